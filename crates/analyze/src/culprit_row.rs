@@ -1,5 +1,6 @@
 //! A culprit as reports have it.
 
+use crate::ours::RecorderThread;
 use jitterscope_model::{CpuId, ExecutionContext, Name, Nanos, Subject};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,14 @@ pub struct CulpritRow {
     /// The names that its threads bear beside that of their process, by which they go here; 64 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_names: Vec<Name>,
-    /// What it is, in a phrase.
+    /// Which thread of the recorder itself it is; absent of all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<RecorderThread>,
+    /// Of the row that has the rest of a kind: how many culprits have rows of their own; absent of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_apart: Option<usize>,
+    /// What it is, in words; empty until the view of it is made.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub explanation: String,
     /// Who most often triggered it.
     pub sender: Option<SenderRow>,

@@ -3,7 +3,6 @@
 use crate::cpu::share;
 use crate::culprit_row::{CulpritRow, SenderRow};
 use crate::ours::Ours;
-use crate::phrase::explain;
 use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, Sender, Subject};
 
 /// Senders of one culprit that are told apart.
@@ -81,10 +80,9 @@ impl CulpritTable {
             .map(|row| CulpritRow {
                 threads: row.threads(),
                 thread_names: row.thread_names().cloned().collect(),
-                explanation: match &row.subject {
-                    Subject::Others(_) => format!("culprits beyond the {cap} that are told apart"),
-                    subject => ours.explain(subject).map_or_else(|| explain(subject), str::to_owned),
-                },
+                recorder: ours.which(&row.subject),
+                told_apart: matches!(row.subject, Subject::Others(_)).then_some(cap),
+                explanation: String::new(),
                 subject: row.subject,
                 senders_known: row.value.known,
                 sender: row.value.senders.into_iter().max_by_key(|s| s.count).map(Senders::into_row),
@@ -199,6 +197,7 @@ mod tests {
         let [rows, _] = table(4, &stalls);
         assert_eq!(rows.len(), 5);
         assert_eq!((&rows[0].subject, rows[0].count), (&Subject::Others(CulpritKind::Irq), 46));
+        assert_eq!((rows[0].told_apart, rows[1].told_apart), (Some(4), None));
     }
 
     #[test]

@@ -17,13 +17,13 @@ mod fine;
 pub mod gate;
 mod history;
 mod journal;
+mod known_names;
 mod line;
 mod machine;
 mod moments;
 mod ours;
 mod percentiles;
 pub mod periods;
-mod phrase;
 pub mod picture;
 mod pipeline;
 mod price;
@@ -43,10 +43,11 @@ pub use cpu_summary::{CpuSummary, TotalSummary};
 pub use culprit_row::{CulpritRow, SenderRow};
 pub use fine::FineNanos;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
+pub use known_names::{KnownName, NameList};
 pub use line::RunLine;
 pub use machine::{DifferenceClass, MachineDifference, compare_machines};
+pub use ours::RecorderThread;
 pub use percentiles::Percentiles;
-pub use phrase::explain;
 pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
 };

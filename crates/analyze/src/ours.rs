@@ -1,7 +1,18 @@
 //! Our own threads, known by their ids: a name can be anybody's.
 
 use jitterscope_model::{RunManifest, Subject};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+/// A thread of the recorder that made a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecorderThread {
+    /// One that measured.
+    Measuring,
+    /// Another one of its process.
+    Other,
+}
 
 /// The threads of the recorder that made a run.
 pub(crate) struct Ours {
@@ -22,13 +33,13 @@ impl Ours {
         Ours { process: None, threads: BTreeSet::new() }
     }
 
-    /// What a thread of ours is, in a phrase; `None` of all others.
-    pub(crate) fn explain(&self, subject: &Subject) -> Option<&'static str> {
+    /// Which thread of ours it is; `None` of all others.
+    pub(crate) fn which(&self, subject: &Subject) -> Option<RecorderThread> {
         let Subject::Thread(task) = subject else { return None };
         if task.tid.is_some_and(|tid| self.threads.contains(&tid)) {
-            return Some("a measuring thread of this very recording");
+            return Some(RecorderThread::Measuring);
         }
         let own = self.process.is_some() && task.tgid == self.process;
-        own.then_some("jitterscope itself, which made this recording")
+        own.then_some(RecorderThread::Other)
     }
 }

@@ -4,8 +4,9 @@ use crate::cpu_summary::{CpuSummary, TotalSummary};
 use crate::culprit_row::CulpritRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, Doubt, MachineState, Nanos, Part, PassiveCpu,
-    RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId, ThreadAccount, Warning,
+    ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, MachineState, Nanos, Part,
+    PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId, ThreadAccount,
+    Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -115,7 +116,7 @@ pub struct ProbeSummary {
     /// SCHED_FIFO priority; null for the fair class.
     pub fifo_priority: Option<u32>,
     /// Why these CPUs, when the user named none.
-    pub cpus_chosen_because: Option<String>,
+    pub cpus_chosen_because: Option<CpusBecause>,
     /// One a CPU, in order.
     pub cpus: Vec<CpuSummary>,
     /// All CPUs together, but for an idle control.

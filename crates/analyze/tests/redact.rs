@@ -131,7 +131,7 @@ fn manifest() -> RunManifest {
         probe: ProbeSettings {
             kind: "spin".into(),
             cpus: "1".parse().unwrap(),
-            cpus_chosen_because: Some(text()),
+            cpus_chosen_because: Some(CpusBecause::Worded(text())),
             duration_ns: Nanos(1),
             warmup_ns: Nanos(1),
             threshold_ns: Nanos(1),
@@ -185,7 +185,7 @@ fn manifest() -> RunManifest {
                 written: 0,
                 unwritten: 0,
                 waits: 0,
-                ended: Some(JournalEnd { disk_full: true, why: text() }),
+                ended: Some(JournalEnd { disk_full: true, why: JournalFault::System(text()) }),
             }),
         }),
         passive: vec![watched],

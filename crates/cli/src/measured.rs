@@ -7,12 +7,12 @@ use crate::output;
 use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuList, CpuSet, Nanos, ProbeKind};
+use jitterscope_model::{CpuList, CpuSet, CpusBecause, Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine, SelectionError, Topology, current_affinity, select_cpus};
 use jitterscope_recording::Observer;
 use jitterscope_store::RunEntry;
 use jitterscope_tune::{NowIs, Status, status};
-use jitterscope_view::cpus_text;
+use jitterscope_view::{cpus_because, cpus_text};
 use std::path::Path;
 
 /// The CPUs to measure. `option` is what names them on the command line.
@@ -62,8 +62,7 @@ fn among(
     let chosen = select_cpus(Some(&CpuList::Set(tuned.clone())), topology, allowed).map_err(|error| {
         format!("tune keeps CPU {tuned} undisturbed (tune status), so that it is measured, but {error}; or name others")
     })?;
-    let keeps = if tuned.len() == 1 { "it" } else { "them" };
-    Ok(CpuChoice { because: Some(format!("tune keeps {keeps} undisturbed (tune status)")), ..chosen })
+    Ok(CpuChoice { because: Some(CpusBecause::KeptByTune { cpus: tuned }), ..chosen })
 }
 
 /// Says which CPUs were chosen for the user and why, and when the last run of the kind measured others.
@@ -86,7 +85,7 @@ pub fn tell(choice: &CpuChoice, kind: ProbeKind, places: &Places, quiet: bool) -
 /// There is no folder of runs.
 pub fn remarks(choice: &CpuChoice, kind: ProbeKind, places: &Places) -> anyhow::Result<Vec<String>> {
     let Some(because) = &choice.because else { return Ok(Vec::new()) };
-    let mut remarks = vec![format!("measuring CPU {}: {because}", choice.cpus)];
+    let mut remarks = vec![format!("measuring CPU {}: {}", choice.cpus, cpus_because(because))];
     // A folder that cannot be read is reported when the run is to be put there.
     let (runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
     remarks.extend(unlike_the_last(&choice.cpus, kind, &runs));
@@ -165,7 +164,7 @@ mod tests {
         // The shell was moved to CPU 0.
         let choice = among(None, &topology(None), &set("0"), &set("1-2")).unwrap();
         assert_eq!(choice.cpus, set("1-2"));
-        assert_eq!(choice.because.as_deref(), Some("tune keeps them undisturbed (tune status)"));
+        assert_eq!(choice.because, Some(CpusBecause::KeptByTune { cpus: set("1-2") }));
         let isolated = among(None, &topology(None), &set("0"), &set("")).unwrap();
         assert_eq!(isolated.cpus, set("3"));
         let gone = among(None, &topology(None), &set("0"), &set("7")).unwrap();

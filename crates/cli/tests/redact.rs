@@ -53,7 +53,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         probe: ProbeSettings {
             kind: "spin".into(),
             cpus: "1".parse().unwrap(),
-            cpus_chosen_because: Some(mark("because")),
+            cpus_chosen_because: Some(CpusBecause::Worded(mark("because"))),
             duration_ns: Nanos(1_000_000),
             warmup_ns: Nanos(0),
             threshold_ns: Nanos(300),
@@ -78,7 +78,14 @@ fn manifest(clock: ClockReading) -> RunManifest {
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: false,
-        warnings: vec![Warning::worded("no-kernel-events", &mark("warning"))],
+        warnings: vec![
+            Warning::worded("no-kernel-events", &mark("warning")),
+            Warning::ClockFallback { reason: TscFlaw::OtherClockSource { source: mark("source") } },
+            Warning::ClockDoubt { reason: TscFlaw::ClockSourceUnreadable { system: mark("clock") } },
+            Warning::ForcedPlacement { misfit: Misfit::Worded(mark("misfit")) },
+            Warning::NobodyMet { whom: Some(NamedOwner::Named { name: mark("owner") }), watching: true },
+            Warning::JournalEnded { why: JournalFault::System(mark("journal")) },
+        ],
     }
 }
 

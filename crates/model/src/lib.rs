@@ -8,8 +8,10 @@
 
 mod attribution;
 mod calls;
+mod clock_flaw;
 mod context;
 mod cpu;
+mod cpus_because;
 mod culprit;
 mod doubt;
 mod ended_early;
@@ -20,6 +22,8 @@ mod kernel_source;
 mod keyed;
 mod machine;
 mod manifest;
+mod misfit;
+mod named_owner;
 mod passive_result;
 mod pipeline_properties;
 mod pipeline_result;
@@ -43,11 +47,13 @@ mod words;
 
 pub use attribution::{Attribution, Confidence, Part, Placement};
 pub use calls::{CallRecord, GraphPrice};
+pub use clock_flaw::{ClockFailure, TscFlaw};
 pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
+pub use cpus_because::CpusBecause;
 pub use culprit::{
-    About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, Evidence, KeyLevel, Meanwhile, Owner,
-    Phase, Quota, QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity,
+    About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, Evidence, KeyLevel, Meanwhile, NameOf,
+    Owner, Phase, Quota, QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity,
     TimerSource, Verdict, Work, Worker,
 };
 pub use doubt::Doubt;
@@ -67,11 +73,13 @@ pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,
     ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace,
 };
+pub use misfit::{Misfit, RoleNode};
+pub use named_owner::NamedOwner;
 pub use passive_result::{BelongingThread, ChosenThread, PassiveCpu};
 pub use pipeline_properties::{BadProperty, PipelineProperties};
 pub use pipeline_result::{
-    JournalEnd, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing, PipelineResult,
-    PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
+    JournalEnd, JournalFault, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing,
+    PipelineResult, PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
 pub use price::{EventClass, EventPrice};
 pub use probe_kind::ProbeKind;

@@ -205,8 +205,23 @@ pub struct PipelineJournal {
 pub struct JournalEnd {
     /// Whether there was no room left on the disk.
     pub disk_full: bool,
+    /// What failed.
+    pub why: JournalFault,
+}
+
+/// What kept a journal from being continued. In JSON what the system said is a text, as earlier versions wrote all of
+/// them; the others have their stable, hyphenated `id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "kebab-case")]
+pub enum JournalFault {
+    /// More room was handed to the journaller than its stock holds: a bug.
+    StockOverfilled,
     /// What the system said.
-    pub why: String,
+    #[serde(untagged)]
+    System(String),
+    /// What a newer version wrote.
+    #[serde(untagged)]
+    Unknown(serde_json::Map<String, serde_json::Value>),
 }
 
 /// What a pipeline measured. All times are in nanoseconds.

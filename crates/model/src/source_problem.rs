@@ -1,7 +1,7 @@
 //! What stands between a recorder and a source of evidence, as data. The sentences, and what to do about each, are
 //! made where a person reads them.
 
-use crate::CpuId;
+use crate::{ClockFailure, CpuId, TscFlaw};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -203,13 +203,13 @@ pub enum SourceProblem {
     },
     /// The TSC is not used.
     NoTsc {
-        /// Why not, as calibration has it.
-        because: String,
+        /// Why not.
+        because: TscFlaw,
     },
     /// No clock can be used.
     NoClock {
-        /// Why not, as calibration has it.
-        because: String,
+        /// Why not.
+        because: ClockFailure,
     },
     /// In the words of an earlier version.
     Worded {

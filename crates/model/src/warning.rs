@@ -1,4 +1,7 @@
-use crate::{CpuId, CpuSet, EndedEarly, JournalEnd, Nanos, PipelineRole, QuotaLimit, SourceProblem};
+use crate::{
+    CpuId, CpuSet, EndedEarly, JournalEnd, JournalFault, Misfit, NamedOwner, Nanos, PipelineRole, QuotaLimit,
+    SourceProblem, TscFlaw,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -26,8 +29,8 @@ pub enum Warning {
     },
     /// No thread was met for any time.
     NobodyMet {
-        /// Who was named; empty where nobody was.
-        whom: String,
+        /// Who was named; null where nobody was.
+        whom: Option<NamedOwner>,
         /// On watched CPUs, of which nothing counts as stolen then.
         watching: bool,
     },
@@ -111,12 +114,12 @@ pub enum Warning {
     /// The TSC is not used.
     ClockFallback {
         /// Why not.
-        reason: String,
+        reason: TscFlaw,
     },
     /// The TSC is used, though the CPU does not promise what that takes.
     ClockDoubt {
         /// What it does not promise.
-        reason: String,
+        reason: TscFlaw,
     },
     /// The probe's own bookkeeping is as long as its stalls.
     OwnBookkeeping {
@@ -186,7 +189,7 @@ pub enum Warning {
     /// The pipeline's placement was refused, and forced.
     ForcedPlacement {
         /// What is wrong with it.
-        misfit: String,
+        misfit: Misfit,
     },
     /// The pipeline's threads were left to the scheduler on a machine whose CPUs are not alike.
     NotPinned {
@@ -203,12 +206,12 @@ pub enum Warning {
     /// The journal's disk was full before the measurement ended.
     JournalDiskFull {
         /// What the system said.
-        why: String,
+        why: JournalFault,
     },
     /// The journal could not be continued to the end of the measurement.
     JournalEnded {
-        /// What the system said.
-        why: String,
+        /// What failed.
+        why: JournalFault,
     },
     /// The journaller waited for room.
     JournalWaits {
@@ -357,7 +360,8 @@ mod tests {
         assert_eq!(serde_json::to_value(&warning).unwrap(), text);
         assert_eq!(serde_json::from_value::<Warning>(text).unwrap(), warning);
         assert_eq!(warning.id(), "dropped-records");
-        let ended = |disk_full| Warning::from(JournalEnd { disk_full, why: String::new() }).id();
+        let ended =
+            |disk_full| Warning::from(JournalEnd { disk_full, why: JournalFault::StockOverfilled }).id();
         assert_eq!([ended(true), ended(false)], ["journal-disk-full", "journal-ended"]);
     }
 
@@ -373,6 +377,36 @@ mod tests {
         let none = Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None });
         assert_eq!(read(unwanted), none);
         assert_eq!(none.id(), "no-kernel-events");
+    }
+
+    #[test]
+    fn reasons_that_an_earlier_version_worded_are_read_as_its_words() {
+        let words = || "as it was told".to_owned();
+        for (text, meant) in [
+            (
+                json!({"id": "clock-fallback", "reason": words()}),
+                Warning::ClockFallback { reason: TscFlaw::Worded(words()) },
+            ),
+            (
+                json!({"id": "clock-doubt", "reason": words()}),
+                Warning::ClockDoubt { reason: TscFlaw::Worded(words()) },
+            ),
+            (
+                json!({"id": "forced-placement", "misfit": words()}),
+                Warning::ForcedPlacement { misfit: Misfit::Worded(words()) },
+            ),
+            (
+                json!({"id": "nobody-met", "whom": words(), "watching": true}),
+                Warning::NobodyMet { whom: Some(NamedOwner::Worded(words())), watching: true },
+            ),
+            (
+                json!({"id": "journal-ended", "why": words()}),
+                Warning::JournalEnded { why: JournalFault::System(words()) },
+            ),
+        ] {
+            assert_eq!(serde_json::from_value::<Warning>(text.clone()).unwrap(), meant);
+            assert_eq!(serde_json::to_value(&meant).unwrap(), text);
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use crate::clock;
 use crate::machine::Machine;
-use jitterscope_model::{ClockKind, ClockReading, Nanos, RateSource, TickRate};
+use jitterscope_model::{
+    ClockFailure, ClockKind, ClockReading, Nanos, RateSource, SourceProblem, TickRate, TscFlaw,
+};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
@@ -15,20 +17,29 @@ pub struct ClockChoice {
     /// How fast.
     pub rate: TickRate,
     /// Why the TSC is not used, when it is not.
-    pub fallback_reason: Option<String>,
+    pub fallback_reason: Option<TscFlaw>,
     /// What the CPU does not promise of the TSC, which is used all the same, as was asked.
-    pub doubt: Option<String>,
+    pub doubt: Option<TscFlaw>,
 }
 
 /// No clock could be had as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ClockError {
     /// The user insisted on the TSC.
-    #[error("the TSC cannot be trusted here: {0}. Leave out --clock to measure with CLOCK_MONOTONIC_RAW")]
-    TscUnusable(String),
+    #[error("the TSC cannot be trusted here")]
+    TscUnusable(TscFlaw),
     /// The clock does not advance as clocks do.
     #[error("the clock did not advance during calibration")]
     Stuck,
+}
+
+impl From<ClockError> for SourceProblem {
+    fn from(error: ClockError) -> SourceProblem {
+        match error {
+            ClockError::TscUnusable(because) => SourceProblem::NoTsc { because },
+            ClockError::Stuck => SourceProblem::NoClock { because: ClockFailure::Stuck },
+        }
+    }
 }
 
 /// Whether a stated rate is the right one shows within this: the width of two readings is some 20 ppm of it.
@@ -58,16 +69,13 @@ pub fn choose_clock(
         Ok(ClockChoice { kind: ClockKind::Tsc, rate, fallback_reason: None, doubt })
     };
     if wanted == Some(ClockKind::MonotonicRaw) {
-        return Ok(monotonic_raw("asked for by the user".into()));
+        return Ok(monotonic_raw(TscFlaw::NotWanted));
     }
     match (wanted, tsc_trust(machine)) {
         (_, TscTrust::Sure) => tsc(None),
-        (Some(_), TscTrust::KernelOnly(reason)) => tsc(Some(reason.to_owned())),
-        (None, TscTrust::KernelOnly(reason)) => Ok(monotonic_raw(format!(
-            "{reason}; the kernel keeps time by it all the same, and --clock tsc reads it, too"
-        ))),
-        (Some(_), TscTrust::None(reason)) => Err(ClockError::TscUnusable(reason)),
-        (None, TscTrust::None(reason)) => Ok(monotonic_raw(reason)),
+        (Some(_), TscTrust::KernelOnly(flaw)) => tsc(Some(flaw)),
+        (Some(_), TscTrust::None(flaw)) => Err(ClockError::TscUnusable(flaw)),
+        (None, TscTrust::KernelOnly(flaw) | TscTrust::None(flaw)) => Ok(monotonic_raw(flaw)),
     }
 }
 
@@ -76,32 +84,30 @@ enum TscTrust {
     /// The CPU promises that it is constant, and the kernel keeps time by it.
     Sure,
     /// The kernel alone, which watches it against other clocks where it can: what the CPU does not promise.
-    KernelOnly(&'static str),
+    KernelOnly(TscFlaw),
     /// Nobody: why.
-    None(String),
+    None(TscFlaw),
 }
 
 fn tsc_trust(machine: &Machine) -> TscTrust {
     if !cfg!(target_arch = "x86_64") {
-        return TscTrust::None("this architecture has no TSC".into());
+        return TscTrust::None(TscFlaw::NoTsc);
     }
     match machine.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
         Ok(source) if source == "tsc" => {}
-        Ok(source) => return TscTrust::None(format!("the kernel's clock source is {source}, not tsc")),
+        Ok(source) => return TscTrust::None(TscFlaw::OtherClockSource { source }),
         Err(error) => {
-            return TscTrust::None(format!("the kernel's clock source cannot be read ({error})"));
+            return TscTrust::None(TscFlaw::ClockSourceUnreadable { system: error.source.to_string() });
         }
     }
     let cpuinfo = machine.read("/proc/cpuinfo").unwrap_or_default();
     let flags = cpuinfo.lines().find(|l| l.starts_with("flags")).unwrap_or_default();
     let has = |flag: &str| flags.split_whitespace().any(|f| f == flag);
     if !has("constant_tsc") {
-        return TscTrust::KernelOnly("the CPU does not promise a constant TSC rate (no constant_tsc flag)");
+        return TscTrust::KernelOnly(TscFlaw::NotConstant);
     }
     if !has("nonstop_tsc") {
-        return TscTrust::KernelOnly(
-            "the CPU does not promise that the TSC goes on in deep idle states (no nonstop_tsc flag)",
-        );
+        return TscTrust::KernelOnly(TscFlaw::StopsInIdle);
     }
     TscTrust::Sure
 }
@@ -236,23 +242,24 @@ mod tests {
 
     #[test]
     fn the_tsc_is_passed_over_unless_constant_nonstop_and_current() {
-        for (flags, source, word) in [
-            ("fpu nonstop_tsc", "tsc", "constant_tsc"),
-            ("fpu constant_tsc", "tsc", "nonstop_tsc"),
-            ("constant_tsc nonstop_tsc", "hpet", "hpet"),
+        for (flags, source, flaw) in [
+            ("fpu nonstop_tsc", "tsc", TscFlaw::NotConstant),
+            ("fpu constant_tsc", "tsc", TscFlaw::StopsInIdle),
+            ("constant_tsc nonstop_tsc", "hpet", TscFlaw::OtherClockSource { source: "hpet".into() }),
         ] {
             let dir = fake(flags, source);
             let machine = Machine::at(dir.path());
             let choice = choose_clock(&machine, None, Duration::from_millis(1)).unwrap();
             assert_eq!(choice.kind, ClockKind::MonotonicRaw);
-            assert!(choice.fallback_reason.unwrap().contains(word));
+            assert_eq!(choice.fallback_reason.as_ref(), Some(&flaw));
             let asked = choose_clock(&machine, Some(ClockKind::Tsc), Duration::from_millis(1));
             if source == "tsc" {
                 let asked = asked.unwrap();
                 assert_eq!((asked.kind, asked.fallback_reason), (ClockKind::Tsc, None));
-                assert!(asked.doubt.unwrap().contains(word) && asked.rate.hz > 100_000_000);
+                assert_eq!(asked.doubt, Some(flaw));
+                assert!(asked.rate.hz > 100_000_000);
             } else {
-                assert!(asked.unwrap_err().to_string().contains(word));
+                assert!(matches!(asked, Err(ClockError::TscUnusable(found)) if found == flaw));
             }
         }
     }
@@ -261,7 +268,8 @@ mod tests {
     fn without_the_kernel_the_tsc_is_refused_even_if_it_is_asked_for() {
         let dir = fake("fpu", "hpet");
         let asked = choose_clock(&Machine::at(dir.path()), Some(ClockKind::Tsc), Duration::from_millis(1));
-        assert!(asked.unwrap_err().to_string().contains("hpet"));
+        let hpet = TscFlaw::OtherClockSource { source: "hpet".into() };
+        assert!(matches!(asked, Err(ClockError::TscUnusable(found)) if found == hpet));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From what the user wrote to the CPUs that will be measured.
 
 use crate::topology::Topology;
-use jitterscope_model::{CpuId, CpuList, CpuSet};
+use jitterscope_model::{CpuId, CpuList, CpuSet, CpusBecause};
 
 /// The CPUs to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct CpuChoice {
     /// Which; never empty.
     pub cpus: CpuSet,
     /// Why these, when the user named none.
-    pub because: Option<String>,
+    pub because: Option<CpusBecause>,
 }
 
 /// The CPUs asked for cannot be measured.
@@ -88,13 +88,13 @@ pub fn select_cpus(
                 None => isolated,
             };
             if !usable.is_empty() {
-                let because = format!("CPUs {usable} are isolated");
+                let because = CpusBecause::Isolated { cpus: usable.clone() };
                 return Ok(CpuChoice { cpus: usable, because: Some(because) });
             }
             let highest = allowed.intersection(&topology.online).last().ok_or(SelectionError::Nothing)?;
             Ok(CpuChoice {
                 cpus: [highest].into_iter().collect(),
-                because: Some("no CPU is isolated, and this is the highest one allowed".into()),
+                because: Some(CpusBecause::HighestAllowed),
             })
         }
     }
@@ -145,9 +145,10 @@ mod tests {
     fn isolated_cpus_come_first_then_the_highest_allowed() {
         let choice = select_cpus(None, &topology(), &set("0-3")).unwrap();
         assert_eq!(choice.cpus, set("5-6"));
-        assert!(choice.because.unwrap().contains("isolated"));
+        assert_eq!(choice.because, Some(CpusBecause::Isolated { cpus: set("5-6") }));
         let plain = Topology { isolated: set(""), ..topology() };
-        assert_eq!(select_cpus(None, &plain, &set("0-3")).unwrap().cpus, set("3"));
+        let choice = select_cpus(None, &plain, &set("0-3")).unwrap();
+        assert_eq!((choice.cpus, choice.because), (set("3"), Some(CpusBecause::HighestAllowed)));
     }
 
     #[test]

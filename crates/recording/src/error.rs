@@ -1,7 +1,7 @@
 //! Why a recording failed as a whole. What fails in part is a warning of the run instead.
 
 use crate::graph::GraphError;
-use jitterscope_model::{CpuId, Nanos, SourceProblem};
+use jitterscope_model::{CpuId, Nanos, SourceProblem, TscFlaw};
 use jitterscope_platform::{ClockError, PinError};
 
 impl RecordError {
@@ -13,6 +13,16 @@ impl RecordError {
             RecordError::Probe { source, .. } => source.pin().is_some_and(is_refused_priority),
             RecordError::Clock(ClockError::TscUnusable(_)) | RecordError::Graph { .. } => true,
             _ => false,
+        }
+    }
+
+    /// What there is against the TSC, where it was asked for and cannot be trusted. Its words are added where a person
+    /// reads them.
+    #[must_use]
+    pub fn tsc_flaw(&self) -> Option<&TscFlaw> {
+        match self {
+            RecordError::Clock(ClockError::TscUnusable(flaw)) => Some(flaw),
+            _ => None,
         }
     }
 

@@ -1,12 +1,12 @@
 //! Recordings of the pipeline on the machine that the tests run on.
 
 use jitterscope_model::{
-    CpuSet, JournalReader, MessageTimes, Nanos, PipelineJournal, PipelinePacing, PipelineResult,
-    PipelineRole, Stall,
+    CpuSet, JournalFault, JournalReader, MessageTimes, Misfit, Nanos, PipelineJournal, PipelinePacing,
+    PipelineResult, PipelineRole, Stall,
 };
 use jitterscope_platform::{Machine, MappedFile, Topology, current_affinity};
 use jitterscope_recording::pipeline::{
-    InputChoice, Misfit, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places, record_pipeline,
+    InputChoice, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places, record_pipeline,
 };
 use jitterscope_recording::{Observer, RecordError, Step};
 use jitterscope_store::RunReader;
@@ -179,7 +179,8 @@ fn a_full_disk_ends_the_journal_and_keeps_what_was_measured() {
     assert!(run.manifest().interrupted && !pipeline.producer.completed);
     let journal = pipeline.journal.unwrap();
     let end = journal.ended.clone().unwrap();
-    assert!(end.disk_full && end.why.contains("make room"), "{end:?}");
+    let JournalFault::System(why) = &end.why else { panic!("{end:?}") };
+    assert!(end.disk_full && why.contains("make room"), "{end:?}");
     assert!(journal.written > 0 && journal.written + journal.unwritten == pipeline.producer.sent);
     assert!(run.manifest().warnings.iter().any(|warning| warning.id() == "journal-disk-full"));
     entries(&path, &journal);

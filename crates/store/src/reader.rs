@@ -31,7 +31,7 @@ use std::sync::Arc;
 const LARGEST_MACHINE: u64 = 16 << 20;
 /// The formats and symbols of a kernel with all its modules take some 30 MiB.
 const LARGEST_CONTEXT: u64 = 256 << 20;
-/// Thousands of culprits with their explanations take some 8 MiB.
+/// Thousands of culprits, with their explanations as an earlier version stored them, take some 8 MiB.
 const LARGEST_SUMMARY: u64 = 64 << 20;
 /// Footer of a table, bytes: a day's has some 3 MiB.
 const LARGEST_FOOTER: u32 = 64 << 20;

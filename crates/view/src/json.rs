@@ -2,9 +2,11 @@
 
 use crate::sources::source_words;
 use crate::warnings::warning;
+use crate::words::row_explanation;
 use jitterscope_analyze::{PipelineSummary, RunSummary, SourceSummary, TimesSummary};
 
-/// One run, indented, with a newline at its end. Each warning has its sentences as `text` beside its fields. Of a
+/// One run, indented, with a newline at its end. Each warning has its sentences as `text` beside its fields,
+/// each culprit what it is as `explanation`. Of a
 /// pipeline's times those percentiles are left out that too few messages support, as everywhere.
 ///
 /// # Errors
@@ -13,6 +15,12 @@ pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
     let mut summary = summary.clone();
     for said in &mut summary.warnings {
         said.text = warning(&said.warning);
+    }
+    let attribution = summary.attribution.iter_mut();
+    let culprits = attribution.flat_map(|of| of.culprits.iter_mut().chain(&mut of.unexplained.classes));
+    let control = summary.wakeup.iter_mut().flat_map(|wakeup| &mut wakeup.idle_control);
+    for row in culprits.chain(control.flat_map(|control| &mut control.culprits)) {
+        row.explanation = row_explanation(row);
     }
     summary.sources = summary.sources.into_iter().map(with_words).collect();
     if let Some(pipeline) = &mut summary.pipeline {

@@ -4,7 +4,9 @@
 #![forbid(unsafe_code)]
 
 pub mod chart;
+mod clocks;
 pub mod compare;
+mod cpus_because;
 pub mod doctor;
 mod doubts;
 mod drawn;
@@ -12,11 +14,13 @@ mod ended;
 pub mod experiment;
 mod gate;
 pub mod html;
+mod journal_fault;
 pub mod json;
 pub mod junit;
 mod lines;
 pub mod list;
 mod load;
+mod misfit;
 mod number;
 pub mod pipeline;
 pub mod selftest;
@@ -30,11 +34,14 @@ pub mod tuning;
 mod warnings;
 mod words;
 
+pub use cpus_because::cpus_because;
 pub use doubts::doubts_text;
 pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
 pub use gate::{gate_note, gate_reason};
+pub use journal_fault::journal_fault;
 pub use lines::{counted, cpus_text};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
+pub use misfit::pipeline_error;
 pub use number::{bytes as size_text, utc};
 pub use sources::{record_error, source_words, with_fix};
 pub use style::{Style, wrap_whole};

@@ -5,7 +5,7 @@ use crate::words;
 use jitterscope_inject::DisturbKind;
 use jitterscope_model::visible;
 use jitterscope_recording::selftest::{
-    Instead, PASS_PERCENT, SelftestReport, SelftestRow, Shortfall, SkipCause,
+    Instead, PASS_PERCENT, SelftestReport, SelftestRow, SelftestStep, Shortfall, SkipCause,
 };
 use serde_json::Value;
 use std::fmt::Write;
@@ -44,6 +44,16 @@ pub fn render(report: &SelftestReport) -> String {
     }
     notes(&mut out, report);
     out
+}
+
+/// What a selftest is at, for who waits for it.
+#[must_use]
+pub fn step(of: SelftestStep) -> String {
+    match of {
+        SelftestStep::Injecting { kind, count } => format!("injecting {kind} ({count} times)"),
+        SelftestStep::TryingAgain => "the CPU was too busy for some kinds: trying those again".into(),
+        SelftestStep::Scoring => "scoring".into(),
+    }
 }
 
 fn line(out: &mut String, [kind, expected, injected, found, named, length, verdict]: [&str; 7]) {

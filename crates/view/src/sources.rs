@@ -1,5 +1,6 @@
 //! Sources of evidence in words: why one is not all there, what cannot be seen for it, and what to do.
 
+use crate::clocks;
 use jitterscope_analyze::SourceWords;
 use jitterscope_model::{SourceLoss, SourceProblem, TracefsFlaw};
 use jitterscope_recording::RecordError;
@@ -33,6 +34,10 @@ pub fn with_fix(of: &SourceProblem) -> String {
 /// Why a recording failed, with what to do where it failed for want of a source.
 #[must_use]
 pub fn record_error(error: &RecordError) -> String {
+    if let Some(flaw) = error.tsc_flaw() {
+        let why = clocks::tsc_flaw(flaw);
+        return format!("{error}: {why}. Leave out --clock to measure with CLOCK_MONOTONIC_RAW");
+    }
     match (error, error.problem()) {
         (_, None) => error.to_string(),
         (RecordError::Graph { .. }, Some(of)) => match fix(of) {
@@ -115,7 +120,8 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             format!("CPU {cpu} has no SMI counter (Intel processors since Nehalem have it)")
         }
         P::MsrUnreadable { cpu, system, .. } => format!("/dev/cpu/{cpu}/msr: {system}"),
-        P::NoTsc { because } | P::NoClock { because } => because.clone(),
+        P::NoTsc { because } => clocks::fallback(because),
+        P::NoClock { because } => clocks::clock_failure(because),
         P::Worded { reason, .. } => reason.clone(),
         P::Unknown(_) => match of.id() {
             nameless if nameless.is_empty() => unknown().into(),

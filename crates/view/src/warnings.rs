@@ -1,9 +1,11 @@
 //! What limits a run, in words, each with what to do about it.
 
 use crate::ended::ended_early;
+use crate::journal_fault::journal_fault;
 use crate::number::{count, times};
-use crate::sources;
-use jitterscope_model::{CpuUse, MeasuringThread, NoKernelEvents, Warning, visible};
+use crate::style::tame;
+use crate::{clocks, misfit, sources};
+use jitterscope_model::{CpuUse, MeasuringThread, NamedOwner, NoKernelEvents, Warning, visible};
 
 /// One or two sentences: what happened and what to do.
 #[must_use]
@@ -45,6 +47,7 @@ pub fn warning(warning: &Warning) -> String {
             cpus.in_words()
         ),
         Warning::NobodyMet { whom, watching: true } => {
+            let whom = whom.as_ref().map_or_else(|| "those named".into(), owner);
             format!("No thread of {whom} was met on the watched CPUs, so nothing counts as stolen.")
         }
         Warning::NobodyMet { watching: false, .. } => {
@@ -103,11 +106,12 @@ pub fn warning(warning: &Warning) -> String {
              kernel stalls it by itself. Set it to -1 for the measurement, or leave out --priority."
         ),
         Warning::ClockFallback { reason } => {
-            format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {reason}. The floor is higher for it.")
+            format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {}. The floor is higher for it.", clocks::fallback(reason))
         }
         Warning::ClockDoubt { reason } => format!(
-            "Measured with the TSC because --clock tsc said so: {reason}. Should its rate have changed, or differ \
-             between CPUs, lengths and times are wrong by as much."
+            "Measured with the TSC because --clock tsc said so: {}. Should its rate have changed, or differ \
+             between CPUs, lengths and times are wrong by as much.",
+            clocks::tsc_flaw(reason)
         ),
         Warning::OwnBookkeeping { cpu, count, threshold_ns, store_ns } => format!(
             "CPU {cpu}: {count} of the stalls are the probe's own bookkeeping, and have no record: storing a stall \
@@ -159,7 +163,7 @@ pub fn warning(warning: &Warning) -> String {
              whole copy."
         ),
         Warning::Interrupted => "The recording was ended before its time; what was measured is kept.".into(),
-        Warning::ForcedPlacement { misfit } => format!("Measured all the same: {misfit}."),
+        Warning::ForcedPlacement { misfit } => format!("Measured all the same: {}.", misfit::misfit(misfit)),
         Warning::NotPinned { one_core, many_nodes } => format!(
             "Threads were left to the scheduler, which may put them {}: that changes a message's way from run to \
              run. Pin them with --producer-cpu, --accumulator-cpu and --journaller-cpu.",
@@ -175,11 +179,13 @@ pub fn warning(warning: &Warning) -> String {
         ),
         Warning::JournalDiskFull { why } => format!(
             "The journal's disk was full, so the measurement ended early; what was measured and journalled is \
-             kept. {why}."
+             kept. {}.",
+            journal_fault(why)
         ),
         Warning::JournalEnded { why } => format!(
             "The journal could not be continued, so the measurement ended early; what was measured and journalled \
-             is kept. {why}."
+             is kept. {}.",
+            journal_fault(why)
         ),
         Warning::JournalWaits { waits } => format!(
             "The journaller waited {} for room in its file, which shows in its times. A longer --period \
@@ -210,6 +216,16 @@ pub fn warning(warning: &Warning) -> String {
             format!("Warning {}, written by another version of jitterscope, which knows what it says.", other.id)
         }
         Warning::Other(other) => other.text.clone(),
+    }
+}
+
+/// Who was named, as part of a sentence: `process 7`.
+fn owner(of: &NamedOwner) -> String {
+    match of {
+        NamedOwner::Process { pid } => format!("process {pid}"),
+        NamedOwner::Named { name } => format!("the name '{}'", tame(name)),
+        NamedOwner::Worded(text) => tame(text),
+        NamedOwner::Unknown(_) => "those named".into(),
     }
 }
 
@@ -255,6 +271,15 @@ mod tests {
         };
         assert!(text("run as root").ends_with("it is denied. Run as root."));
         assert!(text("").ends_with("it is denied."));
+    }
+
+    #[test]
+    fn who_was_named_is_told() {
+        let told = |whom| warning(&Warning::NobodyMet { whom, watching: true });
+        assert!(told(Some(NamedOwner::Process { pid: 7 })).starts_with("No thread of process 7 was met"));
+        let redis = NamedOwner::Named { name: "redis".into() };
+        assert!(told(Some(redis)).starts_with("No thread of the name 'redis' was met"));
+        assert!(told(Some(NamedOwner::Worded("process 9".into()))).starts_with("No thread of process 9 was"));
     }
 
     #[test]

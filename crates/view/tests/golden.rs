@@ -112,7 +112,7 @@ fn evidence_that_fails_its_own_proof_names_nobody() {
 #[test]
 fn a_quiet_machine_without_any_stall() {
     let mut quiet = Scenario::new(&[3]).finish();
-    quiet.manifest.probe.cpus_chosen_because = Some("the only isolated CPU".into());
+    quiet.manifest.probe.cpus_chosen_because = Some(CpusBecause::Worded("the only isolated CPU".into()));
     quiet.manifest.probe.fifo_priority = Some(90);
     quiet.manifest.host.hypervisor = None;
     quiet.manifest.events_in_gaps = EventsInGaps::default();

@@ -12,12 +12,12 @@ mod subject;
 mod warning;
 mod words;
 
-use crate::phrase;
+use crate::known_names;
 use jitterscope_model::{
     Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass,
-    HostFacts, JournalEnd, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult,
-    PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead, RunHead, RunManifest,
-    SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal,
+    PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead,
+    RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Redactor {
     }
 
     fn thread(&mut self, name: &str) -> String {
-        if name.is_empty() || phrase::is_kernel_thread(name) {
+        if name.is_empty() || known_names::is_kernel_thread(name) {
             return name.to_owned();
         }
         self.threads.of(name, "thread")
@@ -188,8 +188,8 @@ impl Redactor {
     fn function(&mut self, name: &str) -> String {
         let listed = words::SENDERS.contains(&name)
             || words::COUNTERS.contains(&name)
-            || phrase::is_kernel_thread(name)
-            || phrase::is_function(name);
+            || known_names::is_kernel_thread(name)
+            || known_names::is_function(name);
         if name.is_empty() || listed { name.to_owned() } else { self.functions.of(name, "function") }
     }
 
@@ -317,7 +317,7 @@ impl Redactor {
                 ended: journal
                     .ended
                     .as_ref()
-                    .map(|end| JournalEnd { disk_full: end.disk_full, why: LEFT_OUT.into() }),
+                    .map(|end| JournalEnd { disk_full: end.disk_full, why: journal_fault(&end.why) }),
             }),
         }
     }
@@ -403,6 +403,14 @@ fn ended_early(of: &EndedEarly) -> EndedEarly {
         },
         EndedEarly::Offline => EndedEarly::Offline,
         EndedEarly::Worded(_) | EndedEarly::Unknown(_) => EndedEarly::Worded(LEFT_OUT.into()),
+    }
+}
+
+/// What the system said may name a file.
+fn journal_fault(of: &JournalFault) -> JournalFault {
+    match of {
+        JournalFault::StockOverfilled => JournalFault::StockOverfilled,
+        JournalFault::System(_) | JournalFault::Unknown(_) => JournalFault::System(LEFT_OUT.into()),
     }
 }
 

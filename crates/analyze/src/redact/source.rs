@@ -1,7 +1,7 @@
 //! Sources: how much there was of each passes, and what limits it where that names nothing of the machine's.
 
 use super::{LEFT_OUT, listed, words};
-use jitterscope_model::{SourceLoss, SourceProblem, SourceReport, SourceStatus};
+use jitterscope_model::{ClockFailure, SourceLoss, SourceProblem, SourceReport, SourceStatus, TscFlaw};
 
 pub(super) fn source(source: &SourceReport) -> SourceReport {
     SourceReport {
@@ -13,6 +13,20 @@ pub(super) fn source(source: &SourceReport) -> SourceReport {
         problems: source.problems.iter().filter(|problem| names_nothing(problem)).cloned().collect(),
         losses: source.losses.iter().filter(|loss| !matches!(loss, SourceLoss::Other(_))).cloned().collect(),
         lost: source.lost,
+    }
+}
+
+/// What there is against the TSC, where that is figures of the machine's kind alone: its clock is in the machine's
+/// state, too.
+pub(super) fn tsc_flaw(of: &TscFlaw) -> TscFlaw {
+    match of {
+        TscFlaw::OtherClockSource { source } => TscFlaw::OtherClockSource {
+            source: listed(words::VALUES, source).unwrap_or_else(|| LEFT_OUT.into()),
+        },
+        TscFlaw::NotWanted | TscFlaw::NoTsc | TscFlaw::NotConstant | TscFlaw::StopsInIdle => of.clone(),
+        TscFlaw::ClockSourceUnreadable { .. } | TscFlaw::Worded(_) | TscFlaw::Unknown(_) => {
+            TscFlaw::Worded(LEFT_OUT.into())
+        }
     }
 }
 
@@ -37,6 +51,8 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         | SourceProblem::NoMsrDevice { .. }
         | SourceProblem::MsrDenied { .. }
         | SourceProblem::NoSmiCount { .. } => true,
+        SourceProblem::NoTsc { because } => tsc_flaw(because) == *because,
+        SourceProblem::NoClock { because } => *because == ClockFailure::Stuck,
         SourceProblem::NoPermission { .. }
         | SourceProblem::MountRefused { .. }
         | SourceProblem::TracefsUnusable { .. }
@@ -60,8 +76,6 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         | SourceProblem::NoStealColumn { .. }
         | SourceProblem::CountersVersion { .. }
         | SourceProblem::MsrUnreadable { .. }
-        | SourceProblem::NoTsc { .. }
-        | SourceProblem::NoClock { .. }
         | SourceProblem::Worded { .. }
         | SourceProblem::Unknown(_) => false,
     }

@@ -1,7 +1,7 @@
 //! A culprit without what names its owner: every variant is built anew from what is known to be harmless.
 
 use super::{LEFT_OUT, Redactor, listed, words};
-use crate::phrase;
+use crate::known_names;
 use jitterscope_model::{
     About, Evidence, Meanwhile, Phase, Quota, SchedClass, Subject, Task, TimerSource, Work, Worker,
 };
@@ -17,7 +17,7 @@ pub(super) fn redacted(by: &mut Redactor, subject: &Subject) -> Subject {
         Subject::Interrupt { number, action } => {
             Subject::Interrupt { number: *number, action: by.device(action).into() }
         }
-        Subject::Vector(vector) if phrase::is_vector(vector) => Subject::Vector(vector.clone()),
+        Subject::Vector(vector) if known_names::is_vector(vector) => Subject::Vector(vector.clone()),
         Subject::Vector(vector) => Subject::Vector(by.device(vector).into()),
         Subject::Timer { function, source } => Subject::Timer {
             function: function.as_ref().map(|function| by.function(function).into()),

@@ -1,7 +1,8 @@
 //! Warnings: figures and CPUs pass, what somebody else worded does not.
 
+use super::source::tsc_flaw;
 use super::{LEFT_OUT, is_slug, version};
-use jitterscope_model::{NoKernelEvents, Warning};
+use jitterscope_model::{Misfit, NamedOwner, NoKernelEvents, Warning};
 
 pub(super) fn warning(warning: &Warning) -> Warning {
     let text = || LEFT_OUT.to_owned();
@@ -35,23 +36,41 @@ pub(super) fn warning(warning: &Warning) -> Warning {
             let problem = problem.as_ref().map(super::source::problem);
             Warning::NoKernelEvents(NoKernelEvents { wanted: *wanted, problem })
         }
-        Warning::NobodyMet { watching, .. } => Warning::NobodyMet { whom: text(), watching: *watching },
+        Warning::NobodyMet { whom, watching } => {
+            let whom = whom.as_ref().map(|whom| match whom {
+                NamedOwner::Process { pid } => NamedOwner::Process { pid: *pid },
+                NamedOwner::Named { .. } | NamedOwner::Worded(_) | NamedOwner::Unknown(_) => {
+                    NamedOwner::Worded(text())
+                }
+            });
+            Warning::NobodyMet { whom, watching: *watching }
+        }
         Warning::CommandFailed { .. } => Warning::CommandFailed { status: text() },
         Warning::CpuQuota { limit, times, time_ns, .. } => {
             Warning::CpuQuota { cgroup: text(), limit: *limit, times: *times, time_ns: *time_ns }
         }
-        Warning::ClockFallback { .. } => Warning::ClockFallback { reason: text() },
-        Warning::ClockDoubt { .. } => Warning::ClockDoubt { reason: text() },
+        Warning::ClockFallback { reason } => Warning::ClockFallback { reason: tsc_flaw(reason) },
+        Warning::ClockDoubt { reason } => Warning::ClockDoubt { reason: tsc_flaw(reason) },
         Warning::CpuEndedEarly { cpu, why } => {
             Warning::CpuEndedEarly { cpu: *cpu, why: super::ended_early(why) }
         }
         Warning::OutputLost { delivered, lost, .. } => {
             Warning::OutputLost { output: text(), delivered: *delivered, lost: *lost, why: text() }
         }
-        Warning::ForcedPlacement { .. } => Warning::ForcedPlacement { misfit: text() },
+        Warning::ForcedPlacement { misfit } => Warning::ForcedPlacement {
+            misfit: match misfit {
+                Misfit::Worded(_) | Misfit::Unknown(_) => Misfit::Worded(text()),
+                Misfit::TooFewCpus { .. }
+                | Misfit::Quota { .. }
+                | Misfit::SameCpu { .. }
+                | Misfit::SameCore { .. }
+                | Misfit::TooFewCores { .. }
+                | Misfit::AcrossNodes { .. } => misfit.clone(),
+            },
+        },
         Warning::MemoryNotLocked { .. } => Warning::MemoryNotLocked { why: text() },
-        Warning::JournalDiskFull { .. } => Warning::JournalDiskFull { why: text() },
-        Warning::JournalEnded { .. } => Warning::JournalEnded { why: text() },
+        Warning::JournalDiskFull { why } => Warning::JournalDiskFull { why: super::journal_fault(why) },
+        Warning::JournalEnded { why } => Warning::JournalEnded { why: super::journal_fault(why) },
         Warning::AttributedAgain { by, recorded_by } => {
             Warning::AttributedAgain { by: version(by), recorded_by: version(recorded_by) }
         }

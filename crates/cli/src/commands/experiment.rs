@@ -27,6 +27,7 @@ use jitterscope_experiment::{
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{Goal, StateDir};
+use jitterscope_view::cpus_because;
 use jitterscope_view::experiment as view;
 use std::path::Path;
 use std::time::Duration;
@@ -122,7 +123,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
 fn cpus_to_measure(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
     let chosen = measured::choose(machine, args.cpus.as_ref(), "--cpus")?;
     if let (Some(because), false) = (&chosen.because, args.quiet || !args.probe.is_on_cpus()) {
-        output::talk(format_args!("measuring CPU {}: {because}", chosen.cpus));
+        output::talk(format_args!("measuring CPU {}: {}", chosen.cpus, cpus_because(because)));
     }
     Ok(chosen)
 }

@@ -15,6 +15,7 @@ use jitterscope_recording::{
 };
 use jitterscope_store::remove;
 use jitterscope_view::compare::load_compared;
+use jitterscope_view::{pipeline_error, record_error};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -91,21 +92,21 @@ impl ProbeRunner {
                 let settings =
                     RecordSettings { duration: length.unwrap_or(settings.duration), ..settings.clone() };
                 let extra = Extra { outputs, ..Extra::default() };
-                record_to(machine, &settings, extra, stop, &mut line).map_err(|error| error.to_string())
+                record_to(machine, &settings, extra, stop, &mut line).map_err(|error| record_error(&error))
             }
             Recorded::Watched(settings) => {
                 (settings.label, settings.tuning) = (label, tuning);
                 let duration = length.unwrap_or(settings.duration);
                 let settings = PassiveRecordSettings { duration, ..settings.clone() };
                 record_passive_to(machine, &settings, outputs, stop, &mut line)
-                    .map_err(|error| error.to_string())
+                    .map_err(|error| record_error(&error))
             }
             Recorded::Piped(settings) => {
                 (settings.label, settings.tuning) = (label, tuning);
                 let length = length.map_or(settings.length, PipelineLength::Time);
                 let settings = PipelineRecordSettings { length, ..settings.clone() };
                 record_pipeline_to(machine, &settings, outputs, stop, &mut line)
-                    .map_err(|error| error.to_string())
+                    .map_err(|error| pipeline_error(&error))
             }
         };
         line.clear();

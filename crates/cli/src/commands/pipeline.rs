@@ -27,7 +27,7 @@ use jitterscope_store::check_label;
 use jitterscope_view::pipeline::progress::file_stem;
 use jitterscope_view::pipeline::{Format, inter_title, transit_title};
 use jitterscope_view::text::{self, Next, brief};
-use jitterscope_view::{json, load, pipeline};
+use jitterscope_view::{journal_fault, json, load, pipeline, pipeline_error};
 use std::path::Path;
 
 /// Runs it.
@@ -165,9 +165,9 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
         | PipelineRecordError::NothingLeft { .. }
         | PipelineRecordError::Memory { .. }
         | PipelineRecordError::Pipeline(PipelineError::Ring(_) | PipelineError::Input { .. })
-        | PipelineRecordError::WouldHang => UsageError(error.to_string()).into(),
+        | PipelineRecordError::WouldHang => UsageError(pipeline_error(&error)).into(),
         PipelineRecordError::Record(RecordError::Output(error)) => told_by_target(error),
-        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
+        error if error.is_unavailable_here() => UnavailableError(pipeline_error(&error)).into(),
         other => other.into(),
     }
 }
@@ -196,7 +196,7 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Resu
         detailed(args, &manifest, result)?;
     }
     if let Some(end) = result.journal.as_ref().and_then(|journal| journal.ended.as_ref()) {
-        anyhow::bail!("the journal ended before the measurement: {}", end.why);
+        anyhow::bail!("the journal ended before the measurement: {}", journal_fault(&end.why));
     }
     args.gates.hold(args.fail_above, &summary, Exit::Ok)
 }

@@ -18,6 +18,7 @@ use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
 use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
 use jitterscope_store::{RunReader, StoreError};
+use jitterscope_view::record_error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -166,7 +167,7 @@ pub fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
         RecordError::Threshold { .. } => UsageError(format!("-t: {error}")).into(),
         RecordError::Store(StoreError::Label { .. }) => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
-        error if error.is_unavailable_here() => UnavailableError(error.to_string()).into(),
+        error if error.is_unavailable_here() => UnavailableError(record_error(&error)).into(),
         other => other.into(),
     }
 }

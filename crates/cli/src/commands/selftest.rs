@@ -14,7 +14,7 @@ use jitterscope_model::{CpuList, Nanos};
 use jitterscope_platform::Machine;
 use jitterscope_recording::RecordSettings;
 use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
-use jitterscope_view::with_fix;
+use jitterscope_view::{record_error, with_fix};
 
 /// Arguments of `selftest`.
 #[derive(Args, Debug)]
@@ -89,16 +89,16 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         work_dir: runs_dir,
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let mut tell = |text: &str| {
+    let mut tell = |step| {
         if output::someone_watches() {
-            output::talk(text);
+            output::talk(jitterscope_view::selftest::step(step));
         }
     };
     let done = selftest::run(&machine, &settings, &stop, &mut tell).map_err(|error| match error {
         SelftestError::Blind(Some(ref problem)) => UnavailableError(with_fix(problem)).into(),
         SelftestError::Blind(None) => UnavailableError(error.to_string()).into(),
         SelftestError::Record(ref refused) if refused.is_unavailable_here() => {
-            UnavailableError(error.to_string()).into()
+            UnavailableError(record_error(refused)).into()
         }
         other => anyhow::Error::from(other),
     })?;

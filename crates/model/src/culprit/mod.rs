@@ -27,7 +27,7 @@ pub use about::{About, Meanwhile};
 pub use evidence::Evidence;
 pub use fields::SubjectFields;
 pub use key::{CulpritKey, KeyLevel};
-pub use kind::CulpritKind;
+pub use kind::{CulpritKind, NameOf};
 pub use phase::Phase;
 pub use pool::CulpritPool;
 pub use quota::{Quota, QuotaLimit};

@@ -15,7 +15,8 @@ use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
     ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps, KernelEvent,
-    Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate, Ticks, Warning,
+    NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate, Ticks,
+    Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
@@ -401,11 +402,11 @@ fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warnin
     found.extend(crate::warnings::of_folded(rate.nanos(watch.folded())));
     let whom = match owners {
         Owners::Largest => None,
-        Owners::Process(pid) => Some(format!("process {pid}")),
-        Owners::Named(name) => Some(format!("the name '{name}'")),
+        Owners::Process(pid) => Some(NamedOwner::Process { pid: *pid }),
+        Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }),
     };
-    found.extend(
-        whom.filter(|_| !watch.met_anybody()).map(|whom| Warning::NobodyMet { whom, watching: true }),
-    );
+    if whom.is_some() && !watch.met_anybody() {
+        found.push(Warning::NobodyMet { whom, watching: true });
+    }
     found
 }

@@ -1,8 +1,7 @@
 //! Why a recording of the pipeline failed as a whole.
 
-use super::fit::Misfit;
 use crate::error::{RecordError, is_refused_priority};
-use jitterscope_model::PipelineRole;
+use jitterscope_model::{Misfit, PipelineRole};
 use jitterscope_platform::{AccessError, MapError, SelectionError};
 use jitterscope_probe::pipeline::PipelineError;
 use std::path::PathBuf;
@@ -61,7 +60,7 @@ pub enum PipelineRecordError {
     #[error("{} is no journal and would be overwritten: name another file, or remove it", .0.display())]
     NotAJournal(PathBuf),
     /// The measurement would measure its own placement.
-    #[error("{}. --force measures it all the same", list(.0))]
+    #[error("the pipeline would measure its own placement; --force measures it all the same")]
     Misfit(Vec<Misfit>),
     /// Spinning real-time threads would take the whole machine, or each other's CPU.
     #[error(
@@ -101,10 +100,6 @@ impl From<jitterscope_platform::ClockError> for PipelineRecordError {
     fn from(error: jitterscope_platform::ClockError) -> Self {
         PipelineRecordError::Record(error.into())
     }
-}
-
-fn list(misfits: &[Misfit]) -> String {
-    misfits.iter().map(Misfit::to_string).collect::<Vec<_>>().join(". ")
 }
 
 impl PipelineRecordError {

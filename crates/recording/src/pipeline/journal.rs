@@ -1,7 +1,7 @@
 //! Keeps the journaller supplied with room.
 
 use super::error::PipelineRecordError;
-use jitterscope_model::{JournalEnd, JournalEntry, Nanos, PipelineJournal};
+use jitterscope_model::{JournalEnd, JournalEntry, JournalFault, Nanos, PipelineJournal};
 use jitterscope_platform::{FilePiece, GrowingFile, MapError, open_regular};
 use jitterscope_probe::pipeline::{JournalAccount, JournalFeed};
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ impl JournalKeeper {
         // zeros in the file, so it is the end of the journal rather than dropped in silence.
         self.out += 1;
         if self.feed.supply(piece).is_err() {
-            self.end = Some(JournalEnd { disk_full: false, why: "its stock of room was overfilled".into() });
+            self.end = Some(JournalEnd { disk_full: false, why: JournalFault::StockOverfilled });
         }
     }
 
@@ -116,7 +116,8 @@ impl JournalKeeper {
             match self.file.next_piece() {
                 Ok(piece) => self.supply(piece),
                 Err(error) => {
-                    self.end = Some(JournalEnd { disk_full: error.is_disk_full(), why: error.to_string() });
+                    let why = JournalFault::System(error.to_string());
+                    self.end = Some(JournalEnd { disk_full: error.is_disk_full(), why });
                 }
             }
         }
@@ -141,7 +142,7 @@ impl JournalKeeper {
         let JournalKeeper { file, path, mut end, .. } = self;
         if let Err(error) = file.finish(account.written * JournalEntry::SIZE as u64) {
             let disk_full = error.is_disk_full();
-            end.get_or_insert(JournalEnd { disk_full, why: error.to_string() });
+            end.get_or_insert(JournalEnd { disk_full, why: JournalFault::System(error.to_string()) });
         }
         let JournalAccount { written, unwritten, waits } = account;
         PipelineJournal { path, written, unwritten, waits, ended: end }

@@ -20,7 +20,7 @@ mod threads;
 mod tracing;
 
 pub use error::PipelineRecordError;
-pub use fit::{Misfit, Room, misfits};
+pub use fit::{Room, misfits};
 pub use jitterscope_probe::pipeline::{PipelineError, Place};
 pub use recording::{record_pipeline, record_pipeline_to};
 pub use schedule::{Schedule, ScheduleChoice};

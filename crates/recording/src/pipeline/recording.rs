@@ -118,7 +118,7 @@ impl<'a> Target for Piping<'a> {
         if self.real_time && would_starve(&misfits) {
             return Err(PipelineRecordError::WouldHang);
         }
-        self.remarks = misfits.into_iter().map(remarks::forced).collect();
+        self.remarks = misfits.into_iter().map(|misfit| Warning::ForcedPlacement { misfit }).collect();
         let clock = choose_clock(machine, settings.clock)?;
         if let Some(path) = &settings.journal {
             check_replaceable(path)?;

@@ -1,12 +1,7 @@
 //! What limits what a pipeline's run can say.
 
-use super::fit::{Freedom, Misfit};
+use super::fit::Freedom;
 use jitterscope_model::{MeasuringThread, PipelineResult, Warning};
-
-/// The placement was refused, and forced.
-pub(crate) fn forced(misfit: Misfit) -> Warning {
-    Warning::ForcedPlacement { misfit: misfit.to_string() }
-}
 
 /// Threads were left to the scheduler on a machine whose CPUs are not alike.
 pub(crate) fn free(Freedom { one_core, many_nodes }: Freedom) -> Warning {

@@ -10,7 +10,7 @@ mod score;
 pub use report::{
     Instead, PASS_PERCENT, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
 };
-pub use run::{SelftestError, SelftestSettings, Selftested, run};
+pub use run::{SelftestError, SelftestSettings, SelftestStep, Selftested, run};
 pub use score::{Episode, score};
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::observer::{Observer, Progress};
 use crate::recording::record;
 use crate::settings::RecordSettings;
 use jitterscope_inject::{
-    ChildCommand, ChildError, ChildHandle, DisturbSettings, Disturbed, PlannedDisturbance, SelftestPlan,
-    availability, membarrier, remove_leftover_groups,
+    ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Disturbed, PlannedDisturbance,
+    SelftestPlan, availability, membarrier, remove_leftover_groups,
 };
 use jitterscope_model::{Attribution, CpuId, Nanos, SourceProblem, Stall, Ticks, Warning};
 use jitterscope_platform::{Machine, choose_clock};
@@ -56,6 +56,22 @@ pub enum SelftestError {
     /// The user ended it.
     #[error("interrupted; nothing was scored")]
     Interrupted,
+}
+
+/// What a selftest is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelftestStep {
+    /// A kind of disturbance is injected.
+    Injecting {
+        /// Which.
+        kind: DisturbKind,
+        /// How often.
+        count: u32,
+    },
+    /// The CPU was too busy for some kinds, which are tried again.
+    TryingAgain,
+    /// What was recorded is scored.
+    Scoring,
 }
 
 /// The run that was recorded, and its score.
@@ -107,7 +123,7 @@ pub fn run(
     machine: &Machine,
     settings: &SelftestSettings,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&str),
+    tell: &mut dyn FnMut(SelftestStep),
 ) -> Result<Selftested, SelftestError> {
     let Once { mut rows, mut skipped, run } = once(machine, settings, stop, tell)?;
     let mut runs = vec![run];
@@ -117,7 +133,7 @@ pub fn run(
         if again.plan.turns.is_empty() || stop.load(Ordering::Relaxed) {
             break;
         }
-        tell("the CPU was too busy for some kinds: trying those again");
+        tell(SelftestStep::TryingAgain);
         let Ok(later) = once(machine, &again, stop, tell) else { break };
         runs.push(later.run);
         for row in later.rows {
@@ -151,7 +167,7 @@ fn once(
     machine: &Machine,
     settings: &SelftestSettings,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&str),
+    tell: &mut dyn FnMut(SelftestStep),
 ) -> Result<Once, SelftestError> {
     let cpus = &settings.record.cpus.cpus;
     let victim = cpus.first().unwrap_or_default();
@@ -188,7 +204,7 @@ fn once(
                 if stop.load(Ordering::Relaxed) || recorder.is_finished() {
                     break;
                 }
-                tell(&format!("injecting {} ({} times)", planned.kind, planned.count));
+                tell(SelftestStep::Injecting { kind: planned.kind, count: planned.count });
                 turns.push(turn(machine, settings, planned, &common));
                 // A child that was killed took its hand off our thread in the middle.
                 remove_leftover_groups(machine);
@@ -207,7 +223,7 @@ fn once(
     if !begun.load(Ordering::Acquire) {
         return Err(SelftestError::NotBegun(PATIENCE.as_secs()));
     }
-    tell("scoring");
+    tell(SelftestStep::Scoring);
     let run = RunReader::open(&outcome.path)?;
     if !run.manifest().attributed {
         let why = run.manifest().warnings.iter().find_map(|warning| match warning {

@@ -257,7 +257,7 @@ impl Running for Attached<'_> {
             warnings.push(Warning::CpuOffline { cpus: follow.events.gone.clone() });
         }
         if threads.is_empty() {
-            warnings.push(Warning::NobodyMet { whom: String::new(), watching: false });
+            warnings.push(Warning::NobodyMet { whom: None, watching: false });
         }
         stage.sources = follow.events.reports();
         stage.price = Some(follow.events.price());

@@ -26,6 +26,6 @@ fn clock_report(machine: &Machine) -> (SourceReport, ClockKind) {
             None => (SourceReport::available(NAME), ClockKind::Tsc),
             Some(because) => absent(SourceProblem::NoTsc { because }, SourceLoss::LowestFloor),
         },
-        Err(error) => absent(SourceProblem::NoClock { because: error.to_string() }, SourceLoss::Measurement),
+        Err(error) => absent(error.into(), SourceLoss::Measurement),
     }
 }

@@ -7,7 +7,6 @@ use crate::drawn::Drawn;
 use crate::number::{count, percent_cell, rate};
 use crate::text::headline;
 use crate::words;
-use jitterscope_analyze::explain;
 use jitterscope_analyze::picture::{DrawnCulprit, summary_row};
 
 /// Rows at first sight.
@@ -72,7 +71,7 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<
     let all: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
     let seconds = run.picture.duration.as_secs_f64();
     let per_sec = if seconds > 0.0 { culprit.count as f64 / seconds } else { 0.0 };
-    let mut lines = vec![explain(&culprit.subject)];
+    let mut lines = vec![words::explain(&culprit.subject).to_owned()];
     let detail = words::detail(&culprit.subject, culprit.threads);
     lines.extend(Some(detail).filter(|detail| !detail.is_empty() && !lines[0].contains(detail.as_str())));
     let summed = summary_row(&run.summary, &culprit.subject);

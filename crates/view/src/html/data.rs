@@ -15,8 +15,8 @@ use crate::drawn::Drawn;
 use crate::text::headline;
 use crate::timeline::{Noun, StallKind};
 use crate::words;
+use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::picture::{DrawnPart, DrawnStall, Lane, OffsetMap, PartSort};
-use jitterscope_analyze::{WorstStall, explain};
 use jitterscope_model::{Part, TimelineRow};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -73,7 +73,7 @@ struct Run {
 #[derive(Serialize)]
 struct CulpritRow {
     name: String,
-    about: String,
+    about: &'static str,
     explained: bool,
     total_ns: u64,
     stalls: u64,
@@ -211,7 +211,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             .zip(chart_words::culprits(run, NAME))
             .map(|(culprit, name)| CulpritRow {
                 name,
-                about: explain(&culprit.subject),
+                about: words::explain(&culprit.subject),
                 explained: culprit.subject.kind().is_explained(),
                 total_ns: culprit.total.0,
                 stalls: culprit.count,
@@ -344,7 +344,7 @@ struct StallRow {
 #[derive(Serialize)]
 struct StallPart {
     name: String,
-    about: String,
+    about: &'static str,
     explained: bool,
     text: String,
     net_ns: u64,
@@ -360,7 +360,7 @@ pub fn stall(probe: &str, of: &WorstStall, rows: &[TimelineRow]) -> String {
         let subject = &part.culprit.subject;
         StallPart {
             name: crate::style::fit(&words::kind_and_name(subject), NAME),
-            about: explain(subject),
+            about: words::explain(subject),
             explained: subject.kind().is_explained(),
             text: told_of(part, noun).join("; "),
             net_ns: part.net.0,

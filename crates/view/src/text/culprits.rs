@@ -45,19 +45,20 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
 }
 
 /// `told`: phrases that were printed already; each is printed once.
-fn rows<'a>(
+fn rows(
     page: &mut Page,
     sleeper: bool,
-    rows: &'a [CulpritRow],
+    rows: &[CulpritRow],
     [one, several]: [&str; 2],
-    printed: &mut HashSet<&'a str>,
+    printed: &mut HashSet<String>,
 ) {
     for row in rows.iter().take(SHOWN) {
         let same = |other: &&CulpritRow| {
             other.subject.kind() == row.subject.kind() && other.subject.name() == row.subject.name()
         };
-        let is_told = row.share >= EXPLAINED_FROM && !printed.insert(&row.explanation);
-        culprit(page, row, sleeper || rows.iter().filter(same).count() > 1, is_told);
+        let explanation = (row.share >= EXPLAINED_FROM).then(|| words::row_explanation(row));
+        let unprinted = explanation.filter(|phrase| printed.insert(phrase.clone()));
+        culprit(page, row, sleeper || rows.iter().filter(same).count() > 1, unprinted);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
     if !rest.is_empty() {
@@ -73,9 +74,9 @@ fn rows<'a>(
     }
 }
 
-/// `detailed`: the detail says more than the phrase, or it alone tells this row from others. `is_told`: a row
-/// above has the same phrase.
-fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, is_told: bool) {
+/// `detailed`: the detail says more than the phrase, or it alone tells this row from others. `explanation`:
+/// unless a row above has the same.
+fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, explanation: Option<String>) {
     let numbers = format!(
         "{:>8} {:>10} {:>8} {:>8}  ",
         percent_cell(row.share),
@@ -105,8 +106,7 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, is_told: bool) {
     if row.share < EXPLAINED_FROM {
         return;
     }
-    let mut phrase = Vec::new();
-    phrase.extend(Some(row.explanation.clone()).filter(|_| !is_told));
+    let mut phrase: Vec<String> = explanation.into_iter().collect();
     let telling = matches!(row.subject.kind(), CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
     if !beside && (telling || detailed) && !detail.is_empty() {
         phrase.push(detail);
@@ -178,6 +178,8 @@ mod tests {
                 subject: Subject::Thread(Task { comm: "evil".into(), ..Task::default() }),
                 threads: 1,
                 thread_names: Vec::new(),
+                recorder: None,
+                told_apart: None,
                 explanation: String::new(),
                 sender: None,
                 senders_known: known,

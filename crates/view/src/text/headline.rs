@@ -1,11 +1,12 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
 use super::{Page, cpus, over_time, short_cpus_text, wakeup};
+use crate::cpus_because::cpus_because;
 use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
 use crate::words;
-use jitterscope_analyze::{RunSummary, explain};
+use jitterscope_analyze::RunSummary;
 use jitterscope_model::{ClockCosts, CpuSet, Nanos};
 
 /// The threshold where the clock is quick.
@@ -55,7 +56,11 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     facts.retain(|fact| !fact.is_empty());
     page.prose(Some(Tone::Dim), 0, &facts.join("; "));
     if let Some(because) = &summary.probe.cpus_chosen_because {
-        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", short_cpus_text(cpus)));
+        page.prose(
+            Some(Tone::Dim),
+            0,
+            &format!("{} chosen: {}", short_cpus_text(cpus), cpus_because(because)),
+        );
     }
     if run.interrupted {
         let text = match run.planned_ns {
@@ -167,7 +172,7 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
                 ": {} {} ({})",
                 percent(net.0 as f64 / stall.duration_ns.0.max(1) as f64),
                 words::kind_and_name(who),
-                explain(who)
+                words::explain(who)
             );
         }
     } else if summary.trust.dropped_records > 0 {

@@ -6,7 +6,7 @@ use crate::number::{count, moment, percent, percent_cell, span};
 use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::{
-    FineNanos, IdleControl, Lateness, Percentiles, PhaseRow, RunSummary, WakeupCpu, WakeupSummary, explain,
+    FineNanos, IdleControl, Lateness, Percentiles, PhaseRow, RunSummary, WakeupCpu, WakeupSummary,
 };
 use jitterscope_model::{CpuSet, Nanos, Phase};
 
@@ -82,7 +82,7 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
             ": {} {} ({})",
             percent(net.0 as f64 / stall.duration_ns.0.max(1) as f64),
             words::name(who),
-            explain(who)
+            words::explain(who)
         );
     }
     page.prose(None, 0, &(text + "."));

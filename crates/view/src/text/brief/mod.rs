@@ -10,6 +10,7 @@ mod watched;
 pub(crate) use pipeline::headline as message_headline;
 
 use super::{Page, headline, short_cpus_text, unattributed, wakeup};
+use crate::cpus_because::cpus_because;
 use crate::number::{moment, percent, span, utc};
 use crate::style::{Style, Tone, fit, tame};
 use crate::words;
@@ -205,7 +206,11 @@ fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
     let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
     page.line(&format!("{}{}", page.style.paint(Tone::Strong, &name), page.style.paint(Tone::Dim, &rest)));
     if let Some(because) = summary.probe.cpus_chosen_because.as_ref().filter(|_| layout.remarks) {
-        page.prose(Some(Tone::Dim), 0, &format!("{} chosen: {because}", short_cpus_text(&cpus)));
+        page.prose(
+            Some(Tone::Dim),
+            0,
+            &format!("{} chosen: {}", short_cpus_text(&cpus), cpus_because(because)),
+        );
     }
     if let Some(why) = headline::unusual(summary).filter(|_| layout.remarks) {
         page.prose(Some(Tone::Dim), 0, &format!("stalls from {}{why}", summary.probe.threshold_ns));

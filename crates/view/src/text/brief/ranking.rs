@@ -131,7 +131,7 @@ fn of_culprit(row: &CulpritRow) -> RankedCulprit<'_> {
         subject: &row.subject,
         name: words::kind_and_name(&row.subject),
         detail: words::detail(&row.subject, row.threads),
-        phrase: row.explanation.clone(),
+        phrase: words::row_explanation(row),
     }
 }
 

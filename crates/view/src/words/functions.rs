@@ -1,4 +1,4 @@
-//! Kernel functions and vectors, by name.
+//! What kernel functions and vectors do.
 
 use super::Table;
 

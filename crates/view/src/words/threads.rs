@@ -1,45 +1,8 @@
-//! Threads, by name.
+//! What threads do.
 
 use super::Table;
-use jitterscope_model::{SchedClass, Task};
 
-/// What the idle task is.
-const IDLE: &str = "the idle task";
-/// How its name begins, and that of whoever calls himself so.
-const IDLE_NAMES: &str = "swapper/";
-/// Of the names below those of programs.
-const DAEMONS: [&str; 3] = ["systemd-journal", "irqbalance", "tuned"];
-
-/// What a thread is: the idle task by its id, the kernel's threads by their flags where those were read.
-pub(super) fn of(task: &Task) -> Option<&'static str> {
-    if task.tid == Some(0) || task.class == Some(SchedClass::Idle) {
-        return Some(IDLE);
-    }
-    if task.comm.starts_with(IDLE_NAMES) {
-        return None;
-    }
-    if task.is_of_user() {
-        return super::find(WHOLE, &task.comm).filter(|_| DAEMONS.contains(&&*task.comm));
-    }
-    find(&task.comm)
-}
-
-/// What a thread of this name is.
-fn find(name: &str) -> Option<&'static str> {
-    super::find(WHOLE, name)
-        .or_else(|| PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, phrase)| *phrase))
-}
-
-/// Whether the name says nothing about who uses the machine.
-pub(super) fn is_common(name: &str) -> bool {
-    let numbered =
-        |rest: &str| rest.len() <= 8 && rest.bytes().all(|b| b.is_ascii_digit() || b":uHI-".contains(&b));
-    super::find(WHOLE, name).is_some()
-        || name.strip_prefix("kworker/").is_some_and(numbered)
-        || PREFIXES.iter().any(|(prefix, _)| name.strip_prefix(prefix).is_some_and(numbered))
-}
-
-/// By their whole name.
+/// Threads of the kernel, by their whole name.
 pub(super) const WHOLE: Table = &[
     ("rcu_preempt", "drives RCU grace periods"),
     ("rcu_sched", "drives RCU grace periods"),
@@ -51,12 +14,9 @@ pub(super) const WHOLE: Table = &[
     ("kauditd", "delivers audit records"),
     ("kdevtmpfs", "makes device nodes"),
     ("psimon", "polls pressure-stall triggers"),
-    ("systemd-journal", "the system's log"),
-    ("irqbalance", "spreads interrupts over CPUs"),
-    ("tuned", "tuning daemon"),
 ];
 
-/// By how their names begin; more special ones first.
+/// Threads of the kernel, by how their names begin.
 pub(super) const PREFIXES: Table = &[
     ("js-spin/", "named like a measuring thread of jitterscope: another recording?"),
     ("jitterscope", "named like jitterscope: another one of its processes?"),
@@ -84,6 +44,13 @@ pub(super) const PREFIXES: Table = &[
     ("vhost-", "virtual device of a guest"),
     ("kvm", "virtual machine support"),
     ("scsi_eh_", "SCSI error handling"),
-    (IDLE_NAMES, IDLE),
+    ("swapper/", "the idle task"),
     ("watchdog/", "soft lockup watchdog of older kernels"),
+];
+
+/// Daemons that most machines have.
+pub(super) const DAEMONS: Table = &[
+    ("systemd-journal", "the system's log"),
+    ("irqbalance", "spreads interrupts over CPUs"),
+    ("tuned", "tuning daemon"),
 ];

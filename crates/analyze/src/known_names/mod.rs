@@ -1,0 +1,249 @@
+//! Names that are no user's: of kernel functions, vectors and threads, and of daemons that most machines have.
+//!
+//! They are public knowledge, so a redacted run keeps them. What each does is told where a person reads it.
+
+mod functions;
+mod threads;
+
+use jitterscope_model::{NameOf, SchedClass, Subject, Task};
+
+/// How a list has its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameList {
+    /// Functions of high-resolution timers and of the timer wheel.
+    Timers,
+    /// Work functions of kernel workers.
+    Work,
+    /// Functions that one CPU calls on another, and the vectors that carry them.
+    Calls,
+    /// Softirq vectors.
+    Softirqs,
+    /// Interrupt vectors that are neither timer nor call.
+    Vectors,
+    /// Handlers of non-maskable interrupts.
+    Nmis,
+    /// Page faults.
+    Faults,
+    /// Threads of the kernel, by their whole name.
+    Threads,
+    /// Threads of the kernel, by how their names begin.
+    ThreadPrefixes,
+    /// Daemons, by the whole name of their thread.
+    Daemons,
+}
+
+impl NameList {
+    /// All of them.
+    pub const ALL: [NameList; 10] = [
+        NameList::Timers,
+        NameList::Work,
+        NameList::Calls,
+        NameList::Softirqs,
+        NameList::Vectors,
+        NameList::Nmis,
+        NameList::Faults,
+        NameList::Threads,
+        NameList::ThreadPrefixes,
+        NameList::Daemons,
+    ];
+
+    /// Those that are names of functions and vectors.
+    const FUNCTIONS: [NameList; 7] = [
+        NameList::Timers,
+        NameList::Work,
+        NameList::Calls,
+        NameList::Softirqs,
+        NameList::Vectors,
+        NameList::Nmis,
+        NameList::Faults,
+    ];
+
+    /// Its names; of beginnings the more special ones first.
+    #[must_use]
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            NameList::Timers => functions::TIMERS,
+            NameList::Work => functions::WORK,
+            NameList::Calls => functions::CALLS,
+            NameList::Softirqs => functions::SOFTIRQS,
+            NameList::Vectors => functions::VECTORS,
+            NameList::Nmis => functions::NMIS,
+            NameList::Faults => functions::FAULTS,
+            NameList::Threads => threads::WHOLE,
+            NameList::ThreadPrefixes => threads::PREFIXES,
+            NameList::Daemons => threads::DAEMONS,
+        }
+    }
+
+    fn find(self, name: &str) -> Option<KnownName> {
+        self.names().iter().find(|known| **known == name).map(|known| KnownName { list: self, name: known })
+    }
+}
+
+/// A name of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KnownName {
+    /// Which list has it.
+    pub list: NameList,
+    /// The name, or how it begins, as the list has it.
+    pub name: &'static str,
+}
+
+impl KnownName {
+    /// The idle task.
+    pub const IDLE: KnownName = KnownName { list: NameList::ThreadPrefixes, name: threads::IDLE };
+
+    /// By which name of a list a culprit goes; `None` of what is in none.
+    #[must_use]
+    pub fn of(subject: &Subject) -> Option<KnownName> {
+        let list = match subject.kind().name_of() {
+            NameOf::Thread => match subject {
+                Subject::Thread(task) => return of_thread(task),
+                _ => return None,
+            },
+            NameOf::Work => NameList::Work,
+            NameOf::Timer => NameList::Timers,
+            NameOf::Softirq => NameList::Softirqs,
+            NameOf::Call => NameList::Calls,
+            NameOf::Interrupt => NameList::Vectors,
+            NameOf::Fault => NameList::Faults,
+            NameOf::Nmi => NameList::Nmis,
+            NameOf::Itself => return None,
+        };
+        list.find(plain(&subject.name()))
+    }
+}
+
+/// The idle task goes by its id, the kernel's threads by their flags where those were read: names can be chosen.
+fn of_thread(task: &Task) -> Option<KnownName> {
+    if task.tid == Some(0) || task.class == Some(SchedClass::Idle) {
+        return Some(KnownName::IDLE);
+    }
+    let name: &str = &task.comm;
+    if name.starts_with(threads::IDLE) {
+        return None;
+    }
+    let kernels = || NameList::Threads.find(name).or_else(|| beginning(name));
+    NameList::Daemons.find(name).or_else(|| if task.is_of_user() { None } else { kernels() })
+}
+
+fn beginning(name: &str) -> Option<KnownName> {
+    let list = NameList::ThreadPrefixes;
+    list.names().iter().find(|known| name.starts_with(**known)).map(|known| KnownName { list, name: known })
+}
+
+/// Whether this very name is that of a function or a vector: a word of the kernel, not of who uses it.
+pub(crate) fn is_function(name: &str) -> bool {
+    NameList::FUNCTIONS.iter().any(|list| list.find(name).is_some())
+}
+
+/// Whether this very name is that of an interrupt vector.
+pub(crate) fn is_vector(name: &str) -> bool {
+    NameList::Vectors.find(name).is_some()
+}
+
+/// Whether a thread's name is one of the kernel's, or of a daemon that most machines have: whole, or a known
+/// beginning with nothing but a CPU's or a worker's number behind it.
+pub(crate) fn is_kernel_thread(name: &str) -> bool {
+    let numbered =
+        |rest: &str| rest.len() <= 8 && rest.bytes().all(|b| b.is_ascii_digit() || b":uHI-".contains(&b));
+    let begins = |known: &&str| name.strip_prefix(*known).is_some_and(numbered);
+    NameList::Threads.find(name).or_else(|| NameList::Daemons.find(name)).is_some()
+        || name.strip_prefix("kworker/").is_some_and(numbered)
+        || NameList::ThreadPrefixes.names().iter().any(begins)
+}
+
+/// A function's name without what the compiler appends: `.isra.0`, `.constprop.1`, `.cold`.
+fn plain(name: &str) -> &str {
+    match name.split_once('.') {
+        Some((function, rest))
+            if ["isra", "constprop", "part", "cold", "llvm"].iter().any(|s| rest.starts_with(s)) =>
+        {
+            function
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Name, Verdict, Work};
+
+    #[test]
+    fn a_culprit_goes_by_the_name_that_its_list_has() {
+        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
+        let timer = |function: &str| Subject::Timer { function: Some(function.into()), source: None };
+        let work = |function: Option<&str>| {
+            Subject::Work(Work { function: function.map(Name::from), ..Work::default() })
+        };
+        for (subject, list, name) in [
+            (timer("tick_nohz_handler"), NameList::Timers, "tick_nohz_handler"),
+            (timer("tick_nohz_handler.isra.0"), NameList::Timers, "tick_nohz_handler"),
+            (Subject::Timer { function: None, source: None }, NameList::Timers, "local_timer"),
+            (work(Some("vmstat_update")), NameList::Work, "vmstat_update"),
+            (Subject::Call("ipi_mb".into()), NameList::Calls, "ipi_mb"),
+            (Subject::Ipi("reschedule".into()), NameList::Calls, "reschedule"),
+            (Subject::Softirq(3), NameList::Softirqs, "NET_RX"),
+            (Subject::Vector("error_apic".into()), NameList::Vectors, "error_apic"),
+            (Subject::Nmi("ghes_notify_nmi".into()), NameList::Nmis, "ghes_notify_nmi"),
+            (Subject::PageFault { user: true }, NameList::Faults, "page_fault_user"),
+            (Subject::PageFault { user: false }, NameList::Faults, "page_fault_kernel"),
+            (thread("ksmd"), NameList::Threads, "ksmd"),
+            (thread("ksoftirqd/3"), NameList::ThreadPrefixes, "ksoftirqd/"),
+            (thread("irqbalance"), NameList::Daemons, "irqbalance"),
+        ] {
+            assert_eq!(KnownName::of(&subject), Some(KnownName { list, name }), "{subject:?}");
+        }
+        for unknown in [
+            timer("nobodys_timer"),
+            work(None),
+            thread("bash"),
+            Subject::Vector("tick_nohz_handler".into()),
+            Subject::verdict(Verdict::LateTimer),
+        ] {
+            assert_eq!(KnownName::of(&unknown), None, "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn who_takes_the_kernels_name_is_not_taken_for_it() {
+        let of = |comm: &str, kernel: Option<bool>, tid: i32| {
+            let task = Task { tid: Some(tid), comm: comm.into(), kernel, ..Task::default() };
+            KnownName::of(&Subject::Thread(task)).map(|known| known.name)
+        };
+        assert_eq!(of("ksmd", Some(true), 9), Some("ksmd"));
+        assert_eq!(of("ksmd", Some(false), 9), None);
+        assert_eq!(of("migration/0", Some(false), 9), None);
+        assert_eq!(of("tuned", Some(false), 9), Some("tuned"));
+        assert_eq!(of("swapper/0", None, 9), None);
+        assert_eq!(of("swapper/0", None, 0), Some(KnownName::IDLE.name));
+    }
+
+    #[test]
+    fn no_name_is_twice_in_a_list_and_special_beginnings_come_first() {
+        for list in NameList::ALL {
+            let names = list.names();
+            let mut sorted = names.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), names.len(), "{list:?}");
+        }
+        let beginnings = NameList::ThreadPrefixes.names();
+        for (at, name) in beginnings.iter().enumerate() {
+            assert_eq!(beginnings.iter().position(|known| name.starts_with(known)), Some(at), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_redacted_run_keeps_is_in_a_list() {
+        for name in ["ksmd", "tuned", "kworker/u8:2", "ksoftirqd/3", "migration/12"] {
+            assert!(is_kernel_thread(name), "{name}");
+        }
+        for name in ["bash", "ksoftirqd/secret", "kworker/u8:2-customer", "tuned2"] {
+            assert!(!is_kernel_thread(name), "{name}");
+        }
+        assert!(is_function("vmstat_update") && is_function("NET_RX") && !is_function("ksmd"));
+        assert!(is_vector("error_apic") && !is_vector("vmstat_update"));
+    }
+}

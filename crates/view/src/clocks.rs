@@ -1,0 +1,67 @@
+//! Why a clock is not used, or used in doubt, in words.
+
+use crate::style::tame;
+use jitterscope_model::{ClockFailure, TscFlaw};
+
+const UNKNOWN: &str = "for a reason that this version does not know";
+
+/// What there is against the TSC, as part of a sentence.
+pub(crate) fn tsc_flaw(of: &TscFlaw) -> String {
+    match of {
+        TscFlaw::NotWanted => "asked for by the user".into(),
+        TscFlaw::NoTsc => "this architecture has no TSC".into(),
+        TscFlaw::OtherClockSource { source } => {
+            format!("the kernel's clock source is {}, not tsc", tame(source))
+        }
+        TscFlaw::ClockSourceUnreadable { system } => {
+            format!("the kernel's clock source cannot be read ({})", tame(system))
+        }
+        TscFlaw::NotConstant => "the CPU does not promise a constant TSC rate (no constant_tsc flag)".into(),
+        TscFlaw::StopsInIdle => {
+            "the CPU does not promise that the TSC goes on in deep idle states (no nonstop_tsc flag)".into()
+        }
+        TscFlaw::Worded(text) => tame(text),
+        TscFlaw::Unknown(_) => UNKNOWN.into(),
+    }
+}
+
+/// Why another clock is used in its place, as part of a sentence, with how the TSC can be had where it can.
+pub(crate) fn fallback(of: &TscFlaw) -> String {
+    match of {
+        TscFlaw::NotConstant | TscFlaw::StopsInIdle => format!(
+            "{}; the kernel keeps time by it all the same, and --clock tsc reads it, too",
+            tsc_flaw(of)
+        ),
+        // An earlier version said all of it.
+        TscFlaw::NotWanted
+        | TscFlaw::NoTsc
+        | TscFlaw::OtherClockSource { .. }
+        | TscFlaw::ClockSourceUnreadable { .. }
+        | TscFlaw::Worded(_)
+        | TscFlaw::Unknown(_) => tsc_flaw(of),
+    }
+}
+
+/// Why no clock can be used, as part of a sentence.
+pub(crate) fn clock_failure(of: &ClockFailure) -> String {
+    match of {
+        ClockFailure::Stuck => "the clock did not advance during calibration".into(),
+        ClockFailure::Worded(text) => tame(text),
+        ClockFailure::Unknown(_) => UNKNOWN.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_fallback_says_how_the_tsc_can_be_had() {
+        let told = [tsc_flaw(&TscFlaw::NotConstant), fallback(&TscFlaw::NotConstant)];
+        assert!(told[0].ends_with("(no constant_tsc flag)"), "{told:?}");
+        assert_eq!(told[1].strip_prefix(&*told[0]).unwrap().split("--clock tsc").count(), 2, "{told:?}");
+        let hpet = TscFlaw::OtherClockSource { source: "hpet".into() };
+        assert_eq!(fallback(&hpet), "the kernel's clock source is hpet, not tsc");
+        assert!(fallback(&TscFlaw::StopsInIdle).contains("nonstop_tsc"));
+    }
+}

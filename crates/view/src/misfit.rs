@@ -1,0 +1,115 @@
+//! What a pipeline's placement would measure in place of the machine, in words.
+
+use crate::sources::record_error;
+use crate::style::tame;
+use jitterscope_model::{Misfit, PipelineRole};
+use jitterscope_recording::pipeline::PipelineRecordError;
+
+/// What it does to the measurement, and what to do; without its full stop.
+pub(crate) fn misfit(of: &Misfit) -> String {
+    match of {
+        Misfit::TooFewCpus { threads, cpus, cpuset, two_would_fit } => {
+            let plural = if cpus.len() == 1 { "" } else { "s" };
+            let mut text = format!(
+                "{threads} busy threads have {} CPU{plural} ({cpus}) to run on: they take turns, a message \
+                 waits until its thread's turn comes, and milliseconds of that hide what the machine does",
+                cpus.len()
+            );
+            if let Some(cpuset) = cpuset {
+                text += &format!(". The cpuset of this process has only {cpuset}");
+            }
+            if *two_would_fit {
+                text += ". --two-thread leaves the journaller out and fits";
+            }
+            text
+        }
+        Misfit::Quota { threads, quota_millis } => format!(
+            "{threads} busy threads need {threads} CPUs, and the control group of this process grants {}.{:03} \
+             (cpu.max): the kernel stops all of them for the rest of each period, and that is what would \
+             be measured",
+            quota_millis / 1000,
+            quota_millis % 1000
+        ),
+        Misfit::SameCpu { roles, cpu } => format!(
+            "{} are put on CPU {cpu} together: they take turns there, and each waits milliseconds for the other. \
+             Give each a CPU of its own",
+            names(roles)
+        ),
+        Misfit::SameCore { roles, core } => format!(
+            "{} are put on CPUs {core}, hardware threads of one physical core: while both spin, each has \
+             about half of it, and messages pass through a cache that other cores never share. Take CPUs \
+             of different cores",
+            names(roles)
+        ),
+        Misfit::TooFewCores { threads, cpus, cores } => format!(
+            "{threads} busy threads have CPUs {cpus}, but these are {cores} physical core{}: two threads \
+             will share one and slow each other down",
+            if *cores == 1 { "" } else { "s" }
+        ),
+        Misfit::AcrossNodes { nodes } => {
+            let at: Vec<String> = nodes.iter().map(|of| format!("{} on node {}", of.role, of.node)).collect();
+            format!(
+                "the threads lie on different NUMA nodes ({}): every message crosses the link between them, \
+                 which costs more than the queue itself. Take CPUs of one node",
+                at.join(", ")
+            )
+        }
+        Misfit::Worded(text) => tame(text),
+        Misfit::Unknown(_) => {
+            "the placement measures itself, for a reason that this version does not know".into()
+        }
+    }
+}
+
+fn names(roles: &[PipelineRole]) -> String {
+    let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.join(""),
+    }
+}
+
+/// Why a recording of the pipeline failed, with what to do.
+#[must_use]
+pub fn pipeline_error(error: &PipelineRecordError) -> String {
+    match error {
+        PipelineRecordError::Misfit(misfits) => {
+            let told: Vec<String> = misfits.iter().map(misfit).collect();
+            format!("{}. --force measures it all the same", told.join(". "))
+        }
+        PipelineRecordError::Record(error) => record_error(error),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{CpuId, RoleNode};
+
+    #[test]
+    fn each_misfit_says_who_and_what_to_do() {
+        let cpus = || "2-3".parse().unwrap();
+        let (producer, accumulator) = (PipelineRole::Producer, PipelineRole::Accumulator);
+        let nodes = vec![RoleNode { role: producer, node: 0 }, RoleNode { role: accumulator, node: 1 }];
+        let few =
+            |cpuset, two_would_fit| Misfit::TooFewCpus { threads: 3, cpus: cpus(), cpuset, two_would_fit };
+        for (of, words) in [
+            (few(Some(cpus()), false), "cpuset of this process has only 2-3"),
+            (few(None, true), "--two-thread"),
+            (Misfit::Quota { threads: 3, quota_millis: 2_500 }, "grants 2.500"),
+            (
+                Misfit::SameCpu { roles: vec![producer, accumulator], cpu: CpuId(4) },
+                "producer and accumulator",
+            ),
+            (Misfit::SameCore { roles: vec![producer, accumulator], core: cpus() }, "different cores"),
+            (Misfit::TooFewCores { threads: 3, cpus: cpus(), cores: 1 }, "1 physical core:"),
+            (Misfit::AcrossNodes { nodes }, "producer on node 0, accumulator on node 1"),
+        ] {
+            let told = misfit(&of);
+            assert!(told.contains(words) && !told.ends_with('.'), "{told}");
+            let refused = pipeline_error(&PipelineRecordError::Misfit(vec![of]));
+            assert_eq!(refused, format!("{told}. --force measures it all the same"));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Culprits.
+
+use super::known;
+use super::sender::id;
+use super::verdicts;
+use crate::style::tame;
+use jitterscope_analyze::{CulpritRow, KnownName, RecorderThread};
+use jitterscope_model::{
+    About, CulpritKind, Meanwhile, Phase, SchedClass, Subject, SumRow, Task, TimerSource, Verdict, Work,
+};
+
+/// `thread bash`.
+pub(crate) fn kind_and_name(subject: &Subject) -> String {
+    format!("{} {}", tame(subject.kind_word()), name(subject))
+}
+
+/// What it is called.
+pub(crate) fn name(subject: &Subject) -> String {
+    tame(&subject.name())
+}
+
+/// What else identifies it: `pid 12, real-time 3`, `4 workers, workqueue events`. `threads`: how many threads
+/// or workers it is about.
+pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
+    tame(&match subject {
+        Subject::Thread(task) => {
+            let class = task.class.as_ref().and_then(class);
+            listed([process(task, threads), class])
+        }
+        Subject::Work(of) => work(of, threads),
+        Subject::Interrupt { number, .. } => number.map_or_else(String::new, |irq| format!("irq {irq}")),
+        Subject::Vector(_) => "interrupt vector".into(),
+        Subject::Softirq(vec) => format!("vector {vec}"),
+        Subject::Timer { source, .. } => source.as_ref().map_or("", timer).into(),
+        Subject::Call(_) => "function call interrupt".into(),
+        Subject::Ipi(vector) => match &**vector {
+            "reschedule" => "a task was woken for this CPU",
+            "irq_work" => "work that this CPU deferred to an interrupt",
+            _ => "function call interrupt",
+        }
+        .into(),
+        Subject::PageFault { user: true } => "in user code".into(),
+        Subject::PageFault { user: false } => "in kernel code".into(),
+        Subject::Nmi(_) => "non-maskable interrupt".into(),
+        Subject::MachineCheck { bank } => bank.map_or_else(String::new, |bank| format!("bank {bank}")),
+        Subject::Throttle(task) => format!("let {} run", one_or_many(task, threads)),
+        Subject::Quota(quota) => {
+            let limit = quota.limit.filter(|limit| limit.period_us > 0);
+            let limit = limit.map(|of| format!("{} us every {} us", of.quota_us, of.period_us));
+            listed([Some(format!("control group {}", quota.cgroup)), limit])
+        }
+        Subject::Verdict(of, about) => verdict(*of, about, threads),
+        Subject::Others(_) => String::new(),
+        Subject::Unknown { detail, .. } => detail.to_string(),
+    })
+}
+
+/// What a culprit is, in a phrase.
+pub(crate) fn explain(subject: &Subject) -> &'static str {
+    let known = match subject {
+        Subject::Verdict(verdict, _) => verdicts::explanation(*verdict),
+        named => KnownName::of(named).and_then(known::does),
+    };
+    known.unwrap_or_else(|| of_kind(subject))
+}
+
+/// What a row of a table is, in a phrase: the recorder's own threads are known by their ids.
+pub(crate) fn row_explanation(row: &CulpritRow) -> String {
+    match (row.recorder, row.told_apart) {
+        (Some(RecorderThread::Measuring), _) => "a measuring thread of this very recording".into(),
+        (Some(RecorderThread::Other), _) => "jitterscope itself, which made this recording".into(),
+        (None, Some(cap)) => format!("culprits beyond the {cap} that are told apart"),
+        (None, None) => explain(&row.subject).into(),
+    }
+}
+
+/// What all of a kind have in common.
+fn of_kind(subject: &Subject) -> &'static str {
+    match subject.kind() {
+        CulpritKind::Thread => "another thread that ran on the CPU",
+        CulpritKind::Kworker if matches!(subject, Subject::Work(work) if work.function.is_none()) => {
+            "a kernel worker whose work was not seen"
+        }
+        CulpritKind::Kworker => "deferred kernel work",
+        CulpritKind::Irq => "a device's interrupt handler",
+        CulpritKind::Timer => "a kernel timer function",
+        CulpritKind::Softirq => "deferred interrupt work",
+        CulpritKind::Ipi => "a call from another CPU",
+        CulpritKind::PageFault => "a page fault of the measured thread",
+        CulpritKind::Nmi => "a non-maskable interrupt",
+        CulpritKind::Mce => "a machine check: the hardware reported an error",
+        CulpritKind::RtThrottle => {
+            "the scheduler held the real-time thread back (kernel.sched_rt_runtime_us)"
+        }
+        CulpritKind::Quota => "its control group had used up its CPU quota (cpu.max, cpu.cfs_quota_us)",
+        CulpritKind::Stopped => "the thread was stopped, not kept waiting",
+        CulpritKind::Switch => "the scheduler's own path to another thread and back",
+        CulpritKind::Hypervisor => "the host took the CPU, or was late",
+        CulpritKind::Firmware => "firmware took the CPU, unseen by the kernel",
+        CulpritKind::Unresolved => "nothing that was recorded explains it",
+        CulpritKind::Loss => "kernel events were lost nearby, so no verdict is given",
+        CulpritKind::Unknown => "of a kind that this version does not know",
+    }
+}
+
+/// `64+` where there may be more than are told apart.
+fn number(threads: u64) -> String {
+    let more = if threads >= SumRow::<(), ()>::MOST_THREADS { "+" } else { "" };
+    format!("{threads}{more}")
+}
+
+fn listed(components: impl IntoIterator<Item = Option<String>>) -> String {
+    components.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// `pid 12`, `4 pids`.
+fn individual(tid: Option<i32>, threads: u64, noun: &str) -> Option<String> {
+    match tid {
+        Some(tid) => Some(format!("{noun} {tid}")),
+        None if threads > 1 => Some(format!("{} {noun}s", number(threads))),
+        None => None,
+    }
+}
+
+/// `pid 12`, `tid 13 of make, pid 12`, `pid 12, 4 threads`, `4 pids`.
+fn process(task: &Task, threads: u64) -> Option<String> {
+    match (task.tid, task.tgid) {
+        (Some(tid), Some(process)) if tid != process => {
+            let of = task.process.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+            Some(format!("tid {tid}{of}, pid {process}"))
+        }
+        (None, Some(process)) if threads > 1 => Some(format!("pid {process}, {} threads", number(threads))),
+        (tid, process) => individual(tid.or(process), threads, "pid"),
+    }
+}
+
+/// The scheduling class, when it is not plain fair.
+fn class(class: &SchedClass) -> Option<String> {
+    match class {
+        SchedClass::Deadline => Some("deadline".into()),
+        SchedClass::RealTime(priority) => Some(format!("real-time {priority}")),
+        SchedClass::Fair(Some(0) | None) | SchedClass::Idle => None,
+        SchedClass::Fair(Some(nice)) => Some(format!("nice {nice}")),
+        SchedClass::Other(word) => Some(word.to_string()),
+    }
+}
+
+fn work(of: &Work, threads: u64) -> String {
+    let worker = of.worker.as_ref();
+    if of.function.is_none() {
+        let class = worker.and_then(|worker| worker.class.as_ref()).and_then(class);
+        return listed([individual(worker.and_then(|worker| worker.tid), threads, "pid"), class]);
+    }
+    let comm = worker.and_then(|worker| worker.comm.as_deref()).map(str::to_owned);
+    let tid = worker.and_then(|worker| worker.tid);
+    let worker = if threads > 1 { None } else { comm };
+    let queue = of.workqueue.as_deref().map(|queue| format!("workqueue {queue}"));
+    let tid = if threads > 1 { None } else { tid };
+    let several = (threads > 1).then(|| format!("{} workers", number(threads)));
+    listed([worker.or(several).or_else(|| tid.map(|tid| format!("pid {tid}"))), queue])
+}
+
+fn timer(source: &TimerSource) -> &str {
+    match source {
+        TimerSource::HighResolution => "hrtimer, local_timer interrupt",
+        TimerSource::Wheel => "timer wheel, TIMER softirq",
+        TimerSource::Interrupt => "interrupt that ran no timer function",
+        TimerSource::Other(word) => word,
+    }
+}
+
+fn one_or_many(task: &Task, threads: u64) -> String {
+    match task.tid {
+        _ if threads > 1 => format!("{} threads", number(threads)),
+        Some(tid) => format!("{} ({})", task.comm, id(tid, task.tgid)),
+        None => task.comm.to_string(),
+    }
+}
+
+fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
+    let known = match about {
+        About::Nothing => None,
+        About::Meanwhile(Meanwhile::Ran(task)) if verdict == Verdict::UnrecordedSwitch => {
+            Some(format!("{} had the CPU at its end, since when is not known", one_or_many(task, threads)))
+        }
+        About::IdleState(state) => Some(format!("idle state {state}")),
+        About::Meanwhile(Meanwhile::IdleEnded) => Some("after idle had ended".into()),
+        About::Meanwhile(Meanwhile::Unrecorded) => {
+            Some("while the CPU idled or a thread ran, not recorded".into())
+        }
+        About::Meanwhile(Meanwhile::Ran(task)) => Some(format!("while {} ran", one_or_many(task, threads))),
+        About::Meanwhile(Meanwhile::Worked(work)) => {
+            let worker = || work.worker.as_ref().and_then(|worker| worker.comm.clone());
+            let ran = work.function.clone().or_else(worker);
+            Some(format!("while {} ran", ran.as_deref().unwrap_or("a kernel worker")))
+        }
+        About::Vectors(vectors) => Some(vectors.join(", ")),
+        About::Cpu(cpu) => Some(format!("no record of CPU {cpu} says what ran")),
+        About::Frame(records) => Some(records.to_string()),
+    };
+    known.unwrap_or_else(|| verdicts::beside_name(verdict).into())
+}
+
+/// `consumer not running: rustc`; the phases that are attributed to nobody stand alone.
+pub(crate) fn phase_and_name(phase: Option<&Phase>, subject: &Subject) -> String {
+    let phase = phase.unwrap_or(&Phase::NoVerdict);
+    let nobodys =
+        matches!(phase, Phase::Queueing | Phase::Unexplained | Phase::RingFull | Phase::LostRecords);
+    let nobody = matches!(subject.kind(), CulpritKind::Switch | CulpritKind::Unresolved | CulpritKind::Loss);
+    if nobodys && nobody { phase.to_string() } else { format!("{}: {}", tame(phase.as_str()), name(subject)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Name;
+
+    #[test]
+    fn common_culprits_are_told_by_what_they_do() {
+        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
+        let timer = |function: &str| Subject::Timer { function: Some(function.into()), source: None };
+        let work =
+            |function: &str| Subject::Work(Work { function: Some(Name::from(function)), ..Work::default() });
+        for (subject, word) in [
+            (timer("tick_nohz_handler"), "tick"),
+            (work("vmstat_update"), "vm.stat_interval"),
+            (Subject::Call("ipi_mb".into()), "membarrier"),
+            (Subject::Call("flush_tlb_func".into()), "TLB"),
+            (Subject::Ipi("reschedule".into()), "woke"),
+            (thread("ksoftirqd/3"), "softirq"),
+            (thread("migration/0"), "stopper"),
+            (Subject::Softirq(3), "network"),
+            (Subject::verdict(Verdict::LateInterrupt), "late"),
+            (timer("tick_nohz_handler.isra.0"), "tick"),
+        ] {
+            let phrase = explain(&subject);
+            assert!(phrase.contains(word), "{subject:?}: {phrase}");
+            assert_ne!(phrase, of_kind(&subject), "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn every_kind_has_a_phrase_for_a_name_it_never_saw() {
+        for kind in CulpritKind::ALL {
+            let name = || Name::from("no_such_name");
+            let subject = Subject::Unknown { kind: kind.as_str().into(), name: name(), detail: name() };
+            assert!(!explain(&subject).is_empty());
+        }
+        assert!(Verdict::ALL.iter().all(|verdict| !explain(&Subject::verdict(*verdict)).is_empty()));
+    }
+}

@@ -1,0 +1,112 @@
+//! Verdicts on time that nobody in particular can be blamed for.
+
+use crate::number::count;
+use jitterscope_analyze::RunSummary;
+use jitterscope_model::Verdict;
+
+/// What a verdict means; `None` where the explanation of its kind says it.
+pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
+    Some(match verdict {
+        Verdict::IdleExit => "the CPU had to leave an idle state, or its timer fired late there",
+        Verdict::LeavingIdle => "woken: the idle loop ended and the scheduler switched",
+        Verdict::ReturnToThread => "scheduled: the kernel's way back to the thread",
+        Verdict::DeadlineBudget => "the deadline thread had used up its own budget",
+        Verdict::StoppedBySignal => "a stop signal (SIGSTOP and its like) held the thread",
+        Verdict::StoppedByTracer => "a tracer or debugger held the thread",
+        Verdict::NoEventInVm => "no kernel event; probably the host, or an exception that leaves none",
+        Verdict::UnrecordedFault => "the kernel counted page faults of the thread that it did not record",
+        Verdict::RunnableIdle => "the thread could run and the CPU idled; nothing that was counted says why",
+        Verdict::AsleepInKernel => {
+            "the probe was put to sleep: frozen by a control group, or waiting in a page fault"
+        }
+        Verdict::LateInterrupt => "the host delivered an interrupt late",
+        Verdict::HostBeforeFirstEvent | Verdict::BeforeFirstEvent => {
+            "the CPU stood still before the kernel was entered"
+        }
+        Verdict::BetweenEvents => "kernel code without tracepoints, or the CPU was taken",
+        Verdict::AfterLastEvent => "kernel exit, or the CPU was taken",
+        Verdict::CpuTaken => "no kernel event inside: the host ran something else",
+        Verdict::VirtualMachinePaused => "several CPUs stood still together: the host paused the guest",
+        Verdict::Smi => "system management interrupt, counted by the CPU",
+        Verdict::AllCpusAtOnce => "all measured CPUs stood still together, as in an SMI",
+        Verdict::OwnBookkeeping => "the probe stored the stall before",
+        Verdict::UntracedInterrupt => "an interrupt without a tracepoint was counted",
+        Verdict::FrequencyChange => "the CPU changed its frequency",
+        Verdict::UnderOneMicrosecond => "memory, a busy SMT sibling or the CPU itself",
+        Verdict::OutsideThisKernel => "no kernel event: hardware, firmware, or an exception that leaves none",
+        Verdict::LateTimer => "the timer fired late, and the CPU was not seen to idle",
+        Verdict::UnrecordedSwitch => "who had the CPU is not known: the idle thread leaves no records",
+        Verdict::RunQueueWait => "woken, but it is not known what ran instead",
+        Verdict::FrameLeftOpen => "its beginning was recorded, its end was not",
+        Verdict::NoVerdict => "the stored run has no attribution for it",
+        Verdict::ContextSwitch
+        | Verdict::RingFull
+        | Verdict::EarlierMessages
+        | Verdict::NotSeen
+        | Verdict::NoRecord
+        | Verdict::TraceDataLost => return None,
+    })
+}
+
+/// What a verdict says by itself, beside its name.
+pub(super) fn beside_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::ContextSwitch => "scheduler path beside sched_switch",
+        Verdict::IdleExit => "the CPU was idle",
+        Verdict::RingFull => "the producer waited for a slot",
+        Verdict::EarlierMessages => "dealt with in their order",
+        Verdict::LateInterrupt => "the CPU stood still before the interrupt was delivered",
+        Verdict::HostBeforeFirstEvent => "the CPU stood still before the kernel was entered",
+        Verdict::DeadlineBudget => "used up, so that lesser threads or none ran",
+        Verdict::NoEventInVm => "probably the host, or an exception that leaves no event",
+        Verdict::UnrecordedFault => "counted by the kernel, without a record",
+        Verdict::AsleepInKernel => "the thread slept, though it only reads the clock",
+        Verdict::RunnableIdle => "the CPU idled though the thread could run",
+        Verdict::CpuTaken | Verdict::VirtualMachinePaused => "no kernel event inside, on a virtual machine",
+        Verdict::Smi => "system management interrupt",
+        Verdict::AllCpusAtOnce => "as system management interrupts do",
+        Verdict::BeforeFirstEvent => "kernel entry, firmware or hardware",
+        Verdict::BetweenEvents => "kernel code without tracepoints, or the CPU was taken",
+        Verdict::AfterLastEvent => "kernel exit, or the CPU was taken",
+        Verdict::OwnBookkeeping => "the probe stored the stall before",
+        Verdict::FrequencyChange => "the CPU changed its frequency nearby",
+        Verdict::UnderOneMicrosecond => "memory, SMT sibling or microarchitecture",
+        Verdict::OutsideThisKernel => "hardware or firmware",
+        Verdict::UnrecordedSwitch => "the way out of idle, or a thread that ran before",
+        Verdict::NotSeen => "no record says what ran",
+        Verdict::NoRecord => "outside this kernel, or the hand-over itself",
+        Verdict::NoVerdict => "the stored run has none",
+        Verdict::TraceDataLost => "the ring buffer overran near this stall",
+        Verdict::LeavingIdle
+        | Verdict::StoppedBySignal
+        | Verdict::StoppedByTracer
+        | Verdict::ReturnToThread
+        | Verdict::UntracedInterrupt
+        | Verdict::LateTimer
+        | Verdict::RunQueueWait
+        | Verdict::FrameLeftOpen => "",
+    }
+}
+
+/// From this share of the stalled time on the report says what a stall without any event may have been.
+const TELLING_SHARE: f64 = 0.001;
+
+/// What stalls without any kernel event may have been beside what their verdict says, said once a report; `None`
+/// where there are none to speak of. What the kernel counts of it is reported as counted.
+pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
+    let eventless = |verdict: Option<Verdict>| {
+        matches!(verdict, Some(Verdict::NoEventInVm | Verdict::OutsideThisKernel | Verdict::UnrecordedFault))
+    };
+    let classes = &summary.attribution.as_ref()?.unexplained.classes;
+    let mut telling = classes.iter().filter(|row| row.share >= TELLING_SHARE);
+    telling.find(|row| eventless(row.subject.as_verdict()))?;
+    let faults = match summary.trust.page_faults {
+        0 => "none of the measuring threads'".to_owned(),
+        1 => "one of the measuring threads'".to_owned(),
+        n => format!("{} of the measuring threads'", count(n)),
+    };
+    Some(format!(
+        "Without a kernel event may also be exceptions that leave none: debug traps, breakpoints (uprobes), a first \
+         use of the FPU (#NM), alignment checks. The kernel does not count them; of page faults it counted {faults}."
+    ))
+}
