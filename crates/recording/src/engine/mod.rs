@@ -1,10 +1,10 @@
 //! A recording from start to end, whatever it is of.
 //!
 //! What is measured is a [`Target`]: it says what it needs, sets up its threads and sources, and hands over
-//! its rows turn by turn. Everything else is the same for all of them and stands here: our own threads leave
-//! the measured CPUs, outputs are opened and the run is made before anything is measured, rows go to all
-//! outputs, the end comes when the target has ended, the user says so or nothing can be written any more,
-//! and the run is closed with what was measured.
+//! its rows turn by turn. Everything else is the same for all of them and stands here: the clock is chosen, our
+//! own threads leave the measured CPUs, outputs are opened and the run is made before anything is measured, kernel
+//! events are started and taken down ([`Stage`]), rows go to all outputs, the end comes when the target has ended,
+//! the user says so or nothing can be written any more, and the run is closed with what was measured.
 
 mod batch;
 mod outputs;
