@@ -63,7 +63,7 @@ pub struct Extra<'a> {
     pub shortest: Option<Nanos>,
 }
 
-/// As [`record`], telling the rows to more than the run.
+/// As [`record`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`record`], and when an output cannot be opened or refuses; one that fails later does not end it unless

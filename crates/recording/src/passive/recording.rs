@@ -105,7 +105,7 @@ pub fn record_passive(
     record_passive_to(machine, settings, Vec::new(), stop, observer)
 }
 
-/// As [`record_passive`], telling the rows to more than the run.
+/// As [`record_passive`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`record_passive`], and when an output cannot be opened or refuses.
@@ -217,9 +217,10 @@ impl Watch<'_> {
             return Err(RecordError::InterruptedEarly);
         }
         let Some(look) = self.run.follow.follower_mut().look.take() else { return Ok(()) };
+        let until = self.run.now.max(from);
         let cpus = &self.settings.cpus.cpus;
         for cpu in cpus.iter() {
-            if let Some((who, how)) = owners::largest(stage.machine, &look, cpu, (from, self.run.now), rate) {
+            if let Some((who, how)) = owners::largest(stage.machine, &look, cpu, (from, until), rate) {
                 belongs(&mut self.run.follow, who);
                 self.chosen.insert(cpu, how);
             }

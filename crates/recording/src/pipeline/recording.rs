@@ -54,7 +54,7 @@ pub fn record_pipeline(
     record_pipeline_to(machine, settings, Vec::new(), stop, observer)
 }
 
-/// As [`record_pipeline`], telling the rows to more than the run.
+/// As [`record_pipeline`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`record_pipeline`], and when an output cannot be opened or refuses.

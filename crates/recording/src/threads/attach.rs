@@ -36,7 +36,7 @@ pub fn attach(
     attach_to(machine, settings, Vec::new(), stop, observer)
 }
 
-/// As [`attach`], telling the rows to more than the run.
+/// As [`attach`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`attach`], and when an output cannot be opened or refuses.
