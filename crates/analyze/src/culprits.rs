@@ -46,7 +46,7 @@ impl CulpritTable {
     pub(crate) fn add<'p>(&mut self, parts: impl IntoIterator<Item = (&'p Part, Nanos)>) {
         let mut touched = std::mem::take(&mut self.touched);
         for (part, net) in parts {
-            let at = self.sums.position((), &part.culprit.subject);
+            let at = self.sums.position_of((), &part.culprit);
             if let Some(sender) = &part.culprit.sender {
                 let sum = self.sums.at(at);
                 sum.known += 1;
@@ -155,6 +155,7 @@ mod tests {
     use jitterscope_model::{
         About, CpuId, CulpritKind, Evidence, ExecutionContext, Meanwhile, SchedClass, Task, Verdict,
     };
+    use std::sync::Arc;
 
     fn part(subject: Subject, net: u64) -> Part {
         Part::inside(subject, Nanos(net), Evidence::SwitchRecords)
@@ -204,7 +205,7 @@ mod tests {
     fn interrupts_are_one_sender_and_have_no_thread() {
         let sent = |context, tid| {
             let mut p = part(Subject::Thread(thread("noise", 9)), 1);
-            p.culprit.sender =
+            Arc::make_mut(&mut p.culprit).sender =
                 Some(Sender { context, comm: None, tid, tgid: None, cpu: CpuId(0), via: None });
             vec![p]
         };
@@ -219,7 +220,7 @@ mod tests {
     fn the_most_frequent_sender_is_named() {
         let sent = |comm: &str, tid| {
             let mut p = part(Subject::Call("ipi_mb".into()), 1);
-            p.culprit.sender = Some(Sender {
+            Arc::make_mut(&mut p.culprit).sender = Some(Sender {
                 context: ExecutionContext::Thread,
                 comm: Some(comm.into()),
                 tid,

@@ -456,7 +456,7 @@ fn what_says_nothing_about_the_owner_stays() {
         (device("acme-fpga"), "device-1"),
     ] {
         let mut alone = part(known.clone());
-        alone.culprit.sender = None;
+        std::sync::Arc::make_mut(&mut alone.culprit).sender = None;
         let told = Attribution { stall: StallId(0), parts: vec![alone] };
         let out = redactor.attribution(&told);
         assert_eq!(out.parts[0].culprit.subject.name(), expected, "{known:?}");

@@ -23,6 +23,7 @@ mod occupancy;
 mod part_sums;
 mod passive;
 mod senders;
+mod sent;
 mod subjects;
 mod tally;
 mod threads;

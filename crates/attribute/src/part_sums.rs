@@ -2,7 +2,7 @@
 
 use jitterscope_model::{Confidence, CpuId, Culprit, Evidence, Keyed, Nanos, Part, Phase};
 use rustc_hash::FxHashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// One for all: making its keys takes longer than a short sum.
 static HASHER: LazyLock<Keyed> = LazyLock::new(Keyed::default);
@@ -10,7 +10,7 @@ static HASHER: LazyLock<Keyed> = LazyLock::new(Keyed::default);
 /// In what a piece must be the same to be of the same part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PartKey<'a> {
-    pub(crate) culprit: &'a Culprit,
+    pub(crate) culprit: &'a Arc<Culprit>,
     pub(crate) phase: &'a Phase,
     /// The CPU from which the victim was moved meanwhile.
     pub(crate) moved_from: Option<CpuId>,
@@ -26,7 +26,7 @@ impl PartKey<'_> {
     }
 
     fn part(&self) -> Part {
-        let part = Part::inside(self.culprit.clone(), Nanos::ZERO, self.evidence.clone());
+        let part = Part::inside(Arc::clone(self.culprit), Nanos::ZERO, self.evidence.clone());
         let part = Part { moved_from: self.moved_from, ..part.in_phase(self.phase.clone()) };
         Part { confidence: confidence_of(&part), ..part }
     }

@@ -1,6 +1,7 @@
 //! Who triggered what: senders of IPIs, wakers of threads, queuers of work, by what they sent.
 
 use crate::lexicon::Lexicon;
+use crate::sent::{Sent, SentQueue};
 use jitterscope_model::{
     Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Sender, TickRate, Ticks,
 };
@@ -25,19 +26,10 @@ const MOST_LOSSES: usize = 256;
 /// Sleep states of a switch; the bit above them marks a preempted thread, which is runnable.
 const TASK_STATES: u64 = 0xff;
 
-#[derive(Clone, Debug)]
-struct Sent<T> {
-    time: Ticks,
-    tid: i32,
-    context: ExecutionContext,
-    cpu: CpuId,
-    what: T,
-}
-
 /// Records by key, newest last.
 #[derive(Clone, Debug)]
 struct Index<K, T> {
-    sent: FxHashMap<K, VecDeque<Sent<T>>>,
+    sent: FxHashMap<K, SentQueue<T>>,
     /// Records of all keys.
     total: usize,
     /// With so many keys it is looked which of them are still used.
@@ -58,19 +50,15 @@ impl<K: Hash + Eq + Copy, T> Index<K, T> {
             self.sweep(event.time - window);
         }
         let queue = self.sent.entry(key).or_default();
-        let KernelEvent { time, tid, context, cpu, .. } = *event;
-        let record = Sent { time, tid, context, cpu, what };
-        // Several CPUs' records arrive buffer by buffer, so the newest need not come last.
-        let at = queue.iter().rposition(|s| s.time <= record.time).map_or(0, |i| i + 1);
-        queue.insert(at, record);
+        queue.insert(Sent::of(event, what));
         self.total += 1;
-        let newest = queue.back().map_or(time, |last| last.time);
+        let newest = queue.last().map_or(event.time, |last| last.time);
         while queue.get(1).is_some_and(|second| second.time <= newest - window) {
-            queue.pop_front();
+            queue.drop_first();
             self.total -= 1;
         }
         if self.total > MOST && queue.len() > 1 {
-            queue.pop_front();
+            queue.drop_first();
             self.total -= 1;
             self.dropped += 1;
         }
@@ -78,23 +66,21 @@ impl<K: Hash + Eq + Copy, T> Index<K, T> {
 
     /// Drops keys not used since `before`; if those that are left are too many, the older half of them.
     fn sweep(&mut self, before: Ticks) {
-        self.sent.retain(|_, queue| queue.back().is_some_and(|last| last.time >= before));
+        self.sent.retain(|_, queue| queue.last().is_some_and(|last| last.time >= before));
         if self.sent.len() >= MOST_KEYS {
             let mut newest: Vec<Ticks> =
-                self.sent.values().filter_map(|queue| queue.back().map(|last| last.time)).collect();
+                self.sent.values().filter_map(|queue| queue.last().map(|last| last.time)).collect();
             newest.sort_unstable();
             let median = newest.get(newest.len() / 2).copied().unwrap_or_default();
-            self.sent.retain(|_, queue| queue.back().is_some_and(|last| last.time > median));
+            self.sent.retain(|_, queue| queue.last().is_some_and(|last| last.time > median));
         }
-        self.total = self.sent.values().map(VecDeque::len).sum();
+        self.total = self.sent.values().map(SentQueue::len).sum();
         self.sweep_at = (self.sent.len() * 2).clamp(KEYS, MOST_KEYS);
     }
 
     /// The last record of `key` that is not after `time`.
     fn before(&self, key: K, time: Ticks) -> Option<&Sent<T>> {
-        let queue = self.sent.get(&key)?;
-        let behind = queue.partition_point(|sent| sent.time <= time);
-        queue.get(behind.checked_sub(1)?)
+        self.sent.get(&key)?.before(time)
     }
 }
 

@@ -19,6 +19,11 @@ const THERE_AND_BACK: Nanos = Nanos(300);
 /// Gaps kept a CPU for the control, at most.
 const KEPT_GAPS: usize = 1 << 13;
 
+/// So many events are all compared with their control; of more, one in [`EACH`]: a share of tens of thousands is
+/// known well enough, and looking each one up among the gaps of half a second takes longer than counting it.
+const ALL_COMPARED: u64 = 1 << 16;
+const EACH: u64 = 8;
+
 /// From the first to the last read of a probe.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -171,13 +176,16 @@ impl EventTally {
 
     /// Counts an event; whether it happened while its CPU was measured.
     fn event(&mut self, cpu: CpuId, time: Ticks, inside: bool) -> bool {
-        let back = self.shift.0 + self.next_random() % self.shift.0;
         let Cpu { window, recent: gaps, .. } = self.cpus.entry(cpu).or_default();
         if !self.planned.contains(time) || !window.contains(time) {
             return false;
         }
         self.counts.events += 1;
         self.counts.inside += u64::from(inside);
+        if self.counts.events > ALL_COMPARED && !self.counts.events.is_multiple_of(EACH) {
+            return true;
+        }
+        let back = self.shift.0 + next_random(&mut self.random) % self.shift.0;
         let shifted = Ticks(time.0.saturating_sub(back));
         // Before the oldest gap kept there is nothing to compare with.
         if gaps.front().is_none_or(|oldest| shifted < oldest.start) {
@@ -195,14 +203,14 @@ impl EventTally {
     pub fn counts(&self) -> EventsInGaps {
         self.counts
     }
+}
 
-    /// Marsaglia's xorshift: any generator will do, the shifts need only differ.
-    fn next_random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
-    }
+/// Marsaglia's xorshift: any generator will do, the shifts need only differ.
+fn next_random(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
 }
 
 #[cfg(test)]
@@ -224,6 +232,26 @@ mod tests {
         assert_eq!((counts.events, counts.inside), (20_000, 20_000));
         let share = counts.control_inside as f64 / counts.control_events as f64;
         assert!((0.08..0.12).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn of_very_many_events_one_in_eight_is_compared_and_their_share_is_that_of_all() {
+        let mut tally = EventTally::new(Ticks(1_000_000));
+        tally.measure(Ticks(0), Ticks(u64::MAX));
+        let cpu = CpuId(1);
+        let many = 2 * ALL_COMPARED;
+        for n in 0..many {
+            let start = Ticks(n * 10_000);
+            tally.gap(cpu, Gap { start, length: Ticks(3000) });
+            tally.inside(cpu, start + Ticks(500));
+        }
+        let counts = tally.counts();
+        assert_eq!((counts.events, counts.inside), (many, many));
+        let compared = ALL_COMPARED + ALL_COMPARED / EACH;
+        // The first ones have no gap that is old enough.
+        assert!((compared - 300..=compared).contains(&counts.control_events), "{}", counts.control_events);
+        let share = counts.control_inside as f64 / counts.control_events as f64;
+        assert!((0.29..0.31).contains(&share), "{share}");
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn culprit<'d>(diff: &'d Value, name: &str) -> &'d Value {
 /// A thread that had work for five seconds, of which it waited so many milliseconds behind a rival.
 fn followed(waited_ms: u64) -> Scenario {
     let mut run = Scenario::new(&[]);
-    let rival = part(CulpritKind::Thread, "rival", "pid 99", 1).culprit.subject;
+    let rival = part(CulpritKind::Thread, "rival", "pid 99", 1).culprit.subject.clone();
     let manifest: &mut RunManifest = &mut run.manifest;
     manifest.probe.kind = "attach".into();
     manifest.threads = vec![ThreadAccount {

@@ -1,5 +1,6 @@
 //! What an experiment with all that is advised would do, before anything is touched.
 
+use crate::NotTried;
 use jitterscope_model::Nanos;
 use serde::Serialize;
 
@@ -15,7 +16,7 @@ pub struct AutoPlan {
     /// What only a reboot can try.
     pub needs_reboot: Vec<&'static str>,
     /// What would not be tried, and why.
-    pub not_tried: Vec<(String, String)>,
+    pub not_tried: Vec<(String, NotTried)>,
     /// The steps, in order.
     pub steps: Vec<Step>,
     /// How long they take, until the first look and until the last.
@@ -39,9 +40,21 @@ pub struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Which.
-    pub what: &'static str,
+    pub what: StepRuns,
     /// How many, until the first look and until the last.
     pub runs: [usize; 2],
     /// How long they take, with what is waited for.
     pub takes_ns: [Nanos; 2],
+}
+
+/// Which runs a step makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepRuns {
+    /// Without any of the candidates.
+    Without,
+    /// With all of them.
+    With,
+    /// Pairs of all that is kept against none.
+    Pairs,
 }

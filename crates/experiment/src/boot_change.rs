@@ -1,9 +1,9 @@
 //! Knobs that are set at boot only: one arm is measured before a reboot, the other after it.
 
-use crate::{BootArm, Change, ExperimentError, InForceIn, Predicted};
+use crate::{BootArm, Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
-use jitterscope_tune::{Because, BootLine, Cmdline, Goal, Select, catalogue, online_cpus, plan};
+use jitterscope_tune::{BootLine, Cmdline, Goal, Select, SkipReason, Skipped, catalogue, online_cpus, plan};
 use serde::{Deserialize, Serialize};
 
 /// What must be the same in both boots for their difference to be the change.
@@ -20,20 +20,44 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// What is other than it was; `None` where all is the same.
+    /// What is other than it was, the first of it; `None` where all is the same.
     #[must_use]
-    pub fn difference(&self, now: &Surroundings) -> Option<String> {
-        let said = |text: &str| if text.is_empty() { "nothing".to_owned() } else { format!("\"{text}\"") };
+    pub fn difference(&self, now: &Surroundings) -> Option<Difference> {
         if self.kernel != now.kernel {
-            return Some(format!("the kernel was {} and is {}", self.kernel, now.kernel));
+            return Some(Difference::Kernel { before: self.kernel.clone(), now: now.kernel.clone() });
         }
         if self.online != now.online {
-            return Some(format!("CPUs {} were online and {} are", self.online, now.online));
+            return Some(Difference::Online { before: self.online.clone(), now: now.online.clone() });
         }
-        let (before, after) = (said(&self.boot_line), said(&now.boot_line));
-        (before != after)
-            .then(|| format!("beside what is tried the kernel's command line said {before} and says {after}"))
+        (self.boot_line != now.boot_line)
+            .then(|| Difference::BootLine { before: self.boot_line.clone(), now: now.boot_line.clone() })
     }
+}
+
+/// What two boots differ in beside what is tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The kernel's release or build.
+    Kernel {
+        /// In the earlier boot.
+        before: String,
+        /// In this one.
+        now: String,
+    },
+    /// CPUs that are online.
+    Online {
+        /// In the earlier boot.
+        before: CpuSet,
+        /// In this one.
+        now: CpuSet,
+    },
+    /// The kernel command line without the parameters that are tried.
+    BootLine {
+        /// In the earlier boot.
+        before: String,
+        /// In this one.
+        now: String,
+    },
 }
 
 /// Some boot parameters, for some CPUs.
@@ -58,22 +82,22 @@ impl BootChange {
         for knob in &knobs {
             let at_boot = catalogue::find(knob).is_some_and(|knob| !knob.boot.is_empty());
             match of(knob) {
-                Some(skipped) if at_boot && skipped.because == Because::AlreadySo => with.push(knob.as_str()),
-                Some(skipped) if at_boot && skipped.because == Because::NeedsReboot => {
-                    without.push(knob.as_str());
+                Some(Skipped { why: SkipReason::AlreadySo { .. }, .. }) if at_boot => with.push(knob.clone()),
+                Some(Skipped { why: SkipReason::NeedsReboot { .. }, .. }) if at_boot => {
+                    without.push(knob.clone());
                 }
-                Some(skipped) => return Err(refused(format!("{knob}: {}", skipped.why))),
+                Some(skipped) => {
+                    let why = Untried::NoChange(Some(skipped.why.clone()));
+                    return Err(ExperimentError::Untried { knob: knob.clone(), why });
+                }
                 None => {
-                    return Err(refused(format!("{knob} needs no reboot: try it without --across-reboot")));
+                    let why = Untried::NeedsNoReboot;
+                    return Err(ExperimentError::Untried { knob: knob.clone(), why });
                 }
             }
         }
         if !with.is_empty() && !without.is_empty() {
-            return Err(refused(format!(
-                "{} is in force in this boot and {} is not: each boot of the experiment has all of them or none",
-                with.join(", "),
-                without.join(", ")
-            )));
+            return Err(ExperimentError::PartInForce { with, without });
         }
         let lasting = plan(machine, goal, &Select::Only(knobs.clone()), &[], true)?;
         let arm = if without.is_empty() { BootArm::With } else { BootArm::Without };
@@ -95,18 +119,12 @@ impl BootChange {
     }
 }
 
-fn refused(why: String) -> ExperimentError {
-    ExperimentError::NotApplied(why)
-}
-
 fn surroundings(
     machine: &Machine,
     knobs: &[String],
     parameters: Vec<String>,
 ) -> Result<Surroundings, ExperimentError> {
-    let read = |path: &str| {
-        machine.read_trimmed(path).map_err(|error| refused(format!("the machine cannot be told by: {error}")))
-    };
+    let read = |path: &str| machine.read_trimmed(path).map_err(ExperimentError::MachineUnknown);
     let text = read("/proc/cmdline")?;
     let tried: Vec<&str> = knobs
         .iter()
@@ -123,7 +141,7 @@ fn surroundings(
     let standing = || tried.iter().filter_map(|key| line.shown(key)).collect();
     Ok(Surroundings {
         kernel: format!("{} {}", read("/proc/sys/kernel/osrelease")?, read("/proc/sys/kernel/version")?),
-        online: online_cpus(machine).map_err(|error| refused(error.to_string()))?,
+        online: online_cpus(machine)?,
         boot_line: others.join(" "),
         parameters: if parameters.is_empty() { standing() } else { parameters },
     })
@@ -133,7 +151,7 @@ impl Change for BootChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
         match self.arm {
             BootArm::With => Ok(InForceIn::Now),
-            _ => Err(refused(format!("{} needs a reboot", self.describe()))),
+            _ => Err(ExperimentError::NeedsReboot { change: self.describe() }),
         }
     }
 
@@ -143,7 +161,7 @@ impl Change for BootChange {
     }
 
     fn undoing(&self) -> InForceIn {
-        InForceIn::Unknown("it is after a reboot".into())
+        InForceIn::Unknown
     }
 
     fn boot(&self) -> BootArm {
@@ -203,13 +221,18 @@ mod tests {
         let other =
             change("quiet isolcpus=domain,3 root=/dev/vdb mitigations=off", "3\n", &["isolcpus-domain"]);
         let told = without.surroundings().difference(other.unwrap().surroundings()).unwrap();
-        assert!(told.contains("mitigations=off"), "{told}");
+        assert!(
+            matches!(&told, Difference::BootLine { now, .. } if now.contains("mitigations=off")),
+            "{told:?}"
+        );
         let mut newer = with.surroundings().clone();
         newer.kernel = "6.13.0 #2".into();
-        assert!(without.surroundings().difference(&newer).unwrap().contains("6.13.0"));
+        let told = without.surroundings().difference(&newer);
+        assert!(matches!(told, Some(Difference::Kernel { now, .. }) if now == "6.13.0 #2"));
         let mut fewer = with.surroundings().clone();
         fewer.online = "0-2".parse().unwrap();
-        assert!(without.surroundings().difference(&fewer).unwrap().contains("0-2"));
+        let told = without.surroundings().difference(&fewer);
+        assert!(matches!(told, Some(Difference::Online { now, .. }) if now.to_string() == "0-2"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What one arm has and the other has not.
 
 use crate::leader::shell_in;
-use crate::{Arm, BootArm, ExperimentError, Leader, Notes, Predicted};
+use crate::{Arm, BootArm, CommandFailure, ExperimentError, Leader, Notes, Predicted};
 use jitterscope_model::Nanos;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
@@ -17,8 +17,8 @@ pub enum InForceIn {
     Now,
     /// After so long at the latest.
     Within(Nanos),
-    /// That cannot be told; why.
-    Unknown(String),
+    /// That cannot be told.
+    Unknown,
 }
 
 impl InForceIn {
@@ -26,7 +26,7 @@ impl InForceIn {
     #[must_use]
     pub fn and(self, other: InForceIn) -> InForceIn {
         match (self, other) {
-            (InForceIn::Unknown(why), _) | (_, InForceIn::Unknown(why)) => InForceIn::Unknown(why),
+            (InForceIn::Unknown, _) | (_, InForceIn::Unknown) => InForceIn::Unknown,
             (InForceIn::Within(a), InForceIn::Within(b)) => InForceIn::Within(a.max(b)),
             (InForceIn::Within(a), InForceIn::Now) | (InForceIn::Now, InForceIn::Within(a)) => {
                 InForceIn::Within(a)
@@ -186,17 +186,17 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Whether a command of the user's succeeds; one that takes longer than `patience` does not, and is ended with what
 /// it started.
 fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
-    let failed = |what: String| ExperimentError::Command { command: command.to_owned(), what };
+    let failed = |failure| ExperimentError::Command { command: command.to_owned(), failure };
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child =
-        shell.process_group(0).spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        shell.process_group(0).spawn().map_err(|error| failed(CommandFailure::NotStarted(error)))?;
     let until = Instant::now() + patience;
     loop {
-        let ended = child.try_wait().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+        let ended = child.try_wait().map_err(|error| failed(CommandFailure::NotWaitedFor(error)))?;
         if let Some(status) = ended {
             return match status.code() {
-                Some(code) if NOT_RUN.contains(&code) => Err(failed(format!("cannot be run ({status})"))),
+                Some(code) if NOT_RUN.contains(&code) => Err(failed(CommandFailure::NotRun(status))),
                 _ => Ok(status.success()),
             };
         }
@@ -214,9 +214,7 @@ fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool
 
 /// The folder that commands run in.
 fn here() -> Result<PathBuf, ExperimentError> {
-    std::env::current_dir().map_err(|error| {
-        ExperimentError::NotApplied(format!("the folder that the command runs in is gone: {error}"))
-    })
+    std::env::current_dir().map_err(ExperimentError::NoFolder)
 }
 
 impl Change for CommandChange {

@@ -160,8 +160,9 @@ pub struct Outcome {
     pub pairs: usize,
     /// Why the others do not.
     pub void: Vec<VoidReason>,
-    /// What was measured before a break and cannot be gone on from; null where there is nothing of that.
-    pub left_out: Option<String>,
+    /// Runs that were made before the machine was started anew and are left out, for a restart changes more than what
+    /// is tried.
+    pub left_out_runs: u64,
     /// Whether the arms took turns. Where they did not, whatever drifted is in the difference.
     pub interleaved: bool,
     /// Whether a reboot lies between them. Whatever else that changed is in the difference, too.
@@ -198,7 +199,7 @@ pub fn interleaves(change: &dyn Change, rules: &Rules) -> bool {
     match change.undoing() {
         InForceIn::Now => true,
         InForceIn::Within(time) => time <= rules.longest_wait,
-        InForceIn::Unknown(_) => false,
+        InForceIn::Unknown => false,
     }
 }
 
@@ -214,7 +215,7 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
         runs: [Vec::new(), Vec::new()],
         unsure: false,
         void: Vec::new(),
-        left_out: None,
+        left_out: 0,
         decisions: Vec::new(),
     };
     let made = engine.make();
@@ -238,8 +239,8 @@ struct Engine<'e> {
     /// Whether the first of them is of the first pair, and its run without the change came after one with it.
     unsure: bool,
     void: Vec<VoidReason>,
-    /// What was measured before and cannot be gone on from.
-    left_out: Option<String>,
+    /// Runs of before that cannot be gone on from.
+    left_out: u64,
     decisions: Vec<Decision>,
 }
 
@@ -408,7 +409,7 @@ impl Engine<'_> {
             ended,
             pairs: self.runs[0].len().min(self.runs[1].len()),
             void: std::mem::take(&mut self.void),
-            left_out: self.left_out.take(),
+            left_out_runs: self.left_out,
             interleaved,
             across_reboot: self.of.change.boot() != BootArm::Either,
             decisions: std::mem::take(&mut self.decisions),

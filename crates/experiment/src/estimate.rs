@@ -51,7 +51,7 @@ pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: 
     let interleaved = interleaves(change, rules);
     let wait = |in_force| match in_force {
         InForceIn::Within(time) => time,
-        InForceIn::Now | InForceIn::Unknown(_) => Nanos::ZERO,
+        InForceIn::Now | InForceIn::Unknown => Nanos::ZERO,
     };
     let apply_wait = wait(change.making());
     let wait = if interleaved { wait(change.undoing()) } else { Nanos::ZERO };

@@ -1,6 +1,6 @@
 //! Knobs of the catalogue, through the journal of `tune`.
 
-use crate::{Change, ExperimentError, InForceIn, Predicted};
+use crate::{Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
@@ -35,15 +35,13 @@ impl KnobChange {
         let standing = status(machine, &dir)?;
         for knob in &knobs {
             if !standing.applied_of(std::slice::from_ref(knob)).is_empty() {
-                return Err(ExperimentError::NotApplied(format!(
-                    "{knob} is applied already: `jitterscope tune rollback --only {knob}` first, so that there is \
-                     something to compare with"
-                )));
+                let why = Untried::Applied;
+                return Err(ExperimentError::Untried { knob: knob.clone(), why });
             }
             if !plan.changes.iter().any(|change| change.knob == knob) {
                 let why = plan.skipped.iter().find(|skipped| skipped.knob == knob);
-                let why = why.map_or("there is nothing to change", |skipped| &*skipped.why);
-                return Err(ExperimentError::NotApplied(format!("{knob}: {why}")));
+                let why = Untried::NoChange(why.map(|skipped| skipped.why.clone()));
+                return Err(ExperimentError::Untried { knob: knob.clone(), why });
             }
         }
         Ok(KnobChange { machine: machine.clone(), dir, who, goal, knobs, plan })
@@ -65,7 +63,7 @@ impl KnobChange {
             match settles.longest(replaced) {
                 Some(Nanos::ZERO) => InForceIn::Now,
                 Some(time) => InForceIn::Within(time),
-                None => InForceIn::Unknown(settles.describe()),
+                None => InForceIn::Unknown,
             }
         };
         self.plan.changes.iter().map(in_force).fold(InForceIn::Now, InForceIn::and)
@@ -85,8 +83,7 @@ impl KnobChange {
         let report = rollback_only(&mut hands, &self.dir, &ours, &mut |_| OnDrift::Keep)
             .map_err(|error| ExperimentError::NotReverted(error.to_string()))?;
         if let Some(left) = report.unsettled().next() {
-            let what = serde_json::to_string(&left.undoing).unwrap_or_default();
-            return Err(ExperimentError::NotReverted(format!("{} ({}): {what}", left.knob, left.path)));
+            return Err(ExperimentError::NotUndone(Box::new(left.clone())));
         }
         let waits = report.steps.iter().map(|step| wait(step.in_force_by.as_ref()));
         Ok(waits.fold(InForceIn::Now, InForceIn::and))
@@ -103,9 +100,9 @@ fn wait(by: Option<&InForceBy>) -> InForceIn {
                 ahead => InForceIn::Within(Nanos(ahead)),
             }
         }
-        Some(InForceBy::AtEvent { event }) => InForceIn::Unknown(format!("it is when {event}")),
-        Some(InForceBy::AfterReboot) => InForceIn::Unknown("it is after a reboot".into()),
-        Some(InForceBy::Unknown { why }) => InForceIn::Unknown(why.clone()),
+        Some(InForceBy::AtEvent { .. } | InForceBy::AfterReboot | InForceBy::Unknown { .. }) => {
+            InForceIn::Unknown
+        }
     }
 }
 
@@ -115,8 +112,7 @@ impl Change for KnobChange {
         let who = Who { at_realtime_ns: realtime_ns(), ..self.who.clone() };
         let report = apply(&mut hands, &self.dir, &self.plan, who, OnRefusal::Stop)?;
         if let Some(failed) = report.refused().next() {
-            let what = serde_json::to_string(&failed.outcome).unwrap_or_default();
-            return Err(ExperimentError::NotApplied(format!("{} ({}): {what}", failed.knob, failed.path)));
+            return Err(ExperimentError::Refused(Box::new(failed.clone())));
         }
         let waits = report.applied.iter().map(|applied| wait(applied.in_force_by.as_ref()));
         Ok(waits.fold(InForceIn::Now, InForceIn::and))

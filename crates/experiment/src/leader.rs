@@ -4,7 +4,7 @@
 //! change the machine after it was put back. It is known by its leader, which is noted before the command begins.
 //! The kernel is not asked to end the leader with its parent: with it would go what tells that its group still runs.
 
-use crate::ExperimentError;
+use crate::{CommandFailure, ExperimentError};
 use jitterscope_platform::{Machine, TaskStat};
 use jitterscope_tune::boot_id;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -63,21 +63,15 @@ impl Leader {
         let Some(group) = Pid::from_raw(self.pid).filter(|_| self.pid > 1 && self.is_alive()) else {
             return Ok(());
         };
-        let failed = |why: String| {
-            ExperimentError::NotApplied(format!(
-                "the command of a killed experiment still runs as process group {} and {why}: end it, then undo \
-                 the change",
-                self.pid
-            ))
-        };
+        let failed = |refused| ExperimentError::StillRuns { group: self.pid, refused };
         match kill_process_group(group, Signal::KILL) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => return Err(failed(format!("may not be ended ({error})"))),
+            Err(error) => return Err(failed(Some(error.into()))),
         }
         let begun = Instant::now();
         while self.group_runs() {
             if begun.elapsed() >= GOING {
-                return Err(failed("does not end".into()));
+                return Err(failed(None));
             }
             std::thread::sleep(LOOK);
         }
@@ -105,7 +99,7 @@ pub(crate) fn shell_in(
     folder: Option<&Path>,
     begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
-    let failed = |what: String| ExperimentError::Command { command: command.to_owned(), what };
+    let failed = |failure| ExperimentError::Command { command: command.to_owned(), failure };
     let mut shell = Command::new("sh");
     // What it prints is no result of ours.
     shell
@@ -117,15 +111,15 @@ pub(crate) fn shell_in(
         shell.current_dir(folder);
     }
     let mut child =
-        shell.process_group(0).spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        shell.process_group(0).spawn().map_err(|error| failed(CommandFailure::NotStarted(error)))?;
     let told = match Leader::of(&child) {
         Some(leader) => begins(&leader),
-        None => Err(failed("cannot be started: /proc does not tell of it".into())),
+        None => Err(failed(CommandFailure::NotSeen)),
     };
     let gate = child.stdin.take();
     let opened = told.and_then(|()| {
         gate.map_or(Ok(()), |mut gate| gate.write_all(b"\n"))
-            .map_err(|error| failed(format!("cannot be started: {error}")))
+            .map_err(|error| failed(CommandFailure::NotStarted(error)))
     });
     // Closed without a line, the gate lets nothing through.
     let said = child.stderr.take().map(listen);
@@ -139,7 +133,7 @@ pub(crate) fn shell_in(
             Err(ExperimentError::WantsTerminal { command: command.to_owned() })
         }
         Ok(Ended::With(status)) => Ok(status),
-        Err(error) => Err(failed(format!("cannot be waited for: {error}"))),
+        Err(error) => Err(failed(CommandFailure::NotWaitedFor(error))),
     };
     opened?;
     let status = ended?;
@@ -148,7 +142,7 @@ pub(crate) fn shell_in(
     }
     let said = said.and_then(|said| said.recv_timeout(SAID).ok()).unwrap_or_default();
     let said = String::from_utf8_lossy(&said).trim().to_owned();
-    Err(failed(if said.is_empty() { status.to_string() } else { format!("{status}: {said}") }))
+    Err(failed(CommandFailure::Ended { status, said }))
 }
 
 /// The beginning of what a command says, once it and all that it left running are silent.

@@ -16,6 +16,7 @@ mod error;
 mod estimate;
 mod knobs;
 mod leader;
+mod not_tried;
 mod note;
 mod note_error;
 mod pace;
@@ -25,21 +26,22 @@ mod session;
 mod void_reason;
 
 pub use arm::{Arm, order};
-pub use auto_plan::{AutoPlan, Candidate, Step};
+pub use auto_plan::{AutoPlan, Candidate, Step, StepRuns};
 pub use boot_arm::BootArm;
-pub use boot_change::{BootChange, Surroundings};
+pub use boot_change::{BootChange, Difference, Surroundings};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
 pub use engine::{
     Asked, Decision, Ended, Experiment, Observer, Outcome, Rules, Runner, Verified, interleaves, run,
 };
-pub use error::ExperimentError;
+pub use error::{CommandFailure, ExperimentError, Untried};
 pub use estimate::{Estimate, estimate, runs_take};
 pub use knobs::KnobChange;
 pub use leader::Leader;
+pub use not_tried::NotTried;
 pub use note::{Note, Notes};
 pub use note_error::NoteError;
 pub use pace::Pace;
 pub use predicted::Predicted;
-pub use screen::{Screened, screen};
+pub use screen::{NotKept, Screened, screen};
 pub use session::{BlockRun, Chosen, Header, Pair, SESSION_VERSION, Session};
 pub use void_reason::VoidReason;

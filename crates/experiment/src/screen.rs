@@ -15,7 +15,19 @@ pub struct Screened {
     /// Of all that it declares, parts of stalls a second without the candidates and with all of them.
     pub events_per_sec: [f64; 2],
     /// Why it is not kept; null where it is.
-    pub why: Option<String>,
+    pub cause: Option<NotKept>,
+}
+
+/// Why a candidate is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotKept {
+    /// Nothing of what it answers was there.
+    NothingThere,
+    /// There was more of what it answers.
+    More,
+    /// What it answers did not fall by more than chance.
+    NotBeyondChance,
 }
 
 /// Judges each knob by the culprits that it declares, from runs without any of them and runs with all. What is
@@ -46,16 +58,14 @@ pub fn screen(
             let sum = |of: fn(&CulpritDiff) -> Option<f64>| own.iter().filter_map(|row| of(row)).sum::<f64>();
             let verdicts = || own.iter().map(|row| row.verdict());
             let kept = verdicts().any(|v| v == Verdict::Better) && !verdicts().any(|v| v == Verdict::Worse);
-            let why = match (kept, own.is_empty()) {
+            let cause = match (kept, own.is_empty()) {
                 (true, _) => None,
-                (false, true) => Some("nothing of what it answers was there".to_owned()),
-                (false, false) if verdicts().any(|v| v == Verdict::Worse) => {
-                    Some("there was more of what it answers".to_owned())
-                }
-                (false, false) => Some("what it answers did not fall by more than chance".to_owned()),
+                (false, true) => Some(NotKept::NothingThere),
+                (false, false) if verdicts().any(|v| v == Verdict::Worse) => Some(NotKept::More),
+                (false, false) => Some(NotKept::NotBeyondChance),
             };
             let events_per_sec = [sum(|row| row.events.first), sum(|row| row.events.second)];
-            Screened { knob: knob.clone(), kept, events_per_sec, why }
+            Screened { knob: knob.clone(), kept, events_per_sec, cause }
         })
         .collect())
 }

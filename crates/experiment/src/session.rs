@@ -1,7 +1,7 @@
 //! What an experiment has measured so far, a line a pair, or a line a run where arms do not take turns, so that it
 //! can go on.
 
-use crate::{Arm, ExperimentError, Surroundings, VoidReason};
+use crate::{Arm, ExperimentError, NotTried, Surroundings, VoidReason};
 use jitterscope_platform::HeldDir;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fs::File;
@@ -73,7 +73,7 @@ pub struct Chosen {
     /// What only a reboot can try.
     pub needs_reboot: Vec<String>,
     /// What is not tried, and why.
-    pub not_tried: Vec<(String, String)>,
+    pub not_tried: Vec<(String, NotTried)>,
 }
 
 /// A line below the first.
@@ -355,7 +355,10 @@ mod tests {
         let chosen = Chosen {
             candidates: vec!["vmstat".into()],
             needs_reboot: vec!["nohz-full".into()],
-            not_tried: vec![("hugepages".into(), "why".into())],
+            not_tried: vec![
+                ("hugepages".into(), NotTried::NoTimeLeft),
+                ("old".into(), NotTried::Worded("why".into())),
+            ],
         };
         let fewer = Chosen { candidates: Vec::new(), ..chosen.clone() };
         session.choose(fewer).unwrap();

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Scenario, part};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Margin};
-use jitterscope_experiment::{Screened, screen};
+use jitterscope_experiment::{NotKept, Screened, screen};
 use jitterscope_model::{CulpritKind, Subject};
 use std::path::Path;
 
@@ -44,17 +44,15 @@ fn what_fell_is_kept_and_each_other_knob_says_why_it_is_not() {
         (0..4).map(|n| run(&[("falls", 2 * n), ("stays", 41 + n), ("grows", 60 + n)])).collect();
     let found = screened(&without, &with, &["falls", "stays", "grows", "absent"]);
     let of = |knob: &str| found.iter().find(|of| of.knob == knob).unwrap();
-    assert_eq!((of("falls").kept, &of("falls").why), (true, &None));
+    assert_eq!((of("falls").kept, of("falls").cause), (true, None));
     let [before, after] = of("falls").events_per_sec;
     // Fifty of ten seconds, of which a fiftieth or so is not measured.
     assert!((before - 5.2).abs() < 0.1 && after < 0.5, "{before} {after}");
-    for (knob, why) in [
-        ("stays", "did not fall by more than chance"),
-        ("grows", "there was more of what it answers"),
-        ("absent", "nothing of what it answers was there"),
-    ] {
+    for (knob, why) in
+        [("stays", NotKept::NotBeyondChance), ("grows", NotKept::More), ("absent", NotKept::NothingThere)]
+    {
         let of = of(knob);
-        assert!(!of.kept && of.why.as_deref().is_some_and(|told| told.contains(why)), "{of:?}");
+        assert!(!of.kept && of.cause == Some(why), "{of:?}");
     }
     // In the order in which they were given.
     assert_eq!(found.iter().map(|of| &*of.knob).collect::<Vec<_>>(), ["falls", "stays", "grows", "absent"]);

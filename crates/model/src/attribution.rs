@@ -2,6 +2,7 @@
 
 use crate::{CpuId, Culprit, Evidence, Nanos, Phase, StallId};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Where in its stall a part lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,9 +90,9 @@ impl From<String> for Confidence {
 /// One culprit's part of one stall.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Who.
+    /// Who. The same few have a part in stall after stall, and share it.
     #[serde(flatten)]
-    pub culprit: Culprit,
+    pub culprit: Arc<Culprit>,
     /// Where on the victim's way; `None` of a victim that spins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -119,7 +120,7 @@ impl Part {
     /// All of a stall of this length.
     #[must_use]
     pub fn whole(
-        culprit: impl Into<Culprit>,
+        culprit: impl Into<Arc<Culprit>>,
         net: Nanos,
         confidence: Confidence,
         evidence: Evidence,
@@ -129,7 +130,7 @@ impl Part {
 
     /// Time that was seen to begin and end.
     #[must_use]
-    pub fn inside(culprit: impl Into<Culprit>, net: Nanos, evidence: Evidence) -> Part {
+    pub fn inside(culprit: impl Into<Arc<Culprit>>, net: Nanos, evidence: Evidence) -> Part {
         Part {
             culprit: culprit.into(),
             phase: None,

@@ -46,9 +46,9 @@ pub use calls::{CallRecord, GraphPrice};
 pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use culprit::{
-    About, Culprit, CulpritKey, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Owner, Phase, Quota,
-    QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict,
-    Work, Worker,
+    About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, Evidence, KeyLevel, Meanwhile, Owner,
+    Phase, Quota, QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity,
+    TimerSource, Verdict, Work, Worker,
 };
 pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};

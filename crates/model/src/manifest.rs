@@ -171,7 +171,7 @@ pub struct EventsInGaps {
     /// Those outside of all gaps that belong to what took the kernel less than the threshold: no gap need hold them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub too_short: u64,
-    /// Control: events compared after a random shift in time, each its own.
+    /// Control: events compared after a random shift in time, each its own. Of very many, one in so many.
     pub control_events: u64,
     /// Control: those inside a recorded gap all the same.
     pub control_inside: u64,

@@ -2,11 +2,15 @@
 
 use crate::answer::Effect;
 use crate::catalogue;
-use crate::examine::{Inspection, KnobState, Left};
+use crate::examine::{Inspection, KnobState};
+use crate::finding::Finding;
 use crate::goal::Goal;
 use crate::knob::{Group, Knob, Mechanism, Profile, Risk, Weight};
+use crate::left::Left;
+use crate::notice::Notice;
 use crate::run_culprits::{MeasuredCulprit, RunCulprits, Win};
 use crate::threads;
+use crate::wanted::Wanted;
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use serde::Serialize;
@@ -24,12 +28,13 @@ pub struct AuditEntry {
     /// How it stands.
     #[serde(flatten)]
     pub state: KnobState,
-    /// What there is.
-    pub current: String,
-    /// What is wanted.
-    pub wanted: String,
+    /// What there is; `None` where nothing tells.
+    pub found: Option<Finding>,
+    /// What is wanted; `None` where nothing is.
+    #[serde(rename = "wants")]
+    pub wanted: Option<Wanted>,
     /// What to know about it.
-    pub note: String,
+    pub notice: Option<Notice>,
     /// How many changes would set it right now.
     pub changes: usize,
     /// What cannot be set right.
@@ -151,9 +156,9 @@ fn entry(inspection: &Inspection<'_>, knob: &'static Knob, measured: Option<&Run
         group: knob.group,
         title: knob.title,
         state: found.state,
-        current: found.current,
+        found: found.found,
         wanted: found.wanted,
-        note: found.note,
+        notice: found.notice,
         changes: found.ops.len(),
         left: found.left,
         boot: found.boot.iter().map(|p| p.spelled(inspection.goal)).collect(),

@@ -1,39 +1,38 @@
 //! One knob on one machine: how it stands and what would set it right. Audit and plan both rest on it.
 
 use crate::cmdline::{BootParam, Cmdline};
+use crate::finding::{FileValue, Finding};
 use crate::goal::Goal;
 use crate::knob::{Knob, Look, Mechanism, Shown, ThreadFamily};
+use crate::knob_reason::KnobReason;
+use crate::left::{Left, Stays};
+use crate::notice::Notice;
 use crate::op::Op;
 use crate::threads::Thread;
+use crate::wanted::Wanted;
 use crate::{partition, settings, threads};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use serde::Serialize;
 use std::cell::OnceCell;
 
+/// Threads named of those that may run on the isolated CPUs, at most.
+const MOST_NAMED: usize = 3;
+
 /// How a knob stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "state", content = "reason")]
+#[serde(rename_all = "snake_case", tag = "state", content = "cause")]
 pub enum KnobState {
     /// Not as these CPUs want it.
     Wrong,
     /// As they want it.
     Fine,
     /// This machine has no such thing; why.
-    Unavailable(String),
+    Unavailable(KnobReason),
     /// It does not concern this machine or cannot be told by looking; why.
-    NotApplicable(String),
-    /// It is there, but not for this user to read.
-    Unreadable(String),
-}
-
-/// Something that stays on the CPUs whatever is done, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Left {
-    /// What.
-    pub what: String,
-    /// Why.
-    pub why: String,
+    NotApplicable(KnobReason),
+    /// It is there, but not for this user to read; why.
+    Unreadable(KnobReason),
 }
 
 /// What was found out about a knob.
@@ -41,10 +40,10 @@ pub struct Left {
 pub struct Examination {
     /// How it stands.
     pub state: KnobState,
-    /// What there is.
-    pub current: String,
-    /// What is wanted.
-    pub wanted: String,
+    /// What there is; `None` where nothing tells.
+    pub found: Option<Finding>,
+    /// What is wanted; `None` where nothing is.
+    pub wanted: Option<Wanted>,
     /// Changes that would set it right now.
     pub ops: Vec<Op>,
     /// What cannot be set right.
@@ -52,7 +51,7 @@ pub struct Examination {
     /// Boot parameters that the command line does not have yet.
     pub boot: Vec<BootParam>,
     /// What to know when using it.
-    pub note: String,
+    pub notice: Option<Notice>,
 }
 
 /// A machine with a goal, read as far as needed and not twice.
@@ -85,18 +84,18 @@ impl<'a> Inspection<'a> {
     pub fn examine(&self, knob: &Knob) -> Examination {
         let mut found = match knob.mechanism {
             Mechanism::Partition | Mechanism::Threads(_) if self.goal.housekeeping.is_empty() => {
-                Examination::new(KnobState::NotApplicable("no CPU is left for housekeeping".into()))
+                Examination::new(KnobState::NotApplicable(KnobReason::NoHousekeeping))
             }
             Mechanism::Files(settings) => self.files(knob, settings),
             Mechanism::Threads(family) => self.family(knob, family),
             Mechanism::Partition => match partition::look(self.machine, self.goal) {
-                None => Examination::new(KnobState::Unavailable(knob.absent.into())),
+                None => Examination::new(absent(knob)),
                 Some(p) => Examination {
                     state: if p.ops.is_empty() { KnobState::Fine } else { KnobState::Wrong },
-                    current: p.current,
-                    wanted: p.wanted,
+                    found: Some(p.found),
+                    wanted: Some(p.wanted),
                     ops: p.ops,
-                    note: p.use_it,
+                    notice: Some(p.use_it),
                     ..Examination::new(KnobState::Fine)
                 },
             },
@@ -114,44 +113,28 @@ impl<'a> Inspection<'a> {
         for setting in settings {
             let found = settings::read(self.machine, self.goal, setting);
             if !found.is_empty() {
-                let words = match setting.want {
-                    crate::knob::Want::OffIsolated => format!("no CPU of {}", self.goal.isolated),
-                    ref other => other.describe().replace('`', ""),
-                };
-                if !wanted.contains(&words) {
-                    wanted.push(words);
+                let value = setting.want.value(&self.goal.isolated);
+                if !wanted.contains(&value) {
+                    wanted.push(value);
                 }
             }
             readings.extend(found);
         }
         if readings.is_empty() {
-            return Examination::new(KnobState::Unavailable(knob.absent.into()));
+            return Examination::new(absent(knob));
         }
         let total = readings.len();
         let denied = readings.iter().filter(|r| r.current.is_err()).count();
-        if denied == total {
-            let why = match readings.first().map(|r| &r.current) {
-                Some(Err(e)) => e.to_string(),
-                _ => String::new(),
-            };
-            return Examination::new(KnobState::Unreadable(why));
+        if let Some(Err(error)) = readings.first().map(|r| &r.current)
+            && denied == total
+        {
+            return Examination::new(KnobState::Unreadable(KnobReason::system(error)));
         }
-        let describe = |reading: &settings::Reading, with_path: bool| {
-            let now = reading.current.as_ref().map_or_else(|_| "?".into(), |text| reading.kind.shown(text));
-            let force = match &reading.in_force {
-                Some(force) if *force != now => format!(" (in force: {force})"),
-                _ => String::new(),
-            };
-            if with_path { format!("{} reads {now}{force}", reading.path) } else { format!("{now}{force}") }
-        };
         let wrong: Vec<&settings::Reading> = readings.iter().filter(|r| r.op.is_some()).collect();
-        let current = match (total, wrong.as_slice()) {
-            (1, _) => readings.first().map(|r| describe(r, false)).unwrap_or_default(),
-            (_, []) => format!("all {total} files as wanted"),
-            (_, [one]) => format!("{} (1 of {total} files)", describe(one, true)),
-            (_, [first, ..]) => {
-                format!("{} of {total} files, such as {}", wrong.len(), describe(first, true))
-            }
+        let current = match (readings.as_slice(), wrong.as_slice()) {
+            ([one], _) => Finding::File(value(one)),
+            (_, []) => Finding::FilesAsWanted { files: total },
+            (_, [first, ..]) => Finding::FilesWrong { wrong: wrong.len(), files: total, first: value(first) },
         };
         let waiting = readings
             .iter()
@@ -165,13 +148,9 @@ impl<'a> Inspection<'a> {
             .count();
         let state = if wrong.is_empty() { KnobState::Fine } else { KnobState::Wrong };
         let mut found = Examination {
-            current,
-            wanted: wanted.join("; "),
-            note: if waiting > 0 {
-                format!("{waiting} will move when they next fire")
-            } else {
-                String::new()
-            },
+            found: Some(current),
+            wanted: Some(Wanted::Values { values: wanted }),
+            notice: (waiting > 0).then_some(Notice::MoveLater { interrupts: waiting }),
             ..Examination::new(state)
         };
         found.ops = readings.into_iter().filter_map(|r| r.op).collect();
@@ -187,29 +166,19 @@ impl<'a> Inspection<'a> {
             .filter(|t| t.kernel == kernel && !(self.machine.is_host() && t.pid == me))
             .collect();
         if mine.is_empty() {
-            return Examination::new(KnobState::Unavailable(knob.absent.into()));
+            return Examination::new(absent(knob));
         }
         let here: Vec<&&Thread> =
             mine.iter().filter(|t| !t.allowed.intersection(&self.goal.isolated).is_empty()).collect();
         let mut found = Examination::new(KnobState::Fine);
         for thread in &here {
             let to = thread.allowed.intersection(&self.goal.housekeeping);
-            let what = || format!("{} ({})", thread.comm, thread.tid);
+            let stays = |because| Left { comm: thread.comm.clone(), tid: thread.tid, because };
             if thread.bound {
                 let only_here = thread.allowed.difference(&self.goal.isolated).is_empty();
-                let why = if only_here {
-                    "the kernel binds it to its CPU"
-                } else {
-                    "the kernel lets nobody move it, and seldom runs it"
-                };
-                found.left.push(Left { what: what(), why: why.into() });
+                found.left.push(stays(if only_here { Stays::BoundToCpu } else { Stays::Immovable }));
             } else if to.is_empty() {
-                let why = if kernel {
-                    "it may run on isolated CPUs only"
-                } else {
-                    "it is pinned to isolated CPUs alone, so it is taken to belong there"
-                };
-                found.left.push(Left { what: what(), why: why.into() });
+                found.left.push(stays(if kernel { Stays::OnIsolatedOnly } else { Stays::PinnedThere }));
             } else {
                 found.ops.push(Op::Thread {
                     pid: thread.pid,
@@ -221,21 +190,20 @@ impl<'a> Inspection<'a> {
                 });
             }
         }
-        let whose = if kernel { "kernel threads" } else { "threads" };
-        found.wanted = "no thread that can move may run there".into();
-        if found.ops.is_empty() {
-            found.current = format!("none of {} {whose} that can move", mine.len());
+        found.wanted = Some(Wanted::NoThreads);
+        let threads = mine.len();
+        found.found = Some(if found.ops.is_empty() {
+            Finding::NoThreadsHere { threads, kernel }
         } else {
             found.state = KnobState::Wrong;
             let some: Vec<String> = found
                 .ops
                 .iter()
                 .filter_map(|op| if let Op::Thread { comm, .. } = op { Some(comm.clone()) } else { None })
-                .take(3)
+                .take(MOST_NAMED)
                 .collect();
-            found.current =
-                format!("{} of {} {whose} may: {} ...", found.ops.len(), mine.len(), some.join(", "));
-        }
+            Finding::ThreadsHere { movable: found.ops.len(), threads, kernel, some }
+        });
         found
     }
 
@@ -247,14 +215,12 @@ impl<'a> Inspection<'a> {
             .filter(|cpu| self.machine.exists(format!("/sys/devices/system/cpu/cpu{cpu}/online")))
             .collect();
         if can.is_empty() {
-            return Examination::new(KnobState::Unavailable(knob.absent.into()));
+            return Examination::new(absent(knob));
         }
         Examination {
             ops: can.into_iter().map(|cpu| Op::Blink { cpu }).collect(),
-            wanted: "once, before the program starts".into(),
-            ..Examination::new(KnobState::NotApplicable(
-                "an act rather than a setting: it leaves no trace".into(),
-            ))
+            wanted: Some(Wanted::Once),
+            ..Examination::new(KnobState::NotApplicable(KnobReason::LeavesNoTrace))
         }
     }
 
@@ -263,75 +229,91 @@ impl<'a> Inspection<'a> {
     }
 
     fn boot(&self, knob: &Knob, shown: Shown) -> Examination {
-        let wanted = knob.boot.iter().map(|p| p.spelled(self.goal)).collect::<Vec<_>>().join(" ");
+        let parameters = knob.boot.iter().map(|p| p.spelled(self.goal)).collect();
+        let wanted = Some(Wanted::BootParameters { parameters });
         let on_line: Vec<String> = knob.boot.iter().filter_map(|p| self.cmdline().shown(p.key)).collect();
         let implied = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
         let said = if on_line.is_empty() && implied {
-            "implied by nohz_full".to_owned()
+            Finding::ImpliedByNohzFull
         } else if on_line.is_empty() {
-            "not on the command line".to_owned()
+            Finding::NotOnBootLine
         } else {
-            on_line.join(" ")
+            Finding::BootParameters { parameters: on_line }
         };
-        let (state, current) = match shown {
+        let (state, found) = match shown {
             Shown::Cmdline => {
                 let all = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
                 (if all { KnobState::Fine } else { KnobState::Wrong }, said)
             }
             Shown::CpuFile(path) => match self.machine.read_trimmed(path) {
-                Err(e) if e.is_absent() => (KnobState::Unavailable(knob.absent.into()), said),
-                Err(e) => (KnobState::Unreadable(e.to_string()), said),
+                Err(e) if e.is_absent() => (absent(knob), said),
+                Err(e) => (KnobState::Unreadable(KnobReason::system(&e)), said),
                 Ok(text) => {
                     let set: CpuSet = text.parse().unwrap_or_default();
                     let covers = self.goal.isolated.difference(&set).is_empty();
                     // What the boot parameter does, a cpuset can have done since.
                     if !covers && knob.id == "isolcpus-domain" && self.cpuset_does_it() {
-                        let current = "not at boot; a cpuset does the same for now".to_owned();
-                        return Examination { current, wanted, ..Examination::new(KnobState::Fine) };
+                        let found = Some(Finding::CpusetInstead);
+                        return Examination { found, wanted, ..Examination::new(KnobState::Fine) };
                     }
-                    let shown = if set.is_empty() { "no CPU".into() } else { set.in_words() };
-                    (if covers { KnobState::Fine } else { KnobState::Wrong }, shown)
+                    let state = if covers { KnobState::Fine } else { KnobState::Wrong };
+                    (state, Finding::Cpus { cpus: set })
                 }
             },
             Shown::Reads(path, kind, values) => match self.machine.read_trimmed(path) {
-                Err(e) if e.is_absent() => (KnobState::Unavailable(knob.absent.into()), said),
-                Err(e) => (KnobState::Unreadable(e.to_string()), said),
+                Err(e) if e.is_absent() => (absent(knob), said),
+                Err(e) => (KnobState::Unreadable(KnobReason::system(&e)), said),
                 Ok(text) => {
                     let right = values.iter().any(|v| kind.holds(&text, v));
-                    (if right { KnobState::Fine } else { KnobState::Wrong }, kind.shown(&text))
+                    let state = if right { KnobState::Fine } else { KnobState::Wrong };
+                    (state, Finding::Value { value: kind.shown(&text) })
                 }
             },
             Shown::Gone(path) => {
-                if self.machine.exists(path) {
-                    (KnobState::Wrong, format!("{path} is there"))
+                let there = self.machine.exists(path);
+                let path = path.to_owned();
+                if there {
+                    (KnobState::Wrong, Finding::FileThere { path })
                 } else {
-                    (KnobState::Fine, format!("{path} is not there"))
+                    (KnobState::Fine, Finding::FileGone { path })
                 }
             }
         };
-        Examination { current, wanted, ..Examination::new(state) }
+        Examination { found: Some(found), wanted, ..Examination::new(state) }
     }
+}
+
+/// The state of a knob that this machine does not have.
+fn absent(knob: &Knob) -> KnobState {
+    KnobState::Unavailable(KnobReason::AsDeclared { words: knob.absent })
+}
+
+/// What a file reads, which has been read.
+fn value(reading: &settings::Reading) -> FileValue {
+    let reads = reading.current.as_ref().map_or_else(|_| "?".into(), |text| reading.kind.shown(text));
+    let in_force = reading.in_force.clone().filter(|force| *force != reads);
+    FileValue { path: reading.path.clone(), reads, in_force }
 }
 
 impl Examination {
     fn new(state: KnobState) -> Examination {
         Examination {
             state,
-            current: String::new(),
-            wanted: String::new(),
+            found: None,
+            wanted: None,
             ops: Vec::new(),
             left: Vec::new(),
             boot: Vec::new(),
-            note: String::new(),
+            notice: None,
         }
     }
 
     fn looked(look: Look) -> Examination {
         match look {
-            Look::Wrong(current, wanted) => {
-                Examination { current, wanted, ..Examination::new(KnobState::Wrong) }
+            Look::Wrong(found, wanted) => {
+                Examination { found: Some(found), wanted: Some(wanted), ..Examination::new(KnobState::Wrong) }
             }
-            Look::Fine(current) => Examination { current, ..Examination::new(KnobState::Fine) },
+            Look::Fine(found) => Examination { found: Some(found), ..Examination::new(KnobState::Fine) },
             Look::Unavailable(why) => Examination::new(KnobState::Unavailable(why)),
             Look::NotApplicable(why) => Examination::new(KnobState::NotApplicable(why)),
             Look::Denied(why) => Examination::new(KnobState::Unreadable(why)),

@@ -2,10 +2,13 @@
 
 use crate::answer::{Answer, Effect};
 use crate::cmdline::BootParam;
+use crate::finding::Finding;
 use crate::goal::Goal;
+use crate::knob_reason::KnobReason;
 use crate::settles::InForce;
 use crate::value::ValueKind;
-use jitterscope_model::Subject;
+use crate::wanted::{Wanted, WantedValue};
+use jitterscope_model::{CpuSet, Subject};
 use jitterscope_platform::Machine;
 use serde::Serialize;
 
@@ -178,6 +181,19 @@ pub enum Want {
 }
 
 impl Want {
+    /// The same as data, for these isolated CPUs.
+    #[must_use]
+    pub fn value(&self, isolated: &CpuSet) -> WantedValue {
+        match *self {
+            Want::OneOf(values) => WantedValue::OneOf { values },
+            Want::AtLeast { enough, write } => WantedValue::AtLeast { enough, write },
+            Want::AtMost { enough, write } => WantedValue::AtMost { enough, write },
+            Want::OffIsolated => WantedValue::NoCpuOf { cpus: isolated.clone() },
+            Want::SameAs(file) => WantedValue::SameAs { file },
+            Want::By(words, _) => WantedValue::AsDeclared { words },
+        }
+    }
+
     /// In words, for documentation.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -252,15 +268,15 @@ pub enum Shown {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Something is as it should not be: what there is, what is wanted.
-    Wrong(String, String),
+    Wrong(Finding, Wanted),
     /// It is as it should be.
-    Fine(String),
+    Fine(Finding),
     /// It cannot be told on this machine, and why.
-    Unavailable(String),
+    Unavailable(KnobReason),
     /// It does not concern this machine or cannot be read off it, and why.
-    NotApplicable(String),
+    NotApplicable(KnobReason),
     /// It is there, but not for this user to see, and why.
-    Denied(String),
+    Denied(KnobReason),
 }
 
 /// How the knob is turned.

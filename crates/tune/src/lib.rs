@@ -14,6 +14,7 @@ mod audit;
 pub mod catalogue;
 mod cmdline;
 mod examine;
+mod finding;
 pub mod glob;
 mod goal;
 mod hands;
@@ -21,7 +22,10 @@ mod in_force;
 mod interrupts;
 mod journal;
 mod knob;
+mod knob_reason;
+mod left;
 mod negligible;
+mod notice;
 mod op;
 mod page;
 #[cfg(test)]
@@ -30,6 +34,7 @@ mod partition;
 mod permit;
 mod persist;
 mod plan;
+mod plan_reason;
 mod rollback;
 mod run_culprits;
 mod settings;
@@ -39,32 +44,39 @@ mod status;
 mod threads;
 mod tuning_state;
 mod value;
+mod wanted;
 
 pub use access::Access;
 pub use answer::{Answer, CulpritPattern, Effect};
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
 pub use audit::{Audit, AuditEntry, Competitor, audit, audit_of, competitors, how};
 pub use cmdline::{BootParam, BootValue, Cmdline};
-pub use examine::{Examination, Inspection, KnobState, Left};
+pub use examine::{Examination, Inspection, KnobState};
+pub use finding::{FileValue, Finding, Program, Queues};
 pub use goal::{Goal, GoalError, online_cpus};
 pub use hands::{Hands, MachineHands};
 pub use in_force::{InForceBy, LONGEST_UNDOING, realtime_ns};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
 pub use knob::{Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, ThreadFamily, Weight};
+pub use knob_reason::KnobReason;
+pub use left::{Left, LeftFamily, LeftTogether, Stays};
 pub use negligible::NEGLIGIBLE;
+pub use notice::{KnobNotice, Notice};
 pub use op::{Op, OpFamily, Outcome, Refusal, Standing};
 pub use page::{boot_line, chapter, rows};
 pub use permit::Forbidden;
-pub use persist::BootLine;
-pub use plan::{Because, Change, Plan, PlanError, Select, Skipped, plan, plan_of};
+pub use persist::{BootByHand, BootLine};
+pub use plan::{Change, Plan, PlanError, Select, Skipped, plan, plan_of};
+pub use plan_reason::{ChangeReason, Measured, SkipReason};
 pub use rollback::{
-    Drift, Lasts, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean, rollback,
-    rollback_only,
+    Drift, Lasts, LastsBecause, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean,
+    rollback, rollback_only,
 };
 pub use run_culprits::{MeasuredCulprit, RunCulprits, Win};
 pub use settles::{InForce, Settles, Sign};
 pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
 pub use status::{NowIs, Settling, Status, StatusApply, StatusEntry, status};
-pub use tuning_state::tuning_state;
+pub use tuning_state::{FindingWords, tuning_state};
 pub use value::ValueKind;
+pub use wanted::{Wanted, WantedValue};

@@ -5,9 +5,12 @@
 //! (`kthread-aff`, `systemd-aff`) rather than into the v1 cpuset, so that a program started later can
 //! still pin itself to an isolated CPU without being put anywhere first.
 
+use crate::finding::Finding;
 use crate::goal::Goal;
+use crate::notice::Notice;
 use crate::op::Op;
 use crate::value::ValueKind;
+use crate::wanted::Wanted;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 
@@ -23,13 +26,13 @@ const BALANCE: &str = "cpuset.sched_load_balance";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// What there is.
-    pub current: String,
+    pub found: Finding,
     /// What is wanted.
-    pub wanted: String,
+    pub wanted: Wanted,
     /// How to get there; empty when it is so.
     pub ops: Vec<Op>,
     /// Where a program is started on the isolated CPUs afterwards, and what that takes.
-    pub use_it: String,
+    pub use_it: Notice,
 }
 
 /// Looks at the cpusets; `None` when the machine has none.
@@ -105,11 +108,8 @@ fn isolated_already(machine: &Machine) -> CpuSet {
     cpus_in(machine, "/sys/devices/system/cpu/isolated")
 }
 
-fn pin_yourself(goal: &Goal) -> String {
-    format!(
-        "pin programs to CPU {} yourself (taskset, sched_setaffinity): nothing balances tasks there",
-        goal.isolated
-    )
+fn pin_programs(goal: &Goal) -> Notice {
+    Notice::PinPrograms { cpus: goal.isolated.clone() }
 }
 
 fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
@@ -124,18 +124,20 @@ fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     .iter()
     .flat_map(|set| set.iter().collect::<Vec<_>>())
     .collect();
-    let use_it =
-        format!("start programs in it: echo $$ > {group}/cgroup.procs; others get EINVAL on these CPUs");
-    let wanted = format!("an isolated partition of {}", goal.isolated.in_words());
-    if goal.isolated.difference(&held).is_empty() {
+    let wanted = Wanted::Partition { cpus: goal.isolated.clone() };
+    let use_it = if state.is_some() || !goal.isolated.difference(&held).is_empty() {
+        Notice::StartInGroup { group: group.clone() }
+    } else {
         // Isolated by others, or at boot: then whoever wants to run there pins itself.
-        let use_it = if state.is_some() { use_it } else { pin_yourself(goal) };
-        return Partition { current: format!("isolated: {held}"), wanted, ops: Vec::new(), use_it };
+        pin_programs(goal)
+    };
+    if goal.isolated.difference(&held).is_empty() {
+        return Partition { found: Finding::Isolated { cpus: held }, wanted, ops: Vec::new(), use_it };
     }
-    let current = match &state {
-        Some(state) => format!("{group} is '{state}' with CPUs {ours}"),
-        None if held.is_empty() => "no CPU is isolated".into(),
-        None => format!("isolated: {held}"),
+    let found = match &state {
+        Some(state) => Finding::OwnPartition { group: group.clone(), state: state.clone(), cpus: ours },
+        None if held.is_empty() => Finding::NoneIsolated,
+        None => Finding::Isolated { cpus: held },
     };
     let mut ops = Vec::new();
     let control = format!("{root}/{CONTROL}");
@@ -155,7 +157,7 @@ fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
         now("cpuset.cpus.partition"),
         "isolated".into(),
     ));
-    Partition { current, wanted, ops, use_it }
+    Partition { found, wanted, ops, use_it }
 }
 
 /// All cpusets below and with `root`, parents first.
@@ -176,16 +178,12 @@ fn v1_groups(machine: &Machine, root: &str) -> Vec<String> {
 
 fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     let group = format!("{root}/{V1_GROUP}");
-    let wanted = format!("load balancing among the other CPUs ({}) only", goal.housekeeping);
-    let use_it = pin_yourself(goal);
+    let wanted = Wanted::BalancedAmong { cpus: goal.housekeeping.clone() };
+    let use_it = pin_programs(goal);
     let already = isolated_already(machine);
     if goal.isolated.difference(&already).is_empty() {
-        return Partition {
-            current: format!("isolated at boot: {already}"),
-            wanted,
-            ops: Vec::new(),
-            use_it,
-        };
+        let found = Finding::IsolatedAtBoot { cpus: already };
+        return Partition { found, wanted, ops: Vec::new(), use_it };
     }
     // Every cpuset with balancing of its own makes a domain of its CPUs.
     let balancing: Vec<String> = v1_groups(machine, root)
@@ -194,8 +192,8 @@ fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
         .filter(|g| !cpus_in(machine, &format!("{g}/cpuset.cpus")).intersection(&goal.isolated).is_empty())
         .collect();
     if balancing.is_empty() {
-        let current = format!("no cpuset balances {}", goal.isolated.in_words());
-        return Partition { current, wanted, ops: Vec::new(), use_it };
+        let found = Finding::NotBalanced { cpus: goal.isolated.clone() };
+        return Partition { found, wanted, ops: Vec::new(), use_it };
     }
     let mut ops = Vec::new();
     let file = |name: &str| format!("{group}/{name}");
@@ -214,14 +212,13 @@ fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
             ops.push(write(file(name), kind, from, to));
         }
     }
-    let current =
-        format!("the scheduler balances CPU {} with others ({})", goal.isolated, balancing.join(", "));
+    let found = Finding::Balanced { cpus: goal.isolated.clone(), cpusets: balancing.clone() };
     for group in balancing {
         let path = format!("{group}/{BALANCE}");
         let from = machine.read(&path).ok();
         ops.push(write(path, ValueKind::Number, from, "0".into()));
     }
-    Partition { current, wanted, ops, use_it }
+    Partition { found, wanted, ops, use_it }
 }
 
 #[cfg(test)]

@@ -10,6 +10,10 @@ const V2: [(&str, &str); 2] = [
 const OURS: &str = "/sys/fs/cgroup/jitterscope.isolated";
 const ISOLATED: (&str, &str) = ("/sys/devices/system/cpu/isolated", "2-3\n");
 
+fn cpus(list: &str) -> CpuSet {
+    list.parse().unwrap()
+}
+
 fn found(files: &[&[(&str, &str)]]) -> Option<Partition> {
     let files: Vec<(&str, &str)> = files.iter().flat_map(|some| some.iter()).copied().collect();
     look(&Paper::of(&files).machine, &goal("2-3", "0-1"))
@@ -30,9 +34,9 @@ fn a_machine_without_cpusets_has_none() {
 #[test]
 fn a_partition_is_made_step_by_step() {
     let fresh = found(&[&V2]).unwrap();
-    assert_eq!(fresh.current, "no CPU is isolated");
-    assert_eq!(fresh.wanted, "an isolated partition of CPUs 2-3");
-    assert!(fresh.use_it.contains("jitterscope.isolated/cgroup.procs"));
+    assert_eq!(fresh.found, Finding::NoneIsolated);
+    assert_eq!(fresh.wanted, Wanted::Partition { cpus: cpus("2-3") });
+    assert_eq!(fresh.use_it, Notice::StartInGroup { group: OURS.into() });
     assert_eq!(
         steps(&fresh),
         [
@@ -43,17 +47,19 @@ fn a_partition_is_made_step_by_step() {
         ]
     );
     // The controller is passed on already, and the group is there with another CPU.
-    let (cpus, state) = (format!("{OURS}/cpuset.cpus"), format!("{OURS}/cpuset.cpus.partition"));
+    let (list, state) = (format!("{OURS}/cpuset.cpus"), format!("{OURS}/cpuset.cpus.partition"));
     let on = [("/sys/fs/cgroup/cgroup.subtree_control", "cpuset\n")];
-    let half = found(&[&V2[..1], &on, &[(&cpus, "2\n"), (&state, "isolated\n")]]).unwrap();
-    assert_eq!(half.current, format!("{OURS} is 'isolated' with CPUs 2"));
-    assert_eq!(steps(&half), [format!("{cpus}: 2 -> 2-3"), format!("{state}: isolated -> isolated")]);
+    let half = found(&[&V2[..1], &on, &[(&list, "2\n"), (&state, "isolated\n")]]).unwrap();
+    let ours = Finding::OwnPartition { group: OURS.into(), state: "isolated".into(), cpus: cpus("2") };
+    assert_eq!(half.found, ours);
+    assert_eq!(steps(&half), [format!("{list}: 2 -> 2-3"), format!("{state}: isolated -> isolated")]);
     // Invalid, it holds nothing.
-    let void = found(&[&V2[..1], &on, &[(&cpus, "2-3\n"), (&state, "isolated invalid (x)\n")]]).unwrap();
+    let void = found(&[&V2[..1], &on, &[(&list, "2-3\n"), (&state, "isolated invalid (x)\n")]]).unwrap();
     assert_eq!(void.ops.len(), 2);
-    let done = found(&[&V2, &[(&cpus, "2-3\n"), (&state, "isolated\n")]]).unwrap();
-    assert!(done.ops.is_empty() && done.use_it.contains("cgroup.procs"), "{done:?}");
-    assert_eq!(done.current, "isolated: 2-3");
+    let done = found(&[&V2, &[(&list, "2-3\n"), (&state, "isolated\n")]]).unwrap();
+    assert!(done.ops.is_empty(), "{done:?}");
+    assert_eq!(done.use_it, Notice::StartInGroup { group: OURS.into() });
+    assert_eq!(done.found, Finding::Isolated { cpus: cpus("2-3") });
 }
 
 #[test]
@@ -62,10 +68,10 @@ fn cpus_that_others_isolated_need_no_partition_of_ours() {
     for held in [&[ISOLATED][..], &root] {
         let partition = found(&[&V2, held]).unwrap();
         assert!(partition.ops.is_empty());
-        assert!(partition.use_it.starts_with("pin programs to CPU 2-3 yourself"), "{partition:?}");
+        assert_eq!(partition.use_it, Notice::PinPrograms { cpus: cpus("2-3") });
     }
     let one = found(&[&V2, &[("/sys/devices/system/cpu/isolated", "3\n")]]).unwrap();
-    assert_eq!((one.current.as_str(), one.ops.len()), ("isolated: 3", 4));
+    assert_eq!((one.found, one.ops.len()), (Finding::Isolated { cpus: cpus("3") }, 4));
 }
 
 /// A cpuset of version 1: its files for `cpus` and whether it balances.
@@ -96,11 +102,9 @@ fn balancing_stops_in_every_cpuset_that_reaches_the_isolated_cpus() {
     let partition = found_v1(&groups, &[]);
     let root = "/sys/fs/cgroup/cpuset";
     let ours = format!("{root}/jitterscope.housekeeping");
-    assert_eq!(
-        partition.current,
-        format!("the scheduler balances CPU 2-3 with others ({root}, {root}/a, {root}/a/b)")
-    );
-    assert_eq!(partition.wanted, "load balancing among the other CPUs (0-1) only");
+    let cpusets = ["", "/a", "/a/b"].map(|group| format!("{root}{group}")).to_vec();
+    assert_eq!(partition.found, Finding::Balanced { cpus: cpus("2-3"), cpusets });
+    assert_eq!(partition.wanted, Wanted::BalancedAmong { cpus: cpus("0-1") });
     assert_eq!(
         steps(&partition),
         [
@@ -120,9 +124,9 @@ fn balancing_stops_in_every_cpuset_that_reaches_the_isolated_cpus() {
 #[test]
 fn where_nothing_balances_the_isolated_cpus_there_is_nothing_to_do() {
     let quiet = found_v1(&[v1("", "0-3\n", "0\n"), v1("/c", "0-1\n", "1\n")], &[]);
-    assert_eq!((quiet.current.as_str(), quiet.ops.len()), ("no cpuset balances CPUs 2-3", 0));
+    assert_eq!((quiet.found, quiet.ops.len()), (Finding::NotBalanced { cpus: cpus("2-3") }, 0));
     let at_boot = found_v1(&[v1("", "0-3\n", "1\n")], &[ISOLATED]);
-    assert_eq!((at_boot.current.as_str(), at_boot.ops.len()), ("isolated at boot: 2-3", 0));
+    assert_eq!((at_boot.found, at_boot.ops.len()), (Finding::IsolatedAtBoot { cpus: cpus("2-3") }, 0));
 }
 
 #[test]

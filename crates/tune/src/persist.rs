@@ -51,8 +51,23 @@ pub struct Lasting {
 pub struct BootLine {
     /// Parameters to add.
     pub add: Vec<String>,
-    /// What remains to be done by hand, in one sentence.
-    pub how: String,
+    /// What remains to be done by hand.
+    pub by_hand: BootByHand,
+}
+
+/// What remains to be done by hand until boot parameters are in force. In JSON it has its stable `id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
+pub enum BootByHand {
+    /// A drop-in of GRUB holds them: its configuration is made anew, and the machine rebooted.
+    UpdateGrub {
+        /// The drop-in.
+        path: &'static str,
+    },
+    /// They are added to GRUB's configuration, which has no place for drop-ins.
+    EditGrub,
+    /// They are added to whatever boots the machine: no configuration of GRUB was found.
+    EditLoader,
 }
 
 /// A drop-in without what some steps wrote.
@@ -149,7 +164,7 @@ impl Lasting {
             return Ok((ops, None));
         }
         let add = compose(&self.boot, goal);
-        let how = if machine.exists("/etc/default/grub.d") {
+        let by_hand = if machine.exists("/etc/default/grub.d") {
             let earlier = exact(machine, GRUB)?.unwrap_or_default();
             let line = merge(&parameters_in(&earlier), &add).join(" ");
             let lines = vec![(
@@ -163,15 +178,13 @@ impl Lasting {
                 &["# Written by jitterscope; `jitterscope tune rollback` removes it."],
                 &lines,
             )?;
-            format!(
-                "{GRUB} holds them: run update-grub, then reboot (and update-grub again after a rollback)"
-            )
+            BootByHand::UpdateGrub { path: GRUB }
         } else if machine.exists("/etc/default/grub") {
-            "add them by hand: grubby --update-kernel=ALL --args=\"...\", or to GRUB_CMDLINE_LINUX in /etc/default/grub; then reboot".into()
+            BootByHand::EditGrub
         } else {
-            "add them to the boot loader's kernel command line by hand (no GRUB configuration was found); then reboot".into()
+            BootByHand::EditLoader
         };
-        Ok((ops, Some(BootLine { add, how })))
+        Ok((ops, Some(BootLine { add, by_hand })))
     }
 }
 
@@ -260,7 +273,7 @@ mod tests {
         let folders: Vec<String> =
             ops.iter().filter(|op| matches!(op, Op::MakeDir { .. })).map(Op::what).collect();
         assert_eq!(folders, ["/etc/tmpfiles.d", "/etc/systemd", "/etc/systemd/system.conf.d"]);
-        assert!(line.unwrap().how.contains("update-grub"));
+        assert_eq!(line.unwrap().by_hand, BootByHand::UpdateGrub { path: GRUB });
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use crate::answer::Effect;
 use crate::audit::{Competitor, competitors};
 use crate::catalogue;
-use crate::examine::{Examination, Inspection, KnobState, Left};
+use crate::examine::{Examination, Inspection, KnobState};
 use crate::goal::Goal;
 use crate::knob::{Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
+use crate::left::{LeftTogether, together};
+use crate::notice::KnobNotice;
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
+use crate::plan_reason::{ChangeReason, Measured, SkipReason};
 use crate::run_culprits::RunCulprits;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
@@ -36,7 +39,7 @@ pub struct Change {
     /// The change.
     pub op: Op,
     /// Why.
-    pub why: String,
+    pub why: ChangeReason,
     /// What may go wrong.
     pub risk: Risk,
 }
@@ -53,7 +56,7 @@ impl Serialize for Change {
             _ => None,
         };
         s.serialize_field("content", &content)?;
-        s.serialize_field("why", &self.why)?;
+        s.serialize_field("cause", &self.why)?;
         s.serialize_field("risk", &self.risk)?;
         s.end()
     }
@@ -64,42 +67,9 @@ impl Serialize for Change {
 pub struct Skipped {
     /// Its id.
     pub knob: &'static str,
-    /// What kind of reason.
-    pub because: Because,
     /// Why there is nothing to do, or what to do instead.
-    pub why: String,
-}
-
-/// Why a knob that was asked for has no change in the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Because {
-    /// It is as wanted.
-    AlreadySo,
-    /// It was to be left out.
-    LeftOut,
-    /// This machine does not have it, or it does not concern these CPUs.
-    NotHere,
-    /// It cannot be read.
-    Unreadable,
-    /// It is set at boot only.
-    NeedsReboot,
-    /// Nothing writes it: it is done by hand.
-    ByHand,
-    /// It must be named.
-    Risk,
-    /// What it answers took too little to matter.
-    Negligible,
-    /// It was changed, but cannot be made to last.
-    ForNow,
-}
-
-impl Because {
-    /// Whether somebody who named the knob did not get it.
-    #[must_use]
-    pub fn is_denial(self) -> bool {
-        !matches!(self, Because::AlreadySo | Because::LeftOut | Because::ForNow)
-    }
+    #[serde(flatten)]
+    pub why: SkipReason,
 }
 
 /// A plan.
@@ -115,11 +85,11 @@ pub struct Plan {
     /// Knobs without a change.
     pub skipped: Vec<Skipped>,
     /// What stays on the CPUs whatever is done.
-    pub left: Vec<Left>,
+    pub left: Vec<LeftTogether>,
     /// What the kernel command line should get, with `--persist`.
     pub boot: Option<BootLine>,
     /// What to know when using the result.
-    pub notes: Vec<String>,
+    pub notes: Vec<KnobNotice>,
     /// Programs that write the same settings.
     pub competitors: Vec<Competitor>,
 }
@@ -187,20 +157,18 @@ pub fn plan_of(
         competitors: competitors(machine),
     };
     let mut lasting = Lasting::default();
+    let mut left = Vec::new();
     for (knob, why) in chosen(select, &mut plan.skipped)? {
         if except.iter().any(|id| id == knob.id) {
-            plan.skipped.push(Skipped {
-                knob: knob.id,
-                because: Because::LeftOut,
-                why: "left out, as asked".into(),
-            });
+            plan.skipped.push(Skipped { knob: knob.id, why: SkipReason::LeftOut });
             continue;
         }
-        let found = inspection.examine(knob);
+        let mut found = inspection.examine(knob);
+        left.append(&mut found.left);
         if persist {
             keep(knob, &found, &mut lasting, &mut plan.skipped);
         }
-        take(knob, found, &why, persist, &mut plan);
+        take(knob, found, why, persist, &mut plan);
     }
     if persist {
         let (ops, boot) = lasting.ops(machine, goal)?;
@@ -208,12 +176,11 @@ pub fn plan_of(
         plan.changes.extend(ops.into_iter().map(|op| Change {
             knob: PERSIST,
             op,
-            why: "so that it holds after the next boot".into(),
+            why: ChangeReason::Lasting,
             risk: Risk::Low,
         }));
     }
-    // Kernel workers and their like are many and all alike: one line for each kind.
-    plan.left = joined(std::mem::take(&mut plan.left));
+    plan.left = together(left);
     Ok(plan)
 }
 
@@ -223,40 +190,29 @@ fn known(id: &str) -> Result<&'static Knob, PlanError> {
 }
 
 /// The knobs chosen, in the order in which they should be turned, each with the reason.
-fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static Knob, String)>, PlanError> {
-    let mut knobs: Vec<(&'static Knob, String)> = match select {
-        Select::Profile(profile) => catalogue::all()
-            .filter(|k| k.profiles.contains(profile))
-            .map(|k| (k, k.removes.to_owned()))
-            .collect(),
-        Select::All => {
-            catalogue::all().filter(|k| !k.profiles.is_empty()).map(|k| (k, k.removes.to_owned())).collect()
+fn chosen(
+    select: &Select,
+    skipped: &mut Vec<Skipped>,
+) -> Result<Vec<(&'static Knob, ChangeReason)>, PlanError> {
+    let declared = |knob: &'static Knob| (knob, ChangeReason::AsDeclared { words: knob.removes });
+    let mut knobs: Vec<(&'static Knob, ChangeReason)> = match select {
+        Select::Profile(profile) => {
+            catalogue::all().filter(|k| k.profiles.contains(profile)).map(declared).collect()
         }
-        Select::Only(ids) => {
-            ids.iter().map(|id| known(id).map(|k| (k, k.removes.to_owned()))).collect::<Result<_, _>>()?
-        }
-        Select::RunCulprits(measured) => {
+        Select::All => catalogue::all().filter(|k| !k.profiles.is_empty()).map(declared).collect(),
+        Select::Only(ids) => ids.iter().map(|id| known(id).map(declared)).collect::<Result<_, _>>()?,
+        Select::RunCulprits(culprits) => {
             let mut out = Vec::new();
             for knob in catalogue::all() {
-                let Some(win) = measured.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
-                let why = format!(
-                    "measured: {} took {}{}",
-                    win.culprits.iter().take(3).cloned().collect::<Vec<_>>().join(", "),
-                    win.total_ns,
-                    match win.count {
-                        // Each was too short to be kept one by one.
-                        0 => String::new(),
-                        1 => ", 1 time".into(),
-                        n => format!(", {n} times"),
-                    }
-                );
-                if measured.is_negligible(win.total_ns) {
-                    skipped.push(Skipped { knob: knob.id, because: Because::Negligible, why });
+                let Some(win) = culprits.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
+                let measured = Measured::from(&win);
+                if culprits.is_negligible(win.total_ns) {
+                    skipped.push(Skipped { knob: knob.id, why: SkipReason::Negligible { measured } });
                 } else if knob.is_tame() {
-                    out.push((knob, why));
+                    out.push((knob, ChangeReason::Measured(measured)));
                 } else {
-                    let why = format!("{why}; its risk is {}: name it with --only", knob.risk.as_str());
-                    skipped.push(Skipped { knob: knob.id, because: Because::Risk, why });
+                    let why = SkipReason::Risk { measured, risk: knob.risk };
+                    skipped.push(Skipped { knob: knob.id, why });
                 }
             }
             out
@@ -268,34 +224,35 @@ fn chosen(select: &Select, skipped: &mut Vec<Skipped>) -> Result<Vec<(&'static K
     Ok(knobs)
 }
 
-fn take(knob: &'static Knob, found: Examination, why: &str, persist: bool, plan: &mut Plan) {
-    plan.left.extend(found.left);
-    if !found.note.is_empty() && (found.state == KnobState::Fine || !found.ops.is_empty()) {
-        plan.notes.push(format!("{}: {}", knob.id, found.note));
+fn take(knob: &'static Knob, found: Examination, why: ChangeReason, persist: bool, plan: &mut Plan) {
+    if let Some(notice) = found.notice
+        && (found.state == KnobState::Fine || !found.ops.is_empty())
+    {
+        plan.notes.push(KnobNotice { knob: knob.id, notice });
     }
     if found.ops.is_empty() {
-        let (because, why) = match (&found.state, &knob.mechanism) {
-            (KnobState::Fine, _) => (Because::AlreadySo, format!("already so: {}", found.current)),
-            (KnobState::Unavailable(why) | KnobState::NotApplicable(why), _) => {
-                (Because::NotHere, why.clone())
+        let why = match (found.state, knob.mechanism) {
+            (KnobState::Fine, _) => SkipReason::AlreadySo { found: found.found },
+            (KnobState::Unavailable(cause) | KnobState::NotApplicable(cause), _) => {
+                SkipReason::NotHere { cause }
             }
-            (KnobState::Unreadable(why), _) => (Because::Unreadable, format!("cannot be read: {why}")),
+            (KnobState::Unreadable(cause), _) => SkipReason::Unreadable { cause },
             (KnobState::Wrong, Mechanism::Boot(_)) if persist => return,
             (KnobState::Wrong, Mechanism::Boot(_)) => {
-                (Because::NeedsReboot, format!("needs a reboot with {}: --persist prepares it", found.wanted))
+                let parameters = knob.boot.iter().map(|p| p.spelled(&plan.goal)).collect();
+                SkipReason::NeedsReboot { parameters }
             }
-            (KnobState::Wrong, _) => (Because::ByHand, format!("by hand: {}", knob.by_hand)),
+            (KnobState::Wrong, _) => SkipReason::ByHand { words: knob.by_hand },
         };
-        plan.skipped.push(Skipped { knob: knob.id, because, why });
+        plan.skipped.push(Skipped { knob: knob.id, why });
         return;
     }
-    plan.changes.extend(found.ops.into_iter().map(|op| Change {
-        knob: knob.id,
-        op,
-        why: why.to_owned(),
-        risk: knob.risk,
-    }));
+    let change = |op| Change { knob: knob.id, op, why: why.clone(), risk: knob.risk };
+    plan.changes.extend(found.ops.into_iter().map(change));
 }
+
+/// The knob that keeps threads off the CPUs from boot.
+const ISOLATED_AT_BOOT: &str = "isolcpus-domain";
 
 /// Notes what makes a knob last.
 fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped: &mut Vec<Skipped>) {
@@ -324,8 +281,7 @@ fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped
         }
         Mechanism::Threads(ThreadFamily::User) if !found.ops.is_empty() => lasting.daemons = true,
         Mechanism::Threads(ThreadFamily::Kernel) | Mechanism::Partition if !found.ops.is_empty() => {
-            let why = "for now only: after a boot, isolcpus-domain does it".into();
-            skipped.push(Skipped { knob: knob.id, because: Because::ForNow, why });
+            skipped.push(Skipped { knob: knob.id, why: SkipReason::ForNow { at_boot: ISOLATED_AT_BOOT } });
         }
         Mechanism::Boot(_) if found.state == KnobState::Wrong => {
             lasting
@@ -334,37 +290,4 @@ fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped
         }
         _ => {}
     }
-}
-
-/// Threads of one family, by the family's name.
-type Family = (String, Vec<String>);
-
-/// One entry a reason: `2 kworker, migration/1, pinned-app (301)`.
-fn joined(left: Vec<Left>) -> Vec<Left> {
-    let mut out: Vec<(String, Vec<Family>)> = Vec::new();
-    for one in left {
-        // `kworker/1:2-events (45)` and its like are one family.
-        let family: String = one.what.chars().take_while(|c| !matches!(c, '/' | '(' | ' ')).collect();
-        let at = out.iter().position(|(why, _)| *why == one.why).unwrap_or_else(|| {
-            out.push((one.why.clone(), Vec::new()));
-            out.len() - 1
-        });
-        let Some((_, families)) = out.get_mut(at) else { continue };
-        match families.iter_mut().find(|(f, _)| *f == family) {
-            Some((_, members)) => members.push(one.what),
-            None => families.push((family, vec![one.what])),
-        }
-    }
-    out.into_iter()
-        .map(|(why, families)| {
-            let names: Vec<String> = families
-                .into_iter()
-                .map(|(family, members)| match members.as_slice() {
-                    [one] => one.clone(),
-                    many => format!("{} {family}", many.len()),
-                })
-                .collect();
-            Left { what: names.join(", "), why }
-        })
-        .collect()
 }

@@ -128,7 +128,22 @@ pub struct Lasts {
     /// The drop-in.
     pub path: String,
     /// Why it was left.
-    pub why: String,
+    pub cause: LastsBecause,
+}
+
+/// Why a drop-in was left. In JSON it has its stable `id` beside its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
+pub enum LastsBecause {
+    /// Its boot parameters may be those of other knobs, too.
+    Shared,
+    /// Somebody else has edited it.
+    Edited,
+    /// Writing it was refused.
+    Refused {
+        /// What the system said, and what that means.
+        why: String,
+    },
 }
 
 /// Why nothing was rolled back.
@@ -225,18 +240,18 @@ fn forget_at_boot(
             continue;
         }
         seen.push(path);
-        let mut lasts = |why: &str| lasting.push(Lasts { path: path.clone(), why: why.into() });
+        let mut lasts = |cause| lasting.push(Lasts { path: path.clone(), cause });
         let Ok(Some((now, access))) = exact_file(hands.machine(), path) else { continue };
         let without = match persist::without(path, &now, &undone) {
             Without::Same => continue,
             Without::Shared => {
-                lasts("its boot parameters may be those of other knobs too: `--only persist` removes all");
+                lasts(LastsBecause::Shared);
                 continue;
             }
             Without::Text(text) => text,
         };
         if now != *to && Some(&now) != from.as_ref() {
-            lasts("somebody else has edited it");
+            lasts(LastsBecause::Edited);
             continue;
         }
         let op = Op::PutFile { path: path.clone(), from: Some(now), to: without, access: Some(access) };
@@ -244,7 +259,7 @@ fn forget_at_boot(
         journal.append(&[Record::Intend { seq: next, knob: PERSIST.to_owned(), op: op.clone() }])?;
         let outcome = op.perform(hands);
         if let Outcome::Refused { why, .. } = &outcome {
-            lasts(why);
+            lasts(LastsBecause::Refused { why: why.clone() });
         }
         let at_realtime_ns = Some(in_force::realtime_ns());
         journal.append(&[Record::Done { seq: next, outcome, at_realtime_ns }])?;

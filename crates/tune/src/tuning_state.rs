@@ -4,12 +4,15 @@
 use crate::audit::{AuditEntry, audit};
 use crate::catalogue;
 use crate::examine::KnobState;
+use crate::finding::Finding;
 use crate::goal::Goal;
 use crate::knob::{Mechanism, Place, Scope, Setting};
+use crate::knob_reason::KnobReason;
 use crate::settings::{self, Reading as FileReading};
 use crate::state_dir::StateDir;
 use crate::status::{NowIs, Status, status};
 use crate::value::ValueKind;
+use crate::wanted::Wanted;
 use jitterscope_model::{
     AppliedChange, AppliedTuning, ChangeNow, CpuId, CpuSet, KnobFinding, KnobSetting, KnobVerdict, Reading,
     SettingValue, TuningApply, TuningState,
@@ -23,22 +26,34 @@ const MOST_CHANGES: usize = 1024;
 /// The longest text kept of one value or finding, bytes.
 const LONGEST: usize = 512;
 
+/// How findings are put into words. A run keeps words for what is no value of a file, as runs always did: so it
+/// compares with those of other versions.
+#[derive(Clone, Copy, Debug)]
+pub struct FindingWords {
+    /// What there is.
+    pub found: fn(&Finding) -> String,
+    /// What is wanted.
+    pub wanted: fn(&Wanted) -> String,
+    /// Why a knob is not judged.
+    pub reason: fn(&KnobReason) -> String,
+}
+
 /// Looks at every knob for the CPUs of `goal`, and at what `tune` has in force by the journal in `dir`. Reads
 /// only.
 #[must_use]
-pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir) -> TuningState {
+pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir, words: &FindingWords) -> TuningState {
     let found = audit(machine, goal, None);
     let state_of = |id: &str| found.knobs.iter().find(|entry| entry.id == id);
     let settings = catalogue::all()
         .map(|knob| match knob.mechanism {
             Mechanism::Files(files) => of_files(machine, goal, knob.id, files),
-            _ => in_words(knob.id, state_of(knob.id)),
+            _ => in_words(knob.id, state_of(knob.id), words),
         })
         .collect();
     TuningState {
         cpus: goal.isolated.clone(),
         settings,
-        findings: found.knobs.iter().map(finding).collect(),
+        findings: found.knobs.iter().map(|entry| finding(entry, words)).collect(),
         competitors: found.competitors.into_iter().map(|competitor| competitor.name).collect(),
         applied: match status(machine, dir) {
             Ok(status) if status.active => Reading::Value(applied(status)),
@@ -118,9 +133,11 @@ fn own_cpu(pattern: &str, path: &str) -> (String, Option<CpuId>) {
 }
 
 /// A knob that is no file: what the audit found, in its words.
-fn in_words(knob: &str, entry: Option<&AuditEntry>) -> KnobSetting {
-    let value = match entry.map(|entry| (&entry.state, &entry.current)) {
-        Some((KnobState::Wrong | KnobState::Fine, current)) => Reading::Value(cut(current)),
+fn in_words(knob: &str, entry: Option<&AuditEntry>, words: &FindingWords) -> KnobSetting {
+    let value = match entry.map(|entry| (&entry.state, &entry.found)) {
+        Some((KnobState::Wrong | KnobState::Fine, found)) => {
+            Reading::Value(cut(&found.as_ref().map(words.found).unwrap_or_default()))
+        }
         Some((KnobState::Unreadable(_), _)) => Reading::Denied,
         Some((KnobState::Unavailable(_) | KnobState::NotApplicable(_), _)) | None => Reading::Absent,
     };
@@ -129,20 +146,20 @@ fn in_words(knob: &str, entry: Option<&AuditEntry>) -> KnobSetting {
     KnobSetting { knob: knob.to_owned(), values, omitted: 0 }
 }
 
-fn finding(entry: &AuditEntry) -> KnobFinding {
+fn finding(entry: &AuditEntry, words: &FindingWords) -> KnobFinding {
     let (verdict, reason) = match &entry.state {
-        KnobState::Wrong => (KnobVerdict::Wrong, ""),
-        KnobState::Fine => (KnobVerdict::Fine, ""),
-        KnobState::Unavailable(why) => (KnobVerdict::Unavailable, why.as_str()),
-        KnobState::NotApplicable(why) => (KnobVerdict::NotApplicable, why.as_str()),
-        KnobState::Unreadable(why) => (KnobVerdict::Unreadable, why.as_str()),
+        KnobState::Wrong => (KnobVerdict::Wrong, None),
+        KnobState::Fine => (KnobVerdict::Fine, None),
+        KnobState::Unavailable(why) => (KnobVerdict::Unavailable, Some(why)),
+        KnobState::NotApplicable(why) => (KnobVerdict::NotApplicable, Some(why)),
+        KnobState::Unreadable(why) => (KnobVerdict::Unreadable, Some(why)),
     };
     KnobFinding {
         knob: entry.id.to_owned(),
         verdict,
-        reason: cut(reason),
-        current: cut(&entry.current),
-        wanted: cut(&entry.wanted),
+        reason: cut(&reason.map(words.reason).unwrap_or_default()),
+        current: cut(&entry.found.as_ref().map(words.found).unwrap_or_default()),
+        wanted: cut(&entry.wanted.as_ref().map(words.wanted).unwrap_or_default()),
     }
 }
 

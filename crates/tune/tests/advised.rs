@@ -4,7 +4,7 @@ mod support;
 
 use jitterscope_model::{Attribution, Confidence, Evidence, Nanos, Part, StallId, Subject, Work, Worker};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Because, Effect, MeasuredCulprit, RunCulprits, Select, catalogue, plan};
+use jitterscope_tune::{Effect, MeasuredCulprit, RunCulprits, Select, SkipReason, catalogue, plan};
 use std::convert::Infallible;
 use std::path::Path;
 use support::{Cgroups, build, folder, goal};
@@ -53,8 +53,12 @@ fn what_is_negligible_is_left_out_and_named() {
     let plan = plan(&machine, &goal(&machine), &Select::RunCulprits(measured), &[], false).unwrap();
     assert!(plan.changes.iter().all(|c| c.knob == "vmstat"), "{:?}", plan.changes);
     assert!(!plan.changes.is_empty());
-    let left: Vec<&str> =
-        plan.skipped.iter().filter(|s| s.because == Because::Negligible).map(|s| s.knob).collect();
+    let left: Vec<&str> = plan
+        .skipped
+        .iter()
+        .filter(|s| matches!(s.why, SkipReason::Negligible { .. }))
+        .map(|s| s.knob)
+        .collect();
     assert!(left.contains(&"wq-named"), "{:?}", plan.skipped);
 }
 

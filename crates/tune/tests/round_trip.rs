@@ -3,7 +3,8 @@
 mod support;
 
 use jitterscope_tune::{
-    Mechanism, OnDrift, OnRefusal, Op, Outcome, Select, StateDir, apply, catalogue, is_clean, plan, rollback,
+    LeftFamily, Mechanism, OnDrift, OnRefusal, Op, Outcome, Select, StateDir, Stays, apply, catalogue,
+    is_clean, plan, rollback,
 };
 use std::path::Path;
 use support::{Cgroups, FakeHands, build, differences, goal, snapshot, survive, who};
@@ -216,8 +217,18 @@ fn only_threads_that_can_and_should_move_are_moved() {
         moved,
         ["rcu_preempt 0-3 0-1", "kswapd0 0-3 0-1", "systemd 0-3 0-1", "a (odd) name 0-3 0-1", "half 1-2 1"]
     );
-    let left: Vec<&str> = plan.left.iter().map(|l| l.what.as_str()).collect();
-    assert_eq!(left, ["kthreadd (2)", "migration/2 (16), 2 kworker", "pinned-app (301)"]);
+    let family = |of: &LeftFamily| (of.name.clone(), of.threads, of.tid);
+    let left: Vec<_> =
+        plan.left.iter().map(|of| (of.because, of.families.iter().map(family).collect::<Vec<_>>())).collect();
+    let bound = vec![("migration".into(), 1, 16), ("kworker".into(), 2, 17)];
+    assert_eq!(
+        left,
+        [
+            (Stays::Immovable, vec![("kthreadd".into(), 1, 2)]),
+            (Stays::BoundToCpu, bound),
+            (Stays::PinnedThere, vec![("pinned-app".into(), 1, 301)]),
+        ]
+    );
 }
 
 #[test]

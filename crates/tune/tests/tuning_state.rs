@@ -3,15 +3,24 @@
 mod support;
 
 use jitterscope_model::{ChangeNow, KnobVerdict, Reading};
-use jitterscope_tune::{Goal, OnRefusal, Select, StateDir, apply, catalogue, plan, tuning_state};
+use jitterscope_tune::{
+    FindingWords, Goal, OnRefusal, Select, StateDir, apply, catalogue, plan, tuning_state,
+};
 use support::{Cgroups, FakeHands, build, folder, goal, put, who};
+
+/// Something that tells one from another; the words themselves are the view's.
+const WORDS: FindingWords = FindingWords {
+    found: |of| format!("{of:?}"),
+    wanted: |of| format!("{of:?}"),
+    reason: |of| format!("{of:?}"),
+};
 
 #[test]
 fn every_knob_of_the_catalogue_is_kept_by_value() {
     let dir = folder();
     let machine = build(&dir.path().join("root"), Cgroups::V2);
     let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
-    let state = tuning_state(&machine, &goal, &StateDir::at(&dir.path().join("state")));
+    let state = tuning_state(&machine, &goal, &StateDir::at(&dir.path().join("state")), &WORDS);
     let ids: Vec<&str> = catalogue::all().map(|knob| knob.id).collect();
     assert_eq!(state.settings.iter().map(|s| s.knob.as_str()).collect::<Vec<_>>(), ids);
     assert_eq!(state.findings.len(), ids.len());
@@ -23,6 +32,12 @@ fn every_knob_of_the_catalogue_is_kept_by_value() {
     assert_eq!(governor.value, Reading::Value("powersave".into()));
     let finding = |id: &str| state.findings.iter().find(|f| f.knob == id).unwrap();
     assert_eq!(finding("vmstat").verdict, KnobVerdict::Wrong);
+    // What is no file, and why a knob is not judged, is kept in the words that were given.
+    assert_eq!(setting("nohz-full").values[0].value, Reading::Value(finding("nohz-full").current.clone()));
+    assert_eq!(
+        (finding("prefault").reason.as_str(), finding("prefault").current.as_str()),
+        ("ProgramsOwn", "")
+    );
     assert_eq!(state.applied, Reading::Absent);
 }
 
@@ -36,7 +51,7 @@ fn what_was_applied_is_kept_with_how_it_stands() {
     let plan = plan(&machine, &goal, &select, &[], true).unwrap();
     apply(&mut FakeHands::new(&machine), &state_dir, &plan, who(), OnRefusal::Stop).unwrap();
     machine.write("/proc/sys/vm/stat_interval", "7\n").unwrap();
-    let state = tuning_state(&machine, &goal, &state_dir);
+    let state = tuning_state(&machine, &goal, &state_dir, &WORDS);
     let applied = state.applied.value().unwrap();
     assert_eq!(applied.applies.len(), 1);
     let change = applied.changes.iter().find(|c| c.knob == "vmstat").unwrap();
@@ -51,6 +66,6 @@ fn a_journal_that_cannot_be_read_is_told_not_taken_for_none() {
     let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
     let state = dir.path().join("state");
     put(&state, "journal.jsonl", "{\"record\":\"nonsense\"}\n");
-    let found = tuning_state(&machine, &goal, &StateDir::at(&state));
+    let found = tuning_state(&machine, &goal, &StateDir::at(&state), &WORDS);
     assert!(matches!(found.applied, Reading::Unreadable(why) if why.contains("journal")));
 }

@@ -127,6 +127,7 @@ fn write_page(run: &Path, file: &Path) {
                 }
             };
             let end = start + random.below(each.max(1)) + 1;
+            let culprit = std::sync::Arc::unwrap_or_clone(culprit);
             let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
             TimelineRow {
                 cpu: None,
@@ -154,7 +155,7 @@ fn hostile_wakeups() -> Scenario {
     for (at, attribution) in run.attributions.iter_mut().enumerate() {
         for of in attribution.parts.iter_mut().filter(|of| of.culprit.subject.kind() == CulpritKind::Thread) {
             let (name, tid) = (HOSTILE[at % HOSTILE.len()], 900 + at % HOSTILE.len());
-            of.culprit.subject = part(CulpritKind::Thread, name, &format!("pid {tid}"), 1).culprit.subject;
+            of.culprit = part(CulpritKind::Thread, name, &format!("pid {tid}"), 1).culprit;
         }
     }
     run

@@ -1,14 +1,18 @@
 //! What an experiment will take, and what it came to, in words.
 
+mod json;
+mod reasons;
+
+pub use json::{auto_plan_json, outcome_json, sifted_json};
+pub use reasons::{difference, experiment_error, void_reason};
+
 use crate::compare::render;
-use crate::doubts::doubts_text;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
-use jitterscope_experiment::{
-    Arm, Asked, AutoPlan, Ended, Estimate, Outcome, Screened, Verified, VoidReason,
-};
+use jitterscope_experiment::{Asked, AutoPlan, Ended, Estimate, NotTried, Outcome, Screened, Verified};
 use jitterscope_model::Nanos;
+use reasons::{left_out, not_kept, not_tried, step_runs};
 use std::time::Duration;
 
 /// A time in minutes.
@@ -103,45 +107,6 @@ fn names_culprits(diff: &Diff) -> bool {
     diff.against.iter().all(|against| against.culprits.is_some())
 }
 
-/// Why a pair or a run does not count, as part of a sentence.
-#[must_use]
-pub fn void_reason(of: &VoidReason) -> String {
-    let which = |arm: &Arm| match arm {
-        Arm::A => "without",
-        Arm::B => "with",
-    };
-    match of {
-        VoidReason::NotMeasured => "it was not measured".into(),
-        VoidReason::CommandFailed { arm, status } => {
-            format!("its COMMAND failed {} the change: {status}", which(arm))
-        }
-        VoidReason::NamesNobody { arm, doubts } => {
-            let why = match &doubts[..] {
-                [] => "no kernel events were recorded".to_owned(),
-                doubts => doubts_text(doubts),
-            };
-            format!("its run {} the change names no culprits: {why}", which(arm))
-        }
-        VoidReason::NotBack { which } => {
-            let which = which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
-            format!("what the change removes{which} was not back without it")
-        }
-        VoidReason::NotInForce { arm, within_ns } => {
-            let what = match arm {
-                Arm::A => "its undoing",
-                Arm::B => "the change",
-            };
-            format!("{what} was not seen to be in force within {within_ns}")
-        }
-        VoidReason::TooFewBeforeReboot { made, wanted } => format!(
-            "only {made} of {wanted} runs without the change were made before the reboot, and none can be made in \
-             this boot"
-        ),
-        VoidReason::Worded(text) => text.clone(),
-        VoidReason::Unknown(_) => "something that this version does not know".into(),
-    }
-}
-
 /// What it came to; `goes_on` says how one that was stopped does.
 #[must_use]
 pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
@@ -185,7 +150,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     } else if !of.interleaved {
         say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
     }
-    if let Some(why) = &of.left_out {
+    if let Some(why) = left_out(of.left_out_runs) {
         say(format!("{why}."));
     }
     // Then the last says why it ended, and is no run.
@@ -237,7 +202,7 @@ pub struct Sifted<'s> {
     /// What only a reboot can try.
     pub needs_reboot: &'s [String],
     /// What was not tried, and why.
-    pub not_tried: &'s [(String, String)],
+    pub not_tried: &'s [(String, NotTried)],
     /// Fresh pairs of what was kept.
     pub confirmed: Option<&'s Outcome>,
     /// Why not everything was done.
@@ -251,14 +216,14 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
     text.push_str("\nCANDIDATES\n");
     for candidate in of.candidates {
         let [before, after] = candidate.events_per_sec;
-        let end = match &candidate.why {
+        let end = match candidate.cause {
             None => "kept".to_owned(),
-            Some(why) => format!("reverted: {why}"),
+            Some(why) => format!("reverted: {}", not_kept(why)),
         };
         let first = format!("  {:<16}", candidate.knob);
         text.wrapped(&first, &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"));
     }
-    not_tried(&mut text, of.not_tried);
+    tell_untried(&mut text, of.not_tried);
     if of.candidates.is_empty() && of.not_tried.is_empty() && of.unfinished.is_none() {
         text.push_str("Nothing that was measured is answered by a knob that can be tried now.\n");
     }
@@ -297,7 +262,7 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
         };
         text.wrapped(&format!("  {:<16}", candidate.knob), &undone);
     }
-    not_tried(&mut text, &of.not_tried);
+    tell_untried(&mut text, &of.not_tried);
     if of.candidates.is_empty() {
         text.wrapped(
             "",
@@ -315,11 +280,12 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     text.push_str("\nSTEPS\n");
     for step in &of.steps {
         let [first, last] = step.takes_ns.map(minutes);
+        let what = step_runs(step.what);
         let words = match step.runs {
             [least, most] if least < most => {
-                format!("{}: {least} runs, {first}; up to {most}, {last}, if that is undecided", step.what)
+                format!("{what}: {least} runs, {first}; up to {most}, {last}, if that is undecided")
             }
-            [runs, _] => format!("{}: {runs} runs, {first}", step.what),
+            [runs, _] => format!("{what}: {runs} runs, {first}"),
         };
         text.wrapped("  ", &words);
     }
@@ -334,9 +300,9 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     text.into_text()
 }
 
-fn not_tried(text: &mut Lines, all: &[(String, String)]) {
+fn tell_untried(text: &mut Lines, all: &[(String, NotTried)]) {
     for (knob, why) in all {
-        text.wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {why}"));
+        text.wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {}", not_tried(knob, why)));
     }
 }
 
@@ -353,7 +319,7 @@ fn reboot<S: AsRef<str>>(text: &mut Lines, knobs: &[S]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::Doubt;
+    use jitterscope_experiment::VoidReason;
 
     fn one_line(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -387,20 +353,6 @@ mod tests {
     }
 
     #[test]
-    fn why_a_pair_does_not_count_is_told_with_its_arm() {
-        let doubts = vec![Doubt::EventsLost { lost: 200, events: 5_138 }];
-        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::B, doubts });
-        assert!(told.starts_with("its run with the change names no culprits: 200 kernel events"), "{told}");
-        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::A, doubts: Vec::new() });
-        assert!(told.ends_with("without the change names no culprits: no kernel events were recorded"));
-        let told = void_reason(&VoidReason::NotInForce { arm: Arm::A, within_ns: Nanos(1_000) });
-        assert_eq!(told, "its undoing was not seen to be in force within 1.00 us");
-        let told = |which| void_reason(&VoidReason::NotBack { which });
-        assert_eq!(told(None), "what the change removes was not back without it");
-        assert!(told(Some("vmstat".into())).contains("removes (vmstat) was"));
-    }
-
-    #[test]
     fn a_change_that_was_not_seen_is_told_by_itself() {
         let told = |ended, void: &[&str]| {
             let of = Outcome {
@@ -408,7 +360,7 @@ mod tests {
                 ended,
                 pairs: 0,
                 void: void.iter().map(|why| VoidReason::Worded((*why).to_owned())).collect(),
-                left_out: None,
+                left_out_runs: 0,
                 interleaved: false,
                 across_reboot: false,
                 decisions: Vec::new(),

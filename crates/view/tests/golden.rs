@@ -7,6 +7,7 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_model::*;
 use jitterscope_view::timeline::{StallKind, TimelineView};
 use jitterscope_view::{Style, text, timeline};
+use std::sync::Arc;
 
 /// The text, after checking what holds for every report.
 fn shown(scenario: &Scenario) -> String {
@@ -428,14 +429,20 @@ fn a_stall_as_a_timeline() {
         item,
     };
     let frame = |kind: CulpritKind, name: &str, detail: &str| TimelineItem::Frame {
-        culprit: part(kind, name, detail, 1).culprit,
+        culprit: Arc::unwrap_or_clone(part(kind, name, detail, 1).culprit),
         ended: true,
         named_inside: false,
     };
     let cron = sent_by(part(CulpritKind::Thread, "evil", "pid 4242, real-time 49", 1), "cron", 3, 0, None);
-    let thread = TimelineItem::Frame { culprit: cron.culprit, ended: false, named_inside: false };
+    let thread = TimelineItem::Frame {
+        culprit: Arc::unwrap_or_clone(cron.culprit),
+        ended: false,
+        named_inside: false,
+    };
     let named_inside = TimelineItem::Frame {
-        culprit: part(CulpritKind::Timer, "local_timer", "interrupt that ran no timer function", 1).culprit,
+        culprit: Arc::unwrap_or_clone(
+            part(CulpritKind::Timer, "local_timer", "interrupt that ran no timer function", 1).culprit,
+        ),
         ended: true,
         named_inside: true,
     };
@@ -651,7 +658,16 @@ fn calls_stand_among_the_frames_with_their_own_times() {
         start_realtime_ns: 0,
         start_offset: Nanos(0),
         rows: vec![
-            row(0, 0, 1000, TimelineItem::Frame { culprit, ended: true, named_inside: false }),
+            row(
+                0,
+                0,
+                1000,
+                TimelineItem::Frame {
+                    culprit: Arc::unwrap_or_clone(culprit),
+                    ended: true,
+                    named_inside: false,
+                },
+            ),
             row(1, 0, 100, call("earlier", 100, true, true)),
             row(1, 200, 700, call("vmstat_update", 300, false, true)),
             row(2, 300, 500, call("refresh_cpu_vm_stats", 200, false, true)),
@@ -676,7 +692,7 @@ fn a_timeline_of_several_cpus_says_where_each_row_was() {
         start: Nanos(100),
         end: Some(Nanos(900)),
         item: TimelineItem::Frame {
-            culprit: part(CulpritKind::Thread, name, "", 1).culprit,
+            culprit: Arc::unwrap_or_clone(part(CulpritKind::Thread, name, "", 1).culprit),
             ended: true,
             named_inside: false,
         },

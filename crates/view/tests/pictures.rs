@@ -272,6 +272,7 @@ fn framed(run: &Drawn, stalls: usize, rows: u64) -> Vec<Frames> {
     let mut row = || {
         let start = random.below(1 << 24);
         let culprit = part(CulpritKind::Thread, "worker", "pid 3", 1).culprit;
+        let culprit = std::sync::Arc::unwrap_or_clone(culprit);
         let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
         TimelineRow { cpu: None, depth: 0, start: Nanos(start), end: Some(Nanos(start + 99)), item }
     };

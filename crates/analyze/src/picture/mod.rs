@@ -14,6 +14,7 @@ use jitterscope_model::{
 };
 use sample::Sample;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Stalls that are kept unless said otherwise.
 pub const MOST_STALLS: usize = 100_000;
@@ -158,7 +159,7 @@ pub struct PictureBuilder<'m> {
 }
 
 type SortKey = (
-    jitterscope_model::Culprit,
+    Arc<jitterscope_model::Culprit>,
     Option<jitterscope_model::Phase>,
     Option<CpuId>,
     jitterscope_model::Placement,
@@ -255,7 +256,7 @@ impl<'m> PictureBuilder<'m> {
         let kept = self.sample.is_kept(attribution.stall);
         let mut parts = Vec::new();
         for part in &attribution.parts {
-            let culprit = self.sums.position((), &part.culprit.subject);
+            let culprit = self.sums.position_of((), &part.culprit);
             if counted {
                 let sum = self.sums.at(culprit);
                 if sum.last != Some(attribution.stall) {

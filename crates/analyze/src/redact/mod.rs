@@ -20,6 +20,7 @@ use jitterscope_model::{
     SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Stands for a text that is left out.
 const LEFT_OUT: &str = "left out";
@@ -151,10 +152,10 @@ impl Redactor {
     fn part(&mut self, part: &Part) -> Part {
         let culprit = &part.culprit;
         Part {
-            culprit: Culprit {
+            culprit: Arc::new(Culprit {
                 subject: subject::redacted(self, &culprit.subject),
                 sender: culprit.sender.as_ref().map(|sender| self.sender(sender)),
-            },
+            }),
             phase: part.phase.as_ref().map(subject::phase),
             moved_from: part.moved_from,
             net: part.net,

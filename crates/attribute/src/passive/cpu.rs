@@ -68,7 +68,7 @@ impl Cpu {
                     let sum = if interrupted { &mut account.interrupted } else { &mut account.waiting };
                     *sum = *sum + length;
                     let stall = self.stall_from(start, victim, settings, finished);
-                    stall.extend(end, culprit, phase, settings.rate);
+                    stall.extend(end, &culprit, phase, settings.rate);
                     continue;
                 }
                 Fate::Own(thread) => {

@@ -6,6 +6,7 @@ use jitterscope_model::{
     Attribution, Confidence, CpuId, Culprit, Evidence, Part, Phase, Stall, StallId, Subject, ThreadRef,
     TickRate, Ticks, Verdict,
 };
+use std::sync::Arc;
 
 /// Something ran on a watched CPU though what belongs there could have. Its parts sum to its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,19 +30,19 @@ impl PassiveStall {
     }
 
     /// It went on until then, and this had the CPU.
-    pub(super) fn extend(&mut self, until: Ticks, culprit: Culprit, phase: Phase, rate: TickRate) {
+    pub(super) fn extend(&mut self, until: Ticks, culprit: &Arc<Culprit>, phase: Phase, rate: TickRate) {
         // Differences of rounded sums, so that the parts sum to the rounded whole.
         let at = |time: Ticks| rate.nanos(time.since(self.start));
         let net = at(until).saturating_sub(at(self.end));
         self.end = until;
         let (evidence, moved_from) = (&Evidence::ThreadRecords, None);
-        self.sums.add(PartKey { culprit: &culprit, phase: &phase, moved_from, evidence }, net);
+        self.sums.add(PartKey { culprit, phase: &phase, moved_from, evidence }, net);
     }
 
     /// It went on until then, between two records, too short for anything but the way from one to the other.
     pub(super) fn bridge(&mut self, until: Ticks, rate: TickRate) {
         let between = Subject::verdict(Verdict::BetweenEvents);
-        self.extend(until, between.into(), Phase::Interrupted, rate);
+        self.extend(until, &between.into(), Phase::Interrupted, rate);
     }
 
     /// Records were lost before it ended: it gets no verdict.

@@ -101,7 +101,12 @@ impl Episode {
         let (phase, mut sums) = (self.kind.phase(), PartSums::default());
         for slice in &self.slices {
             let Slice { culprit, evidence, .. } = slice;
-            let key = PartKey { culprit, phase: &phase, moved_from: self.migrated_from, evidence };
+            let key = PartKey {
+                culprit: culprit.shared(),
+                phase: &phase,
+                moved_from: self.migrated_from,
+                evidence,
+            };
             sums.add(key, at(slice.end).saturating_sub(at(slice.start)));
         }
         (stall, Attribution { stall: id, parts: sums.into_parts() })

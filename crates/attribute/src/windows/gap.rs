@@ -150,7 +150,7 @@ fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> 
         Edge::TrailInterrupt | Edge::TrailOther => frames.rev().find(closed)?,
     };
     let culprit = named.culprit_no(index);
-    named.culprit_of(culprit).kind().is_explained().then_some(culprit)
+    named.kind(culprit).is_explained().then_some(culprit)
 }
 
 /// Sums the pieces a culprit, in order of first appearance. Times become nanoseconds at the pieces'

@@ -234,7 +234,7 @@ impl Parts<'_> {
         let net = elapsed(to).saturating_sub(elapsed(self.from));
         self.from = to;
         let (phase, culprit) = occupant.verdict(victim, naming, self);
-        let same = |part: &&mut Part| part.phase.as_ref() == Some(&phase) && part.culprit == culprit;
+        let same = |part: &&mut Part| part.phase.as_ref() == Some(&phase) && *part.culprit == culprit;
         if let Some(known) = self.found.iter_mut().find(same) {
             known.net += net;
             known.gross += net;

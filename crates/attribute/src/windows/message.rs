@@ -119,7 +119,7 @@ fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
     let at = |time: Ticks| rate.nanos(time.since(start));
     let mut sums = PartSums::default();
     for Piece { start, end, culprit, phase, moved_from, evidence } in pieces {
-        let key = PartKey { culprit, phase, moved_from: *moved_from, evidence };
+        let key = PartKey { culprit: culprit.shared(), phase, moved_from: *moved_from, evidence };
         sums.add(key, at(*end).saturating_sub(at(*start)));
     }
     sums.into_parts()

@@ -2,8 +2,10 @@
 
 use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
-use jitterscope_model::{Confidence, Culprit, Evidence, KeyedMap, TickRate};
+use jitterscope_model::{Confidence, Culprit, CulpritKind, CulpritPool, Evidence, TickRate};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Culprits of a window that are looked through one by one.
 const FEW: usize = 16;
@@ -21,16 +23,19 @@ pub(crate) struct Named<'a> {
     /// By frame: which of the culprits.
     known: RefCell<Vec<Option<CulpritNo>>>,
     /// Those that were met so far, each once.
-    met: RefCell<Vec<Culprit>>,
-    /// Their numbers.
-    numbers: RefCell<KeyedMap<Culprit, CulpritNo>>,
+    met: RefCell<Vec<Arc<Culprit>>>,
+    /// Where they come from: while this window is looked at, equal ones are one value.
+    pool: RefCell<CulpritPool>,
+    /// Their numbers, by where they lie.
+    numbers: RefCell<FxHashMap<usize, CulpritNo>>,
 }
 
 /// Memory of a window's names, for the next window.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     known: Vec<Option<CulpritNo>>,
-    met: Vec<Culprit>,
+    met: Vec<Arc<Culprit>>,
+    pool: CulpritPool,
 }
 
 /// Stands for a culprit of a window: equal numbers, equal culprits.
@@ -51,7 +56,7 @@ impl<'a> Named<'a> {
         waits: &[Waits],
         rate: TickRate,
     ) -> Named<'a> {
-        let Scratch { mut known, met } = scratch;
+        let Scratch { mut known, met, pool } = scratch;
         known.resize(window.frames.len(), None);
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
@@ -63,16 +68,18 @@ impl<'a> Named<'a> {
             }
             folded[frame] = true;
         }
-        let (known, met, numbers) = (RefCell::new(known), RefCell::new(met), RefCell::default());
-        Named { window, naming, folded, withheld, rate, known, met, numbers }
+        let (known, met, pool) = (RefCell::new(known), RefCell::new(met), RefCell::new(pool));
+        Named { window, naming, folded, withheld, rate, known, met, pool, numbers: RefCell::default() }
     }
 
     /// Its memory, for another window.
     pub(crate) fn into_scratch(self) -> Scratch {
         let (mut known, mut met) = (self.known.into_inner(), self.met.into_inner());
+        let mut pool = self.pool.into_inner();
         known.clear();
         met.clear();
-        Scratch { known, met }
+        pool.bound();
+        Scratch { known, met, pool }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -110,32 +117,43 @@ impl<'a> Named<'a> {
     }
 
     /// Whom to blame for a frame.
-    pub(crate) fn culprit(&self, index: u32) -> Culprit {
+    pub(crate) fn culprit(&self, index: u32) -> Arc<Culprit> {
         self.culprit_of(self.culprit_no(index))
     }
 
     /// The culprit of a number.
-    pub(crate) fn culprit_of(&self, number: CulpritNo) -> Culprit {
-        self.met.borrow()[number.0].clone()
+    pub(crate) fn culprit_of(&self, number: CulpritNo) -> Arc<Culprit> {
+        Arc::clone(&self.met.borrow()[number.0])
+    }
+
+    /// The kind of a culprit.
+    pub(crate) fn kind(&self, number: CulpritNo) -> CulpritKind {
+        self.met.borrow()[number.0].kind()
     }
 
     /// The number of a culprit.
     pub(crate) fn number(&self, culprit: Culprit) -> CulpritNo {
+        let culprit = self.pool.borrow_mut().share(culprit);
         let mut met = self.met.borrow_mut();
+        let next = CulpritNo(met.len());
         // Most windows have a handful.
         if met.len() < FEW {
-            return CulpritNo(met.iter().position(|known| *known == culprit).unwrap_or_else(|| {
-                met.push(culprit);
-                met.len() - 1
-            }));
+            return match met.iter().position(|known| Arc::ptr_eq(known, &culprit)) {
+                Some(at) => CulpritNo(at),
+                None => {
+                    met.push(culprit);
+                    next
+                }
+            };
         }
+        let place = |culprit: &Arc<Culprit>| Arc::as_ptr(culprit).addr();
         let mut numbers = self.numbers.borrow_mut();
         if numbers.is_empty() {
-            numbers.extend(met.iter().cloned().enumerate().map(|(at, known)| (known, CulpritNo(at))));
+            numbers.extend(met.iter().enumerate().map(|(at, known)| (place(known), CulpritNo(at))));
         }
-        *numbers.entry(culprit).or_insert_with_key(|culprit| {
-            met.push(culprit.clone());
-            CulpritNo(met.len() - 1)
+        *numbers.entry(place(&culprit)).or_insert_with(|| {
+            met.push(culprit);
+            next
         })
     }
 

@@ -11,6 +11,7 @@
 use super::{Named, holder, wait};
 use crate::occupancy::Class;
 use jitterscope_model::{Culprit, Phase, ThreadRef, Ticks};
+use std::sync::Arc;
 
 /// What a stretch of a watched CPU's time was to what belongs there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub(crate) enum Fate {
     /// It had the CPU.
     Own(ThreadRef),
     /// It could have had it.
-    Stolen { victim: ThreadRef, phase: Phase, culprit: Culprit },
+    Stolen { victim: ThreadRef, phase: Phase, culprit: Arc<Culprit> },
     /// It had no use for it, and somebody else had.
-    Beside(Culprit),
+    Beside(Arc<Culprit>),
     /// It had no use for it, and nobody had.
     Idle,
     /// No record tells.

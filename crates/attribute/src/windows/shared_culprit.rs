@@ -15,9 +15,16 @@ const MOST_FRAMES: usize = 1 << 14;
 /// A culprit that slices share.
 #[derive(Clone, Debug)]
 pub struct SharedCulprit {
-    culprit: Culprit,
+    culprit: Arc<Culprit>,
     /// `None` where whoever made it has no numbers.
     number: Option<SubjectNo>,
+}
+
+impl SharedCulprit {
+    /// The same to share.
+    pub(crate) fn shared(&self) -> &Arc<Culprit> {
+        &self.culprit
+    }
 }
 
 impl Deref for SharedCulprit {
@@ -38,7 +45,7 @@ impl Eq for SharedCulprit {}
 
 impl From<Culprit> for SharedCulprit {
     fn from(culprit: Culprit) -> SharedCulprit {
-        SharedCulprit { culprit, number: None }
+        SharedCulprit { culprit: Arc::new(culprit), number: None }
     }
 }
 

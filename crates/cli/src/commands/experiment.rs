@@ -4,6 +4,7 @@ use super::audit::goal_error;
 use super::compare_with::answers;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_earlier::earlier;
+use super::experiment_failed::{failed, refused};
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_probe;
 use super::experiment_runner::runner;
@@ -103,19 +104,14 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         stop: &stop,
     });
     // Where the machine could not be put back, the guard tries once more.
-    let left = matches!(
-        made,
-        Err(ExperimentError::NotReverted(_)
-            | ExperimentError::Command { .. }
-            | ExperimentError::WantsTerminal { .. })
-    );
+    let left = made.as_ref().is_err_and(ExperimentError::leaves_the_change);
     match guard {
         Some(guard) if !left => guard.finish(),
         other => drop(other),
     }
-    let outcome = made?;
+    let outcome = made.map_err(failed)?;
     if args.json {
-        output::json(&outcome)?;
+        output::json(&view::outcome_json(&outcome)?)?;
     } else {
         let goes_on = "The same command with --resume goes on.";
         output::result(&view::outcome(&outcome, goes_on, output::style()))?;
@@ -182,10 +178,7 @@ fn change(
     let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
     let dir = StateDir::at(&args.state_dir);
     let knobs = KnobChange::new(machine, dir, who(machine), goal, args.knob.clone());
-    Ok(Box::new(knobs.map_err(|error| match error {
-        ExperimentError::NotApplied(_) | ExperimentError::Plan(_) => UsageError(error.to_string()).into(),
-        other => anyhow::Error::from(other),
-    })?))
+    Ok(Box::new(knobs.map_err(refused)?))
 }
 
 /// What the user says that the change is to remove.

@@ -3,6 +3,7 @@
 
 use super::audit::goal_error;
 use super::experiment_args::ExperimentArgs;
+use super::experiment_failed::{failed, refused};
 use super::experiment_runner::runner;
 use super::experiment_session::{SESSIONS, asked, begin, last};
 use super::experiment_watcher::Watcher;
@@ -10,13 +11,12 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use anyhow::bail;
-use jitterscope_experiment::{
-    Arm, BootArm, BootChange, Change, Ended, Experiment, ExperimentError, Rules, Session,
-};
+use jitterscope_experiment::{Arm, BootArm, BootChange, Change, Ended, Experiment, Rules, Session};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::Goal;
 use jitterscope_view::experiment as view;
+use jitterscope_view::tuning::boot_by_hand;
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
 
@@ -33,7 +33,7 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> anyhow::Result<Exit> {
     let goal = Goal::to_apply(&machine, measured.cpus.clone()).map_err(goal_error)?;
-    let mut change = BootChange::new(&machine, &goal, args.knob.clone()).map_err(told)?;
+    let mut change = BootChange::new(&machine, &goal, args.knob.clone()).map_err(refused)?;
     let asked = format!("{}; across a reboot", asked(args, &change, &measured.cpus));
     let folder = places.runs()?.join(SESSIONS);
     let mut session = open(args, &machine, &folder, asked, &change)?;
@@ -48,10 +48,11 @@ pub(super) fn run(
         answers: &super::compare_with::answers,
         observer: &mut watcher,
         stop,
-    })?;
+    })
+    .map_err(failed)?;
     let next = next(args, &cpus, &change, outcome.ended);
     if args.json {
-        let mut told = serde_json::to_value(&outcome)?;
+        let mut told = view::outcome_json(&outcome)?;
         told["schema_version"] = json!(SCHEMA_VERSION);
         told["parameters"] = json!(change.surroundings().parameters);
         told["next"] = json!(next);
@@ -80,7 +81,8 @@ fn open(
             let Some(before) = &session.surroundings else {
                 bail!("the session that would go on does not say what its boot was like")
             };
-            if let Some(what) = before.difference(now) {
+            if let Some(of) = before.difference(now) {
+                let what = view::difference(&of);
                 bail!(
                     "the two boots differ in more than what is tried: {what}. Boot as before with {} added, and start \
                      the same command again; the runs without it are kept",
@@ -122,13 +124,6 @@ fn is_over(session: &Session) -> bool {
     session.block.iter().any(|run| run.arm == Arm::B)
 }
 
-fn told(error: ExperimentError) -> anyhow::Error {
-    match error {
-        ExperimentError::NotApplied(_) | ExperimentError::Plan(_) => UsageError(error.to_string()).into(),
-        other => other.into(),
-    }
-}
-
 /// What to do now, a line each.
 fn next(args: &ExperimentArgs, cpus: &CpuSet, change: &BootChange, ended: Ended) -> Vec<String> {
     let parameters = change.surroundings().parameters.join(" ");
@@ -140,7 +135,7 @@ fn next(args: &ExperimentArgs, cpus: &CpuSet, change: &BootChange, ended: Ended)
                 format!("  1. jitterscope tune apply --cpus {cpus} --only {knobs} --persist"),
                 format!("     or by hand: add {parameters} to the kernel's command line"),
             ];
-            lines.extend(change.line().map(|line| format!("     {}", line.how)));
+            lines.extend(change.line().map(|line| format!("     {}", boot_by_hand(&line.by_hand))));
             lines.push("  2. reboot".to_owned());
             lines.push("  3. the same command again: it goes on with the runs that are made".to_owned());
             lines

@@ -3,6 +3,7 @@
 use super::audit::goal_error;
 use super::compare_with::answers;
 use super::experiment_args::ExperimentArgs;
+use super::experiment_failed::failed;
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_probe::probe_runner;
 use super::experiment_runners::ProbeRunner;
@@ -16,15 +17,14 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, Observer, Outcome, Runner,
-    Screened, Session, estimate, runs_take, screen,
+    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, NotTried, Observer, Outcome,
+    Runner, Screened, Session, estimate, runs_take, screen,
 };
-use jitterscope_model::{Nanos, SCHEMA_VERSION};
+use jitterscope_model::Nanos;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Because, Goal, InForce, Op, Plan, RunCulprits, Select, Settles, StateDir, plan};
+use jitterscope_tune::{Goal, InForce, Op, Plan, RunCulprits, Select, Settles, SkipReason, StateDir, plan};
 use jitterscope_view::experiment as view;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -33,19 +33,30 @@ use std::time::{Duration, Instant};
 pub(super) const RUNS: usize = 4;
 
 /// What came of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Sifted {
-    schema_version: u32,
     /// The candidates, in the order of the audit.
     candidates: Vec<Screened>,
     /// What only a reboot can try.
     needs_reboot: Vec<String>,
     /// What cannot be tried here, and why.
-    not_tried: Vec<(String, String)>,
+    not_tried: Vec<(String, NotTried)>,
     /// Fresh pairs of all that was kept against none; null where nothing was kept, or time ran out.
     confirmed: Option<Outcome>,
     /// Why not everything was done; null where it was.
     unfinished: Option<String>,
+}
+
+impl Sifted {
+    fn shown(&self) -> view::Sifted<'_> {
+        view::Sifted {
+            candidates: &self.candidates,
+            needs_reboot: &self.needs_reboot,
+            not_tried: &self.not_tried,
+            confirmed: self.confirmed.as_ref(),
+            unfinished: self.unfinished.as_deref(),
+        }
+    }
 }
 
 /// The time that all of it may take, to its last run: only what undoes a change may come later.
@@ -110,14 +121,8 @@ pub fn run(
             chosen
         }
     };
-    let mut sifted = Sifted {
-        schema_version: SCHEMA_VERSION,
-        candidates: Vec::new(),
-        needs_reboot,
-        not_tried,
-        confirmed: None,
-        unfinished: None,
-    };
+    let mut sifted =
+        Sifted { candidates: Vec::new(), needs_reboot, not_tried, confirmed: None, unfinished: None };
     if !knobs.is_empty() {
         if !args.quiet {
             output::talk(format_args!("trying {}", knobs.join(", ")));
@@ -145,7 +150,7 @@ pub fn run(
         guard.finish();
     }
     if args.json {
-        output::json(&sifted)?;
+        output::json(&view::sifted_json(&sifted.shown())?)?;
     } else {
         output::result(&text(&sifted))?;
     }
@@ -154,7 +159,7 @@ pub fn run(
 
 /// What only a reboot can try.
 pub(super) fn needs_reboot(found: &Plan) -> Vec<&'static str> {
-    found.skipped.iter().filter(|s| s.because == Because::NeedsReboot).map(|s| s.knob).collect()
+    found.skipped.iter().filter(|s| matches!(s.why, SkipReason::NeedsReboot { .. })).map(|s| s.knob).collect()
 }
 
 /// The longest undoing that leaves time for the runs with all candidates: it is waited for once before them, as it may
@@ -246,17 +251,13 @@ impl Bound<'_> {
 }
 
 /// Knobs that can be tried and undone within the wait and what the budget leaves for it, and why others cannot.
-pub(super) fn candidates(plan: &Plan, longest: Nanos, room: Nanos) -> (Vec<String>, Vec<(String, String)>) {
-    let (mut knobs, mut not_tried): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
+pub(super) fn candidates(plan: &Plan, longest: Nanos, room: Nanos) -> (Vec<String>, Vec<(String, NotTried)>) {
+    let (mut knobs, mut not_tried): (Vec<String>, Vec<(String, NotTried)>) = (Vec::new(), Vec::new());
     for change in &plan.changes {
-        let undone = InForce::of(change.knob).map_or(Settles::Immediately, |declared| declared.rollback);
-        let time = longest_undoing(change);
-        let why = match time {
+        let why = match longest_undoing(change) {
             Some(time) if time <= longest && time <= room => None,
-            Some(time) if time <= longest => {
-                Some(format!("undone {}, for which the budget leaves no time", undone.describe()))
-            }
-            _ => Some(format!("undone {}", undone.describe())),
+            Some(time) if time <= longest => Some(NotTried::NoTimeLeft),
+            _ => Some(NotTried::UndoneTooLate),
         };
         let known = |all: &[String]| all.iter().any(|knob| knob == change.knob);
         match why {
@@ -282,7 +283,7 @@ pub(super) fn longest_undoing(change: &jitterscope_tune::Change) -> Option<Nanos
 fn settle(settles: InForceIn, stop: &AtomicBool) -> bool {
     let wait = match settles {
         InForceIn::Within(time) => Duration::from_nanos(time.0),
-        InForceIn::Now | InForceIn::Unknown(_) => Duration::ZERO,
+        InForceIn::Now | InForceIn::Unknown => Duration::ZERO,
     };
     let until = Instant::now() + wait;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
@@ -303,7 +304,8 @@ struct Bench<'b> {
 impl Bench<'_> {
     fn change(&self, knobs: &[String]) -> anyhow::Result<KnobChange> {
         let dir = StateDir::at(&self.bound.args.state_dir);
-        Ok(KnobChange::new(self.machine, dir, who(self.machine), self.goal.clone(), knobs.to_vec())?)
+        KnobChange::new(self.machine, dir, who(self.machine), self.goal.clone(), knobs.to_vec())
+            .map_err(failed)
     }
 
     /// All of them at once, judged by what each declares; undone when it returns. `None` where it was stopped, or the
@@ -323,7 +325,7 @@ impl Bench<'_> {
         }
         let mut change = self.change(knobs)?;
         let mut guarded = Guarded { change: &mut change, guard: Some(self.guard) };
-        let measured = guarded.apply().map_err(anyhow::Error::from).and_then(|settles| {
+        let measured = guarded.apply().map_err(failed).and_then(|settles| {
             if !settle(settles, stop) {
                 return Ok(None);
             }
@@ -344,10 +346,11 @@ impl Bench<'_> {
                         output::talk(format_args!("{} is undone", candidate.knob));
                     }
                 }
-                Err(error) => left.push(error.to_string()),
+                Err(error) => left.push(view::experiment_error(&error)),
             }
         }
-        settles = settles.and(Guarded { change: &mut change, guard: Some(self.guard) }.revert()?);
+        settles =
+            settles.and(Guarded { change: &mut change, guard: Some(self.guard) }.revert().map_err(failed)?);
         anyhow::ensure!(left.is_empty(), "{}", left.join("; "));
         let Some(candidates) = judged? else { return Ok(None) };
         if !settle(settles, stop) {
@@ -399,7 +402,8 @@ impl Bench<'_> {
             answers: &answers,
             observer: &mut watcher,
             stop,
-        })?;
+        })
+        .map_err(failed)?;
         Ok(Ok(outcome))
     }
 }
@@ -407,16 +411,7 @@ impl Bench<'_> {
 fn text(sifted: &Sifted) -> String {
     let outcome = |outcome| view::outcome(outcome, GOES_ON, output::style());
     let mut text = sifted.confirmed.as_ref().map_or_else(String::new, outcome);
-    text.push_str(&view::sifted(
-        &view::Sifted {
-            candidates: &sifted.candidates,
-            needs_reboot: &sifted.needs_reboot,
-            not_tried: &sifted.not_tried,
-            confirmed: sifted.confirmed.as_ref(),
-            unfinished: sifted.unfinished.as_deref(),
-        },
-        output::style(),
-    ));
+    text.push_str(&view::sifted(&sifted.shown(), output::style()));
     text
 }
 

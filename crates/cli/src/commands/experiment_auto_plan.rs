@@ -4,13 +4,14 @@ use super::audit::goal_error;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_auto::{RUNS, candidates, longest_undoing, needs_reboot, room};
 use super::experiment_earlier::{earlier, of_probe};
+use super::experiment_failed::failed;
 use super::experiment_session::rules;
 use super::scope::culprits_of;
 use super::tune::who;
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
-use jitterscope_experiment::{AutoPlan, Candidate, KnobChange, Step, estimate, runs_take};
+use jitterscope_experiment::{AutoPlan, Candidate, KnobChange, Step, StepRuns, estimate, runs_take};
 use jitterscope_model::{CpuSet, Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use jitterscope_store::RunReader;
@@ -39,18 +40,19 @@ pub fn run(args: &ExperimentArgs, places: &Places, machine: &Machine, cpus: &Cpu
     let wait = knobs.iter().map(undoing).max().unwrap_or_default();
     let step = |what, runs, takes_ns| Step { what, runs, takes_ns };
     let take = |runs: usize, wait: Nanos| [Nanos(runs_take(args.duration, runs).0.saturating_add(wait.0)); 2];
-    let mut steps = vec![step("without any of them", [RUNS; 2], take(RUNS, Nanos::ZERO))];
+    let mut steps = vec![step(StepRuns::Without, [RUNS; 2], take(RUNS, Nanos::ZERO))];
     if !knobs.is_empty() {
-        steps.push(step("with all of them", [RUNS; 2], take(RUNS, Nanos(wait.0.saturating_mul(2)))));
+        steps.push(step(StepRuns::With, [RUNS; 2], take(RUNS, Nanos(wait.0.saturating_mul(2)))));
         // Of all of them, which takes longest: what is kept is among them.
         let change =
-            KnobChange::new(machine, StateDir::at(&args.state_dir), who(machine), goal, knobs.clone())?;
+            KnobChange::new(machine, StateDir::at(&args.state_dir), who(machine), goal, knobs.clone())
+                .map_err(failed)?;
         let of = estimate(&change, Some(args.duration), &rules(args)?, &earlier(args, &runs, cpus).totals);
         let pairs = of.runs.map(|pairs| 2 * pairs);
-        steps.push(step("pairs of all that is kept against none", pairs, of.takes_ns.unwrap_or_default()));
+        steps.push(step(StepRuns::Pairs, pairs, of.takes_ns.unwrap_or_default()));
     }
     let takes_ns = [0, 1].map(|at| steps.iter().map(|step: &Step| step.takes_ns[at]).sum::<Nanos>());
-    let told = AutoPlan {
+    let plan = AutoPlan {
         schema_version: SCHEMA_VERSION,
         ranked_by,
         candidates: knobs
@@ -65,9 +67,9 @@ pub fn run(args: &ExperimentArgs, places: &Places, machine: &Machine, cpus: &Cpu
         steps,
     };
     if args.json {
-        output::json(&told)?;
+        output::json(&view::auto_plan_json(&plan)?)?;
     } else {
-        output::result(&view::auto_plan(&told, output::style()))?;
+        output::result(&view::auto_plan(&plan, output::style()))?;
     }
     Ok(Exit::Ok)
 }

@@ -3,7 +3,8 @@
 
 use jitterscope_model::{CpuSet, TuningState};
 use jitterscope_platform::Machine;
-use jitterscope_tune::{DEFAULT_STATE_DIR, Goal, StateDir, online_cpus, tuning_state};
+use jitterscope_tune::{DEFAULT_STATE_DIR, FindingWords, Goal, StateDir, online_cpus, tuning_state};
+use jitterscope_view::tuning;
 use std::path::PathBuf;
 
 /// The knobs as they stand for the CPUs that will be measured, or for all when it is not known which; `None`
@@ -12,7 +13,8 @@ pub fn of(machine: &Machine, measured: &CpuSet) -> Option<TuningState> {
     let online = online_cpus(machine).ok()?;
     let cpus = measured.intersection(&online);
     let goal = Goal::to_audit(machine, if cpus.is_empty() { online } else { cpus }).ok()?;
-    Some(tuning_state(machine, &goal, &state_dir()))
+    let words = FindingWords { found: tuning::finding, wanted: tuning::wanted, reason: tuning::knob_reason };
+    Some(tuning_state(machine, &goal, &state_dir(), &words))
 }
 
 /// Where the journal is of what `tune` has in force.

@@ -15,6 +15,7 @@ use jitterscope_tune::{
     RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only, status,
 };
 use jitterscope_view::{counted, cpus_text, tuning};
+use serde_json::{Value, to_value};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -153,9 +154,11 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
     match &args.command {
         TuneCommand::Plan(args) => {
             let (plan, _) = make(args, places)?;
-            shown(args.json, &plan, || {
-                tuning::plan(&plan, style()) + &tuning::how_to_apply(&plan, args.persist, style())
-            })?;
+            shown(
+                args.json,
+                || tuning::plan_json(&plan),
+                || tuning::plan(&plan, style()) + &tuning::how_to_apply(&plan, args.persist, style()),
+            )?;
             Ok(Exit::Ok)
         }
         TuneCommand::Apply(args) => run_apply(args, places),
@@ -164,15 +167,19 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
         TuneCommand::Status(args) => {
             let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
             let status = status(&machine, &StateDir::at(&args.state.state_dir))?;
-            shown(args.json, &status, || tuning::status(&status, style()))?;
+            shown(args.json, || to_value(&status), || tuning::status(&status, style()))?;
             Ok(Exit::Ok)
         }
     }
 }
 
 /// Prints a result as JSON or as text.
-fn shown(as_json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
-    if as_json { output::json(value) } else { output::result(&text()) }
+fn shown(
+    as_json: bool,
+    value: impl FnOnce() -> serde_json::Result<Value>,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if as_json { output::json(&value()?) } else { output::result(&text()) }
 }
 
 fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
@@ -214,7 +221,7 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let on_refusal = if args.stop { OnRefusal::Stop } else { OnRefusal::GoOn };
     let mut hands = MachineHands::new(&machine);
     let report = apply(&mut hands, &StateDir::at(&args.state.state_dir), &plan, who(&machine), on_refusal)?;
-    shown(args.plan.json, &report, || tuning::applied(&plan, &report, style()))?;
+    shown(args.plan.json, || to_value(&report), || tuning::applied(&plan, &report, style()))?;
     let refused = tuning::refused(&report)
         .into_iter()
         .chain(denied(&args.plan, &plan))
@@ -228,8 +235,8 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
 /// Knobs that were named and that the plan could do nothing for.
 fn denied(args: &PlanArgs, plan: &Plan) -> Vec<String> {
     let named = |knob: &str| args.only.iter().any(|id| id == knob);
-    let denied = plan.skipped.iter().filter(|s| named(s.knob) && s.because.is_denial());
-    denied.map(|s| format!("{}: {}", s.knob, s.why)).collect()
+    let denied = plan.skipped.iter().filter(|s| named(s.knob) && s.why.is_denial());
+    denied.map(|s| format!("{}: {}", s.knob, tuning::skip_reason(&s.why))).collect()
 }
 
 fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
@@ -240,7 +247,7 @@ fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
     let before = look()?;
     std::thread::sleep(Duration::from_nanos(args.wait.0));
     let diff = before.until(&look()?, &goal.isolated);
-    shown(args.json, &diff, || tuning::interrupts(&diff))?;
+    shown(args.json, || to_value(&diff), || tuning::interrupts(&diff))?;
     Ok(Exit::Ok)
 }
 
@@ -303,7 +310,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
             RollbackError::State(e) => anyhow::Error::from(e),
         })?,
     };
-    shown(args.json, &report, || tuning::rolled_back(&report, style()))?;
+    shown(args.json, || tuning::rollback_json(&report), || tuning::rolled_back(&report, style()))?;
     Ok(if report.unsettled().next().is_some() { Exit::Failed } else { Exit::Ok })
 }
 

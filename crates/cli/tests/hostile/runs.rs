@@ -51,7 +51,7 @@ fn hostile_subjects() -> Vec<Subject> {
         Subject::Verdict(Verdict::FrameLeftOpen, About::Frame(Evidence::Other(name()))),
         Subject::Unknown { kind: name(), name: name(), detail: name() },
     ];
-    all.extend(CulpritKind::ALL.into_iter().map(|kind| part(kind, NAME, NAME, 1).culprit.subject));
+    all.extend(CulpritKind::ALL.into_iter().map(|kind| part(kind, NAME, NAME, 1).culprit.subject.clone()));
     all
 }
 

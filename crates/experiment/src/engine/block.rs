@@ -62,7 +62,6 @@ impl Engine<'_> {
     /// Takes what was measured before. What was so in another boot is left out, and that is said: all that a restart
     /// changes would stand between the arms, or within one.
     fn go_on(&mut self) -> Result<(), ExperimentError> {
-        let mut before = 0;
         let block = std::mem::take(&mut self.of.session.block);
         // Of a change that needs a reboot the arm without it is of another boot: all of it of one.
         let without = block.iter().rev().find(|run| run.arm == Arm::A).map(|run| run.boot_id.clone());
@@ -70,7 +69,7 @@ impl Engine<'_> {
         for made in block {
             let belongs = across && made.arm == Arm::A && Some(&made.boot_id) == without.as_ref();
             if made.boot_id != self.of.session.boot_id && !belongs {
-                before += 1;
+                self.left_out += 1;
                 continue;
             }
             match &made.void {
@@ -81,13 +80,6 @@ impl Engine<'_> {
                 }
             }
             self.of.session.block.push(made);
-        }
-        if before > 0 {
-            let runs = if before == 1 { "run was" } else { "runs were" };
-            self.left_out = Some(format!(
-                "{before} {runs} made before the machine was started anew, and left out: a restart changes more than \
-                 what is tried"
-            ));
         }
         Ok(())
     }

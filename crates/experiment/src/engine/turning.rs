@@ -46,7 +46,7 @@ impl Engine<'_> {
             InForceIn::Now => Duration::ZERO,
             InForceIn::Within(time) => Duration::from_nanos(time.0),
             // Its own check, the predicted culprit, is looked at in the run.
-            InForceIn::Unknown(_) => Duration::ZERO,
+            InForceIn::Unknown => Duration::ZERO,
         };
         let turn = self.wait_for(arm, wait)?;
         if matches!(turn, Turn::Begins) {

@@ -204,7 +204,7 @@ impl Runner for Bench {
         _: &AtomicBool,
     ) -> Result<Option<bool>, ExperimentError> {
         self.looks.push(at_most);
-        let culprit = |name, detail| part(CulpritKind::Kworker, name, detail, 1).culprit.subject;
+        let culprit = |name, detail| part(CulpritKind::Kworker, name, detail, 1).culprit.subject.clone();
         let work = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
         assert!(!seen(&culprit("lru_add_drain_per_cpu", work)), "that is not what the knob removes");
         Ok(Some(seen(&culprit("vmstat_update", work))))

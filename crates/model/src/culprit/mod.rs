@@ -10,6 +10,7 @@ mod fields;
 mod key;
 mod kind;
 mod phase;
+mod pool;
 mod quota;
 mod sched_class;
 mod sender;
@@ -28,6 +29,7 @@ pub use fields::SubjectFields;
 pub use key::{CulpritKey, KeyLevel};
 pub use kind::CulpritKind;
 pub use phase::Phase;
+pub use pool::CulpritPool;
 pub use quota::{Quota, QuotaLimit};
 pub use sched_class::SchedClass;
 pub use sender::Sender;
@@ -39,6 +41,7 @@ pub use verdict::Verdict;
 pub use work::{Work, Worker};
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What ran instead of the victim. Parts of one stall have the same culprit when subject and sender are
 /// equal; over a run they add up by [`CulpritKey`].
@@ -62,5 +65,11 @@ impl Culprit {
 impl From<Subject> for Culprit {
     fn from(subject: Subject) -> Culprit {
         Culprit { subject, sender: None }
+    }
+}
+
+impl From<Subject> for Arc<Culprit> {
+    fn from(subject: Subject) -> Arc<Culprit> {
+        Arc::new(subject.into())
     }
 }

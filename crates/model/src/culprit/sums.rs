@@ -1,10 +1,12 @@
 //! Adding up by culprit, in bounded memory.
 
-use super::{CulpritKey, KeyLevel, Subject};
+use super::{Culprit, CulpritKey, KeyLevel, Subject};
 use crate::{KeyedMap, Name};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// Threads or workers of one row that are told apart.
 const MOST_INDIVIDUALS: usize = 64;
@@ -51,6 +53,9 @@ impl<X, V> SumRow<X, V> {
     }
 }
 
+/// A culprit that was met, and its rows.
+type Met<X> = (Arc<Culprit>, Vec<(X, usize)>);
+
 /// Sums by [`CulpritKey`] and something else (a phase, or `()`). Beyond `cap` rows, further culprits share a
 /// row a kind: [`Subject::Others`].
 #[derive(Clone, Debug)]
@@ -61,6 +66,8 @@ pub struct CulpritSums<X, V> {
     rows: Vec<SumRow<X, V>>,
     /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
     remembered: KeyedMap<Subject, Vec<(X, usize)>>,
+    /// The same by where a culprit lies that parts share, which it does as long as it is kept here.
+    met: FxHashMap<usize, Met<X>>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
@@ -73,6 +80,7 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
             index: KeyedMap::default(),
             rows: Vec::new(),
             remembered: KeyedMap::default(),
+            met: FxHashMap::default(),
         }
     }
 
@@ -93,6 +101,22 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
             self.remembered.clear();
         }
         self.remembered.entry(subject.clone()).or_default().push((extra, at));
+        at
+    }
+
+    /// The number of the row that the subject of a culprit belongs to which parts share: found without a look at its
+    /// names where it was asked for before.
+    pub fn position_of(&mut self, extra: X, culprit: &Arc<Culprit>) -> usize {
+        let place = Arc::as_ptr(culprit).addr();
+        let known = self.met.get(&place);
+        if let Some((_, at)) = known.and_then(|(_, rows)| rows.iter().find(|(of, _)| *of == extra)) {
+            return *at;
+        }
+        let at = self.position(extra.clone(), &culprit.subject);
+        if self.met.len() >= MOST_REMEMBERED {
+            self.met.clear();
+        }
+        self.met.entry(place).or_insert_with(|| (Arc::clone(culprit), Vec::new())).1.push((extra, at));
         at
     }
 
@@ -199,7 +223,7 @@ impl Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Task;
+    use crate::{CulpritPool, Task};
 
     #[test]
     fn what_is_remembered_changes_no_sum() {
@@ -211,17 +235,29 @@ mod tests {
         };
         // Fewer rows than culprits, more threads than are remembered, each of them again and again.
         let mut sums: CulpritSums<u8, u64> = CulpritSums::new(KeyLevel::Program, 5);
-        let mut plain = sums.clone();
+        let (mut plain, mut shared, mut pool) = (sums.clone(), sums.clone(), CulpritPool::default());
         for n in 0..3 * MOST_REMEMBERED as i32 {
             let (extra, subject) = ((n % 2) as u8, thread(n / 2 % (MOST_REMEMBERED as i32 + 100)));
             for _ in 0..2 {
                 *sums.of(extra, &subject) += 1;
                 let at = plain.found(extra, &subject);
                 *plain.at(at) += 1;
+                // One value for both, or one of its own, in memory where another may have lain.
+                let culprit = match n % 5 {
+                    0 => Arc::new(subject.clone().into()),
+                    _ => pool.share(subject.clone().into()),
+                };
+                let at = shared.position_of(extra, &culprit);
+                *shared.at(at) += 1;
+            }
+            if n % 700 == 0 {
+                pool = CulpritPool::default();
             }
         }
         assert!(sums.remembered.len() <= MOST_REMEMBERED && plain.remembered.is_empty());
+        assert!(shared.met.len() <= MOST_REMEMBERED);
         let debug = |sums: &CulpritSums<u8, u64>| format!("{:?}", sums.rows);
         assert_eq!(debug(&sums), debug(&plain));
+        assert_eq!(debug(&shared), debug(&plain));
     }
 }

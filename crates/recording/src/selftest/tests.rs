@@ -48,7 +48,7 @@ fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
 }
 
 fn sent(mut part: Part, comm: Option<&str>, tid: i32) -> Part {
-    part.culprit.sender = Some(Sender {
+    std::sync::Arc::make_mut(&mut part.culprit).sender = Some(Sender {
         context: ExecutionContext::Thread,
         comm: comm.map(Into::into),
         tid,
@@ -271,7 +271,8 @@ fn an_interrupt_needs_the_right_sender() {
     assert_eq!(named(sent(ipi(), Some("chrome"), 77)), other(thread, Some("chrome"), None));
     assert_eq!(named(sent(ipi(), None, 78)), other(thread, None, Some(78)));
     let mut interrupt = sent(ipi(), Some("js-mb-004d"), 77);
-    interrupt.culprit.sender.as_mut().unwrap().context = ExecutionContext::Interrupt;
+    std::sync::Arc::make_mut(&mut interrupt.culprit).sender.as_mut().unwrap().context =
+        ExecutionContext::Interrupt;
     let beneath = other(ExecutionContext::Interrupt, None, None);
     assert_eq!(named(interrupt), beneath, "whose thread was only beneath");
     assert_eq!(named(ipi()), Some(Instead::NoSender));

@@ -10,15 +10,18 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::{ArrayBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
 use jitterscope_model::{
-    Attribution, Confidence, Evidence, Phase, Placement, Sender, Subject, SubjectFields,
+    Attribution, Confidence, Culprit, Evidence, Phase, Placement, Sender, Subject, SubjectFields,
 };
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// Culprits that are known by where they lie from batch to batch.
+const MOST_MET: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct AttributionRows {
     stall_id: UInt64Builder,
-    subjects: Shared<Subject, SubjectFields>,
-    senders: Shared<Option<Sender>, Option<Sender>>,
+    culprits: SharedCulprits,
     phase: Shared<Option<Phase>, Option<Phase>>,
     moved_from: UInt32Builder,
     net: UInt64Builder,
@@ -29,12 +32,40 @@ pub(crate) struct AttributionRows {
     others_stalled: UInt32Builder,
 }
 
+/// Subjects and senders of the rows' culprits. The same few come again and again as one value that their parts share:
+/// where that lies says which it is, without a look at its names.
+#[derive(Default)]
+struct SharedCulprits {
+    subjects: Shared<Subject, SubjectFields>,
+    senders: Shared<Option<Sender>, Option<Sender>>,
+    /// By where a culprit lies, which it does as long as it is kept here: the places of its subject and its sender.
+    met: FxHashMap<usize, (Arc<Culprit>, i32, i32)>,
+}
+
+impl SharedCulprits {
+    fn push(&mut self, culprit: &Arc<Culprit>) {
+        let SharedCulprits { subjects, senders, met } = self;
+        let (_, subject, sender) = met.entry(Arc::as_ptr(culprit).addr()).or_insert_with(|| {
+            let subject = subjects.place(&culprit.subject, |subject| SubjectFields::from(subject));
+            (Arc::clone(culprit), subject, senders.place(&culprit.sender, Clone::clone))
+        });
+        subjects.push_place(*subject);
+        senders.push_place(*sender);
+    }
+
+    fn begin_anew(&mut self) {
+        let forgotten = [self.subjects.begin_anew(), self.senders.begin_anew()];
+        if forgotten.contains(&true) || self.met.len() > MOST_MET {
+            self.met.clear();
+        }
+    }
+}
+
 impl AttributionRows {
     pub(crate) fn push(&mut self, attribution: &Attribution) {
         for part in &attribution.parts {
             self.stall_id.append_value(attribution.stall.0);
-            self.subjects.push(&part.culprit.subject, |subject| SubjectFields::from(subject));
-            self.senders.push(&part.culprit.sender, Clone::clone);
+            self.culprits.push(&part.culprit);
             self.phase.push(&part.phase, Clone::clone);
             self.moved_from.append_option(part.moved_from.map(|cpu| cpu.0));
             self.net.append_value(part.net.0);
@@ -48,7 +79,7 @@ impl AttributionRows {
 
     /// The columns with their names, in the order of the schema.
     fn named(&mut self) -> Vec<(&'static str, ArrayRef)> {
-        let (of, by) = (&self.subjects, &self.senders);
+        let (of, by) = (&self.culprits.subjects, &self.culprits.senders);
         let mut columns = vec![
             ("stall_id", Arc::new(self.stall_id.finish()) as ArrayRef),
             ("kind", of.texts(|fields| Some(&*fields.kind))),
@@ -79,8 +110,7 @@ impl AttributionRows {
             ("evidence", self.evidence.texts(|evidence| Some(evidence.as_str()))),
             ("others_stalled", Arc::new(self.others_stalled.finish())),
         ]);
-        self.subjects.begin_anew();
-        self.senders.begin_anew();
+        self.culprits.begin_anew();
         self.phase.begin_anew();
         self.placement.begin_anew();
         self.confidence.begin_anew();
@@ -105,6 +135,54 @@ impl TableRows for AttributionRows {
 mod tests {
     use super::*;
     use crate::tables::SCHEMA;
+    use arrow_array::{StringArray, cast::AsArray};
+    use jitterscope_model::{CpuId, CulpritPool, ExecutionContext, Nanos, Part, StallId};
+
+    /// Whatever is remembered, each row has the names of its own culprit: of shared ones and of others, of more than are
+    /// remembered, in memory where another has lain.
+    #[test]
+    fn each_row_has_its_own_culprit_from_batch_to_batch() {
+        let culprit = |n: u32| Culprit {
+            subject: Subject::Call(format!("function {n}").into()),
+            sender: (!n.is_multiple_of(3)).then(|| Sender {
+                context: ExecutionContext::Thread,
+                comm: Some(format!("comm {}", n % 90).into()),
+                tid: n as i32,
+                tgid: None,
+                cpu: CpuId(0),
+                via: None,
+            }),
+        };
+        let (mut rows, mut pool) = (AttributionRows::default(), CulpritPool::default());
+        for batch in 0..8u32 {
+            let numbers: Vec<u32> =
+                (0..600).map(|row| (row * 7 + batch * 150) % (300 + 200 * batch)).collect();
+            for n in &numbers {
+                let culprit = match n % 4 {
+                    0 => Arc::new(culprit(*n)),
+                    _ => pool.share(culprit(*n)),
+                };
+                let part = Part::inside(culprit, Nanos(1), Evidence::LostRecords);
+                rows.push(&Attribution { stall: StallId(1), parts: vec![part] });
+            }
+            let text = |rows: &mut AttributionRows, wanted: &str| -> Vec<Option<String>> {
+                let columns = rows.named();
+                let (_, column) = columns.iter().find(|(name, _)| *name == wanted).unwrap();
+                let texts = column.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
+                texts.into_iter().map(|text| text.map(str::to_owned)).collect()
+            };
+            let (wanted, of): (&str, fn(&Culprit) -> Option<String>) = match batch % 2 {
+                0 => ("name", |culprit| Some(culprit.subject.name().into_owned())),
+                _ => ("sender_comm", |culprit| Some(culprit.sender.as_ref()?.comm.as_ref()?.to_string())),
+            };
+            let expected: Vec<Option<String>> = numbers.iter().map(|n| of(&culprit(*n))).collect();
+            assert_eq!(text(&mut rows, wanted), expected, "batch {batch}");
+            assert!(rows.culprits.met.len() <= MOST_MET);
+            if batch == 4 {
+                pool = CulpritPool::default();
+            }
+        }
+    }
 
     #[test]
     fn the_columns_stand_in_the_order_of_the_schema() {

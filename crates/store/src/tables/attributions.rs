@@ -5,10 +5,11 @@ use super::facts::FactColumns;
 use crate::legacy::{self, Wording};
 use arrow_array::{Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{
-    Confidence, CpuId, Culprit, Evidence, ExecutionContext, KeyedMap, Name, Nanos, Part, Phase, Placement,
-    Sender, StallId, Subject, SubjectFields,
+    Confidence, CpuId, Culprit, CulpritPool, Evidence, ExecutionContext, KeyedMap, Name, Nanos, Part, Phase,
+    Placement, Sender, StallId, Subject, SubjectFields,
 };
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Names repeat from row to row.
 #[derive(Default)]
@@ -85,8 +86,9 @@ pub(crate) fn parts(batch: &Batch) -> Result<Vec<(StallId, Part)>, String> {
     let (phase, moved_from) = (columns.text("phase")?, columns.u32("moved_from_cpu")?);
     let others_stalled = columns.u32("others_stalled")?;
     let (subject, sender) = (subjects(batch, &columns)?, senders(&columns)?);
-    let part = |row| Part {
-        culprit: Culprit { subject: subject(row), sender: sender(row) },
+    let mut culprits = CulpritPool::default();
+    let mut part = |row| Part {
+        culprit: culprits.share(Culprit { subject: subject(row), sender: sender(row) }),
         phase: phase.word(row).map(Phase::from_word),
         moved_from: moved_from.at(row).map(CpuId),
         net: Nanos(net.value(row)),
@@ -138,7 +140,8 @@ pub(crate) fn legacy_parts(batch: &Batch, wording: Wording) -> Result<Vec<(Stall
     let evidence = text("evidence")?;
     let mut parts = parts(batch)?;
     for (row, (_, part)) in parts.iter_mut().enumerate() {
-        part.culprit.subject = legacy::subject(kind.value(row), name.value(row), detail.value(row));
+        Arc::make_mut(&mut part.culprit).subject =
+            legacy::subject(kind.value(row), name.value(row), detail.value(row));
         wording.rest(evidence.value(row), part);
     }
     Ok(parts)

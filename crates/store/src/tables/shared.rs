@@ -29,12 +29,22 @@ impl<K, V> Default for Shared<K, V> {
 impl<K: Hash + Eq + Clone, V> Shared<K, V> {
     /// One more row.
     pub(super) fn push(&mut self, key: &K, value: impl FnOnce(&K) -> V) {
-        let place = self.places.get(key).copied().unwrap_or_else(|| {
+        let place = self.place(key, value);
+        self.push_place(place);
+    }
+
+    /// The number of a value, for [`Shared::push_place`]; it holds until [`Shared::begin_anew`] says otherwise.
+    pub(super) fn place(&mut self, key: &K, value: impl FnOnce(&K) -> V) -> i32 {
+        self.places.get(key).copied().unwrap_or_else(|| {
             self.values.push(value(key));
             let place = self.values.len() as i32 - 1;
             self.places.insert(key.clone(), place);
             place
-        });
+        })
+    }
+
+    /// One more row, of a value by its number.
+    pub(super) fn push_place(&mut self, place: i32) {
         self.rows.push(place);
     }
 
@@ -64,13 +74,15 @@ impl<K: Hash + Eq + Clone, V> Shared<K, V> {
         Arc::new(PrimitiveArray::<T>::from_iter(rows))
     }
 
-    /// The rows were handed over.
-    pub(super) fn begin_anew(&mut self) {
+    /// The rows were handed over. Whether the values were forgotten, and with them their numbers.
+    pub(super) fn begin_anew(&mut self) -> bool {
         self.rows.clear();
-        if self.values.len() > REMEMBERED {
+        let forget = self.values.len() > REMEMBERED;
+        if forget {
             self.values.clear();
             self.places.clear();
         }
+        forget
     }
 }
 

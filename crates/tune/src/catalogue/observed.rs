@@ -1,9 +1,12 @@
 //! Looks at the machine that a value in a file does not tell, and wanted values that take a little thought.
 
+use crate::finding::{Finding, Program, Queues};
 use crate::glob;
 use crate::goal::Goal;
 use crate::knob::{Look, Spot};
+use crate::knob_reason::KnobReason;
 use crate::threads;
+use crate::wanted::Wanted;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 
@@ -11,9 +14,7 @@ use jitterscope_platform::Machine;
 const SHALLOW_US: u64 = 2;
 
 pub(super) fn program_only(_: &Machine, _: &Goal) -> Look {
-    Look::NotApplicable(
-        "a property of the programs that run, not of the machine: a recording shows it".into(),
-    )
+    Look::NotApplicable(KnobReason::ProgramsOwn)
 }
 
 pub(super) fn tick_dependency(machine: &Machine, goal: &Goal) -> Look {
@@ -23,9 +24,9 @@ pub(super) fn tick_dependency(machine: &Machine, goal: &Goal) -> Look {
         .and_then(|text| text.parse().ok())
         .unwrap_or_default();
     if full.intersection(&goal.isolated).is_empty() {
-        Look::NotApplicable("these CPUs have no full dynticks (nohz-full), so the tick stays anyway".into())
+        Look::NotApplicable(KnobReason::NoFullDynticks)
     } else {
-        Look::NotApplicable("what keeps the tick shows in a recording only (timer:tick_stop)".into())
+        Look::NotApplicable(KnobReason::TickInRecording)
     }
 }
 
@@ -52,24 +53,19 @@ pub(super) fn cpu_quota(machine: &Machine, _: &Goal) -> Look {
         }
     }
     match (seen, limited.first()) {
-        (false, _) => Look::NotApplicable("no group of this machine can have a CPU quota".into()),
-        (true, None) => Look::Fine("no group has a quota".into()),
-        (true, Some(first)) => Look::Wrong(
-            format!(
-                "{} group{} limited, such as {first}",
-                limited.len(),
-                if limited.len() == 1 { "" } else { "s" }
-            ),
-            "no quota for the program's group".into(),
-        ),
+        (false, _) => Look::NotApplicable(KnobReason::NoQuotaPossible),
+        (true, None) => Look::Fine(Finding::NoQuota),
+        (true, Some(first)) => {
+            Look::Wrong(Finding::Quotas { groups: limited.len(), first: first.clone() }, Wanted::NoQuota)
+        }
     }
 }
 
-fn running(machine: &Machine, names: &[&str]) -> Vec<String> {
-    let mut found: Vec<String> = threads::processes(machine)
+fn running(machine: &Machine, names: &[&str]) -> Vec<Program> {
+    let mut found: Vec<Program> = threads::processes(machine)
         .into_iter()
         .filter(|(_, comm)| names.iter().any(|name| glob::matches(name, comm)))
-        .map(|(pid, comm)| format!("{comm} (pid {pid})"))
+        .map(|(pid, comm)| Program { comm, pid })
         .collect();
     found.sort();
     found
@@ -78,7 +74,7 @@ fn running(machine: &Machine, names: &[&str]) -> Vec<String> {
 pub(super) fn irqbalance(machine: &Machine, goal: &Goal) -> Look {
     let found = running(machine, &["irqbalance"]);
     if found.is_empty() {
-        return Look::Fine("irqbalance is not running".into());
+        return Look::Fine(Finding::IrqbalanceStopped);
     }
     let banned: CpuSet = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"]
         .iter()
@@ -92,11 +88,11 @@ pub(super) fn irqbalance(machine: &Machine, goal: &Goal) -> Look {
         .flat_map(|set| set.iter().collect::<Vec<_>>())
         .collect();
     if goal.isolated.difference(&banned).is_empty() {
-        Look::Fine(format!("running, CPUs {banned} banned in its configuration"))
+        Look::Fine(Finding::IrqbalanceKeptOff { banned })
     } else {
         Look::Wrong(
-            format!("{} runs and may put interrupts on these CPUs", found.join(", ")),
-            format!("stopped, or IRQBALANCE_BANNED_CPULIST={}", goal.isolated),
+            Finding::IrqbalanceRuns { programs: found },
+            Wanted::IrqbalanceOff { cpus: goal.isolated.clone() },
         )
     }
 }
@@ -108,15 +104,19 @@ pub(super) fn nic_queues(machine: &Machine, goal: &Goal) -> Look {
         let queues = machine.list(&path).iter().filter(|name| name.starts_with("rx-")).count();
         devices += usize::from(queues > 1);
         if queues > goal.housekeeping.len() && queues > 1 {
-            many.push(format!("{} has {queues}", path.split('/').nth(4).unwrap_or_default()));
+            let device = path.split('/').nth(4).unwrap_or_default().to_owned();
+            many.push(Queues { device, queues });
         }
     }
     if devices == 0 {
-        Look::NotApplicable("no network device has more than one receive queue".into())
+        Look::NotApplicable(KnobReason::NoReceiveQueues)
     } else if many.is_empty() {
-        Look::Fine("no device has more receive queues than there are housekeeping CPUs".into())
+        Look::Fine(Finding::QueuesFit)
     } else {
-        Look::Wrong(many.join(", "), format!("at most {} receive queues", goal.housekeeping.len()))
+        Look::Wrong(
+            Finding::TooManyQueues { devices: many },
+            Wanted::QueuesAtMost { most: goal.housekeeping.len() },
+        )
     }
 }
 
@@ -146,24 +146,20 @@ pub(super) fn perf_users(machine: &Machine, _: &Goal) -> Look {
             .filter_map(|entry| std::fs::read_link(entry.path()).ok())
             .any(|target| target.to_string_lossy().contains("[perf_event]"));
         if open && pid.to_string() != me {
-            users.push(format!("{comm} (pid {pid})"));
+            users.push(Program { comm, pid });
         }
     }
     match (users.is_empty(), denied) {
-        (false, _) => {
-            Look::Wrong(format!("open in {}", users.join(", ")), "no open performance events".into())
-        }
-        (true, true) => Look::Denied("other users' open files cannot be seen without root".into()),
-        (true, false) => Look::Fine("no program holds performance events".into()),
+        (false, _) => Look::Wrong(Finding::PerfEvents { programs: users }, Wanted::NoPerfEvents),
+        (true, true) => Look::Denied(KnobReason::OtherUsersFiles),
+        (true, false) => Look::Fine(Finding::NoPerfEvents),
     }
 }
 
 pub(super) fn frequency_driver(machine: &Machine, _: &Goal) -> Look {
     match machine.read_trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver") {
-        Ok(driver) => {
-            Look::NotApplicable(format!("the driver is {driver}; which is best is a matter of measurement"))
-        }
-        Err(_) => Look::Unavailable("no cpufreq driver".into()),
+        Ok(driver) => Look::NotApplicable(KnobReason::FrequencyDriver { driver }),
+        Err(_) => Look::Unavailable(KnobReason::NoFrequencyDriver),
     }
 }
 
@@ -182,9 +178,9 @@ pub(super) fn swappiness(spot: Spot<'_>) -> Option<String> {
 pub(super) fn msr_pollers(machine: &Machine, _: &Goal) -> Look {
     let found = running(machine, &["turbostat", "pcm*", "i7z", "cpupower", "intel-speed-sel*"]);
     if found.is_empty() {
-        Look::Fine("none of the known tools is running".into())
+        Look::Fine(Finding::NoMsrTool)
     } else {
-        Look::Wrong(found.join(", "), "none running, or on housekeeping CPUs only".into())
+        Look::Wrong(Finding::MsrTools { programs: found }, Wanted::NoMsrTool)
     }
 }
 
@@ -197,44 +193,40 @@ fn cpu_has(machine: &Machine, flags: &[&str]) -> Option<bool> {
 
 pub(super) fn cache_allocation(machine: &Machine, _: &Goal) -> Look {
     if machine.exists("/sys/fs/resctrl/schemata") {
-        return Look::NotApplicable("resctrl is mounted: look at its groups' schemata".into());
+        return Look::NotApplicable(KnobReason::ResctrlMounted);
     }
     match cpu_has(machine, &["cat_l3", "cat_l2"]) {
-        Some(true) => {
-            Look::NotApplicable("possible here; of use when a recording shows stalls without events".into())
-        }
-        _ => Look::Unavailable("the processor cannot divide its cache (no cat_l3 or cat_l2 flag)".into()),
+        Some(true) => Look::NotApplicable(KnobReason::CacheAllocationPossible),
+        _ => Look::Unavailable(KnobReason::NoCacheAllocation),
     }
 }
 
 pub(super) fn system_management(machine: &Machine, _: &Goal) -> Look {
     match cpu_has(machine, &["hypervisor"]) {
-        Some(true) => Look::Unavailable(
-            "a virtual machine does not see the firmware's interrupts: they count as the host's".into(),
-        ),
-        _ => {
-            Look::NotApplicable("the firmware's settings cannot be read; a recording shows its stalls".into())
-        }
+        Some(true) => Look::Unavailable(KnobReason::FirmwareBelowHost),
+        _ => Look::NotApplicable(KnobReason::FirmwareHidden),
     }
 }
 
 pub(super) fn host(machine: &Machine, _: &Goal) -> Look {
     match cpu_has(machine, &["hypervisor"]) {
-        Some(true) => Look::NotApplicable("the host's settings cannot be seen from inside this virtual machine; a recording shows what it takes".into()),
-        Some(false) => Look::NotApplicable("this is not a virtual machine".into()),
-        None => Look::Unavailable("/proc/cpuinfo cannot be read".into()),
+        Some(true) => Look::NotApplicable(KnobReason::HostHidden),
+        Some(false) => Look::NotApplicable(KnobReason::NoVirtualMachine),
+        None => Look::Unavailable(KnobReason::ProcessorUnknown),
     }
 }
 
 pub(super) fn kvm_host(machine: &Machine, _: &Goal) -> Look {
     let guests = running(machine, &["qemu*", "kvm*", "firecracker", "cloud-hypervisor*"]);
     if guests.is_empty() {
-        return Look::NotApplicable("this machine runs no virtual machines".into());
+        return Look::NotApplicable(KnobReason::NoGuests);
     }
     match machine.read_trimmed("/sys/module/kvm/parameters/kvmclock_periodic_sync") {
-        Ok(value) if value == "Y" => Look::Wrong("kvmclock_periodic_sync is Y".into(), "N".into()),
-        Ok(value) => Look::Fine(format!("kvmclock_periodic_sync is {value}")),
-        Err(_) => Look::Unavailable("KVM's parameters cannot be read".into()),
+        Ok(value) if value == "Y" => {
+            Look::Wrong(Finding::KvmClockSync { value }, Wanted::Value { value: "N" })
+        }
+        Ok(value) => Look::Fine(Finding::KvmClockSync { value }),
+        Err(_) => Look::Unavailable(KnobReason::KvmUnreadable),
     }
 }
 

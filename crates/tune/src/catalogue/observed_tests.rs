@@ -18,7 +18,11 @@ fn ask(
     of(Spot { machine: &Paper::of(files).machine, goal: &goal("2-3", "0-1"), path, current })
 }
 
-fn reason(look: Look) -> String {
+fn program(comm: &str, pid: i32) -> Program {
+    Program { comm: comm.into(), pid }
+}
+
+fn reason(look: Look) -> KnobReason {
     match look {
         Look::NotApplicable(why) => why,
         other => panic!("{other:?}"),
@@ -27,11 +31,11 @@ fn reason(look: Look) -> String {
 
 #[test]
 fn what_only_a_recording_shows_is_said_to_be_so() {
-    assert!(reason(look(program_only, &[])).contains("recording"));
+    assert_eq!(reason(look(program_only, &[])), KnobReason::ProgramsOwn);
     let full = "/sys/devices/system/cpu/nohz_full";
-    assert!(reason(look(tick_dependency, &[])).contains("no full dynticks"));
-    assert!(reason(look(tick_dependency, &[(full, "0-1\n")])).contains("no full dynticks"));
-    assert!(reason(look(tick_dependency, &[(full, "3\n")])).contains("timer:tick_stop"));
+    assert_eq!(reason(look(tick_dependency, &[])), KnobReason::NoFullDynticks);
+    assert_eq!(reason(look(tick_dependency, &[(full, "0-1\n")])), KnobReason::NoFullDynticks);
+    assert_eq!(reason(look(tick_dependency, &[(full, "3\n")])), KnobReason::TickInRecording);
 }
 
 #[test]
@@ -41,32 +45,26 @@ fn groups_with_a_quota_are_counted_on_three_levels_once() {
     let old = ("/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "20000\n");
     let old_free = ("/sys/fs/cgroup/cpu/y/cpu.cfs_quota_us", "-1\n");
     let deep = ("/sys/fs/cgroup/a/b/c/d/cpu.max", "50000 100000\n");
-    assert!(reason(look(cpu_quota, &[])).contains("can have"));
-    assert_eq!(look(cpu_quota, &[free, old_free, deep]), Look::Fine("no group has a quota".into()));
-    let wrong = |what: &str| Look::Wrong(what.into(), "no quota for the program's group".into());
-    assert_eq!(look(cpu_quota, &[one, free]), wrong(&format!("1 group limited, such as {}", one.0)));
-    assert_eq!(
-        look(cpu_quota, &[one, old, old_free]),
-        wrong(&format!("2 groups limited, such as {}", one.0))
-    );
+    assert_eq!(reason(look(cpu_quota, &[])), KnobReason::NoQuotaPossible);
+    assert_eq!(look(cpu_quota, &[free, old_free, deep]), Look::Fine(Finding::NoQuota));
+    let wrong = |groups| Look::Wrong(Finding::Quotas { groups, first: one.0.into() }, Wanted::NoQuota);
+    assert_eq!(look(cpu_quota, &[one, free]), wrong(1));
+    assert_eq!(look(cpu_quota, &[one, old, old_free]), wrong(2));
 }
 
 #[test]
 fn irqbalance_is_wrong_where_it_runs_and_is_not_kept_off() {
     let run = ("/proc/77/comm", "irqbalance\n");
     let config = |text| ("/etc/default/irqbalance", text);
+    assert_eq!(look(irqbalance, &[("/proc/77/comm", "bash\n")]), Look::Fine(Finding::IrqbalanceStopped));
+    let programs = vec![program("irqbalance", 77)];
+    let cpus = || "2-3".parse::<CpuSet>().unwrap();
     assert_eq!(
-        look(irqbalance, &[("/proc/77/comm", "bash\n")]),
-        Look::Fine("irqbalance is not running".into())
+        look(irqbalance, &[run]),
+        Look::Wrong(Finding::IrqbalanceRuns { programs }, Wanted::IrqbalanceOff { cpus: cpus() })
     );
-    let Look::Wrong(what, wanted) = look(irqbalance, &[run]) else { panic!() };
-    assert!(what.starts_with("irqbalance (pid 77) runs"), "{what}");
-    assert!(wanted.ends_with("IRQBALANCE_BANNED_CPULIST=2-3"), "{wanted}");
     let all = config("# x\n  IRQBALANCE_BANNED_CPULIST=\"2-3\"\n");
-    assert_eq!(
-        look(irqbalance, &[run, all]),
-        Look::Fine("running, CPUs 2-3 banned in its configuration".into())
-    );
+    assert_eq!(look(irqbalance, &[run, all]), Look::Fine(Finding::IrqbalanceKeptOff { banned: cpus() }));
     // Not all of them; a line that is none.
     for text in ["IRQBALANCE_BANNED_CPULIST=2\n", "#IRQBALANCE_BANNED_CPULIST=2-3\n"] {
         assert!(matches!(look(irqbalance, &[run, config(text)]), Look::Wrong(..)), "{text}");
@@ -84,17 +82,19 @@ fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
         let files: Vec<(&str, &str)> = files.iter().map(|path| (path.as_str(), "")).collect();
         look(nic_queues, &files)
     };
-    let none = "no network device has more than one receive queue";
-    assert_eq!(found(&[]), Look::NotApplicable(none.into()));
+    let none = Look::NotApplicable(KnobReason::NoReceiveQueues);
+    assert_eq!(found(&[]), none);
     // One that receives, whatever it sends by.
-    assert_eq!(found(&[("a", "rx-0"), ("a", "tx-0"), ("a", "tx-1")]), Look::NotApplicable(none.into()));
+    assert_eq!(found(&[("a", "rx-0"), ("a", "tx-0"), ("a", "tx-1")]), none);
     let two = [("a", "rx-0"), ("a", "rx-1"), ("b", "rx-0")];
-    assert!(matches!(found(&two), Look::Fine(_)));
+    assert_eq!(found(&two), Look::Fine(Finding::QueuesFit));
     let three = [("a", "rx-0"), ("b", "rx-0"), ("b", "rx-1"), ("b", "rx-2")];
-    assert_eq!(found(&three), Look::Wrong("b has 3".into(), "at most 2 receive queues".into()));
+    let devices = vec![Queues { device: "b".into(), queues: 3 }];
+    let wrong = Look::Wrong(Finding::TooManyQueues { devices }, Wanted::QueuesAtMost { most: 2 });
+    assert_eq!(found(&three), wrong);
     // A single queue is not too many even where no CPU is left.
     let paper = Paper::of(&[(queue("a", "rx-0").as_str(), "")]);
-    assert_eq!(nic_queues(&paper.machine, &goal("0", "")), Look::NotApplicable(none.into()));
+    assert_eq!(nic_queues(&paper.machine, &goal("0", "")), none);
 }
 
 #[test]
@@ -121,22 +121,24 @@ fn whoever_holds_performance_events_is_named_but_for_ourselves() {
         perf_users(&paper.machine, &goal("2-3", "0-1"))
     };
     let event = "anon_inode:[perf_event]";
-    let wrong = Look::Wrong("open in perf (pid 77)".into(), "no open performance events".into());
+    let programs = vec![program("perf", 77)];
+    let wrong = Look::Wrong(Finding::PerfEvents { programs }, Wanted::NoPerfEvents);
     assert_eq!(open("77", event), wrong);
-    let fine = Look::Fine("no program holds performance events".into());
+    let fine = Look::Fine(Finding::NoPerfEvents);
     assert_eq!(open("77", "/dev/null"), fine);
     assert_eq!(open(&std::process::id().to_string(), event), fine);
     // A process that ends has no folder; one whose folder cannot be listed may hold some.
     assert_eq!(look(perf_users, &[("/proc/77/comm", "perf\n")]), fine);
     let closed = look(perf_users, &[("/proc/77/comm", "perf\n"), ("/proc/77/fd", "no folder")]);
-    assert!(matches!(closed, Look::Denied(_)), "{closed:?}");
+    assert_eq!(closed, Look::Denied(KnobReason::OtherUsersFiles));
 }
 
 #[test]
 fn the_frequency_driver_is_named() {
     let driver = ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "acpi-cpufreq\n");
-    assert!(reason(look(frequency_driver, &[driver])).contains("acpi-cpufreq"));
-    assert!(matches!(look(frequency_driver, &[]), Look::Unavailable(_)));
+    let named = KnobReason::FrequencyDriver { driver: "acpi-cpufreq".into() };
+    assert_eq!(reason(look(frequency_driver, &[driver])), named);
+    assert_eq!(look(frequency_driver, &[]), Look::Unavailable(KnobReason::NoFrequencyDriver));
 }
 
 #[test]
@@ -166,45 +168,43 @@ fn swappiness_matters_above_ten_and_where_there_is_swap() {
 
 #[test]
 fn tools_that_read_msrs_are_named_in_order() {
-    let none = Look::Fine("none of the known tools is running".into());
+    let none = Look::Fine(Finding::NoMsrTool);
     assert_eq!(look(msr_pollers, &[("/proc/5/comm", "bash\n")]), none);
     let both = [("/proc/9/comm", "turbostat\n"), ("/proc/10/comm", "pcm-memory\n")];
-    let Look::Wrong(what, _) = look(msr_pollers, &both) else { panic!() };
-    assert_eq!(what, "pcm-memory (pid 10), turbostat (pid 9)");
+    let programs = vec![program("pcm-memory", 10), program("turbostat", 9)];
+    assert_eq!(look(msr_pollers, &both), Look::Wrong(Finding::MsrTools { programs }, Wanted::NoMsrTool));
 }
 
 #[test]
 fn the_processors_flags_say_what_it_can_and_where_it_is() {
     let info = |flags: &'static str| ("/proc/cpuinfo", flags);
     let (plain, guest) = (info("x : y\nflags : fpu cat_l3\n"), info("Features : fp hypervisor\n"));
-    assert!(reason(look(cache_allocation, &[plain])).contains("possible here"));
-    assert!(reason(look(cache_allocation, &[info("flags : cat_l2\n")])).contains("possible here"));
+    let possible = KnobReason::CacheAllocationPossible;
+    assert_eq!(reason(look(cache_allocation, &[plain])), possible);
+    assert_eq!(reason(look(cache_allocation, &[info("flags : cat_l2\n")])), possible);
     for none in [&[guest][..], &[]] {
-        assert!(matches!(look(cache_allocation, none), Look::Unavailable(_)));
+        assert_eq!(look(cache_allocation, none), Look::Unavailable(KnobReason::NoCacheAllocation));
     }
     let mounted = ("/sys/fs/resctrl/schemata", "");
-    assert!(reason(look(cache_allocation, &[mounted])).contains("is mounted"));
-    assert!(matches!(look(system_management, &[guest]), Look::Unavailable(_)));
-    assert!(reason(look(system_management, &[plain])).contains("firmware"));
-    assert!(reason(look(system_management, &[])).contains("firmware"));
-    assert!(reason(look(host, &[guest])).contains("inside this virtual machine"));
-    assert!(reason(look(host, &[plain])).contains("not a virtual machine"));
-    assert!(matches!(look(host, &[]), Look::Unavailable(_)));
+    assert_eq!(reason(look(cache_allocation, &[mounted])), KnobReason::ResctrlMounted);
+    assert_eq!(look(system_management, &[guest]), Look::Unavailable(KnobReason::FirmwareBelowHost));
+    assert_eq!(reason(look(system_management, &[plain])), KnobReason::FirmwareHidden);
+    assert_eq!(reason(look(system_management, &[])), KnobReason::FirmwareHidden);
+    assert_eq!(reason(look(host, &[guest])), KnobReason::HostHidden);
+    assert_eq!(reason(look(host, &[plain])), KnobReason::NoVirtualMachine);
+    assert_eq!(look(host, &[]), Look::Unavailable(KnobReason::ProcessorUnknown));
     // Only the line of flags counts.
-    assert!(
-        reason(look(host, &[info("model : hypervisor\nflags : fpu\n")])).contains("not a virtual machine")
-    );
+    let only_in_its_name = info("model : hypervisor\nflags : fpu\n");
+    assert_eq!(reason(look(host, &[only_in_its_name])), KnobReason::NoVirtualMachine);
 }
 
 #[test]
 fn guests_are_disturbed_by_their_hosts_clock() {
     let (guest, file) =
         (("/proc/5/comm", "qemu-system-x86\n"), "/sys/module/kvm/parameters/kvmclock_periodic_sync");
-    assert!(reason(look(kvm_host, &[(file, "Y\n")])).contains("no virtual machines"));
-    assert!(matches!(look(kvm_host, &[guest]), Look::Unavailable(_)));
-    assert_eq!(
-        look(kvm_host, &[guest, (file, "Y\n")]),
-        Look::Wrong("kvmclock_periodic_sync is Y".into(), "N".into())
-    );
-    assert_eq!(look(kvm_host, &[guest, (file, "N\n")]), Look::Fine("kvmclock_periodic_sync is N".into()));
+    assert_eq!(reason(look(kvm_host, &[(file, "Y\n")])), KnobReason::NoGuests);
+    assert_eq!(look(kvm_host, &[guest]), Look::Unavailable(KnobReason::KvmUnreadable));
+    let sync = |value: &str| Finding::KvmClockSync { value: value.into() };
+    assert_eq!(look(kvm_host, &[guest, (file, "Y\n")]), Look::Wrong(sync("Y"), Wanted::Value { value: "N" }));
+    assert_eq!(look(kvm_host, &[guest, (file, "N\n")]), Look::Fine(sync("N")));
 }

@@ -1,12 +1,16 @@
 //! An audit, and a knob's page, as text.
 
+use super::findings::{finding, wanted};
+use super::plan_reasons::notice;
+use super::reasons::knob_reason;
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number;
 use crate::style::Style;
 use crate::text::Step;
 use jitterscope_model::CpuSet;
 use jitterscope_tune::{
-    Audit, AuditEntry, Because, Effect, Examination, Goal, Knob, KnobState, NEGLIGIBLE, Plan, Win, rows,
+    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, NEGLIGIBLE, Plan, SkipReason,
+    Win, rows,
 };
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
@@ -52,10 +56,9 @@ pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> Strin
         for knob in &fine {
             out.wrapped(
                 &format!("  {:<17}", knob.id),
-                &[knob.current.as_str(), knob.note.as_str()]
-                    .iter()
-                    .filter(|t| !t.is_empty())
-                    .copied()
+                &[knob.found.as_ref().map(finding), knob.notice.as_ref().map(notice)]
+                    .into_iter()
+                    .flatten()
                     .collect::<Vec<_>>()
                     .join("; "),
             );
@@ -131,7 +134,7 @@ pub fn advice(
     if useful.len() > most {
         let _ = writeln!(out, "  and {} more", useful.len() - most);
     }
-    let negligible = skipped(plan, Because::Negligible);
+    let negligible = skipped(plan, |why| matches!(why, SkipReason::Negligible { .. }));
     if !negligible.is_empty() {
         out.wrapped("Left out, ", &format!("{NEGLIGIBLE}: {}", negligible.join(", ")));
     }
@@ -163,13 +166,13 @@ pub fn first_step(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSe
 
 /// What the plan takes, now or at a boot, in the order of what it could win.
 fn useful<'a>(audit: &'a Audit, plan: &Plan) -> Vec<&'a AuditEntry> {
-    let at_boot = skipped(plan, Because::NeedsReboot);
+    let at_boot = skipped(plan, |why| matches!(why, SkipReason::NeedsReboot { .. }));
     let taken = |id: &str| at_boot.contains(&id) || plan.changes.iter().any(|c| c.knob == id);
     audit.knobs.iter().filter(|k| taken(k.id)).collect()
 }
 
-fn skipped(plan: &Plan, because: Because) -> Vec<&'static str> {
-    plan.skipped.iter().filter(|s| s.because == because).map(|s| s.knob).collect()
+fn skipped(plan: &Plan, wanted: fn(&SkipReason) -> bool) -> Vec<&'static str> {
+    plan.skipped.iter().filter(|s| wanted(&s.why)).map(|s| s.knob).collect()
 }
 
 /// Those of `tune plan` and `tune apply` that lead to this plan.
@@ -196,14 +199,14 @@ fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
         true => writeln!(out, "{head}{how:>room$}"),
         false => writeln!(out, "{head}\n{how:>width$}"),
     };
-    if !knob.current.is_empty() {
-        out.wrapped("     now   ", &knob.current);
+    if let Some(found) = &knob.found {
+        out.wrapped("     now   ", &finding(found));
     }
-    if !knob.wanted.is_empty() {
-        out.wrapped("     want  ", &knob.wanted);
+    if let Some(of) = &knob.wanted {
+        out.wrapped("     want  ", &wanted(of));
     }
     if let KnobState::NotApplicable(why) = &knob.state {
-        out.wrapped("     note  ", why);
+        out.wrapped("     note  ", &knob_reason(why));
     }
     if let Some(win) = &knob.win {
         let text = format!(
@@ -244,9 +247,9 @@ fn others<'a>(
     audit: &'a Audit,
     title: &str,
     all: bool,
-    why: impl Fn(&'a KnobState) -> Option<&'a String>,
+    why: impl Fn(&'a KnobState) -> Option<&'a KnobReason>,
 ) {
-    let mut groups: Vec<(&String, Vec<&'static str>)> = Vec::new();
+    let mut groups: Vec<(&KnobReason, Vec<&'static str>)> = Vec::new();
     let mut count = 0;
     for knob in audit.knobs.iter().filter(|k| !is_wrong(k)) {
         let Some(reason) = why(&knob.state) else { continue };
@@ -262,7 +265,7 @@ fn others<'a>(
     let _ = writeln!(out, "\n{title}: {count}");
     if all {
         for (reason, ids) in groups {
-            out.wrapped("  ", &format!("{}: {reason}", ids.join(", ")));
+            out.wrapped("  ", &format!("{}: {}", ids.join(", "), knob_reason(reason)));
         }
     } else {
         let ids: Vec<&str> = groups.into_iter().flat_map(|(_, ids)| ids).collect();
@@ -281,15 +284,19 @@ pub fn explanation(knob: &Knob, found: &Examination, goal: &Goal, style: Style) 
     let state = match &found.state {
         KnobState::Wrong => "wrong".to_owned(),
         KnobState::Fine => "fine".to_owned(),
-        KnobState::Unavailable(why) => format!("unavailable: {why}"),
-        KnobState::NotApplicable(why) => format!("not applicable: {why}"),
-        KnobState::Unreadable(why) => format!("cannot be read: {why}"),
+        KnobState::Unavailable(why) => format!("unavailable: {}", knob_reason(why)),
+        KnobState::NotApplicable(why) => format!("not applicable: {}", knob_reason(why)),
+        KnobState::Unreadable(why) => format!("cannot be read: {}", knob_reason(why)),
     };
     let _ = writeln!(out, "\nHere, for {}:", cpus_text(&goal.isolated));
     out.wrapped(&format!("{:<14}", "state"), &state);
-    for (heading, text) in [("now", &found.current), ("wanted", &found.wanted), ("note", &found.note)] {
-        if !text.is_empty() {
-            out.wrapped(&format!("{heading:<14}"), text);
+    for (heading, text) in [
+        ("now", found.found.as_ref().map(finding)),
+        ("wanted", found.wanted.as_ref().map(wanted)),
+        ("note", found.notice.as_ref().map(notice)),
+    ] {
+        if let Some(text) = text {
+            out.wrapped(&format!("{heading:<14}"), &text);
         }
     }
     if !found.ops.is_empty() {

@@ -1,7 +1,15 @@
 //! What audit and tune say: findings, plans, what became of them.
 
 mod audit;
+mod findings;
+mod json;
 mod plan;
+mod plan_reasons;
+mod reasons;
 
 pub use audit::{NamedRun, advice, audit, explanation, first_step, won};
-pub use plan::{applied, how_to_apply, interrupts, plan, refused, rolled_back, status};
+pub use findings::{finding, wanted};
+pub use json::{audit_json, plan_json, rollback_json};
+pub use plan::{applied, how_to_apply, interrupts, not_undone, plan, refusal, refused, rolled_back, status};
+pub use plan_reasons::{boot_by_hand, skip_reason};
+pub use reasons::knob_reason;

@@ -1,12 +1,15 @@
 //! Plans, their outcomes, rollbacks and states as text.
 
+use super::plan_reasons::{
+    boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, skip_reason, stays,
+};
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number::utc;
 use crate::style::Style;
 use jitterscope_model::{CpuSet, visible};
 use jitterscope_tune::{
-    ApplyReport, Because, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, OpFamily, Outcome, Plan,
-    RollbackReport, Skipped, Status, Undoing, called,
+    ApplyReport, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, OpFamily, Outcome, Plan,
+    RollbackReport, SkipReason, Skipped, Status, Undoing, called,
 };
 use std::fmt::Write;
 
@@ -35,7 +38,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
             alike = 0;
             knob = change.knob;
             let _ = write!(out, "\n{knob}  (risk {})\n", change.risk.as_str());
-            out.wrapped("  ", &change.why);
+            out.wrapped("  ", &change_reason(&change.why));
         }
         if change.op.family().is_some() {
             alike += 1;
@@ -57,17 +60,21 @@ pub fn plan(plan: &Plan, style: Style) -> String {
     if let Some(line) = &plan.boot {
         boot(&mut out, line);
     }
-    listed(&mut out, "Stays on the CPUs", plan.left.iter().map(|l| (l.what.as_str(), l.why.as_str())));
+    staying(&mut out, plan);
     let (little, skipped): (Vec<&Skipped>, Vec<&Skipped>) =
-        plan.skipped.iter().partition(|s| s.because == Because::Negligible);
-    listed(&mut out, "Not changed", skipped.iter().map(|s| (s.knob, s.why.as_str())));
+        plan.skipped.iter().partition(|s| matches!(s.why, SkipReason::Negligible { .. }));
+    let told = |all: &[&Skipped]| -> Vec<(&str, String)> {
+        all.iter().map(|s| (s.knob, skip_reason(&s.why))).collect()
+    };
+    let (little, skipped) = (told(&little), told(&skipped));
+    listed(&mut out, "Not changed", skipped.iter().map(|(knob, why)| (*knob, why.as_str())));
     listed(
         &mut out,
         &format!("Not changed, for it is {NEGLIGIBLE} (name it with --only)"),
-        little.iter().map(|s| (s.knob, s.why.as_str())),
+        little.iter().map(|(knob, why)| (*knob, why.as_str())),
     );
     for note in &plan.notes {
-        out.wrapped("\nNote: ", note);
+        out.wrapped("\nNote: ", &knob_notice(note));
     }
     out.into_text()
 }
@@ -96,7 +103,14 @@ fn more(out: &mut Lines, alike: usize) {
 fn boot(out: &mut Lines, line: &BootLine) {
     out.push_str("\nKernel command line\n");
     let _ = writeln!(out, "  + {}", visible(&line.add.join(" ")));
-    out.wrapped("  ", &line.how);
+    out.wrapped("  ", &boot_by_hand(&line.by_hand));
+}
+
+/// Threads that stay, by the reason.
+fn staying(out: &mut Lines, plan: &Plan) {
+    let rows: Vec<(String, &str)> =
+        plan.left.iter().map(|left| (left_threads(left), stays(left.because))).collect();
+    listed(out, "Stays on the CPUs", rows.iter().map(|(what, why)| (what.as_str(), *why)));
 }
 
 fn listed<'a>(out: &mut Lines, title: &str, items: impl Iterator<Item = (&'a str, &'a str)>) {
@@ -135,7 +149,7 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     let merged = if report.merged { " (added to what was applied before)" } else { "" };
     match counts.as_slice() {
         // Why not stands in the plan, and in the error where it was asked for by name.
-        [] if plan.skipped.iter().any(|skipped| skipped.because.is_denial()) => {
+        [] if plan.skipped.iter().any(|skipped| skipped.why.is_denial()) => {
             out.wrapped("", &format!("Nothing was applied for {cpus}."));
         }
         [] => out.wrapped("", &format!("Nothing was applied for {cpus}: there was nothing to change.")),
@@ -172,7 +186,7 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     let failed: Vec<(String, String)> =
         report.failures().map(|a| (format!("{} -> {}", a.path, a.to), refusal(&a.outcome))).collect();
     listed(&mut out, "Refused", failed.iter().map(|(a, b)| (a.as_str(), b.as_str())));
-    listed(&mut out, "Stays on the CPUs", plan.left.iter().map(|l| (l.what.as_str(), l.why.as_str())));
+    staying(&mut out, plan);
     if report.not_tried > 0 {
         let _ = write!(out, "\nStopped there; {} not tried.\n", counted(report.not_tried, "change"));
     }
@@ -180,7 +194,7 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
         boot(&mut out, line);
     }
     for note in &plan.notes {
-        out.wrapped("\nNote: ", note);
+        out.wrapped("\nNote: ", &knob_notice(note));
     }
     if !report.applied.is_empty() {
         out.push_str("\nBack to what was: tune rollback. What holds: tune status.\n");
@@ -238,11 +252,28 @@ pub fn refused(report: &ApplyReport) -> Vec<String> {
     texts
 }
 
-fn refusal(outcome: &Outcome) -> String {
+/// Why a change was not made, without a full stop; empty where it was.
+#[must_use]
+pub fn refusal(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Refused { why, .. } | Outcome::Gone { why } => why.clone(),
         Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
         Outcome::Applied { .. } | Outcome::Pending { .. } => String::new(),
+    }
+}
+
+/// Why a step is not undone, without a full stop; empty where it is.
+#[must_use]
+pub fn not_undone(undoing: &Undoing) -> String {
+    match undoing {
+        Undoing::Drifted { now } => format!("somebody else has made it {now}"),
+        Undoing::Forbidden { why } | Undoing::Failed { why } => why.clone(),
+        Undoing::Restored
+        | Undoing::WasOriginal
+        | Undoing::Gone { .. }
+        | Undoing::GoesWithItsCgroup
+        | Undoing::UndoneByReboot
+        | Undoing::KeptForeign { .. } => String::new(),
     }
 }
 
@@ -268,11 +299,9 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     out.wrapped("", &done);
     let steps = report.steps.iter().map(|s| (s.knob.as_str(), s.in_force_by.as_ref()));
     later_in_force(&mut out, "In force again later", steps);
-    listed(
-        &mut out,
-        "Comes back at the next boot",
-        report.lasting.iter().map(|l| (l.path.as_str(), l.why.as_str())),
-    );
+    let lasting: Vec<(&str, String)> =
+        report.lasting.iter().map(|l| (l.path.as_str(), lasts_because(&l.cause))).collect();
+    listed(&mut out, "Comes back at the next boot", lasting.iter().map(|(path, why)| (*path, why.as_str())));
     let tell = |wanted: fn(&Undoing) -> Option<&str>| -> Vec<(String, String)> {
         report
             .steps

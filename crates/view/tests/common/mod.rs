@@ -30,7 +30,7 @@ pub fn part(kind: CulpritKind, name: &str, detail: &str, net: u64) -> Part {
 }
 
 pub fn sent_by(mut part: Part, comm: &str, tid: i32, cpu: u32, via: Option<&str>) -> Part {
-    part.culprit.sender = Some(Sender {
+    std::sync::Arc::make_mut(&mut part.culprit).sender = Some(Sender {
         context: ExecutionContext::Thread,
         comm: Some(comm.into()),
         tid,

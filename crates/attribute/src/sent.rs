@@ -1,0 +1,139 @@
+//! What was sent with one key, in order of time.
+
+use jitterscope_model::{CpuId, ExecutionContext, KernelEvent, Ticks};
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+/// A record of a sender.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent<T> {
+    pub(crate) time: Ticks,
+    pub(crate) tid: i32,
+    pub(crate) context: ExecutionContext,
+    pub(crate) cpu: CpuId,
+    pub(crate) what: T,
+}
+
+impl<T> Sent<T> {
+    pub(crate) fn of(event: &KernelEvent, what: T) -> Sent<T> {
+        let KernelEvent { time, tid, context, cpu, .. } = *event;
+        Sent { time, tid, context, cpu, what }
+    }
+}
+
+/// Records in order of time. Who asks goes forward in time in small steps, so the place of the last answer is
+/// where the next one is looked for: records of a busy thread's wake-ups are thousands, each in memory of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct SentQueue<T> {
+    records: VecDeque<Sent<T>>,
+    /// Records dropped at the front so far.
+    dropped: usize,
+    /// Of all that ever came, how many were not after the time last asked for: a hint.
+    passed: Cell<usize>,
+}
+
+impl<T> Default for SentQueue<T> {
+    fn default() -> Self {
+        SentQueue { records: VecDeque::new(), dropped: 0, passed: Cell::new(0) }
+    }
+}
+
+impl<T> SentQueue<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&Sent<T>> {
+        self.records.get(at)
+    }
+
+    /// The latest.
+    pub(crate) fn last(&self) -> Option<&Sent<T>> {
+        self.records.back()
+    }
+
+    /// Several CPUs' records arrive buffer by buffer, so the newest need not come last.
+    pub(crate) fn insert(&mut self, record: Sent<T>) {
+        let at = self.records.iter().rposition(|sent| sent.time <= record.time).map_or(0, |at| at + 1);
+        self.records.insert(at, record);
+    }
+
+    /// Drops the earliest.
+    pub(crate) fn drop_first(&mut self) {
+        self.dropped += usize::from(self.records.pop_front().is_some());
+    }
+
+    /// The last one that is not after `time`.
+    pub(crate) fn before(&self, time: Ticks) -> Option<&Sent<T>> {
+        let passed = self.not_after(time);
+        self.passed.set(self.dropped + passed);
+        self.records.get(passed.checked_sub(1)?)
+    }
+
+    /// How many are not after `time`.
+    fn not_after(&self, time: Ticks) -> usize {
+        let all = self.records.len();
+        let is_passed = |at: usize| self.records.get(at).is_some_and(|sent| sent.time <= time);
+        let mut low = self.passed.get().saturating_sub(self.dropped).min(all);
+        if low > 0 && !is_passed(low - 1) {
+            return partition(0, low - 1, is_passed);
+        }
+        let mut step = 1;
+        while is_passed(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        partition(low, (low + step - 1).min(all), is_passed)
+    }
+}
+
+/// The first of `low..high` that is not passed, or `high`; those before it are.
+fn partition(mut low: usize, mut high: usize, is_passed: impl Fn(usize) -> bool) -> usize {
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_passed(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sent(time: u64, what: usize) -> Sent<usize> {
+        Sent { time: Ticks(time), tid: 1, context: ExecutionContext::Thread, cpu: CpuId(0), what }
+    }
+
+    proptest! {
+        /// Whatever was asked before, whatever came and went since: the answer is that of a search of all.
+        #[test]
+        fn the_last_one_not_after_a_time_is_found_from_wherever_the_last_answer_was(
+            steps in prop::collection::vec((0u8..8, 0u64..50), 1..200),
+        ) {
+            let mut queue = SentQueue::default();
+            let mut all: Vec<(u64, usize)> = Vec::new();
+            for (n, (step, time)) in steps.into_iter().enumerate() {
+                match step {
+                    0 => {
+                        queue.drop_first();
+                        if !all.is_empty() {
+                            all.remove(0);
+                        }
+                    }
+                    1..=4 => {
+                        queue.insert(sent(time, n));
+                        let at = all.partition_point(|(other, _)| *other <= time);
+                        all.insert(at, (time, n));
+                    }
+                    _ => {
+                        let found = queue.before(Ticks(time)).map(|sent| sent.what);
+                        let wanted = all.iter().rfind(|(other, _)| *other <= time).map(|(_, n)| *n);
+                        prop_assert_eq!(found, wanted);
+                    }
+                }
+                prop_assert_eq!(queue.len(), all.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Why runs and knobs were left out, and why an experiment failed, in words.
+
+use crate::doubts::doubts_text;
+use crate::tuning::{not_undone, refusal, skip_reason};
+use jitterscope_experiment::{
+    Arm, Difference, ExperimentError, NotKept, NotTried, StepRuns, Untried, VoidReason,
+};
+use jitterscope_tune::InForce;
+
+/// Why a pair or a run does not count, as part of a sentence.
+#[must_use]
+pub fn void_reason(of: &VoidReason) -> String {
+    let which = |arm: &Arm| match arm {
+        Arm::A => "without",
+        Arm::B => "with",
+    };
+    match of {
+        VoidReason::NotMeasured => "it was not measured".into(),
+        VoidReason::CommandFailed { arm, status } => {
+            format!("its COMMAND failed {} the change: {status}", which(arm))
+        }
+        VoidReason::NamesNobody { arm, doubts } => {
+            let why = match &doubts[..] {
+                [] => "no kernel events were recorded".to_owned(),
+                doubts => doubts_text(doubts),
+            };
+            format!("its run {} the change names no culprits: {why}", which(arm))
+        }
+        VoidReason::NotBack { which } => {
+            let which = which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
+            format!("what the change removes{which} was not back without it")
+        }
+        VoidReason::NotInForce { arm, within_ns } => {
+            let what = match arm {
+                Arm::A => "its undoing",
+                Arm::B => "the change",
+            };
+            format!("{what} was not seen to be in force within {within_ns}")
+        }
+        VoidReason::TooFewBeforeReboot { made, wanted } => format!(
+            "only {made} of {wanted} runs without the change were made before the reboot, and none can be made in \
+             this boot"
+        ),
+        VoidReason::Worded(text) => text.clone(),
+        VoidReason::Unknown(_) => "something that this version does not know".into(),
+    }
+}
+
+/// Runs of before a restart that were left out, and why, without a full stop; `None` where there are none.
+#[must_use]
+pub fn left_out(runs: u64) -> Option<String> {
+    let were = match runs {
+        0 => return None,
+        1 => "1 run was".to_owned(),
+        many => format!("{many} runs were"),
+    };
+    Some(format!(
+        "{were} made before the machine was started anew, and left out: a restart changes more than what is tried"
+    ))
+}
+
+/// Why a candidate is not kept.
+#[must_use]
+pub fn not_kept(of: NotKept) -> &'static str {
+    match of {
+        NotKept::NothingThere => "nothing of what it answers was there",
+        NotKept::More => "there was more of what it answers",
+        NotKept::NotBeyondChance => "what it answers did not fall by more than chance",
+    }
+}
+
+/// Why a knob is not tried: what stands after "it is".
+#[must_use]
+pub fn not_tried(knob: &str, of: &NotTried) -> String {
+    let undone = || match InForce::of(knob) {
+        Some(declared) => format!("undone {}", declared.rollback.describe()),
+        None => "undone at a time that this version does not know".to_owned(),
+    };
+    match of {
+        NotTried::UndoneTooLate => undone(),
+        NotTried::NoTimeLeft => format!("{}, for which the budget leaves no time", undone()),
+        NotTried::Worded(text) => text.clone(),
+        NotTried::Unknown(_) => "left out for a reason that this version does not know".into(),
+    }
+}
+
+/// Which runs a step makes.
+#[must_use]
+pub fn step_runs(of: StepRuns) -> &'static str {
+    match of {
+        StepRuns::Without => "without any of them",
+        StepRuns::With => "with all of them",
+        StepRuns::Pairs => "pairs of all that is kept against none",
+    }
+}
+
+/// What two boots differ in beside what is tried, as part of a sentence.
+#[must_use]
+pub fn difference(of: &Difference) -> String {
+    let said = |text: &str| if text.is_empty() { "nothing".to_owned() } else { format!("\"{text}\"") };
+    match of {
+        Difference::Kernel { before, now } => format!("the kernel was {before} and is {now}"),
+        Difference::Online { before, now } => format!("CPUs {before} were online and {now} are"),
+        Difference::BootLine { before, now } => format!(
+            "beside what is tried the kernel's command line said {} and says {}",
+            said(before),
+            said(now)
+        ),
+    }
+}
+
+/// Why an experiment failed, with the reasons that are data in the error.
+#[must_use]
+pub fn experiment_error(error: &ExperimentError) -> String {
+    match error {
+        ExperimentError::Untried { knob, why } => match why {
+            Untried::Applied => format!(
+                "{knob} is applied already: `jitterscope tune rollback --only {knob}` first, so that there is \
+                 something to compare with"
+            ),
+            Untried::NoChange(None) => format!("{knob}: there is nothing to change"),
+            Untried::NoChange(Some(why)) => format!("{knob}: {}", skip_reason(why)),
+            Untried::NeedsNoReboot => format!("{knob} needs no reboot: try it without --across-reboot"),
+        },
+        ExperimentError::Refused(of) => format!("{error}: {}", refusal(&of.outcome)),
+        ExperimentError::NotUndone(of) => format!("{error}: {}", not_undone(&of.undoing)),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Doubt, Nanos};
+    use jitterscope_tune::SkipReason;
+
+    #[test]
+    fn runs_that_were_left_out_are_counted() {
+        assert_eq!(left_out(0), None);
+        assert!(left_out(1).unwrap().starts_with("1 run was made before the machine was started anew"));
+        assert!(left_out(10).unwrap().starts_with("10 runs were made before the machine was started anew"));
+    }
+
+    #[test]
+    fn what_two_boots_differ_in_is_told() {
+        let line = |before: &str, now: &str| {
+            difference(&Difference::BootLine { before: before.into(), now: now.into() })
+        };
+        assert!(line("", "mitigations=off").ends_with("said nothing and says \"mitigations=off\""));
+        let online = Difference::Online { before: "0-3".parse().unwrap(), now: "0-2".parse().unwrap() };
+        assert_eq!(difference(&online), "CPUs 0-3 were online and 0-2 are");
+    }
+
+    #[test]
+    fn a_knob_that_cannot_be_tried_is_told_with_its_reason() {
+        let told = |why| experiment_error(&ExperimentError::Untried { knob: "vmstat".into(), why });
+        assert!(told(Untried::Applied).contains("`jitterscope tune rollback --only vmstat` first"));
+        assert_eq!(told(Untried::NoChange(Some(SkipReason::LeftOut))), "vmstat: left out, as asked");
+        assert_eq!(told(Untried::NoChange(None)), "vmstat: there is nothing to change");
+    }
+
+    #[test]
+    fn a_knob_that_is_not_tried_is_told_with_its_undoing() {
+        let told = |of: &NotTried| not_tried("nohz-full", of);
+        assert_eq!(told(&NotTried::UndoneTooLate), "undone at the next boot");
+        assert!(told(&NotTried::NoTimeLeft).ends_with("boot, for which the budget leaves no time"));
+        assert_eq!(told(&NotTried::Worded("undone later".into())), "undone later");
+    }
+
+    #[test]
+    fn why_a_pair_does_not_count_is_told_with_its_arm() {
+        let doubts = vec![Doubt::EventsLost { lost: 200, events: 5_138 }];
+        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::B, doubts });
+        assert!(told.starts_with("its run with the change names no culprits: 200 kernel events"), "{told}");
+        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::A, doubts: Vec::new() });
+        assert!(told.ends_with("without the change names no culprits: no kernel events were recorded"));
+        let told = void_reason(&VoidReason::NotInForce { arm: Arm::A, within_ns: Nanos(1_000) });
+        assert_eq!(told, "its undoing was not seen to be in force within 1.00 us");
+        let told = |which| void_reason(&VoidReason::NotBack { which });
+        assert_eq!(told(None), "what the change removes was not back without it");
+        assert!(told(Some("vmstat".into())).contains("removes (vmstat) was"));
+    }
+}

@@ -1,0 +1,163 @@
+//! Why a plan changes something or leaves it alone, what stays whatever is done, and what is left to do by hand, in
+//! words.
+
+use super::findings::finding;
+use super::reasons::knob_reason;
+use jitterscope_tune::{
+    BootByHand, ChangeReason, KnobNotice, LastsBecause, Left, LeftFamily, LeftTogether, Measured, Notice,
+    SkipReason, Stays,
+};
+
+/// Why a change is made, without a full stop of ours.
+#[must_use]
+pub fn change_reason(of: &ChangeReason) -> String {
+    match of {
+        ChangeReason::AsDeclared { words } => (*words).to_owned(),
+        ChangeReason::Measured(of) => measured(of),
+        ChangeReason::Lasting => "so that it holds after the next boot".into(),
+    }
+}
+
+/// Why a knob that was asked for has no change, or what to do instead.
+#[must_use]
+pub fn skip_reason(of: &SkipReason) -> String {
+    match of {
+        SkipReason::AlreadySo { found } => {
+            format!("already so: {}", found.as_ref().map(finding).unwrap_or_default())
+        }
+        SkipReason::LeftOut => "left out, as asked".into(),
+        SkipReason::NotHere { cause } => knob_reason(cause),
+        SkipReason::Unreadable { cause } => format!("cannot be read: {}", knob_reason(cause)),
+        SkipReason::NeedsReboot { parameters } => {
+            format!("needs a reboot with {}: --persist prepares it", parameters.join(" "))
+        }
+        SkipReason::ByHand { words } => format!("by hand: {words}"),
+        SkipReason::Risk { measured: of, risk } => {
+            format!("{}; its risk is {}: name it with --only", measured(of), risk.as_str())
+        }
+        SkipReason::Negligible { measured: of } => measured(of),
+        SkipReason::ForNow { at_boot } => format!("for now only: after a boot, {at_boot} does it"),
+    }
+}
+
+fn measured(of: &Measured) -> String {
+    let times = match of.count {
+        0 => String::new(),
+        1 => ", 1 time".into(),
+        n => format!(", {n} times"),
+    };
+    format!("measured: {} took {}{times}", of.culprits.join(", "), of.total_ns)
+}
+
+/// Why threads stay on the isolated CPUs.
+#[must_use]
+pub fn stays(of: Stays) -> &'static str {
+    match of {
+        Stays::BoundToCpu => "the kernel binds it to its CPU",
+        Stays::Immovable => "the kernel lets nobody move it, and seldom runs it",
+        Stays::OnIsolatedOnly => "it may run on isolated CPUs only",
+        Stays::PinnedThere => "it is pinned to isolated CPUs alone, so it is taken to belong there",
+    }
+}
+
+/// A thread that stays.
+#[must_use]
+pub fn left_thread(of: &Left) -> String {
+    thread(&of.comm, of.tid)
+}
+
+/// Threads that stay for one reason: `2 kworker, migration/1 (16)`.
+#[must_use]
+pub fn left_threads(of: &LeftTogether) -> String {
+    let family = |LeftFamily { name, threads, comm, tid }: &LeftFamily| match threads {
+        1 => thread(comm, *tid),
+        many => format!("{many} {name}"),
+    };
+    of.families.iter().map(family).collect::<Vec<_>>().join(", ")
+}
+
+fn thread(comm: &str, tid: i32) -> String {
+    format!("{comm} ({tid})")
+}
+
+/// What to know when a knob is used.
+#[must_use]
+pub fn notice(of: &Notice) -> String {
+    match of {
+        Notice::StartInGroup { group } => {
+            format!("start programs in it: echo $$ > {group}/cgroup.procs; others get EINVAL on these CPUs")
+        }
+        Notice::PinPrograms { cpus } => format!(
+            "pin programs to CPU {cpus} yourself (taskset, sched_setaffinity): nothing balances tasks there"
+        ),
+        Notice::MoveLater { interrupts } => format!("{interrupts} will move when they next fire"),
+    }
+}
+
+/// The same, with the knob.
+#[must_use]
+pub fn knob_notice(of: &KnobNotice) -> String {
+    format!("{}: {}", of.knob, notice(&of.notice))
+}
+
+/// What remains to be done until boot parameters are in force.
+#[must_use]
+pub fn boot_by_hand(of: &BootByHand) -> String {
+    match of {
+        BootByHand::UpdateGrub { path } => {
+            format!("{path} holds them: run update-grub, then reboot (and update-grub again after a rollback)")
+        }
+        BootByHand::EditGrub => {
+            "add them by hand: grubby --update-kernel=ALL --args=\"...\", or to GRUB_CMDLINE_LINUX in \
+             /etc/default/grub; then reboot"
+                .into()
+        }
+        BootByHand::EditLoader => {
+            "add them to the boot loader's kernel command line by hand (no GRUB configuration was found); then \
+             reboot"
+                .into()
+        }
+    }
+}
+
+/// Why a drop-in still brings back what was rolled back.
+#[must_use]
+pub fn lasts_because(of: &LastsBecause) -> String {
+    match of {
+        LastsBecause::Shared => {
+            "its boot parameters may be those of other knobs too: `--only persist` removes all".into()
+        }
+        LastsBecause::Edited => "somebody else has edited it".into(),
+        LastsBecause::Refused { why } => why.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Nanos;
+    use jitterscope_tune::Risk;
+
+    #[test]
+    fn threads_of_one_family_are_counted_and_a_single_one_is_named() {
+        let family = |name: &str, threads, comm: &str, tid| LeftFamily {
+            name: name.into(),
+            threads,
+            comm: comm.into(),
+            tid,
+        };
+        let families =
+            vec![family("migration", 1, "migration/2", 16), family("kworker", 2, "kworker/2:0", 50)];
+        let left = LeftTogether { because: Stays::BoundToCpu, families };
+        assert_eq!(left_threads(&left), "migration/2 (16), 2 kworker");
+    }
+
+    #[test]
+    fn what_was_measured_is_told_with_how_often_where_that_is_known() {
+        let of = |count| Measured { culprits: vec!["a".into(), "b".into()], total_ns: Nanos(5_000), count };
+        assert_eq!(measured(&of(0)), "measured: a, b took 5.00 us");
+        assert_eq!(measured(&of(1)), "measured: a, b took 5.00 us, 1 time");
+        let risk = SkipReason::Risk { measured: of(3), risk: Risk::High };
+        assert!(skip_reason(&risk).ends_with("5.00 us, 3 times; its risk is high: name it with --only"));
+    }
+}

@@ -1,0 +1,49 @@
+//! Why a knob is not judged by its value, in words.
+
+use jitterscope_tune::KnobReason;
+
+/// As part of a sentence, without a full stop.
+#[must_use]
+pub fn knob_reason(of: &KnobReason) -> String {
+    match of {
+        KnobReason::AsDeclared { words } => *words,
+        KnobReason::System { system } => system.as_str(),
+        KnobReason::NoHousekeeping => "no CPU is left for housekeeping",
+        KnobReason::LeavesNoTrace => "an act rather than a setting: it leaves no trace",
+        KnobReason::ProgramsOwn => {
+            "a property of the programs that run, not of the machine: a recording shows it"
+        }
+        KnobReason::NoFullDynticks => {
+            "these CPUs have no full dynticks (nohz-full), so the tick stays anyway"
+        }
+        KnobReason::TickInRecording => "what keeps the tick shows in a recording only (timer:tick_stop)",
+        KnobReason::NoQuotaPossible => "no group of this machine can have a CPU quota",
+        KnobReason::NoReceiveQueues => "no network device has more than one receive queue",
+        KnobReason::OtherUsersFiles => "other users' open files cannot be seen without root",
+        KnobReason::NoFrequencyDriver => "no cpufreq driver",
+        KnobReason::FrequencyDriver { driver } => {
+            return format!("the driver is {driver}; which is best is a matter of measurement");
+        }
+        KnobReason::ResctrlMounted => "resctrl is mounted: look at its groups' schemata",
+        KnobReason::CacheAllocationPossible => {
+            "possible here; of use when a recording shows stalls without events"
+        }
+        KnobReason::NoCacheAllocation => {
+            "the processor cannot divide its cache (no cat_l3 or cat_l2 flag)"
+        }
+        KnobReason::FirmwareBelowHost => {
+            "a virtual machine does not see the firmware's interrupts: they count as the host's"
+        }
+        KnobReason::FirmwareHidden => {
+            "the firmware's settings cannot be read; a recording shows its stalls"
+        }
+        KnobReason::HostHidden => {
+            "the host's settings cannot be seen from inside this virtual machine; a recording shows what it takes"
+        }
+        KnobReason::NoVirtualMachine => "this is not a virtual machine",
+        KnobReason::ProcessorUnknown => "/proc/cpuinfo cannot be read",
+        KnobReason::NoGuests => "this machine runs no virtual machines",
+        KnobReason::KvmUnreadable => "KVM's parameters cannot be read",
+    }
+    .to_owned()
+}
