@@ -7,7 +7,7 @@ use jitterscope_model::{CpuSet, Nanos};
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, confine_current_thread, current_affinity, select_cpus,
 };
-use jitterscope_recording::{RecordSettings, record};
+use jitterscope_recording::{RecordSettings, RunSettings, record};
 use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -58,6 +58,15 @@ impl Drop for Sleepers {
 
 fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Value, Box<dyn Error>> {
     let settings = RecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 8192,
+            trace_limit_bytes: 64 << 20,
+            label: "DRAIN".into(),
+            runs_dir: runs.to_path_buf(),
+            command_line: vec!["bench".into()],
+            tuning: None,
+        },
         cpus: cpus.clone(),
         wakeup: None,
         duration: TIME,
@@ -65,15 +74,8 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
         threshold: Some(Nanos(300)),
         interval: Nanos(1_000_000_000),
         fifo_priority: None,
-        clock: None,
         trace: true,
         graph: Vec::new(),
-        trace_buffer_kib: 8192,
-        trace_limit_bytes: 64 << 20,
-        label: "DRAIN".into(),
-        runs_dir: runs.to_path_buf(),
-        command_line: vec!["bench".into()],
-        tuning: None,
     };
     let _sleepers = Sleepers::start(sleepers, &cpus.cpus);
     let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ())?;

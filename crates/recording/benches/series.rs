@@ -5,7 +5,7 @@
 use jitterscope_export::{Destination, Pace};
 use jitterscope_model::{CpuSet, Nanos, Ticks};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_recording::{Extra, Output, RecordSettings, record_to};
+use jitterscope_recording::{Extra, Output, RecordSettings, RunSettings, record_to};
 use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -31,6 +31,15 @@ struct Turn {
 
 fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box<dyn Error>> {
     let settings = RecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 4096,
+            trace_limit_bytes: 0,
+            tuning: None,
+            label: "bench".into(),
+            runs_dir: runs.to_path_buf(),
+            command_line: vec!["bench".into()],
+        },
         cpus: CpuChoice { cpus: cpus.clone(), because: None },
         wakeup: None,
         duration: TURN,
@@ -38,15 +47,8 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
         threshold: Some(THRESHOLD),
         interval: INTERVAL,
         fifo_priority: None,
-        clock: None,
         trace: false,
         graph: Vec::new(),
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 0,
-        tuning: None,
-        label: "bench".into(),
-        runs_dir: runs.to_path_buf(),
-        command_line: vec!["bench".into()],
     };
     let open = |target: &Destination| {
         let own = target.clone();

@@ -25,8 +25,8 @@ pub(crate) fn warnings(result: &ProbeResult, settings: &ProbeSettings) -> Vec<Wa
     found
 }
 
-/// Warnings of the kernel events.
-pub(crate) fn of_sources(sources: &[SourceReport], attributed: bool) -> Option<Warning> {
+/// Whether kernel events were lost, where they were recorded.
+pub(crate) fn of_sources(sources: &[SourceReport]) -> Option<Warning> {
     let lost: u64 = sources.iter().map(|source| source.lost).sum();
-    (attributed && lost > 0).then_some(Warning::TraceLost { lost })
+    (lost > 0).then_some(Warning::TraceLost { lost })
 }

@@ -4,6 +4,7 @@ use crate::counters::CounterWatch;
 use crate::engine::Batch;
 use crate::error::RecordError;
 use crate::interval_lengths::IntervalLengths;
+use crate::kernel_events::EventsEnded;
 use crate::moved::Movers;
 use crate::observer::Progress;
 use crate::probe_events::ProbeEvents;
@@ -12,13 +13,10 @@ use hdrhistogram::CreationError;
 use jitterscope_attribute::{Edge, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
-    SelfNoise, Sink, SinkError, SleepingWork, SourceReport, Stall, StallId, ThreadRef, TickRate, Ticks,
-    WarmUpTurn,
+    SelfNoise, Sink, SinkError, SleepingWork, Stall, StallId, ThreadRef, TickRate, Ticks, WarmUpTurn,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
-use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 /// One probe's receiving end and what is being gathered from it.
 struct Channel {
@@ -82,21 +80,6 @@ impl Drain {
             sleeping_at_start: Vec::new(),
             movers: Movers::default(),
         })
-    }
-
-    /// Drains for some time, or until `stop` says so.
-    pub(crate) fn run_for(
-        &mut self,
-        sink: &mut dyn Sink,
-        (every, time): (Duration, Nanos),
-        stop: impl Fn() -> bool,
-    ) -> Result<(), SinkError> {
-        let until = Instant::now() + Duration::from_nanos(time.0);
-        while !stop() && Instant::now() < until {
-            std::thread::sleep(every.min(until.saturating_duration_since(Instant::now())));
-            self.cycle(sink)?;
-        }
-        Ok(())
     }
 
     /// From `start` on stalls count, from the threshold on.
@@ -232,8 +215,6 @@ impl Drain {
         self.cycle(sink)?;
         let rate = self.rate;
         let mut found = Found {
-            attributed: self.events.is_some(),
-            sources: Vec::new(),
             counters: self.counters.map(CounterWatch::finish).unwrap_or_default(),
             events_in_gaps: EventsInGaps::default(),
             edge_costs: self.costs_at_start,
@@ -245,14 +226,11 @@ impl Drain {
             throttled: Vec::new(),
             frequencies: BTreeMap::new(),
             movers: self.movers,
-            context: None,
             events: None,
         };
         if let Some(mut events) = self.events {
             let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
             found.events_in_gaps = events.finish(&ends);
-            found.sources = events.reports();
-            found.costs.events = Some(events.price());
             found.throttled = events.throttled();
             found.senders_dropped = events.senders_dropped();
             found.frequencies = events.frequencies();
@@ -262,8 +240,7 @@ impl Drain {
             found.costs.entry_cost_ns = rate.nanos(entry.smallest);
             found.costs.exit_cost_ns = rate.nanos(events.costs().get(Edge::TrailInterrupt).smallest);
             found.costs.cost_samples = entry.samples;
-            found.context = Some(events.context());
-            found.events = Some(events);
+            found.events = Some((events.ended(), events));
         }
         Ok(found)
     }
@@ -280,12 +257,8 @@ impl Drain {
 
 /// What a recording found beside its rows.
 pub(crate) struct Found {
-    /// What a later reader needs to decode the kept pages.
-    pub(crate) context: Option<TraceContext>,
-    /// Nothing is recorded any more, but the tracing instances are still there.
-    pub(crate) events: Option<ProbeEvents>,
-    pub(crate) attributed: bool,
-    pub(crate) sources: Vec<SourceReport>,
+    /// What recording kernel events left. Nothing is recorded any more, but the tracing instances are still there.
+    pub(crate) events: Option<(EventsEnded, ProbeEvents)>,
     pub(crate) counters: Vec<CounterTotal>,
     pub(crate) events_in_gaps: EventsInGaps,
     /// Costs of edges at the start of the measurement.

@@ -69,21 +69,38 @@ pub(crate) struct KernelEvents {
     pub(crate) leftovers_removed: usize,
 }
 
-/// What is to be recorded.
-pub(crate) struct EventSettings<'a> {
+/// What recording the kernel's events left, once it has ended.
+pub(crate) struct EventsEnded {
+    /// The state of the sources, with their losses.
+    pub(crate) sources: Vec<SourceReport>,
+    /// What it cost.
+    pub(crate) price: EventPrice,
+    /// What a later reader needs to decode the kept pages.
+    pub(crate) context: TraceContext,
+}
+
+/// Which kernel events a target wants.
+#[derive(Clone, Copy)]
+pub(crate) struct EventChoice<'a> {
     pub(crate) measured: &'a CpuSet,
-    pub(crate) online: &'a CpuSet,
-    pub(crate) clock: ClockKind,
-    pub(crate) rate: TickRate,
-    pub(crate) buffer_kib: u32,
     pub(crate) follow_threads: bool,
     /// Whether it is wanted that threads take other names.
     pub(crate) renames: bool,
 }
 
+/// What is to be recorded, and how.
+pub(crate) struct EventSettings<'a> {
+    pub(crate) choice: EventChoice<'a>,
+    pub(crate) online: &'a CpuSet,
+    pub(crate) clock: ClockKind,
+    pub(crate) rate: TickRate,
+    pub(crate) buffer_kib: u32,
+}
+
 impl KernelEvents {
     pub(crate) fn start(machine: &Machine, settings: &EventSettings<'_>) -> Result<KernelEvents, NoEvents> {
-        let EventSettings { measured, online, clock, rate, buffer_kib, follow_threads, renames } = *settings;
+        let EventSettings { choice, online, clock, rate, buffer_kib } = *settings;
+        let EventChoice { measured, follow_threads, renames } = choice;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
         let unrecorded = RecordClock::before(machine, clock);
@@ -186,25 +203,16 @@ impl KernelEvents {
         self.graph.iter_mut().for_each(FunctionGraph::stop);
     }
 
-    /// What was recorded, and what each record cost.
-    pub(crate) fn price(&self) -> EventPrice {
-        EventPrice { graph: self.graph.as_ref().map(FunctionGraph::price), ..self.price.so_far() }
-    }
-
-    /// The state of the sources, with their losses. After the last drain.
-    pub(crate) fn reports(&self) -> Vec<SourceReport> {
-        let mut reports = self.recorder.reports();
-        reports.push(self.symbols_report.clone());
-        reports.extend(self.graph.as_ref().map(FunctionGraph::report));
-        reports
-    }
-
-    /// What a later reader needs to decode the kept pages.
-    pub(crate) fn context(&self) -> TraceContext {
+    /// What recording left. After the last drain.
+    pub(crate) fn ended(&self) -> EventsEnded {
+        let mut sources = self.recorder.reports();
+        sources.push(self.symbols_report.clone());
+        sources.extend(self.graph.as_ref().map(FunctionGraph::report));
         let mut context = self.described.clone();
         self.names.save(&mut context);
         context.setup.clone_from(&self.setup);
-        context
+        let graph = self.graph.as_ref().map(FunctionGraph::price);
+        EventsEnded { sources, price: EventPrice { graph, ..self.price.so_far() }, context }
     }
 }
 

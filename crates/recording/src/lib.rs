@@ -51,5 +51,5 @@ pub use passive::{Owners, PassiveRecordSettings, record_passive, record_passive_
 pub use probe_error::ProbeError;
 pub use recording::{Extra, LARGEST_THRESHOLD, record, record_to};
 pub use replay::{EachStall, ReplayError, Replayed, reattributed, replay, stall_timeline, stall_timelines};
-pub use settings::{RecordSettings, WakeupChoice, idle_control};
+pub use settings::{RecordSettings, RunSettings, WakeupChoice, idle_control};
 pub use threads::{AttachSettings, FollowError, Followed, attach, attach_to};

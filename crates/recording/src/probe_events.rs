@@ -4,14 +4,13 @@ use crate::faults::FaultWatch;
 use crate::gaps::GapAttribution;
 use crate::graph::{GraphChoice, GraphError};
 use crate::hints::HintReader;
-use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
+use crate::kernel_events::{EventsEnded, KernelEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
-    Attribution, ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, EventsInGaps, Gap, Record, Setup, Sink,
-    SinkError, SleepingWork, Source, SourceReport, Stall, TickRate, Ticks,
+    Attribution, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError, SleepingWork,
+    Source, Stall, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
-use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
 
 /// The kernel events of a recording, attributed stall by stall.
@@ -23,46 +22,36 @@ pub(crate) struct ProbeEvents {
     measuring: bool,
 }
 
-/// What evidence needs to know.
-pub(crate) struct ProbeEventsSettings {
-    pub(crate) measured: CpuSet,
-    pub(crate) online: CpuSet,
-    pub(crate) clock: ClockKind,
+/// What attribution needs to know.
+pub(crate) struct ProbeEventsSettings<'a> {
+    pub(crate) measured: &'a CpuSet,
     pub(crate) rate: TickRate,
     pub(crate) virtual_machine: bool,
     /// A CPU that is not measured, if there is one.
     pub(crate) helper: CpuId,
-    pub(crate) buffer_kib: u32,
     /// Whether the victims sleep and wake.
     pub(crate) wakeups: bool,
 }
 
 impl ProbeEvents {
-    pub(crate) fn start(machine: &Machine, settings: &ProbeEventsSettings) -> Result<ProbeEvents, NoEvents> {
-        // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
-        let recorded = EventSettings {
-            measured: &settings.measured,
-            online: &settings.online,
-            clock: settings.clock,
-            rate: settings.rate,
-            buffer_kib: settings.buffer_kib,
-            follow_threads: settings.wakeups,
-            renames: false,
-        };
-        let mut events = KernelEvents::start(machine, &recorded)?;
+    pub(crate) fn new(
+        machine: &Machine,
+        mut events: KernelEvents,
+        settings: &ProbeEventsSettings<'_>,
+    ) -> ProbeEvents {
         events.names.keep_functions(settings.wakeups);
         let gaps = AttributorSettings {
             rate: settings.rate,
             virtual_machine: settings.virtual_machine,
             measured: settings.measured.len(),
         };
-        Ok(ProbeEvents {
+        ProbeEvents {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
-            hints: HintReader::new(machine, &settings.measured, settings.helper, settings.virtual_machine),
+            hints: HintReader::new(machine, settings.measured, settings.helper, settings.virtual_machine),
             faults: FaultWatch::new(machine),
             measuring: false,
-        })
+        }
     }
 
     /// Looks into kernel functions, too.
@@ -176,20 +165,10 @@ impl ProbeEvents {
         (self.gaps.attributor.unrecorded_switches(), self.gaps.attributor.folded())
     }
 
-    /// What was recorded, and what each record cost.
-    pub(crate) fn price(&self) -> EventPrice {
-        self.events.price()
-    }
-
-    /// The state of the sources, with their losses. After the last drain.
-    pub(crate) fn reports(&self) -> Vec<SourceReport> {
-        let mut reports = self.events.reports();
-        reports.push(self.hints.report());
-        reports
-    }
-
-    /// What a later reader needs to decode the kept pages.
-    pub(crate) fn context(&self) -> TraceContext {
-        self.events.context()
+    /// What recording left. After the last drain.
+    pub(crate) fn ended(&self) -> EventsEnded {
+        let mut ended = self.events.ended();
+        ended.sources.push(self.hints.report());
+        ended
     }
 }

@@ -2,26 +2,23 @@
 
 use crate::counters::CounterWatch;
 use crate::drain::{Drain, Found};
-use crate::engine::{
-    Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, StoreSettings, Target,
-    choose_clock, run,
-};
+use crate::engine::{Context, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
 use crate::error::RecordError;
 use crate::graph::{GraphChoice, GraphError};
 use crate::home::Home;
-use crate::kernel_events::NoEvents;
+use crate::kernel_events::{EventChoice, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::probe_events::{ProbeEvents, ProbeEventsSettings};
 use crate::probes::{Job, Joined, Probes};
-use crate::settings::{RecordSettings, WakeupChoice};
+use crate::settings::{RecordSettings, RunSettings, WakeupChoice};
 use crate::threshold::{self, Threshold};
 use crate::{after, before};
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuId, CpuSet, Nanos, NoKernelEvents, ProbeKind, ProbeSettings, RunManifest,
-    SinkError, TickRate, Ticks, WakeupConditions, Warning,
+    ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
+    TickRate, Ticks, WakeupConditions,
 };
-use jitterscope_platform::{Machine, ShallowIdle, Topology, clock};
+use jitterscope_platform::{ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinOutput, SpinSettings, WakeupSettings};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -66,7 +63,7 @@ pub struct Extra<'a> {
     pub shortest: Option<Nanos>,
 }
 
-/// As [`record`], telling the rows to more than the run.
+/// As [`record`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`record`], and when an output cannot be opened or refuses; one that fails later does not end it unless
@@ -79,7 +76,7 @@ pub fn record_to(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
     let Extra { outputs, least, shortest } = extra;
-    let probing = Probing { settings, least, shortest, threshold: Threshold::default(), clock: None };
+    let probing = Probing { settings, least, shortest, threshold: Threshold::default() };
     run(probing, Context { machine, outputs, stop, observer })
 }
 
@@ -89,17 +86,18 @@ struct Probing<'a> {
     least: Ticks,
     shortest: Option<Nanos>,
     threshold: Threshold,
-    clock: Option<(ClockKind, TickRate)>,
 }
 
 impl<'a> Target for Probing<'a> {
     type Error = RecordError;
     type Running = Probed<'a>;
 
-    fn plan(&mut self, machine: &Machine, _topology: &Topology) -> Result<Plan, RecordError> {
+    fn settings(&self) -> &RunSettings {
+        &self.settings.run
+    }
+
+    fn plan(&mut self, _machine: &Machine, _topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
-        let clock = choose_clock(machine, settings.clock)?;
-        self.clock = Some((clock.kind, clock.rate));
         let measured = &settings.cpus.cpus;
         Ok(Plan {
             leave: measured.clone(),
@@ -108,26 +106,16 @@ impl<'a> Target for Probing<'a> {
             measured: measured.clone(),
             // The threshold is only known when our own threads have left.
             probe: probe_settings(settings, self.threshold),
-            store: StoreSettings {
-                label: settings.label.clone(),
-                runs_dir: settings.runs_dir.clone(),
-                command_line: settings.command_line.clone(),
-                trace_limit_bytes: settings.trace_limit_bytes,
-                tuning: settings.tuning.clone(),
-            },
-            clock,
         })
     }
 
-    fn check(&mut self, home: &Home) -> Result<(), RecordError> {
+    fn check(&mut self, clock: &ClockChoice, home: &Home) -> Result<(), RecordError> {
         let settings = self.settings;
         // A probe that sleeps leaves time for everybody.
         if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty() {
             return Err(RecordError::WouldHang);
         }
-        if let Some((kind, rate)) = self.clock {
-            self.threshold = self.threshold(kind, rate)?;
-        }
+        self.threshold = self.threshold(clock.kind, clock.rate)?;
         Ok(())
     }
 
@@ -152,12 +140,10 @@ impl<'a> Target for Probing<'a> {
         // What they saw until now nothing can explain.
         gaps.iter_mut().for_each(SpinOutput::forget);
         let mut drain = Drain::new(&probes, gaps, events, rate)?;
-        let stop = stage.stop;
-        let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
         let spun = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
         let warmup = settings.warmup;
         let left = warmup.saturating_sub(spun).max(warmup.min(WARM_UP_TRACED));
-        drain.run_for(&mut stage.outputs, (DRAIN_EVERY, left), stopped)?;
+        stage.pass(left, |outputs| drain.cycle(outputs))?;
         Ok(Probed {
             settings,
             probes: Some(probes),
@@ -172,28 +158,28 @@ impl<'a> Target for Probing<'a> {
 /// Kernel events where they are wanted and can be had; why not is noted.
 fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option<ProbeEvents>, RecordError> {
     if !settings.trace {
-        stage.warnings.push(Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None }));
+        stage.without_events(None);
         return Ok(None);
     }
-    let wanted = ProbeEventsSettings {
-        measured: settings.cpus.cpus.clone(),
-        online: stage.topology.online.clone(),
-        clock: stage.clock.kind,
-        rate: stage.rate(),
-        virtual_machine: stage.host.hypervisor.is_some(),
-        helper: stage.home.helpers.first().unwrap_or_default(),
-        buffer_kib: settings.trace_buffer_kib,
-        wakeups: settings.wakeup.is_some(),
-    };
-    match ProbeEvents::start(stage.machine, &wanted) {
-        Ok(mut events) => {
-            stage.leftovers(events.events.leftovers_removed);
+    let measured = &settings.cpus.cpus;
+    let wakeups = settings.wakeup.is_some();
+    // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
+    match stage.kernel_events(EventChoice { measured, follow_threads: wakeups, renames: false }) {
+        Ok(events) => {
+            let wanted = ProbeEventsSettings {
+                measured,
+                rate: stage.rate(),
+                virtual_machine: stage.host.hypervisor.is_some(),
+                helper: stage.home.helpers.first().unwrap_or_default(),
+                wakeups,
+            };
+            let mut events = ProbeEvents::new(stage.machine, events, &wanted);
             if !settings.graph.is_empty() {
                 let choice = GraphChoice {
-                    measured: &wanted.measured,
-                    clock: wanted.clock,
-                    rate: wanted.rate,
-                    buffer_kib: wanted.buffer_kib,
+                    measured,
+                    clock: stage.clock.kind,
+                    rate: stage.rate(),
+                    buffer_kib: settings.run.trace_buffer_kib,
                     functions: &settings.graph,
                 };
                 events.look_into(stage.machine, &choice)?;
@@ -203,8 +189,7 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option
         // What was asked for cannot be had: no recording is better than one that cannot see it.
         Err(NoEvents::Trace(error)) if !settings.graph.is_empty() => Err(GraphError::Trace(error).into()),
         Err(why) => {
-            let circumstance = before::blind(&why, &mut stage.sources);
-            stage.warnings.push(circumstance);
+            stage.without_events(Some(&why));
             Ok(None)
         }
     }
@@ -293,15 +278,13 @@ impl Running for Probed<'_> {
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
         let Joined { mut results, wakeups } = self.joined;
         let mut found: Found = self.drain.finish(&mut stage.outputs, &results)?;
-        stage.take_down(found.events.take());
-        if let Some(context) = &found.context {
-            stage.outputs.store.context(context);
-        }
         found.movers.explain(stage.machine, &mut results);
-        stage.sources.extend(found.sources);
+        stage.warnings.extend(results.iter().flat_map(|result| after::warnings(result, &stage.probe)));
+        let attributed = found.events.is_some();
+        if let Some((ended, events)) = found.events.take() {
+            stage.events_ended(ended, events);
+        }
         let warnings = &mut stage.warnings;
-        warnings.extend(results.iter().flat_map(|result| after::warnings(result, &stage.probe)));
-        warnings.extend(after::of_sources(&stage.sources, found.attributed));
         warnings.extend(crate::warnings::of_switches(&found.unrecorded_switches));
         warnings.extend(crate::warnings::of_folded(found.folded));
         warnings.extend(found.throttled.iter().map(crate::warnings::of_throttled));
@@ -309,7 +292,7 @@ impl Running for Probed<'_> {
         let mut manifest = RunManifest {
             results,
             wakeups,
-            attributed: found.attributed,
+            attributed,
             counters: found.counters,
             edge_costs: found.edge_costs,
             sleeping_works: found.sleeping_works,
@@ -321,7 +304,6 @@ impl Running for Probed<'_> {
         manifest.self_noise.entry_cost_ns = costs.entry_cost_ns;
         manifest.self_noise.exit_cost_ns = costs.exit_cost_ns;
         manifest.self_noise.cost_samples = costs.cost_samples;
-        stage.price = costs.events;
         Ok(manifest)
     }
 }

@@ -4,6 +4,25 @@ use jitterscope_model::{ClockKind, CpuId, CpuSet, Nanos, TuningState};
 use jitterscope_platform::{CpuChoice, Topology};
 use std::path::PathBuf;
 
+/// What every kind of recording is asked, beside what it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSettings {
+    /// The clock, when the user insists on one.
+    pub clock: Option<ClockKind>,
+    /// Size of the trace buffer of each CPU whose kernel events are recorded, KiB.
+    pub trace_buffer_kib: u32,
+    /// Raw trace kept with the run at most, bytes.
+    pub trace_limit_bytes: u64,
+    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
+    pub tuning: Option<TuningState>,
+    /// The user's name for the configuration.
+    pub label: String,
+    /// Where runs are kept.
+    pub runs_dir: PathBuf,
+    /// The command line, for the manifest.
+    pub command_line: Vec<String>,
+}
+
 /// The wake-up probe instead of the spinning one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeupChoice {
@@ -19,6 +38,8 @@ pub struct WakeupChoice {
 /// Settings of one recording.
 #[derive(Clone, Debug)]
 pub struct RecordSettings {
+    /// What every kind of recording is asked.
+    pub run: RunSettings,
     /// CPUs to measure.
     pub cpus: CpuChoice,
     /// Sleep and wake in place of spinning.
@@ -35,24 +56,10 @@ pub struct RecordSettings {
     pub interval: Nanos,
     /// SCHED_FIFO priority of the probes.
     pub fifo_priority: Option<u32>,
-    /// The clock, when the user insists on one.
-    pub clock: Option<ClockKind>,
     /// Whether kernel events are recorded.
     pub trace: bool,
-    /// Size of each measured CPU's trace buffer, KiB.
-    pub trace_buffer_kib: u32,
     /// Kernel functions to look into, with all that they call; `culprit` for all that the kernel does for others.
     pub graph: Vec<String>,
-    /// Raw trace kept with the run at most, bytes.
-    pub trace_limit_bytes: u64,
-    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
-    pub tuning: Option<TuningState>,
-    /// The user's name for the configuration.
-    pub label: String,
-    /// Where runs are kept.
-    pub runs_dir: PathBuf,
-    /// The command line, for the manifest.
-    pub command_line: Vec<String>,
 }
 
 impl RecordSettings {

@@ -12,7 +12,7 @@ use jitterscope_platform::{
     pin_current_thread, select_cpus, set_fifo,
 };
 use jitterscope_recording::{
-    Owners, PassiveRecordSettings, RecordError, Replayed, StoredNames, record_passive, replay,
+    Owners, PassiveRecordSettings, RecordError, Replayed, RunSettings, StoredNames, record_passive, replay,
 };
 use jitterscope_source::{Decoder, TraceContext, Tracefs};
 use jitterscope_store::{RunReader, TraceRole};
@@ -40,19 +40,21 @@ fn measured() -> CpuChoice {
 
 fn settings(runs: &Path, owners: Owners) -> PassiveRecordSettings {
     PassiveRecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 8192,
+            trace_limit_bytes: 64 << 20,
+            tuning: None,
+            label: "PASSIVE".into(),
+            runs_dir: runs.to_path_buf(),
+            command_line: vec!["test".into()],
+        },
         cpus: measured(),
         owners,
         duration: Nanos(1_500_000_000),
         look: Nanos(300_000_000),
         threshold: Nanos(0),
         interval: Nanos(100_000_000),
-        clock: None,
-        trace_buffer_kib: 8192,
-        trace_limit_bytes: 64 << 20,
-        tuning: None,
-        label: "PASSIVE".into(),
-        runs_dir: runs.to_path_buf(),
-        command_line: vec!["test".into()],
     }
 }
 
@@ -488,8 +490,8 @@ fn lost_records_withhold_verdicts() {
             std::thread::sleep(Duration::from_micros(50));
         }
     });
-    let small =
-        PassiveRecordSettings { trace_buffer_kib: 8, ..settings(dir.path(), Owners::Named("loses".into())) };
+    let mut small = settings(dir.path(), Owners::Named("loses".into()));
+    small.run.trace_buffer_kib = 8;
     let run = watch(&small);
     stop.store(true, Ordering::Relaxed);
     flood.join().unwrap();

@@ -8,7 +8,7 @@ use jitterscope_platform::{Machine, MappedFile, Topology, current_affinity};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places, record_pipeline,
 };
-use jitterscope_recording::{Observer, RecordError, Step};
+use jitterscope_recording::{Observer, RecordError, RunSettings, Step};
 use jitterscope_store::RunReader;
 use jitterscope_testing::{Tmpfs, turn};
 use std::path::Path;
@@ -17,6 +17,15 @@ use std::time::Duration;
 
 fn settings(dir: &Path) -> PipelineRecordSettings {
     PipelineRecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 1024,
+            trace_limit_bytes: 1 << 20,
+            tuning: None,
+            label: "PIPE".into(),
+            runs_dir: dir.join("runs"),
+            command_line: vec!["test".into()],
+        },
         record_length: 64,
         input: InputChoice::Made { folder: dir.join("input"), records: 100 },
         ring: 1024,
@@ -30,16 +39,9 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
         places: Places::default(),
         slow_above: None,
         reporting: Nanos(50_000_000),
-        clock: None,
         trace: false,
-        trace_buffer_kib: 1024,
-        trace_limit_bytes: 1 << 20,
         // The machine of the tests may be smaller than the pipeline wants.
         force: true,
-        tuning: None,
-        label: "PIPE".into(),
-        runs_dir: dir.join("runs"),
-        command_line: vec!["test".into()],
     }
 }
 

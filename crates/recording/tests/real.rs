@@ -3,7 +3,7 @@
 
 use jitterscope_model::{CpuSet, CulpritKind, Nanos, TimelineItem, TimelineRow};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_recording::{RecordError, RecordSettings, record, stall_timeline};
+use jitterscope_recording::{RecordError, RecordSettings, RunSettings, record, stall_timeline};
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_testing::turn;
@@ -14,6 +14,15 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
     let topology = Topology::read(&Machine::host());
     let cpus = select_cpus(None, &topology, &current_affinity().unwrap()).unwrap();
     RecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 4096,
+            trace_limit_bytes: 64 << 20,
+            tuning: None,
+            label: "TEST".into(),
+            runs_dir: runs.to_path_buf(),
+            command_line: vec!["test".into()],
+        },
         cpus,
         wakeup: None,
         duration: Nanos(1_500_000_000),
@@ -21,15 +30,8 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
         threshold: Some(Nanos(300)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        clock: None,
         trace,
         graph: Vec::new(),
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 64 << 20,
-        tuning: None,
-        label: "TEST".into(),
-        runs_dir: runs.to_path_buf(),
-        command_line: vec!["test".into()],
     }
 }
 

@@ -8,7 +8,7 @@ use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
 };
 use jitterscope_recording::{
-    AttachSettings, Followed, RecordSettings, Replayed, WakeupChoice, attach, record, replay,
+    AttachSettings, Followed, RecordSettings, Replayed, RunSettings, WakeupChoice, attach, record, replay,
 };
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
@@ -49,6 +49,15 @@ impl Drop for Busy {
 fn settings(runs: &Path) -> RecordSettings {
     let topology = Topology::read(&Machine::host());
     RecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 4096,
+            trace_limit_bytes: 64 << 20,
+            label: "REPLAY".into(),
+            runs_dir: runs.to_path_buf(),
+            command_line: vec!["test".into()],
+            tuning: None,
+        },
         cpus: select_cpus(None, &topology, &current_affinity().unwrap()).unwrap(),
         wakeup: None,
         duration: Nanos(1_000_000_000),
@@ -56,15 +65,8 @@ fn settings(runs: &Path) -> RecordSettings {
         threshold: Some(Nanos(300)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        clock: None,
         trace: true,
         graph: Vec::new(),
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 64 << 20,
-        label: "REPLAY".into(),
-        runs_dir: runs.to_path_buf(),
-        command_line: vec!["test".into()],
-        tuning: None,
     }
 }
 
@@ -164,8 +166,8 @@ fn lost_records_replay_as_losses() {
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     // So small a buffer that a turn of the drain overflows it.
-    let settings =
-        RecordSettings { trace_buffer_kib: 8, threshold: Some(Nanos(300)), ..settings(dir.path()) };
+    let mut settings = RecordSettings { threshold: Some(Nanos(300)), ..settings(dir.path()) };
+    settings.run.trace_buffer_kib = 8;
     let live = check_probes(&settings);
     let lost = |attribution: &Attribution| {
         attribution.parts.iter().any(|part| part.evidence == Evidence::LostRecords)
@@ -182,12 +184,12 @@ fn what_was_given_up_for_want_of_room_keeps_its_verdict() {
     }
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
-    let settings = RecordSettings {
+    let mut settings = RecordSettings {
         cpus: CpuChoice { cpus: current_affinity().unwrap(), because: None },
-        trace_limit_bytes: 192 << 10,
         duration: Nanos(2_000_000_000),
         ..settings(dir.path())
     };
+    settings.run.trace_limit_bytes = 192 << 10;
     let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     if run.manifest().trace.complete {
@@ -219,19 +221,21 @@ fn followed_threads_replay_as_they_were() {
     let busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     let of = |followed| AttachSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 4096,
+            trace_limit_bytes: 64 << 20,
+            label: "REPLAY".into(),
+            runs_dir: dir.path().to_path_buf(),
+            command_line: vec!["test".into()],
+            tuning: None,
+        },
         // Between two of them there may be none at the moment of looking.
         wait: matches!(followed, Followed::Named(_)),
         followed,
         children: true,
         duration: Some(Nanos(1_200_000_000)),
         threshold: Nanos(2_000),
-        clock: None,
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 64 << 20,
-        label: "REPLAY".into(),
-        runs_dir: dir.path().to_path_buf(),
-        command_line: vec!["test".into()],
-        tuning: None,
     };
     let line = ["sh", "-c", "n=0; while [ $n -lt 50 ]; do sleep 0.002; n=$((n+1)); done"];
     for target in [
@@ -261,6 +265,15 @@ fn slow_messages_replay_as_they_were() {
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     let settings = PipelineRecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 4096,
+            trace_limit_bytes: 64 << 20,
+            label: "REPLAY".into(),
+            runs_dir: dir.path().join("runs"),
+            command_line: vec!["test".into()],
+            tuning: None,
+        },
         record_length: 64,
         input: InputChoice::Made { folder: dir.path().join("input"), records: 100 },
         ring: 1024,
@@ -274,16 +287,9 @@ fn slow_messages_replay_as_they_were() {
         places: Places::default(),
         slow_above: Some(Nanos(20_000)),
         reporting: Nanos(50_000_000),
-        clock: None,
         trace: true,
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 64 << 20,
         // The machine of the tests may be smaller than the pipeline wants.
         force: true,
-        label: "REPLAY".into(),
-        runs_dir: dir.path().join("runs"),
-        command_line: vec!["test".into()],
-        tuning: None,
     };
     let outcome = record_pipeline(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();

@@ -5,7 +5,7 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{
-    Extra, Observer, Output, Progress, RecordSettings, WakeupChoice, record, record_to,
+    Extra, Observer, Output, Progress, RecordSettings, RunSettings, WakeupChoice, record, record_to,
 };
 use jitterscope_store::RunReader;
 use jitterscope_testing::turn;
@@ -20,6 +20,15 @@ fn cpus() -> CpuSet {
 
 fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
     RecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 4096,
+            trace_limit_bytes: 0,
+            tuning: None,
+            label: "WAKE".into(),
+            runs_dir: runs_dir.to_path_buf(),
+            command_line: vec!["test".into()],
+        },
         cpus: CpuChoice { cpus: cpus(), because: None },
         wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
         duration: Nanos(1_000_000_000),
@@ -27,15 +36,8 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
         threshold: Some(Nanos(50_000)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        clock: None,
         trace: false,
         graph: Vec::new(),
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 0,
-        tuning: None,
-        label: "WAKE".into(),
-        runs_dir: runs_dir.to_path_buf(),
-        command_line: vec!["test".into()],
     }
 }
 
@@ -127,12 +129,7 @@ impl Sink for Counter {
 }
 
 fn spin_settings(runs_dir: &Path) -> RecordSettings {
-    RecordSettings {
-        wakeup: None,
-        threshold: Some(Nanos(1_000)),
-        label: "SPIN".into(),
-        ..wakeup_settings(runs_dir)
-    }
+    RecordSettings { wakeup: None, threshold: Some(Nanos(1_000)), ..wakeup_settings(runs_dir) }
 }
 
 #[test]

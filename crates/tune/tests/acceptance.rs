@@ -6,7 +6,7 @@ mod support;
 
 use jitterscope_model::{CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
-use jitterscope_recording::{RecordSettings, record};
+use jitterscope_recording::{RecordSettings, RunSettings, record};
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
@@ -114,6 +114,15 @@ impl Drop for Rollback<'_> {
 /// Records the CPUs, and sums up who stalled them.
 fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCulprits {
     let settings = RecordSettings {
+        run: RunSettings {
+            clock: None,
+            trace_buffer_kib: 4096,
+            trace_limit_bytes: 16 << 20,
+            tuning: None,
+            label: label.into(),
+            runs_dir: runs.to_path_buf(),
+            command_line: vec!["test".into()],
+        },
         cpus: CpuChoice { cpus: cpus.clone(), because: None },
         wakeup: None,
         duration: Nanos(3_000_000_000),
@@ -121,15 +130,8 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
         threshold: Some(Nanos(1000)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        clock: None,
         trace: true,
         graph: Vec::new(),
-        trace_buffer_kib: 4096,
-        trace_limit_bytes: 16 << 20,
-        tuning: None,
-        label: label.into(),
-        runs_dir: runs.to_path_buf(),
-        command_line: vec!["test".into()],
     };
     let outcome = record(machine, &settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();

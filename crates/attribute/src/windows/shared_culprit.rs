@@ -2,6 +2,7 @@
 
 use super::Named;
 use super::holder::culprit;
+use crate::culprits;
 use crate::occupancy::{CommId, Frame, Outcome};
 use crate::subjects::{SubjectNo, Subjects};
 use jitterscope_model::{CpuId, Culprit, Ticks};
@@ -76,6 +77,8 @@ impl Known {
 #[derive(Debug, Default)]
 pub(crate) struct CulpritCache {
     frames: FxHashMap<Known, Arc<SharedCulprit>>,
+    /// That of the scheduler's own time, once it was asked for.
+    context_switch: Option<Arc<SharedCulprit>>,
     pub(crate) subjects: Subjects,
 }
 
@@ -83,6 +86,11 @@ impl CulpritCache {
     /// The number of a culprit's subject.
     pub(crate) fn number(&mut self, culprit: &SharedCulprit) -> SubjectNo {
         culprit.number.unwrap_or_else(|| self.subjects.number(&culprit.subject))
+    }
+
+    /// The scheduler's own time.
+    pub(super) fn context_switch(&mut self) -> Arc<SharedCulprit> {
+        Arc::clone(self.context_switch.get_or_insert_with(|| Arc::new(culprits::context_switch().into())))
     }
 
     /// Whom to blame for a frame in somebody's wait.

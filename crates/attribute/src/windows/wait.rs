@@ -3,7 +3,6 @@
 use super::Named;
 use super::holder::culprit;
 use super::shared_culprit::{CulpritCache, SharedCulprit};
-use crate::culprits;
 use jitterscope_model::{Evidence, Subject, Ticks};
 use std::sync::Arc;
 
@@ -43,7 +42,7 @@ pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> 
             },
             // The scheduler's own time, beside the victim's.
             None => Owner {
-                culprit: Arc::new(culprits::context_switch().into()),
+                culprit: cache.context_switch(),
                 evidence: Evidence::ThreadRecords,
                 turn: named.window.frames.len(),
             },

@@ -16,7 +16,7 @@ use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, attach_to};
+use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, RunSettings, attach_to};
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 
@@ -102,18 +102,20 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     let followed = followed(args)?;
     let of_command = matches!(followed, Followed::Command { .. });
     let settings = AttachSettings {
+        run: RunSettings {
+            clock: args.reading.clock.kind(),
+            trace_buffer_kib: kib(args.kept.trace_buffer),
+            trace_limit_bytes: args.kept.trace_limit,
+            tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),
+            label: args.label.clone(),
+            runs_dir: places.runs()?,
+            command_line: crate::given::given(),
+        },
         followed,
         wait: args.wait,
         children: args.children || of_command,
         duration: args.duration.or((!of_command).then_some(DURATION)),
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
-        clock: args.reading.clock.kind(),
-        trace_buffer_kib: kib(args.kept.trace_buffer),
-        trace_limit_bytes: args.kept.trace_limit,
-        tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),
-        label: args.label.clone(),
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Attach);

@@ -10,7 +10,7 @@ use jitterscope_platform::{CpuChoice, Machine, choose_clock};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineRecordSettings, Place, Places as ThreadPlaces, Schedule, ScheduleChoice,
 };
-use jitterscope_recording::{PassiveRecordSettings, RecordSettings, WakeupChoice};
+use jitterscope_recording::{PassiveRecordSettings, RecordSettings, RunSettings, WakeupChoice};
 use std::time::Duration;
 
 /// Between the deadlines of a waking probe.
@@ -97,19 +97,13 @@ pub(super) fn probe_runner(
         ProbeArg::None => {
             let owner = args.owner.as_deref().unwrap_or_default();
             Recorded::Watched(PassiveRecordSettings {
+                run: run_settings(args, places)?,
                 cpus: measured.clone(),
                 owners: passive::named(owner)?,
                 duration: args.duration,
                 look: warm_up(args),
                 threshold,
                 interval: INTERVAL,
-                clock: args.clock.kind(),
-                trace_buffer_kib: TRACE.0,
-                trace_limit_bytes: TRACE.1,
-                tuning: None,
-                label: args.label.clone(),
-                runs_dir: places.runs()?,
-                command_line: crate::given::given(),
             })
         }
         ProbeArg::Pipeline => Recorded::Piped(piped(args, &measured.cpus, places, threshold)?),
@@ -120,6 +114,19 @@ pub(super) fn probe_runner(
         measured: measured.cpus.clone(),
         label: args.label.clone(),
         quiet: args.quiet,
+    })
+}
+
+/// Label and tuning are set for each run.
+fn run_settings(args: &ExperimentArgs, places: &Places) -> anyhow::Result<RunSettings> {
+    Ok(RunSettings {
+        clock: args.clock.kind(),
+        trace_buffer_kib: TRACE.0,
+        trace_limit_bytes: TRACE.1,
+        tuning: None,
+        label: args.label.clone(),
+        runs_dir: places.runs()?,
+        command_line: crate::given::given(),
     })
 }
 
@@ -136,6 +143,7 @@ fn probed(
     wakeup: Option<WakeupChoice>,
 ) -> anyhow::Result<RecordSettings> {
     Ok(RecordSettings {
+        run: run_settings(args, places)?,
         cpus: measured.clone(),
         wakeup,
         duration: args.duration,
@@ -143,15 +151,8 @@ fn probed(
         threshold: Some(threshold),
         interval: INTERVAL,
         fifo_priority: None,
-        clock: args.clock.kind(),
         trace: true,
         graph: Vec::new(),
-        trace_buffer_kib: TRACE.0,
-        trace_limit_bytes: TRACE.1,
-        tuning: None,
-        label: args.label.clone(),
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
     })
 }
 
@@ -176,6 +177,7 @@ fn piped(
     let cpus: Vec<CpuId> = cpus.iter().filter(|_| args.cpus.is_some()).collect();
     let place = |at: usize| Place { cpu: cpus.get(at).copied(), fifo_priority: None };
     Ok(PipelineRecordSettings {
+        run: run_settings(args, places)?,
         record_length: 64,
         input: InputChoice::Made { folder: places.cache()?, records },
         ring,
@@ -190,14 +192,7 @@ fn piped(
         places: ThreadPlaces { producer: place(0), accumulator: place(1), journaller: place(2) },
         slow_above: Some(slow_above),
         reporting: INTERVAL,
-        clock: args.clock.kind(),
         trace: true,
-        trace_buffer_kib: TRACE.0,
-        trace_limit_bytes: TRACE.1,
         force: false,
-        tuning: None,
-        label: args.label.clone(),
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
     })
 }

@@ -10,7 +10,7 @@ use jitterscope_model::{
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline_to};
 use jitterscope_recording::{
-    AttachSettings, Extra, Followed, Output, PassiveRecordSettings, RecordSettings, attach,
+    AttachSettings, Extra, Followed, Output, PassiveRecordSettings, RecordSettings, RunSettings, attach,
     record_passive_to, record_to,
 };
 use jitterscope_store::remove;
@@ -50,6 +50,14 @@ pub enum Recorded {
 }
 
 impl Recorded {
+    fn run_mut(&mut self) -> &mut RunSettings {
+        match self {
+            Recorded::Probed(settings) => &mut settings.run,
+            Recorded::Watched(settings) => &mut settings.run,
+            Recorded::Piped(settings) => &mut settings.run,
+        }
+    }
+
     fn kind(&self) -> ProbeKind {
         match self {
             Recorded::Probed(settings) if settings.wakeup.is_some() => ProbeKind::Wakeup,
@@ -86,23 +94,22 @@ impl ProbeRunner {
         let tuning = machine_tuning::of(&self.machine, &self.measured);
         let mut line = ProgressLine::new(self.quiet, self.recorded.kind());
         let machine = &self.machine;
-        let made = match &mut self.recorded {
+        let run = self.recorded.run_mut();
+        (run.label, run.tuning) = (label, tuning);
+        let made = match &self.recorded {
             Recorded::Probed(settings) => {
-                (settings.label, settings.tuning) = (label, tuning);
                 let settings =
                     RecordSettings { duration: length.unwrap_or(settings.duration), ..settings.clone() };
                 let extra = Extra { outputs, ..Extra::default() };
                 record_to(machine, &settings, extra, stop, &mut line).map_err(|error| record_error(&error))
             }
             Recorded::Watched(settings) => {
-                (settings.label, settings.tuning) = (label, tuning);
                 let duration = length.unwrap_or(settings.duration);
                 let settings = PassiveRecordSettings { duration, ..settings.clone() };
                 record_passive_to(machine, &settings, outputs, stop, &mut line)
                     .map_err(|error| record_error(&error))
             }
             Recorded::Piped(settings) => {
-                (settings.label, settings.tuning) = (label, tuning);
                 let length = length.map_or(settings.length, PipelineLength::Time);
                 let settings = PipelineRecordSettings { length, ..settings.clone() };
                 record_pipeline_to(machine, &settings, outputs, stop, &mut line)
@@ -229,18 +236,20 @@ impl CommandRunner {
 impl Runner for CommandRunner {
     fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
         let settings = AttachSettings {
+            run: RunSettings {
+                clock: self.clock,
+                trace_buffer_kib: 8 << 10,
+                trace_limit_bytes: 64 << 20,
+                tuning: machine_tuning::of(&self.machine, &Topology::read(&self.machine).online),
+                label: format!("{}-{}", self.label, letter(arm)),
+                runs_dir: self.runs.clone(),
+                command_line: crate::given::given(),
+            },
             followed: self.started(arm),
             wait: false,
             children: true,
             duration: None,
             threshold: self.threshold,
-            clock: self.clock,
-            trace_buffer_kib: 8 << 10,
-            trace_limit_bytes: 64 << 20,
-            tuning: machine_tuning::of(&self.machine, &Topology::read(&self.machine).online),
-            label: format!("{}-{}", self.label, letter(arm)),
-            runs_dir: self.runs.clone(),
-            command_line: crate::given::given(),
         };
         let mut progress = ProgressLine::new(self.quiet, ProbeKind::Attach);
         let outcome = attach(&self.machine, &settings, stop, &mut progress);

@@ -11,7 +11,9 @@ use crate::places::Places;
 use crate::progress::ProgressLine;
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine};
-use jitterscope_recording::{Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive_to};
+use jitterscope_recording::{
+    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, record_passive_to,
+};
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 use std::sync::atomic::AtomicBool;
@@ -34,18 +36,20 @@ pub(super) fn run(
     (cpus, owners): (CpuChoice, Owners),
 ) -> anyhow::Result<Exit> {
     let settings = PassiveRecordSettings {
+        run: RunSettings {
+            clock: args.reading.clock.kind(),
+            trace_buffer_kib: kib(args.kept.trace_buffer),
+            trace_limit_bytes: args.kept.trace_limit,
+            tuning: machine_tuning::of(machine, &cpus.cpus),
+            label: args.label.clone().unwrap_or_else(|| LABEL.to_owned()),
+            runs_dir: places.runs()?,
+            command_line: crate::given::given(),
+        },
         owners,
         duration: args.duration,
         look: args.warmup.unwrap_or(LOOK),
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
-        clock: args.reading.clock.kind(),
-        trace_buffer_kib: kib(args.kept.trace_buffer),
-        trace_limit_bytes: args.kept.trace_limit,
-        tuning: machine_tuning::of(machine, &cpus.cpus),
-        label: args.label.clone().unwrap_or_else(|| LABEL.to_owned()),
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
         cpus,
     };
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);

@@ -18,11 +18,11 @@ use jitterscope_model::{
     CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, ProbeKind, RunManifest,
 };
 use jitterscope_platform::{AccessError, HeldDir, Machine};
-use jitterscope_recording::RecordError;
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
     Schedule, record_pipeline_to,
 };
+use jitterscope_recording::{RecordError, RunSettings};
 use jitterscope_store::check_label;
 use jitterscope_view::pipeline::progress::file_stem;
 use jitterscope_view::pipeline::{Format, inter_title, transit_title};
@@ -114,6 +114,15 @@ fn settings(
         journaller: place(PipelineRole::Journaller, args.journaller_cpu, args.journaller_priority),
     };
     let mut settings = PipelineRecordSettings {
+        run: RunSettings {
+            clock: args.clock.kind(),
+            trace_buffer_kib: kib(args.trace_buffer),
+            trace_limit_bytes: args.trace_limit,
+            tuning: None,
+            label: args.label.clone(),
+            runs_dir: places.runs()?,
+            command_line: crate::given::given(),
+        },
         record_length: args.message_size as usize,
         input: match &args.input {
             Some(path) => InputChoice::Own(path.clone()),
@@ -133,17 +142,10 @@ fn settings(
         places: thread_places,
         slow_above: args.threshold,
         reporting: args.interval,
-        clock: args.clock.kind(),
         trace: !args.no_trace,
-        trace_buffer_kib: kib(args.trace_buffer),
-        trace_limit_bytes: args.trace_limit,
         force: args.force,
-        tuning: None,
-        label: args.label.clone(),
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
     };
-    settings.tuning = machine_tuning::of(machine, &settings.pinned());
+    settings.run.tuning = machine_tuning::of(machine, &settings.pinned());
     Ok(settings)
 }
 

@@ -17,7 +17,9 @@ use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
-use jitterscope_recording::{Extra, RecordError, RecordSettings, WakeupChoice, idle_control, record_to};
+use jitterscope_recording::{
+    Extra, RecordError, RecordSettings, RunSettings, WakeupChoice, idle_control, record_to,
+};
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 
@@ -218,6 +220,15 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
     };
     let measured = cpus.cpus.clone();
     let settings = RecordSettings {
+        run: RunSettings {
+            clock: args.reading.clock.kind(),
+            trace_buffer_kib: kib(args.kept.trace_buffer),
+            trace_limit_bytes: args.kept.trace_limit,
+            tuning: machine_tuning::of(&machine, &measured),
+            label: args.label.clone().unwrap_or_else(|| default_label(probe)),
+            runs_dir: places.runs()?,
+            command_line: crate::given::given(),
+        },
         cpus,
         wakeup,
         duration: args.duration,
@@ -225,15 +236,8 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         threshold: args.reading.threshold,
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         fifo_priority: args.priority,
-        clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         graph: args.graph.clone(),
-        trace_buffer_kib: kib(args.kept.trace_buffer),
-        trace_limit_bytes: args.kept.trace_limit,
-        tuning: machine_tuning::of(&machine, &measured),
-        label: args.label.clone().unwrap_or_else(|| default_label(probe)),
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
     };
     let mut line = ProgressLine::new(args.quiet, probe.kind());
     let extra = Extra { outputs: of_recording(&args.kept.output), ..Extra::default() };

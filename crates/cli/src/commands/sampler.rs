@@ -16,7 +16,7 @@ use clap::Args;
 use jitterscope_export::{Destination, DestinationError};
 use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
-use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, record_to};
+use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, RunSettings, record_to};
 use jitterscope_store::{RunReader, StoreError};
 use jitterscope_view::record_error;
 use std::fmt::Write;
@@ -89,7 +89,15 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     remarks(&targets, false);
     let settings = RecordSettings {
-        tuning: machine_tuning::of(&machine, &cpus.cpus),
+        run: RunSettings {
+            tuning: machine_tuning::of(&machine, &cpus.cpus),
+            clock: args.reading.clock.kind(),
+            trace_buffer_kib: TRACE_KIB,
+            trace_limit_bytes: TRACE_LIMIT,
+            label: args.label.clone(),
+            runs_dir: places.runs()?,
+            command_line: crate::given::given(),
+        },
         cpus,
         wakeup: None,
         duration: args.duration,
@@ -97,14 +105,8 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.reading.threshold,
         interval: args.interval,
         fifo_priority: None,
-        clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         graph: Vec::new(),
-        trace_buffer_kib: TRACE_KIB,
-        trace_limit_bytes: TRACE_LIMIT,
-        label: args.label.clone(),
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
     };
     let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();
     let extra = Extra { outputs, ..Extra::default() };

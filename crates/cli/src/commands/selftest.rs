@@ -12,8 +12,8 @@ use clap::Args;
 use jitterscope_inject::{ChildCommand, DisturbKind, SelftestPlan};
 use jitterscope_model::{CpuList, Nanos};
 use jitterscope_platform::Machine;
-use jitterscope_recording::RecordSettings;
 use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
+use jitterscope_recording::{RecordSettings, RunSettings};
 use jitterscope_view::{record_error, with_fix};
 
 /// Arguments of `selftest`.
@@ -67,6 +67,15 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs_dir = places.runs()?;
     let settings = SelftestSettings {
         record: RecordSettings {
+            run: RunSettings {
+                clock: args.reading.clock.kind(),
+                trace_buffer_kib: 16 << 10,
+                trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
+                tuning: None,
+                label: "selftest".into(),
+                runs_dir: runs_dir.clone(),
+                command_line: crate::given::given(),
+            },
             cpus,
             wakeup: None,
             duration: Nanos(1_000_000_000),
@@ -74,15 +83,8 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             threshold: args.reading.threshold,
             interval: Nanos(1_000_000_000),
             fifo_priority: None,
-            clock: args.reading.clock.kind(),
             trace: true,
             graph: Vec::new(),
-            trace_buffer_kib: 16 << 10,
-            trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
-            tuning: None,
-            label: "selftest".into(),
-            runs_dir: runs_dir.clone(),
-            command_line: crate::given::given(),
         },
         plan,
         child: ChildCommand::current_exe("disturb")?,

@@ -17,7 +17,9 @@ use jitterscope_analyze::sljtest::{CpuBins, DeltaBins, Outliers};
 use jitterscope_export::ExportError;
 use jitterscope_model::{CpuList, Nanos, ProbeKind, TickRate, Ticks};
 use jitterscope_platform::{Machine, OpenedOutput, OutputPlace};
-use jitterscope_recording::{Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, record_to};
+use jitterscope_recording::{
+    Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, record_to,
+};
 use jitterscope_store::RunReader;
 use jitterscope_view::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
 use jitterscope_view::sljtest_json::{SljCpu, json};
@@ -116,7 +118,15 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     wait(args.pause, &stop)?;
     let label = args.label.clone();
     let recording = RecordSettings {
-        tuning: machine_tuning::of(&machine, &cpus.cpus),
+        run: RunSettings {
+            tuning: machine_tuning::of(&machine, &cpus.cpus),
+            clock: args.reading.clock.kind(),
+            trace_buffer_kib: TRACE_KIB,
+            trace_limit_bytes: TRACE_LIMIT,
+            label,
+            runs_dir: places.runs()?,
+            command_line: crate::given::given(),
+        },
         cpus,
         wakeup: None,
         duration: args.runtime,
@@ -124,14 +134,8 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.reading.threshold,
         interval: INTERVAL,
         fifo_priority: None,
-        clock: args.reading.clock.kind(),
         trace: !args.no_trace,
         graph: Vec::new(),
-        trace_buffer_kib: TRACE_KIB,
-        trace_limit_bytes: TRACE_LIMIT,
-        label,
-        runs_dir: places.runs()?,
-        command_line: crate::given::given(),
     };
     let empty = DeltaBins::new(settings.bins, Ticks(args.min), Ticks(args.knee));
     let periods = args.periods.then(|| PeriodSearch::new(Effort::FULL));

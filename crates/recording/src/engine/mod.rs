@@ -1,10 +1,10 @@
 //! A recording from start to end, whatever it is of.
 //!
 //! What is measured is a [`Target`]: it says what it needs, sets up its threads and sources, and hands over
-//! its rows turn by turn. Everything else is the same for all of them and stands here: our own threads leave
-//! the measured CPUs, outputs are opened and the run is made before anything is measured, rows go to all
-//! outputs, the end comes when the target has ended, the user says so or nothing can be written any more,
-//! and the run is closed with what was measured.
+//! its rows turn by turn. Everything else is the same for all of them and stands here: the clock is chosen, our
+//! own threads leave the measured CPUs, outputs are opened and the run is made before anything is measured, kernel
+//! events are started and taken down ([`Stage`]), rows go to all outputs, the end comes when the target has ended,
+//! the user says so or nothing can be written any more, and the run is closed with what was measured.
 
 mod batch;
 mod outputs;
@@ -13,14 +13,15 @@ mod stage;
 pub(crate) use batch::Batch;
 pub(crate) use outputs::Outputs;
 pub use outputs::{Delivered, Output};
-pub(crate) use stage::{NEVER, Plan, Stage, StoreSettings, choose_clock};
+pub(crate) use stage::{NEVER, Plan, Stage};
 
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
+use crate::settings::RunSettings;
 use jitterscope_analyze::RowsOf;
-use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
-use jitterscope_platform::{self as platform, CpuClaim, Machine, Topology, clock};
+use jitterscope_model::{ClockKind, ClockReading, CpuSet, RunManifest, Sink, SinkError};
+use jitterscope_platform::{self as platform, ClockChoice, CpuClaim, Machine, Topology, clock};
 use jitterscope_store::StoreError;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -30,7 +31,7 @@ use std::time::Duration;
 /// How often the queues and the trace buffers are emptied.
 pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(50);
 /// Calibration of the clock, when the machine's statement must be checked.
-pub(crate) const CALIBRATION: Duration = Duration::from_millis(50);
+const CALIBRATION: Duration = Duration::from_millis(50);
 /// What has ended is noticed within this.
 const SHORTEST_TURN: Duration = Duration::from_millis(2);
 /// How often is looked whether an output has begun.
@@ -63,11 +64,14 @@ pub(crate) trait Target {
     /// Itself, set up.
     type Running: Running<Error = Self::Error>;
 
+    /// What it was asked as any recording is.
+    fn settings(&self) -> &RunSettings;
+
     /// Checks what was asked for, and says what it needs. Nothing is changed on the machine.
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, Self::Error>;
 
-    /// Our own threads have left; whether that leaves room for it.
-    fn check(&mut self, _home: &Home) -> Result<(), Self::Error> {
+    /// The clock is chosen and our own threads have left; whether that leaves room for it.
+    fn check(&mut self, _clock: &ClockChoice, _home: &Home) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -120,11 +124,19 @@ pub(crate) trait Running {
         Ok(())
     }
 
-    /// CPUs that it kept busy itself, whose load says nothing of the machine.
-    fn busy(&self) -> CpuSet;
+    /// CPUs that it kept busy itself, whose load says nothing of the machine. None where nothing of ours spins: then
+    /// every CPU's load says something.
+    fn busy(&self) -> CpuSet {
+        CpuSet::new()
+    }
 
     /// Takes in the rest, and fills in what the run says of itself.
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, Self::Error>;
+}
+
+/// Chooses the clock to measure with.
+fn choose_clock(machine: &Machine, wanted: Option<ClockKind>) -> Result<ClockChoice, RecordError> {
+    Ok(platform::choose_clock(machine, wanted, CALIBRATION)?)
 }
 
 /// Records. Ends early, keeping what was measured, when asked to. The calling thread drains, and is confined
@@ -133,11 +145,14 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     let Context { machine, outputs, stop, observer } = context;
     platform::keep_freed_memory();
     let topology = Topology::read(machine);
+    let settings = target.settings().clone();
     let plan = target.plan(machine, &topology)?;
+    let clock = choose_clock(machine, settings.clock)?;
     let _claim = CpuClaim::take(machine, &plan.claimed).map_err(RecordError::from)?;
     let home = Home::leave(&plan.leave, plan.shared)?;
-    target.check(&home)?;
-    let mut stage = Stage::set(machine, topology, plan, home, outputs, (stop, observer))?;
+    target.check(&clock, &home)?;
+    let mut stage =
+        Stage::set(machine, topology, (settings, plan), (clock, home), outputs, (stop, observer))?;
     let mut running = target.set_up(&mut stage)?;
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());

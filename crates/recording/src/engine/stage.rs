@@ -1,29 +1,29 @@
 //! What every recording stands on, whatever it is of.
 
 use super::outputs::{Delivered, Outputs};
-use super::{CALIBRATION, Outcome, Output};
-use crate::before;
+use super::{DRAIN_EVERY, Outcome, Output};
 use crate::error::RecordError;
 use crate::home::Home;
+use crate::kernel_events::{EventChoice, EventSettings, EventsEnded, KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
+use crate::settings::RunSettings;
 use crate::surroundings::Surroundings;
+use crate::{after, before};
 use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuId, CpuSet, EventPrice, EventsInGaps, HostFacts, MachineAudit, Nanos,
-    ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError, SourceReport,
-    StoredTrace, TickRate, TuningState, Warning,
+    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineAudit, Nanos,
+    NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError,
+    SourceReport, StoredTrace, TickRate, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{RunWriter, StoreError, StoreSink};
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// What a target needs, said before anything is made.
 pub(crate) struct Plan {
-    /// The clock that is read.
-    pub(crate) clock: ClockChoice,
     /// CPUs that our own threads leave.
     pub(crate) leave: CpuSet,
     /// The one of these that they may have where no other is left.
@@ -34,23 +34,6 @@ pub(crate) struct Plan {
     pub(crate) measured: CpuSet,
     /// How the run describes its probe; its threshold is zero where that is learnt.
     pub(crate) probe: ProbeSettings,
-    /// How the run is stored.
-    pub(crate) store: StoreSettings,
-}
-
-/// Where and how a run is stored, and what it says of itself that is not measured.
-#[derive(Clone)]
-pub(crate) struct StoreSettings {
-    pub(crate) label: String,
-    pub(crate) runs_dir: PathBuf,
-    pub(crate) command_line: Vec<String>,
-    pub(crate) trace_limit_bytes: u64,
-    pub(crate) tuning: Option<TuningState>,
-}
-
-/// Chooses the clock to measure with.
-pub(crate) fn choose_clock(machine: &Machine, wanted: Option<ClockKind>) -> Result<ClockChoice, RecordError> {
-    Ok(platform::choose_clock(machine, wanted, CALIBRATION)?)
 }
 
 /// A recording under way.
@@ -74,7 +57,7 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) stop: &'c AtomicBool,
     surroundings: Surroundings,
     pub(crate) probe: ProbeSettings,
-    store: StoreSettings,
+    run: RunSettings,
     clocks: ClockReading,
     /// CPU time that our own thread had used when the measurement began.
     helper_before: Nanos,
@@ -104,19 +87,19 @@ impl<'c, 'o> Stage<'c, 'o> {
     pub(crate) fn set(
         machine: &'c Machine,
         topology: Topology,
-        plan: Plan,
-        home: Home,
+        (run, plan): (RunSettings, Plan),
+        (clock, home): (ClockChoice, Home),
         outputs: Vec<Output<'o>>,
         (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
     ) -> Result<Stage<'c, 'o>, RecordError> {
-        let Plan { clock, measured, probe, store, .. } = plan;
+        let Plan { measured, probe, .. } = plan;
         let opened = Outputs::open(outputs).map_err(RecordError::Output)?;
         let clocks = clock::read_all(clock.kind);
-        let mut writer = RunWriter::create(&store.runs_dir, &store.label, clocks.realtime_ns)?;
-        writer.limit_trace(store.trace_limit_bytes);
+        let mut writer = RunWriter::create(&run.runs_dir, &run.label, clocks.realtime_ns)?;
+        writer.limit_trace(run.trace_limit_bytes);
         observer.starting(&measured, &home.helpers);
         let host = platform::host_facts(machine, &topology);
-        let surroundings = Surroundings::take(machine, &topology, &host, store.tuning.as_ref());
+        let surroundings = Surroundings::take(machine, &topology, &host, run.tuning.as_ref());
         let warnings = before::of_clock(&clock).into_iter().collect();
         Ok(Stage {
             machine,
@@ -134,7 +117,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             stop,
             surroundings,
             probe,
-            store,
+            run,
             clocks,
             helper_before: Nanos::ZERO,
             helper_after: Nanos::ZERO,
@@ -145,7 +128,7 @@ impl<'c, 'o> Stage<'c, 'o> {
 
     /// Drops what recorded, while the rest is written: the kernel makes who removes tracing instances wait for
     /// every CPU, again and again.
-    pub(crate) fn take_down(&mut self, recorder: impl Send + 'static) {
+    fn take_down(&mut self, recorder: impl Send + 'static) {
         // Where there can be no thread, it is dropped here.
         let thread = std::thread::Builder::new().name("js-down".into()).spawn(move || drop(recorder));
         self.taken_down = Some(TakingDown(thread.ok()));
@@ -160,11 +143,62 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Notes that a source is there that swept up after an earlier recorder.
-    pub(crate) fn leftovers(&mut self, count: usize) {
-        if count > 0 {
-            self.warnings.push(Warning::LeftoversRemoved { count: count as u64 });
+    /// Starts recording the kernel's events. That it swept up after an earlier recorder is noted.
+    pub(crate) fn kernel_events(&mut self, choice: EventChoice<'_>) -> Result<KernelEvents, NoEvents> {
+        let settings = EventSettings {
+            choice,
+            online: &self.topology.online,
+            clock: self.clock.kind,
+            rate: self.clock.rate,
+            buffer_kib: self.run.trace_buffer_kib,
+        };
+        let events = KernelEvents::start(self.machine, &settings)?;
+        if events.leftovers_removed > 0 {
+            self.warnings.push(Warning::LeftoversRemoved { count: events.leftovers_removed as u64 });
         }
+        Ok(events)
+    }
+
+    /// Notes that no kernel events are recorded: nobody wanted them, or why they cannot be had.
+    pub(crate) fn without_events(&mut self, why: Option<&NoEvents>) {
+        let circumstance = match why {
+            Some(why) => before::blind(why, &mut self.sources),
+            None => Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None }),
+        };
+        self.warnings.push(circumstance);
+    }
+
+    /// Notes that our own threads have no CPU to themselves, where that is so.
+    pub(crate) fn warn_unless_helped(&mut self, cpus: CpuSet, taken: CpuUse) {
+        if self.home.helpers.is_empty() {
+            self.warnings.push(Warning::NoFreeCpu { cpus, taken });
+        }
+    }
+
+    /// Time passes before the measurement, with `drain` every [`DRAIN_EVERY`]; it is over early when the user wants
+    /// to end.
+    pub(crate) fn pass(
+        &mut self,
+        time: Nanos,
+        mut drain: impl FnMut(&mut Outputs<'o>) -> Result<(), SinkError>,
+    ) -> Result<(), SinkError> {
+        let until = Instant::now() + Duration::from_nanos(time.0);
+        while !self.stopped() && Instant::now() < until {
+            std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
+            drain(&mut self.outputs)?;
+        }
+        Ok(())
+    }
+
+    /// Kernel events were recorded, and nothing is any more: keeps what a later reader needs, notes how the sources
+    /// did and what they cost, and takes the recorder down.
+    pub(crate) fn events_ended(&mut self, ended: EventsEnded, recorder: impl Send + 'static) {
+        let EventsEnded { sources, price, context } = ended;
+        self.take_down(recorder);
+        self.outputs.store.context(&context);
+        self.sources.extend(sources);
+        self.price = Some(price);
+        self.warnings.extend(after::of_sources(&self.sources));
     }
 
     /// The measurement is about to begin: the clocks as they are now.
@@ -179,7 +213,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     pub(crate) fn facts(&self) -> RunFacts {
         RunFacts {
             id: self.outputs.store.id().to_owned(),
-            label: self.store.label.clone(),
+            label: self.run.label.clone(),
             hostname: self.host.hostname.clone(),
             probe: self.probe.kind.clone(),
             cpus: self.probe.cpus.clone(),
@@ -217,8 +251,8 @@ impl<'c, 'o> Stage<'c, 'o> {
             tool_version: env!("CARGO_PKG_VERSION").into(),
             recorder_pid: i32::try_from(std::process::id()).ok(),
             id: self.outputs.store.id().to_owned(),
-            label: self.store.label.clone(),
-            command_line: self.store.command_line.clone(),
+            label: self.run.label.clone(),
+            command_line: self.run.command_line.clone(),
             host: self.host.clone(),
             clock: self.clock.kind,
             rate: self.clock.rate,
@@ -297,6 +331,8 @@ pub(crate) const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::CALIBRATION;
+    use jitterscope_model::ClockKind;
     use std::sync::Arc;
 
     struct SlowToGo(Arc<AtomicBool>);
@@ -312,7 +348,7 @@ mod tests {
     fn what_our_own_thread_does_after_the_measurement_is_not_of_the_measured_time() {
         let runs = tempfile::tempdir().unwrap();
         let machine = Machine::host();
-        let clock = choose_clock(&machine, Some(ClockKind::MonotonicRaw)).unwrap();
+        let clock = platform::choose_clock(&machine, Some(ClockKind::MonotonicRaw), CALIBRATION).unwrap();
         let probe = ProbeSettings {
             kind: "attach".into(),
             cpus: CpuSet::new(),
@@ -326,25 +362,27 @@ mod tests {
             wakeup: None,
         };
         let plan = Plan {
-            clock,
             leave: CpuSet::new(),
             shared: None,
             claimed: CpuSet::new(),
             measured: CpuSet::new(),
             probe,
-            store: StoreSettings {
-                label: "test".into(),
-                runs_dir: runs.path().to_owned(),
-                command_line: Vec::new(),
-                trace_limit_bytes: 0,
-                tuning: None,
-            },
+        };
+        let run = RunSettings {
+            clock: Some(ClockKind::MonotonicRaw),
+            trace_buffer_kib: 0,
+            trace_limit_bytes: 0,
+            tuning: None,
+            label: "test".into(),
+            runs_dir: runs.path().to_owned(),
+            command_line: Vec::new(),
         };
         let home = Home::leave(&CpuSet::new(), None).unwrap();
         let (stop, topology) = (AtomicBool::new(false), Topology::read(&machine));
         let mut observer = ();
         let mut stage =
-            Stage::set(&machine, topology, plan, home, Vec::new(), (&stop, &mut observer)).unwrap();
+            Stage::set(&machine, topology, (run, plan), (clock, home), Vec::new(), (&stop, &mut observer))
+                .unwrap();
         stage.price = Some(EventPrice::default());
         let gone = Arc::new(AtomicBool::new(false));
         let ended = stage.begin();

@@ -2,29 +2,22 @@
 
 use super::owners;
 use super::settings::{Owners, PassiveRecordSettings};
-use crate::after;
-use crate::engine::{
-    Context, DRAIN_EVERY, NEVER, Outcome, Output, Outputs, Plan, Running, Stage, StoreSettings, Target,
-    choose_clock, run,
-};
+use crate::engine::{Context, NEVER, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
 use crate::error::RecordError;
-use crate::kernel_events::{EventSettings, KernelEvents};
+use crate::kernel_events::EventChoice;
 use crate::observer::{Observer, Progress};
-use crate::threads::{EpisodeRows, Follow, TakesRecords};
+use crate::settings::RunSettings;
+use crate::threads::{EpisodeRows, EventRun, Follow, JOIN_WITHIN, MakesRows, TakesRecords};
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
-    ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps, KernelEvent,
+    ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, EventsInGaps, KernelEvent,
     NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate, Ticks,
     Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-/// Stretches of stolen time no further apart than this are one stall.
-const JOIN_WITHIN: Nanos = Nanos(1_000);
 
 /// CPUs being watched, and what a look before that needs.
 struct Watched {
@@ -65,6 +58,17 @@ impl TakesRecords for Watched {
     }
 }
 
+impl MakesRows for Watched {
+    fn make_rows(
+        &mut self,
+        rows: &mut EpisodeRows,
+        now: Ticks,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError> {
+        take_in(rows, &mut self.watch, now, sink)
+    }
+}
+
 /// How CPUs are watched, to be kept.
 fn kept(settings: &PassiveSettings) -> Setup {
     Setup::Watching {
@@ -102,7 +106,7 @@ pub fn record_passive(
     record_passive_to(machine, settings, Vec::new(), stop, observer)
 }
 
-/// As [`record_passive`], telling the rows to more than the run.
+/// As [`record_passive`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`record_passive`], and when an output cannot be opened or refuses.
@@ -127,11 +131,14 @@ impl<'a> Target for Watching<'a> {
     type Error = RecordError;
     type Running = Watch<'a>;
 
+    fn settings(&self) -> &RunSettings {
+        &self.settings.run
+    }
+
     fn plan(&mut self, machine: &Machine, _topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
         self.first = owners::named(machine, &settings.owners)?;
         Ok(Plan {
-            clock: choose_clock(machine, settings.clock)?,
             leave: settings.cpus.cpus.clone(),
             // It takes no CPU from anybody, a probe beside it included.
             claimed: CpuSet::new(),
@@ -149,36 +156,17 @@ impl<'a> Target for Watching<'a> {
                 fifo_priority: None,
                 wakeup: None,
             },
-            store: StoreSettings {
-                label: settings.label.clone(),
-                runs_dir: settings.runs_dir.clone(),
-                command_line: settings.command_line.clone(),
-                trace_limit_bytes: settings.trace_limit_bytes,
-                tuning: settings.tuning.clone(),
-            },
         })
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Watch<'a>, RecordError> {
         let settings = self.settings;
         let (cpus, kind, rate) = (&settings.cpus.cpus, stage.clock.kind, stage.rate());
-        let online = &stage.topology.online;
-        let recorded = EventSettings {
-            measured: cpus,
-            online,
-            clock: kind,
-            rate,
-            buffer_kib: settings.trace_buffer_kib,
-            follow_threads: true,
-            // Who belongs by name is met where it takes the CPU, by the name that it has then.
-            renames: false,
-        };
-        let events = KernelEvents::start(stage.machine, &recorded)
+        // Who belongs by name is met where it takes the CPU, by the name that it has then.
+        let events = stage
+            .kernel_events(EventChoice { measured: cpus, follow_threads: true, renames: false })
             .map_err(|why| RecordError::NothingToWatch { problem: why.problem() })?;
-        stage.leftovers(events.leftovers_removed);
-        if stage.home.helpers.is_empty() {
-            stage.warnings.push(Warning::NoFreeCpu { cpus: cpus.clone(), taken: CpuUse::Watched });
-        }
+        stage.warn_unless_helped(cpus.clone(), CpuUse::Watched);
         let watching = PassiveSettings {
             rate,
             cpus: cpus.clone(),
@@ -202,18 +190,13 @@ impl<'a> Target for Watching<'a> {
         let mut watch = Watch {
             settings,
             kind,
-            follow: Follow::of(events, setup, watched),
-            rows: EpisodeRows::new(settings.threshold, rate, Ticks(0)),
+            run: EventRun::new(Follow::of(events, setup, watched), settings.threshold, (kind, rate)),
             chosen: BTreeMap::new(),
-            start: Ticks(0),
-            now: from,
-            end: Ticks(u64::MAX),
-            over: false,
         };
         // Again: who began since is there now, and whose beginning comes next is on record.
         let again = owners::named(stage.machine, &settings.owners).unwrap_or_default();
-        self.first.into_iter().chain(again).for_each(|who| belongs(&mut watch.follow, who));
-        watch.look(stage)?;
+        self.first.into_iter().chain(again).for_each(|who| belongs(&mut watch.run.follow, who));
+        watch.look(from, stage)?;
         Ok(watch)
     }
 }
@@ -222,34 +205,24 @@ impl<'a> Target for Watching<'a> {
 struct Watch<'a> {
     settings: &'a PassiveRecordSettings,
     kind: ClockKind,
-    follow: Follow<Watched>,
-    rows: EpisodeRows,
+    run: EventRun<Watched>,
     chosen: BTreeMap<CpuId, ChosenThread>,
-    start: Ticks,
-    now: Ticks,
-    end: Ticks,
-    /// Whether nothing more will come, or it was stopped.
-    over: bool,
 }
 
 impl Watch<'_> {
     /// Looks for a while, and who has most of each CPU belongs there, unless the user named that.
-    fn look(&mut self, stage: &mut Stage<'_, '_>) -> Result<(), RecordError> {
-        let (rate, from) = (stage.rate(), self.now);
-        let until = from + rate.ticks(self.settings.look);
-        while self.now < until && !stage.stopped() {
-            let left = Duration::from_nanos(rate.nanos(until.since(self.now)).0);
-            std::thread::sleep(DRAIN_EVERY.min(left));
-            self.take_turn(&mut stage.outputs)?;
-        }
+    fn look(&mut self, from: Ticks, stage: &mut Stage<'_, '_>) -> Result<(), RecordError> {
+        let rate = stage.rate();
+        stage.pass(self.settings.look, |outputs| self.take_turn(outputs))?;
         if stage.stopped() {
             return Err(RecordError::InterruptedEarly);
         }
-        let Some(look) = self.follow.follower_mut().look.take() else { return Ok(()) };
+        let Some(look) = self.run.follow.follower_mut().look.take() else { return Ok(()) };
+        let until = self.run.now.max(from);
         let cpus = &self.settings.cpus.cpus;
         for cpu in cpus.iter() {
-            if let Some((who, how)) = owners::largest(stage.machine, &look, cpu, (from, self.now), rate) {
-                belongs(&mut self.follow, who);
+            if let Some((who, how)) = owners::largest(stage.machine, &look, cpu, (from, until), rate) {
+                belongs(&mut self.run.follow, who);
                 self.chosen.insert(cpu, how);
             }
         }
@@ -265,19 +238,18 @@ impl Watch<'_> {
     }
 
     fn take_turn(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
-        self.now = clock::now(self.kind);
-        self.follow.drain(self.now, outputs)?;
-        take_in(&mut self.rows, &mut self.follow.follower_mut().watch, self.now.min(self.end), outputs)?;
-        self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
+        self.run.drain(outputs)?;
+        self.run.end_turn(outputs)?;
+        let follow = &mut self.run.follow;
         // CPUs that turned out to have gone offline are marked so before the next turn. One that still wrote a record
         // after it was marked, on its way offline, is marked again.
-        for cpu in self.follow.events.offline.clone().iter() {
-            if self.follow.follower().watch.is_gone(cpu) {
+        for cpu in follow.events.offline.clone().iter() {
+            if follow.follower().watch.is_gone(cpu) {
                 continue;
             }
             let gone = Setup::Gone { cpu, at: clock::now(self.kind) };
-            self.follow.follower_mut().set(&gone);
-            self.follow.events.set(gone);
+            follow.follower_mut().set(&gone);
+            follow.events.set(gone);
         }
         Ok(())
     }
@@ -296,50 +268,33 @@ impl Running for Watch<'_> {
 
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
         let (rate, start) = (stage.rate(), clocks.ticks);
-        (self.start, self.now) = (start, start);
-        self.end = start + rate.ticks(self.settings.duration.min(NEVER));
-        self.rows = EpisodeRows::new(self.settings.threshold, rate, start).every(self.settings.interval);
-        self.follow.measure(start, self.end);
+        let end = start + rate.ticks(self.settings.duration.min(NEVER));
+        self.run.begin(start, end, self.settings.interval);
         Ok(())
     }
 
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
         self.take_turn(&mut stage.outputs)?;
         // Without any of its CPUs nothing more will come.
-        self.over |= self.follow.events.offline == self.settings.cpus.cpus;
+        self.run.over |= self.run.follow.events.offline == self.settings.cpus.cpus;
         let total = self.settings.duration;
-        Ok(Some(Progress {
-            elapsed: stage.rate().nanos(self.now.since(self.start)).min(total),
-            total,
-            stalls: self.rows.next_id,
-            worst: self.rows.worst,
-        }))
+        let progress = self.run.progress(self.run.start, total);
+        Ok(Some(Progress { elapsed: progress.elapsed.min(total), ..progress }))
     }
 
     fn is_over(&mut self) -> bool {
-        self.over || self.now >= self.end
+        self.run.is_over()
     }
 
     fn stop(&mut self) {
-        self.over = true;
-    }
-
-    fn busy(&self) -> CpuSet {
-        // Nobody spins here: every CPU's load tells something.
-        CpuSet::new()
+        self.run.over = true;
     }
 
     fn finish(mut self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
-        let last = ended.ticks.min(self.end);
-        let (outputs, follow, rows) = (&mut stage.outputs, &mut self.follow, &mut self.rows);
-        follow.last_drain(outputs)?;
-        let (watched, names) = follow.follower_and_names();
-        let mut passive = watched.watch.finish(last, names);
-        take_in(rows, &mut watched.watch, last, outputs)?;
-        let events = watched.events;
-        let turn = DrainTurn { stalls: rows.next_id, end: Some(last), ..DrainTurn::default() };
-        follow.end_turn(outputs, turn)?;
-        rows.close_interval(last, outputs)?;
+        let last = ended.ticks.min(self.run.end);
+        let close = |watched: &mut Watched, names: &dyn Lexicon| watched.watch.finish(last, names);
+        let mut passive = self.run.finish(last, &mut stage.outputs, close)?;
+        let follow = self.run.follow;
         for cpu in &mut passive {
             cpu.chosen = self.chosen.get(&cpu.cpu).cloned();
         }
@@ -348,15 +303,10 @@ impl Running for Watch<'_> {
         if !follow.events.gone.is_empty() {
             warnings.push(Warning::CpuOffline { cpus: follow.events.gone.clone() });
         }
-        stage.sources = follow.events.reports();
-        stage.price = Some(follow.events.price());
-        stage.sources.retain(|source| source.name != "smi");
-        warnings.extend(after::of_sources(&stage.sources, true));
-        stage.outputs.store.context(&follow.events.context());
-        let events_in_gaps = EventsInGaps { events, ..EventsInGaps::default() };
+        let events_in_gaps = EventsInGaps { events: follow.follower().events, ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().watch.senders_dropped();
-        stage.take_down(self.follow);
+        stage.events_ended(follow.events.ended(), follow);
         Ok(RunManifest {
             passive,
             attributed: true,

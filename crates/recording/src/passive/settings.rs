@@ -1,8 +1,8 @@
 //! What is watched, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, Nanos, TuningState};
+use crate::settings::RunSettings;
+use jitterscope_model::Nanos;
 use jitterscope_platform::CpuChoice;
-use std::path::PathBuf;
 
 /// What belongs on the watched CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Owners {
 /// Settings of one recording without a probe.
 #[derive(Clone, Debug)]
 pub struct PassiveRecordSettings {
+    /// What every kind of recording is asked.
+    pub run: RunSettings,
     /// CPUs to watch.
     pub cpus: CpuChoice,
     /// What belongs there.
@@ -30,18 +32,4 @@ pub struct PassiveRecordSettings {
     pub threshold: Nanos,
     /// Length of a reporting interval.
     pub interval: Nanos,
-    /// The clock, when the user insists on one.
-    pub clock: Option<ClockKind>,
-    /// Size of each watched CPU's trace buffer, KiB.
-    pub trace_buffer_kib: u32,
-    /// Raw trace kept with the run at most, bytes.
-    pub trace_limit_bytes: u64,
-    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
-    pub tuning: Option<TuningState>,
-    /// The user's name for the configuration.
-    pub label: String,
-    /// Where runs are kept.
-    pub runs_dir: PathBuf,
-    /// The command line, for the manifest.
-    pub command_line: Vec<String>,
 }

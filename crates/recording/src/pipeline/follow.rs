@@ -1,13 +1,11 @@
 //! The seam between a recording of the pipeline and whoever follows its threads through the kernel.
 
-use crate::kernel_events::KernelEvents;
+use crate::kernel_events::{EventsEnded, KernelEvents};
 use jitterscope_attribute::GroupThrottled;
 use jitterscope_model::{
-    Attribution, CpuId, EventPrice, PipelineRole, Sink, SinkError, SourceReport, Stall, ThreadAccount,
-    ThreadRef, Ticks,
+    Attribution, CpuId, PipelineRole, Sink, SinkError, Stall, ThreadAccount, ThreadRef, Ticks,
 };
 use jitterscope_probe::pipeline::SlowMessage;
-use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
 
 /// A slow message and the stall that stands for it in the run.
@@ -42,12 +40,8 @@ pub(crate) trait Follower {
 pub(crate) struct Followed {
     /// What became of their time.
     pub(crate) threads: Vec<ThreadAccount>,
-    /// The state of the sources, with their losses.
-    pub(crate) sources: Vec<SourceReport>,
-    /// What recording the kernel's events cost.
-    pub(crate) price: EventPrice,
-    /// What a later reader needs to decode the kept pages.
-    pub(crate) context: TraceContext,
+    /// What recording the kernel's events left.
+    pub(crate) ended: EventsEnded,
     /// Switches that the kernel did not record.
     pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
     /// Time that they waited of which only sums were kept.

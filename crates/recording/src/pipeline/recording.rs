@@ -12,27 +12,26 @@ use super::settings::{PipelineLength, PipelineRecordSettings};
 use super::slow::SlowDrain;
 use super::threads::{Joined, Threads};
 use super::tracing::Tracing;
-use crate::engine::{
-    Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, StoreSettings, Target,
-    choose_clock, run,
-};
+use crate::before;
+use crate::engine::{Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
 use crate::error::RecordError;
 use crate::home::Home;
-use crate::kernel_events::{EventSettings, KernelEvents};
+use crate::kernel_events::EventChoice;
 use crate::observer::{Observer, Progress, Step};
-use crate::{after, before};
+use crate::settings::RunSettings;
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, CpuUse, EventsInGaps, Nanos, NoKernelEvents, PipelineResult, ProbeKind,
-    ProbeSettings, Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
+    ClockKind, ClockReading, CpuSet, CpuUse, EventsInGaps, Nanos, PipelineResult, ProbeKind, ProbeSettings,
+    Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{
-    self as platform, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock, current_affinity,
+    self as platform, ClockChoice, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock,
+    current_affinity,
 };
 use jitterscope_probe::pipeline::{Length, Pipeline, PipelineControl, PipelineError, PipelineSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Slow messages that fit in a consumer's queue, of 80 bytes each: 300,000 a second.
 const SLOW_QUEUE: usize = 1 << 14;
@@ -55,7 +54,7 @@ pub fn record_pipeline(
     record_pipeline_to(machine, settings, Vec::new(), stop, observer)
 }
 
-/// As [`record_pipeline`], telling the rows to more than the run.
+/// As [`record_pipeline`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`record_pipeline`], and when an output cannot be opened or refuses.
@@ -98,6 +97,10 @@ impl<'a> Target for Piping<'a> {
     type Error = PipelineRecordError;
     type Running = Piped<'a>;
 
+    fn settings(&self) -> &RunSettings {
+        &self.settings.run
+    }
+
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, PipelineRecordError> {
         let settings = self.settings;
         memory::check(machine, settings)?;
@@ -119,30 +122,21 @@ impl<'a> Target for Piping<'a> {
             return Err(PipelineRecordError::WouldHang);
         }
         self.remarks = misfits.into_iter().map(|misfit| Warning::ForcedPlacement { misfit }).collect();
-        let clock = choose_clock(machine, settings.clock)?;
         if let Some(path) = &settings.journal {
             check_replaceable(path)?;
         }
         self.input = Some(input::open(&settings.input, settings.record_length)?);
         (self.pinned, self.measured) = cpus(settings, &self.room.allowed);
         Ok(Plan {
-            clock,
             leave: self.pinned.clone(),
             claimed: self.pinned.clone(),
             shared: None,
             measured: self.measured.clone(),
             probe: probe_settings(settings, self.measured.clone()),
-            store: StoreSettings {
-                label: settings.label.clone(),
-                runs_dir: settings.runs_dir.clone(),
-                command_line: settings.command_line.clone(),
-                trace_limit_bytes: settings.trace_limit_bytes,
-                tuning: settings.tuning.clone(),
-            },
         })
     }
 
-    fn check(&mut self, home: &Home) -> Result<(), PipelineRecordError> {
+    fn check(&mut self, _clock: &ClockChoice, home: &Home) -> Result<(), PipelineRecordError> {
         // CPUs that are left for everything else when every thread has one.
         let roles = self.settings.roles();
         let floating = roles.iter().filter(|role| self.settings.places.of(**role).cpu.is_none()).count();
@@ -226,27 +220,13 @@ fn follower(
     stage: &mut Stage<'_, '_>,
 ) -> Box<dyn Follower> {
     if !settings.trace {
-        stage.warnings.push(Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None }));
+        stage.without_events(None);
         return Box::new(Blind);
     }
-    let (online, kind, rate) = (&stage.topology.online, stage.clock.kind, stage.rate());
-    let recorded = EventSettings {
-        measured,
-        online,
-        clock: kind,
-        rate,
-        buffer_kib: settings.trace_buffer_kib,
-        follow_threads: true,
-        renames: false,
-    };
-    match KernelEvents::start(stage.machine, &recorded) {
-        Ok(events) => {
-            stage.leftovers(events.leftovers_removed);
-            Box::new(Tracing::new(events, kind, rate))
-        }
+    match stage.kernel_events(EventChoice { measured, follow_threads: true, renames: false }) {
+        Ok(events) => Box::new(Tracing::new(events, stage.clock.kind, stage.rate())),
         Err(why) => {
-            let circumstance = before::blind(&why, &mut stage.sources);
-            stage.warnings.push(circumstance);
+            stage.without_events(Some(&why));
             Box::new(Blind)
         }
     }
@@ -296,11 +276,7 @@ impl Piped<'_> {
         if pause > Nanos::ZERO {
             stage.observer.step(Step::Pausing(pause));
         }
-        let until = Instant::now() + Duration::from_nanos(pause.0);
-        while !stopped() && Instant::now() < until {
-            std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
-            self.drain.cycle(&mut stage.outputs)?;
-        }
+        stage.pass(pause, |outputs| drain.cycle(outputs))?;
         Ok(())
     }
 }
@@ -384,10 +360,6 @@ impl Running for Piped<'_> {
         let mut manifest = stage.manifest(ended);
         manifest.attributed = followed.is_some();
         if let Some(followed) = followed {
-            stage.take_down(followed.recorder);
-            stage.outputs.store.context(&followed.context);
-            stage.sources = followed.sources;
-            stage.price = Some(followed.price);
             manifest.threads = followed.threads;
             manifest.senders_dropped = followed.senders_dropped;
             manifest.events_in_gaps = EventsInGaps { events: followed.events, ..EventsInGaps::default() };
@@ -395,7 +367,7 @@ impl Running for Piped<'_> {
             warnings.extend(crate::warnings::of_switches(&followed.unrecorded_switches));
             warnings.extend(crate::warnings::of_folded(rate.nanos(followed.folded)));
             warnings.extend(followed.throttled.iter().map(crate::warnings::of_throttled));
-            warnings.extend(after::of_sources(&stage.sources, true));
+            stage.events_ended(followed.ended, followed.recorder);
         }
         for (tag, histogram) in tagged(&joined) {
             stage.outputs.rows(&[Row::Whole(&tag, (joined.producer.start, last), histogram)])?;

@@ -1,6 +1,7 @@
 //! What is recorded of a pipeline, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelinePacing, PipelineRole, TuningState};
+use crate::settings::RunSettings;
+use jitterscope_model::{CpuSet, Nanos, PipelinePacing, PipelineRole};
 use jitterscope_probe::pipeline::Place;
 use std::path::PathBuf;
 
@@ -30,6 +31,8 @@ pub enum InputChoice {
 /// Settings of one recording of the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineRecordSettings {
+    /// What every kind of recording is asked.
+    pub run: RunSettings,
     /// Bytes of a record.
     pub record_length: usize,
     /// Where the records come from.
@@ -56,24 +59,10 @@ pub struct PipelineRecordSettings {
     pub slow_above: Option<Nanos>,
     /// Length of a reporting interval.
     pub reporting: Nanos,
-    /// The clock, when the user insists on one.
-    pub clock: Option<ClockKind>,
     /// Whether kernel events are recorded.
     pub trace: bool,
-    /// Size of each of the pipeline's CPUs' trace buffers, KiB.
-    pub trace_buffer_kib: u32,
-    /// Raw trace kept with the run at most, bytes.
-    pub trace_limit_bytes: u64,
     /// Go on where the placement would be refused.
     pub force: bool,
-    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
-    pub tuning: Option<TuningState>,
-    /// The user's name for the configuration.
-    pub label: String,
-    /// Where runs are kept.
-    pub runs_dir: PathBuf,
-    /// The command line, for the manifest.
-    pub command_line: Vec<String>,
 }
 
 /// Where each thread runs.

@@ -82,9 +82,7 @@ impl Follower for Tracing {
         follow.end_turn(keep, turn)?;
         Ok(Some(Followed {
             threads,
-            sources: follow.events.reports(),
-            price: follow.events.price(),
-            context: follow.events.context(),
+            ended: follow.events.ended(),
             unrecorded_switches: follow.follower().unrecorded_switches(),
             folded: follow.follower().folded(),
             senders_dropped: follow.follower().senders_dropped(),

@@ -173,7 +173,7 @@ fn once(
     let victim = cpus.first().unwrap_or_default();
     // Children inherit it: they start where they disturb nobody.
     let home = Home::leave(cpus, None)?;
-    let clock = choose_clock(machine, settings.record.clock, Duration::from_millis(50))
+    let clock = choose_clock(machine, settings.record.run.clock, Duration::from_millis(50))
         .map_err(RecordError::Clock)?;
     // Only CPUs that run a registered process are reached by the expedited command.
     let _ = membarrier::register();

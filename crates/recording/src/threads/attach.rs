@@ -1,27 +1,24 @@
 //! Following the threads of others for a while.
 
-use super::episode_rows::{EpisodeRows, INTERVAL};
+use super::episode_rows::INTERVAL;
+use super::event_run::{EventRun, JOIN_WITHIN};
 use super::follow::Follow;
 use super::followed::{self, FollowError, Started};
 use super::settings::{AttachSettings, Followed};
-use crate::after;
-use crate::engine::{
-    Context, NEVER, Outcome, Output, Plan, Running, Stage, StoreSettings, Target, choose_clock, run,
-};
+use crate::engine::{Context, NEVER, Outcome, Output, Plan, Running, Stage, Target, run};
 use crate::error::RecordError;
-use crate::kernel_events::{EventSettings, KernelEvents};
+use crate::kernel_events::EventChoice;
 use crate::observer::{Observer, Progress};
+use crate::settings::RunSettings;
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
-    ClockReading, Comm, CpuSet, CpuUse, DrainTurn, EventsInGaps, Nanos, ProbeKind, ProbeSettings,
-    RunManifest, ThreadRef, TickRate, Ticks, Warning,
+    ClockReading, Comm, CpuSet, CpuUse, EventsInGaps, Nanos, ProbeKind, ProbeSettings, RunManifest,
+    ThreadRef, TickRate, Ticks, Warning,
 };
-use jitterscope_platform::{Machine, Topology, clock};
+use jitterscope_platform::{Machine, Topology};
 use std::sync::atomic::AtomicBool;
 
-/// Episodes no further apart than this are one stall.
-const JOIN_WITHIN: Nanos = Nanos(1_000);
 /// Threads followed at most.
 const MOST_THREADS: usize = 1 << 15;
 
@@ -39,7 +36,7 @@ pub fn attach(
     attach_to(machine, settings, Vec::new(), stop, observer)
 }
 
-/// As [`attach`], telling the rows to more than the run.
+/// As [`attach`], with outputs beside the run that take its rows as well.
 ///
 /// # Errors
 /// As [`attach`], and when an output cannot be opened or refuses.
@@ -62,9 +59,12 @@ impl<'a> Target for Attaching<'a> {
     type Error = RecordError;
     type Running = Attached<'a>;
 
+    fn settings(&self) -> &RunSettings {
+        &self.settings.run
+    }
+
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
-        let clock = choose_clock(machine, self.settings.clock)?;
         let first = followed::threads(machine, &settings.followed)?;
         if let (Followed::Named(name), true, false) = (&settings.followed, first.is_empty(), settings.wait) {
             return Err(FollowError::NoSuchName(name.clone()).into());
@@ -72,7 +72,6 @@ impl<'a> Target for Attaching<'a> {
         let theirs: CpuSet =
             first.iter().flat_map(|found| found.allowed.iter().collect::<Vec<_>>()).collect();
         Ok(Plan {
-            clock,
             // Where they run is only known while they run; where they may not run, we disturb nobody.
             leave: if theirs.is_empty() { topology.online.clone() } else { theirs },
             // Whoever follows threads measures no CPU.
@@ -91,49 +90,26 @@ impl<'a> Target for Attaching<'a> {
                 fifo_priority: None,
                 wakeup: None,
             },
-            store: StoreSettings {
-                label: settings.label.clone(),
-                runs_dir: settings.runs_dir.clone(),
-                command_line: settings.command_line.clone(),
-                trace_limit_bytes: settings.trace_limit_bytes,
-                tuning: settings.tuning.clone(),
-            },
         })
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
         let settings = self.settings;
-        let online = &stage.topology.online;
+        let online = stage.topology.online.clone();
         let followed = follower_settings(settings, stage.rate());
-        let recorded = EventSettings {
-            measured: online,
-            online,
-            clock: stage.clock.kind,
-            rate: stage.rate(),
-            buffer_kib: settings.trace_buffer_kib,
-            follow_threads: true,
-            // Followed threads run programs and name themselves, and some are followed from a name on.
-            renames: true,
-        };
-        let events = KernelEvents::start(stage.machine, &recorded)
+        // Followed threads run programs and name themselves, and some are followed from a name on.
+        let events = stage
+            .kernel_events(EventChoice { measured: &online, follow_threads: true, renames: true })
             .map_err(|why| RecordError::Blind { problem: why.problem() })?;
-        stage.leftovers(events.leftovers_removed);
-        if stage.home.helpers.is_empty() {
-            stage.warnings.push(Warning::NoFreeCpu { cpus: CpuSet::default(), taken: CpuUse::Followed });
-        }
+        stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
         let follow = Follow::new(events, followed);
         Ok(Attached {
             settings,
             machine: stage.machine.clone(),
-            follow,
-            rows: EpisodeRows::new(settings.threshold, stage.rate(), Ticks(0)),
+            run: EventRun::new(follow, settings.threshold, (stage.clock.kind, stage.rate())),
             command: None,
             awaited: None,
             duration: stage.rate().ticks(settings.duration.unwrap_or(NEVER)),
-            start: Ticks(0),
-            now: Ticks(0),
-            end: Ticks(u64::MAX),
-            over: false,
         })
     }
 }
@@ -142,18 +118,12 @@ impl<'a> Target for Attaching<'a> {
 struct Attached<'a> {
     settings: &'a AttachSettings,
     machine: Machine,
-    follow: Follow,
-    rows: EpisodeRows,
+    run: EventRun,
     command: Option<Started>,
     /// The name of which no thread was met yet: who waits for one wants to follow it for the whole time once
     /// it is there.
     awaited: Option<&'a str>,
     duration: Ticks,
-    start: Ticks,
-    now: Ticks,
-    end: Ticks,
-    /// Whether there is nobody left to follow, or it was stopped.
-    over: bool,
 }
 
 impl Running for Attached<'_> {
@@ -165,66 +135,51 @@ impl Running for Attached<'_> {
 
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
         let (settings, rate, start) = (self.settings, stage.rate(), clocks.ticks);
-        (self.start, self.now, self.end) = (start, start, start + self.duration);
-        self.rows = EpisodeRows::new(settings.threshold, rate, start);
-        self.follow.measure(start, self.end);
+        self.run.begin(start, start + self.duration, INTERVAL);
         // Again: what began since is followed from here, what ended is gone.
         for found in followed::threads(&self.machine, &settings.followed)? {
-            self.follow.follow(found.following, None, start);
+            self.run.follow.follow(found.following, None, start);
         }
-        self.command = start_command(&settings.followed, &mut self.follow, start)?;
+        self.command = start_command(&settings.followed, &mut self.run.follow, start)?;
         self.awaited = match &settings.followed {
-            Followed::Named(name) if settings.wait && self.follow.follower().is_idle() => Some(name),
+            Followed::Named(name) if settings.wait && self.run.follow.follower().is_idle() => Some(name),
             _ => None,
         };
         if self.awaited.is_some() {
-            self.end = start + rate.ticks(NEVER);
-            self.follow.measure(start, self.end);
+            self.run.measure_until(start + rate.ticks(NEVER));
         }
         Ok(())
     }
 
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
-        let (outputs, rate) = (&mut stage.outputs, stage.clock.rate);
-        self.now = clock::now(stage.clock.kind);
-        self.follow.drain(self.now, outputs)?;
-        if self.awaited.is_some() && !self.follow.follower().is_idle() {
+        let run = &mut self.run;
+        run.drain(&mut stage.outputs)?;
+        if self.awaited.is_some() && !run.follow.follower().is_idle() {
             self.awaited = None;
-            self.end = self.now + self.duration;
-            self.follow.measure(self.start, self.end);
+            run.measure_until(run.now + self.duration);
         }
-        self.rows.take_in(self.follow.follower_mut(), self.now.min(self.end), outputs)?;
-        self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })?;
-        self.over |= is_over(&self.machine, &self.settings.followed, self.command.as_mut(), &self.follow);
+        run.end_turn(&mut stage.outputs)?;
+        run.over |= is_over(&self.machine, &self.settings.followed, self.command.as_mut(), &run.follow);
         if let Some(name) = self.awaited {
             stage.observer.awaiting(name);
             return Ok(None);
         }
-        Ok(Some(Progress {
-            elapsed: rate.nanos(self.now.since(self.end - self.duration)),
-            total: self.settings.duration.unwrap_or(Nanos::ZERO),
-            stalls: self.rows.next_id,
-            worst: self.rows.worst,
-        }))
+        let from = run.end - self.duration;
+        Ok(Some(run.progress(from, self.settings.duration.unwrap_or(Nanos::ZERO))))
     }
 
     fn is_over(&mut self) -> bool {
-        self.over || self.now >= self.end
+        self.run.is_over()
     }
 
     fn stop(&mut self) {
-        self.over = true;
-    }
-
-    fn busy(&self) -> CpuSet {
-        // Nobody spins here: every CPU's load tells something.
-        CpuSet::new()
+        self.run.over = true;
     }
 
     fn finish(mut self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
         // Ctrl-C reaches the command, too, and its end may be noticed first.
         stage.interrupted |= stage.stopped();
-        let last = ended.ticks.min(self.end);
+        let last = ended.ticks.min(self.run.end);
         if let Some(command) = &mut self.command {
             stage.command = command.ended().filter(|_| !stage.interrupted);
             command.end();
@@ -235,12 +190,9 @@ impl Running for Attached<'_> {
                     .map(|status| Warning::CommandFailed { status: status.to_string() }),
             );
         }
-        let (outputs, follow, rows) = (&mut stage.outputs, &mut self.follow, &mut self.rows);
-        let threads = follow.finish(last, outputs)?;
-        rows.take_in(follow.follower_mut(), last, outputs)?;
-        let turn = DrainTurn { stalls: rows.next_id, end: Some(last), ..DrainTurn::default() };
-        follow.end_turn(outputs, turn)?;
-        rows.close_interval(last, outputs)?;
+        let threads =
+            self.run.finish(last, &mut stage.outputs, |follower, names| follower.finish(last, names))?;
+        let follow = self.run.follow;
         let warnings = &mut stage.warnings;
         let refused = follow.follower().refused();
         if refused > 0 {
@@ -259,15 +211,10 @@ impl Running for Attached<'_> {
         if threads.is_empty() {
             warnings.push(Warning::NobodyMet { whom: None, watching: false });
         }
-        stage.sources = follow.events.reports();
-        stage.price = Some(follow.events.price());
-        stage.sources.retain(|source| source.name != "smi");
-        warnings.extend(after::of_sources(&stage.sources, true));
-        stage.outputs.store.context(&follow.events.context());
         let events_in_gaps = EventsInGaps { events: follow.events_counted(), ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().senders_dropped();
-        stage.take_down(self.follow);
+        stage.events_ended(follow.events.ended(), follow);
         Ok(RunManifest {
             threads,
             attributed: true,

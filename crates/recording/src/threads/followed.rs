@@ -233,8 +233,16 @@ mod tests {
             let started = Started::start(&line, env, false).unwrap();
             let proc = std::path::PathBuf::from(format!("/proc/{}", started.pid()));
             let exe = fs::read_link(proc.join("exe")).unwrap();
+            // Both are empty until the kernel has laid out the new program, some time after it runs no longer the old.
+            let line = loop {
+                let line = fs::read(proc.join("cmdline")).unwrap();
+                if !line.is_empty() {
+                    break line;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            };
             let environ = String::from_utf8_lossy(&fs::read(proc.join("environ")).unwrap()).into_owned();
-            (fs::read(proc.join("cmdline")).unwrap(), exe, environ)
+            (line, exe, environ)
         };
         let (line, exe, without) = of(&[]);
         let (same_line, same_exe, with) = of(&[("JS_ARM".into(), "a b".into())]);

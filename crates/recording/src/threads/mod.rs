@@ -2,6 +2,7 @@
 
 mod attach;
 mod episode_rows;
+mod event_run;
 mod follow;
 mod followed;
 mod settings;
@@ -11,5 +12,6 @@ pub use followed::FollowError;
 pub use settings::{AttachSettings, Followed};
 
 pub(crate) use episode_rows::EpisodeRows;
+pub(crate) use event_run::{EventRun, JOIN_WITHIN, MakesRows};
 pub(crate) use follow::{Follow, InOrder, TakesRecords};
 pub(crate) use followed::threads as threads_of;

@@ -1,7 +1,7 @@
 //! What is attached to, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, Nanos, TuningState};
-use std::path::PathBuf;
+use crate::settings::RunSettings;
+use jitterscope_model::Nanos;
 
 /// Whose threads are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Followed {
 /// Settings of one attachment.
 #[derive(Clone, Debug)]
 pub struct AttachSettings {
+    /// What every kind of recording is asked.
+    pub run: RunSettings,
     /// Whose threads.
     pub followed: Followed,
     /// Whether the processes that a followed process makes are followed, too.
@@ -36,18 +38,4 @@ pub struct AttachSettings {
     pub duration: Option<Nanos>,
     /// Waits and interruptions at or above this are stalls.
     pub threshold: Nanos,
-    /// The clock, when the user insists on one.
-    pub clock: Option<ClockKind>,
-    /// Size of each CPU's trace buffer, KiB.
-    pub trace_buffer_kib: u32,
-    /// Raw trace kept with the run at most, bytes.
-    pub trace_limit_bytes: u64,
-    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
-    pub tuning: Option<TuningState>,
-    /// The user's name for the configuration.
-    pub label: String,
-    /// Where runs are kept.
-    pub runs_dir: PathBuf,
-    /// The command line, for the manifest.
-    pub command_line: Vec<String>,
 }
