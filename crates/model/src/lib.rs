@@ -52,9 +52,9 @@ pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use cpus_because::CpusBecause;
 pub use culprit::{
-    About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, Evidence, KeyLevel, Meanwhile, NameOf,
-    Owner, Phase, Quota, QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow, Task, TaskIdentity,
-    TimerSource, Verdict, Work, Worker,
+    About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, Evidence, Fact, FactForm, KeyLevel,
+    Meanwhile, NameOf, Owner, Phase, Quota, QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow,
+    Task, TaskIdentity, TimerSource, Verdict, Work, Worker,
 };
 pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};

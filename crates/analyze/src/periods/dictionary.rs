@@ -1,5 +1,6 @@
 //! Periods that a Linux kernel is known to have.
 
+use super::of_kind::{TickOwner, of_kind};
 use jitterscope_model::{CulpritKind, Nanos};
 
 /// A period with a name.
@@ -74,19 +75,15 @@ impl Known {
             What::Tick(tick) => tick,
         };
         let own = of.kernel_hz.is_none_or(|own| own == tick.hz);
-        match kind {
-            None | Some(CulpritKind::Unresolved | CulpritKind::Hypervisor | CulpritKind::Firmware) => {
-                match (own, of.virtual_machine) {
-                    (true, true) => Some(tick.either),
-                    (true, false) => Some(tick.own),
-                    (false, true) => Some(tick.hosts),
-                    (false, false) => None,
-                }
-            }
-            Some(CulpritKind::Timer | CulpritKind::Softirq | CulpritKind::Irq | CulpritKind::Switch) => {
-                own.then_some(tick.own)
-            }
-            Some(_) => None,
+        match kind.map_or(TickOwner::KernelOrHost, |kind| of_kind(kind).tick) {
+            TickOwner::KernelOrHost => match (own, of.virtual_machine) {
+                (true, true) => Some(tick.either),
+                (true, false) => Some(tick.own),
+                (false, true) => Some(tick.hosts),
+                (false, false) => None,
+            },
+            TickOwner::Kernel => own.then_some(tick.own),
+            TickOwner::Nobody => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Gathering the times, in bounded memory.
 
+use super::of_kind::of_kind;
 use super::search::{FEWEST, Period, SearchSettings, find};
 use super::spectrum::bins;
 use jitterscope_model::{
@@ -41,12 +42,6 @@ pub struct PeriodGroup {
     pub cpu: CpuId,
     /// The culprit; `None` for all stalls of the CPU.
     pub culprit: Option<(CulpritKind, Name)>,
-}
-
-/// Whether a culprit of this kind can come at a period that the kernel keeps: a thread that happens to sleep
-/// for 10 ms is no tick, nor is a device.
-fn may_be_the_kernels_own(kind: CulpritKind) -> bool {
-    !matches!(kind, CulpritKind::Thread | CulpritKind::Irq | CulpritKind::PageFault)
 }
 
 /// Whether a part is left out of the search for periods. The cost of a switch goes with whoever was switched to;
@@ -231,7 +226,7 @@ impl PeriodSearch {
                 times.starts.iter().map(|time| rate.nanos(time.since(start))).collect();
             offsets.sort_unstable();
             let mut periods = find(&offsets, window(times), settings);
-            if !group.culprit.as_ref().is_none_or(|(kind, _)| may_be_the_kernels_own(*kind)) {
+            if !group.culprit.as_ref().is_none_or(|(kind, _)| of_kind(*kind).of_kernel) {
                 periods.iter_mut().for_each(|period| period.known = None);
             }
             if !periods.is_empty() {

@@ -17,6 +17,7 @@ mod dictionary;
 mod gather;
 mod htest;
 mod intervals;
+mod of_kind;
 mod regularity;
 mod search;
 mod spectrum;

@@ -1,5 +1,6 @@
 //! The flat form of a subject: one column or JSON field a fact.
 
+use super::fact::{AsNumber, AsText, Fact, FactForm};
 use super::subject::{FAULT_KERNEL, FAULT_USER, OTHERS};
 use super::{
     About, CulpritKind, Evidence, Meanwhile, Owner, Quota, QuotaLimit, SchedClass, Subject, Task,
@@ -8,95 +9,80 @@ use super::{
 use crate::{CpuId, Name};
 use serde::{Deserialize, Serialize};
 
-/// A subject as a row of a table and as JSON: `kind` and `name` always, and of the rest what there is.
-/// Reading it back gives the same subject; what does not make one is kept as [`Subject::Unknown`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SubjectFields {
-    /// The word for its kind.
-    pub kind: Name,
-    /// Its name.
-    pub name: Name,
-    /// Of a thread or worker: kernel thread id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tid: Option<i32>,
-    /// Of a thread: its process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tgid: Option<i32>,
-    /// Of a thread that is not its process's first: the name of that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub process: Option<Name>,
-    /// Of a thread, of a worker, of who ran meanwhile: the name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub comm: Option<Name>,
-    /// Of these: the scheduling class, `deadline`, `real_time`, `fair` or `idle`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub class: Option<Name>,
-    /// Of a real-time thread: its priority as the user sets it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
-    /// Of a fair thread: its nice value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nice: Option<i8>,
-    /// Of a thread: the user whose it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub uid: Option<u32>,
-    /// Of a thread: `kernel` or `user`, whose it is by its flags.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub space: Option<Name>,
-    /// Of a CPU quota: the time granted, microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quota_us: Option<u64>,
-    /// Of a CPU quota: in each of these, microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub period_us: Option<u64>,
-    /// Of a thread: its control group; of a CPU quota: the one that has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<Name>,
-    /// Of a work item, timer, call or NMI: the kernel function.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub function: Option<Name>,
-    /// Of a work item: the queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workqueue: Option<Name>,
-    /// Of a work item that several workers ran: whether all of them were bound to no single CPU (`true`), or
-    /// each to one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unbound: Option<bool>,
-    /// Of a device's interrupt: its number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub irq: Option<u32>,
-    /// Of other interrupts: the vector.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vector: Option<Name>,
-    /// Of a softirq: its number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub softirq: Option<u32>,
-    /// Of a timer: what ran it, `hrtimer`, `wheel` or `interrupt`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer: Option<TimerSource>,
-    /// Of a machine check: the bank.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bank: Option<u32>,
-    /// Of an idle exit: the state that was left.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_state: Option<u32>,
-    /// Of a late timer: what went on meanwhile, `thread`, `work`, `idle_ended` or
-    /// `unrecorded`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub meanwhile: Option<Name>,
-    /// Of untraced interrupts: those that were counted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub untraced: Vec<Name>,
-    /// Of time of which no record says what ran: the CPU.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unseen_cpu: Option<CpuId>,
-    /// Of a frame whose end is missing: its records.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frame: Option<Evidence>,
-    /// Of what is not known: what else was said of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Name>,
+/// How a field is told in a column.
+macro_rules! form {
+    (text $field:ident) => {
+        FactForm::Text(|of| AsText::text(&of.$field), |of, text| AsText::put_text(&mut of.$field, text))
+    };
+    ($form:ident $field:ident) => {
+        FactForm::$form(
+            |of| AsNumber::number(&of.$field),
+            |of, number| AsNumber::put_number(&mut of.$field, number),
+        )
+    };
+}
+
+/// The one table of facts: a field of JSON each, and a column in the order of the columns, but for those without a
+/// form.
+macro_rules! facts {
+    ($($field:ident: $type:ty [$($form:ident)?] $meaning:literal,)*) => {
+        /// A subject as a row of a table and as JSON: `kind` and `name` always, and of the rest what there is.
+        /// Reading it back gives the same subject; what does not make one is kept as [`Subject::Unknown`].
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct SubjectFields {
+            /// The word for its kind.
+            pub kind: Name,
+            /// Its name.
+            pub name: Name,
+            $(
+                #[doc = concat!("A fact: ", $meaning, ".")]
+                #[serde(skip_serializing_if = "is_absent")]
+                pub $field: $type,
+            )*
+        }
+
+        impl SubjectFields {
+            /// The facts that have a column, in the order of the columns.
+            pub const FACTS: &'static [Fact<SubjectFields>] = &[
+                $($(Fact { name: stringify!($field), meaning: $meaning, form: form!($form $field) },)?)*
+            ];
+        }
+    };
+}
+
+fn is_absent<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
+}
+
+facts! {
+    tid: Option<i32> [I32] "of a thread, a worker, who ran meanwhile: thread id",
+    tgid: Option<i32> [I32] "its process, where known",
+    process: Option<Name> [text] "of a thread that is not its process's first: the name of that",
+    comm: Option<Name> [text] "its name",
+    class: Option<Name> [text] "deadline, real_time, fair or idle",
+    priority: Option<u8> [U32] "of a real-time thread: as the user sets it",
+    nice: Option<i8> [I32] "of a fair thread",
+    uid: Option<u32> [U32] "its user, where known",
+    space: Option<Name> [text] "of a thread: kernel or user by its flags, where known",
+    cgroup: Option<Name> [text] "its control group, where known; of a CPU quota: the group that it limits",
+    quota_us: Option<u64> [U64] "of a CPU quota: time granted, microseconds",
+    period_us: Option<u64> [U64] "of a CPU quota: in each of these, microseconds",
+    function: Option<Name> [text] "of work, a timer, a call, an NMI: the kernel function",
+    workqueue: Option<Name> [text] "of work: the queue, where seen",
+    // A row is of one worker.
+    unbound: Option<bool> [] "of work that several workers ran: whether all were bound to no single CPU, or each to one",
+    irq: Option<u32> [U32] "of a device's interrupt: its number",
+    vector: Option<Name> [text] "of other interrupts: the vector",
+    softirq: Option<u32> [U32] "of a softirq: its number",
+    timer: Option<TimerSource> [text] "what ran a timer function: hrtimer, wheel or interrupt",
+    bank: Option<u32> [U32] "of a machine check",
+    idle_state: Option<u32> [U32] "of an idle exit: the state left",
+    meanwhile: Option<Name> [text] "of a late timer: thread, work, idle_ended or unrecorded",
+    untraced: Vec<Name> [text] "of untraced interrupts: which, with commas between",
+    unseen_cpu: Option<CpuId> [U32] "CPU of which no record says what ran",
+    frame: Option<Evidence> [text] "records of the frame whose end is missing",
+    detail: Option<Name> [text] "of a culprit that the writer did not know: what was said of it",
 }
 
 /// The words for whose a thread is.
@@ -194,37 +180,46 @@ impl SubjectFields {
         if let Some(verdict) = Verdict::parse(kind, &self.name) {
             return Some(Subject::Verdict(verdict, self.take_about()));
         }
-        Some(match kind {
-            CulpritKind::Thread if self.comm.is_some() => Subject::Thread(self.take_task()),
-            CulpritKind::Kworker if self.function.is_some() || self.comm.is_some() => {
-                Subject::Work(self.take_work())
+        match kind {
+            CulpritKind::Thread => self.comm.is_some().then(|| Subject::Thread(self.take_task())),
+            CulpritKind::Kworker => {
+                let known = self.function.is_some() || self.comm.is_some();
+                known.then(|| Subject::Work(self.take_work()))
             }
-            CulpritKind::Irq if self.vector.is_some() => Subject::Vector(self.vector.take()?),
-            CulpritKind::Irq => Subject::Interrupt { number: self.irq, action: self.name.clone() },
-            CulpritKind::Timer => {
-                Subject::Timer { function: self.function.take(), source: self.timer.take() }
-            }
-            CulpritKind::Softirq => Subject::Softirq(self.softirq?),
-            CulpritKind::Ipi if self.function.is_some() => Subject::Call(self.function.take()?),
-            CulpritKind::Ipi => Subject::Ipi(self.vector.take()?),
-            CulpritKind::PageFault => match &*self.name {
-                FAULT_USER => Subject::PageFault { user: true },
-                FAULT_KERNEL => Subject::PageFault { user: false },
-                _ => return None,
-            },
-            CulpritKind::Nmi => Subject::Nmi(self.function.take()?),
-            CulpritKind::Mce => Subject::MachineCheck { bank: self.bank },
-            CulpritKind::RtThrottle => Subject::Throttle(self.take_task()),
-            CulpritKind::Quota => Subject::Quota(Quota {
-                cgroup: self.cgroup.take()?,
-                limit: self
-                    .quota_us
-                    .zip(self.period_us)
-                    .map(|(quota_us, period_us)| QuotaLimit { quota_us, period_us }),
+            CulpritKind::Irq => Some(match self.vector.take() {
+                Some(vector) => Subject::Vector(vector),
+                None => Subject::Interrupt { number: self.irq, action: self.name.clone() },
             }),
-            // Without the fields that make one, or a verdict of a newer version.
-            _ => return None,
-        })
+            CulpritKind::Timer => {
+                Some(Subject::Timer { function: self.function.take(), source: self.timer.take() })
+            }
+            CulpritKind::Softirq => self.softirq.map(Subject::Softirq),
+            CulpritKind::Ipi => match self.function.take() {
+                Some(function) => Some(Subject::Call(function)),
+                None => self.vector.take().map(Subject::Ipi),
+            },
+            CulpritKind::PageFault => match &*self.name {
+                FAULT_USER => Some(Subject::PageFault { user: true }),
+                FAULT_KERNEL => Some(Subject::PageFault { user: false }),
+                _ => None,
+            },
+            CulpritKind::Nmi => self.function.take().map(Subject::Nmi),
+            CulpritKind::Mce => Some(Subject::MachineCheck { bank: self.bank }),
+            CulpritKind::RtThrottle => Some(Subject::Throttle(self.take_task())),
+            CulpritKind::Quota => {
+                let limit = self.quota_us.zip(self.period_us);
+                let limit = limit.map(|(quota_us, period_us)| QuotaLimit { quota_us, period_us });
+                self.cgroup.take().map(|cgroup| Subject::Quota(Quota { cgroup, limit }))
+            }
+            // These are nothing but verdicts: this one is of a newer version.
+            CulpritKind::Stopped
+            | CulpritKind::Switch
+            | CulpritKind::Hypervisor
+            | CulpritKind::Firmware
+            | CulpritKind::Unresolved
+            | CulpritKind::Loss
+            | CulpritKind::Unknown => None,
+        }
     }
 }
 

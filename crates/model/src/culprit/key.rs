@@ -52,7 +52,17 @@ impl CulpritKey {
             Subject::Verdict(verdict, About::Cpu(_)) => Subject::verdict(*verdict),
             Subject::Quota(of) => Subject::Quota(Quota { limit: None, ..of.clone() }),
             Subject::MachineCheck { .. } => Subject::MachineCheck { bank: None },
-            other => other.clone(),
+            Subject::Verdict(_, _)
+            | Subject::Interrupt { .. }
+            | Subject::Vector(_)
+            | Subject::Softirq(_)
+            | Subject::Timer { .. }
+            | Subject::Call(_)
+            | Subject::Ipi(_)
+            | Subject::PageFault { .. }
+            | Subject::Nmi(_)
+            | Subject::Others(_)
+            | Subject::Unknown { .. } => subject.clone(),
         })
     }
 

@@ -6,6 +6,7 @@
 
 mod about;
 mod evidence;
+mod fact;
 mod fields;
 mod key;
 mod kind;
@@ -25,6 +26,7 @@ mod work;
 
 pub use about::{About, Meanwhile};
 pub use evidence::Evidence;
+pub use fact::{Fact, FactForm};
 pub use fields::SubjectFields;
 pub use key::{CulpritKey, KeyLevel};
 pub use kind::{CulpritKind, NameOf};

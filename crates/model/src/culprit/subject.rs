@@ -156,7 +156,20 @@ impl Subject {
             Subject::Thread(task)
             | Subject::Throttle(task)
             | Subject::Verdict(_, About::Meanwhile(Meanwhile::Ran(task))) => Some(task),
-            _ => None,
+            Subject::Work(_)
+            | Subject::Interrupt { .. }
+            | Subject::Vector(_)
+            | Subject::Softirq(_)
+            | Subject::Timer { .. }
+            | Subject::Call(_)
+            | Subject::Ipi(_)
+            | Subject::PageFault { .. }
+            | Subject::Nmi(_)
+            | Subject::MachineCheck { .. }
+            | Subject::Quota(_)
+            | Subject::Verdict(..)
+            | Subject::Others(_)
+            | Subject::Unknown { .. } => None,
         }
     }
 
@@ -186,16 +199,48 @@ impl Subject {
 
     /// Keeps what both have in common, of two subjects with the same key.
     pub fn meet(&mut self, other: &Subject) {
-        match (self, other) {
-            (Subject::Thread(own), Subject::Thread(other))
-            | (Subject::Throttle(own), Subject::Throttle(other)) => own.meet(other),
-            (Subject::Work(own), Subject::Work(other)) => own.meet(other),
-            (Subject::Quota(own), Subject::Quota(other)) => own.meet(other),
-            (Subject::Verdict(_, own), Subject::Verdict(_, other)) => own.meet(other),
-            (Subject::MachineCheck { bank }, Subject::MachineCheck { bank: other }) if bank != other => {
-                *bank = None;
+        match self {
+            Subject::Thread(own) => {
+                if let Subject::Thread(other) = other {
+                    own.meet(other);
+                }
             }
-            _ => {}
+            Subject::Throttle(own) => {
+                if let Subject::Throttle(other) = other {
+                    own.meet(other);
+                }
+            }
+            Subject::Work(own) => {
+                if let Subject::Work(other) = other {
+                    own.meet(other);
+                }
+            }
+            Subject::Quota(own) => {
+                if let Subject::Quota(other) = other {
+                    own.meet(other);
+                }
+            }
+            Subject::Verdict(_, own) => {
+                if let Subject::Verdict(_, other) = other {
+                    own.meet(other);
+                }
+            }
+            Subject::MachineCheck { bank } => {
+                if let Subject::MachineCheck { bank: other } = other {
+                    *bank = bank.filter(|bank| *other == Some(*bank));
+                }
+            }
+            // The key has all that is known of these, so that both are the same.
+            Subject::Interrupt { .. }
+            | Subject::Vector(_)
+            | Subject::Softirq(_)
+            | Subject::Timer { .. }
+            | Subject::Call(_)
+            | Subject::Ipi(_)
+            | Subject::PageFault { .. }
+            | Subject::Nmi(_)
+            | Subject::Others(_)
+            | Subject::Unknown { .. } => {}
         }
     }
 }

@@ -3,14 +3,14 @@
 //! The same few culprits have a part in stall after stall, and most columns concern a few kinds of them: a row
 //! holds the numbers of its subject and its sender, and their columns are made of these when a batch is full.
 
-use super::facts::{FACTS, Form};
+use super::facts::FACTS;
 use super::shared::Shared;
 use super::{ATTRIBUTIONS, TableRows};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{ArrayBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
 use jitterscope_model::{
-    Attribution, Confidence, Culprit, Evidence, Phase, Placement, Sender, Subject, SubjectFields,
+    Attribution, Confidence, Culprit, Evidence, FactForm, Phase, Placement, Sender, Subject, SubjectFields,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -87,10 +87,10 @@ impl AttributionRows {
         ];
         columns.extend(FACTS.iter().map(|fact| {
             let column = match fact.form {
-                Form::Text(get, _) => of.texts(get),
-                Form::I32(get, _) => of.numbers::<Int32Type>(get),
-                Form::U32(get, _) => of.numbers::<UInt32Type>(get),
-                Form::U64(get, _) => of.numbers::<UInt64Type>(get),
+                FactForm::Text(get, _) => of.texts(get),
+                FactForm::I32(get, _) => of.numbers::<Int32Type>(get),
+                FactForm::U32(get, _) => of.numbers::<UInt32Type>(get),
+                FactForm::U64(get, _) => of.numbers::<UInt64Type>(get),
             };
             (fact.name, column)
         }));

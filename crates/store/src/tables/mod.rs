@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) use attribution_rows::AttributionRows;
 pub(crate) use attributions::{legacy_parts, parts};
 pub(crate) use batch::Batch;
-use facts::FACTS;
+use facts::{FACTS, column};
 pub(crate) use gaps::{GapRows, stalls};
 pub(crate) use intervals::{IntervalRows, intervals};
 
@@ -84,7 +84,7 @@ const PARTS: [Named; BEFORE.len() + FACTS.len() + BEHIND.len()] = {
         all[at] = if at < BEFORE.len() {
             BEFORE[at]
         } else if fact < FACTS.len() {
-            (FACTS[fact].name, FACTS[fact].form.column(), FACTS[fact].meaning)
+            (FACTS[fact].name, column(&FACTS[fact].form), FACTS[fact].meaning)
         } else {
             BEHIND[fact - FACTS.len()]
         };
