@@ -45,7 +45,8 @@ impl Tmpfs {
             command.args(NAMESPACE);
             command
         };
-        let can = || unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        let can =
+            || unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
         let root = rustix::process::geteuid().is_root();
         let name = name.filter(|name| name != "main" && !root && env::var_os(INSIDE).is_none() && can());
         let (Some(name), Ok(program)) = (name, env::current_exe()) else { return Tmpfs::mount(bytes) };
