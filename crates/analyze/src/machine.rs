@@ -361,3 +361,23 @@ fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::CpuId;
+
+    #[test]
+    fn readings_are_told_in_a_few_words() {
+        assert_eq!([state(&Reading::Value(7u32)), state(&Reading::Value(7u64))], ["7", "7"]);
+        assert_eq!([state(&Reading::Value(true)), state(&Reading::Value(false))], ["yes", "no"]);
+        assert_eq!(state(&Reading::Value("performance".to_owned())), "performance");
+        assert_eq!([state::<u32>(&Reading::Absent), state::<u32>(&Reading::Denied)], ["absent", "denied"]);
+        assert_eq!(state::<u32>(&Reading::Newer("later".into())), "later");
+        let cpus: PerCpu<String> =
+            [(0, "a"), (1, "a"), (2, "b")].map(|(cpu, of)| (CpuId(cpu), of.to_owned())).into_iter().collect();
+        assert_eq!(cpus.shown(), "a (0-1); b (2)");
+        let alike: PerCpu<String> = [0, 1].map(|cpu| (CpuId(cpu), "a".to_owned())).into_iter().collect();
+        assert_eq!(alike.shown(), "a");
+    }
+}

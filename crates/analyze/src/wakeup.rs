@@ -252,6 +252,43 @@ mod tests {
     use jitterscope_model::{Evidence, Subject, Verdict};
 
     #[test]
+    fn lateness_is_that_of_all_wake_ups_together() {
+        let one = |wakeups, sum, min, max, counts: &[(u64, u64)]| WakeupResult {
+            wakeups,
+            missed: 1,
+            stalls: 2,
+            sum: Nanos(sum),
+            min: Nanos(min),
+            max: Nanos(max),
+            plain: counts.to_vec(),
+            corrected: counts.iter().map(|(ns, count)| (2 * ns, *count)).collect(),
+            ..WakeupResult::default()
+        };
+        let (a, b) = (one(100, 5_000, 10, 500, &[(50, 100)]), one(300, 30_000, 20, 900, &[(100, 300)]));
+        // One that never woke says nothing of the smallest.
+        let none = one(0, 0, 0, 0, &[]);
+        let all = lateness(&[&a, &b, &none]);
+        assert_eq!((all.wakeups, all.missed, all.late), (400, 3, 6));
+        assert_eq!((all.min_ns, all.max_ns), (Some(Nanos(10)), Some(Nanos(900))));
+        assert_eq!(all.mean_ns, Some(FineNanos(87.5)));
+        assert_eq!(all.corrected_mean_ns, Some(FineNanos(175.0)));
+        let percentile = |of: &Percentiles, at: &str| of[at].map(|ns| ns.0);
+        assert_eq!(percentile(&all.percentiles_ns, "50"), Some(100.0));
+        assert_eq!(percentile(&all.corrected_percentiles_ns, "90"), Some(200.0));
+        assert_eq!(percentile(&all.percentiles_ns, "99"), None, "four lie above");
+        let nothing = lateness(&[&none]);
+        assert_eq!((nothing.min_ns, nothing.mean_ns, nothing.max_ns), (None, None, None));
+    }
+
+    #[test]
+    fn a_ratio_is_of_two_that_were_measured_and_not_to_nothing() {
+        let of = |part: Option<f64>, whole: Option<f64>| ratio(part.map(FineNanos), whole.map(FineNanos));
+        assert_eq!(of(Some(6.0), Some(4.0)), Some(1.5));
+        assert_eq!(of(Some(0.0), Some(4.0)), Some(0.0));
+        assert_eq!([of(Some(6.0), Some(0.0)), of(None, Some(4.0)), of(Some(6.0), None)], [None; 3]);
+    }
+
+    #[test]
     fn phases_beyond_those_that_are_told_apart_are_added_up() {
         let of = |phase: Phase| {
             Part::inside(Subject::verdict(Verdict::LateTimer), Nanos(10), Evidence::Nothing).in_phase(phase)

@@ -152,3 +152,27 @@ fn why(folder: &Path, error: &AccessError) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_told_already_is_not_told_twice_and_another_one_is() {
+        let refused = |of: &str| AccessError::Io { path: of.into(), source: io::ErrorKind::NotFound.into() };
+        let told =
+            |of: &str| StoreError::Folder { path: "/runs/deep".into(), source: refused(of) }.to_string();
+        assert_eq!(told("/runs/deep").matches("/runs").count(), 1);
+        assert!(told("/runs").contains("in /runs/deep: /runs: "), "{}", told("/runs"));
+    }
+
+    #[test]
+    fn a_full_disk_and_a_used_up_quota_are_told_apart_from_other_failures() {
+        let write = |kind: io::ErrorKind| StoreError::write(Path::new("x"), kind.into());
+        for full in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            assert!(write(full).is_full(), "{full}");
+        }
+        assert!(matches!(write(io::ErrorKind::BrokenPipe), StoreError::Write { .. }));
+        assert!(!write(io::ErrorKind::BrokenPipe).is_full());
+    }
+}

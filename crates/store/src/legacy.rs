@@ -341,6 +341,38 @@ mod tests {
         let smi = rest(Wording::Spin, "SMI count rose, 0 other CPUs stalled too");
         assert_eq!(smi, (None, None, Evidence::SmiCount, Some(0)));
         assert_eq!(rest(Wording::Spin, "a dream").2, Evidence::Other("a dream".into()));
+        for wording in [Wording::Spin, Wording::Wakeup, Wording::Follow] {
+            assert_eq!(rest(wording, ""), (None, None, Evidence::Nothing, None));
+        }
+    }
+
+    #[test]
+    fn what_the_times_of_messages_say_rests_on_them_and_nothing_else_does() {
+        let evidence = |wording: Wording, verdict| {
+            let mut part = Part::inside(Subject::verdict(verdict), Nanos(1), Evidence::Nothing);
+            wording.rest("late timer", &mut part);
+            part.evidence
+        };
+        for verdict in [Verdict::RingFull, Verdict::EarlierMessages, Verdict::NoRecord] {
+            assert_eq!(evidence(Wording::Follow, verdict), Evidence::MessageTimes);
+            assert_eq!(evidence(Wording::Wakeup, verdict), Evidence::WakeupRecords);
+        }
+        assert_eq!(evidence(Wording::Follow, Verdict::IdleExit), Evidence::ThreadRecords);
+    }
+
+    #[test]
+    fn a_verdict_that_told_nothing_more_has_nothing_about_it() {
+        for (verdict, detail, expected) in [
+            (Verdict::UntracedInterrupt, "", About::default()),
+            (Verdict::FrameLeftOpen, "", About::default()),
+            (
+                Verdict::LateTimer,
+                "while the CPU idled or a thread ran, not recorded",
+                About::Meanwhile(Meanwhile::Unrecorded),
+            ),
+        ] {
+            assert_eq!(about(verdict, detail), expected, "{verdict:?}");
+        }
     }
 
     #[test]

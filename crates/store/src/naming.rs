@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn labels_that_would_leave_the_folder_are_refused() {
-        for good in ["BASELINE", "perf-governor", "a.b_c"] {
+        for good in ["BASELINE", "perf-governor", "a.b_c", &"x".repeat(64)] {
             assert!(check_label(good).is_ok(), "{good}");
         }
         for bad in ["", "..", "-rf", "a/b", "a b", "\u{e9}", &"x".repeat(65)] {
@@ -90,5 +90,22 @@ mod tests {
             assert!(ids.matches(digit).count() > 150, "{digit}");
         }
         assert!(ids.chars().all(|c| c.is_ascii_digit() || c.is_ascii_lowercase()));
+    }
+
+    #[test]
+    fn ids_of_runs_a_nanosecond_apart_are_spread_over_all_places() {
+        const IDS: u64 = 36_000;
+        let ids: Vec<String> = (0..IDS).map(|n| short_id(1_795_213_189_826_000_000 + n)).collect();
+        for place in 0..6 {
+            let mut counts = [0u64; 128];
+            ids.iter().for_each(|id| counts[usize::from(id.as_bytes()[place])] += 1);
+            let used: Vec<u64> = counts.into_iter().filter(|count| *count > 0).collect();
+            assert_eq!(used.len(), 36, "place {place}");
+            // A thousand each, and five times their standard deviation beside it.
+            assert!(used.iter().all(|count| count.abs_diff(1_000) < 160), "place {place}: {used:?}");
+        }
+        // Of so many ids 0.3 pairs are expected to be equal.
+        let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+        assert!(ids.len() - different.len() < 8);
     }
 }

@@ -314,6 +314,93 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_that_was_announced_long_before_its_page_is_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), SMALLEST_SEGMENT).unwrap();
+        pages.begin();
+        pages.stall(&stall(1_000, 9_000));
+        // As many as are remembered beside it.
+        (1..RECENT_STALLS as u64).for_each(|n| pages.stall(&stall(n * 100_000, n * 100_000 + 1)));
+        let worst = |pages: &mut TracePages, first, last| {
+            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &[0; 8]).unwrap();
+            pages.open.as_ref().map(|(segment, _)| segment.worst)
+        };
+        assert_eq!(worst(&mut pages, 300_000, 300_000), Some(Ticks(1)));
+        assert_eq!(worst(&mut pages, 9_001, 9_002), Some(Ticks(1)), "it overlaps none");
+        pages.stall(&stall(1, 2));
+        assert_eq!(worst(&mut pages, 9_000, 9_001), Some(Ticks(1)), "that one is forgotten now");
+        pages.stall(&stall(2_000, 9_000));
+        assert_eq!(worst(&mut pages, 9_000, 9_001), Some(Ticks(7_000)));
+        assert_eq!(pages.recent.len(), RECENT_STALLS);
+    }
+
+    #[test]
+    fn without_room_for_a_trace_nothing_of_it_is_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), 0).unwrap();
+        let empty = |dir: &tempfile::TempDir| {
+            std::fs::read_dir(dir.path().join("trace/segments")).unwrap().next().is_none()
+        };
+        pages.turn(&DrainTurn::default()).unwrap();
+        pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8]).unwrap();
+        assert!(empty(&dir));
+        let stored = pages.finish().unwrap();
+        assert!(!stored.complete && (stored.bytes, stored.limit_bytes) == (0, 0));
+    }
+
+    #[test]
+    fn what_is_given_up_to_make_room_takes_all_files_along_and_nothing_comes_after_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), 1 << 30).unwrap();
+        let page = |pages: &mut TracePages| {
+            pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 300_000]).unwrap();
+        };
+        (0..8).for_each(|_| page(&mut pages));
+        pages.context(&"symbols").unwrap();
+        assert_eq!(std::fs::read_dir(dir.path().join("trace/segments")).unwrap().count(), 2);
+        pages.discard().unwrap();
+        page(&mut pages);
+        pages.turn(&DrainTurn::default()).unwrap();
+        pages.context(&"symbols").unwrap();
+        assert!(std::fs::read_dir(dir.path().join("trace/segments")).unwrap().next().is_none());
+        assert!(!dir.path().join("trace/context.json").exists());
+        let stored = pages.finish().unwrap();
+        assert!(!stored.complete && stored.bytes == 0);
+    }
+
+    #[test]
+    fn a_segment_is_of_the_measurement_once_it_has_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), SMALLEST_SEGMENT).unwrap();
+        let page = |pages: &mut TracePages| {
+            pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8]).unwrap();
+            pages.open.as_ref().is_some_and(|(segment, _)| segment.measured)
+        };
+        assert!(!page(&mut pages));
+        pages.begin();
+        assert!(page(&mut pages), "the one that was open");
+        pages.close_segment().unwrap();
+        assert!(page(&mut pages), "and those that follow");
+    }
+
+    #[test]
+    fn a_trace_of_exactly_the_limit_is_kept_whole() {
+        let whole = |limit: u64| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), limit).unwrap();
+            pages.begin();
+            for _ in 0..4 {
+                pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 100_000]).unwrap();
+            }
+            pages.finish().unwrap()
+        };
+        let bytes = 4 * (100_000 + (HEADER + MAGIC.len()) as u64);
+        assert_eq!(whole(bytes), StoredTrace { bytes, complete: true, limit_bytes: bytes });
+        let less = whole(bytes - 1);
+        assert_eq!((less.bytes, less.complete), (bytes / 4 * 3, false));
+    }
+
+    #[test]
     fn over_the_limit_the_worst_stalls_pages_survive_whether_they_come_before_it_or_after() {
         for stall_first in [false, true] {
             let (stored, kept) = kept(stall_first);

@@ -67,3 +67,20 @@ impl Drop for PartialFolder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_is_in_the_way_of_a_lock_or_the_file_system_is() {
+        for (kind, others) in [
+            (io::ErrorKind::WouldBlock, true),
+            (io::ErrorKind::NotFound, true),
+            (io::ErrorKind::Unsupported, false),
+            (io::ErrorKind::PermissionDenied, false),
+        ] {
+            assert_eq!(error_is_others(&kind.into()), others, "{kind}");
+        }
+    }
+}

@@ -185,6 +185,64 @@ mod tests {
     }
 
     #[test]
+    fn room_is_taken_in_whole_steps_and_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = HeldDir::trusted(dir.path()).unwrap();
+        let mut file = ReservedFile::create(&folder, "x").unwrap();
+        let on_disk = |file: &ReservedFile| fs::metadata(file.path()).unwrap().blocks() * 512;
+        for (bytes, steps) in [(1, 1), (1, 1), (STEP, 1), (STEP + 1, 2), (2 * STEP, 2), (9 * STEP, 9)] {
+            file.reserve(bytes).unwrap();
+            // The file system's own blocks may be larger than a sector.
+            let found = on_disk(&file);
+            assert!((steps * STEP..steps * STEP + (64 << 10)).contains(&found), "{bytes}: {found} on disk");
+            assert!(file.can_reserve());
+        }
+        // What is written has taken its share of it.
+        file.write_all(&vec![1; STEP as usize]).unwrap();
+        assert!(file.has_room(8 * STEP) && !file.has_room(8 * STEP + 1));
+        file.cannot_reserve();
+        assert!(!file.can_reserve() && file.has_room(u64::MAX));
+    }
+
+    /// On a device that is always full.
+    fn full() -> ReservedFile {
+        let file = File::options().write(true).open("/dev/full").unwrap();
+        ReservedFile {
+            path: "/dev/full".into(),
+            file,
+            written: 0,
+            reserved: 0,
+            cannot: true,
+            kept: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_full_disk_refuses_is_kept_up_to_a_bound_and_told_at_the_end() {
+        let mut file = full();
+        let half = vec![1; MOST_KEPT / 2];
+        file.write_all(&half).unwrap();
+        file.write_all(&half).unwrap();
+        assert_eq!(file.kept.len(), MOST_KEPT);
+        assert_eq!(file.write_all(b"x").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(file.reserve(1).unwrap_err().is_full());
+        assert_eq!((file.kept.len(), file.written), (MOST_KEPT, 0));
+        assert!(file.finish().unwrap_err().is_full());
+    }
+
+    #[test]
+    fn another_failure_than_a_full_disk_is_told_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "").unwrap();
+        let file = File::open(&path).unwrap();
+        let mut file = ReservedFile { file, ..full() };
+        let error = file.write_all(b"x").unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()), "it is open for reading alone");
+        assert!(file.kept.is_empty());
+    }
+
+    #[test]
     fn what_finds_no_room_waits_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let folder = HeldDir::trusted(dir.path()).unwrap();

@@ -147,6 +147,31 @@ mod tests {
     }
 
     #[test]
+    fn no_page_is_longer_than_a_kernels_sub_buffer() {
+        for (length, why) in [
+            (LONGEST_PAGE, "it ends inside a page"),
+            (LONGEST_PAGE + 1, "a frame claims an impossible length"),
+            (u32::MAX, "a frame claims an impossible length"),
+        ] {
+            let bytes = [&MAGIC[..], &header(length).to_bytes()].concat();
+            let end = read(&bytes[..], |_| true, |_, _| panic!("there is no page")).unwrap();
+            assert_eq!(end, End::Damaged(why), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::ConnectionReset.into())
+            }
+        }
+        let error = read(Broken, |_| true, |_, _| {}).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
     fn headers_round_trip() {
         let h = header(4096);
         assert_eq!(FrameHeader::from_bytes(&h.to_bytes()), h);

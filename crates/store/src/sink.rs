@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_takes_the_trace_first_and_then_ends_the_recording_with_a_count() {
-        let Some(disk) = Tmpfs::mount(80 << 20) else { return };
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else { return };
         let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", 1).unwrap());
         sink.begin(&facts()).unwrap();
         let (first, last, bytes) = (Ticks(1), Ticks(2), &[1; 4096]);
@@ -283,5 +283,28 @@ mod tests {
         (0..9).for_each(|n| row(&mut sink, stored + n));
         assert_eq!(sink.room(), Room::None { unstored: 10 });
         assert!(sink.error.is_none());
+    }
+
+    #[test]
+    fn the_disk_is_looked_at_now_and_then_and_what_is_low_gives_up_the_trace_and_then_the_recording() {
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else { return };
+        let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", 1).unwrap());
+        sink.begin(&facts()).unwrap();
+        // As if it had been looked at so long ago.
+        let look = |sink: &mut StoreSink, ago: Duration| {
+            sink.last_look = Instant::now().checked_sub(ago).unwrap();
+            sink.tick().unwrap();
+            sink.room()
+        };
+        assert_eq!(look(&mut sink, LOOK_EVERY), Room::Ample, "there is space");
+        let mut other = std::fs::File::create(disk.path().join("other")).unwrap();
+        (0..50).for_each(|_| other.write_all(&[1; 1 << 20]).unwrap());
+        assert_eq!(look(&mut sink, LOOK_EVERY / 2), Room::Ample, "nobody has looked");
+        assert_eq!(look(&mut sink, LOOK_EVERY), Room::TraceGivenUp);
+        assert_eq!(sink.tick().unwrap(), 0);
+        assert_eq!(sink.room(), Room::TraceGivenUp, "it has just been looked at");
+        assert!(!sink.is_stuck());
+        assert_eq!(look(&mut sink, LOOK_EVERY), Room::None { unstored: 0 });
+        assert!(sink.is_stuck());
     }
 }

@@ -203,17 +203,82 @@ mod tests {
         assert!((20..40).contains(&groups), "{groups}");
     }
 
+    fn table(dir: &Path) -> TableWriter<GapRows> {
+        TableWriter::create(&HeldDir::open(dir).unwrap()).unwrap()
+    }
+
+    fn push(table: &mut TableWriter<GapRows>, n: u64) {
+        let victim = ThreadRef { tid: 1, comm: Comm::new("js-spin/1") };
+        let (start, end) = (Ticks(n << 20), Ticks((n << 20) + 1));
+        let stall = Stall { id: StallId(n), cpu: CpuId(1), victim, start, end };
+        table.push(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0)).unwrap();
+    }
+
+    #[test]
+    fn a_group_is_as_large_as_all_that_came_before_it_within_bounds() {
+        for (written, promised, rows) in [
+            (0, true, 16 << 10),
+            (40 << 10, true, 20 << 10),
+            (1 << 20, true, 512 << 10),
+            (100 << 20, true, 4 << 20),
+            (100 << 20, false, 128 << 10),
+        ] {
+            assert_eq!(row_group(written, promised), rows, "{written} rows, promised: {promised}");
+        }
+    }
+
+    #[test]
+    fn rows_are_encoded_a_batch_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut table = table(dir.path());
+        (0..BATCH as u64 - 1).for_each(|n| push(&mut table, n));
+        assert_eq!((table.rows.len(), table.written), (BATCH - 1, 0));
+        push(&mut table, BATCH as u64);
+        assert_eq!((table.rows.len(), table.written), (0, BATCH));
+    }
+
+    #[test]
+    fn there_is_room_for_what_is_in_memory_and_the_footer_at_any_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut table = table(dir.path());
+        for n in 0..20_000 {
+            push(&mut table, n);
+            let encoded = table.writer.in_progress_size() as u64;
+            let footer = (table.writer.flushed_row_groups().len() as u64 + 2) * OF_ROW_GROUP;
+            let needed = encoded + encoded / 4 + ROWS_AHEAD + footer;
+            let file = table.writer.inner();
+            assert!(file.has_room(needed), "{n}: {needed} bytes");
+            // Not much more either: others write to that disk, too.
+            assert!(!file.has_room(needed + ROWS_AHEAD), "{n}: {needed} bytes");
+        }
+        assert_eq!(table.writer.flushed_row_groups().len(), 1);
+    }
+
+    #[test]
+    fn columns_are_encoded_so_that_ranges_are_found_and_compressors_keep_little() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut table = table(dir.path());
+        (0..BATCH as u64).for_each(|n| push(&mut table, n));
+        table.writer.flush().unwrap();
+        let groups = table.writer.flushed_row_groups();
+        for column in groups[0].columns() {
+            let name = column.column_path().string();
+            let of_numbers = column.column_type() == parquet::basic::Type::INT64;
+            let (compression, has_range) = (column.compression(), column.statistics().is_some());
+            let wanted = if of_numbers { Compression::UNCOMPRESSED } else { Compression::SNAPPY };
+            assert_eq!((compression, has_range), (wanted, of_numbers), "{name}");
+            let has = |encoding| column.encodings().any(|of| of == encoding);
+            assert_eq!(has(Encoding::RLE_DICTIONARY), !of_numbers, "{name}");
+            assert_eq!(has(Encoding::DELTA_BINARY_PACKED), of_numbers, "{name}");
+        }
+    }
+
     #[test]
     fn a_group_is_small_where_its_end_could_find_no_room() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = HeldDir::open(dir.path()).unwrap();
-        let mut table = TableWriter::<GapRows>::create(&folder).unwrap();
+        let mut table = table(dir.path());
         table.writer.inner_mut().cannot_reserve();
-        let victim = ThreadRef { tid: 1, comm: Comm::new("js-spin/1") };
-        let stall = Stall { id: StallId(1), cpu: CpuId(1), victim, start: Ticks(1), end: Ticks(2) };
-        for _ in 0..600_000 {
-            table.push(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0)).unwrap();
-        }
+        (0..600_000).for_each(|n| push(&mut table, n));
         let groups: Vec<i64> =
             table.writer.flushed_row_groups().iter().map(|group| group.num_rows()).collect();
         assert_eq!(groups.iter().max(), Some(&(LARGEST_UNPROMISED as i64)), "{groups:?}");

@@ -161,6 +161,47 @@ fn one_stall_is_found_among_many_row_groups() {
 }
 
 #[test]
+fn nothing_but_the_rows_around_one_stall_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = writer(dir.path());
+    (0..70_000).for_each(|n| w.stall(&stall(n, 1_000 + n * 10, 3, "x")).unwrap());
+    let path = w.finish(manifest()).unwrap();
+    let run = RunReader::open(&path).unwrap();
+    // The first rows are damaged.
+    let gaps = path.join("gaps.parquet");
+    let mut bytes = fs::read(&gaps).unwrap();
+    bytes[4..5_000].fill(0xff);
+    fs::write(&gaps, bytes).unwrap();
+    assert!(run.stalls().is_err() || run.stalls().unwrap().any(|row| row.is_err()));
+    assert!(run.stall(StallId(3)).is_err());
+    assert_eq!(run.stall(StallId(69_999)).unwrap(), Some((stall(69_999, 700_990, 3, "x"), None)));
+    assert_eq!(run.stall(StallId(70_000)).unwrap(), None);
+}
+
+#[test]
+fn rows_have_the_time_of_day() {
+    use arrow_array::{Array, UInt64Array};
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = writer(dir.path());
+    // The clock of these tests reads 1000 ticks of a nanosecond at the beginning.
+    w.stall(&stall(0, 1_000, 1, "x")).unwrap();
+    w.stall(&stall(1, 6_000_000_000 + 1_000, 1, "x")).unwrap();
+    let (max, stolen) = (Nanos(1), Nanos(1));
+    let row = IntervalRow { cpu: CpuId(1), start: Ticks(2_000), end: Ticks(3_000), count: 1, max, stolen };
+    w.interval(&row).unwrap();
+    let path = w.finish(manifest()).unwrap();
+    let times = |table: &str| {
+        let file = fs::File::open(path.join(table)).unwrap();
+        let rows = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let batch = rows.build().unwrap().next().unwrap().unwrap();
+        let column = batch.column_by_name("start_realtime_ns").unwrap();
+        column.as_any().downcast_ref::<UInt64Array>().unwrap().values().to_vec()
+    };
+    assert_eq!(times("gaps.parquet"), [common::EPOCH, common::EPOCH + 6_000_000_000]);
+    assert_eq!(times("intervals.parquet"), [common::EPOCH + 1_000]);
+}
+
+#[test]
 fn the_files_have_the_columns_that_the_schema_lists() {
     let dir = tempfile::tempdir().unwrap();
     let path = writer(dir.path()).finish(manifest()).unwrap();

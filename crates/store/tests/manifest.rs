@@ -112,3 +112,15 @@ fn a_version_to_come_is_refused_by_its_number() {
     let error = problems[0].error.to_string();
     assert!(error.contains("schema version 3") && error.contains("up to 2"), "{error}");
 }
+
+#[test]
+fn a_label_is_the_users_to_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = writer(dir.path()).finish(manifest()).unwrap();
+    let head = fs::read_to_string(path.join("manifest.json")).unwrap();
+    let changed = head.replace(r#""label": "L""#, r#""label": "BASELINE""#);
+    assert_ne!(changed, head);
+    fs::write(path.join("manifest.json"), changed).unwrap();
+    assert_eq!(RunReader::open(&path).unwrap().manifest().label, "BASELINE");
+    assert_eq!(resolve(dir.path(), "BASELINE").unwrap(), path);
+}

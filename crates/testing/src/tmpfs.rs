@@ -1,9 +1,16 @@
+use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a file that another test's child has inherited may keep the disk busy.
 const BUSY: Duration = Duration::from_secs(20);
+
+/// Set for a test that runs once more in a namespace of its own, so that it does not do so again there.
+const INSIDE: &str = "JITTERSCOPE_TEST_NAMESPACE";
+/// A user namespace in which mounting is allowed. The user is called as files of unmapped users are (the overflow
+/// id): the folders above are then his own, and the checks of who may change them say what they say outside.
+const NAMESPACE: [&str; 5] = ["--user", "--map-user=65534", "--map-group=65534", "--keep-caps", "--mount"];
 
 /// A file system of a known size, in memory; unmounted when dropped.
 pub struct Tmpfs(tempfile::TempDir);
@@ -22,6 +29,32 @@ impl Tmpfs {
             return Some(Tmpfs(dir));
         }
         eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
+        None
+    }
+
+    /// As [`Tmpfs::mount`], for a test that needs root for nothing but mounting. Where it may not mount, it runs once
+    /// more in a user namespace in which it may, and `None` says that it has passed there; where the kernel gives
+    /// nobody such a namespace, `None` and a word that the test is skipped.
+    ///
+    /// # Panics
+    /// When the test fails in its namespace, or no temporary folder can be made.
+    pub fn mount_or_run_where_it_can(bytes: u64) -> Option<Tmpfs> {
+        let name = std::thread::current().name().map(str::to_owned);
+        let unshare = || {
+            let mut command = Command::new("unshare");
+            command.args(NAMESPACE);
+            command
+        };
+        let can =
+            || unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        let root = rustix::process::geteuid().is_root();
+        let name = name.filter(|name| name != "main" && !root && env::var_os(INSIDE).is_none() && can());
+        let (Some(name), Ok(program)) = (name, env::current_exe()) else { return Tmpfs::mount(bytes) };
+        let again = unshare().arg(program).args(["--exact", &name]).env(INSIDE, "1").output();
+        let again = again.expect("the test can be started once more");
+        let said = String::from_utf8_lossy(&again.stdout);
+        assert!(again.status.success(), "in a namespace of its own:\n{said}");
+        assert!(said.contains("1 passed"), "the test's name is not '{name}':\n{said}");
         None
     }
 
@@ -56,6 +89,14 @@ impl Drop for Tmpfs {
 mod tests {
     use super::*;
     use std::fs::File;
+
+    #[test]
+    fn a_test_that_may_not_mount_passes_or_fails_in_a_namespace() {
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(1 << 20) else { return };
+        let large = vec![1; 2 << 20];
+        let full = std::fs::write(disk.path().join("large"), large).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    }
 
     #[test]
     fn a_disk_that_is_busy_for_a_moment_is_unmounted_after_it() {

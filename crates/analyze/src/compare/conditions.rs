@@ -105,3 +105,47 @@ impl Conditions {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_command_stands_behind_the_first_dashes() {
+        let all = words("attach --cpus 1 -- make -- all");
+        let (before, after) = split_at_dashes(&all);
+        assert_eq!((before, after), (&words("attach --cpus 1")[..], &words("make -- all")[..]));
+        let all = words("record");
+        assert_eq!(split_at_dashes(&all), (&all[..], &[][..]));
+        let all = words("--");
+        assert_eq!(split_at_dashes(&all), (&[][..], &[][..]));
+    }
+
+    #[test]
+    fn what_differs_is_told_once_with_both_sides_and_what_is_absent_is_none() {
+        let of = |all: &[(&'static str, &str, bool)]| {
+            Conditions(all.iter().map(|(what, how, hard)| (*what, (*how).to_owned(), *hard)).collect())
+        };
+        let first = of(&[("probe", "spin", true), ("clock", "tsc", true), ("command", "make", false)]);
+        let second = of(&[("probe", "wakeup", true), ("clock", "tsc", true), ("pacing", "1 ms", true)]);
+        assert_eq!(first.differences(&first), []);
+        let told: Vec<(&str, String, String, bool)> = first
+            .differences(&second)
+            .into_iter()
+            .map(|of| (of.what, of.before, of.after, of.incomparable))
+            .collect();
+        let row = |what, before: &str, after: &str, hard| (what, before.to_owned(), after.to_owned(), hard);
+        assert_eq!(
+            told,
+            [
+                row("probe", "spin", "wakeup", true),
+                row("command", "make", "none", false),
+                row("pacing", "none", "1 ms", true)
+            ]
+        );
+    }
+}

@@ -182,3 +182,65 @@ fn became(stolen: &Comparison) -> Became {
         _ => Became::Shrank,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Design;
+
+    /// Of two figures, of which it was decided so.
+    fn comparison(first: f64, second: f64, verdict: Verdict) -> Comparison {
+        let value = |value: f64| Hypothesis {
+            first: vec![Some(value)],
+            second: vec![Some(value)],
+            margin: Margin { relative: 0.1, absolute: 0.0 },
+            seconds: [1.0; 2],
+            counts: None,
+            grain: Grain::Fine,
+        };
+        let neutral = family(Design::Unpaired, 0.05, &[value(1.0)]).remove(0);
+        let (first, second) = (Some(first), Some(second));
+        Comparison { first, second, verdict, margin: 0.1, ..neutral }
+    }
+
+    #[test]
+    fn what_became_of_a_culprit_is_told_by_its_time_beside_the_margin() {
+        for (first, second, expected) in [
+            (0.0, 0.0, Became::NotSeen),
+            (0.0, 0.1, Became::Appeared),
+            (0.1, 0.0, Became::Vanished),
+            (1.0, 1.0, Became::Stayed),
+            (1.0, 1.0625, Became::Stayed),
+            (1.0, 0.9375, Became::Stayed),
+            (10.0, 10.5, Became::Stayed),
+            (1.0, 1.125, Became::Grew),
+            (1.0, 0.875, Became::Shrank),
+        ] {
+            let found = became(&comparison(first, second, Verdict::Inconclusive));
+            assert_eq!(found, expected, "{first} to {second}");
+        }
+    }
+
+    #[test]
+    fn a_culprits_verdict_is_that_of_whichever_figure_says_more() {
+        let subject = Subject::Softirq(3);
+        let of = |events, stolen| CulpritDiff {
+            subject: subject.clone(),
+            predicted: false,
+            became: Became::Grew,
+            events: comparison(1.0, 2.0, events),
+            stolen: comparison(1.0, 2.0, stolen),
+        };
+        for (events, stolen, expected) in [
+            (Verdict::Better, Verdict::Worse, Verdict::Worse),
+            (Verdict::Better, Verdict::Inconclusive, Verdict::Better),
+            (Verdict::Worse, Verdict::Equivalent, Verdict::Worse),
+            (Verdict::Inconclusive, Verdict::Equivalent, Verdict::Equivalent),
+            (Verdict::Equivalent, Verdict::Inconclusive, Verdict::Inconclusive),
+            (Verdict::Inconclusive, Verdict::Better, Verdict::Better),
+        ] {
+            assert_eq!(of(events, stolen).verdict(), expected, "{events:?} {stolen:?}");
+        }
+        assert_eq!(of(Verdict::Better, Verdict::Better).title(), "softirq NET_RX");
+    }
+}

@@ -89,7 +89,33 @@ pub fn average_and_deviation(result: &ProbeResult) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::CpuId;
     use proptest::prelude::*;
+
+    fn nothing() -> ProbeResult {
+        ProbeResult {
+            cpu: CpuId(0),
+            tid: 0,
+            start: Ticks(0),
+            end: Ticks(0),
+            planned_end: Ticks(0),
+            samples: 0,
+            sum_ticks: 0,
+            sum_squares: 0,
+            min_ticks: 0,
+            max_ticks: 0,
+            threshold_ticks: 0,
+            below: Vec::new(),
+            above: Vec::new(),
+            stalls: 0,
+            stalled_ticks: 0,
+            dropped_records: 0,
+            own_bookkeeping: 0,
+            page_faults: 0,
+            involuntary_switches: 0,
+            ended_early: None,
+        }
+    }
 
     #[test]
     fn the_default_bounds_are_the_documented_ones() {
@@ -113,6 +139,39 @@ mod tests {
         }
         assert_eq!(bins.counts, [2, 2, 2, 2]);
         assert_eq!(bins.sums[1], 81);
+    }
+
+    #[test]
+    fn average_and_deviation_are_those_of_all_deltas() {
+        let of = |samples, sum_ticks, sum_squares| {
+            average_and_deviation(&ProbeResult { samples, sum_ticks, sum_squares, ..nothing() })
+        };
+        assert_eq!(of(0, 0, 0), (0.0, 0.0));
+        // 2, 4, 4, 4, 5, 5, 7, 9.
+        assert_eq!(of(8, 40, 232), (5.0, 2.0));
+        // A billion of 20 ticks and one of a million: what is lost of the squares in floating point is not lost.
+        let (mean, deviation) = of(1_000_000_001, 20_001_000_000, 400_000_000_000 + 1_000_000_000_000);
+        assert!((mean - 20.001).abs() < 1e-6 && (deviation - 31.622).abs() < 1e-2, "{mean} {deviation}");
+        // Products that do not fit into 128 bits.
+        let (mean, deviation) = of(1 << 60, 1 << 61, 20 << 60);
+        assert_eq!((mean, deviation), (2.0, 4.0));
+        let (_, deviation) = of(u64::MAX, u64::MAX, u128::MAX);
+        assert!((deviation / 4_294_967_296.0 - 1.0).abs() < 1e-9, "{deviation}");
+        // Sums that contradict one another.
+        assert_eq!(of(2, 10, 1).1, 0.0);
+    }
+
+    #[test]
+    fn a_results_deltas_are_added_below_and_above_its_threshold() {
+        let result = ProbeResult { below: vec![(10, 3), (40, 2)], above: vec![(60, 4)], ..nothing() };
+        let mut bins = DeltaBins::new(4, Ticks(10), Ticks(50));
+        bins.add_below(&result);
+        assert_eq!((bins.counts.as_slice(), bins.sums.as_slice()), (&[3, 2, 0, 0][..], &[30, 80, 0, 0][..]));
+        bins.add_above(&result);
+        assert_eq!(
+            (bins.counts.as_slice(), bins.sums.as_slice()),
+            (&[3, 2, 4, 0][..], &[30, 80, 240, 0][..])
+        );
     }
 
     proptest! {
