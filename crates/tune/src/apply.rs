@@ -3,9 +3,10 @@
 use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
-use crate::op::{Op, Outcome, Refusal, classify};
+use crate::op::{Op, Outcome};
 use crate::permit;
 use crate::plan::Plan;
+use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
@@ -210,7 +211,7 @@ fn step(
         // What may not be undone is not done, and must not stand in the journal as done.
         let why = forbidden.to_string();
         journal.append(&[Record::Undone { seq, how: why.clone(), restored_realtime_ns: None }])?;
-        return Ok((op.clone(), Outcome::Refused { class: Refusal::NotPermitted, why }));
+        return Ok((op.clone(), Outcome::Refused { class: Refusal::NotPermitted, why, means: None }));
     }
     // What is there now may be newer than the plan: the journal must hold what is overwritten.
     let now = match op.captured(hands.machine()) {
@@ -221,16 +222,15 @@ fn step(
                 Outcome::Gone { why: format!("it ended before it could be moved ({e})") },
             ));
         }
-        Err(e) => {
-            let (class, why) = classify(op, &e);
-            return Ok((op.clone(), Outcome::Refused { class, why }));
-        }
+        Err(e) => return Ok((op.clone(), op.refused(&e))),
     };
     if let (Op::MakeDir { path, .. }, true) = (&now, hands.machine().exists(op.what())) {
         // Not ours to make, so not ours to remove: the step must not stand in the journal as ours.
-        let why = format!("{path} is there already, made by somebody else");
-        journal.append(&[Record::Undone { seq, how: why.clone(), restored_realtime_ns: None }])?;
-        return Ok((op.clone(), Outcome::Refused { class: Refusal::Busy, why }));
+        let means = Some(Meaning::MadeByOthers);
+        let outcome = Outcome::Refused { class: Refusal::Busy, why: path.clone(), means };
+        let how = serde_json::to_string(&outcome).unwrap_or_default();
+        journal.append(&[Record::Undone { seq, how, restored_realtime_ns: None }])?;
+        return Ok((op.clone(), outcome));
     }
     if now != *op {
         journal.append(&[Record::Intend { seq, knob: knob.to_owned(), op: now.clone() }])?;

@@ -35,8 +35,8 @@ impl Settles {
             },
             (Settles::AtNextEvent(event), None) => InForceBy::AtEvent { event: (*event).into() },
             (Settles::AfterReboot, None) => InForceBy::AfterReboot,
-            (Settles::Unbounded(why), None) => InForceBy::Unknown { why: (*why).into() },
-            (_, None) => InForceBy::Unknown { why: format!("it replaced {}", replaced.trim()) },
+            (Settles::Unbounded(words), None) => InForceBy::Unknown { cause: NoTime::NoLimit { words } },
+            (_, None) => InForceBy::Unknown { cause: NoTime::Replaced { value: replaced.trim().to_owned() } },
         }
     }
 }
@@ -66,7 +66,23 @@ pub enum InForceBy {
     /// That cannot be told.
     Unknown {
         /// Why.
-        why: String,
+        cause: NoTime,
+    },
+}
+
+/// Why nothing tells when a change is in force. In JSON it has its stable `id` beside its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
+pub enum NoTime {
+    /// No limit is known.
+    NoLimit {
+        /// Why, in the words of the knob's declaration.
+        words: &'static str,
+    },
+    /// The value that was replaced, which would say how long, is no number.
+    Replaced {
+        /// The value.
+        value: String,
     },
 }
 

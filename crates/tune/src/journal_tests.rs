@@ -1,4 +1,5 @@
 use super::*;
+use crate::refusal::{Meaning, Refusal};
 use crate::value::ValueKind;
 use proptest::prelude::*;
 
@@ -70,6 +71,24 @@ fn put(folder: &TrustedFolder, text: &str) {
     folder.remove(JOURNAL).unwrap();
     let file = folder.make_file(JOURNAL, OFlags::WRONLY, 0o644);
     file.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// A refusal of an earlier program has what it means in its words; one of a newer program may mean something new.
+#[test]
+fn a_refusal_is_read_whoever_wrote_it() {
+    let done = |means: &str| -> Record {
+        let line =
+            format!(r#"{{"record":"done","seq":0,"outcome":"refused","class":"busy","why":"busy"{means}}}"#);
+        serde_json::from_str(&line).unwrap()
+    };
+    for (text, means) in [
+        ("", None),
+        (r#","means":"in_use""#, Some(Meaning::InUse)),
+        (r#","means":"sun_spots""#, Some(Meaning::Unknown)),
+    ] {
+        let outcome = Outcome::Refused { class: Refusal::Busy, why: "busy".into(), means };
+        assert_eq!(done(text), Record::Done { seq: 0, outcome, at_realtime_ns: None });
+    }
 }
 
 #[test]

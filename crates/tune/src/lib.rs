@@ -35,6 +35,7 @@ mod permit;
 mod persist;
 mod plan;
 mod plan_reason;
+mod refusal;
 mod rollback;
 mod run_culprits;
 mod settings;
@@ -55,7 +56,7 @@ pub use examine::{Examination, Inspection, KnobState};
 pub use finding::{FileValue, Finding, Program, Queues};
 pub use goal::{Goal, GoalError, online_cpus};
 pub use hands::{Hands, MachineHands};
-pub use in_force::{InForceBy, LONGEST_UNDOING, realtime_ns};
+pub use in_force::{InForceBy, LONGEST_UNDOING, NoTime, realtime_ns};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
 pub use knob::{Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, ThreadFamily, Weight};
@@ -63,12 +64,13 @@ pub use knob_reason::KnobReason;
 pub use left::{Left, LeftFamily, LeftTogether, Stays};
 pub use negligible::NEGLIGIBLE;
 pub use notice::{KnobNotice, Notice};
-pub use op::{Op, OpFamily, Outcome, Refusal, Standing};
+pub use op::{Op, OpFamily, Outcome, Standing};
 pub use page::{boot_line, chapter, rows};
 pub use permit::Forbidden;
 pub use persist::{BootByHand, BootLine};
 pub use plan::{Change, Plan, PlanError, Select, Skipped, plan, plan_of};
 pub use plan_reason::{ChangeReason, Measured, SkipReason};
+pub use refusal::{Meaning, Refusal};
 pub use rollback::{
     Drift, Lasts, LastsBecause, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean,
     rollback, rollback_only,

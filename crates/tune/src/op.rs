@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::hands::{Hands, unfinished};
+use crate::refusal::{Meaning, Refusal};
 use crate::threads;
 use crate::value::ValueKind;
 use jitterscope_model::{CpuId, CpuSet};
@@ -108,8 +109,11 @@ pub enum Outcome {
     Refused {
         /// What kind of refusal.
         class: Refusal,
-        /// What the system said, and what that means here.
+        /// What the system said; in journals of earlier programs with what that means.
         why: String,
+        /// What that means here; `None` in such journals, and where `why` says all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        means: Option<Meaning>,
     },
     /// The thing was gone before it could be changed.
     Gone {
@@ -132,51 +136,25 @@ impl Outcome {
     }
 }
 
-/// Why the kernel refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Refusal {
-    /// An interrupt whose affinity the kernel manages.
-    Managed,
-    /// EINVAL: a value that it does not take, or a thread bound to its CPU.
-    Invalid,
-    /// EBUSY: in use, or taken by another.
-    Busy,
-    /// EPERM or EACCES.
-    NotPermitted,
-    /// EROFS.
-    ReadOnly,
-    /// Anything else.
-    Other,
-}
-
 /// What the system's answer means for this change.
 #[must_use]
-pub fn classify(op: &Op, error: &io::Error) -> (Refusal, String) {
+pub fn classify(op: &Op, error: &io::Error) -> (Refusal, Meaning) {
     let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
     let interrupt =
         matches!(op, Op::Write { path, .. } if path.starts_with("/proc/irq/") && path.ends_with("_list"));
     let thread = matches!(op, Op::Thread { .. });
     use rustix::io::Errno;
-    let (class, meaning) = match errno {
+    match errno {
         // Kernels answer EIO, newer ones EPERM, for an interrupt that they place themselves.
-        Some(Errno::IO | Errno::PERM) if interrupt => (
-            Refusal::Managed,
-            "the kernel places this interrupt itself (the timer's, or those of a device's queues: see isolcpus-managed)",
-        ),
-        Some(Errno::INVAL) if thread => {
-            (Refusal::Invalid, "it is bound to its CPU, or its cpuset does not allow these")
-        }
-        Some(Errno::BUSY) if thread => (Refusal::Busy, "a deadline thread needs its reserved CPUs"),
-        Some(Errno::INVAL) => (Refusal::Invalid, "the kernel does not take this value"),
-        Some(Errno::BUSY) => (Refusal::Busy, "somebody else is using it"),
-        Some(Errno::PERM | Errno::ACCESS) => {
-            (Refusal::NotPermitted, "it needs root, or the kernel forbids it even so")
-        }
-        Some(Errno::ROFS) => (Refusal::ReadOnly, "the file system is read-only"),
-        _ => (Refusal::Other, "see the system's message"),
-    };
-    (class, format!("{error}: {meaning}"))
+        Some(Errno::IO | Errno::PERM) if interrupt => (Refusal::Managed, Meaning::KernelPlaces),
+        Some(Errno::INVAL) if thread => (Refusal::Invalid, Meaning::BoundThread),
+        Some(Errno::BUSY) if thread => (Refusal::Busy, Meaning::DeadlineThread),
+        Some(Errno::INVAL) => (Refusal::Invalid, Meaning::ValueNotTaken),
+        Some(Errno::BUSY) => (Refusal::Busy, Meaning::InUse),
+        Some(Errno::PERM | Errno::ACCESS) => (Refusal::NotPermitted, Meaning::NeedsRoot),
+        Some(Errno::ROFS) => (Refusal::ReadOnly, Meaning::ReadOnly),
+        _ => (Refusal::Other, Meaning::SystemTells),
+    }
 }
 
 /// The exact text of a file that is put in place as a whole, and its access; `Ok(None)` when there is none.
@@ -292,11 +270,14 @@ impl Op {
         match self.attempt(hands) {
             Ok(()) => self.verified(hands.machine()),
             Err(e) if self.is_gone(&e) => Outcome::Gone { why: "it ended before it could be moved".into() },
-            Err(e) => {
-                let (class, why) = classify(self, &e);
-                Outcome::Refused { class, why }
-            }
+            Err(e) => self.refused(&e),
         }
+    }
+
+    /// How it ended when the system refused it with this error.
+    pub(crate) fn refused(&self, error: &io::Error) -> Outcome {
+        let (class, meaning) = classify(self, error);
+        Outcome::Refused { class, why: error.to_string(), means: Some(meaning) }
     }
 
     fn is_gone(&self, error: &io::Error) -> bool {

@@ -32,8 +32,10 @@ fn running(start_time: u64, cpus: &str) -> Paper {
 #[test]
 fn a_refusal_is_told_by_what_was_refused() {
     let of = |op: &Op, errno: Errno| {
-        let (class, why) = classify(op, &io::Error::from(errno));
-        assert!(why.contains(": "), "{why}");
+        let (class, meaning) = classify(op, &io::Error::from(errno));
+        let why = io::Error::from(errno).to_string();
+        let outcome = Outcome::Refused { class, why, means: Some(meaning) };
+        assert_eq!(op.refused(&io::Error::from(errno)), outcome);
         class
     };
     let irq = write("/proc/irq/5/smp_affinity_list", ValueKind::CpuList, None, "0");
@@ -49,11 +51,12 @@ fn a_refusal_is_told_by_what_was_refused() {
         assert_eq!([of(op, Errno::ACCESS), of(op, Errno::ROFS)], [Refusal::NotPermitted, Refusal::ReadOnly]);
         assert_eq!(of(op, Errno::NOSPC), Refusal::Other);
     }
-    let why = |op: &Op, errno: Errno| classify(op, &io::Error::from(errno)).1;
-    assert!(why(&thread("0", "1"), Errno::INVAL).contains("bound to its CPU"));
-    assert!(why(&sysctl, Errno::INVAL).contains("does not take this value"));
-    assert!(why(&thread("0", "1"), Errno::BUSY).contains("deadline"));
-    assert!(why(&sysctl, Errno::BUSY).contains("somebody else"));
+    let means = |op: &Op, errno: Errno| classify(op, &io::Error::from(errno)).1;
+    assert_eq!(means(&thread("0", "1"), Errno::INVAL), Meaning::BoundThread);
+    assert_eq!(means(&sysctl, Errno::INVAL), Meaning::ValueNotTaken);
+    assert_eq!(means(&thread("0", "1"), Errno::BUSY), Meaning::DeadlineThread);
+    assert_eq!(means(&sysctl, Errno::BUSY), Meaning::InUse);
+    assert_eq!(means(&irq, Errno::PERM), Meaning::KernelPlaces);
     assert_eq!(classify(&sysctl, &io::Error::other("odd")).0, Refusal::Other);
 }
 
@@ -104,7 +107,7 @@ fn only_what_becomes_of_the_machine_as_asked_is_a_success() {
     assert!(Outcome::Pending { effective: text() }.is_success());
     assert!(Outcome::Gone { why: text() }.is_success());
     assert!(!Outcome::Ignored { reads: text() }.is_success());
-    assert!(!Outcome::Refused { class: Refusal::Busy, why: text() }.is_success());
+    assert!(!Outcome::Refused { class: Refusal::Busy, why: text(), means: None }.is_success());
 }
 
 #[test]

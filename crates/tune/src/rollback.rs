@@ -7,6 +7,7 @@ use crate::journal::{Journal, Record, State, Step};
 use crate::op::{Op, Outcome, Standing, classify, exact_file};
 use crate::permit::{self, Forbidden};
 use crate::persist::{self, PERSIST, Without};
+use crate::refusal::Meaning;
 use crate::state_dir::{Locked, StateDir, StateError};
 use crate::threads;
 use jitterscope_model::SCHEMA_VERSION;
@@ -75,8 +76,10 @@ pub enum Undoing {
     },
     /// It could not be put back.
     Failed {
-        /// What the system said, and what that means.
+        /// What the system said.
         why: String,
+        /// What that means.
+        means: Meaning,
     },
 }
 
@@ -141,8 +144,10 @@ pub enum LastsBecause {
     Edited,
     /// Writing it was refused.
     Refused {
-        /// What the system said, and what that means.
+        /// What the system said.
         why: String,
+        /// What that means; `None` where that says all.
+        means: Option<Meaning>,
     },
 }
 
@@ -258,8 +263,8 @@ fn forget_at_boot(
         let mut journal = locked.journal()?;
         journal.append(&[Record::Intend { seq: next, knob: PERSIST.to_owned(), op: op.clone() }])?;
         let outcome = op.perform(hands);
-        if let Outcome::Refused { why, .. } = &outcome {
-            lasts(LastsBecause::Refused { why: why.clone() });
+        if let Outcome::Refused { why, means, .. } = &outcome {
+            lasts(LastsBecause::Refused { why: why.clone(), means: *means });
         }
         let at_realtime_ns = Some(in_force::realtime_ns());
         journal.append(&[Record::Done { seq: next, outcome, at_realtime_ns }])?;
@@ -421,7 +426,7 @@ fn restore(hands: &mut dyn Hands, step: &Step) -> Undoing {
         Ok(()) => Undoing::Restored,
         Err(e) => match step.op.standing(hands.machine()) {
             Standing::Gone(why) => Undoing::Gone { why },
-            _ => Undoing::Failed { why: classify(&step.op, &e).1 },
+            _ => Undoing::Failed { why: e.to_string(), means: classify(&step.op, &e).1 },
         },
     }
 }

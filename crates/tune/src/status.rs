@@ -5,6 +5,7 @@ use crate::in_force::{self, InForceBy};
 use crate::journal::{State, Who};
 use crate::op::{Op, OpFamily, Outcome, Standing};
 use crate::permit;
+use crate::refusal::Meaning;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
@@ -37,8 +38,10 @@ pub enum NowIs {
     },
     /// It was refused when applied.
     Refused {
-        /// Why.
+        /// What the system said; in journals of earlier programs with what that means.
         why: String,
+        /// What that means; `None` in such journals, and where `why` says all.
+        means: Option<Meaning>,
     },
     /// A reboot has undone it.
     UndoneByReboot,
@@ -233,13 +236,13 @@ fn now_is(machine: &Machine, op: &Op, outcome: Option<&Outcome>, rebooted: bool)
             NowIs::UndoneByReboot
         }
         Standing::Original => match outcome {
-            Some(Outcome::Refused { why, .. }) => NowIs::Refused { why: why.clone() },
+            Some(Outcome::Refused { why, means, .. }) => NowIs::Refused { why: why.clone(), means: *means },
             _ => NowIs::Original,
         },
         Standing::Gone(why) => NowIs::Gone { why },
         Standing::Foreign(reads) => match outcome {
             Some(Outcome::Ignored { reads: then }) if *then == reads => {
-                NowIs::Refused { why: format!("the kernel made {reads} of it") }
+                NowIs::Refused { why: reads, means: Some(Meaning::MadeOtherwise) }
             }
             _ => NowIs::Drifted { reads },
         },

@@ -15,6 +15,7 @@ use jitterscope_source::sources;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir, status};
 use jitterscope_view::doctor::{changed_by_tune, render, verdict};
 use jitterscope_view::json::with_words;
+use jitterscope_view::tuning::status_json;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -72,7 +73,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
             "leftovers": left,
             "removed": removed,
             "failed": failed,
-            "tune": tuned.ok(),
+            "tune": tuned.as_ref().ok().map(status_json).transpose()?,
         });
         output::json(&value)?;
     } else {

@@ -167,7 +167,7 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
         TuneCommand::Status(args) => {
             let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
             let status = status(&machine, &StateDir::at(&args.state.state_dir))?;
-            shown(args.json, || to_value(&status), || tuning::status(&status, style()))?;
+            shown(args.json, || tuning::status_json(&status), || tuning::status(&status, style()))?;
             Ok(Exit::Ok)
         }
     }
@@ -221,7 +221,7 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let on_refusal = if args.stop { OnRefusal::Stop } else { OnRefusal::GoOn };
     let mut hands = MachineHands::new(&machine);
     let report = apply(&mut hands, &StateDir::at(&args.state.state_dir), &plan, who(&machine), on_refusal)?;
-    shown(args.plan.json, || to_value(&report), || tuning::applied(&plan, &report, style()))?;
+    shown(args.plan.json, || tuning::apply_json(&report), || tuning::applied(&plan, &report, style()))?;
     let refused = tuning::refused(&report)
         .into_iter()
         .chain(denied(&args.plan, &plan))
@@ -267,7 +267,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
     if !now.active && args.only.is_empty() {
         output::talk("nothing is applied: there is nothing to roll back");
         if args.json {
-            output::json(&now)?;
+            output::json(&tuning::status_json(&now)?)?;
         }
         return Ok(Exit::Ok);
     }

@@ -2,11 +2,15 @@
 
 use super::findings::{finding, wanted};
 use super::plan_reasons::{
-    boot_by_hand, change_reason, knob_notice, lasts_because, left_thread, left_threads, notice, skip_reason,
-    stays,
+    boot_by_hand, change_reason, knob_notice, lasts_because, left_thread, left_threads, no_time, notice,
+    skip_reason, stays,
 };
 use super::reasons::knob_reason;
-use jitterscope_tune::{Audit, AuditEntry, KnobState, Plan, RollbackReport};
+use super::refusals::{not_undone, refusal, refused_with};
+use jitterscope_tune::{
+    ApplyReport, Audit, AuditEntry, InForceBy, KnobState, NowIs, Outcome, Plan, RollbackReport, Status,
+    Undoing,
+};
 use serde_json::{Error, Value};
 
 /// An audit. Each knob has its `reason`, `current`, `wanted` and `note` in words beside their data, and each thread
@@ -61,12 +65,57 @@ pub fn plan_json(plan: &Plan) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// A rollback. Each drop-in that was left has its `why` in words beside its data.
+/// How an apply ended. Each change that was not made has its `why` in words beside its data.
+///
+/// # Errors
+/// None that an apply can cause.
+pub fn apply_json(report: &ApplyReport) -> Result<Value, Error> {
+    let mut value = serde_json::to_value(report)?;
+    for (shown, applied) in rows(&mut value["applied"]).zip(&report.applied) {
+        if let Outcome::Refused { .. } = applied.outcome {
+            shown["why"] = refusal(&applied.outcome).into();
+        }
+        put_in_force(shown, applied.in_force_by.as_ref());
+    }
+    Ok(value)
+}
+
+/// What is in force. Each change that was refused has its `why` in words beside its data.
+///
+/// # Errors
+/// None that a status can cause.
+pub fn status_json(status: &Status) -> Result<Value, Error> {
+    let mut value = serde_json::to_value(status)?;
+    for (shown, change) in rows(&mut value["changes"]).zip(&status.changes) {
+        if let NowIs::Refused { why, means } = &change.standing {
+            shown["why"] = refused_with(why, *means).into();
+        }
+        put_in_force(shown, change.in_force_by.as_ref());
+    }
+    for (shown, settling) in rows(&mut value["settling"]).zip(&status.settling) {
+        put_in_force(shown, Some(&settling.in_force_by));
+    }
+    Ok(value)
+}
+
+fn put_in_force(shown: &mut Value, by: Option<&InForceBy>) {
+    if let Some(InForceBy::Unknown { cause }) = by {
+        shown["in_force_by"]["why"] = no_time(cause).into();
+    }
+}
+
+/// A rollback. Each step that failed, and each drop-in that was left, has its `why` in words beside its data.
 ///
 /// # Errors
 /// None that a rollback can cause.
 pub fn rollback_json(report: &RollbackReport) -> Result<Value, Error> {
     let mut value = serde_json::to_value(report)?;
+    for (shown, step) in rows(&mut value["steps"]).zip(&report.steps) {
+        if let Undoing::Failed { .. } = step.undoing {
+            shown["why"] = not_undone(&step.undoing).into();
+        }
+        put_in_force(shown, step.in_force_by.as_ref());
+    }
     for (shown, lasts) in rows(&mut value["lasting"]).zip(&report.lasting) {
         shown["why"] = lasts_because(&lasts.cause).into();
     }

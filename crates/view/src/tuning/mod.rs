@@ -6,10 +6,12 @@ mod json;
 mod plan;
 mod plan_reasons;
 mod reasons;
+mod refusals;
 
 pub use audit::{NamedRun, advice, audit, explanation, first_step, won};
 pub use findings::{finding, wanted};
-pub use json::{audit_json, plan_json, rollback_json};
-pub use plan::{applied, how_to_apply, interrupts, not_undone, plan, refusal, refused, rolled_back, status};
+pub use json::{apply_json, audit_json, plan_json, rollback_json, status_json};
+pub use plan::{applied, how_to_apply, interrupts, plan, refused, rolled_back, status};
 pub use plan_reasons::{boot_by_hand, skip_reason};
 pub use reasons::knob_reason;
+pub use refusals::{not_undone, refusal};

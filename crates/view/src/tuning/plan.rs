@@ -1,8 +1,9 @@
 //! Plans, their outcomes, rollbacks and states as text.
 
 use super::plan_reasons::{
-    boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, skip_reason, stays,
+    boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, no_time, skip_reason, stays,
 };
+use super::refusals::{not_undone, refusal, refused_with};
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number::utc;
 use crate::style::Style;
@@ -233,7 +234,7 @@ fn when(by: &InForceBy) -> String {
         }
         InForceBy::AtEvent { event } => format!("when {event}"),
         InForceBy::AfterReboot => "at the next boot".into(),
-        InForceBy::Unknown { why } => format!("that cannot be told: {why}"),
+        InForceBy::Unknown { cause } => format!("that cannot be told: {}", no_time(cause)),
     }
 }
 
@@ -250,31 +251,6 @@ pub fn refused(report: &ApplyReport) -> Vec<String> {
         texts.push(format!("and {} more", failures.len() - SHOWN_OF_A_KIND));
     }
     texts
-}
-
-/// Why a change was not made, without a full stop; empty where it was.
-#[must_use]
-pub fn refusal(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Refused { why, .. } | Outcome::Gone { why } => why.clone(),
-        Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
-        Outcome::Applied { .. } | Outcome::Pending { .. } => String::new(),
-    }
-}
-
-/// Why a step is not undone, without a full stop; empty where it is.
-#[must_use]
-pub fn not_undone(undoing: &Undoing) -> String {
-    match undoing {
-        Undoing::Drifted { now } => format!("somebody else has made it {now}"),
-        Undoing::Forbidden { why } | Undoing::Failed { why } => why.clone(),
-        Undoing::Restored
-        | Undoing::WasOriginal
-        | Undoing::Gone { .. }
-        | Undoing::GoesWithItsCgroup
-        | Undoing::UndoneByReboot
-        | Undoing::KeptForeign { .. } => String::new(),
-    }
 }
 
 /// A rollback.
@@ -302,7 +278,7 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     let lasting: Vec<(&str, String)> =
         report.lasting.iter().map(|l| (l.path.as_str(), lasts_because(&l.cause))).collect();
     listed(&mut out, "Comes back at the next boot", lasting.iter().map(|(path, why)| (*path, why.as_str())));
-    let tell = |wanted: fn(&Undoing) -> Option<&str>| -> Vec<(String, String)> {
+    let tell = |wanted: fn(&Undoing) -> Option<String>| -> Vec<(String, String)> {
         report
             .steps
             .iter()
@@ -311,25 +287,25 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
             })
             .collect()
     };
-    let kept = tell(|u| if let Undoing::KeptForeign { now } = u { Some(now) } else { None });
+    let kept = tell(|u| if let Undoing::KeptForeign { now } = u { Some(now.clone()) } else { None });
     listed(
         &mut out,
         "Kept as somebody else has changed it",
         kept.iter().map(|(a, b)| (a.as_str(), b.as_str())),
     );
-    let drifted = tell(|u| if let Undoing::Drifted { now } = u { Some(now) } else { None });
+    let drifted = tell(|u| if let Undoing::Drifted { now } = u { Some(now.clone()) } else { None });
     listed(
         &mut out,
         "Changed by somebody else since: --force puts the original back, --keep forgets ours",
         drifted.iter().map(|(a, b)| (a.as_str(), b.as_str())),
     );
-    let failed = tell(|u| if let Undoing::Failed { why } = u { Some(why) } else { None });
+    let failed = tell(|u| matches!(u, Undoing::Failed { .. }).then(|| not_undone(u)));
     listed(
         &mut out,
         "Could not be put back (roll back again)",
         failed.iter().map(|(a, b)| (a.as_str(), b.as_str())),
     );
-    let forbidden = tell(|u| if let Undoing::Forbidden { why } = u { Some(why) } else { None });
+    let forbidden = tell(|u| matches!(u, Undoing::Forbidden { .. }).then(|| not_undone(u)));
     listed(
         &mut out,
         "Not undone, as no knob makes such a change (it stays in the journal)",
@@ -379,7 +355,7 @@ pub fn status(status: &Status, style: Style) -> String {
             NowIs::Original => format!("back at {}", change.original),
             NowIs::Drifted { reads } => format!("DRIFTED: somebody made it {reads}"),
             NowIs::Gone { why } => format!("gone: {why}"),
-            NowIs::Refused { why } => format!("refused: {why}"),
+            NowIs::Refused { why, means } => format!("refused: {}", refused_with(why, *means)),
             NowIs::UndoneByReboot => "undone by the reboot".into(),
             NowIs::Forbidden { why } => format!("NOT OURS: {why}"),
         };

@@ -3,9 +3,10 @@
 
 use super::findings::finding;
 use super::reasons::knob_reason;
+use super::refusals::refused_with;
 use jitterscope_tune::{
-    BootByHand, ChangeReason, KnobNotice, LastsBecause, Left, LeftFamily, LeftTogether, Measured, Notice,
-    SkipReason, Stays,
+    BootByHand, ChangeReason, KnobNotice, LastsBecause, Left, LeftFamily, LeftTogether, Measured, NoTime,
+    Notice, SkipReason, Stays,
 };
 
 /// Why a change is made, without a full stop of ours.
@@ -128,7 +129,16 @@ pub fn lasts_because(of: &LastsBecause) -> String {
             "its boot parameters may be those of other knobs too: `--only persist` removes all".into()
         }
         LastsBecause::Edited => "somebody else has edited it".into(),
-        LastsBecause::Refused { why } => why.clone(),
+        LastsBecause::Refused { why, means } => refused_with(why, *means),
+    }
+}
+
+/// Why nothing tells when a change is in force.
+#[must_use]
+pub fn no_time(of: &NoTime) -> String {
+    match of {
+        NoTime::NoLimit { words } => (*words).to_owned(),
+        NoTime::Replaced { value } => format!("it replaced {value}"),
     }
 }
 
