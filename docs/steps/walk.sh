@@ -105,7 +105,8 @@ for step in $steps; do
         *'"because": "not_here"'* | *'"because": "unreadable"'* | *'"because": "by_hand"'*)
             # That of the knob that cannot be set: what a knob is good for is called so, too.
             why=$(printf '%s\n' "$planned" |
-                sed -n '/"because": "\(not_here\|unreadable\|by_hand\)"/{n;s/^ *"why": "\(.*\)"$/\1/p;q;}')
+                sed -n '/"because": "\(not_here\|unreadable\|by_hand\)"/,/^ *"why": /{s/^ *"why": "\(.*\)",\{0,1\}$/\1/p;}' |
+                head -n 1)
             fail "$step cannot be done on this machine (leave it out with --skip $step): $why"
             ;;
     esac

@@ -176,6 +176,7 @@ impl EventTally {
 
     /// Counts an event; whether it happened while its CPU was measured.
     fn event(&mut self, cpu: CpuId, time: Ticks, inside: bool) -> bool {
+        let random = next_random(&mut self.random);
         let Cpu { window, recent: gaps, .. } = self.cpus.entry(cpu).or_default();
         if !self.planned.contains(time) || !window.contains(time) {
             return false;
@@ -185,8 +186,7 @@ impl EventTally {
         if self.counts.events > ALL_COMPARED && !self.counts.events.is_multiple_of(EACH) {
             return true;
         }
-        let back = self.shift.0 + next_random(&mut self.random) % self.shift.0;
-        let shifted = Ticks(time.0.saturating_sub(back));
+        let shifted = Ticks(time.0.saturating_sub(self.shift.0 + random % self.shift.0));
         // Before the oldest gap kept there is nothing to compare with.
         if gaps.front().is_none_or(|oldest| shifted < oldest.start) {
             return true;

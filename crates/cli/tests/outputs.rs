@@ -59,7 +59,7 @@ fn an_output_of_a_recording_is_named_and_apart() {
         ("csv://-", "standard output has the report"),
         ("parquet://x", "from a stored run only"),
         ("xml://x", "is not known"),
-        ("hgrm:///tmp/x?cpu=4095", "CPU 4095 is not measured"),
+        (&*format!("hgrm://{}/x?cpu=4095", runs.path().display()), "CPU 4095 is not measured"),
     ];
     let _turn = turn();
     for recording in

@@ -9,8 +9,8 @@ use crate::culprits::Naming;
 use crate::lexicon::Lexicon;
 use crate::occupancy::{NameTable, Record, Window};
 use crate::senders::Senders;
-use crate::windows::Named;
 use crate::windows::passive::{Change, Piece, Waiting, pieces};
+use crate::windows::{Named, Scratch};
 use jitterscope_model::{
     Comm, CpuId, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef, Ticks,
 };
@@ -39,6 +39,8 @@ pub struct PassiveWatch {
     /// Quotas are not counted here.
     bandwidth: Bandwidth,
     window: Window,
+    /// And its names.
+    scratch: Scratch,
     finished: Vec<PassiveStall>,
     from: Ticks,
     until: Ticks,
@@ -61,6 +63,7 @@ impl PassiveWatch {
             names: NameTable::default(),
             bandwidth: Bandwidth::default(),
             window: Window::default(),
+            scratch: Scratch::default(),
             finished: Vec::new(),
             from: Ticks(u64::MAX),
             until: Ticks(u64::MAX),
@@ -400,7 +403,17 @@ impl PassiveWatch {
     fn close(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
         let (measured_from, measured_until) = (self.from, self.until);
         let PassiveWatch {
-            settings, cpus, members, names, senders, bandwidth, window, finished, folded, ..
+            settings,
+            cpus,
+            members,
+            names,
+            senders,
+            bandwidth,
+            window,
+            scratch,
+            finished,
+            folded,
+            ..
         } = self;
         let Some(cpu) = cpus.get_mut(&id) else { return };
         let Some(mark) = cpu.mark.take() else { return };
@@ -416,8 +429,9 @@ impl PassiveWatch {
         let victim = cpu.waits.first().map_or(NOBODY, |wait| wait.tid);
         let victim = changes.iter().find_map(|c| c.waiting.as_ref()).map_or(victim, |w| w.thread.tid);
         let naming = Naming { cpu: id, victim, names, senders, lexicon, bandwidth, folded: false };
-        let named = Named::new(window, naming, &[], settings.rate);
+        let named = Named::reusing(std::mem::take(scratch), window, naming, &[], settings.rate);
         let found = pieces(&named, &changes, |tid| members.on(id, tid));
+        *scratch = named.into_scratch();
         let clipped = found.into_iter().filter_map(|piece| {
             let (start, end) = (piece.start.max(measured_from), piece.end.min(measured_until));
             (start < end).then_some(Piece { start, end, ..piece })

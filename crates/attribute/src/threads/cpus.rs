@@ -5,7 +5,7 @@ use crate::culprits::{Naming, Waits};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
-use crate::windows::{CulpritCache, Named, Slice, wait};
+use crate::windows::{CulpritCache, Named, Scratch, Slice, wait};
 use jitterscope_model::{CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -29,6 +29,8 @@ pub(super) struct Cpus {
     window: Window,
     /// The slices that waits were given.
     cache: RefCell<CulpritCache>,
+    /// Memory of the last window's names, and the culprits of all windows so far.
+    scratch: RefCell<Scratch>,
     /// Time of which only sums were kept.
     folded: Ticks,
 }
@@ -60,6 +62,7 @@ impl Cpus {
             names: NameTable::default(),
             window: Window::default(),
             cache: RefCell::default(),
+            scratch: RefCell::default(),
             folded: Ticks(0),
         }
     }
@@ -207,9 +210,12 @@ impl Cpus {
         let Asking { thread, senders, lexicon, bandwidth, waits } = *asking;
         let (names, victim) = (&self.names, thread.tid);
         let naming = Naming { cpu, victim, names, senders, lexicon, bandwidth, folded: false };
-        let named = Named::new(window, naming, waits.as_slice(), self.rate);
-        let slices = wait::slices(&named, &mut self.cache.borrow_mut()).into_iter();
+        let scratch = self.scratch.take();
+        let named = Named::reusing(scratch, window, naming, waits.as_slice(), self.rate);
+        let slices = wait::slices(&named, &mut self.cache.borrow_mut());
+        self.scratch.replace(named.into_scratch());
         slices
+            .into_iter()
             .map(|slice| Slice { start: slice.start.max(from), end: slice.end.min(to), ..slice })
             .filter(|slice| slice.start < slice.end)
             .collect()
