@@ -17,7 +17,7 @@ pub enum InForceIn {
     Now,
     /// After so long at the latest.
     Within(Nanos),
-    /// That cannot be told.
+    /// That is not known.
     Unknown,
 }
 

@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 pub enum Untried {
     /// It is applied already: there would be nothing to compare with.
     Applied,
-    /// A plan has no change for it; why, where the plan tells.
+    /// A plan has no change for it; why, where the plan says so.
     NoChange(Option<SkipReason>),
     /// It needs no reboot, and was to be tried across one.
     NeedsNoReboot,
@@ -23,8 +23,8 @@ pub enum CommandFailure {
     /// It was not started.
     #[error("cannot be started: {0}")]
     NotStarted(io::Error),
-    /// It was, and is not told of by `/proc`.
-    #[error("cannot be started: /proc does not tell of it")]
+    /// It was, and `/proc` does not list it.
+    #[error("cannot be started: /proc does not list it")]
     NotSeen,
     /// Its end cannot be waited for.
     #[error("cannot be waited for: {0}")]
@@ -65,7 +65,7 @@ pub enum ExperimentError {
     /// The change could not be made.
     #[error("{0}")]
     NotApplied(String),
-    /// A knob cannot be tried. Its reason is told where a person reads it.
+    /// A knob cannot be tried. The sentence for its reason is view's.
     #[error("{knob} cannot be tried")]
     Untried {
         /// Which.
@@ -91,10 +91,10 @@ pub enum ExperimentError {
         /// What it is.
         change: String,
     },
-    /// What tells two boots apart cannot be read.
-    #[error("the machine cannot be told by: {0}")]
+    /// What this boot is compared by with the next one cannot be read.
+    #[error("what this boot is compared by cannot be read: {0}")]
     MachineUnknown(FileError),
-    /// Which CPUs are online cannot be told.
+    /// Which CPUs are online is not known.
     #[error(transparent)]
     Goal(#[from] GoalError),
     /// The folder that commands run in.

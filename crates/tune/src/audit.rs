@@ -28,7 +28,7 @@ pub struct AuditEntry {
     /// How it stands.
     #[serde(flatten)]
     pub state: KnobState,
-    /// What there is; `None` where nothing tells.
+    /// What there is; `None` where it is not known.
     pub found: Option<Finding>,
     /// What is wanted; `None` where nothing is.
     #[serde(rename = "wants")]

@@ -40,7 +40,7 @@ pub enum KnobState {
 pub struct Examination {
     /// How it stands.
     pub state: KnobState,
-    /// What there is; `None` where nothing tells.
+    /// What there is; `None` where it is not known.
     pub found: Option<Finding>,
     /// What is wanted; `None` where nothing is.
     pub wanted: Option<Wanted>,

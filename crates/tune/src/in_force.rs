@@ -70,7 +70,7 @@ pub enum InForceBy {
     },
 }
 
-/// Why nothing tells when a change is in force. In JSON it has its stable `id` beside its fields.
+/// Why it is not known when a change is in force. In JSON it has its stable `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum NoTime {

@@ -1,13 +1,13 @@
 //! Names that are no user's: of kernel functions, vectors and threads, and of daemons that most machines have.
 //!
-//! They are public knowledge, so a redacted run keeps them. What each does is told where a person reads it.
+//! They are public knowledge, so a redacted run keeps them. What each does is said in `view`.
 
 mod functions;
 mod threads;
 
 use jitterscope_model::{NameOf, SchedClass, Subject, Task};
 
-/// How a list has its names.
+/// A list of names, by what bears them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameList {
     /// Functions of high-resolution timers and of the timer wheel.

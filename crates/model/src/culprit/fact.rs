@@ -31,13 +31,13 @@ pub enum FactForm<F: 'static> {
     U64(fn(&F) -> Option<u64>, fn(&mut F, u64)),
 }
 
-/// A field that is told as a text.
+/// A field that is written as a text.
 pub(super) trait AsText {
     fn text(&self) -> Option<Cow<'_, str>>;
     fn put_text(&mut self, text: Name);
 }
 
-/// A field that is told as a number. One that does not fit is none.
+/// A field that is written as a number. One that does not fit is none.
 pub(super) trait AsNumber<N> {
     fn number(&self) -> Option<N>;
     fn put_number(&mut self, number: N);

@@ -9,7 +9,7 @@ use super::{
 use crate::{CpuId, Name};
 use serde::{Deserialize, Serialize};
 
-/// How a field is told in a column.
+/// How a field is written in a column.
 macro_rules! form {
     (text $field:ident) => {
         FactForm::Text(|of| AsText::text(&of.$field), |of, text| AsText::put_text(&mut of.$field, text))

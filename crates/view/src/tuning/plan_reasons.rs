@@ -133,7 +133,7 @@ pub fn lasts_because(of: &LastsBecause) -> String {
     }
 }
 
-/// Why nothing tells when a change is in force.
+/// Why it is not known when a change is in force.
 #[must_use]
 pub fn no_time(of: &NoTime) -> String {
     match of {
