@@ -20,6 +20,9 @@ use std::sync::Arc;
 const BATCH: usize = 1024;
 /// Pages of a column, bytes: each column has one in memory.
 const PAGE: usize = 16 << 10;
+/// Rows of a page: what has few values repeats them in next to no bytes, and the numbers of all rows of a page, eight bytes
+/// each, are in memory until it is full.
+const ROWS_OF_PAGE: usize = 8 << 10;
 /// Room kept for the rows of a table that are taken in next and not encoded yet, bytes; twice the largest
 /// batch so far where that is more.
 const ROWS_AHEAD: u64 = 1 << 20;
@@ -141,6 +144,7 @@ fn properties(schema: &Schema) -> WriterProperties {
         .set_offset_index_disabled(true)
         .set_dictionary_page_size_limit(PAGE)
         .set_data_page_size_limit(PAGE)
+        .set_data_page_row_count_limit(ROWS_OF_PAGE)
         .set_write_batch_size(256);
     for field in schema.fields() {
         let column = ColumnPath::from(field.name().as_str());

@@ -22,6 +22,7 @@ mod regularity;
 mod search;
 mod spectrum;
 mod summary;
+mod transform;
 
 pub use dictionary::{Known, TickOf, known};
 pub use gather::{Effort, Found, GroupPeriods, PeriodGroup, PeriodSearch};

@@ -1,8 +1,7 @@
 //! The power spectrum of binned counts, to find candidates.
 
+use super::transform::Powers;
 use jitterscope_model::Nanos;
-use rustfft::FftPlanner;
-use rustfft::num_complex::Complex32;
 
 /// The shortest period unless said otherwise.
 pub(super) const SHORTEST: Nanos = Nanos(500_000);
@@ -11,31 +10,38 @@ pub(super) const SHORTEST: Nanos = Nanos(500_000);
 /// seconds from the start of a window of `span` seconds.
 pub(super) fn candidates(times: &[f64], span: f64, lowest: f64, highest: f64, most: usize) -> Vec<f64> {
     let bins = enough(highest, span);
-    let mean = times.len() as f32 / bins as f32;
-    let mut values = vec![Complex32::new(-mean, 0.0); bins];
-    for time in times {
-        let bin = (time / span * bins as f64) as usize;
-        values[bin.min(bins - 1)].re += 1.0;
-    }
-    FftPlanner::new().plan_fft_forward(bins).process(&mut values);
-    let power = |k: usize| f64::from(values[k].norm_sqr());
+    let powers = Powers::of_counts(times.iter().map(|time| (time / span * bins as f64) as usize), bins);
     let first = ((lowest * span).ceil() as usize).max(1);
     let last = ((highest * span) as usize).min(bins / 2 - 1);
-    let mut peaks: Vec<(f64, usize)> = (first..last)
-        .filter(|k| power(*k) >= power(k - 1) && power(*k) >= power(k + 1))
-        .map(|k| (power(k), k))
-        .collect();
-    peaks.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let peaks = || {
+        (first..last)
+            .map(|k| (powers.at(k), k))
+            .filter(|(power, k)| *power >= powers.at(k - 1) && *power >= powers.at(k + 1))
+    };
+    let strongest = strongest(peaks(), most);
     // A train of pulses is as strong in its overtones as in its fundamental; of the strong ones the
     // lowest are therefore as good as the strongest.
-    let strong = peaks.first().map_or(0.0, |peak| peak.0 / 3.0);
-    let mut low: Vec<usize> = peaks.iter().take_while(|peak| peak.0 >= strong).map(|peak| peak.1).collect();
-    low.sort_unstable();
-    let mut chosen: Vec<usize> = low.into_iter().take(most / 2).collect();
-    chosen.extend(peaks.iter().take(most - chosen.len()).map(|peak| peak.1));
+    let strong = strongest.first().map_or(0.0, |peak| peak.0 / 3.0);
+    let low = peaks().filter(|(power, _)| *power >= strong).map(|(_, k)| k);
+    let mut chosen: Vec<usize> = low.take(most / 2).collect();
+    chosen.extend(strongest.iter().take(most - chosen.len()).map(|peak| peak.1));
     chosen.sort_unstable();
     chosen.dedup();
     chosen.into_iter().map(|k| k as f64 / span).collect()
+}
+
+/// The `most` highest of these peaks, the highest first and of equal ones the first: a long window has hundreds of
+/// thousands.
+fn strongest(peaks: impl Iterator<Item = (f32, usize)>, most: usize) -> Vec<(f32, usize)> {
+    let mut kept: Vec<(f32, usize)> = Vec::with_capacity(most + 1);
+    for peak in peaks {
+        let place = kept.partition_point(|higher| higher.0 >= peak.0);
+        if place < most {
+            kept.insert(place, peak);
+            kept.truncate(most);
+        }
+    }
+    kept
 }
 
 /// Bins that show frequencies up to `highest`.
@@ -48,10 +54,23 @@ pub(super) fn bins(span: f64) -> usize {
     enough(1.0 / SHORTEST.as_secs_f64(), span)
 }
 
-/// Memory for one search: 8 MiB, and as much for the transform.
+/// Memory for one search: four bytes a bin, so 4 MiB.
 const MOST_BINS: usize = 1 << 20;
 
 /// The highest frequency that the bins of a window can show, Hz.
 pub(super) fn highest_frequency(span: f64) -> f64 {
     MOST_BINS as f64 / (2.0 * span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_peaks_are_kept_in_order_and_of_equal_ones_the_first() {
+        let peaks = [(1.0, 1), (5.0, 2), (3.0, 3), (5.0, 4), (2.0, 5), (4.0, 6)];
+        assert_eq!(strongest(peaks.into_iter(), 3), [(5.0, 2), (5.0, 4), (4.0, 6)]);
+        assert_eq!(strongest(peaks.into_iter().take(2), 3), [(5.0, 2), (1.0, 1)]);
+        assert_eq!(strongest(peaks.into_iter(), 0), []);
+    }
 }
