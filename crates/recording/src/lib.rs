@@ -42,7 +42,7 @@ mod threads;
 mod threshold;
 mod warnings;
 
-pub use engine::{Delivered, Outcome, Output};
+pub use engine::{Delivered, Outcome, Output, TakingDown};
 pub use error::RecordError;
 pub use graph::GraphError;
 pub use names::StoredNames;

@@ -13,6 +13,7 @@ mod stage;
 pub(crate) use batch::Batch;
 pub(crate) use outputs::Outputs;
 pub use outputs::{Delivered, Output};
+pub use stage::TakingDown;
 pub(crate) use stage::{NEVER, Plan, Stage};
 
 use crate::error::RecordError;
@@ -47,6 +48,8 @@ pub struct Outcome {
     /// How the command ended that was started to be followed; `None` where there was none, and where it was ended
     /// because its time was over or the recording was interrupted.
     pub command: Option<ExitStatus>,
+    /// What recorded and is being taken down: the run is whole, and can be reported meanwhile.
+    pub taken_down: TakingDown,
 }
 
 /// The machine that is recorded on, and who looks on.

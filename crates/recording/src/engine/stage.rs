@@ -65,12 +65,12 @@ pub(crate) struct Stage<'c, 'o> {
     helper_after: Nanos,
     /// The kernel's timer frequency, once its state is known.
     kernel_hz: Option<u32>,
-    /// What is being taken down; it is gone when the stage is.
-    taken_down: Option<TakingDown>,
+    taken_down: TakingDown,
 }
 
 /// A thread that takes something down, waited for when this is dropped.
-struct TakingDown(Option<JoinHandle<()>>);
+#[derive(Debug, Default)]
+pub struct TakingDown(Option<JoinHandle<()>>);
 
 impl Drop for TakingDown {
     fn drop(&mut self) {
@@ -122,7 +122,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             helper_before: Nanos::ZERO,
             helper_after: Nanos::ZERO,
             kernel_hz: None,
-            taken_down: None,
+            taken_down: TakingDown::default(),
         })
     }
 
@@ -131,7 +131,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     fn take_down(&mut self, recorder: impl Send + 'static) {
         // Where there can be no thread, it is dropped here.
         let thread = std::thread::Builder::new().name("js-down".into()).spawn(move || drop(recorder));
-        self.taken_down = Some(TakingDown(thread.ok()));
+        self.taken_down = TakingDown(thread.ok());
     }
 
     pub(crate) fn rate(&self) -> TickRate {
@@ -289,7 +289,8 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
     }
 
-    /// Closes everything, the run itself last: it says what the other outputs lost.
+    /// Closes everything, the run itself last: it says what the other outputs lost. What recorded may still be on its
+    /// way down.
     pub(crate) fn close(mut self, mut manifest: RunManifest) -> Result<Outcome, StoreError> {
         manifest.sources = std::mem::take(&mut self.sources);
         let helper_ns = self.helper_after.saturating_sub(self.helper_before);
@@ -309,7 +310,8 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
         // The kernel's own figure, with all that comes after the measurement.
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
-        Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs, command: self.command })
+        let path = self.outputs.store.finish(manifest)?;
+        Ok(Outcome { path, outputs, command: self.command, taken_down: self.taken_down })
     }
 }
 
@@ -394,8 +396,13 @@ mod tests {
         let manifest = stage.manifest(ended);
         assert!(manifest.self_noise.helper_cpu_ns <= over, "{:?}", manifest.self_noise);
         stage.take_down(SlowToGo(gone.clone()));
-        let path = stage.close(manifest).unwrap().path;
-        assert!(gone.load(Ordering::Relaxed), "what was set up is gone when the recording is over");
+        let outcome = stage.close(manifest).unwrap();
+        let path = outcome.path.clone();
+        drop(outcome);
+        assert!(
+            gone.load(Ordering::Relaxed),
+            "what was set up is gone when nobody holds the outcome any more"
+        );
         let noise = jitterscope_store::RunReader::open(&path).unwrap().manifest().self_noise.clone();
         assert!(noise.events.unwrap().helper_ns <= over);
     }
