@@ -1,6 +1,7 @@
 //! What tracepoints that are on cost a CPU of which nothing is recorded: `cargo bench -p jitterscope-source --bench
 //! floor`. Two threads pass a byte to and fro on one CPU, in turns with nothing on, with each class of events on whose
-//! buffer takes the records of *another* CPU only, with all of them, and with all of them recorded where they are.
+//! buffer takes the records of *another* CPU only, with all of them, with all of them recorded where they are, and with
+//! the scheduler's charges beside them, as `attach` has it.
 //! Prints one line of JSON: nanoseconds a pass, and how many of what a pass comes to. Needs root and tracefs.
 
 use jitterscope_model::CpuSet;
@@ -39,6 +40,10 @@ const CLASSES: [(&str, &[&str]); 9] = [
     ("calls", &["csd", "ipi", "tlb"]),
     ("faults", &["exceptions", "power/cpu_idle"]),
 ];
+
+/// What `attach` has on beside all of these, and its filter: a charge of less says nothing, and its record is dropped after
+/// it was built.
+const CHARGES: (&str, &str) = ("sched/sched_stat_runtime", "runtime >= 10000");
 
 /// A tracing instance, removed in the end; who is killed meanwhile leaves it to the next recording.
 struct Instance {
@@ -159,6 +164,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let instance = Instance::make(&Machine::host())?;
     instance.write("trace_clock", "x86-tsc").or_else(|_| instance.write("trace_clock", "mono_raw"))?;
     let all: Vec<&str> = CLASSES.iter().flat_map(|(_, events)| *events).copied().collect();
+    // Where the kernel has no charges, this arm is like the one before it.
+    let _ = instance.write(&format!("events/{}/filter", CHARGES.0), CHARGES.1);
+    let charged: Vec<&str> = all.iter().copied().chain([CHARGES.0]).collect();
     let arm = |name, events: &[&'static str], here| Arm {
         name,
         events: events.to_vec(),
@@ -168,7 +176,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut arms = vec![arm("nothing", &[], false)];
     arms.extend(CLASSES.iter().map(|(name, events)| arm(name, events, false)));
-    arms.extend([arm("all", &all, false), arm("all, recorded", &all, true)]);
+    arms.extend([
+        arm("all", &all, false),
+        arm("all, recorded", &all, true),
+        arm("all and charges", &charged, true),
+    ]);
     // How many of what a pass comes to, where it is recorded.
     let mut counts = Vec::new();
     for (name, events) in CLASSES {

@@ -15,6 +15,7 @@ mod periods;
 mod pipeline;
 mod probe;
 mod report;
+mod senders;
 mod series;
 mod table;
 mod threads;
@@ -45,6 +46,8 @@ pub enum What {
     Drain,
     /// What tracepoints that are on cost a CPU of which nothing is recorded, by class (root and tracefs)
     Floor,
+    /// Of how many stalls by a woken thread the waker is known, however often it is woken (root and tracefs)
+    Senders,
     /// Stolen time with tracing and without, in turns, and the speed of another CPU meanwhile (root and tracefs)
     Observer,
     /// A pipe ping-pong and a Redis server, followed by `attach` and not (root and tracefs; Debian's linux-perf
@@ -70,12 +73,13 @@ pub enum What {
 type Claims = fn() -> anyhow::Result<Vec<Claim>>;
 
 /// All of them, in the order in which they are run; a new one is a line here, a variant above and a file.
-const ALL: [(What, Claims); 14] = [
+const ALL: [(What, Claims); 15] = [
     (What::Probe, probe::claims),
     (What::Decode, decode::claims),
     (What::Attribute, attribute::claims),
     (What::Drain, drain::claims),
     (What::Floor, floor::claims),
+    (What::Senders, senders::claims),
     (What::Observer, observer::claims),
     (What::Attach, attach::claims),
     (What::Threads, threads::claims),
