@@ -309,7 +309,8 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
         // The kernel's own figure, with all that comes after the measurement.
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
-        Ok(Outcome { path: self.outputs.store.finish(manifest)?, outputs, command: self.command })
+        let path = self.outputs.store.close(&mut manifest)?;
+        Ok(Outcome { path, manifest, outputs, command: self.command })
     }
 }
 
