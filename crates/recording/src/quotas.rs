@@ -67,12 +67,15 @@ impl QuotaWatch {
         }
     }
 
-    /// Watches the quotas above a thread from now on.
+    /// Watches the quotas above a thread from now on, unless that is done already.
     pub(crate) fn watch(&mut self, tid: i32) {
         if self.watched.len() >= MOST_THREADS && !self.watched.contains(&tid) {
             return;
         }
-        self.watched.insert(tid);
+        // Whoever begins to follow a thread says so, and who follows it does, too.
+        if !self.watched.insert(tid) && self.threads.contains_key(&tid) {
+            return;
+        }
         if self.again.len() < LOOKED_AT && !self.again.contains(&tid) {
             self.again.push(tid);
         }

@@ -122,7 +122,9 @@ fn stored(run: &RunReader) -> Rows {
 fn watch(settings: &PassiveRecordSettings) -> RunReader {
     let stop = AtomicBool::new(false);
     let outcome = record_passive(&Machine::host(), settings, &stop, &mut ()).unwrap();
-    RunReader::open(&outcome.path).unwrap()
+    let run = RunReader::open(&outcome.path).unwrap();
+    assert_eq!(run.manifest(), &outcome.manifest);
+    run
 }
 
 /// What must hold of every such run: parts fill stalls, sums fill the watched time, and what was stolen is

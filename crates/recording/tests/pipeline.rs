@@ -47,7 +47,9 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
 
 fn run(settings: &PipelineRecordSettings) -> RunReader {
     let outcome = record_pipeline(&Machine::host(), settings, &AtomicBool::new(false), &mut ()).unwrap();
-    RunReader::open(&outcome.path).unwrap()
+    let run = RunReader::open(&outcome.path).unwrap();
+    assert_eq!(run.manifest(), &outcome.manifest);
+    run
 }
 
 fn count(times: &MessageTimes) -> u64 {

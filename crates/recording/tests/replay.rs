@@ -114,6 +114,7 @@ fn check_probes(settings: &RecordSettings) -> Rows {
     let outcome = record(&Machine::host(), settings, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(run.manifest().trace.complete);
+    assert_eq!(run.manifest(), &outcome.manifest, "what is stored is what the recording says of itself");
     let live = stored(&run);
     assert_summed_up(&run, &live);
     let (again, replayed) = replayed(&run);
@@ -246,6 +247,7 @@ fn followed_threads_replay_as_they_were() {
         let outcome = attach(&Machine::host(), &of(target), &AtomicBool::new(false), &mut ()).unwrap();
         let run = RunReader::open(&outcome.path).unwrap();
         assert!(run.manifest().trace.complete);
+        assert_eq!(run.manifest(), &outcome.manifest);
         let live = stored(&run);
         let (again, replayed) = replayed(&run);
         assert!(live.len() > 20, "hardly a wait: {}", live.len());

@@ -109,6 +109,25 @@ fn a_thread_that_renames_itself_for_ever_costs_a_recording_nothing() {
     });
 }
 
+/// Whoever was woken and not put on a CPU waits: of a wake-up that is kept, nothing that came of it may be forgotten.
+#[test]
+fn what_is_kept_begins_with_the_effects_and_not_with_their_causes() {
+    let _alone = alone();
+    let Some((tracefs, settings)) = ready() else { return };
+    let settings = RecorderSettings { measured: settings.online.clone(), ..settings };
+    std::thread::scope(|scope| {
+        scope.spawn(|| load::run(1, 0, Duration::from_millis(1500)));
+        let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
+        recorder.end_pricing().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        recorder.stop().unwrap();
+        let first = |events: &[KernelEvent]| events.iter().map(|event| event.time).min();
+        let local = first(&drain(&mut recorder, Role::Local)).unwrap();
+        let senders = first(&drain(&mut recorder, Role::Senders)).unwrap();
+        assert!(local < senders, "{local:?} {senders:?}");
+    });
+}
+
 /// Instances that process `pid` made.
 fn instances(tracefs: &Tracefs, pid: u32) -> Vec<String> {
     let mut names = tracefs.machine().list(format!("{}/instances", tracefs.root()));

@@ -114,13 +114,18 @@ pub(crate) fn read_manifest(run: &HeldDir) -> Result<RunManifest, StoreError> {
     };
     let path = run.path().join(DETAILS);
     let text = run.read(DETAILS, LARGEST_MANIFEST).map_err(StoreError::reading)?;
-    let manifest = parse_manifest(&path, &text)?;
+    of_head(&path, parse_manifest(&path, &text)?, *head)
+}
+
+/// A manifest that is known, if it is that of the run in a folder.
+pub(crate) fn checked(run: &HeldDir, path: &Path, manifest: RunManifest) -> Result<RunManifest, StoreError> {
+    of_head(path, manifest, read_head(run)?)
+}
+
+fn of_head(path: &Path, manifest: RunManifest, head: RunHead) -> Result<RunManifest, StoreError> {
     // A label is the user's to change, an id is not.
     if manifest.id != head.id {
-        return Err(StoreError::damaged(
-            &path,
-            format!("it belongs to run {}, not {}", manifest.id, head.id),
-        ));
+        return Err(StoreError::damaged(path, format!("it belongs to run {}, not {}", manifest.id, head.id)));
     }
     Ok(RunManifest { label: head.label, ..manifest })
 }

@@ -61,6 +61,22 @@ impl RunReader {
         Ok(RunReader { manifest: head::read_manifest(&folder)?, folder: Arc::new(folder) })
     }
 
+    /// Opens the run in a folder for somebody who has its manifest from whoever closed it. To read it again takes
+    /// as long as to write it, which shows where very many threads were followed.
+    ///
+    /// # Errors
+    /// There is no manifest in the folder, or it is that of another run.
+    pub fn with_manifest(path: &Path, manifest: RunManifest) -> Result<RunReader, StoreError> {
+        let folder = HeldDir::open(path).map_err(StoreError::reading)?;
+        Ok(RunReader { manifest: head::checked(&folder, path, manifest)?, folder: Arc::new(folder) })
+    }
+
+    /// Its manifest, when nothing more is to be read.
+    #[must_use]
+    pub fn into_manifest(self) -> RunManifest {
+        self.manifest
+    }
+
     /// Its folder.
     #[must_use]
     pub fn path(&self) -> &Path {

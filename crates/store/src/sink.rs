@@ -163,10 +163,18 @@ impl StoreSink {
     /// Closes the run, and returns its folder.
     ///
     /// # Errors
+    /// As [`StoreSink::close`].
+    pub fn finish(&mut self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+        self.close(&mut manifest)
+    }
+
+    /// The same; the manifest is afterwards as a reader of the run finds it.
+    ///
+    /// # Errors
     /// The first error of all that was written, or it cannot be closed. Then nothing is left.
-    pub fn finish(&mut self, manifest: RunManifest) -> Result<PathBuf, StoreError> {
+    pub fn close(&mut self, manifest: &mut RunManifest) -> Result<PathBuf, StoreError> {
         match (self.error.take(), self.writer.take()) {
-            (None, Some(writer)) => writer.finish(manifest),
+            (None, Some(writer)) => writer.close(manifest),
             (Some(error), _) => Err(error),
             (None, None) => Err(StoreError::NotBegun),
         }

@@ -289,7 +289,15 @@ impl RunWriter {
     /// # Errors
     /// As [`RunWriter::stall`], except for a full disk on a file system that can reserve room; then
     /// nothing is left.
-    pub fn finish(mut self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+    pub fn finish(self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+        self.close(&mut manifest)
+    }
+
+    /// As [`RunWriter::finish`]; the manifest is afterwards as a reader of the run finds it.
+    ///
+    /// # Errors
+    /// As [`RunWriter::finish`].
+    pub fn close(mut self, manifest: &mut RunManifest) -> Result<PathBuf, StoreError> {
         if self.failed {
             return Err(StoreError::Incomplete { path: self.partial.held.path().to_path_buf() });
         }
@@ -308,7 +316,7 @@ impl RunWriter {
         self.hlog.finish()?;
         let folder = &self.partial.held;
         manifest.schema_version = RUN_SCHEMA_VERSION;
-        self.manifest.finish(folder, &manifest)?;
+        self.manifest.finish(folder, manifest)?;
         folder.sync().map_err(StoreError::writing)?;
         self.partial.rename(&self.name)?;
         Ok(self.runs.join(&self.name))

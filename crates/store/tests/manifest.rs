@@ -103,6 +103,28 @@ fn details_of_another_run_are_not_taken_for_its_own() {
 }
 
 #[test]
+fn a_run_is_opened_with_the_manifest_that_it_was_closed_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut closed = manifest();
+    let path = writer(dir.path()).close(&mut closed).unwrap();
+    let read = RunReader::open(&path).unwrap();
+    assert_eq!(read.manifest(), &closed, "what closed it knows what is stored");
+    assert_ne!(closed.id, manifest().id);
+    let known = RunReader::with_manifest(&path, closed.clone()).unwrap();
+    assert_eq!((known.manifest(), known.path()), (read.manifest(), read.path()));
+    assert_eq!(known.into_manifest(), closed);
+    // It is that of this run, with the label that the run has by now.
+    let head = fs::read_to_string(path.join("manifest.json")).unwrap();
+    fs::write(path.join("manifest.json"), head.replace(r#""label": "L""#, r#""label": "BASELINE""#)).unwrap();
+    assert_eq!(RunReader::with_manifest(&path, closed.clone()).unwrap().manifest().label, "BASELINE");
+    let other = writer(dir.path()).finish(manifest()).unwrap();
+    let error = RunReader::with_manifest(&other, closed.clone()).unwrap_err().to_string();
+    assert!(error.contains("belongs to run"), "{error}");
+    fs::remove_file(other.join("manifest.json")).unwrap();
+    assert!(RunReader::with_manifest(&other, closed).is_err());
+}
+
+#[test]
 fn a_version_to_come_is_refused_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
     let path = writer(dir.path()).finish(manifest()).unwrap();

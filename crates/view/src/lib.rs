@@ -40,7 +40,7 @@ pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
 pub use gate::{gate_note, gate_reason};
 pub use journal_fault::journal_fault;
 pub use lines::{counted, cpus_text};
-pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};
+pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst, sum_up};
 pub use misfit::pipeline_error;
 pub use number::{bytes as size_text, utc};
 pub use sources::{record_error, source_words, with_fix};

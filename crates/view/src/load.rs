@@ -34,6 +34,14 @@ pub fn load_periods(
     load_stored(path, worst, Some(effort), RowSums::STORED.0)
 }
 
+/// As [`load_periods`], of a run that is open.
+///
+/// # Errors
+/// A file of it is missing or damaged.
+pub fn sum_up(run: &RunReader, worst: usize, effort: Effort) -> Result<RunSummary, StoreError> {
+    stored(run, worst, Some(effort), RowSums::STORED.0)
+}
+
 /// As [`load_periods`], with culprits told apart so finely.
 ///
 /// # Errors
@@ -56,7 +64,13 @@ pub fn load_redacted(
     worst: usize,
     effort: Effort,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
-    load_with(path, Some(Redactor::new()), |builder| builder.worst(worst).periods(effort))
+    let reader = RunReader::open(path)?;
+    let mut redactor = Some(Redactor::new());
+    // All that is read goes through the redactor before anything is made of it.
+    let (manifest, machine) = facts(&reader, &mut redactor)?;
+    let builder = SummaryBuilder::new(&manifest).machine(machine).worst(worst).periods(effort);
+    let summary = with_rows(&reader, &mut redactor, builder)?;
+    Ok((manifest, summary))
 }
 
 /// One stall with its parts, as the report tells it: the only one of [`RunSummary::worst`], which is empty when
@@ -98,28 +112,36 @@ fn load_stored(
     effort: Option<Effort>,
     level: KeyLevel,
 ) -> Result<(RunManifest, RunSummary), StoreError> {
+    let reader = RunReader::open(path)?;
+    let summary = stored(&reader, worst, effort, level)?;
+    Ok((reader.into_manifest(), summary))
+}
+
+fn stored(
+    reader: &RunReader,
+    worst: usize,
+    effort: Option<Effort>,
+    level: KeyLevel,
+) -> Result<RunSummary, StoreError> {
     let (stored_level, stored_worst, stored_effort) = RowSums::STORED;
     let fits = level == stored_level && worst <= stored_worst && effort.is_none_or(|e| e == stored_effort);
-    let reader = RunReader::open(path)?;
     let sums: Option<RowSums> = if fits { reader.summary()? } else { None };
     let Some(sums) = sums.filter(RowSums::is_current) else {
-        return load_with(path, None, |builder| {
-            let builder = builder.worst(worst).level(level);
-            match effort {
-                Some(effort) => builder.periods(effort),
-                None => builder,
-            }
-        });
+        let builder = SummaryBuilder::new(reader.manifest()).machine(reader.machine()?).path(reader.path());
+        let builder = builder.worst(worst).level(level);
+        let builder = match effort {
+            Some(effort) => builder.periods(effort),
+            None => builder,
+        };
+        return with_rows(reader, &mut None, builder);
     };
     let sums = if effort.is_none() { sums.without_periods() } else { sums };
-    let (manifest, machine) = facts(&reader, &mut None)?;
-    let mut builder =
-        SummaryBuilder::new(&manifest).machine(machine).path(path).known(sums.with_worst(worst));
+    let builder = SummaryBuilder::new(reader.manifest()).machine(reader.machine()?).path(reader.path());
+    let mut builder = builder.known(sums.with_worst(worst));
     for row in reader.intervals()? {
         builder.interval(&row?);
     }
-    let summary = builder.finish();
-    Ok((manifest, summary))
+    Ok(builder.finish())
 }
 
 fn redacted(attribution: Attribution, redactor: &mut Option<Redactor>) -> Attribution {
@@ -129,25 +151,18 @@ fn redacted(attribution: Attribution, redactor: &mut Option<Redactor>) -> Attrib
     }
 }
 
-/// All that is read goes through the redactor, where there is one, before anything is made of it.
-fn load_with(
-    path: &Path,
-    mut redactor: Option<Redactor>,
-    set: impl FnOnce(SummaryBuilder<'_>) -> SummaryBuilder<'_>,
-) -> Result<(RunManifest, RunSummary), StoreError> {
-    let reader = RunReader::open(path)?;
-    let (manifest, machine) = facts(&reader, &mut redactor)?;
-    let mut builder = set(SummaryBuilder::new(&manifest).machine(machine));
-    if redactor.is_none() {
-        builder = builder.path(path);
-    }
-    rows(&reader, &mut redactor, |row| match row {
+/// The summary of all rows.
+fn with_rows(
+    reader: &RunReader,
+    redactor: &mut Option<Redactor>,
+    mut builder: SummaryBuilder<'_>,
+) -> Result<RunSummary, StoreError> {
+    rows(reader, redactor, |row| match row {
         StoredRow::Stall(stall) => builder.stall(stall),
         StoredRow::Attribution(attribution) => builder.attribution(attribution),
         StoredRow::Interval(interval) => builder.interval(interval),
     })?;
-    let summary = builder.finish();
-    Ok((manifest, summary))
+    Ok(builder.finish())
 }
 
 /// A row of a run.

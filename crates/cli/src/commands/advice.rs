@@ -11,7 +11,6 @@ use jitterscope_store::RunReader;
 use jitterscope_tune::{Audit, Goal, Inspection, Plan, Select, audit_of, plan_of};
 use jitterscope_view::text::Step;
 use jitterscope_view::tuning;
-use std::path::Path;
 
 /// Settings named at the end of a report, at most.
 const MOST: usize = 5;
@@ -29,8 +28,9 @@ struct Advice {
 ///
 /// # Errors
 /// The run cannot be read.
-pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyhow::Result<String> {
-    if let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? {
+pub fn with_advice(mut text: String, run: &RunReader, summary: &RunSummary) -> anyhow::Result<String> {
+    let path = run.path();
+    if let Some(Advice { audit, plan, run, left_out }) = advice(run, summary)? {
         text.push('\n');
         let (program, as_root) = (program(path), program_as_root(path));
         let run = tuning::NamedRun { id: &run, program: &program, as_root: &as_root };
@@ -43,17 +43,17 @@ pub fn with_advice(mut text: String, path: &Path, summary: &RunSummary) -> anyho
 ///
 /// # Errors
 /// The run cannot be read.
-pub fn step(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Step>> {
+pub fn step(run: &RunReader, summary: &RunSummary) -> anyhow::Result<Option<Step>> {
     // It looks at each thread of the machine.
     if signals::is_hurried() {
         return Ok(None);
     }
-    let Some(Advice { audit, plan, run, left_out }) = advice(path, summary)? else { return Ok(None) };
+    let Some(Advice { audit, plan, run, left_out }) = advice(run, summary)? else { return Ok(None) };
     Ok(tuning::first_step(&audit, &plan, &run, left_out.as_ref()))
 }
 
 /// Nothing for a run of another machine, or one without culprits.
-fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
+fn advice(run: &RunReader, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     let machine = Machine::host();
     let here = machine.read_trimmed("/proc/sys/kernel/hostname").unwrap_or_default();
     // Evidence that fails its own proof advises nothing.
@@ -61,12 +61,11 @@ fn advice(path: &Path, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     if summary.attribution.is_none() || doubted || summary.run.hostname != here {
         return Ok(None);
     }
-    let run = RunReader::open(path)?;
     let cpus = &of_interest(run.manifest());
     // What a plan refuses is no advice: a run of all CPUs leaves nobody to do the machine's own work.
     let Some(goal) = Goal::for_advice(&machine, cpus) else { return Ok(None) };
     let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());
-    let measured = culprits_of(&run)?;
+    let measured = culprits_of(run)?;
     // One look at the machine for both: it may have very many threads.
     let inspection = Inspection::new(&machine, &goal);
     let audit = audit_of(&inspection, Some(&measured));

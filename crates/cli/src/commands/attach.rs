@@ -122,7 +122,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     let outcome = attach_to(&machine, &settings, of_recording(&args.kept.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
+    let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     let own = args.gates.hold(None, &summary, delivered)?;
     // A command that failed did not do what the conditions are about.

@@ -56,7 +56,7 @@ pub(super) fn run(
     let outcome = record_passive_to(machine, &settings, of_recording(&args.kept.output), stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
+    let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }

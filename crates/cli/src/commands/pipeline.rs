@@ -23,7 +23,7 @@ use jitterscope_recording::pipeline::{
     Schedule, record_pipeline_to,
 };
 use jitterscope_recording::{RecordError, RunSettings};
-use jitterscope_store::check_label;
+use jitterscope_store::{RunReader, check_label};
 use jitterscope_view::pipeline::progress::file_stem;
 use jitterscope_view::pipeline::{Format, inter_title, transit_title};
 use jitterscope_view::text::{self, Next, brief};
@@ -177,6 +177,8 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
 /// Prints the report of the stored run, writes the files asked for, and says how it ended.
 fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Result<Exit> {
     let (manifest, summary) = load(path)?;
+    let run = RunReader::with_manifest(path, manifest)?;
+    let manifest = run.manifest();
     let (Some(result), Some(of_pipeline)) = (&manifest.pipeline, &summary.pipeline) else {
         anyhow::bail!("{} holds no pipeline", path.display())
     };
@@ -184,18 +186,18 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Resu
         output::json_text(&json::render(&summary)?)?;
     } else {
         if formats.is_empty() && !args.full {
-            let next = Next { program: program(path), advice: step(path, &summary)?, unlike_the_last: None };
+            let next = Next { program: program(path), advice: step(&run, &summary)?, unlike_the_last: None };
             output::result(&brief(&summary, &next, output::style()))?;
         } else if formats.is_empty() {
             // As `report --full` prints it.
-            output::result(&with_advice(text::render(&summary, output::style()), path, &summary)?)?;
+            output::result(&with_advice(text::render(&summary, output::style()), &run, &summary)?)?;
         } else {
             let text = pipeline::render(&summary, of_pipeline, &formats, output::style());
-            output::result(&with_advice(text, path, &summary)?)?;
+            output::result(&with_advice(text, &run, &summary)?)?;
         }
     }
     if args.report.contains(&ReportArg::Detailed) {
-        detailed(args, &manifest, result)?;
+        detailed(args, manifest, result)?;
     }
     if let Some(end) = result.journal.as_ref().and_then(|journal| journal.ended.as_ref()) {
         anyhow::bail!("the journal ended before the measurement: {}", journal_fault(&end.why));

@@ -244,7 +244,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
     let outcome = record_to(&machine, &settings, extra, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(&outcome.path, Form::of(args.json, args.full))?;
+    let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }

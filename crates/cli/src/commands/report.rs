@@ -15,11 +15,11 @@ use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::Effort;
-use jitterscope_model::KeyLevel;
+use jitterscope_model::{KeyLevel, RunManifest};
 use jitterscope_recording::reattributed;
-use jitterscope_store::resolve;
+use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::text::Next;
-use jitterscope_view::{Style, json, load_by, load_periods, load_redacted, text, wrap_whole};
+use jitterscope_view::{Style, json, load_by, load_redacted, sum_up, text, wrap_whole};
 use std::path::Path;
 
 /// The worst stalls listed unless said otherwise.
@@ -126,16 +126,17 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     let effort = if args.periods { Effort::THOROUGH } else { Effort::BRIEF };
     let style = Style { all_cpus: args.all_cpus, periods: args.periods, ..output::style() };
     let list = args.list.unwrap_or(LISTED);
+    // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
     let summary = match (args.reattribute, args.redact.on) {
-        (true, redact) => reattributed(&path, list, effort, redact)?,
-        (false, true) => load_redacted(&path, list, effort)?.1,
-        (false, false) => load_by(&path, list, effort, args.level().unwrap_or(Level::Program).into())?.1,
+        (true, redact) => print_plainly(reattributed(&path, list, effort, redact)?, style, args.json)?,
+        (false, true) => print_plainly(load_redacted(&path, list, effort)?.1, style, args.json)?,
+        (false, false) => {
+            let level = args.level().unwrap_or(Level::Program).into();
+            let (manifest, summary) = load_by(&path, list, effort, level)?;
+            print_summary(&RunReader::with_manifest(&path, manifest)?, &summary, style, args.form())?;
+            summary
+        }
     };
-    match (args.redact.on || args.reattribute, args.json) {
-        // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
-        (true, false) => output::result(&text::render(&summary, style))?,
-        _ => print_summary(&path, &summary, style, args.form())?,
-    }
     args.gates.hold(None, &summary, Exit::Ok)
 }
 
@@ -178,23 +179,34 @@ impl Form {
     }
 }
 
-/// Prints the report of the run in a folder, and returns what it says.
+/// Prints the report of the run in a folder, of which the manifest is at hand, and returns what it says.
 ///
 /// # Errors
 /// The run cannot be read, or stdout is closed.
-pub fn print_run(path: &Path, form: Form) -> anyhow::Result<RunSummary> {
-    let (_, summary) = load_periods(path, LISTED, Effort::BRIEF)?;
+pub fn print_run(path: &Path, manifest: RunManifest, form: Form) -> anyhow::Result<RunSummary> {
+    let run = RunReader::with_manifest(path, manifest)?;
+    let summary = sum_up(&run, LISTED, Effort::BRIEF)?;
     // What cannot be printed is not lost.
-    print_summary(path, &summary, output::style(), form)
+    print_summary(&run, &summary, output::style(), form)
         .with_context(|| format!("the run is kept: {} report {}", program(path), summary.run.id))?;
     Ok(summary)
 }
 
-fn print_summary(path: &Path, summary: &RunSummary, style: Style, form: Form) -> anyhow::Result<()> {
+/// Without advice.
+fn print_plainly(summary: RunSummary, style: Style, json: bool) -> anyhow::Result<RunSummary> {
+    match json {
+        true => output::json_text(&json::render(&summary)?)?,
+        false => output::result(&text::render(&summary, style))?,
+    }
+    Ok(summary)
+}
+
+fn print_summary(run: &RunReader, summary: &RunSummary, style: Style, form: Form) -> anyhow::Result<()> {
+    let path = run.path();
     match form {
         Form::Json => output::json_text(&json::render(summary)?),
         Form::Full => {
-            let mut text = advice::with_advice(text::render(summary, style), path, summary)?;
+            let mut text = advice::with_advice(text::render(summary, style), run, summary)?;
             if let Some(unlike) = measured::unlike_the_run_before(path, summary) {
                 text += &format!("\n{}\n", wrap_whole(&format!("! {unlike}"), 80).join("\n  "));
             }
@@ -203,7 +215,7 @@ fn print_summary(path: &Path, summary: &RunSummary, style: Style, form: Form) ->
         Form::Brief => {
             let next = Next {
                 program: program(path),
-                advice: advice::step(path, summary)?,
+                advice: advice::step(run, summary)?,
                 unlike_the_last: measured::unlike_the_run_before(path, summary),
             };
             output::result(&text::brief(summary, &next, style))

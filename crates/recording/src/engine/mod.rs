@@ -43,6 +43,8 @@ const SOON: Duration = Duration::from_millis(5);
 pub struct Outcome {
     /// The run directory.
     pub path: PathBuf,
+    /// All that is stored there but the rows and the machine.
+    pub manifest: RunManifest,
     /// What became of the rows of each output, in their order.
     pub outputs: Vec<Delivered>,
     /// How the command ended that was started to be followed; `None` where there was none, and where it was ended

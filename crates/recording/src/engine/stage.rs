@@ -310,8 +310,8 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
         // The kernel's own figure, with all that comes after the measurement.
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
-        let path = self.outputs.store.finish(manifest)?;
-        Ok(Outcome { path, outputs, command: self.command, taken_down: self.taken_down })
+        let path = self.outputs.store.close(&mut manifest)?;
+        Ok(Outcome { path, manifest, outputs, command: self.command, taken_down: self.taken_down })
     }
 }
 

@@ -149,7 +149,9 @@ impl Recorder {
     /// # Errors
     /// The kernel refuses (it does not, in practice).
     pub fn end_pricing(&mut self) -> Result<(), TraceError> {
-        for side in self.senders.iter().chain([&self.local]) {
+        // The kernel takes its time to empty a buffer. The local ones first, for a wake-up that is kept must have
+        // what came of it kept: its thread would be taken to wait until it is put on a CPU the next time.
+        for side in [&self.local].into_iter().chain(&self.senders) {
             if side.records(&PRICED) && !self.renames {
                 side.disable(&PRICED)?;
             }
