@@ -37,7 +37,7 @@ mod words;
 pub use cpus_because::cpus_because;
 pub use doubts::doubts_text;
 pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
-pub use gate::{gate_note, gate_reason};
+pub use gate::{gate_note, gate_reason, gate_value};
 pub use journal_fault::journal_fault;
 pub use lines::{counted, cpus_text};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst};

@@ -2,6 +2,7 @@
 
 use super::Sifted;
 use super::reasons::{left_out, not_kept, not_tried, step_runs};
+use crate::compare::diff_json;
 use jitterscope_experiment::{AutoPlan, NotTried, Outcome};
 use jitterscope_model::SCHEMA_VERSION;
 use serde_json::{Error, Value, json};
@@ -13,6 +14,7 @@ use serde_json::{Error, Value, json};
 pub fn outcome_json(of: &Outcome) -> Result<Value, Error> {
     let mut value = serde_json::to_value(of)?;
     value["left_out"] = left_out(of.left_out_runs).into();
+    value["diff"] = serde_json::to_value(of.diff.as_ref().map(diff_json))?;
     Ok(value)
 }
 

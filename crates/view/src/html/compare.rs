@@ -5,6 +5,7 @@ use super::markup::{Cell, Head, Markup};
 use super::messages;
 use super::{label, policy};
 use crate::chart::{self, ChartKind};
+use crate::compare::conditions::{both_sides, condition};
 use crate::compare::text::{length, letter, middle, of_other_cpus, unit_of_cpus};
 use crate::compare::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
@@ -93,7 +94,8 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         .text(&format!("{} against {}", names[1], names[0]))
         .raw("</h2>\n");
     let differs = |difference: &ConditionDifference| {
-        let ConditionDifference { what, before, after, .. } = difference;
+        let what = condition(difference.what);
+        let [before, after] = both_sides(difference);
         format!("{what}: {before} in {}, {after} in {}", names[0], names[1])
     };
     let apart: Vec<String> =
