@@ -70,7 +70,8 @@ pub struct Against {
     /// they are words, which view puts in.
     #[serde(skip)]
     pub conditions: Vec<ConditionDifference>,
-    /// What else differs between their machines.
+    /// What else differs between their machines. In JSON these are words, too.
+    #[serde(skip)]
     pub machine: Vec<MachineDifference>,
     /// Whether the machine of either is not known.
     pub machine_unknown: bool,

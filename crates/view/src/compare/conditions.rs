@@ -1,9 +1,9 @@
 //! How runs were measured, and what makes them no sample of one setting, in words.
 
-use jitterscope_analyze::MachineDifference;
 use jitterscope_analyze::compare::{
     ConditionDifference, ConditionKind, ConditionValue, PoolError, SettingDifference,
 };
+use jitterscope_analyze::{MachineDifference, MachineValue};
 use jitterscope_model::{ClockKind, PipelinePacing};
 
 /// What stands where a run has no such thing.
@@ -33,7 +33,6 @@ pub(crate) fn both_sides(of: &ConditionDifference) -> [String; 2] {
 }
 
 fn value(of: &ConditionValue) -> String {
-    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     match of {
         ConditionValue::Probe(word) | ConditionValue::Program(word) => word.clone(),
         ConditionValue::Threshold(length) => length.to_string(),
@@ -59,6 +58,30 @@ fn value(of: &ConditionValue) -> String {
     }
 }
 
+/// A value of a machine: `powersave`, or `powersave (0-6); performance (7)`.
+pub(crate) fn machine_value(of: &MachineValue) -> String {
+    match of {
+        MachineValue::Text(text) => text.clone(),
+        MachineValue::Number(number) => number.to_string(),
+        MachineValue::Switch(on) => yes(*on),
+        MachineValue::Thousandths(share) => format!("{}.{} %", share / 10, share % 10),
+        MachineValue::Absent => "absent".into(),
+        MachineValue::Denied => "denied".into(),
+        MachineValue::Unreadable => "unreadable".into(),
+        MachineValue::With { value, with } => format!("{} ({with})", machine_value(value)),
+        MachineValue::Several(all) => all.iter().map(machine_value).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// A value on either side.
+pub(crate) fn both_machines(of: &MachineDifference) -> [String; 2] {
+    [&of.before, &of.after].map(|side| side.as_ref().map_or_else(|| ABSENT.to_owned(), machine_value))
+}
+
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.into()
+}
+
 /// Why runs are no sample, with what differs.
 #[must_use]
 pub fn pool_error(error: &PoolError) -> String {
@@ -79,13 +102,10 @@ pub fn pool_error(error: &PoolError) -> String {
 }
 
 fn setting(of: &SettingDifference) -> String {
-    let absent = || ABSENT.to_owned();
     let (what, [before, after]) = match of {
         SettingDifference::Condition(of) => (condition(of.what).to_owned(), both_sides(of)),
         SettingDifference::Cpus(cpus) => ("CPUs".into(), cpus.each_ref().map(ToString::to_string)),
-        SettingDifference::Machine(MachineDifference { what, before, after, .. }) => {
-            (what.clone(), [before, after].map(|side| side.clone().unwrap_or_else(absent)))
-        }
+        SettingDifference::Machine(of) => (of.what.clone(), both_machines(of)),
     };
     format!("{what}: {before}, {after}")
 }
@@ -116,6 +136,16 @@ mod tests {
         assert_eq!(both_sides(&of(None, Some(ConditionValue::OwnerNamed(None))))[0], "none");
         assert_eq!(value(&ConditionValue::OwnerNamed(None)), "nobody who ran, as named");
         assert_eq!(value(&ConditionValue::Clock(ClockKind::MonotonicRaw)), "monotonicraw");
+    }
+
+    #[test]
+    fn values_of_machines_are_told_in_a_few_words() {
+        let text = |text: &str| MachineValue::Text(text.into());
+        let with = |value, with: &str| MachineValue::With { value: Box::new(value), with: with.into() };
+        let several = MachineValue::Several(vec![with(text("a"), "0-1"), with(MachineValue::Denied, "2")]);
+        assert_eq!(machine_value(&several), "a (0-1); denied (2)");
+        let all = [MachineValue::Number(7), MachineValue::Switch(true), MachineValue::Thousandths(123)];
+        assert_eq!(all.map(|value| machine_value(&value)), ["7", "yes", "12.3 %"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A diff as text: the figures, who took the time, the other CPUs, and what else differs.
 
-use super::conditions::{both_sides, condition};
+use super::conditions::{both_machines, both_sides, condition};
 use super::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
 };
@@ -151,14 +151,10 @@ impl Page {
             }
         }
         for difference in against.machine.iter().filter(|d| d.class == DifferenceClass::Incomparable) {
-            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+            let [before, after] = both_machines(difference);
             let text = format!(
-                "OTHER MACHINES: {} is {} in {}, {} in {}. The figures do not tell what a setting did.",
-                difference.what,
-                shown(&difference.before),
-                names[0],
-                shown(&difference.after),
-                names[1]
+                "OTHER MACHINES: {} is {before} in {}, {after} in {}. The figures do not tell what a setting did.",
+                difference.what, names[0], names[1]
             );
             self.wrapped(Tone::Bad, &text);
         }
@@ -391,15 +387,9 @@ impl Page {
                 DifferenceClass::Informational => informational += 1,
                 DifferenceClass::Matters | DifferenceClass::Incomparable => {
                     any = true;
-                    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
-                    let text = format!(
-                        "{}: {} in {}, {} in {}",
-                        difference.what,
-                        shown(&difference.before),
-                        names[0],
-                        shown(&difference.after),
-                        names[1]
-                    );
+                    let [before, after] = both_machines(difference);
+                    let text =
+                        format!("{}: {before} in {}, {after} in {}", difference.what, names[0], names[1]);
                     let tone = if difference.class == DifferenceClass::Incomparable {
                         Tone::Bad
                     } else {
