@@ -3,6 +3,7 @@
 //! [`load`] is the one way from a stored run to its summary, so that `report` prints what `record` did.
 #![forbid(unsafe_code)]
 
+mod any_version;
 pub mod chart;
 mod clocks;
 pub mod compare;

@@ -6,7 +6,7 @@ use super::plan_reasons::{
     skip_reason, stays,
 };
 use super::reasons::knob_reason;
-use super::refusals::{not_undone, refusal, refused_with};
+use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use jitterscope_tune::{
     ApplyReport, Audit, AuditEntry, InForceBy, KnobState, NowIs, Outcome, Plan, RollbackReport, Status,
     Undoing,
@@ -72,8 +72,11 @@ pub fn plan_json(plan: &Plan) -> Result<Value, Error> {
 pub fn apply_json(report: &ApplyReport) -> Result<Value, Error> {
     let mut value = serde_json::to_value(report)?;
     for (shown, applied) in rows(&mut value["applied"]).zip(&report.applied) {
-        if let Outcome::Refused { .. } = applied.outcome {
+        if let Outcome::Refused { .. } | Outcome::Gone { .. } | Outcome::Forbidden { .. } = applied.outcome {
             shown["why"] = refusal(&applied.outcome).into();
+        }
+        if let Outcome::Forbidden { .. } = applied.outcome {
+            (shown["outcome"], shown["class"]) = ("refused".into(), "not_permitted".into());
         }
         put_in_force(shown, applied.in_force_by.as_ref());
     }
@@ -87,8 +90,11 @@ pub fn apply_json(report: &ApplyReport) -> Result<Value, Error> {
 pub fn status_json(status: &Status) -> Result<Value, Error> {
     let mut value = serde_json::to_value(status)?;
     for (shown, change) in rows(&mut value["changes"]).zip(&status.changes) {
-        if let NowIs::Refused { why, means } = &change.standing {
-            shown["why"] = refused_with(why, *means).into();
+        match &change.standing {
+            NowIs::Refused { why, means } => shown["why"] = refused_with(why, *means).into(),
+            NowIs::Gone { cause } => shown["why"] = gone(cause).into(),
+            NowIs::Forbidden { cause } => shown["why"] = forbidden(cause).into(),
+            _ => {}
         }
         put_in_force(shown, change.in_force_by.as_ref());
     }
@@ -111,7 +117,7 @@ fn put_in_force(shown: &mut Value, by: Option<&InForceBy>) {
 pub fn rollback_json(report: &RollbackReport) -> Result<Value, Error> {
     let mut value = serde_json::to_value(report)?;
     for (shown, step) in rows(&mut value["steps"]).zip(&report.steps) {
-        if let Undoing::Failed { .. } = step.undoing {
+        if let Undoing::Failed { .. } | Undoing::Gone { .. } | Undoing::Forbidden { .. } = step.undoing {
             shown["why"] = not_undone(&step.undoing).into();
         }
         put_in_force(shown, step.in_force_by.as_ref());

@@ -3,7 +3,7 @@
 use super::plan_reasons::{
     boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, no_time, skip_reason, stays,
 };
-use super::refusals::{not_undone, refusal, refused_with};
+use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number::utc;
 use crate::style::Style;
@@ -354,10 +354,10 @@ pub fn status(status: &Status, style: Style) -> String {
             NowIs::Pending { effective } => format!("pending, still {effective}"),
             NowIs::Original => format!("back at {}", change.original),
             NowIs::Drifted { reads } => format!("DRIFTED: somebody made it {reads}"),
-            NowIs::Gone { why } => format!("gone: {why}"),
+            NowIs::Gone { cause } => format!("gone: {}", gone(cause)),
             NowIs::Refused { why, means } => format!("refused: {}", refused_with(why, *means)),
             NowIs::UndoneByReboot => "undone by the reboot".into(),
-            NowIs::Forbidden { why } => format!("NOT OURS: {why}"),
+            NowIs::Forbidden { cause } => format!("NOT OURS: {}", forbidden(cause)),
         };
         let special = matches!(change.standing, NowIs::Drifted { .. } | NowIs::Forbidden { .. });
         match change.family.filter(|_| !special) {
