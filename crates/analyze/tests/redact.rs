@@ -261,7 +261,7 @@ fn machine() -> MachineState {
         processors: Processors {
             model: per_cpu(),
             microcode: Reading::Value(per_cpu()),
-            smt: Smt { control: text(), active: Reading::Unreadable("x".into()) },
+            smt: Smt { control: text(), active: Reading::refused("x".into()) },
             frequency: Reading::Value([(CpuId(0), policy)].into_iter().collect()),
             boost: text(),
             idle: IdlePolicy {
@@ -285,7 +285,7 @@ fn machine() -> MachineState {
             mitigations: names(),
         },
         memory: MemoryState {
-            total_kib: Reading::Unreadable("x".into()),
+            total_kib: Reading::refused("x".into()),
             transparent_huge_pages: text(),
             transparent_defrag: text(),
             same_page_merging: text(),
@@ -310,7 +310,7 @@ fn machine() -> MachineState {
             }],
             omitted: 0,
         },
-        load: Reading::Unreadable("x".into()),
+        load: Reading::refused("x".into()),
         tuning: Reading::Value(TuningState {
             cpus: "1".parse().unwrap(),
             settings: vec![KnobSetting { knob: "x".into(), values: vec![setting], omitted: 0 }],

@@ -69,7 +69,7 @@ pub use machine::{
     AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,
     FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState,
     KnobFinding, KnobSetting, KnobVerdict, MachineState, MemoryState, NumaNode, PerCpu, Processors, Reading,
-    SettingValue, Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
+    ReadingFlaw, SettingValue, Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
 };
 pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,
