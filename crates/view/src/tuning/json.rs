@@ -1,5 +1,6 @@
 //! JSON of audit and tune for programs: the data as it is, and what it says in words beside it.
 
+use super::competitors::does;
 use super::findings::{finding, wanted};
 use super::plan_reasons::{
     boot_by_hand, change_reason, knob_notice, lasts_because, left_thread, left_threads, no_time, notice,
@@ -8,8 +9,8 @@ use super::plan_reasons::{
 use super::reasons::knob_reason;
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use jitterscope_tune::{
-    ApplyReport, Audit, AuditEntry, InForceBy, KnobState, NowIs, Outcome, Plan, RollbackReport, Status,
-    Undoing,
+    ApplyReport, Audit, AuditEntry, Competitor, InForceBy, KnobState, NowIs, Outcome, Plan, RollbackReport,
+    Status, Undoing,
 };
 use serde_json::{Error, Value};
 
@@ -23,7 +24,14 @@ pub fn audit_json(audit: &Audit) -> Result<Value, Error> {
     for (shown, knob) in rows(&mut value["knobs"]).zip(&audit.knobs) {
         put_knob(shown, knob);
     }
+    put_competitors(&mut value["competitors"], &audit.competitors);
     Ok(value)
+}
+
+fn put_competitors(shown: &mut Value, all: &[Competitor]) {
+    for (shown, competitor) in rows(shown).zip(all) {
+        shown["why"] = does(competitor.does).into();
+    }
 }
 
 fn put_knob(shown: &mut Value, knob: &AuditEntry) {
@@ -61,6 +69,7 @@ pub fn plan_json(plan: &Plan) -> Result<Value, Error> {
     if let Some(line) = &plan.boot {
         value["boot"]["how"] = boot_by_hand(&line.by_hand).into();
     }
+    put_competitors(&mut value["competitors"], &plan.competitors);
     value["notes"] = plan.notes.iter().map(knob_notice).collect::<Vec<_>>().into();
     Ok(value)
 }

@@ -1,6 +1,7 @@
 //! What audit and tune say: findings, plans, what became of them.
 
 mod audit;
+mod competitors;
 mod default_cpus;
 mod findings;
 mod json;

@@ -1,7 +1,9 @@
 //! Plans, their outcomes, rollbacks and states as text.
 
+use super::competitors::competes;
 use super::plan_reasons::{
     boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, no_time, skip_reason, stays,
+    too_little,
 };
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use crate::lines::{Lines, counted, cpus_text};
@@ -9,8 +11,8 @@ use crate::number::utc;
 use crate::style::Style;
 use jitterscope_model::{CpuSet, visible};
 use jitterscope_tune::{
-    ApplyReport, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, OpFamily, Outcome, Plan,
-    RollbackReport, SkipReason, Skipped, Status, Undoing, called,
+    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, OpFamily, Outcome, Plan, RollbackReport,
+    SkipReason, Skipped, Status, Undoing, called,
 };
 use std::fmt::Write;
 
@@ -29,7 +31,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
         counted(plan.changes.len(), "change")
     );
     for competitor in &plan.competitors {
-        out.wrapped("! ", &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why));
+        out.wrapped("! ", &competes(competitor));
     }
     let mut knob = "";
     let mut alike = 0;
@@ -71,7 +73,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
     listed(&mut out, "Not changed", skipped.iter().map(|(knob, why)| (*knob, why.as_str())));
     listed(
         &mut out,
-        &format!("Not changed, for it is {NEGLIGIBLE} (name it with --only)"),
+        &format!("Not changed, for it is {} (name it with --only)", too_little()),
         little.iter().map(|(knob, why)| (*knob, why.as_str())),
     );
     for note in &plan.notes {
