@@ -32,6 +32,13 @@ impl<T> From<T> for AnyVersion<T> {
     }
 }
 
+impl<T: PartialEq> PartialEq<T> for AnyVersion<T> {
+    /// Only what this version knows is something that it knows.
+    fn eq(&self, other: &T) -> bool {
+        self.known() == Some(other)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use super::Sifted;
 use super::reasons::{left_out, not_kept, not_tried, step_runs};
 use crate::compare::diff_json;
 use jitterscope_experiment::{AutoPlan, NotTried, Outcome};
-use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_model::{AnyVersion, SCHEMA_VERSION};
 use serde_json::{Error, Value, json};
 
 /// What an experiment came to, with what was left out in words as `left_out`; null where nothing was.
@@ -52,6 +52,6 @@ pub fn auto_plan_json(of: &AutoPlan) -> Result<Value, Error> {
 }
 
 /// Each knob that is not tried, and why.
-fn words(all: &[(String, NotTried)]) -> Vec<(&str, String)> {
+fn words(all: &[(String, AnyVersion<NotTried>)]) -> Vec<(&str, String)> {
     all.iter().map(|(knob, why)| (knob.as_str(), not_tried(knob, why))).collect()
 }

@@ -1,6 +1,6 @@
 //! Why a change was not made, or not undone, in words.
 
-use crate::any_version::in_words;
+use crate::any_version::{UNKNOWN, in_words};
 use jitterscope_tune::{Forbidden, GoneBecause, Meaning, Outcome, Undoing, ValueFlaw};
 
 /// Why a change was not made, without a full stop; empty where it was.
@@ -8,12 +8,8 @@ use jitterscope_tune::{Forbidden, GoneBecause, Meaning, Outcome, Undoing, ValueF
 pub fn refusal(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Refused { why, means, .. } => refused_with(why, *means),
-        Outcome::Gone { cause } => {
-            in_words(cause, gone, || "it is gone, for a reason that this version does not know".into())
-        }
-        Outcome::Forbidden { cause } => {
-            in_words(cause, forbidden, || "it is no change that a knob makes: see the journal".into())
-        }
+        Outcome::Gone { cause } => in_words(cause, gone, UNKNOWN),
+        Outcome::Forbidden { cause } => in_words(cause, forbidden, UNKNOWN),
         Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
         Outcome::Applied { .. } | Outcome::Pending { .. } => String::new(),
     }
