@@ -2,7 +2,7 @@
 
 use crate::FineNanos;
 use crate::percentiles::Percentiles;
-use jitterscope_model::{CpuId, EndedEarly, Nanos};
+use jitterscope_model::{AnyVersion, CpuId, EndedEarly, Nanos};
 use serde::Serialize;
 
 /// What was measured on one CPU.
@@ -56,7 +56,7 @@ pub struct CpuSummary {
     /// Involuntary context switches of the probe.
     pub involuntary_switches: u64,
     /// Why the measurement ended early, if it did.
-    pub ended_early: Option<EndedEarly>,
+    pub ended_early: Option<AnyVersion<EndedEarly>>,
 }
 
 /// All CPUs together, but for an idle control.

@@ -20,17 +20,45 @@ pub enum DifferenceClass {
     Informational,
 }
 
+/// A value of a machine, or several of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachineValue {
+    /// As the machine says it: a word, a list of CPUs.
+    Text(String),
+    /// A number, in the unit that the name says.
+    Number(u64),
+    /// On or off.
+    Switch(bool),
+    /// A share of a CPU's time, in thousandths.
+    Thousandths(u64),
+    /// There is no such thing.
+    Absent,
+    /// It is not for this user.
+    Denied,
+    /// It cannot be read.
+    Unreadable,
+    /// A value with what goes with it: the CPUs that have it, a partition's sort, what became of a change.
+    With {
+        /// The value.
+        value: Box<MachineValue>,
+        /// What goes with it, as the machine or its name in JSON says it.
+        with: String,
+    },
+    /// Several.
+    Several(Vec<MachineValue>),
+}
+
 /// One thing that was not the same.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MachineDifference {
     /// How much it matters.
     pub class: DifferenceClass,
     /// What, as a path within `machine.json`: `processors.microcode`, `tuning.settings.vmstat`.
     pub what: String,
-    /// In the first run; null where there was none.
-    pub before: Option<String>,
-    /// In the second run; null where there was none.
-    pub after: Option<String>,
+    /// In the first run; none where there was none.
+    pub before: Option<MachineValue>,
+    /// In the second run; none where there was none.
+    pub after: Option<MachineValue>,
 }
 
 /// Load of the other CPUs that differs by this much, in shares of one CPU, matters.
@@ -59,18 +87,25 @@ pub fn compare_machines(before: &MachineState, after: &MachineState) -> Vec<Mach
 struct Differences(Vec<MachineDifference>);
 
 impl Differences {
-    fn push(&mut self, class: DifferenceClass, what: String, before: Option<String>, after: Option<String>) {
+    fn push(
+        &mut self,
+        class: DifferenceClass,
+        what: String,
+        before: Option<MachineValue>,
+        after: Option<MachineValue>,
+    ) {
         if before != after {
             self.0.push(MachineDifference { class, what, before, after });
         }
     }
 
     fn plain(&mut self, class: DifferenceClass, what: &str, before: impl ToString, after: impl ToString) {
-        self.push(class, what.to_owned(), Some(before.to_string()), Some(after.to_string()));
+        let [before, after] = [before.to_string(), after.to_string()].map(MachineValue::Text);
+        self.push(class, what.to_owned(), Some(before), Some(after));
     }
 
     /// A value or its absence. What could not be read in one of the runs is no difference that is known.
-    fn reading<T: Shown>(
+    fn reading<T: Valued>(
         &mut self,
         class: DifferenceClass,
         what: &str,
@@ -79,8 +114,8 @@ impl Differences {
     ) {
         match (before, after) {
             (Reading::Value(_) | Reading::Absent, Reading::Value(_) | Reading::Absent) => {
-                let shown = |reading: &Reading<T>| reading.value().map(Shown::shown);
-                self.push(class, what.to_owned(), shown(before), shown(after));
+                let of = |reading: &Reading<T>| reading.value().map(Valued::to_value);
+                self.push(class, what.to_owned(), of(before), of(after));
             }
             // Denied here and there: nothing is known, and nothing is said.
             (Reading::Value(_) | Reading::Absent, _) | (_, Reading::Value(_) | Reading::Absent) => {
@@ -94,8 +129,8 @@ impl Differences {
         &mut self,
         class: impl Fn(&str) -> DifferenceClass,
         what: &str,
-        before: &BTreeMap<String, String>,
-        after: &BTreeMap<String, String>,
+        before: &BTreeMap<String, MachineValue>,
+        after: &BTreeMap<String, MachineValue>,
     ) {
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let mut listed = 0;
@@ -109,67 +144,86 @@ impl Differences {
     }
 }
 
-fn state<T: Shown>(reading: &Reading<T>) -> String {
+fn state<T: Valued>(reading: &Reading<T>) -> MachineValue {
     match reading {
-        Reading::Value(value) => value.shown(),
-        Reading::Absent => "absent".into(),
-        Reading::Denied => "denied".into(),
-        Reading::Unreadable(_) => "unreadable".into(),
-        Reading::Newer(word) => word.clone(),
+        Reading::Value(value) => value.to_value(),
+        Reading::Absent => MachineValue::Absent,
+        Reading::Denied => MachineValue::Denied,
+        Reading::Unreadable(_) => MachineValue::Unreadable,
+        Reading::Newer(word) => word.to_value(),
     }
 }
 
-/// A value in a few words.
-trait Shown {
-    fn shown(&self) -> String;
+/// All that differ, of which one alone stands for itself.
+fn several(values: BTreeSet<MachineValue>) -> MachineValue {
+    let mut values = Vec::from_iter(values);
+    match values.len() {
+        1 => values.remove(0),
+        _ => MachineValue::Several(values),
+    }
 }
 
-impl Shown for String {
-    fn shown(&self) -> String {
+fn with(value: MachineValue, with: impl ToString) -> MachineValue {
+    MachineValue::With { value: Box::new(value), with: with.to_string() }
+}
+
+/// What is kept of a reading's value.
+trait Valued {
+    fn to_value(&self) -> MachineValue;
+}
+
+impl Valued for String {
+    fn to_value(&self) -> MachineValue {
+        MachineValue::Text(self.clone())
+    }
+}
+
+impl Valued for u32 {
+    fn to_value(&self) -> MachineValue {
+        MachineValue::Number(u64::from(*self))
+    }
+}
+
+impl Valued for u64 {
+    fn to_value(&self) -> MachineValue {
+        MachineValue::Number(*self)
+    }
+}
+
+impl Valued for bool {
+    fn to_value(&self) -> MachineValue {
+        MachineValue::Switch(*self)
+    }
+}
+
+impl Valued for jitterscope_model::CpuSet {
+    fn to_value(&self) -> MachineValue {
+        MachineValue::Text(self.to_string())
+    }
+}
+
+impl Valued for MachineValue {
+    fn to_value(&self) -> MachineValue {
         self.clone()
     }
 }
 
-impl Shown for u32 {
-    fn shown(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Shown for u64 {
-    fn shown(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Shown for bool {
-    fn shown(&self) -> String {
-        if *self { "yes" } else { "no" }.into()
-    }
-}
-
-impl Shown for jitterscope_model::CpuSet {
-    fn shown(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl<T: Shown> Shown for PerCpu<T> {
-    /// `powersave`, or `powersave (0-6); performance (7)`.
-    fn shown(&self) -> String {
+impl<T: Valued> Valued for PerCpu<T> {
+    /// What all have, or each with the CPUs that have it.
+    fn to_value(&self) -> MachineValue {
         if let [only] = self.0.as_slice() {
-            return only.value.shown();
+            return only.value.to_value();
         }
-        let groups: Vec<String> =
-            self.0.iter().map(|group| format!("{} ({})", group.value.shown(), group.cpus)).collect();
-        groups.join("; ")
+        let groups = self.0.iter().map(|group| with(group.value.to_value(), &group.cpus));
+        MachineValue::Several(groups.collect())
     }
 }
 
 fn hardware(found: &mut Differences, before: &MachineState, after: &MachineState) {
     let (old, new) = (&before.processors, &after.processors);
     found.plain(Incomparable, "kernel.arch", &before.kernel.arch, &after.kernel.arch);
-    found.plain(Incomparable, "processors.model", old.model.shown(), new.model.shown());
+    let model = "processors.model".to_owned();
+    found.push(Incomparable, model, Some(old.model.to_value()), Some(new.model.to_value()));
     found.reading(Incomparable, "kernel.hypervisor", &before.kernel.hypervisor, &after.kernel.hypervisor);
     found.reading(Incomparable, "processors.sockets", &old.sockets, &new.sockets);
     found.reading(Incomparable, "processors.cores", &old.cores, &new.cores);
@@ -197,23 +251,27 @@ fn kernel(found: &mut Differences, before: &MachineState, after: &MachineState) 
     found.reading(Matters, "kernel.realtime", &old.realtime, &new.realtime);
     found.reading(Matters, "kernel.clocksource", &old.clocksource, &new.clocksource);
     if let (Reading::Value(old), Reading::Value(new)) = (&old.config, &new.config) {
-        found.map(|_| Matters, "kernel.config", old, new);
+        found.map(|_| Matters, "kernel.config", &texts(old), &texts(new));
     }
     if let (Reading::Value(old), Reading::Value(new)) = (&old.mitigations, &new.mitigations) {
-        found.map(|_| Matters, "kernel.mitigations", old, new);
+        found.map(|_| Matters, "kernel.mitigations", &texts(old), &texts(new));
     }
+}
+
+fn texts(all: &BTreeMap<String, String>) -> BTreeMap<String, MachineValue> {
+    all.iter().map(|(name, value)| (name.clone(), value.to_value())).collect()
 }
 
 fn governors(found: &mut Differences, before: &MachineState, after: &MachineState) {
     let (old, new) = (&before.processors, &after.processors);
     found.reading(Matters, "processors.boost", &old.boost, &new.boost);
-    let field = |frequency: &Reading<PerCpu<FrequencyPolicy>>, of: fn(&FrequencyPolicy) -> String| {
+    let field = |frequency: &Reading<PerCpu<FrequencyPolicy>>, of: fn(&FrequencyPolicy) -> MachineValue| {
         frequency.clone().map(|policies| {
             let each = policies.0.iter().flat_map(|g| g.cpus.iter().map(move |cpu| (cpu, of(&g.value))));
-            each.collect::<PerCpu<String>>()
+            each.collect::<PerCpu<MachineValue>>()
         })
     };
-    type Field = (&'static str, fn(&FrequencyPolicy) -> String);
+    type Field = (&'static str, fn(&FrequencyPolicy) -> MachineValue);
     let fields: [Field; 5] = [
         ("processors.frequency.driver", |p| state(&p.driver)),
         ("processors.frequency.governor", |p| state(&p.governor)),
@@ -234,7 +292,8 @@ fn governors(found: &mut Differences, before: &MachineState, after: &MachineStat
         let each = idle.states.0.iter().flat_map(|g| g.cpus.iter().map(move |cpu| (cpu, usable(&g.value))));
         each.collect()
     };
-    found.plain(Matters, "processors.idle.states", states(&old.idle).shown(), states(&new.idle).shown());
+    let [old, new] = [old, new].map(|of| Some(states(&of.idle).to_value()));
+    found.push(Matters, "processors.idle.states".to_owned(), old, new);
 }
 
 fn memory(found: &mut Differences, before: &MachineState, after: &MachineState) {
@@ -249,14 +308,14 @@ fn memory(found: &mut Differences, before: &MachineState, after: &MachineState) 
     );
     found.reading(Matters, "memory.transparent_defrag", &old.transparent_defrag, &new.transparent_defrag);
     found.reading(Matters, "memory.same_page_merging", &old.same_page_merging, &new.same_page_merging);
-    let sizes = |memory: &MemoryState| -> BTreeMap<String, String> {
+    let sizes = |memory: &MemoryState| -> BTreeMap<String, MachineValue> {
         let all = memory.huge_pages.value().into_iter().flatten();
         all.map(|size| (format!("{} KiB", size.size_kib), state(&size.pages))).collect()
     };
     found.map(|_| Informational, "memory.huge_pages", &sizes(old), &sizes(new));
-    let nodes = |machine: &MachineState| -> BTreeMap<String, String> {
+    let nodes = |machine: &MachineState| -> BTreeMap<String, MachineValue> {
         let all = machine.processors.numa.value().into_iter().flatten();
-        all.map(|node| (node.id.to_string(), node.cpus.to_string())).collect()
+        all.map(|node| (node.id.to_string(), node.cpus.to_value())).collect()
     };
     found.map(|_| Matters, "processors.numa", &nodes(before), &nodes(after));
 }
@@ -264,33 +323,33 @@ fn memory(found: &mut Differences, before: &MachineState, after: &MachineState) 
 fn interrupts(found: &mut Differences, before: &Interrupts, after: &Interrupts) {
     found.reading(Matters, "interrupts.default_affinity", &before.default_affinity, &after.default_affinity);
     // By name: numbers change from boot to boot. Of several with one name all places count together.
-    let places = |interrupts: &Interrupts| -> BTreeMap<String, String> {
-        let mut by_name: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let places = |interrupts: &Interrupts| -> BTreeMap<String, MachineValue> {
+        let mut by_name: BTreeMap<String, BTreeSet<MachineValue>> = BTreeMap::new();
         for row in &interrupts.rows {
             by_name.entry(row.actions.clone()).or_default().insert(state(&row.affinity));
         }
-        by_name.into_iter().map(|(name, places)| (name, Vec::from_iter(places).join("; "))).collect()
+        by_name.into_iter().map(|(name, places)| (name, several(places))).collect()
     };
     found.map(|_| Matters, "interrupts", &places(before), &places(after));
 }
 
 fn placement(found: &mut Differences, before: &MachineState, after: &MachineState) {
     found.reading(Matters, "workqueues.unbound", &before.workqueues.unbound, &after.workqueues.unbound);
-    let queues = |machine: &MachineState| -> BTreeMap<String, String> {
+    let queues = |machine: &MachineState| -> BTreeMap<String, MachineValue> {
         let all = machine.workqueues.queues.iter();
         all.map(|queue| (queue.name.clone(), state(&queue.cpus))).collect()
     };
     found.map(|_| Matters, "workqueues", &queues(before), &queues(after));
     found.reading(Matters, "cpusets.own", &before.cpusets.own, &after.cpusets.own);
-    let groups = |machine: &MachineState| -> BTreeMap<String, String> {
+    let groups = |machine: &MachineState| -> BTreeMap<String, MachineValue> {
         let all = machine.cpusets.groups.iter();
         all.map(|group| {
             let partition = group.partition.value().filter(|p| *p != "member");
-            let text = match partition {
-                Some(partition) => format!("{} ({partition})", state(&group.cpus)),
+            let value = match partition {
+                Some(partition) => with(state(&group.cpus), partition),
                 None => state(&group.cpus),
             };
-            (group.path.clone(), text)
+            (group.path.clone(), value)
         })
         .collect()
     };
@@ -313,35 +372,30 @@ fn tuning(found: &mut Differences, before: &MachineState, after: &MachineState) 
 }
 
 /// Values of files; what an audit says in words names threads and counts them, and is never twice the same.
-fn settings(all: &[KnobSetting]) -> BTreeMap<String, String> {
+fn settings(all: &[KnobSetting]) -> BTreeMap<String, MachineValue> {
     let value = |value: &SettingValue| match &value.cpus {
-        Some(cpus) => format!("{} ({cpus})", state(&value.value)),
+        Some(cpus) => with(state(&value.value), cpus),
         None => state(&value.value),
     };
     let of_files = |setting: &&KnobSetting| setting.values.iter().any(|value| !value.path.is_empty());
     all.iter()
         .filter(of_files)
-        .map(|setting| {
-            let values: BTreeSet<String> = setting.values.iter().map(value).collect();
-            (setting.knob.clone(), Vec::from_iter(values).join("; "))
-        })
+        .map(|setting| (setting.knob.clone(), several(setting.values.iter().map(value).collect())))
         .collect()
 }
 
-fn findings(all: &[KnobFinding]) -> BTreeMap<String, String> {
-    all.iter().map(|finding| (finding.knob.clone(), finding.verdict.as_str().to_owned())).collect()
+fn findings(all: &[KnobFinding]) -> BTreeMap<String, MachineValue> {
+    let verdict = |finding: &KnobFinding| MachineValue::Text(finding.verdict.as_str().to_owned());
+    all.iter().map(|finding| (finding.knob.clone(), verdict(finding))).collect()
 }
 
-fn applied(applied: &Reading<AppliedTuning>) -> BTreeMap<String, String> {
-    let mut by_knob: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+fn applied(applied: &Reading<AppliedTuning>) -> BTreeMap<String, MachineValue> {
+    let mut by_knob: BTreeMap<String, BTreeSet<MachineValue>> = BTreeMap::new();
     for change in applied.value().into_iter().flat_map(|applied| &applied.changes) {
-        by_knob.entry(change.knob.clone()).or_default().insert(format!(
-            "{} ({})",
-            change.asked,
-            change.now.as_str()
-        ));
+        let asked = with(change.asked.to_value(), change.now.as_str());
+        by_knob.entry(change.knob.clone()).or_default().insert(asked);
     }
-    by_knob.into_iter().map(|(knob, asked)| (knob, Vec::from_iter(asked).join("; "))).collect()
+    by_knob.into_iter().map(|(knob, asked)| (knob, several(asked))).collect()
 }
 
 fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
@@ -356,8 +410,8 @@ fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
         };
         let (Some(old), Some(new)) = (mean(old), mean(new)) else { return };
         if (old - new).abs() >= LOAD {
-            let percent = |share: f64| format!("{:.1} %", share * 100.0);
-            found.plain(Matters, &format!("load.{name}"), percent(old), percent(new));
+            let of = |share: f64| MachineValue::Thousandths((share * 1000.0).round() as u64);
+            found.push(Matters, format!("load.{name}"), Some(of(old)), Some(of(new)));
         }
     }
 }
@@ -368,16 +422,14 @@ mod tests {
     use jitterscope_model::CpuId;
 
     #[test]
-    fn readings_are_told_in_a_few_words() {
-        assert_eq!([state(&Reading::Value(7u32)), state(&Reading::Value(7u64))], ["7", "7"]);
-        assert_eq!([state(&Reading::Value(true)), state(&Reading::Value(false))], ["yes", "no"]);
-        assert_eq!(state(&Reading::Value("performance".to_owned())), "performance");
-        assert_eq!([state::<u32>(&Reading::Absent), state::<u32>(&Reading::Denied)], ["absent", "denied"]);
-        assert_eq!(state::<u32>(&Reading::Newer("later".into())), "later");
-        let cpus: PerCpu<String> =
+    fn what_all_cpus_have_stands_alone_and_what_some_have_stands_with_them() {
+        let text = |text: &str| MachineValue::Text(text.into());
+        let of: PerCpu<String> =
             [(0, "a"), (1, "a"), (2, "b")].map(|(cpu, of)| (CpuId(cpu), of.to_owned())).into_iter().collect();
-        assert_eq!(cpus.shown(), "a (0-1); b (2)");
+        assert_eq!(of.to_value(), MachineValue::Several(vec![with(text("a"), "0-1"), with(text("b"), "2")]));
         let alike: PerCpu<String> = [0, 1].map(|cpu| (CpuId(cpu), "a".to_owned())).into_iter().collect();
-        assert_eq!(alike.shown(), "a");
+        assert_eq!(alike.to_value(), text("a"));
+        assert_eq!(state(&Reading::Value(7u32)), MachineValue::Number(7));
+        assert_eq!(state::<u32>(&Reading::Newer("later".into())), text("later"));
     }
 }

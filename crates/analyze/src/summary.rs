@@ -4,9 +4,9 @@ use crate::cpu_summary::{CpuSummary, TotalSummary};
 use crate::culprit_row::CulpritRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, MachineState, Nanos, Part,
-    PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId, ThreadAccount,
-    Warning,
+    AnyVersion, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, MachineState, Nanos,
+    Part, PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId,
+    ThreadAccount, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ pub struct ProbeSummary {
     /// SCHED_FIFO priority; null for the fair class.
     pub fifo_priority: Option<u32>,
     /// Why these CPUs, when the user named none.
-    pub cpus_chosen_because: Option<CpusBecause>,
+    pub cpus_chosen_because: Option<AnyVersion<CpusBecause>>,
     /// One a CPU, in order.
     pub cpus: Vec<CpuSummary>,
     /// All CPUs together, but for an idle control.

@@ -1,6 +1,6 @@
 //! Two machines held against each other.
 
-use jitterscope_analyze::{DifferenceClass, MachineDifference, compare_machines};
+use jitterscope_analyze::{DifferenceClass, MachineDifference, MachineValue, compare_machines};
 use jitterscope_model::*;
 
 fn value<T>(value: T) -> Reading<T> {
@@ -53,6 +53,10 @@ fn tuning(state: &mut MachineState) -> &mut TuningState {
 }
 
 /// The only difference that `change` makes.
+fn text(text: &str) -> Option<MachineValue> {
+    Some(MachineValue::Text(text.into()))
+}
+
 fn only(change: impl FnOnce(&mut MachineState)) -> MachineDifference {
     let mut other = machine();
     change(&mut other);
@@ -99,8 +103,13 @@ fn one_cpus_governor_is_seen_and_named() {
         (found.class, found.what.as_str()),
         (DifferenceClass::Matters, "processors.frequency.governor")
     );
-    assert_eq!(found.before.as_deref(), Some("powersave"));
-    assert_eq!(found.after.as_deref(), Some("powersave (0-6); performance (7)"));
+    assert_eq!(found.before, text("powersave"));
+    let on = |value, cpus: &str| MachineValue::With {
+        value: Box::new(MachineValue::Text(String::from(value))),
+        with: cpus.into(),
+    };
+    let both = vec![on("powersave", "0-6"), on("performance", "7")];
+    assert_eq!(found.after, Some(MachineValue::Several(both)));
 }
 
 #[test]
@@ -111,7 +120,7 @@ fn a_knob_differs_by_its_value_and_words_do_not_count() {
         settings[1].values[0].value = value("60 threads".into());
     });
     assert_eq!((found.class, found.what.as_str()), (DifferenceClass::Matters, "tuning.settings.vmstat"));
-    assert_eq!((found.before.as_deref(), found.after.as_deref()), (Some("1"), Some("3600")));
+    assert_eq!((found.before, found.after), (text("1"), text("3600")));
 }
 
 #[test]
@@ -139,7 +148,8 @@ fn what_tune_applied_is_a_difference() {
         tuning(state).applied = value(AppliedTuning { changes: vec![change], ..AppliedTuning::default() });
     });
     assert_eq!((found.what.as_str(), found.before), ("tuning.applied.vmstat", None));
-    assert_eq!(found.after.as_deref(), Some("3600 (in_force)"));
+    let value = Box::new(MachineValue::Text("3600".into()));
+    assert_eq!(found.after, Some(MachineValue::With { value, with: "in_force".into() }));
 }
 
 #[test]
@@ -160,7 +170,7 @@ fn interrupts_are_known_by_name_not_by_number() {
 #[test]
 fn what_was_denied_is_no_known_difference() {
     let found = only(|state| state.kernel.boot_line = Reading::Denied);
-    assert_eq!((found.class, found.after.as_deref()), (DifferenceClass::Informational, Some("denied")));
+    assert_eq!((found.class, found.after), (DifferenceClass::Informational, Some(MachineValue::Denied)));
     let mut denied = machine();
     denied.kernel.boot_line = Reading::Denied;
     assert_eq!(compare_machines(&denied, &denied), []);
@@ -176,7 +186,7 @@ fn load_differs_beyond_noise() {
     assert_eq!(with(0.14), []);
     let found = with(0.80);
     assert_eq!((found[0].class, found[0].what.as_str()), (DifferenceClass::Matters, "load.busy"));
-    assert_eq!(found[0].after.as_deref(), Some("80.0 %"));
+    assert_eq!(found[0].after, Some(MachineValue::Thousandths(800)));
     // All CPUs were measured: nothing is known of others.
     let mut all = machine();
     all.load = value(Vec::new());
@@ -200,6 +210,6 @@ fn mitigations_and_idle_states_are_compared_one_by_one() {
     on.processors.idle.states = states(false);
     off.processors.idle.states = states(true);
     let found = compare_machines(&on, &off);
-    assert_eq!((found[0].what.as_str(), found[0].before.as_deref()), ("processors.idle.states", Some("C6")));
-    assert_eq!(found[0].after.as_deref(), Some(""));
+    assert_eq!((found[0].what.as_str(), &found[0].before), ("processors.idle.states", &text("C6")));
+    assert_eq!(found[0].after, text(""));
 }

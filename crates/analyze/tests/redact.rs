@@ -99,12 +99,12 @@ fn manifest() -> RunManifest {
         chosen: Some(ChosenThread { comm: text(), ..ChosenThread::default() }),
         ran_instead: account.ran_instead.clone(),
         ran_beside: account.ran_instead.clone(),
-        ended_early: Some(EndedEarly::Worded(text())),
+        ended_early: Some(AnyVersion::Worded(text())),
         ..PassiveCpu::default()
     };
     let mover = Some(Mover { comm: text(), tid: 1 });
     let because = Some(MovedBecause { offline: false, by: mover });
-    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because });
+    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because }.into());
     let wakeup = WakeupResult { ended_early, ..WakeupResult::default() };
     let result = wakeup.as_probe_result(Nanos(1), Ticks(1), TickRate::NANOSECONDS);
     RunManifest {
@@ -131,7 +131,7 @@ fn manifest() -> RunManifest {
         probe: ProbeSettings {
             kind: "spin".into(),
             cpus: "1".parse().unwrap(),
-            cpus_chosen_because: Some(CpusBecause::Worded(text())),
+            cpus_chosen_because: Some(AnyVersion::Worded(text())),
             duration_ns: Nanos(1),
             warmup_ns: Nanos(1),
             threshold_ns: Nanos(1),
@@ -185,7 +185,10 @@ fn manifest() -> RunManifest {
                 written: 0,
                 unwritten: 0,
                 waits: 0,
-                ended: Some(JournalEnd { disk_full: true, why: JournalFault::System(text()) }),
+                ended: Some(JournalEnd {
+                    disk_full: true,
+                    why: JournalFault::System { system: text() }.into(),
+                }),
             }),
         }),
         passive: vec![watched],
@@ -261,7 +264,7 @@ fn machine() -> MachineState {
         processors: Processors {
             model: per_cpu(),
             microcode: Reading::Value(per_cpu()),
-            smt: Smt { control: text(), active: Reading::Unreadable("x".into()) },
+            smt: Smt { control: text(), active: Reading::refused("x".into()) },
             frequency: Reading::Value([(CpuId(0), policy)].into_iter().collect()),
             boost: text(),
             idle: IdlePolicy {
@@ -285,7 +288,7 @@ fn machine() -> MachineState {
             mitigations: names(),
         },
         memory: MemoryState {
-            total_kib: Reading::Unreadable("x".into()),
+            total_kib: Reading::refused("x".into()),
             transparent_huge_pages: text(),
             transparent_defrag: text(),
             same_page_merging: text(),
@@ -310,7 +313,7 @@ fn machine() -> MachineState {
             }],
             omitted: 0,
         },
-        load: Reading::Unreadable("x".into()),
+        load: Reading::refused("x".into()),
         tuning: Reading::Value(TuningState {
             cpus: "1".parse().unwrap(),
             settings: vec![KnobSetting { knob: "x".into(), values: vec![setting], omitted: 0 }],

@@ -14,7 +14,7 @@ fn mark(what: &str) -> String {
 
 fn manifest(clock: ClockReading) -> RunManifest {
     let because = Some(MovedBecause { offline: false, by: Some(Mover { comm: mark("early"), tid: 1 }) });
-    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because });
+    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because }.into());
     let wakeup = WakeupResult { cpu: CpuId(1), ended_early, ..WakeupResult::default() };
     let mut result = wakeup.as_probe_result(Nanos(300), Ticks(2_000), TickRate::NANOSECONDS);
     (result.samples, result.stalls, result.max_ticks) = (10, 1, 900);
@@ -53,7 +53,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         probe: ProbeSettings {
             kind: "spin".into(),
             cpus: "1".parse().unwrap(),
-            cpus_chosen_because: Some(CpusBecause::Worded(mark("because"))),
+            cpus_chosen_because: Some(AnyVersion::Worded(mark("because"))),
             duration_ns: Nanos(1_000_000),
             warmup_ns: Nanos(0),
             threshold_ns: Nanos(300),
@@ -80,11 +80,14 @@ fn manifest(clock: ClockReading) -> RunManifest {
         interrupted: false,
         warnings: vec![
             Warning::worded("no-kernel-events", &mark("warning")),
-            Warning::ClockFallback { reason: TscFlaw::OtherClockSource { source: mark("source") } },
-            Warning::ClockDoubt { reason: TscFlaw::ClockSourceUnreadable { system: mark("clock") } },
-            Warning::ForcedPlacement { misfit: Misfit::Worded(mark("misfit")) },
-            Warning::NobodyMet { whom: Some(NamedOwner::Named { name: mark("owner") }), watching: true },
-            Warning::JournalEnded { why: JournalFault::System(mark("journal")) },
+            Warning::ClockFallback { reason: TscFlaw::OtherClockSource { source: mark("source") }.into() },
+            Warning::ClockDoubt { reason: TscFlaw::ClockSourceUnreadable { system: mark("clock") }.into() },
+            Warning::ForcedPlacement { misfit: AnyVersion::Worded(mark("misfit")) },
+            Warning::NobodyMet {
+                whom: Some(NamedOwner::Named { name: mark("owner") }.into()),
+                watching: true,
+            },
+            Warning::JournalEnded { why: JournalFault::System { system: mark("journal") }.into() },
         ],
     }
 }

@@ -1,7 +1,7 @@
 //! What an experiment with all that is advised would do, before anything is touched.
 
 use crate::NotTried;
-use jitterscope_model::Nanos;
+use jitterscope_model::{AnyVersion, Nanos};
 use serde::Serialize;
 
 /// What would be tried, and in which steps.
@@ -16,7 +16,7 @@ pub struct AutoPlan {
     /// What only a reboot can try.
     pub needs_reboot: Vec<&'static str>,
     /// What would not be tried, and why.
-    pub not_tried: Vec<(String, NotTried)>,
+    pub not_tried: Vec<(String, AnyVersion<NotTried>)>,
     /// The steps, in order.
     pub steps: Vec<Step>,
     /// How long they take, until the first look and until the last.

@@ -8,7 +8,7 @@ use crate::{Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, S
 use jitterscope_analyze::compare::{
     ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
-use jitterscope_model::{Nanos, SCHEMA_VERSION, Subject};
+use jitterscope_model::{AnyVersion, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +159,7 @@ pub struct Outcome {
     /// Pairs that count.
     pub pairs: usize,
     /// Why the others do not.
-    pub void: Vec<VoidReason>,
+    pub void: Vec<AnyVersion<VoidReason>>,
     /// Runs that were made before the machine was started anew and are left out, for a restart changes more than what
     /// is tried.
     pub left_out_runs: u64,
@@ -238,7 +238,7 @@ struct Engine<'e> {
     runs: [Vec<ComparedRun>; 2],
     /// Whether the first of them is of the first pair, and its run without the change came after one with it.
     unsure: bool,
-    void: Vec<VoidReason>,
+    void: Vec<AnyVersion<VoidReason>>,
     /// Runs of before that cannot be gone on from.
     left_out: u64,
     decisions: Vec<Decision>,
@@ -253,7 +253,7 @@ impl Engine<'_> {
             let Pair { a, b, void, order, .. } = self.of.session.pairs[at].clone();
             match (void, a, b) {
                 (Some(why), ..) => self.void.push(why),
-                (None, None, _) | (None, _, None) => self.void.push(VoidReason::NotMeasured),
+                (None, None, _) | (None, _, None) => self.void.push(VoidReason::NotMeasured.into()),
                 (None, Some(a), Some(b)) => {
                     let (a, b) = (self.of.runner.load(&a)?, self.of.runner.load(&b)?);
                     self.count(at, order, [a, b]);
@@ -304,11 +304,11 @@ impl Engine<'_> {
                 Turn::Begins => {}
                 Turn::Stopped => return Ok(false),
                 Turn::Unseen(why) => {
-                    let pair = Pair { pair: number, order, a: None, b: None, void: Some(why.clone()) };
+                    let pair = Pair { pair: number, order, a: None, b: None, void: Some(why.clone().into()) };
                     self.of.session.add(pair)?;
                     self.of.observer.void(&why);
                     self.of.observer.paired(self.runs[0].len());
-                    self.void.push(why);
+                    self.void.push(why.into());
                     return Ok(true);
                 }
             }
@@ -319,10 +319,11 @@ impl Engine<'_> {
         let [Some(a), Some(b)] = made else { return Ok(false) };
         let void = self.is_void(&a, &b);
         let path = |run: &ComparedRun| Some(PathBuf::from(&run.path));
-        self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: void.clone() })?;
+        let kept = void.clone().map(AnyVersion::from);
+        self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: kept })?;
         let void = match void {
             Some(why) => {
-                self.void.push(why.clone());
+                self.void.push(why.clone().into());
                 Some(why)
             }
             None => self.count(number, order, [a, b]),

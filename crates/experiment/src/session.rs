@@ -2,6 +2,7 @@
 //! can go on.
 
 use crate::{Arm, ExperimentError, NotTried, Surroundings, VoidReason};
+use jitterscope_model::AnyVersion;
 use jitterscope_platform::HeldDir;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fs::File;
@@ -44,7 +45,7 @@ pub struct Pair {
     #[serde(default, deserialize_with = "measured")]
     pub b: Option<PathBuf>,
     /// Why it does not count, if it does not.
-    pub void: Option<VoidReason>,
+    pub void: Option<AnyVersion<VoidReason>>,
 }
 
 /// The folder of a run, if it was measured: sessions of before say that it was not by an empty one.
@@ -62,7 +63,7 @@ pub struct BlockRun {
     /// The kernel's id of the boot in which it was made: what one boot had is not in the next.
     pub boot_id: String,
     /// Why it does not count, if it does not.
-    pub void: Option<VoidReason>,
+    pub void: Option<AnyVersion<VoidReason>>,
 }
 
 /// What was chosen to be tried, all of it at once.
@@ -73,7 +74,7 @@ pub struct Chosen {
     /// What only a reboot can try.
     pub needs_reboot: Vec<String>,
     /// What is not tried, and why.
-    pub not_tried: Vec<(String, NotTried)>,
+    pub not_tried: Vec<(String, AnyVersion<NotTried>)>,
 }
 
 /// A line below the first.
@@ -208,6 +209,7 @@ impl Session {
         void: Option<VoidReason>,
     ) -> Result<(), ExperimentError> {
         let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let void = void.map(AnyVersion::from);
         let made = BlockRun { arm, run, boot_id: self.boot_id.clone(), void };
         let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
@@ -286,7 +288,7 @@ mod tests {
             order,
             a: run("a"),
             b: run("b"),
-            void: (number == 1).then_some(VoidReason::NotMeasured),
+            void: (number == 1).then_some(VoidReason::NotMeasured.into()),
         }
     }
 
@@ -314,7 +316,7 @@ mod tests {
         let mut session = Session::begin(&folder, header()).unwrap();
         let order = crate::order(7, 0);
         let unseen =
-            Pair { pair: 0, order, a: None, b: None, void: Some(VoidReason::Worded("unseen".into())) };
+            Pair { pair: 0, order, a: None, b: None, void: Some(AnyVersion::Worded("unseen".into())) };
         session.add(unseen.clone()).unwrap();
         let line = |rest: &str| format!("{{\"pair\":1,\"order\":[\"A\",\"B\"],{rest}}}\n");
         let file = folder.join(FILE);
@@ -343,7 +345,7 @@ mod tests {
         session.add_run(Arm::B, "b".into(), Some(why.clone())).unwrap();
         let [a, b] = &Session::resume(&folder, "boot").unwrap().block[..] else { panic!("two") };
         assert_eq!((a.arm, &*a.boot_id, &a.void), (Arm::A, "boot", &None));
-        assert_eq!((b.arm, &*b.boot_id, &b.void), (Arm::B, "the next boot", &Some(why)));
+        assert_eq!((b.arm, &*b.boot_id, &b.void), (Arm::B, "the next boot", &Some(why.into())));
     }
 
     #[test]
@@ -356,8 +358,8 @@ mod tests {
             candidates: vec!["vmstat".into()],
             needs_reboot: vec!["nohz-full".into()],
             not_tried: vec![
-                ("hugepages".into(), NotTried::NoTimeLeft),
-                ("old".into(), NotTried::Worded("why".into())),
+                ("hugepages".into(), NotTried::NoTimeLeft.into()),
+                ("old".into(), AnyVersion::Worded("why".into())),
             ],
         };
         let fewer = Chosen { candidates: Vec::new(), ..chosen.clone() };

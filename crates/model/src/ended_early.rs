@@ -2,7 +2,6 @@
 
 use crate::CpuId;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// Why the measurement of a CPU ended before its time. In JSON it has its stable, hyphenated `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,12 +18,6 @@ pub enum EndedEarly {
     },
     /// The CPU went offline.
     Offline,
-    /// In the words of an earlier version.
-    #[serde(untagged)]
-    Worded(String),
-    /// What a newer version wrote.
-    #[serde(untagged)]
-    Unknown(Map<String, Value>),
 }
 
 /// Why a probe was moved.
@@ -43,34 +36,4 @@ pub struct Mover {
     pub comm: String,
     /// Its id.
     pub tid: i32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn what_every_version_wrote_is_read_and_kept() {
-        let because =
-            Some(MovedBecause { offline: false, by: Some(Mover { comm: "taskset".into(), tid: 812 }) });
-        let moved = EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because };
-        let by = json!({"comm": "taskset", "tid": 812});
-        for (text, meant) in [
-            (
-                json!({"id": "moved", "cpu": 1, "to_cpu": 0, "because": {"offline": false, "by": by}}),
-                Some(moved),
-            ),
-            (json!({"id": "offline"}), Some(EndedEarly::Offline)),
-            (json!("the CPU went offline"), Some(EndedEarly::Worded("the CPU went offline".into()))),
-            (json!({"id": "sold", "to": "somebody"}), None),
-        ] {
-            let read: EndedEarly = serde_json::from_value(text.clone()).unwrap();
-            assert_eq!(serde_json::to_value(&read).unwrap(), text);
-            match meant {
-                Some(meant) => assert_eq!(read, meant),
-                None => assert!(matches!(read, EndedEarly::Unknown(_)), "{read:?}"),
-            }
-        }
-    }
 }

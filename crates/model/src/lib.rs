@@ -6,6 +6,7 @@
 //! [`Attribution`]) and what a whole recording was ([`RunManifest`]). No I/O and no `unsafe` here.
 #![forbid(unsafe_code)]
 
+mod any_version;
 mod attribution;
 mod calls;
 mod clock_flaw;
@@ -45,6 +46,7 @@ mod wakeup_result;
 mod warning;
 mod words;
 
+pub use any_version::AnyVersion;
 pub use attribution::{Attribution, Confidence, Part, Placement};
 pub use calls::{CallRecord, GraphPrice};
 pub use clock_flaw::{ClockFailure, TscFlaw};
@@ -67,7 +69,7 @@ pub use machine::{
     AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,
     FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState,
     KnobFinding, KnobSetting, KnobVerdict, MachineState, MemoryState, NumaNode, PerCpu, Processors, Reading,
-    SettingValue, Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
+    ReadingFlaw, SettingValue, Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
 };
 pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,

@@ -1,8 +1,8 @@
 //! What one recording was: everything but its rows.
 
 use crate::{
-    ClockKind, CpuId, CpuSet, CpusBecause, KernelAddr, Nanos, ProbeResult, SourceReport, TickRate, Ticks,
-    Warning,
+    AnyVersion, ClockKind, CpuId, CpuSet, CpusBecause, KernelAddr, Nanos, ProbeResult, SourceReport,
+    TickRate, Ticks, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct ProbeSettings {
     /// CPUs measured.
     pub cpus: CpuSet,
     /// Why these CPUs, when the user named none.
-    pub cpus_chosen_because: Option<CpusBecause>,
+    pub cpus_chosen_because: Option<AnyVersion<CpusBecause>>,
     /// Asked-for length of the measurement.
     pub duration_ns: Nanos,
     /// Length of the discarded warm-up.

@@ -2,7 +2,6 @@
 
 use crate::{CpuId, CpuSet, PipelineRole};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// Something about the placement of a pipeline's threads that measures the placement rather than the machine. In JSON
 /// it has its stable, hyphenated `id` beside its fields.
@@ -55,12 +54,6 @@ pub enum Misfit {
         /// Where each of them is.
         nodes: Vec<RoleNode>,
     },
-    /// In the words of an earlier version.
-    #[serde(untagged)]
-    Worded(String),
-    /// What a newer version wrote.
-    #[serde(untagged)]
-    Unknown(Map<String, Value>),
 }
 
 /// A pipeline's thread and its NUMA node.
@@ -70,39 +63,4 @@ pub struct RoleNode {
     pub role: PipelineRole,
     /// The number of the node.
     pub node: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn what_every_version_wrote_is_read_and_kept() {
-        let nodes = vec![RoleNode { role: PipelineRole::Producer, node: 1 }];
-        let few = Misfit::TooFewCpus {
-            threads: 3,
-            cpus: "0-1".parse().unwrap(),
-            cpuset: None,
-            two_would_fit: true,
-        };
-        let few_json =
-            json!({"id": "too-few-cpus", "threads": 3, "cpus": "0-1", "cpuset": null, "two_would_fit": true});
-        for (text, meant) in [
-            (few_json, Some(few)),
-            (
-                json!({"id": "across-nodes", "nodes": [{"role": "producer", "node": 1}]}),
-                Some(Misfit::AcrossNodes { nodes }),
-            ),
-            (json!("three on one"), Some(Misfit::Worded("three on one".into()))),
-            (json!({"id": "too-hot", "celsius": 99}), None),
-        ] {
-            let read: Misfit = serde_json::from_value(text.clone()).unwrap();
-            assert_eq!(serde_json::to_value(&read).unwrap(), text);
-            match meant {
-                Some(meant) => assert_eq!(read, meant),
-                None => assert!(matches!(read, Misfit::Unknown(_)), "{read:?}"),
-            }
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! What became of the time of CPUs that were watched and not probed.
 
-use crate::{CpuId, EndedEarly, Nanos, RanInstead, Ticks};
+use crate::{AnyVersion, CpuId, EndedEarly, Nanos, RanInstead, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// One CPU while it was watched. Running, interrupted, waiting, beside, idle and unknown time sum to the time
@@ -46,7 +46,7 @@ pub struct PassiveCpu {
     /// Who had the time beside, most time first.
     pub ran_beside: Vec<RanInstead>,
     /// Why it was not watched to the end.
-    pub ended_early: Option<EndedEarly>,
+    pub ended_early: Option<AnyVersion<EndedEarly>>,
 }
 
 impl PassiveCpu {

@@ -1,6 +1,6 @@
 //! What a pipeline probe measured.
 
-use crate::{CpuId, Nanos, Ticks};
+use crate::{AnyVersion, CpuId, Nanos, Ticks};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -206,22 +206,20 @@ pub struct JournalEnd {
     /// Whether there was no room left on the disk.
     pub disk_full: bool,
     /// What failed.
-    pub why: JournalFault,
+    pub why: AnyVersion<JournalFault>,
 }
 
-/// What kept a journal from being continued. In JSON what the system said is a text, as earlier versions wrote all of
-/// them; the others have their stable, hyphenated `id`.
+/// What kept a journal from being continued. In JSON it has its stable, hyphenated `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum JournalFault {
     /// More room was handed to the journaller than its stock holds: a bug.
     StockOverfilled,
-    /// What the system said.
-    #[serde(untagged)]
-    System(String),
-    /// What a newer version wrote.
-    #[serde(untagged)]
-    Unknown(serde_json::Map<String, serde_json::Value>),
+    /// It could not be written.
+    System {
+        /// What the system said.
+        system: String,
+    },
 }
 
 /// What a pipeline measured. All times are in nanoseconds.

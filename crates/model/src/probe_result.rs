@@ -1,6 +1,6 @@
 //! What a spin probe measured on one CPU, exactly.
 
-use crate::{CpuId, EndedEarly, Nanos, Ticks};
+use crate::{AnyVersion, CpuId, EndedEarly, Nanos, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// The whole measurement of one CPU. Counts below the threshold are kept a tick each, so that every
@@ -57,7 +57,7 @@ pub struct ProbeResult {
     /// Involuntary context switches of the probe's thread.
     pub involuntary_switches: u64,
     /// Why the measurement of this CPU ended early, if it did.
-    pub ended_early: Option<EndedEarly>,
+    pub ended_early: Option<AnyVersion<EndedEarly>>,
 }
 
 /// What one CPU saw in one reporting interval.

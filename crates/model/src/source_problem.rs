@@ -1,7 +1,7 @@
 //! What stands between a recorder and a source of evidence, as data. The sentences, and what to do about each, are
 //! made where a person reads them.
 
-use crate::{ClockFailure, CpuId, TscFlaw};
+use crate::{AnyVersion, ClockFailure, CpuId, TscFlaw};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -204,12 +204,12 @@ pub enum SourceProblem {
     /// The TSC is not used.
     NoTsc {
         /// Why not.
-        because: TscFlaw,
+        because: AnyVersion<TscFlaw>,
     },
     /// No clock can be used.
     NoClock {
         /// Why not.
-        because: ClockFailure,
+        because: AnyVersion<ClockFailure>,
     },
     /// In the words of an earlier version.
     Worded {

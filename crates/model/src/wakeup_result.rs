@@ -1,6 +1,6 @@
 //! What a wake-up probe measured.
 
-use crate::{CpuId, EndedEarly, Nanos, ProbeResult, TickRate, Ticks};
+use crate::{AnyVersion, CpuId, EndedEarly, Nanos, ProbeResult, TickRate, Ticks};
 use serde::{Deserialize, Serialize};
 
 /// What a wake-up probe measured on one CPU. All lateness is in nanoseconds.
@@ -41,7 +41,7 @@ pub struct WakeupResult {
     /// Stalls whose record was dropped because the queue was full.
     pub dropped_records: u64,
     /// Why the measurement ended early, if it did.
-    pub ended_early: Option<EndedEarly>,
+    pub ended_early: Option<AnyVersion<EndedEarly>>,
 }
 
 /// How wake-ups were asked for, beyond what all probes have in common.

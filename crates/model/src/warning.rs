@@ -1,6 +1,6 @@
 use crate::{
-    CpuId, CpuSet, EndedEarly, JournalEnd, JournalFault, Misfit, NamedOwner, Nanos, PipelineRole, QuotaLimit,
-    SourceProblem, TscFlaw,
+    AnyVersion, CpuId, CpuSet, EndedEarly, JournalEnd, JournalFault, Misfit, NamedOwner, Nanos, PipelineRole,
+    QuotaLimit, SourceProblem, TscFlaw,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ pub enum Warning {
     /// No thread was met for any time.
     NobodyMet {
         /// Who was named; null where nobody was.
-        whom: Option<NamedOwner>,
+        whom: Option<AnyVersion<NamedOwner>>,
         /// On watched CPUs, of which nothing counts as stolen then.
         watching: bool,
     },
@@ -114,12 +114,12 @@ pub enum Warning {
     /// The TSC is not used.
     ClockFallback {
         /// Why not.
-        reason: TscFlaw,
+        reason: AnyVersion<TscFlaw>,
     },
     /// The TSC is used, though the CPU does not promise what that takes.
     ClockDoubt {
         /// What it does not promise.
-        reason: TscFlaw,
+        reason: AnyVersion<TscFlaw>,
     },
     /// The probe's own bookkeeping is as long as its stalls.
     OwnBookkeeping {
@@ -149,7 +149,7 @@ pub enum Warning {
         /// Which.
         cpu: CpuId,
         /// What ended it.
-        why: EndedEarly,
+        why: AnyVersion<EndedEarly>,
     },
     /// A thread that measures faulted meanwhile.
     OwnPageFaults {
@@ -189,7 +189,7 @@ pub enum Warning {
     /// The pipeline's placement was refused, and forced.
     ForcedPlacement {
         /// What is wrong with it.
-        misfit: Misfit,
+        misfit: AnyVersion<Misfit>,
     },
     /// The pipeline's threads were left to the scheduler on a machine whose CPUs are not alike.
     NotPinned {
@@ -206,12 +206,12 @@ pub enum Warning {
     /// The journal's disk was full before the measurement ended.
     JournalDiskFull {
         /// What the system said.
-        why: JournalFault,
+        why: AnyVersion<JournalFault>,
     },
     /// The journal could not be continued to the end of the measurement.
     JournalEnded {
         /// What failed.
-        why: JournalFault,
+        why: AnyVersion<JournalFault>,
     },
     /// The journaller waited for room.
     JournalWaits {
@@ -360,8 +360,9 @@ mod tests {
         assert_eq!(serde_json::to_value(&warning).unwrap(), text);
         assert_eq!(serde_json::from_value::<Warning>(text).unwrap(), warning);
         assert_eq!(warning.id(), "dropped-records");
-        let ended =
-            |disk_full| Warning::from(JournalEnd { disk_full, why: JournalFault::StockOverfilled }).id();
+        let ended = |disk_full| {
+            Warning::from(JournalEnd { disk_full, why: JournalFault::StockOverfilled.into() }).id()
+        };
         assert_eq!([ended(true), ended(false)], ["journal-disk-full", "journal-ended"]);
     }
 
@@ -385,23 +386,23 @@ mod tests {
         for (text, meant) in [
             (
                 json!({"id": "clock-fallback", "reason": words()}),
-                Warning::ClockFallback { reason: TscFlaw::Worded(words()) },
+                Warning::ClockFallback { reason: AnyVersion::Worded(words()) },
             ),
             (
                 json!({"id": "clock-doubt", "reason": words()}),
-                Warning::ClockDoubt { reason: TscFlaw::Worded(words()) },
+                Warning::ClockDoubt { reason: AnyVersion::Worded(words()) },
             ),
             (
                 json!({"id": "forced-placement", "misfit": words()}),
-                Warning::ForcedPlacement { misfit: Misfit::Worded(words()) },
+                Warning::ForcedPlacement { misfit: AnyVersion::Worded(words()) },
             ),
             (
                 json!({"id": "nobody-met", "whom": words(), "watching": true}),
-                Warning::NobodyMet { whom: Some(NamedOwner::Worded(words())), watching: true },
+                Warning::NobodyMet { whom: Some(AnyVersion::Worded(words())), watching: true },
             ),
             (
                 json!({"id": "journal-ended", "why": words()}),
-                Warning::JournalEnded { why: JournalFault::System(words()) },
+                Warning::JournalEnded { why: AnyVersion::Worded(words()) },
             ),
         ] {
             assert_eq!(serde_json::from_value::<Warning>(text.clone()).unwrap(), meant);

@@ -36,8 +36,8 @@ pub enum ClockError {
 impl From<ClockError> for SourceProblem {
     fn from(error: ClockError) -> SourceProblem {
         match error {
-            ClockError::TscUnusable(because) => SourceProblem::NoTsc { because },
-            ClockError::Stuck => SourceProblem::NoClock { because: ClockFailure::Stuck },
+            ClockError::TscUnusable(because) => SourceProblem::NoTsc { because: because.into() },
+            ClockError::Stuck => SourceProblem::NoClock { because: ClockFailure::Stuck.into() },
         }
     }
 }

@@ -34,8 +34,8 @@ pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home
 
 /// What there is to say of the clock.
 pub(crate) fn of_clock(clock: &ClockChoice) -> Option<Warning> {
-    let doubt = clock.doubt.clone().map(|reason| Warning::ClockDoubt { reason });
-    doubt.or_else(|| clock.fallback_reason.clone().map(|reason| Warning::ClockFallback { reason }))
+    let doubt = clock.doubt.clone().map(|flaw| Warning::ClockDoubt { reason: flaw.into() });
+    doubt.or_else(|| clock.fallback_reason.clone().map(|flaw| Warning::ClockFallback { reason: flaw.into() }))
 }
 
 /// Real-time throttling, when it is in force.

@@ -1,7 +1,8 @@
 //! Who took a measured CPU away from its probe.
 
 use jitterscope_model::{
-    Attribution, CpuId, EndedEarly, ExecutionContext, MovedBecause, Mover, ProbeResult, Sender, Subject,
+    AnyVersion, Attribution, CpuId, EndedEarly, ExecutionContext, MovedBecause, Mover, ProbeResult, Sender,
+    Subject,
 };
 use jitterscope_platform::{Machine, Topology};
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ impl Movers {
     pub(crate) fn explain(&self, machine: &Machine, results: &mut [ProbeResult]) {
         let topology = Topology::read(machine);
         for result in results {
-            if let Some(EndedEarly::Moved { because, .. }) = &mut result.ended_early {
+            if let Some(AnyVersion::Known(EndedEarly::Moved { because, .. })) = &mut result.ended_early {
                 let by = mover(self.0.get(&result.cpu), result.tid);
                 *because = Some(MovedBecause { offline: topology.is_leaving(machine, result.cpu), by });
             }

@@ -354,7 +354,7 @@ fn probe_settings(settings: &RecordSettings, threshold: Threshold) -> ProbeSetti
     ProbeSettings {
         kind: probe_kind(settings).into(),
         cpus: settings.cpus.cpus.clone(),
-        cpus_chosen_because: settings.cpus.because.clone(),
+        cpus_chosen_because: settings.cpus.because.clone().map(Into::into),
         duration_ns: settings.duration,
         warmup_ns: settings.warmup,
         threshold_ns: threshold.nanos,

@@ -1,8 +1,8 @@
 //! Recordings of the pipeline on the machine that the tests run on.
 
 use jitterscope_model::{
-    CpuSet, JournalFault, JournalReader, MessageTimes, Misfit, Nanos, PipelineJournal, PipelinePacing,
-    PipelineResult, PipelineRole, Stall,
+    AnyVersion, CpuSet, JournalFault, JournalReader, MessageTimes, Misfit, Nanos, PipelineJournal,
+    PipelinePacing, PipelineResult, PipelineRole, Stall,
 };
 use jitterscope_platform::{Machine, MappedFile, Topology, current_affinity};
 use jitterscope_recording::pipeline::{
@@ -183,7 +183,7 @@ fn a_full_disk_ends_the_journal_and_keeps_what_was_measured() {
     assert!(run.manifest().interrupted && !pipeline.producer.completed);
     let journal = pipeline.journal.unwrap();
     let end = journal.ended.clone().unwrap();
-    let JournalFault::System(why) = &end.why else { panic!("{end:?}") };
+    let AnyVersion::Known(JournalFault::System { system: why }) = &end.why else { panic!("{end:?}") };
     assert!(end.disk_full && why.contains("make room"), "{end:?}");
     assert!(journal.written > 0 && journal.written + journal.unwritten == pipeline.producer.sent);
     assert!(run.manifest().warnings.iter().any(|warning| warning.id() == "journal-disk-full"));

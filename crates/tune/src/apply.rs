@@ -1,5 +1,6 @@
 //! Applying a plan: written down first, done, read back.
 
+use crate::gone::GoneBecause;
 use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
@@ -209,18 +210,16 @@ fn step(
 ) -> Result<(Op, Outcome), StateError> {
     if let Err(forbidden) = permit::check(hands.machine(), knob, op) {
         // What may not be undone is not done, and must not stand in the journal as done.
-        let why = forbidden.to_string();
-        journal.append(&[Record::Undone { seq, how: why.clone(), restored_realtime_ns: None }])?;
-        return Ok((op.clone(), Outcome::Refused { class: Refusal::NotPermitted, why, means: None }));
+        let outcome = Outcome::Forbidden { cause: forbidden.into() };
+        let how = serde_json::to_string(&outcome).unwrap_or_default();
+        journal.append(&[Record::Undone { seq, how, restored_realtime_ns: None }])?;
+        return Ok((op.clone(), outcome));
     }
     // What is there now may be newer than the plan: the journal must hold what is overwritten.
     let now = match op.captured(hands.machine()) {
         Ok(now) => now,
-        Err(e) if matches!(op, Op::Thread { .. }) => {
-            return Ok((
-                op.clone(),
-                Outcome::Gone { why: format!("it ended before it could be moved ({e})") },
-            ));
+        Err(_) if matches!(op, Op::Thread { .. }) => {
+            return Ok((op.clone(), Outcome::Gone { cause: GoneBecause::EndedUnmoved.into() }));
         }
         Err(e) => return Ok((op.clone(), op.refused(&e))),
     };

@@ -63,7 +63,29 @@ pub struct Competitor {
     /// Its process.
     pub pid: i32,
     /// What it does.
-    pub why: &'static str,
+    pub does: Competes,
+}
+
+/// What a program does to the same settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Competes {
+    /// It rewrites interrupt affinities every ten seconds.
+    MovesInterrupts,
+    /// Its profile sets many of the same values, and its end puts its own back.
+    SetsProfile,
+    /// It switches the profile of tuned.
+    SwitchesProfile,
+    /// It switches same-page merging on by itself.
+    SwitchesMerging,
+    /// It sets governors and energy preferences.
+    SetsGovernorsAndPreferences,
+    /// It limits the frequency.
+    LimitsFrequency,
+    /// It sets governors.
+    SetsGovernors,
+    /// It sets governors and power saving.
+    SetsGovernorsAndPower,
 }
 
 /// An audit.
@@ -84,16 +106,16 @@ pub struct Audit {
     pub unanswered: Vec<String>,
 }
 
-/// Programs known to write the same settings, and what they write.
-const COMPETITORS: &[(&str, &str)] = &[
-    ("irqbalance", "it rewrites interrupt affinities every 10 s"),
-    ("tuned", "its profile sets many of the same values and puts its own back when it stops"),
-    ("tuned-ppd", "it switches tuned's profile"),
-    ("ksmtuned", "it switches same-page merging on by itself"),
-    ("power-profiles-", "it sets governors and energy preferences"),
-    ("thermald", "it limits the frequency"),
-    ("auto-cpufreq", "it sets governors"),
-    ("tlp", "it sets governors and power saving"),
+/// Programs known to write the same settings, and what they do to them.
+const COMPETITORS: &[(&str, Competes)] = &[
+    ("irqbalance", Competes::MovesInterrupts),
+    ("tuned", Competes::SetsProfile),
+    ("tuned-ppd", Competes::SwitchesProfile),
+    ("ksmtuned", Competes::SwitchesMerging),
+    ("power-profiles-", Competes::SetsGovernorsAndPreferences),
+    ("thermald", Competes::LimitsFrequency),
+    ("auto-cpufreq", Competes::SetsGovernors),
+    ("tlp", Competes::SetsGovernorsAndPower),
 ];
 
 /// Programs that write the same settings and run now.
@@ -102,8 +124,8 @@ pub fn competitors(machine: &Machine) -> Vec<Competitor> {
     threads::processes(machine)
         .into_iter()
         .filter_map(|(pid, name)| {
-            let (_, why) = COMPETITORS.iter().find(|(known, _)| *known == name)?;
-            Some(Competitor { name, pid, why })
+            let (_, does) = COMPETITORS.iter().find(|(known, _)| *known == name)?;
+            Some(Competitor { name, pid, does: *does })
         })
         .collect()
 }

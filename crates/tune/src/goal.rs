@@ -13,6 +13,15 @@ pub struct Goal {
     pub housekeeping: CpuSet,
 }
 
+/// Why CPUs are meant that nobody named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultCpus {
+    /// The kernel isolates them.
+    Isolated,
+    /// No CPU is isolated, and this is the highest.
+    Highest,
+}
+
 /// Why such a goal is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoalError {
@@ -100,11 +109,11 @@ impl Goal {
     }
 
     /// The CPUs to speak of when the user names none: those the kernel isolates, else the highest one;
-    /// with the reason.
+    /// with which of both.
     ///
     /// # Errors
     /// The list of online CPUs cannot be read.
-    pub fn default_cpus(machine: &Machine) -> Result<(CpuSet, &'static str), GoalError> {
+    pub fn default_cpus(machine: &Machine) -> Result<(CpuSet, DefaultCpus), GoalError> {
         let online = online_cpus(machine)?;
         let isolated = machine
             .read_trimmed("/sys/devices/system/cpu/isolated")
@@ -113,9 +122,9 @@ impl Goal {
             .unwrap_or_default()
             .intersection(&online);
         if !isolated.is_empty() {
-            return Ok((isolated, "the kernel isolates them"));
+            return Ok((isolated, DefaultCpus::Isolated));
         }
-        Ok((online.last().into_iter().collect(), "no CPU is isolated, this is the highest one"))
+        Ok((online.last().into_iter().collect(), DefaultCpus::Highest))
     }
 }
 

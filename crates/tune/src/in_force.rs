@@ -140,7 +140,10 @@ pub(crate) fn applied(
             let replaced = if let Op::Write { from: Some(from), .. } = op { from } else { "" };
             Some(in_force.apply.by(replaced, at).shown(in_force.shown_by))
         }
-        Outcome::Ignored { .. } | Outcome::Refused { .. } | Outcome::Gone { .. } => None,
+        Outcome::Ignored { .. }
+        | Outcome::Refused { .. }
+        | Outcome::Gone { .. }
+        | Outcome::Forbidden { .. } => None,
     }
 }
 

@@ -1,6 +1,8 @@
 use super::*;
+use crate::gone::GoneBecause;
 use crate::refusal::{Meaning, Refusal};
 use crate::value::ValueKind;
+use jitterscope_model::AnyVersion;
 use proptest::prelude::*;
 
 fn records(version: u32) -> Vec<Record> {
@@ -88,6 +90,23 @@ fn a_refusal_is_read_whoever_wrote_it() {
     ] {
         let outcome = Outcome::Refused { class: Refusal::Busy, why: "busy".into(), means };
         assert_eq!(done(text), Record::Done { seq: 0, outcome, at_realtime_ns: None });
+    }
+}
+
+/// Of an earlier program it is words, under another name.
+#[test]
+fn what_was_gone_is_read_whoever_wrote_it() {
+    for (field, cause) in [
+        (
+            r#""why":"it ended before it could be moved""#,
+            AnyVersion::Worded("it ended before it could be moved".into()),
+        ),
+        (r#""cause":{"id":"ended_unmoved"}"#, GoneBecause::EndedUnmoved.into()),
+    ] {
+        let line = format!(r#"{{"record":"done","seq":0,"outcome":"gone",{field}}}"#);
+        let outcome = Outcome::Gone { cause };
+        let read: Record = serde_json::from_str(&line).unwrap();
+        assert_eq!(read, Record::Done { seq: 0, outcome, at_realtime_ns: None });
     }
 }
 

@@ -3,13 +3,10 @@
 use crate::run_culprits::RunCulprits;
 use jitterscope_model::Nanos;
 
-/// Under one part in this many of the stolen time,
-const OF_STOLEN: u128 = 100;
-/// and under one part in this many of the measured time.
-const OF_MEASURED: u128 = 10_000;
-
-/// In words.
-pub const NEGLIGIBLE: &str = "under 1 % of the stolen time and under 0.01 % of the measured time";
+/// What is under one part in this many of the stolen time,
+pub const OF_STOLEN: u32 = 100;
+/// and under one part in this many of the measured time, is too little.
+pub const OF_MEASURED: u32 = 10_000;
 
 impl RunCulprits {
     /// The time that all culprits took.
@@ -18,12 +15,12 @@ impl RunCulprits {
         self.culprits.iter().map(|c| c.total_ns).sum()
     }
 
-    /// Whether it does not matter that culprits took `total`: [`NEGLIGIBLE`].
+    /// Whether it does not matter that culprits took `total`: it is under both.
     #[must_use]
     pub fn is_negligible(&self, total: Nanos) -> bool {
         let total = u128::from(total.0);
-        total * OF_STOLEN < u128::from(self.stolen().0)
-            && total * OF_MEASURED < u128::from(self.measured_ns.0)
+        total * u128::from(OF_STOLEN) < u128::from(self.stolen().0)
+            && total * u128::from(OF_MEASURED) < u128::from(self.measured_ns.0)
     }
 }
 

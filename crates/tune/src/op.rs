@@ -1,11 +1,13 @@
 //! One change to the machine: what it is, how it is done, how it stands now, how it is undone.
 
 use crate::access::Access;
+use crate::gone::GoneBecause;
 use crate::hands::{Hands, unfinished};
+use crate::permit::Forbidden;
 use crate::refusal::{Meaning, Refusal};
 use crate::threads;
 use crate::value::ValueKind;
-use jitterscope_model::{CpuId, CpuSet};
+use jitterscope_model::{AnyVersion, CpuId, CpuSet};
 use jitterscope_platform::Machine;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -83,7 +85,7 @@ pub enum Standing {
     /// Neither: somebody else has changed it, to this.
     Foreign(String),
     /// The thing is gone, and why.
-    Gone(String),
+    Gone(GoneBecause),
 }
 
 /// How making a change ended.
@@ -117,8 +119,14 @@ pub enum Outcome {
     },
     /// The thing was gone before it could be changed.
     Gone {
-        /// Which way.
-        why: String,
+        /// Which way; in journals of earlier programs in words.
+        #[serde(alias = "why")]
+        cause: AnyVersion<GoneBecause>,
+    },
+    /// It is no change that the knob makes, so it was not tried.
+    Forbidden {
+        /// Why not.
+        cause: AnyVersion<Forbidden>,
     },
 }
 
@@ -269,7 +277,7 @@ impl Op {
     pub fn perform(&self, hands: &mut dyn Hands) -> Outcome {
         match self.attempt(hands) {
             Ok(()) => self.verified(hands.machine()),
-            Err(e) if self.is_gone(&e) => Outcome::Gone { why: "it ended before it could be moved".into() },
+            Err(e) if self.is_gone(&e) => Outcome::Gone { cause: GoneBecause::EndedUnmoved.into() },
             Err(e) => self.refused(&e),
         }
     }
@@ -318,7 +326,7 @@ impl Op {
             }
             Standing::Original => Outcome::Ignored { reads: self.from_text() },
             Standing::Foreign(reads) => Outcome::Ignored { reads },
-            Standing::Gone(why) => Outcome::Gone { why },
+            Standing::Gone(why) => Outcome::Gone { cause: why.into() },
         }
     }
 
@@ -348,8 +356,10 @@ impl Op {
                 Ok(Some(now)) if kind.holds(&now, from) => Standing::Original,
                 Ok(Some(now)) if kind.holds(&now, to) => Standing::Ours,
                 Ok(Some(now)) => Standing::Foreign(kind.shown(&now)),
-                Ok(None) => Standing::Gone(format!("{path} is no longer there")),
-                Err(e) => Standing::Gone(format!("{path} cannot be read: {e}")),
+                Ok(None) => Standing::Gone(GoneBecause::NoFile { path: path.clone() }),
+                Err(e) => {
+                    Standing::Gone(GoneBecause::Unreadable { path: path.clone(), system: e.to_string() })
+                }
             },
             Op::MakeDir { path, .. } => {
                 if machine.exists(path) {
@@ -359,11 +369,11 @@ impl Op {
                 }
             }
             Op::Thread { pid, tid, start_time, from, to, .. } => match threads::read(machine, *pid, *tid) {
-                Some(now) if now.start_time != *start_time => Standing::Gone("the thread has ended".into()),
+                Some(now) if now.start_time != *start_time => Standing::Gone(GoneBecause::ThreadEnded),
                 Some(now) if now.allowed == *from => Standing::Original,
                 Some(now) if now.allowed == *to => Standing::Ours,
                 Some(now) => Standing::Foreign(now.allowed.to_string()),
-                None => Standing::Gone("the thread has ended".into()),
+                None => Standing::Gone(GoneBecause::ThreadEnded),
             },
             Op::Blink { cpu } => {
                 match machine.read_trimmed(format!("/sys/devices/system/cpu/cpu{cpu}/online")) {

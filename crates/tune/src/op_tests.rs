@@ -105,7 +105,7 @@ fn only_what_becomes_of_the_machine_as_asked_is_a_success() {
     let text = || "x".to_owned();
     assert!(Outcome::Applied { reads: text() }.is_success());
     assert!(Outcome::Pending { effective: text() }.is_success());
-    assert!(Outcome::Gone { why: text() }.is_success());
+    assert!(Outcome::Gone { cause: GoneBecause::ThreadEnded.into() }.is_success());
     assert!(!Outcome::Ignored { reads: text() }.is_success());
     assert!(!Outcome::Refused { class: Refusal::Busy, why: text(), means: None }.is_success());
 }
@@ -136,7 +136,7 @@ fn how_a_thread_stands_is_told_by_its_cpus_and_its_age() {
     assert_eq!(standing(55, "0-3"), Standing::Original);
     assert_eq!(standing(55, "0,1"), Standing::Ours);
     assert_eq!(standing(55, "2"), Standing::Foreign("2".into()));
-    let ended = || Standing::Gone("the thread has ended".into());
+    let ended = || Standing::Gone(GoneBecause::ThreadEnded);
     assert_eq!(standing(56, "0-3"), ended());
     assert_eq!(thread("0-3", "0-1").standing(&Paper::of(&[]).machine), ended());
 }
@@ -151,7 +151,7 @@ fn a_thread_is_moved_and_moved_back_and_one_that_has_ended_is_gone() {
     op.undo(&mut hands).unwrap();
     assert!(paper.text("/proc/7/task/8/status").contains("Name:\tapp\nCpus_allowed_list:\t0-3\n"));
     let mut nobody = MachineHands::new(&Paper::of(&[]).machine);
-    assert_eq!(op.perform(&mut nobody), Outcome::Gone { why: "it ended before it could be moved".into() });
+    assert_eq!(op.perform(&mut nobody), Outcome::Gone { cause: GoneBecause::EndedUnmoved.into() });
     // Of a file that is the answer to a mistake.
     let missing = write("/none", ValueKind::Text, Some("a"), "b").perform(&mut nobody);
     assert!(matches!(missing, Outcome::Refused { class: Refusal::Other, .. }), "{missing:?}");
@@ -163,13 +163,13 @@ fn a_value_stands_as_it_reads_in_whatever_spelling() {
     let standing = |text| op.standing(&Paper::of(&[("/a", text)]).machine);
     assert_eq!([standing("0,1,2,3\n"), standing("0,1\n")], [Standing::Original, Standing::Ours]);
     assert_eq!(standing("2\n"), Standing::Foreign("2".into()));
-    assert!(matches!(op.standing(&Paper::of(&[]).machine), Standing::Gone(why) if why.contains("no longer")));
+    assert!(matches!(op.standing(&Paper::of(&[]).machine), Standing::Gone(GoneBecause::NoFile { .. })));
     // What a step makes is as before until that step was taken.
     let made = write("/a", ValueKind::Text, None, "x");
     assert_eq!(made.standing(&Paper::of(&[("/a", "x\n")]).machine), Standing::Original);
     let paper = Paper::of(&[]);
     std::fs::write(paper.machine.path("/a"), [0xff, 0xfe]).unwrap();
-    assert!(matches!(op.standing(&paper.machine), Standing::Gone(why) if why.contains("cannot be read")));
+    assert!(matches!(op.standing(&paper.machine), Standing::Gone(GoneBecause::Unreadable { .. })));
 }
 
 #[test]

@@ -11,49 +11,60 @@ use crate::settings::sibling;
 use crate::threads;
 use crate::value::ValueKind;
 use jitterscope_platform::Machine;
+use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A control file takes and gives no more than a page.
 const LONGEST_VALUE: usize = 4096;
 /// No drop-in is longer.
 const LONGEST_FILE: usize = 1 << 20;
 
-/// Why a step is neither taken nor undone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a step is neither taken nor undone. In JSON it has its stable `id` beside its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
 pub enum Forbidden {
     /// The catalogue has no such knob.
-    #[error("this version has no knob '{knob}': if a newer one wrote the journal, use that to roll back")]
     UnknownKnob {
         /// As the journal says.
         knob: String,
     },
     /// The knob is turned in another way.
-    #[error("the knob '{knob}' makes no such change: somebody else wrote this, so look at the journal")]
     NotItsChange {
         /// The knob.
         knob: String,
     },
     /// A link leads somewhere else.
-    #[error("it leads to {}, out of {root}, where nothing is changed: look who put a link there", to.display())]
     LeadsAway {
         /// Where to.
-        to: PathBuf,
+        to: String,
         /// Where it should be.
         root: String,
     },
     /// Following the path failed.
-    #[error("where it leads cannot be told: {why}")]
     Lost {
         /// What the system said.
-        why: String,
+        system: String,
     },
-    /// No such file holds that.
-    #[error("{what}: no such value is ever written")]
+    /// No such value is ever written.
     Value {
         /// What is wrong with it.
-        what: &'static str,
+        flaw: ValueFlaw,
     },
+}
+
+/// What is wrong with a value that is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueFlaw {
+    /// The file would run with its owner's rights.
+    OwnersRights,
+    /// It is an empty set of CPUs.
+    NoCpus,
+    /// It is too long.
+    TooLong,
+    /// It has a NUL byte.
+    NulByte,
 }
 
 /// Whether this knob makes such a change, on this machine.
@@ -132,21 +143,21 @@ fn values(op: &Op) -> Result<(), Forbidden> {
         Op::Write { from, to, .. } => ([from.as_deref(), Some(to.as_str())], LONGEST_VALUE),
         Op::PutFile { from, to, access, .. } => {
             if access.is_some_and(|access| !access.is_plain()) {
-                return Err(Forbidden::Value { what: "a file that runs with its owner's rights" });
+                return Err(Forbidden::Value { flaw: ValueFlaw::OwnersRights });
             }
             ([from.as_deref(), Some(to.as_str())], LONGEST_FILE)
         }
         Op::Thread { from, to, .. } if from.is_empty() || to.is_empty() => {
-            return Err(Forbidden::Value { what: "an empty set of CPUs" });
+            return Err(Forbidden::Value { flaw: ValueFlaw::NoCpus });
         }
         _ => return Ok(()),
     };
     for text in texts.into_iter().flatten() {
         if text.len() > longest {
-            return Err(Forbidden::Value { what: "it is too long" });
+            return Err(Forbidden::Value { flaw: ValueFlaw::TooLong });
         }
         if text.contains('\0') {
-            return Err(Forbidden::Value { what: "it has a NUL byte" });
+            return Err(Forbidden::Value { flaw: ValueFlaw::NulByte });
         }
     }
     Ok(())
@@ -154,8 +165,8 @@ fn values(op: &Op) -> Result<(), Forbidden> {
 
 /// Whether `path`, with every link followed as far as it exists, is still below `root`.
 fn stays(machine: &Machine, path: &str, root: &str, last_may_be_link: bool) -> Result<(), Forbidden> {
-    let lost = |e: io::Error| Forbidden::Lost { why: e.to_string() };
-    let away = |to: &Path| Forbidden::LeadsAway { to: to.to_owned(), root: root.to_owned() };
+    let lost = |e: io::Error| Forbidden::Lost { system: e.to_string() };
+    let away = |to: &Path| Forbidden::LeadsAway { to: to.display().to_string(), root: root.to_owned() };
     let file = machine.path(path);
     // As much of it as is there; a link that leads nowhere is there.
     let mut there = Some(file.as_path());

@@ -1,6 +1,7 @@
 //! Putting everything back, or one knob's part of it, from the journal alone.
 
 use crate::apply::boot_id;
+use crate::gone::GoneBecause;
 use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Journal, Record, State, Step};
@@ -49,10 +50,10 @@ pub enum Undoing {
     Restored,
     /// It was as before already.
     WasOriginal,
-    /// The thing is gone; why.
+    /// The thing is gone.
     Gone {
         /// Why.
-        why: String,
+        cause: GoneBecause,
     },
     /// It goes with the cgroup that it is a file of, which the apply made.
     GoesWithItsCgroup,
@@ -72,7 +73,7 @@ pub enum Undoing {
     /// journal.
     Forbidden {
         /// Why.
-        why: String,
+        cause: Forbidden,
     },
     /// It could not be put back.
     Failed {
@@ -306,8 +307,8 @@ fn undo_steps(
     for (step, check) in &steps {
         let rebooted = state.begins.get(step.begin).is_some_and(|b| b.boot_id != boot);
         report.rebooted |= rebooted;
-        let undoing = if let Err(why) = check {
-            Undoing::Forbidden { why: why.to_string() }
+        let undoing = if let Err(cause) = check {
+            Undoing::Forbidden { cause: cause.clone() }
         } else if sound.iter().any(|made| is_file_of(&step.op, &made.op)) {
             // A cpuset with members takes no empty list of CPUs; the whole cgroup goes presently.
             Undoing::GoesWithItsCgroup
@@ -396,7 +397,7 @@ fn undo(
         Standing::Original if rebooted && !on_disk => Undoing::UndoneByReboot,
         Standing::Original => Undoing::WasOriginal,
         Standing::Gone(_) if rebooted => Undoing::UndoneByReboot,
-        Standing::Gone(why) => Undoing::Gone { why },
+        Standing::Gone(cause) => Undoing::Gone { cause },
         // After a reboot a value of neither kind is what the machine boots with.
         Standing::Foreign(_) if rebooted && !on_disk => Undoing::UndoneByReboot,
         Standing::Ours => restore(hands, step),
@@ -425,7 +426,7 @@ fn restore(hands: &mut dyn Hands, step: &Step) -> Undoing {
     match step.op.undo(hands) {
         Ok(()) => Undoing::Restored,
         Err(e) => match step.op.standing(hands.machine()) {
-            Standing::Gone(why) => Undoing::Gone { why },
+            Standing::Gone(cause) => Undoing::Gone { cause },
             _ => Undoing::Failed { why: e.to_string(), means: classify(&step.op, &e).1 },
         },
     }

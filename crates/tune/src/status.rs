@@ -1,10 +1,11 @@
 //! What is in force, by whom, and what has drifted.
 
 use crate::apply::boot_id;
+use crate::gone::GoneBecause;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{State, Who};
 use crate::op::{Op, OpFamily, Outcome, Standing};
-use crate::permit;
+use crate::permit::{self, Forbidden};
 use crate::refusal::Meaning;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
@@ -31,10 +32,10 @@ pub enum NowIs {
         /// To.
         reads: String,
     },
-    /// Gone; why.
+    /// Gone.
     Gone {
         /// Why.
-        why: String,
+        cause: GoneBecause,
     },
     /// It was refused when applied.
     Refused {
@@ -48,7 +49,7 @@ pub enum NowIs {
     /// It is no change that a knob of this version makes: nothing of it is looked at or undone.
     Forbidden {
         /// Why.
-        why: String,
+        cause: Forbidden,
     },
 }
 
@@ -147,7 +148,7 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
         let path = step.op.what();
         let mut standing = match permit::check(machine, &step.knob, &step.op) {
             Ok(()) => now_is(machine, &step.op, step.outcome.as_ref(), old(step.begin)),
-            Err(why) => NowIs::Forbidden { why: why.to_string() },
+            Err(cause) => NowIs::Forbidden { cause },
         };
         // What it reads is the later change's business.
         if later.contains(&path) && matches!(standing, NowIs::Drifted { .. } | NowIs::Original) {
@@ -239,7 +240,7 @@ fn now_is(machine: &Machine, op: &Op, outcome: Option<&Outcome>, rebooted: bool)
             Some(Outcome::Refused { why, means, .. }) => NowIs::Refused { why: why.clone(), means: *means },
             _ => NowIs::Original,
         },
-        Standing::Gone(why) => NowIs::Gone { why },
+        Standing::Gone(cause) => NowIs::Gone { cause },
         Standing::Foreign(reads) => match outcome {
             Some(Outcome::Ignored { reads: then }) if *then == reads => {
                 NowIs::Refused { why: reads, means: Some(Meaning::MadeOtherwise) }

@@ -58,7 +58,7 @@ pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir, words: &Find
         applied: match status(machine, dir) {
             Ok(status) if status.active => Reading::Value(applied(status)),
             Ok(_) => Reading::Absent,
-            Err(error) => Reading::Unreadable(cut(&error.to_string())),
+            Err(error) => Reading::refused(cut(&error.to_string())),
         },
     }
 }
@@ -89,7 +89,7 @@ fn add(kept: &mut KnobSetting, place: Place, reading: &FileReading) {
         Ok(text) => Reading::Value(spelled(reading.kind, text)),
         Err(error) if error.is_denied() => Reading::Denied,
         Err(error) if error.is_absent() => Reading::Absent,
-        Err(error) => Reading::Unreadable(error.source.to_string()),
+        Err(error) => Reading::refused(error.source.to_string()),
     };
     let in_force = reading.in_force.as_ref().map(|text| spelled(reading.kind, text));
     let in_force = in_force.filter(|force| Some(force) != value.value());

@@ -185,7 +185,7 @@ fn what_could_not_be_undone_is_not_done() {
     symlink(&elsewhere, w.root.join("etc/sysctl.d/99-zz-jitterscope.conf")).unwrap();
     let report = w.apply(&["vmstat"], true).unwrap();
     let outcome = &report.applied.iter().find(|a| a.knob == "persist").unwrap().outcome;
-    assert!(matches!(outcome, Outcome::Refused { .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Forbidden { .. }), "{outcome:?}");
     assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "theirs\n");
     assert_eq!(w.rollback().unwrap().unsettled().count(), 0);
     assert!(w.root.join("etc/sysctl.d/99-zz-jitterscope.conf").is_symlink());

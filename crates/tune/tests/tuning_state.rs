@@ -2,7 +2,7 @@
 
 mod support;
 
-use jitterscope_model::{ChangeNow, KnobVerdict, Reading};
+use jitterscope_model::{AnyVersion, ChangeNow, KnobVerdict, Reading, ReadingFlaw};
 use jitterscope_tune::{
     FindingWords, Goal, OnRefusal, Select, StateDir, apply, catalogue, plan, tuning_state,
 };
@@ -67,5 +67,8 @@ fn a_journal_that_cannot_be_read_is_told_not_taken_for_none() {
     let state = dir.path().join("state");
     put(&state, "journal.jsonl", "{\"record\":\"nonsense\"}\n");
     let found = tuning_state(&machine, &goal, &StateDir::at(&state), &WORDS);
-    assert!(matches!(found.applied, Reading::Unreadable(why) if why.contains("journal")));
+    let Reading::Unreadable(AnyVersion::Known(ReadingFlaw::System { system })) = found.applied else {
+        panic!()
+    };
+    assert!(system.contains("journal"), "{system}");
 }

@@ -3,8 +3,6 @@
 use crate::style::tame;
 use jitterscope_model::{ClockFailure, TscFlaw};
 
-const UNKNOWN: &str = "for a reason that this version does not know";
-
 /// What there is against the TSC, as part of a sentence.
 pub(crate) fn tsc_flaw(of: &TscFlaw) -> String {
     match of {
@@ -20,8 +18,6 @@ pub(crate) fn tsc_flaw(of: &TscFlaw) -> String {
         TscFlaw::StopsInIdle => {
             "the CPU does not promise that the TSC goes on in deep idle states (no nonstop_tsc flag)".into()
         }
-        TscFlaw::Worded(text) => tame(text),
-        TscFlaw::Unknown(_) => UNKNOWN.into(),
     }
 }
 
@@ -32,13 +28,10 @@ pub(crate) fn fallback(of: &TscFlaw) -> String {
             "{}; the kernel keeps time by it all the same, and --clock tsc reads it, too",
             tsc_flaw(of)
         ),
-        // An earlier version said all of it.
         TscFlaw::NotWanted
         | TscFlaw::NoTsc
         | TscFlaw::OtherClockSource { .. }
-        | TscFlaw::ClockSourceUnreadable { .. }
-        | TscFlaw::Worded(_)
-        | TscFlaw::Unknown(_) => tsc_flaw(of),
+        | TscFlaw::ClockSourceUnreadable { .. } => tsc_flaw(of),
     }
 }
 
@@ -46,8 +39,6 @@ pub(crate) fn fallback(of: &TscFlaw) -> String {
 pub(crate) fn clock_failure(of: &ClockFailure) -> String {
     match of {
         ClockFailure::Stuck => "the clock did not advance during calibration".into(),
-        ClockFailure::Worded(text) => tame(text),
-        ClockFailure::Unknown(_) => UNKNOWN.into(),
     }
 }
 

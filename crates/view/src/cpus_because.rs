@@ -1,7 +1,7 @@
 //! Why the CPUs of a recording were chosen, in words.
 
-use crate::style::tame;
-use jitterscope_model::CpusBecause;
+use crate::any_version::{UNKNOWN, in_words};
+use jitterscope_model::{AnyVersion, CpusBecause};
 
 /// As part of a sentence.
 #[must_use]
@@ -13,9 +13,12 @@ pub fn cpus_because(of: &CpusBecause) -> String {
             let them = if cpus.len() == 1 { "it" } else { "them" };
             format!("tune keeps {them} undisturbed (tune status)")
         }
-        CpusBecause::Worded(text) => tame(text),
-        CpusBecause::Unknown(_) => "for a reason that this version does not know".into(),
     }
+}
+
+/// The same of a stored run.
+pub(crate) fn stored_cpus_because(of: &AnyVersion<CpusBecause>) -> String {
+    in_words(of, cpus_because, UNKNOWN)
 }
 
 #[cfg(test)]

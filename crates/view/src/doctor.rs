@@ -3,6 +3,7 @@
 use crate::lines::{Lines, counted, cpus_text};
 use crate::sources::source_words;
 use crate::style::{Style, Tone};
+use crate::tuning::forbidden;
 use jitterscope_analyze::SourceWords;
 use jitterscope_model::{SourceLoss, SourceReport, SourceStatus, visible};
 use jitterscope_tune::{NowIs, Status, called};
@@ -28,7 +29,7 @@ pub fn changed_by_tune(tuned: &Status) -> String {
     for change in &tuned.changes {
         let what = match &change.standing {
             NowIs::Drifted { reads } => format!("drifted: somebody made it {reads}"),
-            NowIs::Forbidden { why } => format!("in the journal, but not tune's: {why}"),
+            NowIs::Forbidden { cause } => format!("in the journal, but not tune's: {}", forbidden(cause)),
             NowIs::InForce | NowIs::Pending { .. } if tuned.changes.len() <= MOST_CHANGES => {
                 format!("{} instead of {}", change.asked, change.original)
             }

@@ -1,19 +1,22 @@
 //! Why a CPU was not measured to the end, in words.
 
+use crate::any_version::{UNKNOWN, in_words};
 use crate::style::tame;
-use jitterscope_model::{EndedEarly, MovedBecause};
+use jitterscope_model::{AnyVersion, EndedEarly, MovedBecause};
 
 /// As part of a sentence.
 #[must_use]
-pub(crate) fn ended_early(of: &EndedEarly) -> String {
+pub(crate) fn ended_early(of: &AnyVersion<EndedEarly>) -> String {
+    in_words(of, ended, UNKNOWN)
+}
+
+fn ended(of: &EndedEarly) -> String {
     match of {
         EndedEarly::Moved { cpu, to_cpu, because } => {
             let because = because.as_ref().map_or_else(String::new, moved);
             format!("CPU {cpu} was taken away: the probe was moved to CPU {to_cpu}{because}")
         }
         EndedEarly::Offline => "the CPU went offline".into(),
-        EndedEarly::Worded(text) => tame(text),
-        EndedEarly::Unknown(_) => "for a reason that this version does not know".into(),
     }
 }
 
@@ -36,7 +39,7 @@ mod tests {
         let text = |offline, by: Option<&str>| {
             let by = by.map(|comm| Mover { comm: comm.into(), tid: 812 });
             let because = Some(MovedBecause { offline, by });
-            ended_early(&EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because })
+            ended(&EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because })
         };
         let moved = "CPU 1 was taken away: the probe was moved to CPU 0";
         assert_eq!(

@@ -11,8 +11,8 @@ use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
 use jitterscope_experiment::{Asked, AutoPlan, Ended, Estimate, NotTried, Outcome, Screened, Verified};
-use jitterscope_model::Nanos;
-use reasons::{left_out, not_kept, not_tried, step_runs};
+use jitterscope_model::{AnyVersion, Nanos};
+use reasons::{kept_void_reason, left_out, not_kept, not_tried, step_runs};
 use std::time::Duration;
 
 /// A time in minutes.
@@ -130,8 +130,10 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Ended::Void if of.interleaved => format!("{pairs}: given up, for too many pairs were void."),
         Ended::Void => format!("{pairs}: given up, for too many runs were void."),
         Ended::Unseen => {
-            let why =
-                of.void.last().map_or_else(|| "the change was not seen to be in force".into(), void_reason);
+            let why = of
+                .void
+                .last()
+                .map_or_else(|| "the change was not seen to be in force".into(), kept_void_reason);
             format!(
                 "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
             )
@@ -156,7 +158,11 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     // Then the last says why it ended, and is no run.
     let void = if of.ended == Ended::Unseen { of.void.len().saturating_sub(1) } else { of.void.len() };
     for why in &of.void[..void] {
-        say(format!("A {} was void: {}.", if of.interleaved { "pair" } else { "run" }, void_reason(why)));
+        say(format!(
+            "A {} was void: {}.",
+            if of.interleaved { "pair" } else { "run" },
+            kept_void_reason(why)
+        ));
     }
     for decision in &of.decisions {
         let verdict = match decision.verdict {
@@ -202,7 +208,7 @@ pub struct Sifted<'s> {
     /// What only a reboot can try.
     pub needs_reboot: &'s [String],
     /// What was not tried, and why.
-    pub not_tried: &'s [(String, NotTried)],
+    pub not_tried: &'s [(String, AnyVersion<NotTried>)],
     /// Fresh pairs of what was kept.
     pub confirmed: Option<&'s Outcome>,
     /// Why not everything was done.
@@ -300,7 +306,7 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     text.into_text()
 }
 
-fn tell_untried(text: &mut Lines, all: &[(String, NotTried)]) {
+fn tell_untried(text: &mut Lines, all: &[(String, AnyVersion<NotTried>)]) {
     for (knob, why) in all {
         text.wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {}", not_tried(knob, why)));
     }
@@ -319,7 +325,6 @@ fn reboot<S: AsRef<str>>(text: &mut Lines, knobs: &[S]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_experiment::VoidReason;
 
     fn one_line(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -359,7 +364,7 @@ mod tests {
                 schema_version: 1,
                 ended,
                 pairs: 0,
-                void: void.iter().map(|why| VoidReason::Worded((*why).to_owned())).collect(),
+                void: void.iter().map(|why| AnyVersion::Worded((*why).to_owned())).collect(),
                 left_out_runs: 0,
                 interleaved: false,
                 across_reboot: false,

@@ -1,10 +1,24 @@
 //! How conditions came out, in words.
 
+use crate::compare::conditions::{both_sides, condition};
 use crate::doubts::doubts_text;
 use crate::sources;
 use jitterscope_analyze::gate::{
-    Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt,
+    Counted, GateNote, GateReason, GateSource, GateValue, InsteadOfSpinning, MoreRuns, SourceDoubt,
 };
+
+/// What was found, with its unit.
+#[must_use]
+pub fn gate_value(of: Option<GateValue>) -> String {
+    match of {
+        None => "not known".into(),
+        Some(GateValue::Time(time)) => time.to_string(),
+        Some(GateValue::Share(share)) => format!("{:.4} %", share * 100.0),
+        Some(GateValue::PerSec(rate)) => format!("{rate:.2}/s"),
+        Some(GateValue::BecameWorse(true)) => "worse".into(),
+        Some(GateValue::BecameWorse(false)) => "not worse".into(),
+    }
+}
 
 /// Why a condition cannot be decided, as part of a sentence.
 #[must_use]
@@ -46,8 +60,9 @@ pub fn gate_reason(of: &GateReason) -> String {
         GateReason::NotAllNamed => "not every run names culprits".into(),
         GateReason::NoFigureCompared => "no figure could be compared".into(),
         GateReason::NothingCompared => "nothing could be compared".into(),
-        GateReason::NotComparable { what, before, after } => {
-            format!("not comparable: {what} is {before} in one and {after} in the other")
+        GateReason::NotComparable(of) => {
+            let [before, after] = both_sides(of);
+            format!("not comparable: {} is {before} in one and {after} in the other", condition(of.what))
         }
         GateReason::MayBeWorse { open, all, help } => {
             let what = match all {
@@ -102,6 +117,7 @@ pub fn gate_note(of: &GateNote) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::Nanos;
 
     #[test]
     fn who_was_seen_is_told_where_nobody_has_the_name() {
@@ -109,6 +125,14 @@ mod tests {
         assert_eq!(text, "nobody of this name was seen; most was taken by thread java, thread postgres");
         let text = gate_note(&GateNote::Alike(vec!["thread postgres".into()]));
         assert_eq!(text, "nobody of this name was seen; thread postgres was");
+    }
+
+    #[test]
+    fn a_value_has_its_unit() {
+        let all = [GateValue::Time(Nanos(1_500)), GateValue::Share(0.015), GateValue::PerSec(2.5)];
+        assert_eq!(all.map(|value| gate_value(Some(value))), ["1.50 us", "1.5000 %", "2.50/s"]);
+        assert_eq!(gate_value(Some(GateValue::BecameWorse(false))), "not worse");
+        assert_eq!(gate_value(None), "not known");
     }
 
     #[test]

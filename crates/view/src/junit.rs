@@ -1,6 +1,6 @@
 //! How conditions came out, as JUnit's XML: what build servers show.
 
-use crate::gate::{gate_note, gate_reason};
+use crate::gate::{gate_note, gate_reason, gate_value};
 use jitterscope_analyze::gate::{GateResult, GateVerdict};
 use jitterscope_model::visible;
 use quick_xml::Writer;
@@ -38,7 +38,7 @@ pub fn junit(suite: &str, results: &[GateResult]) -> io::Result<String> {
 
 fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::Result<()> {
     let condition = visible(&result.condition).into_owned();
-    let value = visible(result.value.as_deref().unwrap_or("not known")).into_owned();
+    let value = gate_value(result.value);
     let case = writer
         .create_element("testcase")
         .with_attributes([("classname", suite), ("name", condition.as_str())]);
@@ -65,14 +65,14 @@ fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_analyze::gate::GateReason;
+    use jitterscope_analyze::gate::{GateReason, GateValue};
 
     #[test]
     fn names_of_others_cannot_break_the_file() {
         let result = |condition: &str, verdict, why: Option<GateReason>| GateResult {
             condition: condition.into(),
             verdict,
-            value: Some("1.5 %".into()),
+            value: Some(GateValue::Share(0.015)),
             why,
             note: None,
         };

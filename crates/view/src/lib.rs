@@ -3,6 +3,7 @@
 //! [`load`] is the one way from a stored run to its summary, so that `report` prints what `record` did.
 #![forbid(unsafe_code)]
 
+mod any_version;
 pub mod chart;
 mod clocks;
 pub mod compare;
@@ -37,7 +38,7 @@ mod words;
 pub use cpus_because::cpus_because;
 pub use doubts::doubts_text;
 pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
-pub use gate::{gate_note, gate_reason};
+pub use gate::{gate_note, gate_reason, gate_value};
 pub use journal_fault::journal_fault;
 pub use lines::{counted, cpus_text};
 pub use load::{load, load_by, load_periods, load_redacted, load_stall, load_worst, sum_up};

@@ -1,7 +1,6 @@
 //! What a pipeline's placement would measure in place of the machine, in words.
 
 use crate::sources::record_error;
-use crate::style::tame;
 use jitterscope_model::{Misfit, PipelineRole};
 use jitterscope_recording::pipeline::PipelineRecordError;
 
@@ -53,10 +52,6 @@ pub(crate) fn misfit(of: &Misfit) -> String {
                  which costs more than the queue itself. Take CPUs of one node",
                 at.join(", ")
             )
-        }
-        Misfit::Worded(text) => tame(text),
-        Misfit::Unknown(_) => {
-            "the placement measures itself, for a reason that this version does not know".into()
         }
     }
 }

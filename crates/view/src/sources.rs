@@ -1,5 +1,6 @@
 //! Sources of evidence in words: why one is not all there, what cannot be seen for it, and what to do.
 
+use crate::any_version::{UNKNOWN, in_words};
 use crate::clocks;
 use jitterscope_analyze::SourceWords;
 use jitterscope_model::{SourceLoss, SourceProblem, TracefsFlaw};
@@ -120,8 +121,8 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             format!("CPU {cpu} has no SMI counter (Intel processors since Nehalem have it)")
         }
         P::MsrUnreadable { cpu, system, .. } => format!("/dev/cpu/{cpu}/msr: {system}"),
-        P::NoTsc { because } => clocks::fallback(because),
-        P::NoClock { because } => clocks::clock_failure(because),
+        P::NoTsc { because } => in_words(because, clocks::fallback, UNKNOWN),
+        P::NoClock { because } => in_words(because, clocks::clock_failure, UNKNOWN),
         P::Worded { reason, .. } => reason.clone(),
         P::Unknown(_) => match of.id() {
             nameless if nameless.is_empty() => unknown().into(),

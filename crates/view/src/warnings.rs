@@ -1,5 +1,6 @@
 //! What limits a run, in words, each with what to do about it.
 
+use crate::any_version::{UNKNOWN, in_words};
 use crate::ended::ended_early;
 use crate::journal_fault::journal_fault;
 use crate::number::{count, times};
@@ -47,7 +48,7 @@ pub fn warning(warning: &Warning) -> String {
             cpus.in_words()
         ),
         Warning::NobodyMet { whom, watching: true } => {
-            let whom = whom.as_ref().map_or_else(|| "those named".into(), owner);
+            let whom = whom.as_ref().map_or_else(|| NAMED.into(), |whom| in_words(whom, owner, NAMED));
             format!("No thread of {whom} was met on the watched CPUs, so nothing counts as stolen.")
         }
         Warning::NobodyMet { watching: false, .. } => {
@@ -106,12 +107,12 @@ pub fn warning(warning: &Warning) -> String {
              kernel stalls it by itself. Set it to -1 for the measurement, or leave out --priority."
         ),
         Warning::ClockFallback { reason } => {
-            format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {}. The floor is higher for it.", clocks::fallback(reason))
+            format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {}. The floor is higher for it.", in_words(reason, clocks::fallback, UNKNOWN))
         }
         Warning::ClockDoubt { reason } => format!(
             "Measured with the TSC because --clock tsc said so: {}. Should its rate have changed, or differ \
              between CPUs, lengths and times are wrong by as much.",
-            clocks::tsc_flaw(reason)
+            in_words(reason, clocks::tsc_flaw, UNKNOWN)
         ),
         Warning::OwnBookkeeping { cpu, count, threshold_ns, store_ns } => format!(
             "CPU {cpu}: {count} of the stalls are the probe's own bookkeeping, and have no record: storing a stall \
@@ -163,7 +164,7 @@ pub fn warning(warning: &Warning) -> String {
              whole copy."
         ),
         Warning::Interrupted => "The recording was ended before its time; what was measured is kept.".into(),
-        Warning::ForcedPlacement { misfit } => format!("Measured all the same: {}.", misfit::misfit(misfit)),
+        Warning::ForcedPlacement { misfit } => format!("Measured all the same: {}.", in_words(misfit, misfit::misfit, "the placement measures itself, for a reason that this version does not know")),
         Warning::NotPinned { one_core, many_nodes } => format!(
             "Threads were left to the scheduler, which may put them {}: that changes a message's way from run to \
              run. Pin them with --producer-cpu, --accumulator-cpu and --journaller-cpu.",
@@ -219,13 +220,14 @@ pub fn warning(warning: &Warning) -> String {
     }
 }
 
+/// Said of whom this version does not know.
+const NAMED: &str = "those named";
+
 /// Who was named, as part of a sentence: `process 7`.
 fn owner(of: &NamedOwner) -> String {
     match of {
         NamedOwner::Process { pid } => format!("process {pid}"),
         NamedOwner::Named { name } => format!("the name '{}'", tame(name)),
-        NamedOwner::Worded(text) => tame(text),
-        NamedOwner::Unknown(_) => "those named".into(),
     }
 }
 
@@ -261,6 +263,7 @@ fn sentence(fix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::AnyVersion;
     use jitterscope_model::{CpuId, SourceProblem};
 
     #[test]
@@ -276,10 +279,12 @@ mod tests {
     #[test]
     fn who_was_named_is_told() {
         let told = |whom| warning(&Warning::NobodyMet { whom, watching: true });
-        assert!(told(Some(NamedOwner::Process { pid: 7 })).starts_with("No thread of process 7 was met"));
+        assert!(
+            told(Some(NamedOwner::Process { pid: 7 }.into())).starts_with("No thread of process 7 was met")
+        );
         let redis = NamedOwner::Named { name: "redis".into() };
-        assert!(told(Some(redis)).starts_with("No thread of the name 'redis' was met"));
-        assert!(told(Some(NamedOwner::Worded("process 9".into()))).starts_with("No thread of process 9 was"));
+        assert!(told(Some(redis.into())).starts_with("No thread of the name 'redis' was met"));
+        assert!(told(Some(AnyVersion::Worded("process 9".into()))).starts_with("No thread of process 9 was"));
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn evidence_that_fails_its_own_proof_names_nobody() {
 #[test]
 fn a_quiet_machine_without_any_stall() {
     let mut quiet = Scenario::new(&[3]).finish();
-    quiet.manifest.probe.cpus_chosen_because = Some(CpusBecause::Worded("the only isolated CPU".into()));
+    quiet.manifest.probe.cpus_chosen_because = Some(AnyVersion::Worded("the only isolated CPU".into()));
     quiet.manifest.probe.fifo_priority = Some(90);
     quiet.manifest.host.hypervisor = None;
     quiet.manifest.events_in_gaps = EventsInGaps::default();
@@ -219,7 +219,7 @@ fn sixty_four_cpus() {
     }
     let mut run = run.finish();
     run.manifest.host.hypervisor = None;
-    run.manifest.results[17].ended_early = Some(EndedEarly::Offline);
+    run.manifest.results[17].ended_early = Some(EndedEarly::Offline.into());
     insta::assert_snapshot!(shown(&run));
 }
 
@@ -741,7 +741,7 @@ fn watched(cpus: &[u32], whose: usize) -> RunSummary {
         stretches: 2600,
         stalls: 2500,
         longest_ns: Nanos(2_000_000),
-        ended_early: Some(EndedEarly::Offline),
+        ended_early: Some(EndedEarly::Offline.into()),
         ..PassiveCpu::default()
     };
     summary.passive = cpus.iter().enumerate().map(of).collect();

@@ -1,22 +1,125 @@
 //! Under which conditions a run was measured, beyond its machine.
 
-use jitterscope_model::{PipelinePacing, ProbeKind, RunManifest};
-use serde::Serialize;
+use jitterscope_model::{ClockKind, Nanos, PipelinePacing, ProbeKind, RunManifest};
 
-/// The condition that says which probe measured.
-pub(super) const PROBE: &str = "probe";
-/// The one that says from which length on stalls were kept.
-pub(super) const THRESHOLD: &str = "threshold";
+/// Something about how a run is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionKind {
+    /// Which probe measured.
+    Probe,
+    /// From which length on stalls were kept.
+    Threshold,
+    /// By which clock.
+    Clock,
+    /// The scheduling of what measured.
+    Priority,
+    /// Whether kernel events were recorded.
+    KernelEvents,
+    /// What wake-ups or messages kept to.
+    Pacing,
+    /// Whether CPUs were kept from deep idle states.
+    NoDeepIdle,
+    /// The length of a message.
+    RecordLength,
+    /// The slots of the ring.
+    RingSlots,
+    /// What belongs on watched CPUs.
+    Owner,
+    /// The program whose threads were followed.
+    Program,
+    /// The command that was started and followed.
+    Command,
+}
+
+impl ConditionKind {
+    /// Whether figures of two runs say nothing of one another where it differs.
+    fn makes_incomparable(self) -> bool {
+        !matches!(self, ConditionKind::KernelEvents | ConditionKind::Command)
+    }
+}
+
+/// How it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConditionValue {
+    /// The probe's word ([`ProbeKind`]), or that of a newer version.
+    Probe(String),
+    /// From this length on.
+    Threshold(Nanos),
+    /// This clock.
+    Clock(ClockKind),
+    /// This priority in the real-time class; the fair class where there is none.
+    Priority(Option<u32>),
+    /// Whether they were recorded.
+    KernelEvents(bool),
+    /// A deadline each of these.
+    Deadlines(Nanos),
+    /// A message each of these.
+    Messages {
+        /// What they kept to.
+        pacing: PipelinePacing,
+        /// From one to the next.
+        interval_ns: Nanos,
+    },
+    /// Whether they were kept from them.
+    NoDeepIdle(bool),
+    /// So many bytes.
+    RecordLength(u64),
+    /// So many.
+    RingSlots(u64),
+    /// Programs that were found to belong there, by name.
+    OwnersFound(Vec<String>),
+    /// What was named, by the thread that ran most; none where nobody ran.
+    OwnerNamed(Option<String>),
+    /// Its name.
+    Program(String),
+    /// Its words.
+    Command(Vec<String>),
+}
+
+impl ConditionValue {
+    /// What it says something about.
+    #[must_use]
+    pub fn kind(&self) -> ConditionKind {
+        match self {
+            ConditionValue::Probe(_) => ConditionKind::Probe,
+            ConditionValue::Threshold(_) => ConditionKind::Threshold,
+            ConditionValue::Clock(_) => ConditionKind::Clock,
+            ConditionValue::Priority(_) => ConditionKind::Priority,
+            ConditionValue::KernelEvents(_) => ConditionKind::KernelEvents,
+            ConditionValue::Deadlines(_) | ConditionValue::Messages { .. } => ConditionKind::Pacing,
+            ConditionValue::NoDeepIdle(_) => ConditionKind::NoDeepIdle,
+            ConditionValue::RecordLength(_) => ConditionKind::RecordLength,
+            ConditionValue::RingSlots(_) => ConditionKind::RingSlots,
+            ConditionValue::OwnersFound(_) | ConditionValue::OwnerNamed(_) => ConditionKind::Owner,
+            ConditionValue::Program(_) => ConditionKind::Program,
+            ConditionValue::Command(_) => ConditionKind::Command,
+        }
+    }
+
+    fn is_like(&self, other: &ConditionValue) -> bool {
+        // A threshold is kept in ticks, whose rate is measured anew for every run: lengths that read alike are alike.
+        let alike = |one: &Nanos, other: &Nanos| one.to_string() == other.to_string();
+        match (self, other) {
+            (ConditionValue::Threshold(one), ConditionValue::Threshold(other)) => alike(one, other),
+            (ConditionValue::Deadlines(one), ConditionValue::Deadlines(other)) => alike(one, other),
+            (
+                ConditionValue::Messages { pacing, interval_ns },
+                ConditionValue::Messages { pacing: of_other, interval_ns: other },
+            ) => pacing == of_other && alike(interval_ns, other),
+            (one, other) => one == other,
+        }
+    }
+}
 
 /// Something about how two runs were measured that was not the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionDifference {
-    /// What: `probe`, `threshold`, `clock`, ...
-    pub what: &'static str,
-    /// In the first run.
-    pub before: String,
+    /// What.
+    pub what: ConditionKind,
+    /// In the first run; none where it has no such thing.
+    pub before: Option<ConditionValue>,
     /// In the second.
-    pub after: String,
+    pub after: Option<ConditionValue>,
     /// Whether figures of the two say nothing of one another.
     pub incomparable: bool,
 }
@@ -29,78 +132,70 @@ fn split_at_dashes(words: &[String]) -> (&[String], &[String]) {
     }
 }
 
-/// The conditions of a run in words: what, how, and whether runs are incomparable where it differs.
+/// The conditions of a run, one of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Conditions(Vec<(&'static str, String, bool)>);
+pub(super) struct Conditions(Vec<ConditionValue>);
 
 impl Conditions {
     pub(super) fn of(manifest: &RunManifest) -> Conditions {
         let probe = &manifest.probe;
-        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let mut all = vec![
-            (PROBE, probe.kind.clone(), true),
-            (THRESHOLD, probe.threshold_ns.to_string(), true),
-            ("clock", format!("{:?}", manifest.clock).to_ascii_lowercase(), true),
-            (
-                "priority",
-                probe.fifo_priority.map_or_else(|| "fair".into(), |priority| format!("FIFO {priority}")),
-                true,
-            ),
-            ("kernel events recorded", yes(manifest.attributed), false),
+            ConditionValue::Probe(probe.kind.clone()),
+            ConditionValue::Threshold(probe.threshold_ns),
+            ConditionValue::Clock(manifest.clock),
+            ConditionValue::Priority(probe.fifo_priority),
+            ConditionValue::KernelEvents(manifest.attributed),
         ];
         if let Some(wakeup) = &probe.wakeup {
-            all.push(("pacing", format!("a deadline every {}", wakeup.period_ns), true));
-            all.push(("kept from deep idle", yes(wakeup.hold_latency), true));
+            all.push(ConditionValue::Deadlines(wakeup.period_ns));
+            all.push(ConditionValue::NoDeepIdle(wakeup.hold_latency));
         }
         if let Some(pipeline) = &manifest.pipeline {
             let setup = &pipeline.setup;
-            let schedule = match setup.pacing {
-                PipelinePacing::Schedule => "a schedule of its own",
-                PipelinePacing::AfterPublication => "after the last publication",
-            };
-            all.push(("pacing", format!("{schedule}, every {}", setup.interval_ns), true));
-            all.push(("record", format!("{} bytes", setup.record_length), true));
-            all.push(("ring", format!("{} slots", setup.ring), true));
+            all.push(ConditionValue::Messages { pacing: setup.pacing, interval_ns: setup.interval_ns });
+            all.push(ConditionValue::RecordLength(setup.record_length));
+            all.push(ConditionValue::RingSlots(setup.ring));
         }
         if !manifest.passive.is_empty() {
             // What was found to belong there, or was named, is who was stolen from.
             let chosen = manifest.passive.iter().filter_map(|cpu| cpu.chosen.as_ref());
-            let mut names: Vec<&str> = chosen.map(|chosen| chosen.comm.as_str()).collect();
+            let mut names: Vec<String> = chosen.map(|chosen| chosen.comm.clone()).collect();
             names.sort_unstable();
             // Of several that were named together, who ran most.
             let most = manifest.passive.iter().flat_map(|cpu| &cpu.threads).max_by_key(|of| of.running_ns);
-            let named = || most.map_or("nobody who ran", |thread| thread.comm.as_str());
-            let whose = if names.is_empty() { format!("{}, as named", named()) } else { names.join(", ") };
-            all.push(("what belongs there", whose, true));
+            all.push(if names.is_empty() {
+                ConditionValue::OwnerNamed(most.map(|thread| thread.comm.clone()))
+            } else {
+                ConditionValue::OwnersFound(names)
+            });
         }
         if probe.kind() == Some(ProbeKind::Attach) {
             // What one program waits for says nothing of another one; the same with other arguments is only reported.
             let first = manifest.threads.iter().min_by_key(|thread| (thread.from, thread.tid));
-            all.push(("program followed", first.map_or("none".into(), |of| of.comm.clone()), true));
+            all.extend(first.map(|of| ConditionValue::Program(of.comm.clone())));
             let (_, command) = split_at_dashes(&manifest.command_line);
             if !command.is_empty() {
-                all.push(("command", command.join(" "), false));
+                all.push(ConditionValue::Command(command.to_vec()));
             }
         }
         Conditions(all)
     }
 
     pub(super) fn differences(&self, other: &Conditions) -> Vec<ConditionDifference> {
-        let absent = || "none".to_owned();
-        let find = |all: &Conditions, what: &str| {
-            all.0.iter().find(|(name, ..)| *name == what).map_or_else(absent, |(_, how, _)| how.clone())
-        };
-        let mut names: Vec<(&'static str, bool)> = Vec::new();
-        for (what, _, incomparable) in self.0.iter().chain(&other.0) {
-            if !names.iter().any(|(name, _)| name == what) {
-                names.push((what, *incomparable));
+        let find = |all: &Conditions, what| all.0.iter().find(|value| value.kind() == what).cloned();
+        let mut kinds: Vec<ConditionKind> = Vec::new();
+        for kind in self.0.iter().chain(&other.0).map(ConditionValue::kind) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
             }
         }
-        names
+        kinds
             .into_iter()
-            .filter_map(|(what, incomparable)| {
+            .filter_map(|what| {
                 let (before, after) = (find(self, what), find(other, what));
-                (before != after).then_some(ConditionDifference { what, before, after, incomparable })
+                let alike = matches!((&before, &after), (Some(before), Some(after)) if before.is_like(after));
+                let incomparable = what.makes_incomparable();
+                (!alike).then_some(ConditionDifference { what, before, after, incomparable })
             })
             .collect()
     }
@@ -126,26 +221,31 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_once_with_both_sides_and_what_is_absent_is_none() {
-        let of = |all: &[(&'static str, &str, bool)]| {
-            Conditions(all.iter().map(|(what, how, hard)| (*what, (*how).to_owned(), *hard)).collect())
-        };
-        let first = of(&[("probe", "spin", true), ("clock", "tsc", true), ("command", "make", false)]);
-        let second = of(&[("probe", "wakeup", true), ("clock", "tsc", true), ("pacing", "1 ms", true)]);
+    fn what_differs_is_reported_once_with_both_sides_and_what_is_absent_is_none() {
+        let of = |all: &[ConditionValue]| Conditions(all.to_vec());
+        let probe = |word: &str| ConditionValue::Probe(word.into());
+        let clock = || ConditionValue::Clock(ClockKind::Tsc);
+        let command = || ConditionValue::Command(words("make"));
+        let pacing = || ConditionValue::Deadlines(Nanos(1_000_000));
+        let first = of(&[probe("spin"), clock(), command()]);
+        let second = of(&[probe("wakeup"), clock(), pacing()]);
         assert_eq!(first.differences(&first), []);
-        let told: Vec<(&str, String, String, bool)> = first
-            .differences(&second)
-            .into_iter()
-            .map(|of| (of.what, of.before, of.after, of.incomparable))
-            .collect();
-        let row = |what, before: &str, after: &str, hard| (what, before.to_owned(), after.to_owned(), hard);
+        let row =
+            |what, before, after, incomparable| ConditionDifference { what, before, after, incomparable };
         assert_eq!(
-            told,
+            first.differences(&second),
             [
-                row("probe", "spin", "wakeup", true),
-                row("command", "make", "none", false),
-                row("pacing", "none", "1 ms", true)
+                row(ConditionKind::Probe, Some(probe("spin")), Some(probe("wakeup")), true),
+                row(ConditionKind::Command, Some(command()), None, false),
+                row(ConditionKind::Pacing, None, Some(pacing()), true)
             ]
         );
+    }
+
+    #[test]
+    fn lengths_that_read_alike_are_alike() {
+        let of = |ns| Conditions(vec![ConditionValue::Threshold(Nanos(ns))]);
+        assert_eq!(of(10_001).differences(&of(10_000)), []);
+        assert_eq!(of(10_100).differences(&of(10_000)).len(), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Settings side by side.
 
-use super::conditions::{ConditionDifference, PROBE};
+use super::conditions::{ConditionDifference, ConditionKind};
 use super::culprits::{CulpritDiff, culprit_rows};
 use super::figure::{FigureKind, FigureUnit};
 use super::rules::DiffRules;
@@ -66,9 +66,12 @@ pub struct RunReference {
 pub struct Against {
     /// Which, as its place among the sides.
     pub side: usize,
-    /// How differently the two were measured. Where one of these makes them incomparable, nothing is judged.
+    /// How differently the two were measured. Where one of these makes them incomparable, nothing is judged. In JSON
+    /// they are words, which view puts in.
+    #[serde(skip)]
     pub conditions: Vec<ConditionDifference>,
-    /// What else differs between their machines.
+    /// What else differs between their machines. In JSON these are words, too.
+    #[serde(skip)]
     pub machine: Vec<MachineDifference>,
     /// Whether the machine of either is not known.
     pub machine_unknown: bool,
@@ -91,8 +94,10 @@ impl Against {
     /// Of the conditions those that have to be shown: another probe has other pacing, thresholds and priorities, and
     /// says all of it.
     pub fn told_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
-        let other_probe = self.conditions.iter().any(|difference| difference.what == PROBE);
-        self.conditions.iter().filter(move |difference| !other_probe || difference.what == PROBE)
+        let other_probe = self.conditions.iter().any(|difference| difference.what == ConditionKind::Probe);
+        self.conditions
+            .iter()
+            .filter(move |difference| !other_probe || difference.what == ConditionKind::Probe)
     }
 
     /// What was fixed to be asked before anything was measured: the totals and the culprits that were predicted, each

@@ -34,7 +34,7 @@ mod side;
 mod verdict;
 
 pub use blocks::{FEWEST_BLOCKS, TooFewBlocks, within_run};
-pub use conditions::ConditionDifference;
+pub use conditions::{ConditionDifference, ConditionKind, ConditionValue};
 pub use culprits::{Became, CulpritDiff};
 pub use design::Design;
 pub use diff::{Against, CpuRow, Diff, FigureRow, RunReference, SideSummary, diff};
@@ -54,5 +54,5 @@ pub use run::{ComparedRun, ComparedRunBuilder};
 pub use scale::Scale;
 pub use sequential::{Look, Looks};
 pub use shuffles::{Arms, permutation, permutations, smallest_of_shuffles};
-pub use side::{PoolError, SharedRun, Side};
+pub use side::{PoolError, SettingDifference, SharedRun, Side};
 pub use verdict::{Comparison, Undecided, Verdict};

@@ -1,8 +1,9 @@
 //! Runs of one setting: a sample.
 
-use super::conditions::{ConditionDifference, THRESHOLD};
+use super::conditions::ConditionDifference;
 use super::run::ComparedRun;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
+use jitterscope_model::CpuSet;
 
 /// What differs between machines from run to run without anybody having set it.
 const BY_ITSELF: [&str; 4] = ["load.", "tuning.competitors", "tuning.findings", "cpusets"];
@@ -38,10 +39,8 @@ pub enum PoolError {
     },
     /// They were measured or set differently.
     #[error(
-        "{name} has runs of different settings, which are no sample of either: {what} (runs {first} and {other}){}; \
-         name by id the runs that belong together{}",
-        and_more(*more),
-        if *threshold { ", or record with one --threshold" } else { "" }
+        "{name} has runs of different settings, which are no sample of either (runs {first} and {other}); name by id \
+         the runs that belong together"
     )]
     Different {
         /// What the user called it.
@@ -50,13 +49,22 @@ pub enum PoolError {
         first: String,
         /// One that is not like it.
         other: String,
-        /// What differs, and from what to what.
-        what: String,
-        /// Whether that is the threshold, which follows the clock's noise unless it is fixed.
-        threshold: bool,
+        /// What differs.
+        what: Box<SettingDifference>,
         /// How much else does.
         more: usize,
     },
+}
+
+/// Something by which two runs are not of one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SettingDifference {
+    /// How they were measured.
+    Condition(ConditionDifference),
+    /// Which CPUs were.
+    Cpus([CpuSet; 2]),
+    /// How their machines were set.
+    Machine(MachineDifference),
 }
 
 /// One run stands on both sides of a comparison: it would be compared with itself.
@@ -105,29 +113,21 @@ impl Side {
                 return Err(PoolError::Repeated { name: name.to_owned(), run: run.id.clone() });
             }
             let conditions = first.conditions.differences(&run.conditions);
-            let threshold = conditions.first().is_some_and(|difference| difference.what == THRESHOLD);
-            let mut differences: Vec<String> = conditions
-                .into_iter()
-                .map(|ConditionDifference { what, before, after, .. }| format!("{what}: {before}, {after}"))
-                .collect();
+            let mut differences: Vec<SettingDifference> =
+                conditions.into_iter().map(SettingDifference::Condition).collect();
             // Where threads go that were followed is an outcome, not a setting.
             if first.cpus != run.cpus && !run.follows_threads {
-                differences.push(format!("CPUs: {}, {}", first.cpus, run.cpus));
+                differences.push(SettingDifference::Cpus([first.cpus.clone(), run.cpus.clone()]));
             }
-            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
-            differences.extend(
-                settings_between(first, run)
-                    .iter()
-                    .map(|d| format!("{}: {}, {}", d.what, shown(&d.before), shown(&d.after))),
-            );
-            if let Some(what) = differences.first() {
+            differences.extend(settings_between(first, run).into_iter().map(SettingDifference::Machine));
+            let more = differences.len().saturating_sub(1);
+            if let Some(what) = differences.into_iter().next() {
                 return Err(PoolError::Different {
                     name: name.to_owned(),
                     first: first.id.clone(),
                     other: run.id.clone(),
-                    what: what.clone(),
-                    threshold,
-                    more: differences.len() - 1,
+                    what: Box::new(what),
+                    more,
                 });
             }
         }
@@ -155,10 +155,6 @@ impl Side {
     pub(super) fn seconds(&self) -> f64 {
         self.runs.iter().map(|run| run.seconds).sum()
     }
-}
-
-fn and_more(more: usize) -> String {
-    if more == 0 { String::new() } else { format!(", and {more} more") }
 }
 
 /// What somebody set differently on the machines of two runs.

@@ -1,7 +1,7 @@
 //! Conditions against a comparison.
 
 use super::condition::{Change, Condition, Quantity};
-use super::evaluate::{GateResult, GateVerdict};
+use super::evaluate::{GateResult, GateValue, GateVerdict};
 use super::names::note_of_change;
 use super::pattern::is_meant;
 use super::reason::{GateReason, MoreRuns};
@@ -66,19 +66,15 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     };
     // Where the two say nothing of one another, that is the reason, whatever else is missing.
     let apart = against.conditions.iter().find(|condition| condition.incomparable);
-    let apart = apart.map(|of| GateReason::NotComparable {
-        what: of.what.to_string(),
-        before: of.before.to_string(),
-        after: of.after.to_string(),
-    });
+    let apart = apart.map(|of| GateReason::NotComparable(of.clone()));
     let (verdict, why) = match apart.or(doubt) {
         Some(why) => (GateVerdict::Undecided, Some(why)),
         None => (verdict, why),
     };
     let note = if verdict == GateVerdict::Kept { note_of_change(change, culprits) } else { None };
     let value = match verdict {
-        GateVerdict::Exceeded => Some("worse".into()),
-        GateVerdict::Kept => Some("not worse".into()),
+        GateVerdict::Exceeded => Some(GateValue::BecameWorse(true)),
+        GateVerdict::Kept => Some(GateValue::BecameWorse(false)),
         GateVerdict::Undecided => None,
     };
     GateResult { condition: condition.to_string(), verdict, value, why, note }

@@ -1,5 +1,6 @@
 //! A condition as data, and as it is written.
 
+use super::evaluate::GateValue;
 use jitterscope_model::Nanos;
 use std::fmt;
 
@@ -132,13 +133,13 @@ impl Limit {
         }
     }
 
-    /// A value in the same unit, in words.
+    /// A value in the same unit.
     #[must_use]
-    pub fn same_unit(self, value: f64) -> String {
+    pub fn same_unit(self, value: f64) -> GateValue {
         match self {
-            Limit::Time(_) => Nanos(value.max(0.0).round() as u64).to_string(),
-            Limit::Percent(_) => format!("{:.4} %", value * 100.0),
-            Limit::PerSec(_) => format!("{value:.2}/s"),
+            Limit::Time(_) => GateValue::Time(Nanos(value.max(0.0).round() as u64)),
+            Limit::Percent(_) => GateValue::Share(value),
+            Limit::PerSec(_) => GateValue::PerSec(value),
         }
     }
 }

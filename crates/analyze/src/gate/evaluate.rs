@@ -5,6 +5,7 @@ use super::names::note;
 use super::quantities::measure;
 use super::reason::{GateNote, GateReason};
 use crate::RunSummary;
+use jitterscope_model::Nanos;
 use serde::Serialize;
 
 /// How a condition came out.
@@ -19,6 +20,19 @@ pub enum GateVerdict {
     Exceeded,
 }
 
+/// What was found of the quantity of a condition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum GateValue {
+    /// A length of time.
+    Time(Nanos),
+    /// A share of something.
+    Share(f64),
+    /// Times a second.
+    PerSec(f64),
+    /// Whether something became worse.
+    BecameWorse(bool),
+}
+
 /// A condition and how it came out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
@@ -26,9 +40,9 @@ pub struct GateResult {
     pub condition: String,
     /// How it came out.
     pub verdict: GateVerdict,
-    /// The value in words; null where there is none.
-    pub value: Option<String>,
-    /// Why it cannot be decided; null where it can.
+    /// The value; none where it is not known.
+    pub value: Option<GateValue>,
+    /// Why it cannot be decided; none where it can.
     pub why: Option<GateReason>,
     /// What goes with a condition that is kept: that nobody was seen who has its name.
     pub note: Option<GateNote>,
@@ -49,7 +63,7 @@ pub fn evaluate(conditions: &[Condition], run: &RunSummary) -> Vec<GateResult> {
 }
 
 fn one(condition: &Condition, run: &RunSummary) -> GateResult {
-    let undecided = |value: Option<String>, why: GateReason| GateResult {
+    let undecided = |value: Option<GateValue>, why: GateReason| GateResult {
         condition: condition.to_string(),
         verdict: GateVerdict::Undecided,
         value,

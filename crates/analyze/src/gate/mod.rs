@@ -16,7 +16,7 @@ mod reason;
 pub use changes::evaluate_changes;
 pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
 pub(crate) use doubts::Unseen;
-pub use evaluate::{GateResult, GateVerdict, evaluate};
+pub use evaluate::{GateResult, GateValue, GateVerdict, evaluate};
 pub use names::check_name;
 pub use parse::{ParseError, parse};
 pub use pattern::is_meant;

@@ -1,5 +1,6 @@
 //! Why a condition cannot be decided, and what goes with one that is kept, as data.
 
+use crate::compare::ConditionDifference;
 use jitterscope_model::{Doubt, SourceProblem};
 
 /// Why a condition cannot be decided.
@@ -65,14 +66,7 @@ pub enum GateReason {
     /// Nothing could be compared.
     NothingCompared,
     /// The sides of a comparison were measured under conditions that make them say nothing of one another.
-    NotComparable {
-        /// Which condition.
-        what: String,
-        /// Of the first.
-        before: String,
-        /// Of the second.
-        after: String,
-    },
+    NotComparable(ConditionDifference),
     /// Figures may be worse.
     MayBeWorse {
         /// So many.

@@ -1,4 +1,8 @@
 //! Periods that a Linux kernel is known to have.
+//!
+//! A name here is the word for its period wherever one is: a stored summary and JSON hold it, and the former is read
+//! back by it ([`called`]), as the words of verdicts, phases and evidence are (`model/culprit/`). So this table has them
+//! and view prints them as they stand.
 
 use super::of_kind::{TickOwner, of_kind};
 use jitterscope_model::{CulpritKind, Nanos};

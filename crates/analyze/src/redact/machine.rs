@@ -3,10 +3,10 @@
 use super::words;
 use super::{Redactor, is_slug, kernel_version, listed, processor, release};
 use jitterscope_model::{
-    AppliedChange, AppliedTuning, CpusetGroup, Cpusets, Firmware, FrequencyPolicy, HugePages, IdlePolicy,
-    IdleState, InterruptRow, Interrupts, KernelState, KnobFinding, KnobSetting, MachineState, MemoryState,
-    NumaNode, PerCpu, Processors, Reading, SettingValue, Smt, TuningApply, TuningState, WorkqueueMask,
-    Workqueues,
+    AnyVersion, AppliedChange, AppliedTuning, CpusetGroup, Cpusets, Firmware, FrequencyPolicy, HugePages,
+    IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState, KnobFinding, KnobSetting, MachineState,
+    MemoryState, NumaNode, PerCpu, Processors, Reading, SettingValue, Smt, TuningApply, TuningState,
+    WorkqueueMask, Workqueues,
 };
 use jitterscope_model::{ChangeNow, CpuGroup, Hierarchy, KnobVerdict};
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ fn kept<T, U>(reading: &Reading<T>, keep: impl FnOnce(&T) -> Option<U>) -> Readi
         Reading::Value(value) => keep(value).map_or_else(|| Reading::Newer(LEFT_OUT.into()), Reading::Value),
         Reading::Absent => Reading::Absent,
         Reading::Denied => Reading::Denied,
-        Reading::Unreadable(_) => Reading::Unreadable(String::new()),
+        Reading::Unreadable(_) => Reading::Unreadable(AnyVersion::Worded(String::new())),
         Reading::Newer(_) => Reading::Newer(LEFT_OUT.into()),
     }
 }

@@ -14,10 +14,10 @@ mod words;
 
 use crate::known_names;
 use jitterscope_model::{
-    Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass,
-    HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part, PassiveCpu, PipelineJournal,
-    PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings, RanInstead,
-    RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly,
+    EventClass, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part, PassiveCpu,
+    PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings,
+    RanInstead, RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -393,25 +393,29 @@ fn result(result: &ProbeResult) -> ProbeResult {
     }
 }
 
-/// Whoever had a probe moved is left out, and so are words of whose making nothing is known.
-fn ended_early(of: &EndedEarly) -> EndedEarly {
-    match of {
-        EndedEarly::Moved { cpu, to_cpu, because } => EndedEarly::Moved {
+/// What is kept of what this version knows; words of whose making nothing is known are left out.
+fn any_version<T>(of: &AnyVersion<T>, keep: impl FnOnce(&T) -> Option<T>) -> AnyVersion<T> {
+    of.known().and_then(keep).map_or_else(|| AnyVersion::Worded(LEFT_OUT.into()), AnyVersion::Known)
+}
+
+/// Whoever had a probe moved is left out.
+fn ended_early(of: &AnyVersion<EndedEarly>) -> AnyVersion<EndedEarly> {
+    any_version(of, |of| match of {
+        EndedEarly::Moved { cpu, to_cpu, because } => Some(EndedEarly::Moved {
             cpu: *cpu,
             to_cpu: *to_cpu,
             because: because.as_ref().map(|of| MovedBecause { offline: of.offline, by: None }),
-        },
-        EndedEarly::Offline => EndedEarly::Offline,
-        EndedEarly::Worded(_) | EndedEarly::Unknown(_) => EndedEarly::Worded(LEFT_OUT.into()),
-    }
+        }),
+        EndedEarly::Offline => Some(EndedEarly::Offline),
+    })
 }
 
 /// What the system said may name a file.
-fn journal_fault(of: &JournalFault) -> JournalFault {
-    match of {
-        JournalFault::StockOverfilled => JournalFault::StockOverfilled,
-        JournalFault::System(_) | JournalFault::Unknown(_) => JournalFault::System(LEFT_OUT.into()),
-    }
+fn journal_fault(of: &AnyVersion<JournalFault>) -> AnyVersion<JournalFault> {
+    any_version(of, |of| match of {
+        JournalFault::StockOverfilled => Some(JournalFault::StockOverfilled),
+        JournalFault::System { .. } => None,
+    })
 }
 
 fn wakeup(result: &WakeupResult) -> WakeupResult {

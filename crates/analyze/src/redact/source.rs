@@ -1,7 +1,9 @@
 //! Sources: how much there was of each passes, and what limits it where that names nothing of the machine's.
 
-use super::{LEFT_OUT, listed, words};
-use jitterscope_model::{ClockFailure, SourceLoss, SourceProblem, SourceReport, SourceStatus, TscFlaw};
+use super::{LEFT_OUT, any_version, listed, words};
+use jitterscope_model::{
+    AnyVersion, ClockFailure, SourceLoss, SourceProblem, SourceReport, SourceStatus, TscFlaw,
+};
 
 pub(super) fn source(source: &SourceReport) -> SourceReport {
     SourceReport {
@@ -18,16 +20,14 @@ pub(super) fn source(source: &SourceReport) -> SourceReport {
 
 /// What there is against the TSC, where that is figures of the machine's kind alone: its clock is in the machine's
 /// state, too.
-pub(super) fn tsc_flaw(of: &TscFlaw) -> TscFlaw {
-    match of {
-        TscFlaw::OtherClockSource { source } => TscFlaw::OtherClockSource {
+pub(super) fn tsc_flaw(of: &AnyVersion<TscFlaw>) -> AnyVersion<TscFlaw> {
+    any_version(of, |of| match of {
+        TscFlaw::OtherClockSource { source } => Some(TscFlaw::OtherClockSource {
             source: listed(words::VALUES, source).unwrap_or_else(|| LEFT_OUT.into()),
-        },
-        TscFlaw::NotWanted | TscFlaw::NoTsc | TscFlaw::NotConstant | TscFlaw::StopsInIdle => of.clone(),
-        TscFlaw::ClockSourceUnreadable { .. } | TscFlaw::Worded(_) | TscFlaw::Unknown(_) => {
-            TscFlaw::Worded(LEFT_OUT.into())
-        }
-    }
+        }),
+        TscFlaw::NotWanted | TscFlaw::NoTsc | TscFlaw::NotConstant | TscFlaw::StopsInIdle => Some(of.clone()),
+        TscFlaw::ClockSourceUnreadable { .. } => None,
+    })
 }
 
 /// A problem, or that there was one which may name something.

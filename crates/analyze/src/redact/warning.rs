@@ -1,5 +1,6 @@
 //! Warnings: figures and CPUs pass, what somebody else worded does not.
 
+use super::any_version;
 use super::source::tsc_flaw;
 use super::{LEFT_OUT, is_slug, version};
 use jitterscope_model::{Misfit, NamedOwner, NoKernelEvents, Warning};
@@ -37,12 +38,11 @@ pub(super) fn warning(warning: &Warning) -> Warning {
             Warning::NoKernelEvents(NoKernelEvents { wanted: *wanted, problem })
         }
         Warning::NobodyMet { whom, watching } => {
-            let whom = whom.as_ref().map(|whom| match whom {
-                NamedOwner::Process { pid } => NamedOwner::Process { pid: *pid },
-                NamedOwner::Named { .. } | NamedOwner::Worded(_) | NamedOwner::Unknown(_) => {
-                    NamedOwner::Worded(text())
-                }
-            });
+            let kept = |whom: &NamedOwner| match whom {
+                NamedOwner::Process { .. } => Some(whom.clone()),
+                NamedOwner::Named { .. } => None,
+            };
+            let whom = whom.as_ref().map(|whom| any_version(whom, kept));
             Warning::NobodyMet { whom, watching: *watching }
         }
         Warning::CommandFailed { .. } => Warning::CommandFailed { status: text() },
@@ -58,15 +58,14 @@ pub(super) fn warning(warning: &Warning) -> Warning {
             Warning::OutputLost { output: text(), delivered: *delivered, lost: *lost, why: text() }
         }
         Warning::ForcedPlacement { misfit } => Warning::ForcedPlacement {
-            misfit: match misfit {
-                Misfit::Worded(_) | Misfit::Unknown(_) => Misfit::Worded(text()),
+            misfit: any_version(misfit, |misfit| match misfit {
                 Misfit::TooFewCpus { .. }
                 | Misfit::Quota { .. }
                 | Misfit::SameCpu { .. }
                 | Misfit::SameCore { .. }
                 | Misfit::TooFewCores { .. }
-                | Misfit::AcrossNodes { .. } => misfit.clone(),
-            },
+                | Misfit::AcrossNodes { .. } => Some(misfit.clone()),
+            }),
         },
         Warning::MemoryNotLocked { .. } => Warning::MemoryNotLocked { why: text() },
         Warning::JournalDiskFull { why } => Warning::JournalDiskFull { why: super::journal_fault(why) },

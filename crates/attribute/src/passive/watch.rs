@@ -383,7 +383,7 @@ impl PassiveWatch {
             cpu.end_stall(threshold, &mut self.finished);
             let watched = (self.from.min(at), at);
             let mut result = cpu.account.sum_up(id, watched, self.settings.rate);
-            result.ended_early = cpu.gone.map(|_| EndedEarly::Offline);
+            result.ended_early = cpu.gone.map(|_| EndedEarly::Offline.into());
             results.push(result);
         }
         results

@@ -6,7 +6,7 @@ use jitterscope_analyze::compare::{Diff, Side};
 use jitterscope_model::{CpuSet, Subject};
 use jitterscope_store::resolve_all;
 use jitterscope_tune::{Effect, catalogue};
-use jitterscope_view::compare::{CompareError, load_compared_with};
+use jitterscope_view::compare::{CompareError, load_compared_with, pool_error};
 use std::path::Path;
 
 /// The runs meant by a label, an id, `latest` or a folder, each with `@CPUS` behind it or without. With a redactor,
@@ -43,7 +43,7 @@ pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyho
         (Some(_), Some(run), None) => run.label.clone(),
         _ => wanted.to_owned(),
     };
-    Ok(Side::pool(&name, loaded).map_err(|error| UsageError(error.to_string()))?)
+    Ok(Side::pool(&name, loaded).map_err(|error| UsageError(pool_error(&error)))?)
 }
 
 /// A comparison without where its runs lie.

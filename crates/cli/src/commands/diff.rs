@@ -12,7 +12,7 @@ use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
 use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_export::WholeFile;
-use jitterscope_view::compare::{load_of_cpus, render};
+use jitterscope_view::compare::{diff_json, load_of_cpus, render};
 use jitterscope_view::load;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,7 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
         let file = WholeFile::open(out)?;
         file.write(pictures::page_of_diff(&found, &newest, &mut redactor, None)?.as_bytes())?;
     } else if args.json {
-        output::json(&found)?;
+        output::json(&diff_json(&found))?;
     } else {
         output::result(&render(&found, output::style()))?;
     }

@@ -20,7 +20,7 @@ use jitterscope_experiment::{
     Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, NotTried, Observer, Outcome,
     Runner, Screened, Session, estimate, runs_take, screen,
 };
-use jitterscope_model::Nanos;
+use jitterscope_model::{AnyVersion, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
 use jitterscope_tune::{Goal, InForce, Op, Plan, RunCulprits, Select, Settles, SkipReason, StateDir, plan};
@@ -40,7 +40,7 @@ struct Sifted {
     /// What only a reboot can try.
     needs_reboot: Vec<String>,
     /// What cannot be tried here, and why.
-    not_tried: Vec<(String, NotTried)>,
+    not_tried: Vec<(String, AnyVersion<NotTried>)>,
     /// Fresh pairs of all that was kept against none; null where nothing was kept, or time ran out.
     confirmed: Option<Outcome>,
     /// Why not everything was done; null where it was.
@@ -251,8 +251,12 @@ impl Bound<'_> {
 }
 
 /// Knobs that can be tried and undone within the wait and what the budget leaves for it, and why others cannot.
-pub(super) fn candidates(plan: &Plan, longest: Nanos, room: Nanos) -> (Vec<String>, Vec<(String, NotTried)>) {
-    let (mut knobs, mut not_tried): (Vec<String>, Vec<(String, NotTried)>) = (Vec::new(), Vec::new());
+pub(super) fn candidates(
+    plan: &Plan,
+    longest: Nanos,
+    room: Nanos,
+) -> (Vec<String>, Vec<(String, AnyVersion<NotTried>)>) {
+    let (mut knobs, mut not_tried) = (Vec::new(), Vec::new());
     for change in &plan.changes {
         let why = match longest_undoing(change) {
             Some(time) if time <= longest && time <= room => None,
@@ -262,7 +266,7 @@ pub(super) fn candidates(plan: &Plan, longest: Nanos, room: Nanos) -> (Vec<Strin
         let known = |all: &[String]| all.iter().any(|knob| knob == change.knob);
         match why {
             Some(why) if !not_tried.iter().any(|(knob, _)| knob == change.knob) => {
-                not_tried.push((change.knob.to_owned(), why));
+                not_tried.push((change.knob.to_owned(), why.into()));
             }
             None if !known(&knobs) => knobs.push(change.knob.to_owned()),
             _ => {}

@@ -11,7 +11,7 @@ use jitterscope_analyze::gate::{
 use jitterscope_export::WholeFile;
 use jitterscope_model::Nanos;
 use jitterscope_view::junit::junit;
-use jitterscope_view::{gate_note, gate_reason};
+use jitterscope_view::{gate_note, gate_reason, gate_value};
 use std::path::PathBuf;
 
 /// What makes a run fail.
@@ -84,7 +84,7 @@ impl Gates {
     /// The file of `--junit` cannot be written.
     pub fn tell(&self, suite: &str, results: &[GateResult]) -> anyhow::Result<Exit> {
         for result in results {
-            let value = result.value.as_deref().unwrap_or("not known");
+            let value = gate_value(result.value);
             output::talk(match result.verdict {
                 GateVerdict::Kept => match &result.note {
                     None => format!("{}: {value}, kept", result.condition),

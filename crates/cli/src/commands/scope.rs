@@ -9,7 +9,7 @@ use jitterscope_model::{Attribution, CpuList, CpuSet, RunManifest, StallId};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, StoreError, resolve};
 use jitterscope_tune::{Goal, RunCulprits, online_cpus};
-use jitterscope_view::doubts_text;
+use jitterscope_view::{doubts_text, tuning};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ impl Scope {
             (None, Some(set)) => Ok((set.clone(), Some("as the run measured".into()))),
             (None, None) => {
                 let (set, why) = Goal::default_cpus(machine)?;
-                Ok((set, Some(why.to_owned())))
+                Ok((set, Some(tuning::default_cpus(why).to_owned())))
             }
         }
     }

@@ -21,7 +21,7 @@ impl Engine<'_> {
                 (Arm::A, BootArm::With) => {
                     let made = self.runs[0].len();
                     let (made, wanted) = (made as u64, runs as u64);
-                    self.void.push(VoidReason::TooFewBeforeReboot { made, wanted });
+                    self.void.push(VoidReason::TooFewBeforeReboot { made, wanted }.into());
                     return Ok(self.outcome(Ended::Unseen, false, None));
                 }
                 _ => {}
@@ -30,7 +30,7 @@ impl Engine<'_> {
                 Turn::Begins => {}
                 Turn::Stopped => return Ok(self.outcome(Ended::Stopped, false, None)),
                 Turn::Unseen(why) => {
-                    self.void.push(why);
+                    self.void.push(why.into());
                     return Ok(self.outcome(Ended::Unseen, false, None));
                 }
             }
@@ -47,7 +47,7 @@ impl Engine<'_> {
                 match void {
                     Some(why) => {
                         self.of.observer.void(&why);
-                        self.void.push(why);
+                        self.void.push(why.into());
                     }
                     None => self.runs[arm as usize].push(run),
                 }

@@ -63,7 +63,7 @@ impl Engine<'_> {
             for runs in &mut self.runs {
                 runs.remove(0);
             }
-            self.void.push(why.clone());
+            self.void.push(why.clone().into());
         }
         if number == 0 {
             self.unsure = order[0] == Arm::B;

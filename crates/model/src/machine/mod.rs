@@ -24,7 +24,7 @@ pub use load::CpuLoad;
 pub use memory::{HugePages, MemoryState};
 pub use per_cpu::{CpuGroup, PerCpu};
 pub use processors::{FrequencyPolicy, IdlePolicy, IdleState, NumaNode, Processors, Smt};
-pub use reading::Reading;
+pub use reading::{Reading, ReadingFlaw};
 pub use tuning::{
     AppliedChange, AppliedTuning, ChangeNow, KnobFinding, KnobSetting, KnobVerdict, SettingValue,
     TuningApply, TuningState,

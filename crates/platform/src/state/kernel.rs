@@ -88,7 +88,7 @@ fn config(machine: &Machine, release: &str) -> Reading<BTreeMap<String, String>>
         let mut plain = String::new();
         return match GzDecoder::new(file).take(LARGEST).read_to_string(&mut plain) {
             Ok(_) => Reading::Value(options(&plain)),
-            Err(error) => Reading::Unreadable(error.to_string()),
+            Err(error) => Reading::refused(error.to_string()),
         };
     }
     // A release is a folder's name; one that leaves the folder is none.

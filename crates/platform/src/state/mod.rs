@@ -16,7 +16,7 @@ pub use load::CpuTimes;
 
 use crate::machine::{FileError, Machine};
 use crate::topology::Topology;
-use jitterscope_model::{CpuSet, HostFacts, MachineState, Reading};
+use jitterscope_model::{CpuSet, HostFacts, MachineState, Reading, ReadingFlaw};
 
 /// The longest text kept of one file, bytes: a boot line can have 4 KiB.
 const LONGEST: usize = 8192;
@@ -47,7 +47,7 @@ fn missing<T>(error: &FileError) -> Reading<T> {
         _ if matches!(error.source.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP)) => {
             Reading::Absent
         }
-        _ => Reading::Unreadable(error.source.to_string()),
+        _ => Reading::refused(error.source.to_string()),
     }
 }
 
@@ -70,10 +70,14 @@ fn cut(mut text: String, longest: usize) -> String {
     text
 }
 
+fn unreadable<T>(flaw: ReadingFlaw) -> Reading<T> {
+    Reading::Unreadable(flaw.into())
+}
+
 fn number(machine: &Machine, path: &str) -> Reading<u64> {
     text(machine, path).and_then(|text| match text.parse() {
         Ok(number) => Reading::Value(number),
-        Err(_) => Reading::Unreadable(format!("'{}' is no number", cut(text, 40))),
+        Err(_) => unreadable(ReadingFlaw::NoNumber { text: cut(text, 40) }),
     })
 }
 
@@ -82,7 +86,7 @@ fn switch(machine: &Machine, path: &str) -> Reading<bool> {
     text(machine, path).and_then(|text| match text.as_str() {
         "1" | "Y" => Reading::Value(true),
         "0" | "N" => Reading::Value(false),
-        _ => Reading::Unreadable(format!("'{}' is neither 0 nor 1", cut(text, 40))),
+        _ => unreadable(ReadingFlaw::NoSwitch { text: cut(text, 40) }),
     })
 }
 
@@ -100,7 +104,7 @@ fn cpus(machine: &Machine, path: &str, parse: impl Fn(&str) -> Option<CpuSet>) -
     match machine.read_trimmed(path) {
         Ok(text) => match parse(&text) {
             Some(cpus) => Reading::Value(cpus),
-            None => Reading::Unreadable(format!("'{}' names no CPUs", cut(text, 40))),
+            None => unreadable(ReadingFlaw::NoCpus { text: cut(text, 40) }),
         },
         Err(error) => missing(&error),
     }
@@ -163,10 +167,10 @@ mod tests {
     #[test]
     fn nonsense_is_told_apart_from_absence() {
         let (_dir, machine) = fake::machine(&[("/a", "many\n"), ("/b", "\n"), ("/c", "0-x\n")]);
-        assert!(matches!(number(&machine, "/a"), Reading::Unreadable(why) if why.contains("many")));
+        assert_eq!(number(&machine, "/a"), unreadable(ReadingFlaw::NoNumber { text: "many".into() }));
         assert_eq!(number(&machine, "/none"), Reading::Absent);
         assert_eq!(cpu_list(&machine, "/b"), Reading::Value(CpuSet::new()));
-        assert!(matches!(cpu_list(&machine, "/c"), Reading::Unreadable(_)));
+        assert_eq!(cpu_list(&machine, "/c"), unreadable(ReadingFlaw::NoCpus { text: "0-x".into() }));
         assert_eq!(cut("h\u{e9}".into(), 2), "h");
     }
 }

@@ -139,10 +139,8 @@ impl Spinner {
             own_bookkeeping: events.own,
             page_faults: 0,
             involuntary_switches: 0,
-            ended_early: events.moved_to.map(|to_cpu| EndedEarly::Moved {
-                cpu: events.settings.cpu,
-                to_cpu: CpuId(to_cpu),
-                because: None,
+            ended_early: events.moved_to.map(|to_cpu| {
+                EndedEarly::Moved { cpu: events.settings.cpu, to_cpu: CpuId(to_cpu), because: None }.into()
             }),
         }
     }

@@ -135,7 +135,7 @@ impl<C: Clock> WakeupProbe<C> {
                 let elsewhere = jitterscope_platform::current_cpu();
                 if elsewhere != settings.cpu {
                     let (cpu, to_cpu) = (settings.cpu, elsewhere);
-                    result.ended_early = Some(EndedEarly::Moved { cpu, to_cpu, because: None });
+                    result.ended_early = Some(EndedEarly::Moved { cpu, to_cpu, because: None }.into());
                 }
                 let ended = now >= control.end() || control.stopped() || result.ended_early.is_some();
                 if ended || now >= measuring.next_interval {

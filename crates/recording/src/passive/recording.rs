@@ -147,7 +147,7 @@ impl<'a> Target for Watching<'a> {
             probe: ProbeSettings {
                 kind: ProbeKind::Passive.as_str().into(),
                 cpus: settings.cpus.cpus.clone(),
-                cpus_chosen_because: settings.cpus.because.clone(),
+                cpus_chosen_because: settings.cpus.because.clone().map(Into::into),
                 duration_ns: settings.duration,
                 warmup_ns: settings.look,
                 threshold_ns: settings.threshold,
@@ -352,8 +352,8 @@ fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warnin
     found.extend(crate::warnings::of_folded(rate.nanos(watch.folded())));
     let whom = match owners {
         Owners::Largest => None,
-        Owners::Process(pid) => Some(NamedOwner::Process { pid: *pid }),
-        Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }),
+        Owners::Process(pid) => Some(NamedOwner::Process { pid: *pid }.into()),
+        Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }.into()),
     };
     if whom.is_some() && !watch.met_anybody() {
         found.push(Warning::NobodyMet { whom, watching: true });

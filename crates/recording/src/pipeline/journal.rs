@@ -99,7 +99,7 @@ impl JournalKeeper {
         // zeros in the file, so it is the end of the journal rather than dropped in silence.
         self.out += 1;
         if self.feed.supply(piece).is_err() {
-            self.end = Some(JournalEnd { disk_full: false, why: JournalFault::StockOverfilled });
+            self.end = Some(JournalEnd { disk_full: false, why: JournalFault::StockOverfilled.into() });
         }
     }
 
@@ -116,7 +116,7 @@ impl JournalKeeper {
             match self.file.next_piece() {
                 Ok(piece) => self.supply(piece),
                 Err(error) => {
-                    let why = JournalFault::System(error.to_string());
+                    let why = JournalFault::System { system: error.to_string() }.into();
                     self.end = Some(JournalEnd { disk_full: error.is_disk_full(), why });
                 }
             }
@@ -142,7 +142,10 @@ impl JournalKeeper {
         let JournalKeeper { file, path, mut end, .. } = self;
         if let Err(error) = file.finish(account.written * JournalEntry::SIZE as u64) {
             let disk_full = error.is_disk_full();
-            end.get_or_insert(JournalEnd { disk_full, why: JournalFault::System(error.to_string()) });
+            end.get_or_insert(JournalEnd {
+                disk_full,
+                why: JournalFault::System { system: error.to_string() }.into(),
+            });
         }
         let JournalAccount { written, unwritten, waits } = account;
         PipelineJournal { path, written, unwritten, waits, ended: end }

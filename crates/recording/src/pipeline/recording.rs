@@ -121,7 +121,7 @@ impl<'a> Target for Piping<'a> {
         if self.real_time && would_starve(&misfits) {
             return Err(PipelineRecordError::WouldHang);
         }
-        self.remarks = misfits.into_iter().map(|misfit| Warning::ForcedPlacement { misfit }).collect();
+        self.remarks = misfits.into_iter().map(|of| Warning::ForcedPlacement { misfit: of.into() }).collect();
         if let Some(path) = &settings.journal {
             check_replaceable(path)?;
         }

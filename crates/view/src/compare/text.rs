@@ -1,5 +1,6 @@
 //! A diff as text: the figures, who took the time, the other CPUs, and what else differs.
 
+use super::conditions::{both_machines, both_sides, condition};
 use super::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
 };
@@ -9,7 +10,8 @@ use crate::style::{Style, Tone, fit, pad};
 use crate::words::kind_and_name;
 use jitterscope_analyze::DifferenceClass;
 use jitterscope_analyze::compare::{
-    Against, Comparison, CulpritDiff, Diff, FigureKind, FigureRow, FigureUnit, SideSummary, Verdict,
+    Against, Comparison, ConditionKind, CulpritDiff, Diff, FigureKind, FigureRow, FigureUnit, SideSummary,
+    Verdict,
 };
 use jitterscope_model::Nanos;
 
@@ -133,13 +135,12 @@ impl Page {
         let (first, second) = (&diff.sides[0], &diff.sides[against.side]);
         let names = [letter(0), letter(against.side)];
         for difference in against.told_conditions() {
-            let text = format!(
-                "{}: {} in {}, {} in {}",
-                difference.what, difference.before, names[0], difference.after, names[1]
-            );
+            let [before, after] = both_sides(difference);
+            let what = condition(difference.what);
+            let text = format!("{what}: {before} in {}, {after} in {}", names[0], names[1]);
             if difference.incomparable {
                 // Unless it is given, it follows what the machine could keep up with.
-                let given = if difference.what == "threshold" {
+                let given = if difference.what == ConditionKind::Threshold {
                     " Record both with the same --threshold."
                 } else {
                     ""
@@ -150,14 +151,10 @@ impl Page {
             }
         }
         for difference in against.machine.iter().filter(|d| d.class == DifferenceClass::Incomparable) {
-            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+            let [before, after] = both_machines(difference);
             let text = format!(
-                "OTHER MACHINES: {} is {} in {}, {} in {}. The figures do not tell what a setting did.",
-                difference.what,
-                shown(&difference.before),
-                names[0],
-                shown(&difference.after),
-                names[1]
+                "OTHER MACHINES: {} is {before} in {}, {after} in {}. The figures do not tell what a setting did.",
+                difference.what, names[0], names[1]
             );
             self.wrapped(Tone::Bad, &text);
         }
@@ -390,15 +387,9 @@ impl Page {
                 DifferenceClass::Informational => informational += 1,
                 DifferenceClass::Matters | DifferenceClass::Incomparable => {
                     any = true;
-                    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
-                    let text = format!(
-                        "{}: {} in {}, {} in {}",
-                        difference.what,
-                        shown(&difference.before),
-                        names[0],
-                        shown(&difference.after),
-                        names[1]
-                    );
+                    let [before, after] = both_machines(difference);
+                    let text =
+                        format!("{}: {before} in {}, {after} in {}", difference.what, names[0], names[1]);
                     let tone = if difference.class == DifferenceClass::Incomparable {
                         Tone::Bad
                     } else {

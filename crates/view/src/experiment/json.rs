@@ -2,8 +2,9 @@
 
 use super::Sifted;
 use super::reasons::{left_out, not_kept, not_tried, step_runs};
+use crate::compare::diff_json;
 use jitterscope_experiment::{AutoPlan, NotTried, Outcome};
-use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_model::{AnyVersion, SCHEMA_VERSION};
 use serde_json::{Error, Value, json};
 
 /// What an experiment came to, with what was left out in words as `left_out`; null where nothing was.
@@ -13,6 +14,7 @@ use serde_json::{Error, Value, json};
 pub fn outcome_json(of: &Outcome) -> Result<Value, Error> {
     let mut value = serde_json::to_value(of)?;
     value["left_out"] = left_out(of.left_out_runs).into();
+    value["diff"] = serde_json::to_value(of.diff.as_ref().map(diff_json))?;
     Ok(value)
 }
 
@@ -50,6 +52,6 @@ pub fn auto_plan_json(of: &AutoPlan) -> Result<Value, Error> {
 }
 
 /// Each knob that is not tried, and why.
-fn words(all: &[(String, NotTried)]) -> Vec<(&str, String)> {
+fn words(all: &[(String, AnyVersion<NotTried>)]) -> Vec<(&str, String)> {
     all.iter().map(|(knob, why)| (knob.as_str(), not_tried(knob, why))).collect()
 }

@@ -1,11 +1,18 @@
 //! Why runs and knobs were left out, and why an experiment failed, in words.
 
+use crate::any_version::in_words;
 use crate::doubts::doubts_text;
 use crate::tuning::{not_undone, refusal, skip_reason};
 use jitterscope_experiment::{
     Arm, Difference, ExperimentError, NotKept, NotTried, StepRuns, Untried, VoidReason,
 };
+use jitterscope_model::AnyVersion;
 use jitterscope_tune::InForce;
+
+/// The same of a session, which another version may have written.
+pub(super) fn kept_void_reason(of: &AnyVersion<VoidReason>) -> String {
+    in_words(of, void_reason, "something that this version does not know")
+}
 
 /// Why a pair or a run does not count, as part of a sentence.
 #[must_use]
@@ -41,8 +48,6 @@ pub fn void_reason(of: &VoidReason) -> String {
             "only {made} of {wanted} runs without the change were made before the reboot, and none can be made in \
              this boot"
         ),
-        VoidReason::Worded(text) => text.clone(),
-        VoidReason::Unknown(_) => "something that this version does not know".into(),
     }
 }
 
@@ -71,17 +76,16 @@ pub fn not_kept(of: NotKept) -> &'static str {
 
 /// Why a knob is not tried: what stands after "it is".
 #[must_use]
-pub fn not_tried(knob: &str, of: &NotTried) -> String {
+pub fn not_tried(knob: &str, of: &AnyVersion<NotTried>) -> String {
     let undone = || match InForce::of(knob) {
         Some(declared) => format!("undone {}", declared.rollback.describe()),
         None => "undone at a time that this version does not know".to_owned(),
     };
-    match of {
+    let words = |of: &NotTried| match of {
         NotTried::UndoneTooLate => undone(),
         NotTried::NoTimeLeft => format!("{}, for which the budget leaves no time", undone()),
-        NotTried::Worded(text) => text.clone(),
-        NotTried::Unknown(_) => "left out for a reason that this version does not know".into(),
-    }
+    };
+    in_words(of, words, "left out for a reason that this version does not know")
 }
 
 /// Which runs a step makes.
@@ -161,10 +165,10 @@ mod tests {
 
     #[test]
     fn a_knob_that_is_not_tried_is_told_with_its_undoing() {
-        let told = |of: &NotTried| not_tried("nohz-full", of);
-        assert_eq!(told(&NotTried::UndoneTooLate), "undone at the next boot");
-        assert!(told(&NotTried::NoTimeLeft).ends_with("boot, for which the budget leaves no time"));
-        assert_eq!(told(&NotTried::Worded("undone later".into())), "undone later");
+        let told = |of: AnyVersion<NotTried>| not_tried("nohz-full", &of);
+        assert_eq!(told(NotTried::UndoneTooLate.into()), "undone at the next boot");
+        assert!(told(NotTried::NoTimeLeft.into()).ends_with("boot, for which the budget leaves no time"));
+        assert_eq!(told(AnyVersion::Worded("undone later".into())), "undone later");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::markup::{Cell, Head, Markup};
 use super::messages;
 use super::{label, policy};
 use crate::chart::{self, ChartKind};
+use crate::compare::conditions::{both_machines, both_sides, condition, machine_value};
 use crate::compare::text::{length, letter, middle, of_other_cpus, unit_of_cpus};
 use crate::compare::words::{
     became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
@@ -93,7 +94,8 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         .text(&format!("{} against {}", names[1], names[0]))
         .raw("</h2>\n");
     let differs = |difference: &ConditionDifference| {
-        let ConditionDifference { what, before, after, .. } = difference;
+        let what = condition(difference.what);
+        let [before, after] = both_sides(difference);
         format!("{what}: {before} in {}, {after} in {}", names[0], names[1])
     };
     let apart: Vec<String> =
@@ -111,20 +113,13 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         let class = "<p class=\"warning\"><strong>Measured differently:</strong> ";
         body.element(class, &text, "</p>\n");
     }
-    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
     let other: Vec<String> = against
         .machine
         .iter()
         .filter(|difference| difference.class == DifferenceClass::Incomparable)
         .map(|of| {
-            format!(
-                "{}: {} in {}, {} in {}",
-                of.what,
-                shown(&of.before),
-                names[0],
-                shown(&of.after),
-                names[1]
-            )
+            let [before, after] = both_machines(of);
+            format!("{}: {before} in {}, {after} in {}", of.what, names[0], names[1])
         })
         .collect();
     if !other.is_empty() {
@@ -318,8 +313,8 @@ fn machine(body: &mut Markup, differences: &[MachineDifference], unknown: bool) 
         vec![
             Cell::Text(weight.into()),
             Cell::Text(difference.what.clone()),
-            Cell::Text(difference.before.clone().unwrap_or_default()),
-            Cell::Text(difference.after.clone().unwrap_or_default()),
+            Cell::Text(difference.before.as_ref().map(machine_value).unwrap_or_default()),
+            Cell::Text(difference.after.as_ref().map(machine_value).unwrap_or_default()),
         ]
     };
     let rows = differences.iter().map(row).collect();

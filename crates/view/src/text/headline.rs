@@ -1,7 +1,7 @@
 //! Which run this is, how much time was stolen, and the worst of it.
 
 use super::{Page, cpus, over_time, short_cpus_text, wakeup};
-use crate::cpus_because::cpus_because;
+use crate::cpus_because::stored_cpus_because;
 use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, fit, tame};
@@ -59,7 +59,7 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
         page.prose(
             Some(Tone::Dim),
             0,
-            &format!("{} chosen: {}", short_cpus_text(cpus), cpus_because(because)),
+            &format!("{} chosen: {}", short_cpus_text(cpus), stored_cpus_because(because)),
         );
     }
     if run.interrupted {

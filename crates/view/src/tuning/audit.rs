@@ -1,7 +1,8 @@
 //! An audit, and a knob's page, as text.
 
+use super::competitors::competes;
 use super::findings::{finding, wanted};
-use super::plan_reasons::notice;
+use super::plan_reasons::{notice, too_little};
 use super::reasons::knob_reason;
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number;
@@ -9,8 +10,7 @@ use crate::style::Style;
 use crate::text::Step;
 use jitterscope_model::CpuSet;
 use jitterscope_tune::{
-    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, NEGLIGIBLE, Plan, SkipReason,
-    Win, rows,
+    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, Plan, SkipReason, Win, rows,
 };
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
@@ -30,7 +30,7 @@ pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> Strin
         None => out.push_str("ranked by what they usually cost (rank by a recording: --run latest)\n"),
     }
     for competitor in &audit.competitors {
-        out.wrapped("! ", &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why));
+        out.wrapped("! ", &competes(competitor));
     }
     let (wrong, optional): (Vec<&AuditEntry>, Vec<&AuditEntry>) = audit
         .knobs
@@ -136,7 +136,7 @@ pub fn advice(
     }
     let negligible = skipped(plan, |why| matches!(why, SkipReason::Negligible { .. }));
     if !negligible.is_empty() {
-        out.wrapped("Left out, ", &format!("{NEGLIGIBLE}: {}", negligible.join(", ")));
+        out.wrapped("Left out, ", &format!("{}: {}", too_little(), negligible.join(", ")));
     }
     if !useful.is_empty() {
         let options = options(plan, run.id, left_out);

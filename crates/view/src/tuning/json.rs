@@ -1,15 +1,16 @@
 //! JSON of audit and tune for programs: the data as it is, and what it says in words beside it.
 
+use super::competitors::does;
 use super::findings::{finding, wanted};
 use super::plan_reasons::{
     boot_by_hand, change_reason, knob_notice, lasts_because, left_thread, left_threads, no_time, notice,
     skip_reason, stays,
 };
 use super::reasons::knob_reason;
-use super::refusals::{not_undone, refusal, refused_with};
+use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use jitterscope_tune::{
-    ApplyReport, Audit, AuditEntry, InForceBy, KnobState, NowIs, Outcome, Plan, RollbackReport, Status,
-    Undoing,
+    ApplyReport, Audit, AuditEntry, Competitor, InForceBy, KnobState, NowIs, Outcome, Plan, RollbackReport,
+    Status, Undoing,
 };
 use serde_json::{Error, Value};
 
@@ -23,7 +24,14 @@ pub fn audit_json(audit: &Audit) -> Result<Value, Error> {
     for (shown, knob) in rows(&mut value["knobs"]).zip(&audit.knobs) {
         put_knob(shown, knob);
     }
+    put_competitors(&mut value["competitors"], &audit.competitors);
     Ok(value)
+}
+
+fn put_competitors(shown: &mut Value, all: &[Competitor]) {
+    for (shown, competitor) in rows(shown).zip(all) {
+        shown["why"] = does(competitor.does).into();
+    }
 }
 
 fn put_knob(shown: &mut Value, knob: &AuditEntry) {
@@ -61,6 +69,7 @@ pub fn plan_json(plan: &Plan) -> Result<Value, Error> {
     if let Some(line) = &plan.boot {
         value["boot"]["how"] = boot_by_hand(&line.by_hand).into();
     }
+    put_competitors(&mut value["competitors"], &plan.competitors);
     value["notes"] = plan.notes.iter().map(knob_notice).collect::<Vec<_>>().into();
     Ok(value)
 }
@@ -72,8 +81,11 @@ pub fn plan_json(plan: &Plan) -> Result<Value, Error> {
 pub fn apply_json(report: &ApplyReport) -> Result<Value, Error> {
     let mut value = serde_json::to_value(report)?;
     for (shown, applied) in rows(&mut value["applied"]).zip(&report.applied) {
-        if let Outcome::Refused { .. } = applied.outcome {
+        if let Outcome::Refused { .. } | Outcome::Gone { .. } | Outcome::Forbidden { .. } = applied.outcome {
             shown["why"] = refusal(&applied.outcome).into();
+        }
+        if let Outcome::Forbidden { .. } = applied.outcome {
+            (shown["outcome"], shown["class"]) = ("refused".into(), "not_permitted".into());
         }
         put_in_force(shown, applied.in_force_by.as_ref());
     }
@@ -87,8 +99,11 @@ pub fn apply_json(report: &ApplyReport) -> Result<Value, Error> {
 pub fn status_json(status: &Status) -> Result<Value, Error> {
     let mut value = serde_json::to_value(status)?;
     for (shown, change) in rows(&mut value["changes"]).zip(&status.changes) {
-        if let NowIs::Refused { why, means } = &change.standing {
-            shown["why"] = refused_with(why, *means).into();
+        match &change.standing {
+            NowIs::Refused { why, means } => shown["why"] = refused_with(why, *means).into(),
+            NowIs::Gone { cause } => shown["why"] = gone(cause).into(),
+            NowIs::Forbidden { cause } => shown["why"] = forbidden(cause).into(),
+            _ => {}
         }
         put_in_force(shown, change.in_force_by.as_ref());
     }
@@ -111,7 +126,7 @@ fn put_in_force(shown: &mut Value, by: Option<&InForceBy>) {
 pub fn rollback_json(report: &RollbackReport) -> Result<Value, Error> {
     let mut value = serde_json::to_value(report)?;
     for (shown, step) in rows(&mut value["steps"]).zip(&report.steps) {
-        if let Undoing::Failed { .. } = step.undoing {
+        if let Undoing::Failed { .. } | Undoing::Gone { .. } | Undoing::Forbidden { .. } = step.undoing {
             shown["why"] = not_undone(&step.undoing).into();
         }
         put_in_force(shown, step.in_force_by.as_ref());

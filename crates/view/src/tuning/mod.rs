@@ -1,6 +1,8 @@
 //! What audit and tune say: findings, plans, what became of them.
 
 mod audit;
+mod competitors;
+mod default_cpus;
 mod findings;
 mod json;
 mod plan;
@@ -9,9 +11,11 @@ mod reasons;
 mod refusals;
 
 pub use audit::{NamedRun, advice, audit, explanation, first_step, won};
+pub use default_cpus::default_cpus;
 pub use findings::{finding, wanted};
 pub use json::{apply_json, audit_json, plan_json, rollback_json, status_json};
 pub use plan::{applied, how_to_apply, interrupts, plan, refused, rolled_back, status};
 pub use plan_reasons::{boot_by_hand, skip_reason};
 pub use reasons::knob_reason;
+pub(crate) use refusals::forbidden;
 pub use refusals::{not_undone, refusal};

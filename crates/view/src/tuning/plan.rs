@@ -1,16 +1,18 @@
 //! Plans, their outcomes, rollbacks and states as text.
 
+use super::competitors::competes;
 use super::plan_reasons::{
     boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, no_time, skip_reason, stays,
+    too_little,
 };
-use super::refusals::{not_undone, refusal, refused_with};
+use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number::utc;
 use crate::style::Style;
 use jitterscope_model::{CpuSet, visible};
 use jitterscope_tune::{
-    ApplyReport, BootLine, InForceBy, InterruptDiff, NEGLIGIBLE, NowIs, Op, OpFamily, Outcome, Plan,
-    RollbackReport, SkipReason, Skipped, Status, Undoing, called,
+    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, OpFamily, Outcome, Plan, RollbackReport,
+    SkipReason, Skipped, Status, Undoing, called,
 };
 use std::fmt::Write;
 
@@ -29,7 +31,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
         counted(plan.changes.len(), "change")
     );
     for competitor in &plan.competitors {
-        out.wrapped("! ", &format!("{} (pid {}) runs: {}", competitor.name, competitor.pid, competitor.why));
+        out.wrapped("! ", &competes(competitor));
     }
     let mut knob = "";
     let mut alike = 0;
@@ -71,7 +73,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
     listed(&mut out, "Not changed", skipped.iter().map(|(knob, why)| (*knob, why.as_str())));
     listed(
         &mut out,
-        &format!("Not changed, for it is {NEGLIGIBLE} (name it with --only)"),
+        &format!("Not changed, for it is {} (name it with --only)", too_little()),
         little.iter().map(|(knob, why)| (*knob, why.as_str())),
     );
     for note in &plan.notes {
@@ -354,10 +356,10 @@ pub fn status(status: &Status, style: Style) -> String {
             NowIs::Pending { effective } => format!("pending, still {effective}"),
             NowIs::Original => format!("back at {}", change.original),
             NowIs::Drifted { reads } => format!("DRIFTED: somebody made it {reads}"),
-            NowIs::Gone { why } => format!("gone: {why}"),
+            NowIs::Gone { cause } => format!("gone: {}", gone(cause)),
             NowIs::Refused { why, means } => format!("refused: {}", refused_with(why, *means)),
             NowIs::UndoneByReboot => "undone by the reboot".into(),
-            NowIs::Forbidden { why } => format!("NOT OURS: {why}"),
+            NowIs::Forbidden { cause } => format!("NOT OURS: {}", forbidden(cause)),
         };
         let special = matches!(change.standing, NowIs::Drifted { .. } | NowIs::Forbidden { .. });
         match change.family.filter(|_| !special) {

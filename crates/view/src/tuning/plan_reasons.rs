@@ -6,7 +6,7 @@ use super::reasons::knob_reason;
 use super::refusals::refused_with;
 use jitterscope_tune::{
     BootByHand, ChangeReason, KnobNotice, LastsBecause, Left, LeftFamily, LeftTogether, Measured, NoTime,
-    Notice, SkipReason, Stays,
+    Notice, OF_MEASURED, OF_STOLEN, SkipReason, Stays,
 };
 
 /// Why a change is made, without a full stop of ours.
@@ -39,6 +39,16 @@ pub fn skip_reason(of: &SkipReason) -> String {
         SkipReason::Negligible { measured: of } => measured(of),
         SkipReason::ForNow { at_boot } => format!("for now only: after a boot, {at_boot} does it"),
     }
+}
+
+/// What is too little to be worth a change.
+pub(super) fn too_little() -> String {
+    let percent = |parts: u32| 100.0 / f64::from(parts);
+    format!(
+        "under {} % of the stolen time and under {} % of the measured time",
+        percent(OF_STOLEN),
+        percent(OF_MEASURED)
+    )
 }
 
 fn measured(of: &Measured) -> String {
@@ -160,6 +170,12 @@ mod tests {
             vec![family("migration", 1, "migration/2", 16), family("kworker", 2, "kworker/2:0", 50)];
         let left = LeftTogether { because: Stays::BoundToCpu, families };
         assert_eq!(left_threads(&left), "migration/2 (16), 2 kworker");
+    }
+
+    #[test]
+    fn what_is_too_little_is_told_in_percent() {
+        let text = "under 1 % of the stolen time and under 0.01 % of the measured time";
+        assert_eq!(too_little(), text);
     }
 
     #[test]

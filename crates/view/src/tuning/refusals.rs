@@ -1,28 +1,67 @@
 //! Why a change was not made, or not undone, in words.
 
-use jitterscope_tune::{Meaning, Outcome, Undoing};
+use crate::any_version::{UNKNOWN, in_words};
+use jitterscope_tune::{Forbidden, GoneBecause, Meaning, Outcome, Undoing, ValueFlaw};
 
 /// Why a change was not made, without a full stop; empty where it was.
 #[must_use]
 pub fn refusal(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Refused { why, means, .. } => refused_with(why, *means),
-        Outcome::Gone { why } => why.clone(),
+        Outcome::Gone { cause } => in_words(cause, gone, UNKNOWN),
+        Outcome::Forbidden { cause } => in_words(cause, forbidden, UNKNOWN),
         Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
         Outcome::Applied { .. } | Outcome::Pending { .. } => String::new(),
     }
 }
 
-/// Why a step is not undone, without a full stop; empty where it is.
+/// Why something is gone, without a full stop.
+pub(crate) fn gone(of: &GoneBecause) -> String {
+    match of {
+        GoneBecause::EndedUnmoved => "it ended before it could be moved".into(),
+        GoneBecause::ThreadEnded => "the thread has ended".into(),
+        GoneBecause::NoFile { path } => format!("{path} is no longer there"),
+        GoneBecause::Unreadable { path, system } => format!("{path} cannot be read: {system}"),
+    }
+}
+
+/// Why a step is neither taken nor undone, without a full stop.
+pub(crate) fn forbidden(of: &Forbidden) -> String {
+    match of {
+        Forbidden::UnknownKnob { knob } => format!(
+            "this version has no knob '{knob}': if a newer one wrote the journal, use that to roll back"
+        ),
+        Forbidden::NotItsChange { knob } => {
+            format!(
+                "the knob '{knob}' makes no such change: somebody else wrote this, so look at the journal"
+            )
+        }
+        Forbidden::LeadsAway { to, root } => {
+            format!("it leads to {to}, out of {root}, where nothing is changed: look who put a link there")
+        }
+        Forbidden::Lost { system } => format!("where it leads cannot be told: {system}"),
+        Forbidden::Value { flaw } => {
+            let flaw = match flaw {
+                ValueFlaw::OwnersRights => "a file that runs with its owner's rights",
+                ValueFlaw::NoCpus => "an empty set of CPUs",
+                ValueFlaw::TooLong => "it is too long",
+                ValueFlaw::NulByte => "it has a NUL byte",
+            };
+            format!("{flaw}: no such value is ever written")
+        }
+    }
+}
+
+/// Why a step is not undone, or there is nothing to undo, without a full stop; empty where all is well.
 #[must_use]
 pub fn not_undone(undoing: &Undoing) -> String {
     match undoing {
         Undoing::Drifted { now } => format!("somebody else has made it {now}"),
-        Undoing::Forbidden { why } => why.clone(),
+        Undoing::Forbidden { cause } => forbidden(cause),
         Undoing::Failed { why, means } => refused_with(why, Some(*means)),
+        Undoing::Gone { cause } => gone(cause),
         Undoing::Restored
         | Undoing::WasOriginal
-        | Undoing::Gone { .. }
         | Undoing::GoesWithItsCgroup
         | Undoing::UndoneByReboot
         | Undoing::KeptForeign { .. } => String::new(),
@@ -52,7 +91,24 @@ pub(super) fn refused_with(why: &str, means: Option<Meaning>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::AnyVersion;
     use jitterscope_tune::Refusal;
+
+    #[test]
+    fn what_is_gone_or_not_a_knobs_change_says_why() {
+        let gone = |cause| refusal(&Outcome::Gone { cause });
+        assert_eq!(gone(GoneBecause::EndedUnmoved.into()), "it ended before it could be moved");
+        assert_eq!(gone(AnyVersion::Worded("it ended (gone)".into())), "it ended (gone)");
+        let flaw = Forbidden::Value { flaw: ValueFlaw::NulByte };
+        let no_value = "it has a NUL byte: no such value is ever written";
+        assert_eq!(refusal(&Outcome::Forbidden { cause: flaw.clone().into() }), no_value);
+        assert_eq!(not_undone(&Undoing::Forbidden { cause: flaw }), no_value);
+        let path = "/proc/x".to_owned();
+        assert_eq!(
+            not_undone(&Undoing::Gone { cause: GoneBecause::NoFile { path } }),
+            "/proc/x is no longer there"
+        );
+    }
 
     #[test]
     fn a_refusal_is_told_with_its_meaning_and_one_of_an_earlier_journal_as_it_stands() {

@@ -10,7 +10,7 @@ mod watched;
 pub(crate) use pipeline::headline as message_headline;
 
 use super::{Page, headline, short_cpus_text, unattributed, wakeup};
-use crate::cpus_because::cpus_because;
+use crate::cpus_because::stored_cpus_because;
 use crate::number::{moment, percent, span, utc};
 use crate::style::{Style, Tone, fit, tame};
 use crate::words;
@@ -209,7 +209,7 @@ fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
         page.prose(
             Some(Tone::Dim),
             0,
-            &format!("{} chosen: {}", short_cpus_text(&cpus), cpus_because(because)),
+            &format!("{} chosen: {}", short_cpus_text(&cpus), stored_cpus_because(because)),
         );
     }
     if let Some(why) = headline::unusual(summary).filter(|_| layout.remarks) {

@@ -1,0 +1,25 @@
+//! Why something that is to be changed is gone, as data.
+
+use serde::{Deserialize, Serialize};
+
+/// Why it is gone. In JSON it has its stable `id` beside its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "id", rename_all = "snake_case")]
+pub enum GoneBecause {
+    /// The thread ended before it could be moved.
+    EndedUnmoved,
+    /// The thread has ended.
+    ThreadEnded,
+    /// The file is no longer there.
+    NoFile {
+        /// The file.
+        path: String,
+    },
+    /// The file cannot be read.
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        system: String,
+    },
+}

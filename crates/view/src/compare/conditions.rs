@@ -1,0 +1,178 @@
+//! How runs were measured, and what makes them no sample of one setting, in words.
+
+use jitterscope_analyze::compare::{
+    ConditionDifference, ConditionKind, ConditionValue, PoolError, SettingDifference,
+};
+use jitterscope_analyze::{MachineDifference, MachineValue};
+use jitterscope_model::{ClockKind, PipelinePacing};
+
+/// What stands where a run has no such thing.
+const ABSENT: &str = "none";
+
+/// What it is about.
+pub(crate) fn condition(of: ConditionKind) -> &'static str {
+    match of {
+        ConditionKind::Probe => "probe",
+        ConditionKind::Threshold => "threshold",
+        ConditionKind::Clock => "clock",
+        ConditionKind::Priority => "priority",
+        ConditionKind::KernelEvents => "kernel events recorded",
+        ConditionKind::Pacing => "pacing",
+        ConditionKind::NoDeepIdle => "kept from deep idle",
+        ConditionKind::RecordLength => "record",
+        ConditionKind::RingSlots => "ring",
+        ConditionKind::Owner => "what belongs there",
+        ConditionKind::Program => "program followed",
+        ConditionKind::Command => "command",
+    }
+}
+
+/// How it was on either side.
+pub(crate) fn both_sides(of: &ConditionDifference) -> [String; 2] {
+    [&of.before, &of.after].map(|side| side.as_ref().map_or_else(|| ABSENT.to_owned(), value))
+}
+
+fn value(of: &ConditionValue) -> String {
+    match of {
+        ConditionValue::Probe(word) | ConditionValue::Program(word) => word.clone(),
+        ConditionValue::Threshold(length) => length.to_string(),
+        ConditionValue::Clock(ClockKind::Tsc) => "tsc".into(),
+        ConditionValue::Clock(ClockKind::MonotonicRaw) => "monotonicraw".into(),
+        ConditionValue::Priority(None) => "fair".into(),
+        ConditionValue::Priority(Some(priority)) => format!("FIFO {priority}"),
+        ConditionValue::KernelEvents(is) | ConditionValue::NoDeepIdle(is) => yes(*is),
+        ConditionValue::Deadlines(each) => format!("a deadline every {each}"),
+        ConditionValue::Messages { pacing: PipelinePacing::Schedule, interval_ns } => {
+            format!("a schedule of its own, every {interval_ns}")
+        }
+        ConditionValue::Messages { pacing: PipelinePacing::AfterPublication, interval_ns } => {
+            format!("after the last publication, every {interval_ns}")
+        }
+        ConditionValue::RecordLength(bytes) => format!("{bytes} bytes"),
+        ConditionValue::RingSlots(slots) => format!("{slots} slots"),
+        ConditionValue::OwnersFound(names) => names.join(", "),
+        ConditionValue::OwnerNamed(most) => {
+            format!("{}, as named", most.as_deref().unwrap_or("nobody who ran"))
+        }
+        ConditionValue::Command(words) => words.join(" "),
+    }
+}
+
+/// A value of a machine: `powersave`, or `powersave (0-6); performance (7)`.
+pub(crate) fn machine_value(of: &MachineValue) -> String {
+    match of {
+        MachineValue::Text(text) => text.clone(),
+        MachineValue::Number(number) => number.to_string(),
+        MachineValue::Switch(on) => yes(*on),
+        MachineValue::Thousandths(share) => format!("{}.{} %", share / 10, share % 10),
+        MachineValue::Absent => "absent".into(),
+        MachineValue::Denied => "denied".into(),
+        MachineValue::Unreadable => "unreadable".into(),
+        MachineValue::With { value, with } => format!("{} ({with})", machine_value(value)),
+        MachineValue::Several(all) => all.iter().map(machine_value).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// A value on either side.
+pub(crate) fn both_machines(of: &MachineDifference) -> [String; 2] {
+    [&of.before, &of.after].map(|side| side.as_ref().map_or_else(|| ABSENT.to_owned(), machine_value))
+}
+
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.into()
+}
+
+/// Why runs are no sample, with what differs.
+#[must_use]
+pub fn pool_error(error: &PoolError) -> String {
+    let PoolError::Different { name, first, other, what, more } = error else { return error.to_string() };
+    let more = if *more == 0 { String::new() } else { format!(", and {more} more") };
+    let or = match &**what {
+        // It follows the clock's noise unless it is fixed.
+        SettingDifference::Condition(of) if of.what == ConditionKind::Threshold => {
+            ", or record with one --threshold"
+        }
+        _ => "",
+    };
+    format!(
+        "{name} has runs of different settings, which are no sample of either: {} (runs {first} and {other}){more}; \
+         name by id the runs that belong together{or}",
+        setting(what)
+    )
+}
+
+fn setting(of: &SettingDifference) -> String {
+    let (what, [before, after]) = match of {
+        SettingDifference::Condition(of) => (condition(of.what).to_owned(), both_sides(of)),
+        SettingDifference::Cpus(cpus) => ("CPUs".into(), cpus.each_ref().map(ToString::to_string)),
+        SettingDifference::Machine(of) => (of.what.clone(), both_machines(of)),
+    };
+    format!("{what}: {before}, {after}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Nanos;
+
+    fn threshold(ns: u64) -> Option<ConditionValue> {
+        Some(ConditionValue::Threshold(Nanos(ns)))
+    }
+
+    #[test]
+    fn both_sides_are_told_and_what_one_lacks_is_none() {
+        let pacing =
+            ConditionValue::Messages { pacing: PipelinePacing::AfterPublication, interval_ns: Nanos(50_000) };
+        let of = |before, after| ConditionDifference {
+            what: ConditionKind::Pacing,
+            before,
+            after,
+            incomparable: true,
+        };
+        assert_eq!(
+            both_sides(&of(Some(ConditionValue::Deadlines(Nanos(1_000_000))), Some(pacing))),
+            ["a deadline every 1.00 ms", "after the last publication, every 50.0 us"]
+        );
+        assert_eq!(both_sides(&of(None, Some(ConditionValue::OwnerNamed(None))))[0], "none");
+        assert_eq!(value(&ConditionValue::OwnerNamed(None)), "nobody who ran, as named");
+        assert_eq!(value(&ConditionValue::Clock(ClockKind::MonotonicRaw)), "monotonicraw");
+    }
+
+    #[test]
+    fn values_of_machines_are_told_in_a_few_words() {
+        let text = |text: &str| MachineValue::Text(text.into());
+        let with = |value, with: &str| MachineValue::With { value: Box::new(value), with: with.into() };
+        let several = MachineValue::Several(vec![with(text("a"), "0-1"), with(MachineValue::Denied, "2")]);
+        assert_eq!(machine_value(&several), "a (0-1); denied (2)");
+        let all = [MachineValue::Number(7), MachineValue::Switch(true), MachineValue::Thousandths(123)];
+        assert_eq!(all.map(|value| machine_value(&value)), ["7", "yes", "12.3 %"]);
+    }
+
+    #[test]
+    fn runs_of_different_settings_are_told_with_what_differs_and_what_to_do() {
+        let of = |what, more| PoolError::Different {
+            name: "BEFORE".into(),
+            first: "aa".into(),
+            other: "bb".into(),
+            what: Box::new(what),
+            more,
+        };
+        let apart = ConditionDifference {
+            what: ConditionKind::Threshold,
+            before: threshold(1_000),
+            after: threshold(2_000),
+            incomparable: true,
+        };
+        assert_eq!(
+            pool_error(&of(SettingDifference::Condition(apart), 0)),
+            "BEFORE has runs of different settings, which are no sample of either: threshold: 1.00 us, 2.00 us (runs \
+             aa and bb); name by id the runs that belong together, or record with one --threshold"
+        );
+        let cpus = SettingDifference::Cpus(["1".parse().unwrap(), "2-3".parse().unwrap()]);
+        assert!(pool_error(&of(cpus, 2)).ends_with(
+            "CPUs: 1, 2-3 (runs aa and bb), and 2 more; name by id the runs that belong together"
+        ));
+        let empty = PoolError::Empty { name: "AFTER".into() };
+        assert_eq!(pool_error(&empty), "AFTER: no runs");
+    }
+}

@@ -1,0 +1,12 @@
+//! Why CPUs are meant that nobody named, in words.
+
+use jitterscope_tune::DefaultCpus;
+
+/// As part of a sentence.
+#[must_use]
+pub fn default_cpus(of: DefaultCpus) -> &'static str {
+    match of {
+        DefaultCpus::Isolated => "the kernel isolates them",
+        DefaultCpus::Highest => "no CPU is isolated, this is the highest one",
+    }
+}
