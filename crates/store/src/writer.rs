@@ -324,6 +324,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_lost_a_row_to_anything_but_a_full_disk_is_not_whole_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(dir.path(), "L", 0).unwrap();
+        let full = || StoreError::Full { path: "x".into() };
+        let broken = || StoreError::Damaged { path: "x".into(), why: "broken".into() };
+        for (result, failed) in [
+            (Ok(()), false),
+            (Err(full()), false),
+            (Err(broken()), true),
+            (Err(full()), true),
+            (Ok(()), true),
+        ] {
+            let is_ok = result.is_ok();
+            assert_eq!(writer.noted(result).is_ok(), is_ok);
+            assert_eq!(writer.failed, failed);
+        }
+    }
+
+    #[test]
     fn room_is_low_below_its_mebibytes_and_not_at_them() {
         assert!(is_low(0) && is_low((LOW_MIB << 20) - 1));
         assert!(!is_low(LOW_MIB << 20) && !is_low(u64::MAX));

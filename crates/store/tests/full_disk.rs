@@ -204,6 +204,19 @@ fn what_is_given_up_on_a_full_disk_leaves_nothing() {
 }
 
 #[test]
+fn what_the_rows_come_to_is_left_out_where_it_finds_no_room() {
+    let Some(disk) = Disk::mount() else { return };
+    let mut w = writer(disk.path());
+    let mut taken = Taken::default();
+    assert!(taken.rows(&mut w, 100).is_none());
+    disk.fill(8 << 10);
+    w.summary(&(0..50_000).collect::<Vec<u64>>()).unwrap();
+    let path = w.finish(manifest()).unwrap();
+    assert!(!path.join("summary.json").exists());
+    assert_eq!(taken.check(&path).summary::<Vec<u64>>().unwrap(), None);
+}
+
+#[test]
 fn rooms_that_are_too_small_are_told_before_anything_is_measured() {
     let Some(disk) = Disk::mount() else { return };
     disk.fill(32 << 20);
