@@ -98,6 +98,17 @@ proptest! {
 }
 
 #[test]
+fn every_kind_of_culprit_comes_back_beside_all_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = writer(dir.path());
+    let parts = (0..130).map(|n| part(&format!("name {n}"), n, n.is_multiple_of(4))).collect();
+    let attribution = Attribution { stall: StallId(0), parts };
+    w.attribution(&attribution).unwrap();
+    let run = RunReader::open(&w.finish(manifest()).unwrap()).unwrap();
+    assert_eq!(run.attributions().unwrap().map(Result::unwrap).collect::<Vec<_>>(), [attribution]);
+}
+
+#[test]
 fn an_unfinished_run_is_no_run_and_a_living_recorders_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let w = writer(dir.path());

@@ -5,7 +5,7 @@ mod common;
 use common::{manifest, stall, writer};
 use hdrhistogram::Histogram;
 use jitterscope_model::*;
-use jitterscope_store::{RunReader, RunWriter, StoreError, TraceRole, list, partials};
+use jitterscope_store::{Room, RunReader, RunWriter, StoreError, StoreSink, TraceRole, list, partials};
 use jitterscope_testing::Tmpfs;
 use std::fs::{self, File};
 use std::io::Write;
@@ -186,6 +186,47 @@ fn giving_up_the_trace_makes_room_for_rows() {
     let run = taken.check(&w.finish(manifest()).unwrap());
     assert!(run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().is_empty());
     assert!(!run.manifest().trace.complete);
+}
+
+#[test]
+fn a_sink_gives_up_the_trace_for_the_rows_and_stores_none_behind_the_first_that_finds_no_room() {
+    let Some(disk) = Disk::mount() else { return };
+    let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", common::EPOCH).unwrap());
+    sink.begin(&RunFacts::of(&manifest())).unwrap();
+    for n in 0..300 {
+        let (first, last) = (Ticks(n * 10), Ticks(n * 10 + 9));
+        let page = RawPage { role: TraceRole::Local, cpu: CpuId(1), first, last, bytes: &[n as u8; 4000] };
+        sink.rows(&[Row::Page(page)]).unwrap();
+    }
+    disk.fill(0);
+    let mut rows = 0;
+    let mut row = |sink: &mut StoreSink| {
+        sink.rows(&[Row::Stall(&stall(rows, rows << 20, noise(rows), "x"), None)]).unwrap();
+        rows += 1;
+        assert!(rows < 3_000_000, "it never ends");
+        rows
+    };
+    while sink.room() == Room::Ample {
+        let pushed = row(&mut sink);
+        assert_eq!(sink.tick().unwrap(), pushed, "the one that found no room is stored, too");
+    }
+    assert_eq!(sink.room(), Room::TraceGivenUp);
+    while !sink.is_stuck() {
+        row(&mut sink);
+    }
+    let stored = sink.tick().unwrap();
+    // Somebody makes room: what comes now would stand behind a hole.
+    for entry in fs::read_dir(disk.path()).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with("other-") {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    for _ in 0..3 {
+        row(&mut sink);
+    }
+    assert_eq!((sink.tick().unwrap(), sink.room()), (stored, Room::None { unstored: 4 }));
+    assert_eq!(sink.end(&manifest()).unwrap(), Delivery { lost: 4, ..Delivery::of(stored) });
+    Taken { stalls: stored, ..Taken::default() }.check(&list(disk.path()).unwrap().0[0].path);
 }
 
 #[test]
