@@ -100,7 +100,7 @@ fn a_knob_all_of_whose_files_are_denied_is_unreadable() {
     let paper = Paper::of(&[("/sys/class/net/a/threaded", "1\n"), ("/sys/class/net/b/threaded", "1\n")]);
     let deny = |path: &str| {
         let path = paper.machine.path(path);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
     };
     deny("/sys/class/net/a/threaded");
     if paper.machine.read("/sys/class/net/a/threaded").is_ok() {
