@@ -94,7 +94,7 @@ mod tests {
     fn lengths() -> Histogram<u64> {
         let mut lengths = Histogram::new(3).unwrap();
         for n in 0..5_000_u64 {
-            lengths.record_n(n, 1 + n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50).unwrap();
+            lengths.record_n(n, 1 + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50)).unwrap();
         }
         lengths
     }

@@ -232,12 +232,15 @@ mod tests {
         assert!(file.finish().unwrap_err().is_full());
     }
 
+    /// What a file answers that takes no more.
+    type End = fn() -> io::Result<usize>;
+
     /// Takes at most three bytes at a time, is interrupted before each, and answers as `end` says once it has `room` bytes.
     struct Halting {
         taken: Vec<u8>,
         room: usize,
         interrupted: bool,
-        end: fn() -> io::Result<usize>,
+        end: End,
     }
 
     impl Write for Halting {
@@ -261,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_is_written_as_far_as_can_be_is_counted_whatever_ends_it() {
-        let ends: [(fn() -> io::Result<usize>, io::ErrorKind); 2] = [
+        let ends: [(End, io::ErrorKind); 2] = [
             (|| Ok(0), io::ErrorKind::WriteZero),
             (|| Err(io::ErrorKind::StorageFull.into()), io::ErrorKind::StorageFull),
         ];

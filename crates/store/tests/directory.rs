@@ -12,7 +12,7 @@ use std::path::Path;
 /// One of each kind of subject, and what a newer version might say.
 fn subject(of: u64, name: &str) -> Subject {
     let task = || Task {
-        tid: Some(-3),
+        tid: (!of.is_multiple_of(5)).then_some(-3),
         tgid: Some(9),
         process: of.is_multiple_of(3).then(|| "of process".into()),
         comm: name.into(),
