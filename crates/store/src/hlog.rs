@@ -83,3 +83,67 @@ impl Hlog {
         self.file.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reserved::STEP;
+    use jitterscope_testing::Tmpfs;
+
+    /// A histogram of many buckets, whose counts no compression takes away.
+    fn lengths() -> Histogram<u64> {
+        let mut lengths = Histogram::new(3).unwrap();
+        for n in 0..5_000_u64 {
+            lengths.record_n(n, 1 + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50)).unwrap();
+        }
+        lengths
+    }
+
+    fn log(folder: &HeldDir) -> Hlog {
+        let mut log = Hlog::create(folder, "log").unwrap();
+        log.begin(SystemTime::UNIX_EPOCH).unwrap();
+        log
+    }
+
+    fn line(log: &mut Hlog, lengths: &Histogram<u64>) -> Result<(), StoreError> {
+        log.write("x", Duration::ZERO, Duration::from_secs(1), lengths)
+    }
+
+    #[test]
+    fn behind_each_line_there_is_room_for_those_to_come() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = log(&HeldDir::trusted(dir.path()).unwrap());
+        let lengths = lengths();
+        for n in 0..200 {
+            line(&mut log, &lengths).unwrap();
+            assert!(log.file.has_room(AHEAD), "line {n}");
+            // Not much more either: others write to that disk, too.
+            assert!(!log.file.has_room(AHEAD + STEP), "line {n}");
+        }
+        assert!(std::fs::metadata(log.file.path()).unwrap().len() > 3 * STEP);
+    }
+
+    #[test]
+    fn on_a_full_disk_lines_are_taken_in_while_they_have_room_and_then_refused() {
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(4 << 20) else { return };
+        let folder = HeldDir::trusted(disk.path()).unwrap();
+        let mut log = log(&folder);
+        let mut other = folder.create_new("other").unwrap();
+        while other.write_all(&[1; 4096]).is_ok() {}
+        let lengths = lengths();
+        let mut lines = 0;
+        let error = loop {
+            match line(&mut log, &lengths) {
+                Ok(()) => lines += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_full(), "{error}");
+        let path = log.file.path().to_owned();
+        let used = std::fs::metadata(&path).unwrap().len();
+        assert!((AHEAD - used) < used / lines, "{lines} lines in {used} bytes");
+        log.finish().unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        assert_eq!(text.lines().filter(|line| line.starts_with("Tag=x,")).count() as u64, lines);
+    }
+}

@@ -93,7 +93,8 @@ fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
                 "hrtimer, local_timer interrupt" => (Some(named()), Some(TimerSource::HighResolution)),
                 "timer wheel, TIMER softirq" => (Some(named()), Some(TimerSource::Wheel)),
                 "interrupt that ran no timer function" => (None, Some(TimerSource::Interrupt)),
-                "" if name == "local_timer" => (None, None),
+                // Of any other name it is refused by its name.
+                "" => (None, None),
                 _ => return None,
             };
             Subject::Timer { function, source }

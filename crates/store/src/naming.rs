@@ -35,17 +35,27 @@ pub fn check_label(label: &str) -> Result<(), StoreError> {
 pub(crate) fn short_id(realtime_ns: u64) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let mut mixed = realtime_ns
-        ^ u64::from(std::process::id()).rotate_left(40)
-        ^ COUNT.fetch_add(1, Ordering::Relaxed).rotate_left(20);
-    // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): spreads every input bit over the output.
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
+    digits(spread(seed(realtime_ns, std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))))
+}
+
+/// A number that differs wherever one of the three does.
+fn seed(realtime_ns: u64, process: u32, count: u64) -> u64 {
+    realtime_ns ^ u64::from(process).rotate_left(40) ^ count.rotate_left(20)
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): spreads every input bit over the output.
+fn spread(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// The six lowest digits of a number in base 36, the lowest first.
+fn digits(mut number: u64) -> String {
     (0..6)
         .map(|_| {
-            let digit = (mixed % 36) as u8;
-            mixed /= 36;
+            let digit = (number % 36) as u8;
+            number /= 36;
             char::from(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 })
         })
         .collect()
@@ -80,6 +90,53 @@ mod tests {
         assert_ne!(short_id(1), short_id(1));
         assert_eq!(short_id(1).len(), 6);
         assert_eq!(compact_utc(1_795_213_189_826_000_000), "20261120T221949Z");
+    }
+
+    #[test]
+    fn a_seed_differs_with_each_of_time_process_and_count() {
+        for others in [0, u64::MAX] {
+            let of = |time, process, count| seed(time, process, count);
+            let process = others as u32;
+            let base = of(others, process, others);
+            for bit in 0..64 {
+                assert_ne!(of(others ^ (1 << bit), process, others), base, "bit {bit} of the time");
+                assert_ne!(of(others, process, others ^ (1 << bit)), base, "bit {bit} of the count");
+            }
+            for bit in 0..32 {
+                assert_ne!(of(others, process ^ (1 << bit), others), base, "bit {bit} of the process");
+            }
+        }
+    }
+
+    #[test]
+    fn bits_are_spread_as_splitmix64_does() {
+        // What the generator gives first when it begins with 1234567: it adds the same number before each.
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        for (n, expected) in (1..).zip(expected) {
+            assert_eq!(spread(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(n).wrapping_add(1_234_567)), expected);
+        }
+    }
+
+    #[test]
+    fn digits_are_of_base_36_with_the_lowest_first() {
+        for (number, text) in [
+            (0, "000000"),
+            (9, "900000"),
+            (10, "a00000"),
+            (35, "z00000"),
+            (36, "010000"),
+            (36 * 36 * 11 + 36 * 5 + 35, "z5b000"),
+            (36_u64.pow(6) - 1, "zzzzzz"),
+            (36_u64.pow(6), "000000"),
+        ] {
+            assert_eq!(digits(number), text, "{number}");
+        }
     }
 
     #[test]

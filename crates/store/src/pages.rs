@@ -215,10 +215,10 @@ impl TracePages {
     }
 
     fn keep_limit(&mut self) -> Result<(), StoreError> {
-        while self.bytes() > self.limit && self.closed.len() > 1 {
+        while self.bytes() > self.limit {
             // Not the last one: its stalls may be still to come.
-            let settled = self.closed.iter().enumerate().take(self.closed.len() - 1);
-            let least = settled.min_by_key(|(_, s)| s.worst).map(|(i, _)| i);
+            let settled = self.closed.iter().rev().skip(1).rev();
+            let least = settled.enumerate().min_by_key(|(_, s)| s.worst).map(|(i, _)| i);
             let Some(least) = least else { break };
             let segment = self.closed.remove(least);
             self.remove(&segment.name)?;
@@ -278,6 +278,7 @@ mod tests {
     use super::*;
     use crate::segment;
     use jitterscope_model::{Comm, StallId, ThreadRef};
+    use jitterscope_testing::Tmpfs;
 
     fn stall(start: u64, end: u64) -> Stall {
         let victim = ThreadRef { tid: 1, comm: Comm::new("x") };
@@ -398,6 +399,23 @@ mod tests {
         assert_eq!(whole(bytes), StoredTrace { bytes, complete: true, limit_bytes: bytes });
         let less = whole(bytes - 1);
         assert_eq!((less.bytes, less.complete), (bytes / 4 * 3, false));
+    }
+
+    #[test]
+    fn a_segment_that_finds_no_room_is_named() {
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(1 << 20) else { return };
+        let run = HeldDir::trusted(disk.path()).unwrap();
+        let mut pages = TracePages::create(&run, 1 << 30).unwrap();
+        // Less than its buffer: it goes out at the end.
+        pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8 << 10]).unwrap();
+        let mut other = run.create_new("other").unwrap();
+        while other.write_all(&[1; 4096]).is_ok() {}
+        match pages.finish() {
+            Err(StoreError::Full { path }) => {
+                assert_eq!(path, disk.path().join("trace/segments/000001.seg"));
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::error::StoreError;
 use jitterscope_platform::{AccessError, HeldDir, OwnerLock};
 use std::io;
+use std::path::Path;
 
 /// How often a folder is made again that another's clean-up has removed.
 const TRIES: u32 = 5;
@@ -25,11 +26,20 @@ pub(crate) struct PartialFolder {
 
 impl PartialFolder {
     pub(crate) fn make(runs: HeldDir, name: String) -> Result<PartialFolder, AccessError> {
+        PartialFolder::make_and_lock(runs, name, OwnerLock::take)
+    }
+
+    /// With the lock that `lock` takes of the folder at a path.
+    fn make_and_lock(
+        runs: HeldDir,
+        name: String,
+        mut lock: impl FnMut(&Path) -> io::Result<OwnerLock>,
+    ) -> Result<PartialFolder, AccessError> {
         let path = runs.path().join(&name);
         let mut tries = 0;
         loop {
             let held = runs.make_dir(&name)?;
-            let owner = match OwnerLock::take(&path) {
+            let owner = match lock(&path) {
                 Ok(lock) => Some(lock),
                 // Somebody took it for a leftover in the moment in which it had no lock yet.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => {
@@ -82,5 +92,47 @@ mod tests {
         ] {
             assert_eq!(error_is_others(&kind.into()), others, "{kind}");
         }
+    }
+
+    /// A folder of runs whose next partial folder is locked by `lock`: what became of it, and what is left after it.
+    fn made(
+        lock: impl FnMut(&Path) -> io::Result<OwnerLock>,
+    ) -> (Result<PartialFolder, AccessError>, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = HeldDir::trusted(dir.path()).unwrap();
+        (PartialFolder::make_and_lock(runs, ".partial-x".into(), lock), dir)
+    }
+
+    #[test]
+    fn a_folder_that_a_clean_up_takes_away_is_made_again_a_few_times() {
+        for (taken_away, tries) in [(0, Some(1)), (1, Some(2)), (TRIES, Some(TRIES + 1)), (TRIES + 1, None)] {
+            let mut calls = 0;
+            let (folder, dir) = made(|path| {
+                calls += 1;
+                if calls <= taken_away {
+                    std::fs::remove_dir(path).unwrap();
+                }
+                OwnerLock::take(path)
+            });
+            assert_eq!(folder.is_ok(), tries.is_some(), "{taken_away} times");
+            assert_eq!(calls, tries.unwrap_or(TRIES + 1), "{taken_away} times");
+            drop(folder);
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_lock_that_another_holds_is_told_and_leaves_no_folder() {
+        let (folder, dir) = made(|_| Err(io::ErrorKind::WouldBlock.into()));
+        let Err(AccessError::Io { path, source }) = folder else { panic!("nobody else holds it") };
+        assert_eq!((path, source.kind()), (dir.path().join(".partial-x"), io::ErrorKind::WouldBlock));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn where_there_are_no_locks_the_folder_is_made_without() {
+        let (folder, dir) = made(|_| Err(io::ErrorKind::Unsupported.into()));
+        let folder = folder.ok().unwrap();
+        assert!(folder._owner.is_none() && dir.path().join(".partial-x").is_dir());
     }
 }

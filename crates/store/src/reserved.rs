@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Room is taken in steps, so that there is a call for many writes.
-const STEP: u64 = 256 << 10;
+pub(crate) const STEP: u64 = 256 << 10;
 /// Bytes kept in memory when the disk has no room for them in spite of the reservation. No rows are taken
 /// in any more by then, so what comes is the rest of a row group and a footer.
 const MOST_KEPT: usize = 64 << 20;
@@ -106,21 +106,9 @@ impl ReservedFile {
     }
 
     fn put_kept(&mut self) -> io::Result<()> {
-        let mut kept = std::mem::take(&mut self.kept);
-        let mut done = 0;
-        let result = loop {
-            if done == kept.len() {
-                break Ok(());
-            }
-            match self.put(&kept[done..]) {
-                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => done += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
-            }
-        };
-        kept.drain(..done);
-        self.kept = kept;
+        let (done, result) = write_as_far(&mut self.file, &self.kept);
+        self.written += done as u64;
+        self.kept.drain(..done);
         result
     }
 
@@ -156,6 +144,20 @@ impl Write for ReservedFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Writes all of `bytes`, or as much as can be. Returns how much that was, and why it was not all.
+fn write_as_far(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut done = 0;
+    while done < bytes.len() {
+        match to.write(&bytes[done..]) {
+            Ok(0) => return (done, Err(io::ErrorKind::WriteZero.into())),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (done, Err(error)),
+        }
+    }
+    (done, Ok(()))
 }
 
 /// Whether there is no room on the disk, or none left for this user.
@@ -228,6 +230,52 @@ mod tests {
         assert!(file.reserve(1).unwrap_err().is_full());
         assert_eq!((file.kept.len(), file.written), (MOST_KEPT, 0));
         assert!(file.finish().unwrap_err().is_full());
+    }
+
+    /// What a file answers that takes no more.
+    type End = fn() -> io::Result<usize>;
+
+    /// Takes at most three bytes at a time, is interrupted before each, and answers as `end` says once it has `room` bytes.
+    struct Halting {
+        taken: Vec<u8>,
+        room: usize,
+        interrupted: bool,
+        end: End,
+    }
+
+    impl Write for Halting {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let count = bytes.len().min(3).min(self.room - self.taken.len());
+            if count == 0 {
+                return (self.end)();
+            }
+            self.taken.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_written_as_far_as_can_be_is_counted_whatever_ends_it() {
+        let ends: [(End, io::ErrorKind); 2] = [
+            (|| Ok(0), io::ErrorKind::WriteZero),
+            (|| Err(io::ErrorKind::StorageFull.into()), io::ErrorKind::StorageFull),
+        ];
+        for (end, kind) in ends {
+            for room in [0, 1, 3, 4, 9, 10, 11] {
+                let mut to = Halting { taken: Vec::new(), room, interrupted: false, end };
+                let (done, result) = write_as_far(&mut to, b"0123456789");
+                assert_eq!((done, &*to.taken), (room.min(10), &b"0123456789"[..room.min(10)]));
+                assert_eq!(result.err().map(|error| error.kind()), (room < 10).then_some(kind), "{room}");
+            }
+        }
     }
 
     #[test]

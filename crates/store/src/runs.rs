@@ -160,18 +160,24 @@ fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, Option<OwnerLock>)>, Sto
         let name_text = name.to_string_lossy();
         let rest = name_text.strip_prefix(PARTIAL_PREFIX)?;
         let path = dir.path().join(name);
-        let (is_dead, lock) = match (owner_of(&path), made_by(rest)) {
-            (Owner::Living, _) => (false, None),
-            (Owner::Gone(lock), None) => (true, Some(lock)),
-            (Owner::Gone(lock), Some(process)) => (!is_alive(process), Some(lock)),
-            // Without locks its owner is unknown, unless its name says it.
-            (Owner::Unknown(_), maker) => (maker.is_some_and(|process| !is_alive(process)), None),
-        };
-        is_dead.then_some((Partial { path }, lock))
+        let owner = owner_of(&path);
+        let is_left = is_left(&owner, made_by(rest));
+        let lock = if let Owner::Gone(lock) = owner { Some(lock) } else { None };
+        is_left.then_some((Partial { path }, lock))
     };
     let entries = dir.entries().map_err(StoreError::reading)?;
     let ours = entries.iter().filter(|entry| entry.is_dir && entry.owner == user);
     Ok(ours.filter_map(|entry| dead(&entry.name)).collect())
+}
+
+/// Whether nobody writes to a partial folder any more, by its lock and by the process that its name tells.
+fn is_left(owner: &Owner, maker: Option<(u32, u64)>) -> bool {
+    match owner {
+        Owner::Living => false,
+        Owner::Gone(_) => maker.is_none_or(|process| !is_alive(process)),
+        // Without locks its owner is unknown, unless its name says it.
+        Owner::Unknown(_) => maker.is_some_and(|process| !is_alive(process)),
+    }
 }
 
 /// Removes them. One that cannot be removed does not keep the others.
@@ -228,4 +234,47 @@ fn made_by(rest: &str) -> Option<(u32, u64)> {
 
 fn is_alive((pid, started): (u32, u64)) -> bool {
     TaskStat::of(&Machine::host(), pid).and_then(|stat| stat.start_time()) == Some(started)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partial_folder_is_left_when_neither_its_lock_nor_its_maker_says_that_somebody_writes() {
+        let me = std::process::id();
+        let started = TaskStat::of(&Machine::host(), me).unwrap().start_time().unwrap();
+        let (living, dead) = ((me, started), (me, started + 1));
+        let dir = tempfile::tempdir().unwrap();
+        let gone = || Owner::Gone(OwnerLock::take(dir.path()).unwrap());
+        let unknown = || Owner::Unknown(std::io::ErrorKind::Unsupported.into());
+        for (owner, maker, left) in [
+            (Owner::Living, None, false),
+            (Owner::Living, Some(dead), false),
+            (gone(), None, true),
+            (unknown(), None, false),
+            (unknown(), Some(living), false),
+            (unknown(), Some(dead), true),
+        ] {
+            assert_eq!(is_left(&owner, maker), left, "{maker:?}");
+        }
+        assert!(!is_left(&gone(), Some(living)));
+        assert!(is_left(&gone(), Some(dead)));
+    }
+
+    #[test]
+    fn a_maker_is_a_process_and_when_it_started() {
+        for (rest, maker) in [
+            ("12-34-20261121T000000Z-L-abcdef", Some((12, 34))),
+            ("12-34", Some((12, 34))),
+            // Nothing has started then.
+            ("12-99999999999999999999-x", Some((12, u64::MAX))),
+            ("20261121T000000Z-L-abcdef", None),
+            ("12-x4-L", None),
+            ("12", None),
+            ("", None),
+        ] {
+            assert_eq!(made_by(rest), maker, "{rest}");
+        }
+    }
 }

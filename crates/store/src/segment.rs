@@ -38,16 +38,20 @@ impl FrameHeader {
     }
 
     fn from_bytes(bytes: &[u8; HEADER]) -> FrameHeader {
-        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        let u32_at = |at| u32::from_le_bytes(bytes_at(bytes, at));
+        let ticks_at = |at| Ticks(u64::from_le_bytes(bytes_at(bytes, at)));
         FrameHeader {
             role: bytes[0],
             cpu: CpuId(u32_at(4)),
-            first: Ticks(u64_at(8)),
-            last: Ticks(u64_at(16)),
+            first: ticks_at(8),
+            last: ticks_at(16),
             length: u32_at(24),
         }
     }
+}
+
+fn bytes_at<const N: usize>(header: &[u8; HEADER], at: usize) -> [u8; N] {
+    std::array::from_fn(|byte| header[at + byte])
 }
 
 /// Why a segment ended.

@@ -117,10 +117,8 @@ impl<R: TableRows> TableWriter<R> {
 
     /// Sees to room for all that is in memory, the batch to come, and the footer.
     fn make_sure(&mut self) -> Result<(), StoreError> {
-        let encoded = self.writer.in_progress_size() as u64;
-        let groups = self.writer.flushed_row_groups().len() as u64 + 2;
-        // Incompressible bytes grow a little.
-        let needed = encoded + encoded / 4 + ROWS_AHEAD.max(2 * self.largest_batch) + groups * OF_ROW_GROUP;
+        let (encoded, groups) = (self.writer.in_progress_size(), self.writer.flushed_row_groups().len());
+        let needed = room_for(encoded as u64, self.largest_batch, groups as u64);
         self.writer.inner_mut().reserve(needed)
     }
 
@@ -167,6 +165,14 @@ fn properties(schema: &Schema) -> WriterProperties {
         };
     }
     properties.build()
+}
+
+/// Bytes that the file of a table may still need: for what is encoded and in memory, for the batch to come, of which the
+/// largest so far is given, and for the footer, which describes the groups that are written, the one under way and the
+/// next.
+fn room_for(encoded: u64, largest_batch: u64, groups: u64) -> u64 {
+    // Incompressible bytes grow a little.
+    encoded + encoded / 4 + ROWS_AHEAD.max(2 * largest_batch) + (groups + 2) * OF_ROW_GROUP
 }
 
 /// Rows of the row group under way after so many rows, its own among them: as many as there were before it. The
@@ -242,14 +248,28 @@ mod tests {
     }
 
     #[test]
+    fn room_is_for_what_is_encoded_and_a_quarter_more_for_a_batch_and_for_the_footer() {
+        let least = (1 << 20) + 2 * 4096;
+        for (encoded, largest_batch, groups, bytes) in [
+            (0, 0, 0, least),
+            (1_000, 0, 0, least + 1_250),
+            (0, 512 << 10, 0, least),
+            (0, 3 << 20, 0, least + (5 << 20)),
+            (0, 0, 3, least + 3 * 4096),
+        ] {
+            assert_eq!(room_for(encoded, largest_batch, groups), bytes);
+        }
+    }
+
+    #[test]
     fn there_is_room_for_what_is_in_memory_and_the_footer_at_any_time() {
         let dir = tempfile::tempdir().unwrap();
         let mut table = table(dir.path());
         for n in 0..20_000 {
             push(&mut table, n);
-            let encoded = table.writer.in_progress_size() as u64;
-            let footer = (table.writer.flushed_row_groups().len() as u64 + 2) * OF_ROW_GROUP;
-            let needed = encoded + encoded / 4 + ROWS_AHEAD + footer;
+            let (encoded, groups) =
+                (table.writer.in_progress_size(), table.writer.flushed_row_groups().len());
+            let needed = room_for(encoded as u64, 0, groups as u64);
             let file = table.writer.inner();
             assert!(file.has_room(needed), "{n}: {needed} bytes");
             // Not much more either: others write to that disk, too.

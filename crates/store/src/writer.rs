@@ -81,9 +81,9 @@ impl RunWriter {
         check_label(label)?;
         let folder_error = |source| StoreError::Folder { path: runs.to_path_buf(), source };
         let folder = HeldDir::trusted_or_made(runs).map_err(folder_error)?;
-        let free_mib = folder.free_bytes().map_err(folder_error)? >> 20;
-        if free_mib < NEEDED_MIB {
-            let path = runs.to_path_buf();
+        let free_bytes = folder.free_bytes().map_err(folder_error)?;
+        if is_below(free_bytes, NEEDED_MIB) {
+            let (path, free_mib) = (runs.to_path_buf(), free_bytes >> 20);
             return Err(StoreError::Space { path, free_mib, needed_mib: NEEDED_MIB });
         }
         let id = short_id(started_realtime_ns);
@@ -263,7 +263,7 @@ impl RunWriter {
     /// Whether the disk has so little space left that the recording must make room or end.
     #[must_use]
     pub fn is_space_low(&self) -> bool {
-        self.partial.held.free_bytes().is_ok_and(is_low)
+        self.partial.held.free_bytes().is_ok_and(|free_bytes| is_below(free_bytes, LOW_MIB))
     }
 
     /// Gives up the raw trace to make room. The rows stay.
@@ -323,8 +323,8 @@ impl RunWriter {
     }
 }
 
-fn is_low(free_bytes: u64) -> bool {
-    free_bytes >> 20 < LOW_MIB
+fn is_below(bytes: u64, mib: u64) -> bool {
+    bytes >> 20 < mib
 }
 
 #[cfg(test)]
@@ -332,8 +332,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_low_below_its_mebibytes_and_not_at_them() {
-        assert!(is_low(0) && is_low((LOW_MIB << 20) - 1));
-        assert!(!is_low(LOW_MIB << 20) && !is_low(u64::MAX));
+    fn a_run_that_lost_a_row_to_anything_but_a_full_disk_is_not_whole_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(dir.path(), "L", 0).unwrap();
+        let full = || StoreError::Full { path: "x".into() };
+        let broken = || StoreError::Damaged { path: "x".into(), why: "broken".into() };
+        for (result, failed) in [
+            (Ok(()), false),
+            (Err(full()), false),
+            (Err(broken()), true),
+            (Err(full()), true),
+            (Ok(()), true),
+        ] {
+            let is_ok = result.is_ok();
+            assert_eq!(writer.noted(result).is_ok(), is_ok);
+            assert_eq!(writer.failed, failed);
+        }
+    }
+
+    #[test]
+    fn room_is_too_little_below_its_mebibytes_and_not_at_them() {
+        for mib in [LOW_MIB, NEEDED_MIB] {
+            assert!(is_below(0, mib) && is_below((mib << 20) - 1, mib));
+            assert!(!is_below(mib << 20, mib) && !is_below(u64::MAX, mib));
+        }
     }
 }

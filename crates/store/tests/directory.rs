@@ -12,7 +12,7 @@ use std::path::Path;
 /// One of each kind of subject, and what a newer version might say.
 fn subject(of: u64, name: &str) -> Subject {
     let task = || Task {
-        tid: Some(-3),
+        tid: (!of.is_multiple_of(5)).then_some(-3),
         tgid: Some(9),
         process: of.is_multiple_of(3).then(|| "of process".into()),
         comm: name.into(),
@@ -95,6 +95,17 @@ proptest! {
         prop_assert_eq!(run.stalls().unwrap().map(Result::unwrap).collect::<Vec<_>>(), stalls);
         prop_assert_eq!(run.attributions().unwrap().map(Result::unwrap).collect::<Vec<_>>(), attributions);
     }
+}
+
+#[test]
+fn every_kind_of_culprit_comes_back_beside_all_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = writer(dir.path());
+    let parts = (0..130).map(|n| part(&format!("name {n}"), n, n.is_multiple_of(4))).collect();
+    let attribution = Attribution { stall: StallId(0), parts };
+    w.attribution(&attribution).unwrap();
+    let run = RunReader::open(&w.finish(manifest()).unwrap()).unwrap();
+    assert_eq!(run.attributions().unwrap().map(Result::unwrap).collect::<Vec<_>>(), [attribution]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use common::{manifest, stall, writer};
 use hdrhistogram::Histogram;
 use jitterscope_model::*;
-use jitterscope_store::{RunReader, RunWriter, StoreError, TraceRole, list, partials};
+use jitterscope_store::{Room, RunReader, RunWriter, StoreError, StoreSink, TraceRole, list, partials};
 use jitterscope_testing::Tmpfs;
 use std::fs::{self, File};
 use std::io::Write;
@@ -189,6 +189,47 @@ fn giving_up_the_trace_makes_room_for_rows() {
 }
 
 #[test]
+fn a_sink_gives_up_the_trace_for_the_rows_and_stores_none_behind_the_first_that_finds_no_room() {
+    let Some(disk) = Disk::mount() else { return };
+    let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", common::EPOCH).unwrap());
+    sink.begin(&RunFacts::of(&manifest())).unwrap();
+    for n in 0..300 {
+        let (first, last) = (Ticks(n * 10), Ticks(n * 10 + 9));
+        let page = RawPage { role: TraceRole::Local, cpu: CpuId(1), first, last, bytes: &[n as u8; 4000] };
+        sink.rows(&[Row::Page(page)]).unwrap();
+    }
+    disk.fill(0);
+    let mut rows = 0;
+    let mut row = |sink: &mut StoreSink| {
+        sink.rows(&[Row::Stall(&stall(rows, rows << 20, noise(rows), "x"), None)]).unwrap();
+        rows += 1;
+        assert!(rows < 3_000_000, "it never ends");
+        rows
+    };
+    while sink.room() == Room::Ample {
+        let pushed = row(&mut sink);
+        assert_eq!(sink.tick().unwrap(), pushed, "the one that found no room is stored, too");
+    }
+    assert_eq!(sink.room(), Room::TraceGivenUp);
+    while !sink.is_stuck() {
+        row(&mut sink);
+    }
+    let stored = sink.tick().unwrap();
+    // Somebody makes room: what comes now would stand behind a hole.
+    for entry in fs::read_dir(disk.path()).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with("other-") {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    for _ in 0..3 {
+        row(&mut sink);
+    }
+    assert_eq!((sink.tick().unwrap(), sink.room()), (stored, Room::None { unstored: 4 }));
+    assert_eq!(sink.end(&manifest()).unwrap(), Delivery { lost: 4, ..Delivery::of(stored) });
+    Taken { stalls: stored, ..Taken::default() }.check(&list(disk.path()).unwrap().0[0].path);
+}
+
+#[test]
 fn what_is_given_up_on_a_full_disk_leaves_nothing() {
     let Some(disk) = Disk::mount() else { return };
     let mut w = writer(disk.path());
@@ -201,6 +242,19 @@ fn what_is_given_up_on_a_full_disk_leaves_nothing() {
     assert!(partials(disk.path()).unwrap().is_empty());
     let left: Vec<_> = fs::read_dir(disk.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn what_the_rows_come_to_is_left_out_where_it_finds_no_room() {
+    let Some(disk) = Disk::mount() else { return };
+    let mut w = writer(disk.path());
+    let mut taken = Taken::default();
+    assert!(taken.rows(&mut w, 100).is_none());
+    disk.fill(8 << 10);
+    w.summary(&(0..50_000).collect::<Vec<u64>>()).unwrap();
+    let path = w.finish(manifest()).unwrap();
+    assert!(!path.join("summary.json").exists());
+    assert_eq!(taken.check(&path).summary::<Vec<u64>>().unwrap(), None);
 }
 
 #[test]

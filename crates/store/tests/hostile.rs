@@ -258,13 +258,17 @@ fn files_of_a_run_that_are_no_files_are_errors() {
         );
         assert!(refused, "{file}: {zeros:?}");
     }
-    let footer = replaced("gaps.parquet", &|path| {
-        let file = fs::File::create(path).unwrap();
-        file.set_len(64 << 30).unwrap();
-        use std::os::unix::fs::FileExt;
-        file.write_all_at(&[0xff, 0xff, 0xff, 0x7f, b'P', b'A', b'R', b'1'], (64 << 30) - 8).unwrap();
-    });
-    assert!(footer.unwrap_err().to_string().contains("impossible length"));
+    // 64 MiB are the most that a footer may claim.
+    for (length, impossible) in [(64 << 20, false), ((64 << 20) + 1, true), (i32::MAX, true)] {
+        let footer = replaced("gaps.parquet", &|path| {
+            let file = fs::File::create(path).unwrap();
+            file.set_len(64 << 30).unwrap();
+            let tail = [&length.to_le_bytes()[..], b"PAR1"].concat();
+            std::os::unix::fs::FileExt::write_all_at(&file, &tail, (64 << 30) - 8).unwrap();
+        });
+        let why = footer.unwrap_err().to_string();
+        assert_eq!(why.contains("impossible length"), impossible, "{length}: {why}");
+    }
 }
 
 #[test]

@@ -56,3 +56,35 @@ pub(crate) fn give(file: &File, access: Option<Access>) -> io::Result<()> {
     fchmod(file, Mode::from_raw_mode(mode))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn access_is_shown_as_people_write_it_and_is_plain_without_further_bits() {
+        for (mode, shown, plain) in [
+            (0o644, "mode 0644, owner 1:20", true),
+            (0o777, "mode 0777, owner 1:20", true),
+            (0o1777, "mode 1777, owner 1:20", false),
+            (0o4755, "mode 4755, owner 1:20", false),
+            (0, "mode 0000, owner 1:20", true),
+        ] {
+            let access = Access { mode, uid: 1, gid: 20 };
+            assert_eq!((access.shown().as_str(), access.is_plain()), (shown, plain));
+        }
+    }
+
+    #[test]
+    fn a_file_is_given_its_access_or_that_of_a_new_one() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let now = || Access::of(&file.as_file().metadata().unwrap());
+        let owner = now();
+        file.as_file().set_permissions(PermissionsExt::from_mode(0o600)).unwrap();
+        give(file.as_file(), None).unwrap();
+        assert_eq!(now(), Access { mode: NEW_FILE, ..owner });
+        give(file.as_file(), Some(Access { mode: 0o640, ..owner })).unwrap();
+        assert_eq!(now(), Access { mode: 0o640, ..owner });
+    }
+}

@@ -245,6 +245,25 @@ mod tests {
     }
 
     #[test]
+    fn the_idle_task_is_known_by_its_id_or_class_and_by_its_name_where_nothing_else_is() {
+        let idle = CulpritPattern::Threads(&[IDLE]);
+        let fair = || Some(SchedClass::Fair(None));
+        for (tid, class, is_idle) in [
+            (Some(0), None, true),
+            (Some(0), fair(), true),
+            (None, Some(SchedClass::Idle), true),
+            (Some(7), Some(SchedClass::Idle), true),
+            (None, None, true),
+            (Some(7), None, false),
+            (None, fair(), false),
+            (Some(7), fair(), false),
+        ] {
+            let task = Task { comm: "swapper/1".into(), tid, class, ..Task::default() };
+            assert_eq!(idle.matches(&Subject::Thread(task.clone())), is_idle, "{task:?}");
+        }
+    }
+
+    #[test]
     fn work_is_matched_by_function_or_by_a_worker_of_no_item() {
         let worker = Worker { tid: Some(1), comm: Some("kworker/u4:1".into()), class: None };
         let of = |function: Option<&str>| {

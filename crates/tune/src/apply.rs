@@ -241,3 +241,21 @@ fn step(
     let outcome = now.perform(hands);
     Ok((now, outcome))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn somebody_is_called_by_name_where_there_is_one() {
+        let who = |name: Option<&str>| Who {
+            uid: 1000,
+            pid: 12,
+            name: name.map(str::to_owned),
+            command: String::new(),
+            at_realtime_ns: 0,
+        };
+        assert_eq!(called(&who(Some("alice"))), "alice, pid 12");
+        assert_eq!(called(&who(None)), "uid 1000, pid 12");
+    }
+}

@@ -219,6 +219,91 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_is_satisfied_by_what_covers_the_goal() {
+        let param = |key, value| BootParam { key, value };
+        let skew = param("skew_tick", BootValue::OneOf(&["1", "2"]));
+        let others = param("irqaffinity", BootValue::Housekeeping);
+        let callbacks = param("rcu_nocbs", BootValue::Isolated);
+        for (line, param, satisfied) in [
+            ("nosmt", param("nosmt", BootValue::Flag), true),
+            ("nosmt=force", param("nosmt", BootValue::Flag), true),
+            ("smt", param("nosmt", BootValue::Flag), false),
+            ("mce=a,ignore_ce", param("mce", BootValue::Is("ignore_ce")), true),
+            ("mce=ignore", param("mce", BootValue::Is("ignore_ce")), false),
+            ("mce", param("mce", BootValue::Is("ignore_ce")), false),
+            ("skew_tick=2", skew, true),
+            ("skew_tick=\"1\"", skew, true),
+            ("skew_tick=3", skew, false),
+            ("nohz_full=2-3", NOHZ, true),
+            ("nohz_full=1-7", NOHZ, true),
+            ("nohz_full=3-7", NOHZ, false),
+            ("nohz_full=all-but-one", NOHZ, false),
+            ("nohz_full", NOHZ, false),
+            ("irqaffinity=0", others, true),
+            ("irqaffinity=0-2", others, false),
+            ("irqaffinity=", others, false),
+            ("isolcpus=2-3", MANAGED, false),
+            ("isolcpus=nohz,2-3", DOMAIN, false),
+            ("isolcpus=domain,2", DOMAIN, false),
+            ("isolcpus", DOMAIN, false),
+            ("rcu_nocbs=2-3", callbacks, true),
+            ("rcu_nocbs=2", callbacks, false),
+            // Those of full-dynticks CPUs are taken away by that.
+            ("nohz_full=2-3", callbacks, true),
+            ("nohz_full=2", callbacks, false),
+        ] {
+            assert_eq!(Cmdline::parse(line).satisfies(&param, &goal()), satisfied, "{line}: {param:?}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_spelled_for_a_goal_and_shown_as_a_pattern() {
+        for (key, value, pattern, spelled) in [
+            ("nosmt", BootValue::Flag, "nosmt", "nosmt"),
+            ("psi", BootValue::Is("0"), "psi=0", "psi=0"),
+            ("tsc", BootValue::OneOf(&["reliable", "nowatchdog"]), "tsc=reliable|nowatchdog", "tsc=reliable"),
+            ("nohz_full", BootValue::Isolated, "nohz_full=ISOLATED", "nohz_full=2-3"),
+            (
+                "isolcpus",
+                BootValue::IsolatedWith("domain"),
+                "isolcpus=domain,ISOLATED",
+                "isolcpus=domain,2-3",
+            ),
+            ("irqaffinity", BootValue::Housekeeping, "irqaffinity=HOUSEKEEPING", "irqaffinity=0-1"),
+        ] {
+            let param = BootParam { key, value };
+            assert_eq!((param.pattern().as_str(), param.spelled(&goal()).as_str()), (pattern, spelled));
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_shown_as_the_line_says_it_last() {
+        let line = Cmdline::parse("quiet psi=1 psi=0 nosmt=force nosmt");
+        let shown = |key| line.shown(key);
+        assert_eq!(shown("psi").as_deref(), Some("psi=0"));
+        assert_eq!(shown("nosmt").as_deref(), Some("nosmt"));
+        assert_eq!(shown("nohz_full"), None);
+    }
+
+    #[test]
+    fn flags_are_joined_only_with_those_of_the_same_cpus() {
+        for (before, new, merged) in [
+            ("isolcpus=domain,2-3", "isolcpus=domain,managed_irq,2-3", "isolcpus=domain,managed_irq,2-3"),
+            ("isolcpus=domain,2", "isolcpus=managed_irq,2-3", "isolcpus=managed_irq,2-3"),
+            ("isolcpus=nohz,domain", "isolcpus=managed_irq", "isolcpus=managed_irq"),
+            ("isolcpus=domain,2-3", "isolcpus=2-3", "isolcpus=2-3"),
+            // The last of several is what the kernel takes.
+            (
+                "isolcpus=domain,2-3 isolcpus=nohz,2-3",
+                "isolcpus=managed_irq,2-3",
+                "isolcpus=nohz,managed_irq,2-3",
+            ),
+        ] {
+            assert_eq!(merge(before, &[new.to_owned()]), [merged], "{before} and {new}");
+        }
+    }
+
+    #[test]
     fn what_was_added_before_stays() {
         let new = ["isolcpus=managed_irq,2-3".to_owned(), "nosmt".to_owned()];
         assert_eq!(

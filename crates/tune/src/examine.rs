@@ -232,8 +232,8 @@ impl<'a> Inspection<'a> {
         let parameters = knob.boot.iter().map(|p| p.spelled(self.goal)).collect();
         let wanted = Some(Wanted::BootParameters { parameters });
         let on_line: Vec<String> = knob.boot.iter().filter_map(|p| self.cmdline().shown(p.key)).collect();
-        let implied = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
-        let said = if on_line.is_empty() && implied {
+        let satisfied = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
+        let said = if on_line.is_empty() && satisfied {
             Finding::ImpliedByNohzFull
         } else if on_line.is_empty() {
             Finding::NotOnBootLine
@@ -241,10 +241,7 @@ impl<'a> Inspection<'a> {
             Finding::BootParameters { parameters: on_line }
         };
         let (state, found) = match shown {
-            Shown::Cmdline => {
-                let all = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
-                (if all { KnobState::Fine } else { KnobState::Wrong }, said)
-            }
+            Shown::Cmdline => (if satisfied { KnobState::Fine } else { KnobState::Wrong }, said),
             Shown::CpuFile(path) => match self.machine.read_trimmed(path) {
                 Err(e) if e.is_absent() => (absent(knob), said),
                 Err(e) => (KnobState::Unreadable(KnobReason::system(&e)), said),
@@ -320,3 +317,7 @@ impl Examination {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "examine_tests.rs"]
+mod tests;

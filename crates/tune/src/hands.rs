@@ -166,3 +166,57 @@ fn write_choice(machine: &Machine, path: &str, now: &str, value: &str) -> io::Re
         .collect();
     machine.write(path, &text.join(" ")).map_err(|e| e.source)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::Paper;
+
+    #[test]
+    fn a_choice_is_one_of_the_whole_words_that_are_offered() {
+        for (now, value, reads) in [
+            ("always [madvise] never\n", "never", Some("always madvise [never]\n")),
+            ("always [madvise] never\n", "always\n", Some("[always] madvise never\n")),
+            ("[defer] defer+madvise madvise\n", "madvise", Some("defer defer+madvise [madvise]\n")),
+            ("[a] b\n", "b", Some("a [b]\n")),
+            ("[a] b\n", "c", None),
+        ] {
+            let paper = Paper::of(&[("/choice", now)]);
+            let made = MachineHands::new(&paper.machine).write("/choice", value);
+            assert_eq!(made.is_ok(), reads.is_some(), "{now}: {value}");
+            assert_eq!(paper.text("/choice"), reads.unwrap_or(now));
+        }
+        // Without brackets it is no choice.
+        let paper = Paper::of(&[("/text", "a b\n")]);
+        MachineHands::new(&paper.machine).write("/text", "c").unwrap();
+        assert_eq!(paper.text("/text"), "c");
+    }
+
+    #[test]
+    fn a_file_is_put_in_place_whole_and_what_an_earlier_one_left_goes() {
+        let paper = Paper::of(&[("/etc/x", "old"), ("/etc/x.jitterscope-unfinished", "half")]);
+        let mut hands = MachineHands::new(&paper.machine);
+        hands.put_file("/etc/x", "new", None).unwrap();
+        assert_eq!(paper.text("/etc/x"), "new");
+        assert_eq!(paper.machine.list("/etc"), ["x"]);
+        assert_eq!(fs::metadata(paper.machine.path("/etc/x")).unwrap().mode() & 0o7777, 0o644);
+        hands.remove_file("/etc/x").unwrap();
+        assert!(paper.machine.list("/etc").is_empty());
+        // What cannot go keeps the file as it was.
+        fs::create_dir(paper.machine.path("/etc/x.jitterscope-unfinished")).unwrap();
+        let error = hands.put_file("/etc/x", "new", None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn folders_come_and_go_and_a_full_one_stays() {
+        let paper = Paper::of(&[("/a/file", "")]);
+        let mut hands = MachineHands::new(&paper.machine);
+        hands.make_dir("/b").unwrap();
+        assert_eq!(fs::metadata(paper.machine.path("/b")).unwrap().mode() & 0o7777, NEW_FOLDER);
+        assert!(hands.make_dir("/b").is_err(), "it is there");
+        hands.remove_dir("/b").unwrap();
+        assert!(!paper.machine.exists("/b"));
+        assert!(hands.remove_dir("/a").is_err());
+    }
+}

@@ -175,6 +175,25 @@ mod tests {
     use crate::knob::{Mechanism, Place, Want};
 
     #[test]
+    fn what_was_to_come_by_a_time_has_come_at_it() {
+        let latest = |at_realtime_ns| InForceBy::AtLatest {
+            within_ns: jitterscope_model::Nanos(5),
+            at_realtime_ns,
+            shown_by: String::new(),
+        };
+        for (at, ahead) in [(9, false), (10, false), (11, true)] {
+            assert_eq!(latest(at).is_ahead(10), ahead, "{at}");
+            let expected = if ahead { latest(at) } else { InForceBy::Now };
+            assert_eq!(latest(at).at(10), expected);
+        }
+        assert!(!InForceBy::Now.is_ahead(0));
+        assert!(InForceBy::AfterReboot.is_ahead(u64::MAX));
+        assert_eq!(InForceBy::AfterReboot.at(u64::MAX), InForceBy::AfterReboot);
+        // Later than this was written.
+        assert!(realtime_ns() > 1_700_000_000_000_000_000);
+    }
+
+    #[test]
     fn every_knob_says_when_it_is_in_force_and_how_that_shows() {
         for knob in catalogue::all() {
             let declared = knob.in_force;

@@ -312,6 +312,44 @@ mod tests {
         assert_eq!((both.stalls_of(&[0, 2]), both.stalls_of(&[1])), (4, 3));
     }
 
+    #[test]
+    fn sets_beyond_those_told_apart_count_for_their_largest_culprit() {
+        let mut sets = Sets::default();
+        (0..MOST_SETS as u32).for_each(|n| sets.add(vec![n + 1, 0]));
+        assert_eq!(sets.stalls.len(), MOST_SETS);
+        // One that is known still counts for all of its own.
+        sets.add(vec![0, 5]);
+        assert_eq!(sets.stalls[&vec![0, 5]], 2);
+        sets.add(vec![9, 7]);
+        sets.add(vec![9, 8]);
+        assert_eq!((sets.stalls[&vec![9]], sets.stalls.len()), (2, MOST_SETS + 1));
+    }
+
+    #[test]
+    fn a_knob_that_surely_removes_something_is_not_credited_with_what_it_perhaps_caused() {
+        let governor = catalogue::find("governor").unwrap();
+        let win = |culprits: &[MeasuredCulprit]| {
+            let measured = RunCulprits { culprits: culprits.to_vec(), ..RunCulprits::default() };
+            measured.win(governor).map(|win| (win.effect, win.total_ns, win.culprits.len()))
+        };
+        let sure = culprit(thread("sugov:1"), 3, 1);
+        let perhaps = culprit(Subject::verdict(Verdict::OutsideThisKernel), 5, 1);
+        assert_eq!(win(std::slice::from_ref(&sure)), Some((Effect::Removes, Nanos(3), 1)));
+        assert_eq!(win(std::slice::from_ref(&perhaps)), Some((Effect::Perhaps, Nanos(5), 1)));
+        assert_eq!(win(&[perhaps, sure]), Some((Effect::Removes, Nanos(3), 1)));
+        assert_eq!(win(&[]), None);
+    }
+
+    #[test]
+    fn culprits_of_one_name_are_named_once_and_the_largest_first() {
+        let knob = catalogue::all().find(|knob| knob.answers(&thread("a")).is_some()).unwrap();
+        let culprits = [("a", 1), ("b", 3), ("a", 2)].map(|(name, ns)| culprit(thread(name), ns, 1)).into();
+        let win = RunCulprits { culprits, ..RunCulprits::default() }.win(knob).unwrap();
+        assert_eq!((win.culprits, win.per_second_milli), (vec!["thread b".into(), "thread a".into()], 0));
+        // A culprit without a name is called by its kind alone.
+        assert_eq!(culprit(thread(""), 1, 1).label(), "thread");
+    }
+
     fn thread(name: &str) -> Subject {
         Subject::Thread(jitterscope_model::Task { comm: name.into(), ..jitterscope_model::Task::default() })
     }

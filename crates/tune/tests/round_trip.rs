@@ -188,6 +188,43 @@ fn what_the_kernel_refuses_is_classified_and_the_rest_goes_on() {
 }
 
 #[test]
+fn what_has_changed_since_the_plan_is_seen_before_it_is_overwritten() {
+    let dir = support::folder();
+    let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+    let machine = build(&root, Cgroups::V2);
+    let ids = ["systemd-aff", "vmstat", "ksm", "edac-ghes", "cpuset-part"];
+    let select = Select::Only(ids.map(String::from).to_vec());
+    let plan = plan(&machine, &goal(&machine), &select, &[], false).unwrap();
+    // A thread has ended, a file is gone, one reads otherwise, one is right already, and a cgroup is somebody else's.
+    std::fs::remove_dir_all(root.join("proc/302")).unwrap();
+    std::fs::remove_file(root.join("sys/module/edac_core/parameters/edac_mc_poll_msec")).unwrap();
+    support::put(&root, "proc/sys/vm/stat_interval", "7\n");
+    support::put(&root, "sys/kernel/mm/ksm/run", "0\n");
+    let group = "sys/fs/cgroup/jitterscope.isolated";
+    std::fs::create_dir(root.join(group)).unwrap();
+    support::put(&root, &format!("{group}/cpuset.cpus"), "\n");
+    support::put(&root, &format!("{group}/cpuset.cpus.partition"), "member\n");
+    let before = snapshot(&root);
+    let report = apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+    let outcome = |what: &str| {
+        let of = report.applied.iter().find(|a| a.path.contains(what) || a.knob == what).unwrap();
+        (of.from.clone(), of.to.clone(), of.outcome.clone())
+    };
+    assert!(matches!(outcome("(half)").2, Outcome::Gone { why } if why.contains("before it could be moved")));
+    assert!(matches!(outcome("edac-ghes").2, Outcome::Refused { .. }));
+    assert_eq!(outcome("ksm").2, Outcome::Applied { reads: "0".into() });
+    let theirs = report.applied.iter().find(|a| a.path.ends_with("jitterscope.isolated")).unwrap();
+    assert!(matches!(
+        theirs.outcome,
+        Outcome::Refused { means: Some(jitterscope_tune::Meaning::MadeByOthers), .. }
+    ));
+    // What is put back is what was overwritten, and what was not ours stays.
+    rollback(&mut FakeHands::new(&machine), &state, &mut never).unwrap();
+    assert_eq!(differences(&before, &snapshot(&root)), Vec::<String>::new());
+    assert!(root.join(group).is_dir());
+}
+
+#[test]
 fn an_interrupt_that_moves_later_is_pending() {
     let dir = support::folder();
     let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));

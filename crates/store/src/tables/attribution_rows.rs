@@ -185,6 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn culprits_that_lie_apart_are_met_up_to_a_number_and_forgotten_beyond_it() {
+        let met = |culprits: usize| {
+            let mut rows = AttributionRows::default();
+            // One by its names.
+            for _ in 0..culprits {
+                let part = Part::inside(Subject::Call("f".into()), Nanos(1), Evidence::LostRecords);
+                rows.push(&Attribution { stall: StallId(1), parts: vec![part] });
+            }
+            rows.columns();
+            rows.culprits.met.len()
+        };
+        assert_eq!([met(1), met(MOST_MET), met(MOST_MET + 1)], [1, MOST_MET, 0]);
+    }
+
+    #[test]
     fn the_columns_stand_in_the_order_of_the_schema() {
         let (_, listed) = SCHEMA.iter().find(|(file, _)| *file == ATTRIBUTIONS).unwrap();
         let listed: Vec<&str> = listed.iter().map(|(name, ..)| *name).collect();

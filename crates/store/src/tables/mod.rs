@@ -155,3 +155,37 @@ pub(crate) trait TableRows: Default {
 
 /// Ticks to nanoseconds since the epoch.
 pub(crate) type Realtime<'a> = &'a dyn Fn(Ticks) -> u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{
+        Attribution, Comm, CpuId, Evidence, IntervalRow, Nanos, Part, Stall, StallId, Subject, ThreadRef,
+        TickRate,
+    };
+
+    /// Pushes three times, and looks at how many rows wait before and after they are handed over.
+    fn counted<R: TableRows>(mut push: impl FnMut(&mut R), rows_each: usize) {
+        let mut rows = R::default();
+        assert_eq!(rows.len(), 0, "{}", R::FILE);
+        for n in 1..=3 {
+            push(&mut rows);
+            assert_eq!(rows.len(), n * rows_each, "{}", R::FILE);
+        }
+        assert_eq!(rows.batch().unwrap().num_rows(), 3 * rows_each, "{}", R::FILE);
+        assert_eq!(rows.len(), 0, "{}", R::FILE);
+    }
+
+    #[test]
+    fn rows_that_wait_are_counted_until_they_are_handed_over() {
+        let victim = ThreadRef { tid: 1, comm: Comm::new("x") };
+        let (start, end) = (Ticks(1), Ticks(2));
+        let stall = Stall { id: StallId(1), cpu: CpuId(1), victim, start, end };
+        counted::<GapRows>(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0), 1);
+        let row = IntervalRow { cpu: CpuId(1), start, end, count: 1, max: Nanos(1), stolen: Nanos(1) };
+        counted::<IntervalRows>(|rows| rows.push(&row, &|_| 0), 1);
+        let part = || Part::inside(Subject::Call("f".into()), Nanos(1), Evidence::LostRecords);
+        let attribution = Attribution { stall: StallId(1), parts: vec![part(), part()] };
+        counted::<AttributionRows>(|rows| rows.push(&attribution), 2);
+    }
+}

@@ -124,6 +124,17 @@ mod tests {
     }
 
     #[test]
+    fn values_are_forgotten_once_there_are_more_than_are_remembered() {
+        let mut shared: Shared<usize, usize> = Shared::default();
+        (0..REMEMBERED).for_each(|key| shared.push(&key, |key| *key));
+        assert!(!shared.begin_anew());
+        assert_eq!(shared.place(&3, |_| unreachable!()), 3);
+        shared.push(&REMEMBERED, |key| *key);
+        assert!(shared.begin_anew());
+        assert_eq!(shared.place(&3, |key| *key), 0);
+    }
+
+    #[test]
     fn a_column_without_texts_is_null_throughout() {
         let mut shared: Shared<u32, ()> = Shared::default();
         (0..5).for_each(|row| shared.push(&row, |_| ()));

@@ -164,5 +164,15 @@ mod tests {
     fn a_slip_of_the_pen_finds_its_knob() {
         assert!(similar("nohz").contains(&"nohz-full"));
         assert!(similar("irq").contains(&"irq-aff"));
+        for (slip, knobs) in [
+            ("vmstats", &["vmstat"][..]),
+            ("VMSTAT", &["vmstat"]),
+            ("frequency-floor", &["freq-floor"]),
+            // Two letters are in too many words.
+            ("xwqx", &[]),
+            ("what", &[]),
+        ] {
+            assert_eq!(similar(slip), knobs, "{slip}");
+        }
     }
 }
