@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{manifest, result};
+use common::{manifest, result, with_control};
 use jitterscope_analyze::{FineNanos, RunSummary, SummaryBuilder};
 use jitterscope_model::*;
 
@@ -56,11 +56,7 @@ fn where_nothing_stalled_the_rate_has_a_bound() {
 #[test]
 fn an_idle_control_is_in_no_total() {
     let mut manifest = manifest(vec![result(0, &[2_600]), result(3, &[26_000])], false);
-    manifest.probe.wakeup = Some(WakeupConditions {
-        period_ns: Nanos(1_000_000),
-        hold_latency: false,
-        idle_control: Some(CpuId(3)),
-    });
+    manifest.probe.wakeup = Some(with_control(3));
     let summary = summary(&manifest);
     let total = &summary.probe.total;
     assert_eq!((summary.probe.cpus.len(), total.cpus), (2, 1));

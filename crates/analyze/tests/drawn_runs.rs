@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{manifest, part, result, stall};
+use common::{manifest, part, result, stall, with_control};
 use jitterscope_analyze::SummaryBuilder;
 use jitterscope_analyze::picture::{DrawnPart, DrawnStall, Lane, Picture, PictureBuilder, summary_row};
 use jitterscope_model::*;
@@ -124,11 +124,7 @@ fn culprits_are_by_total_and_a_stall_counts_once() {
 #[test]
 fn what_stalled_the_idle_control_is_drawn_and_not_summed_up() {
     let mut manifest = manifest(vec![result(1, &[]), result(3, &[])], true);
-    manifest.probe.wakeup = Some(WakeupConditions {
-        period_ns: Nanos(1_000_000),
-        hold_latency: false,
-        idle_control: Some(CpuId(3)),
-    });
+    manifest.probe.wakeup = Some(with_control(3));
     let rows = [(0, 1, 10), (1, 3, 100), (2, 1, 30)]
         .map(|(id, cpu, net)| (stall(id, cpu, 2_000_000, 2_600), vec![named("tick", net)]));
     let picture = drawn(&manifest, &rows);

@@ -197,6 +197,8 @@ mod tests {
         }
         for unknown in [
             timer("nobodys_timer"),
+            // What stands behind a dot is the compiler's only where it is one of its words.
+            timer("tick_nohz_handler.acme"),
             work(None),
             thread("bash"),
             Subject::Vector("tick_nohz_handler".into()),
