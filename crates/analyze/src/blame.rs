@@ -241,6 +241,26 @@ mod tests {
         assert_eq!((row.total_ns, row.max_ns, row.share), (Nanos(77_800), Nanos(100), 1.0));
     }
 
+    /// A message counts once a row, however many threads of it, and its longest is that of a message.
+    #[test]
+    fn a_message_is_held_up_once_by_a_program_however_many_of_its_threads_did_it() {
+        let part = |tid: i32, net| {
+            let task = Task { tid: Some(tid), comm: "bash".into(), ..Task::default() };
+            Part::inside(Subject::Thread(task), Nanos(net), Evidence::ThreadRecords)
+        };
+        let mut consumer = consumer();
+        for (id, nets) in [vec![40], vec![10, 20, 30], vec![50], vec![]].into_iter().enumerate() {
+            let parts = (1..).zip(&nets).map(|(tid, net)| part(tid, *net)).collect();
+            consumer.add(&Attribution { stall: StallId(id as u64), parts }, Nanos(100));
+        }
+        let blame = consumer.finish();
+        assert_eq!((blame.split, blame.total_ns), (4, Nanos(400)));
+        let row = &blame.rows[0];
+        assert_eq!((blame.rows.len(), &row.phase), (1, &Phase::NoVerdict));
+        assert_eq!((row.messages, row.total_ns, row.max_ns), (3, Nanos(150), Nanos(60)));
+        assert_eq!((row.share, row.threads, row.moved), (0.375, 3, 0));
+    }
+
     #[test]
     fn a_level_has_the_messages_that_took_longer() {
         let slow = Consumer { level: BlameLevel::AboveP99, longer_than: Nanos(100), ..consumer() };
@@ -256,7 +276,9 @@ mod tests {
         for id in [1, 2, 3, 4] {
             builder.attribution(&Attribution { stall: StallId(id), parts: Vec::new() });
         }
-        let split: Vec<u64> = builder.consumers.iter().map(|consumer| consumer.split).collect();
-        assert_eq!(split, [2, 3, 0]);
+        let told = builder.finish();
+        assert_eq!(told.iter().map(|of| of.split).collect::<Vec<_>>(), [2, 3, 0]);
+        assert_eq!(told.iter().map(|of| of.total_ns.0).collect::<Vec<_>>(), [251, 351, 0]);
+        assert_eq!([told[0].level, told[1].level], [BlameLevel::AboveP99, BlameLevel::Slow]);
     }
 }

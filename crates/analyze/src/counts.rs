@@ -131,6 +131,32 @@ mod tests {
         assert!((r - 500.0).abs() < 1e-6, "{r}");
     }
 
+    #[test]
+    fn what_was_never_seen_is_not_there_and_equals_are_one() {
+        let counts = Counts::of(&[(7, 2), (3, 0), (5, 1), (7, 4)]);
+        assert_eq!(counts.iter().collect::<Vec<_>>(), [(5, 1), (7, 6)]);
+        assert_eq!((counts.len(), counts.sum()), (7, 47));
+        assert_eq!(Counts::of(&[(3, 0)]), Counts::default());
+        assert_eq!((Counts::default().len(), Counts::default().sum()), (0, 0));
+    }
+
+    #[test]
+    fn an_instant_waits_between_nothing_and_the_longest() {
+        let counts = Counts::of(&[(10, 50), (500, 1)]);
+        // Half of a thousand ticks are one length, and a tenth of them is what its last hundred are.
+        assert_eq!([0, 1_000_000].map(|share| counts.residual(Ppm(share))), [Some(0.0), Some(500.0)]);
+        assert_eq!(counts.residual(Ppm(900_000)), Some(400.0));
+    }
+
+    #[test]
+    fn a_percentile_is_supported_by_what_lies_above_it() {
+        let counts = |n| Counts::of(&[(10, n)]);
+        let told = |n, share| counts(n).supported_quantile(Ppm(share), 10);
+        assert_eq!([told(999, 990_000), told(1_000, 990_000)], [None, Some(10)]);
+        assert_eq!([told(9, 0), told(10, 0)], [None, Some(10)]);
+        assert_eq!(told(1_000_000, 1_000_000), None);
+    }
+
     proptest! {
         #[test]
         fn quantiles_are_those_of_the_sorted_list(

@@ -138,3 +138,31 @@ pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
         instant_percentiles_ns: of_instants(&deltas, !manifest.wakeups.is_empty(), rate),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_where_the_time_above_it_holds_ten_of_them() {
+        // Above the 99th percentile lie 10 ms of a second, above the median half of it.
+        for (percentile, wait, supported) in [
+            ("99", 1_000.0, true),
+            ("99", 999_000.0, true),
+            ("99", 1_001_000.0, false),
+            ("50", 49_900_000.0, true),
+            ("50", 50_100_000.0, false),
+            ("99", 0.0, true),
+        ] {
+            let waits = [("50", None), (percentile, Some(FineNanos(wait)))];
+            let total = TotalSummary {
+                measured_ns: Nanos(1_000_000_000),
+                instant_percentiles_ns: waits.into_iter().collect(),
+                ..TotalSummary::default()
+            };
+            assert_eq!(total.supported_wait(percentile), supported.then_some(wait), "{percentile} {wait}");
+            assert_eq!(total.supported_wait("99.9"), None, "not known");
+            assert_eq!(total.supported_wait("12"), None, "no such percentile");
+        }
+    }
+}

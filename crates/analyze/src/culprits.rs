@@ -181,6 +181,7 @@ mod tests {
         let [rows, _] = table(10, &[vec![bash(1, 100), bash(2, 50)], vec![bash(1, 10)]]);
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].count, rows[0].total_ns, rows[0].max_ns), (2, Nanos(160), Nanos(150)));
+        assert_eq!((rows[0].mean_ns, rows[0].share, rows[0].per_sec), (Nanos(80), 0.16, 2.0));
         assert_eq!((rows[0].threads, tid(&rows[0])), (2, None));
         let late = |about| part(Subject::Verdict(Verdict::LateTimer, about), 1);
         let ran = |comm: &str, tid| late(About::Meanwhile(Meanwhile::Ran(thread(comm, tid))));
@@ -200,37 +201,85 @@ mod tests {
         assert_eq!((rows[0].told_apart, rows[1].told_apart), (Some(4), None));
     }
 
+    fn sender() -> Sender {
+        let via = Some("try_to_wake_up".into());
+        let (context, comm) = (ExecutionContext::Thread, Some("a".into()));
+        Sender { context, comm, tid: 1, tgid: None, cpu: CpuId(0), via }
+    }
+
+    /// The row of a culprit that these triggered, one after the other.
+    fn triggered_by(senders: impl IntoIterator<Item = Sender>) -> CulpritRow {
+        let stalls: Vec<Vec<Part>> = senders
+            .into_iter()
+            .map(|sender| {
+                let mut p = part(Subject::Call("ipi_mb".into()), 1);
+                Arc::make_mut(&mut p.culprit).sender = Some(sender);
+                vec![p]
+            })
+            .collect();
+        let [mut rows, _] = table(10, &stalls);
+        assert_eq!(rows.len(), 1);
+        rows.remove(0)
+    }
+
+    #[test]
+    fn senders_are_one_where_name_context_and_function_agree() {
+        let nameless = |tid| Sender { comm: None, tid, ..sender() };
+        for (first, second, same) in [
+            (sender(), sender(), true),
+            (sender(), Sender { tid: 2, ..sender() }, true),
+            (sender(), Sender { cpu: CpuId(3), ..sender() }, true),
+            (sender(), Sender { comm: Some("b".into()), ..sender() }, false),
+            (sender(), Sender { context: ExecutionContext::Softirq, ..sender() }, false),
+            (sender(), Sender { via: None, ..sender() }, false),
+            (sender(), nameless(1), false),
+            (nameless(1), nameless(1), true),
+            // Of threads that nobody could name, each is its own.
+            (nameless(1), nameless(2), false),
+        ] {
+            let row = triggered_by([first.clone(), second.clone()]);
+            let count = row.sender.map(|sender| sender.count);
+            assert_eq!((row.senders_known, count), (2, Some(1 + u64::from(same))), "{first:?} {second:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_and_a_cpu_are_told_where_it_was_always_the_same() {
+        let at = |tid, cpu| Sender { tid, cpu: CpuId(cpu), ..sender() };
+        for (senders, tid, cpu) in [
+            ([at(1, 0), at(1, 0), at(1, 0)], Some(1), Some(CpuId(0))),
+            ([at(1, 0), at(2, 0), at(1, 0)], None, Some(CpuId(0))),
+            ([at(1, 0), at(1, 3), at(1, 0)], Some(1), None),
+        ] {
+            let row = triggered_by(senders).sender.unwrap();
+            assert_eq!((row.count, row.tid, row.cpu), (3, tid, cpu));
+        }
+    }
+
+    #[test]
+    fn senders_beyond_those_told_apart_are_counted_and_not_named() {
+        let named = |n: usize| Sender { comm: Some(format!("sender {n}").into()), ..sender() };
+        let most_frequent = |n: usize, last: usize| {
+            let row = triggered_by((0..n).map(named).chain((0..last).map(|_| named(n))));
+            (row.senders_known, row.sender.map(|sender| sender.count))
+        };
+        assert_eq!(most_frequent(MAX_SENDERS - 1, 5), (MAX_SENDERS as u64 + 4, Some(5)));
+        assert_eq!(most_frequent(MAX_SENDERS, 5), (MAX_SENDERS as u64 + 5, Some(1)));
+    }
+
     #[test]
     fn interrupts_are_one_sender_and_have_no_thread() {
-        let sent = |context, tid| {
-            let mut p = part(Subject::Thread(thread("noise", 9)), 1);
-            Arc::make_mut(&mut p.culprit).sender =
-                Some(Sender { context, comm: None, tid, tgid: None, cpu: CpuId(0), via: None });
-            vec![p]
-        };
+        let from = |context, tid| Sender { context, comm: None, tid, via: None, ..sender() };
         let (interrupt, softirq) = (ExecutionContext::Interrupt, ExecutionContext::Softirq);
-        let [rows, _] = table(10, &[sent(softirq, 1), sent(interrupt, 0), sent(interrupt, 0)]);
-        let sender = rows[0].sender.as_ref().unwrap();
+        let sender = triggered_by([from(softirq, 1), from(interrupt, 0), from(interrupt, 0)]).sender.unwrap();
         assert_eq!((sender.context, sender.count, sender.tid), (interrupt, 2, None));
         assert_eq!(sender.cpu, Some(CpuId(0)));
     }
 
     #[test]
     fn the_most_frequent_sender_is_named() {
-        let sent = |comm: &str, tid| {
-            let mut p = part(Subject::Call("ipi_mb".into()), 1);
-            Arc::make_mut(&mut p.culprit).sender = Some(Sender {
-                context: ExecutionContext::Thread,
-                comm: Some(comm.into()),
-                tid,
-                tgid: None,
-                cpu: CpuId(0),
-                via: None,
-            });
-            vec![p]
-        };
-        let [rows, _] = table(10, &[sent("a", 1), sent("b", 2), sent("b", 3)]);
-        let sender = rows[0].sender.as_ref().unwrap();
+        let named = |comm: &str, tid| Sender { comm: Some(comm.into()), tid, ..sender() };
+        let sender = triggered_by([named("a", 1), named("b", 2), named("b", 3)]).sender.unwrap();
         assert_eq!((sender.comm.as_deref(), sender.count, sender.tid), (Some("b"), 2, None));
         assert_eq!(sender.cpu, Some(CpuId(0)));
     }

@@ -53,6 +53,12 @@ mod tests {
         assert_eq!(FineNanos::from_ticks(18.0, rate).to_string(), "6.92 ns");
         assert_eq!(FineNanos::from_ticks(36.0, rate).to_string(), "13.8 ns");
         assert_eq!(FineNanos::from_ticks(2600.0, rate).to_string(), "1.00 us");
+        // At the borders too, whichever side binary fractions fall on.
+        assert_eq!(
+            [9.994, 9.995, 99.94].map(|ns| FineNanos(ns).to_string()),
+            ["9.99 ns", "10.0 ns", "99.9 ns"]
+        );
+        assert_eq!(FineNanos(99.95).to_string(), "100 ns");
         assert_eq!(FineNanos(0.0).to_string(), "0 ns");
         assert_eq!(FineNanos::from_ticks(18.0, rate).0, 6.923);
     }

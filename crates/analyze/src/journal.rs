@@ -179,6 +179,21 @@ mod tests {
         );
     }
 
+    #[test]
+    fn extremes_and_mean_are_exact_whatever_came_first() {
+        let mut times = Times::default();
+        for (nanos, (min, mean, max)) in [
+            (500, (500, 500, 500)),
+            (300, (300, 400, 500)),
+            (1_000_001, (300, 333_600, 1_000_001)),
+            (0, (0, 250_200, 1_000_001)),
+        ] {
+            times.record(nanos);
+            let told = times.summary();
+            assert_eq!((told.min_ns, told.mean_ns, told.max_ns), (Nanos(min), Nanos(mean), Nanos(max)));
+        }
+    }
+
     proptest! {
         #[test]
         fn no_record_panics(entries in proptest::collection::vec(any::<(i64, i64, i64, i32)>(), 0..20)) {

@@ -40,6 +40,8 @@ mod tests {
     fn where_128_bits_are_too_few_it_is_taken_in_floating_point() {
         // Half of 2^60 values are 0, half are 4.
         assert_eq!(mean_and_deviation(1 << 60, 1 << 61, 8 << 60), Some((2.0, 2.0)));
+        // 2^60 values of mean 12, the squares' mean is 400: their product needs 129 bits.
+        assert_eq!(mean_and_deviation(1 << 60, 12 << 60, 400 << 60), Some((12.0, 16.0)));
         let (mean, deviation) = mean_and_deviation(1 << 60, 3 << 60, 1 << 100).unwrap();
         assert!((mean - 3.0).abs() < 1e-9);
         assert!((deviation - ((1u64 << 40) as f64 - 9.0).sqrt()).abs() < 1e-3, "{deviation}");

@@ -43,3 +43,34 @@ impl Ours {
         own.then_some(RecorderThread::Other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Task;
+
+    #[test]
+    fn threads_are_ours_by_their_ids_alone() {
+        let thread =
+            |tid, tgid| Subject::Thread(Task { tid, tgid, comm: "js-spin/1".into(), ..Task::default() });
+        let known = Ours { process: Some(70), threads: BTreeSet::from([71]) };
+        // Who recorded is not known of runs of old.
+        let unknown = Ours { process: None, threads: BTreeSet::from([71]) };
+        let (measuring, other) = (Some(RecorderThread::Measuring), Some(RecorderThread::Other));
+        for (subject, with_process, without) in [
+            (thread(Some(71), Some(70)), measuring, measuring),
+            (thread(Some(71), None), measuring, measuring),
+            (thread(Some(72), Some(70)), other, None),
+            (thread(None, Some(70)), other, None),
+            (thread(Some(72), Some(80)), None, None),
+            (thread(None, None), None, None),
+            (Subject::Softirq(3), None, None),
+        ] {
+            assert_eq!(
+                [known.which(&subject), unknown.which(&subject)],
+                [with_process, without],
+                "{subject:?}"
+            );
+        }
+    }
+}

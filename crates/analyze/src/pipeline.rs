@@ -250,4 +250,27 @@ mod tests {
         let only_one_side = PipelineConsumer { transit: of(&[(100, 9900), (1_000, 100)]), ..few };
         assert_eq!(consumer(&only_one_side).hidden, None);
     }
+
+    #[test]
+    fn what_is_hidden_is_the_largest_ratio_and_more_than_a_tenth() {
+        let hidden = |transit: [u64; 2], intended: [u64; 2]| {
+            let halves = |[low, high]: [u64; 2]| times(&of(&[(low, 5_000), (high, 5_000)]));
+            hidden(&halves(transit), &halves(intended))
+                .map(|of| (of.percentile, of.transit_ns.0, of.from_intended_ns.0))
+        };
+        // A hundred to a thousand is more than ten thousand to twenty-five thousand, though the least in time.
+        assert_eq!(hidden([100, 10_000], [1_050, 25_000]), Some(("50", 100, 1_050)));
+        assert_eq!(hidden([100, 10_000], [200, 25_000]), Some(("90", 10_000, 25_000)));
+        assert_eq!(hidden([1_000, 1_000], [1_100, 1_100]), None);
+        assert_eq!(hidden([1_000, 1_000], [1_100, 1_101]), Some(("90", 1_000, 1_101)));
+        assert_eq!(hidden([0, 0], [0, 1]), Some(("90", 0, 1)));
+    }
+
+    #[test]
+    fn messages_in_a_second_are_none_where_no_time_passed() {
+        let producer = jitterscope_model::PublisherResult { sent: 300, ..Default::default() };
+        let result = PipelineResult { producer, ..PipelineResult::default() };
+        let per_sec = |ns| publisher(&result, Nanos(ns)).per_sec;
+        assert_eq!([0, 500_000_000, 2_000_000_000].map(per_sec), [0.0, 600.0, 150.0]);
+    }
 }

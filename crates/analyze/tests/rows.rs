@@ -85,6 +85,7 @@ fn sums_can_be_told_with_less_and_are_those_of_the_code_that_made_them() {
     // Stored, read, and of another code.
     assert!(sums.is_current());
     let mut stored = serde_json::to_value(&sums).unwrap();
+    assert_eq!(stored["code"], env!("JITTERSCOPE_SUMMARY_CODE"));
     assert_eq!(serde_json::from_value::<RowSums>(stored.clone()).unwrap(), sums);
     stored["code"] = "of another time".into();
     assert!(!serde_json::from_value::<RowSums>(stored).unwrap().is_current());

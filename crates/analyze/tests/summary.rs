@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{RATE, manifest, part, result, stall};
+use common::{RATE, manifest, part, result, stall, with_control};
 use jitterscope_analyze::gate::{GateReason, GateVerdict, evaluate, parse};
 use jitterscope_analyze::{RunLine, RunSummary, SummaryBuilder};
 use jitterscope_model::*;
@@ -337,11 +337,7 @@ proptest! {
         for result in &mut manifest.results {
             (result.start, result.end) = (Ticks(0), Ticks(seconds * 2_600_000_000));
         }
-        manifest.probe.wakeup = control.map(|cpu| WakeupConditions {
-            period_ns: Nanos(1_000_000),
-            hold_latency: false,
-            idle_control: Some(CpuId(cpu)),
-        });
+        manifest.probe.wakeup = control.map(with_control);
         let mut builder = SummaryBuilder::new(&manifest);
         for (cpu, second, max, stolen) in &rows {
             builder.interval(&IntervalRow {

@@ -197,6 +197,8 @@ mod tests {
         }
         for unknown in [
             timer("nobodys_timer"),
+            // What stands behind a dot is the compiler's only where it is one of its words.
+            timer("tick_nohz_handler.acme"),
             work(None),
             thread("bash"),
             Subject::Vector("tick_nohz_handler".into()),
@@ -240,7 +242,18 @@ mod tests {
         for name in ["ksmd", "tuned", "kworker/u8:2", "ksoftirqd/3", "migration/12"] {
             assert!(is_kernel_thread(name), "{name}");
         }
-        for name in ["bash", "ksoftirqd/secret", "kworker/u8:2-customer", "tuned2"] {
+        for name in ["ksoftirqd/12345678", "kworker/12345678", "napi/u-H:1", "rcu_exp"] {
+            assert!(is_kernel_thread(name), "{name}");
+        }
+        for name in [
+            "bash",
+            "ksoftirqd/secret",
+            "kworker/u8:2-customer",
+            "tuned2",
+            "ksoftirqd/123456789",
+            "kworker/123456789",
+            "",
+        ] {
             assert!(!is_kernel_thread(name), "{name}");
         }
         assert!(is_function("vmstat_update") && is_function("NET_RX") && !is_function("ksmd"));

@@ -494,3 +494,6 @@ fn processor(text: &str) -> String {
     let harmless = |word: &&str| words::PROCESSORS.contains(word) || model(word);
     text.split(' ').filter(harmless).collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,6 +96,12 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
     }
 }
 
+/// Wake-ups of which this CPU's are only measured to compare the others with.
+pub fn with_control(cpu: u32) -> WakeupConditions {
+    let idle_control = Some(CpuId(cpu));
+    WakeupConditions { period_ns: Nanos(1_000_000), hold_latency: false, idle_control }
+}
+
 pub fn stall(id: u64, cpu: u32, start: u64, length: u64) -> Stall {
     let victim = ThreadRef { tid: 1, comm: Comm::new("js-spin") };
     Stall { id: StallId(id), cpu: CpuId(cpu), victim, start: Ticks(start), end: Ticks(start + length) }
