@@ -275,6 +275,41 @@ mod tests {
         }
     }
 
+    #[test]
+    fn limits_hold_up_to_the_last_number_that_has_a_meaning() {
+        let limit = |text: &str| parse(text).ok().and_then(|all| all[0].limit);
+        assert_eq!(limit("stolen<=100%"), Some((Operator::AtMost, Limit::Percent(100.0))));
+        assert_eq!(limit("stolen>100.1%"), None);
+        // A whole number is exact, any other one rounded.
+        let time = |ns| Some((Operator::Above, Limit::Time(Nanos(ns))));
+        assert_eq!(limit("max>9200000001s"), time(9_200_000_001_000_000_000));
+        assert_eq!(limit("max>9007199254740993ns"), time(9_007_199_254_740_993));
+        assert!(limit("max>9199999999.0s").is_some());
+        assert_eq!(limit("max>9200000000.0s"), None);
+        assert_eq!(limit("max>0.0015us"), time(2));
+        assert_eq!([limit("max>.ms"), limit("max>1..5ms"), limit("max>+1ms"), limit("max> ms")], [None; 4]);
+    }
+
+    #[test]
+    fn a_comma_parts_conditions_but_in_parentheses() {
+        let names = |text: &str| -> Vec<String> {
+            parse(text).unwrap().into_iter().map(|of| of.quantity.to_string()).collect()
+        };
+        assert_eq!(names("culprit(a,b)>1%,max>1ms"), ["culprit(a,b)", "max"]);
+        assert_eq!(names("worse(culprit a<b),stolen>1%"), ["worse(culprit a<b)", "stolen"]);
+        for (text, said) in [
+            ("worse(total", "not closed"),
+            ("culprit(a)),max>1ms", "without parentheses"),
+            ("max)>1ms,stolen>1%", "nothing is called"),
+            ("max>1ms(", "no limit"),
+            (">1ms", "nothing is compared"),
+            (" , ", "no condition"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
     fn quantities() -> impl Strategy<Value = (Quantity, Unit)> {
         let percentile = || (0..PERCENTILES.len()).prop_map(Percentile);
         let pattern = "[a-z*/_:.]{1,12}";
