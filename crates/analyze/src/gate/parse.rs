@@ -209,11 +209,12 @@ fn limit(condition: &str, quantity: &Quantity, text: &str, unit: Unit) -> Result
                 .iter()
                 .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
                 .ok_or_else(bad)?;
+            let about = number(digits)?;
             let whole = digits.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(*scale as u64));
             let ns = match whole {
                 Some(ns) => ns,
                 None => {
-                    let ns = number(digits)? * scale;
+                    let ns = about * scale;
                     if ns >= 9.2e18 {
                         return Err(wrong(condition, "more than 292 years"));
                     }
@@ -267,6 +268,7 @@ mod tests {
             ("worse(culprit firmwere)", "\"firmware\""),
             ("stolen>101%", "100%"),
             ("max>-1ms", "no limit"),
+            ("max>+1ms", "no limit"),
             ("max>1e3ms", "no limit"),
             ("max>99999999999s", "292 years"),
         ] {
