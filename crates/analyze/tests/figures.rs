@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{RATE, manifest, result};
-use jitterscope_analyze::compare::{ComparedRunBuilder, DiffRules, FigureKind, Side, diff};
+use common::{RATE, manifest, part, result, stall};
+use jitterscope_analyze::compare::{ComparedRunBuilder, DiffRules, FigureKind, Side, Verdict, diff};
 use jitterscope_model::*;
 use std::path::Path;
 
@@ -145,4 +145,85 @@ fn what_was_not_measured_has_no_value() {
         piped.pipeline = Some(result);
         assert_eq!([mean, FigureKind::Worst].map(|kind| one(&piped, kind)), wanted);
     }
+}
+
+#[test]
+fn the_total_is_the_first_of_those_there_are() {
+    let spun =
+        ComparedRunBuilder::new(&manifest(vec![result(1, &[26_000])], false), None, Path::new("x")).finish();
+    near(spun.total(), 26_000.0 / 18_226_000.0);
+    assert_eq!(spun.total_kind(), Some(FigureKind::Stolen));
+    let timed = spun.with_wall_time(Nanos(5_000));
+    assert_eq!((timed.total(), timed.total_kind()), (Some(5_000.0), Some(FigureKind::WallTime)));
+    let nothing = ComparedRunBuilder::new(&manifest(Vec::new(), false), None, Path::new("x")).finish();
+    assert_eq!((nothing.total(), nothing.total_kind()), (None, None));
+}
+
+#[test]
+fn a_culprit_counts_once_a_stall_of_the_measured_cpus() {
+    let events = |manifest: &RunManifest, name: &str| {
+        let mut builder = ComparedRunBuilder::new(manifest, None, Path::new("x"));
+        for (id, cpu, names) in
+            [(0, 1, &["tick", "tick", "job"][..]), (1, 1, &["tick"]), (2, 2, &["tick"]), (3, 3, &["tick"])]
+        {
+            let parts = names.iter().map(|name| part(CulpritKind::Timer, name, 100)).collect();
+            let attribution = Attribution { stall: StallId(id), parts };
+            builder.stall(&stall(id, cpu, 2_000_000 + 100_000 * id, 26_000), &attribution);
+        }
+        builder.finish().events_of(&|subject| subject.name() == name)
+    };
+    let mut run = manifest(vec![result(1, &[26_000]), result(2, &[26_000])], true);
+    assert_eq!(["tick", "job", "cron"].map(|name| events(&run, name)), [Some(3), Some(1), Some(0)]);
+    run.probe.wakeup = Some(WakeupConditions {
+        period_ns: Nanos(1_000_000),
+        hold_latency: true,
+        idle_control: Some(CpuId(2)),
+    });
+    assert_eq!(events(&run, "tick"), Some(2));
+    run.attributed = false;
+    assert_eq!(events(&run, "tick"), None);
+    // Watched CPUs count as those with a probe do.
+    let mut watched = manifest(Vec::new(), true);
+    let cpu = |cpu| PassiveCpu { cpu: CpuId(cpu), running_ns: Nanos(1_000_000_000), ..PassiveCpu::default() };
+    watched.passive = vec![cpu(1), cpu(2)];
+    assert_eq!(events(&watched, "tick"), Some(3));
+}
+
+#[test]
+fn blocks_of_a_run_say_where_its_own_share_lies() {
+    const SECOND: u64 = 2_600_000_000;
+    let mut run = manifest(vec![result(1, &[26_000])], false);
+    (run.results[0].start, run.results[0].end) = (Ticks(0), Ticks(12 * SECOND));
+    let mut builder = ComparedRunBuilder::new(&run, None, Path::new("x"));
+    for at in 0..12 {
+        for (cpu, stolen) in [(1, if at % 2 == 0 { 10_000_000 } else { 20_000_000 }), (9, 900_000_000)] {
+            builder.interval(&IntervalRow {
+                cpu: CpuId(cpu),
+                start: Ticks(at * SECOND),
+                end: Ticks((at + 1) * SECOND),
+                count: 1,
+                max: Nanos(stolen),
+                stolen: Nanos(stolen),
+            });
+        }
+    }
+    let within = builder.finish().within_run.unwrap();
+    // Eleven of them, for the last may be cut short: six of one hundredth and five of two.
+    near(Some(f64::midpoint(within.low, within.high)), 0.16 / 11.0);
+    assert!(within.width() > 0.005 && within.width() < 0.01, "{within:?}");
+}
+
+#[test]
+fn waits_that_many_support_are_judged_and_as_fine_as_a_tick() {
+    let run =
+        ComparedRunBuilder::new(&manifest(vec![result(1, &[26_000; 2_000])], false), None, Path::new("x"))
+            .finish();
+    let sides = ["a", "b"].map(|name| Side::of_arm(name, vec![run.clone(); 4]).unwrap());
+    let told = diff(&sides, DiffRules::default(), &[], &|_, _| false);
+    let wait = FigureKind::Wait { percentile: "99" };
+    let row = told.against[0].figures.iter().find(|row| row.kind == wait).unwrap();
+    let comparison = row.comparison.as_ref().unwrap();
+    assert_eq!(comparison.verdict, Verdict::Equivalent, "{comparison:?}");
+    // A bucket of three digits to either side.
+    near(comparison.interval.map(|of| of.width()), 1e-3 + 1.0 - 1.0 / 1.001);
 }

@@ -154,6 +154,40 @@ fn another_probe_says_all_that_differs_and_nothing_is_judged() {
 }
 
 #[test]
+fn whose_time_it_was_is_a_condition_where_somebody_was_followed_or_watched() {
+    let told = |first: &dyn Fn(&mut RunManifest), second: &dyn Fn(&mut RunManifest)| {
+        let found = against(one("a", 0, None, first), one("b", 9, None, second), &[]);
+        found.conditions.into_iter().map(|of| (of.what, of.before, of.after)).collect::<Vec<_>>()
+    };
+    let row = |what, before: &str, after: &str| (what, before.to_owned(), after.to_owned());
+    let command = |words: &'static str| {
+        move |run: &mut RunManifest| {
+            run.command_line = words.split_whitespace().map(str::to_owned).collect();
+        }
+    };
+    assert_eq!(told(&command("record -- one"), &command("record -- other")), []);
+    let followed = |comm: &'static str, words| {
+        move |run: &mut RunManifest| {
+            command(words)(run);
+            run.probe.kind = "attach".into();
+            run.threads = vec![ThreadAccount { comm: comm.into(), ..ThreadAccount::default() }];
+        }
+    };
+    assert_eq!(
+        told(&followed("make", "attach -- make all"), &followed("gcc", "attach -- make")),
+        [row("program followed", "make", "gcc"), row("command", "make all", "make")]
+    );
+    assert_eq!(told(&followed("make", "attach --pid 3"), &followed("make", "attach --pid 4")), []);
+    let watched = |comm: &'static str| {
+        move |run: &mut RunManifest| {
+            let chosen = Some(ChosenThread { comm: comm.into(), ..ChosenThread::default() });
+            run.passive = vec![PassiveCpu { chosen, ..PassiveCpu::default() }];
+        }
+    };
+    assert_eq!(told(&watched("qemu"), &watched("java")), [row("what belongs there", "qemu", "java")]);
+}
+
+#[test]
 fn each_cpu_that_both_measured_is_told_by_itself() {
     let measured = |cpus: &[u32]| {
         let results: Vec<ProbeResult> =
@@ -177,6 +211,72 @@ fn each_cpu_that_both_measured_is_told_by_itself() {
     };
     let found = against(one("a", 0, None, measured(&[1, 2])), one("b", 9, None, otherwise), &[]);
     assert!(found.cpus.is_empty() && found.culprits.is_none());
+}
+
+#[test]
+fn cpus_that_were_watched_or_slept_on_are_told_by_themselves_too() {
+    let shares = |change: &dyn Fn(&mut RunManifest)| -> Vec<(u32, f64)> {
+        let found = against(one("a", 0, None, change), one("b", 9, None, change), &[]);
+        found.cpus.iter().map(|row| (row.cpu.0, row.comparison.first.unwrap())).collect()
+    };
+    let near = |found: Vec<(u32, f64)>, wanted: &[(u32, f64)]| {
+        assert_eq!(found.len(), wanted.len(), "{found:?}");
+        let alike = found.iter().zip(wanted).all(|(a, b)| a.0 == b.0 && (a.1 / b.1 - 1.0).abs() < 1e-9);
+        assert!(alike, "{found:?}");
+    };
+    let watched = |cpu, running, waiting| PassiveCpu {
+        cpu: CpuId(cpu),
+        running_ns: Nanos(running),
+        waiting_ns: Nanos(waiting),
+        ..PassiveCpu::default()
+    };
+    let passive = shares(&|run| {
+        run.results.clear();
+        // Of the last one nobody wanted anything.
+        run.passive = vec![watched(1, 900, 100), watched(2, 600, 200), watched(3, 0, 0)];
+    });
+    near(passive, &[(1, 0.1), (2, 0.25)]);
+    let woken = |cpu, late| WakeupResult {
+        cpu: CpuId(cpu),
+        wakeups: 10,
+        plain: vec![(late, 10)],
+        corrected: vec![(late, 10)],
+        ..WakeupResult::default()
+    };
+    let slept = shares(&|run| {
+        run.results = (0..3).map(|cpu| result(cpu, &[])).collect();
+        run.wakeups = vec![woken(0, 50), woken(1, 100), woken(2, 300)];
+        run.probe.wakeup = Some(WakeupConditions {
+            period_ns: Nanos(1_000_000),
+            hold_latency: true,
+            idle_control: Some(CpuId(0)),
+        });
+    });
+    near(slept, &[(1, 100.0), (2, 300.0)]);
+}
+
+#[test]
+fn a_run_measured_as_long_as_its_cpus_or_what_was_wanted_of_them() {
+    let seconds = |change: &dyn Fn(&mut RunManifest)| one("a", 0, None, change).seconds;
+    let near = |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-6, "{found} {wanted}");
+    let cpu = seconds(&|run| run.results = vec![result(1, &[])]);
+    let two = |run: &mut RunManifest| run.results = vec![result(1, &[]), result(2, &[])];
+    near(seconds(&two), 2.0 * cpu);
+    let control = |run: &mut RunManifest| {
+        two(run);
+        run.probe.wakeup = Some(WakeupConditions {
+            period_ns: Nanos(1_000_000),
+            hold_latency: true,
+            idle_control: Some(CpuId(2)),
+        });
+    };
+    near(seconds(&control), cpu);
+    let watched = |run: &mut RunManifest| {
+        run.results.clear();
+        run.passive =
+            vec![PassiveCpu { running_ns: Nanos(700), waiting_ns: Nanos(50), ..PassiveCpu::default() }];
+    };
+    near(seconds(&watched), 750e-9);
 }
 
 #[test]

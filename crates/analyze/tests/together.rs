@@ -100,3 +100,30 @@ fn an_idle_control_is_no_measured_cpu() {
     let found = slept(3).simultaneous.unwrap();
     assert_eq!((found.groups, found.stalls, found.on_all_cpus), (1, 2, 1));
 }
+
+#[test]
+fn the_others_are_told_beside_the_control() {
+    let mut run = manifest(vec![result(0, &[]), result(1, &[]), result(2, &[])], false);
+    run.wakeups = (0..)
+        .zip([(1_000, 200), (3_000, 500), (5_000, 900)])
+        .map(|(cpu, (sum, max))| WakeupResult {
+            cpu: CpuId(cpu),
+            wakeups: 10,
+            sum: Nanos(sum),
+            max: Nanos(max),
+            ..WakeupResult::default()
+        })
+        .collect();
+    run.probe.wakeup = Some(WakeupConditions {
+        period_ns: Nanos(1_000_000),
+        hold_latency: true,
+        idle_control: Some(CpuId(0)),
+    });
+    let told = summary(&run, &[]).wakeup.unwrap();
+    assert_eq!(told.total.max_ns, Some(Nanos(900)));
+    let control = told.idle_control.unwrap();
+    assert_eq!((control.mean_ratio, control.max_ratio), (Some(4.0), Some(4.5)));
+    // A control of which there is no result takes nobody's place.
+    run.results.clear();
+    assert_eq!(summary(&run, &[]).simultaneous, None);
+}

@@ -173,8 +173,8 @@ mod tests {
         near(f64::midpoint(interval.low, interval.high), 5.0);
         assert_eq!(effect.change_interval(0.9), interval);
         // Without scatter there is nothing to share out.
-        let alike = Effect::unpaired(&[0.0; 2], &[2.0; 3]).unwrap();
-        assert_eq!((alike.freedom, alike.error, alike.interval(0.95).width()), (3.0, 0.0, 0.0));
+        let alike = Effect::unpaired(&[0.0; 3], &[2.0; 5]).unwrap();
+        assert_eq!((alike.freedom, alike.error, alike.interval(0.95).width()), (6.0, 0.0, 0.0));
     }
 
     #[test]

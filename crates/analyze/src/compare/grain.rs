@@ -242,6 +242,9 @@ mod tests {
         assert_eq!(Grain::of([&[Basis::Bucket(0.1)], &[Basis::Lengths]]), Grain::Fine);
         assert_eq!(Grain::of([&[Basis::Bucket(0.1)], &[Basis::Events(count(1))]]), Grain::Fine);
         assert_eq!(Grain::of([&[Basis::Few], &[Basis::Few]]), Grain::Fine);
+        // From no event to some there is no ratio.
+        let from_none = Grain::Counted([count(0), count(5)]);
+        assert_eq!(from_none.interval(Scale::Ratio, 1.0, 1.0, 0.95), None);
     }
 
     #[test]

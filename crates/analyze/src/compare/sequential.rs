@@ -234,4 +234,16 @@ mod tests {
         assert_eq!((looks.first().pairs, looks.last().pairs), (9, 18));
         assert_eq!((looks.first().alpha, looks.last().alpha), (0.01, 0.025));
     }
+
+    #[test]
+    fn counts_that_will_never_show_what_is_alike_are_given_up() {
+        // Pairs that differ by a hundredth, and events so far: the last look has twice as many, and it takes some 540.
+        let first = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01];
+        let second = [1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0];
+        let futile = |events| {
+            let count = super::super::Count { events, seconds: 64.0 };
+            Looks::DEFAULT.futile(&first, &second, Margin::default(), Grain::Counted([count; 2]))
+        };
+        assert!(futile(100) && !futile(400));
+    }
 }
