@@ -5,7 +5,7 @@ mod common;
 use common::{manifest, part, result, stall};
 use jitterscope_analyze::compare::{ComparedRunBuilder, DiffRules, Side, diff};
 use jitterscope_analyze::gate::{
-    GateReason, GateResult, GateSource, GateVerdict, InsteadOfSpinning, SourceDoubt, evaluate,
+    GateNote, GateReason, GateResult, GateSource, GateVerdict, InsteadOfSpinning, SourceDoubt, evaluate,
     evaluate_changes, parse,
 };
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
@@ -170,10 +170,26 @@ fn a_culprit_is_known_not_to_be_worse_only_where_all_runs_saw_all_of_it() {
         evaluate_changes(&parse(condition).unwrap(), &told.against[0]).remove(0)
     };
     let absent = "worse(culprit postgres)";
-    assert_eq!(gate([0, 0], absent).verdict, GateVerdict::Kept);
+    let kept = gate([0, 0], absent);
+    assert_eq!(kept.verdict, GateVerdict::Kept);
+    assert_eq!(kept.note, Some(GateNote::Others(vec!["timer tick_nohz_handler".into()])));
     for lost in [[0, 3], [3, 0], [4, 3]] {
         let found = gate(lost, absent);
         let lost = if lost[1] > 0 { lost[1] } else { lost[0] };
         assert_eq!((found.verdict, found.why), (GateVerdict::Undecided, Some(GateReason::EventsLost(lost))));
     }
+}
+
+#[test]
+fn nothing_became_worse_only_where_somebody_was_named() {
+    let gate = |attributed| {
+        let manifest = manifest(vec![result(1, &[26_000; 2_000])], attributed);
+        let run = ComparedRunBuilder::new(&manifest, None, Path::new("x")).finish();
+        let sides = ["a", "b"].map(|name| Side::of_arm(name, vec![run.clone(); 4]).unwrap());
+        let told = diff(&sides, DiffRules::default(), &[], &|_, _| false);
+        let found = evaluate_changes(&parse("worse(any)").unwrap(), &told.against[0]).remove(0);
+        (found.verdict, found.why)
+    };
+    assert_eq!(gate(true), (GateVerdict::Kept, None));
+    assert_eq!(gate(false), (GateVerdict::Undecided, Some(GateReason::NotAllNamed)));
 }
