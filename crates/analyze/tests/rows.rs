@@ -199,3 +199,34 @@ fn threads_of_a_program_are_told_apart_where_that_is_asked_for() {
     };
     assert_eq!([rows(KeyLevel::Program), rows(KeyLevel::Thread)], [1, 3]);
 }
+
+/// A stall waits for its attribution as long as there is room; after that it is one that nobody explains.
+#[test]
+fn a_stall_whose_attribution_comes_too_late_has_no_verdict() {
+    let room = 1 << 16;
+    for (stalls, contradictions) in [(room, room - 1), (room + 1, room + 2)] {
+        let (manifest, ..) = run();
+        let mut builder = SummaryBuilder::new(&manifest);
+        let all: Vec<Stall> = (0..stalls).map(|id| stall(id, 1, 2_000_000 + id * 3_000, 2_600)).collect();
+        all.iter().for_each(|stall| builder.stall(stall));
+        builder.attribution(&attribution(&all[0], "tick"));
+        let summary = builder.finish();
+        assert_eq!(summary.trust.inconsistent_rows, contradictions);
+        let told = summary.attribution.unwrap();
+        assert_eq!((told.stalls, told.stalled_ns), (stalls, Nanos(stalls * 1_000)));
+        assert_eq!(told.culprits.len() as u64, room + 1 - stalls);
+    }
+}
+
+#[test]
+fn what_is_attributed_to_the_nanosecond_leaves_nothing_without_a_verdict() {
+    let (manifest, stalls, attributions) = run();
+    let mut builder = SummaryBuilder::new(&manifest);
+    for (stall, of) in stalls.iter().zip(&attributions) {
+        builder.stall(stall);
+        builder.attribution(of);
+    }
+    let told = builder.finish().attribution.unwrap();
+    assert!(told.unexplained.classes.is_empty(), "{:?}", told.unexplained);
+    assert_eq!((told.culprits.len(), told.culprits[0].count), (1, 3));
+}

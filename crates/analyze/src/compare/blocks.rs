@@ -39,5 +39,6 @@ mod tests {
         assert_eq!(within_run(&[1.0; 9], 0.95), Err(TooFewBlocks { blocks: 9 }));
         let interval = within_run(&[1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0, 3.0], 0.95).unwrap();
         assert!((interval.low - (2.0 - 2.262 * 1.054_09 / 10f64.sqrt())).abs() < 1e-3, "{interval:?}");
+        assert!((interval.low + interval.high - 4.0).abs() < 1e-9, "{interval:?}");
     }
 }

@@ -205,4 +205,28 @@ mod tests {
         assert!(low == 0.0 && (high - 0.036_2).abs() < 1e-3, "{high}");
         assert_eq!(binomial_interval(5, 5, 0.95).1, 1.0);
     }
+
+    #[test]
+    fn what_lies_below_a_quantile_of_many_is_its_probability() {
+        for (a, b) in [(9.0, 30.0), (40.0, 12.0), (1e3, 1e3), (5e3, 1e6), (1e9, 2e3)] {
+            for at in [1e-4, 0.025, 0.3, 0.5, 0.9, 0.999] {
+                let below = beta_below_of_many(a, b, beta_of_many(a, b, at));
+                assert!((below - at).abs() < 1e-7, "{a} {b}: {below} is not {at}");
+            }
+            // Nothing lies beyond the ends.
+            let ends = [-0.5, 0.0, 1.0, 1.5].map(|x| beta_below_of_many(a, b, x));
+            assert_eq!(ends, [0.0, 0.0, 1.0, 1.0], "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn one_of_however_many_has_the_bounds_of_one() {
+        let (low, high) = poisson_bounds(1, 0.95);
+        for n in [1u64 << 20, 1 << 30, 1 << 40] {
+            let found = binomial_interval(1, n, 0.95);
+            for (found, expected) in [(found.0, low), (found.1, high)] {
+                assert!((found * n as f64 / expected - 1.0).abs() < 1e-3, "{n}: {found}");
+            }
+        }
+    }
 }

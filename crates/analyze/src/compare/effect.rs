@@ -158,4 +158,31 @@ mod tests {
         // (1/6 + 3/2)^2 / ((1/6)^2/3 + (3/2)^2/3)
         assert!((effect.freedom - 3.658_536_585).abs() < 1e-6, "{}", effect.freedom);
     }
+
+    #[test]
+    fn arms_of_unequal_size_share_out_what_each_of_them_knows() {
+        // Differences, for one figure is zero: variances 2 of two runs and 4 of three, means 1 and 6.
+        let effect = Effect::unpaired(&[0.0, 2.0], &[4.0, 6.0, 8.0]).unwrap();
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-3, "{found} {expected}");
+        near(effect.error, (2f64 / 2.0 + 4.0 / 3.0).sqrt());
+        near(effect.deviation, 6f64.sqrt());
+        // (1 + 4/3)^2 / (1^2/1 + (4/3)^2/2), and the quantile of t at so many.
+        near(effect.freedom, 49.0 / 17.0);
+        let interval = effect.interval(0.9);
+        near(interval.width() / 2.0 / effect.error, 2.393_04);
+        near(f64::midpoint(interval.low, interval.high), 5.0);
+        assert_eq!(effect.change_interval(0.9), interval);
+        // Without scatter there is nothing to share out.
+        let alike = Effect::unpaired(&[0.0; 3], &[2.0; 5]).unwrap();
+        assert_eq!((alike.freedom, alike.error, alike.interval(0.95).width()), (6.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn an_interval_with_another_holds_both() {
+        let of = |low, high| Interval { low, high, level: 0.9 };
+        assert_eq!(of(-1.0, 2.0).and(Some(of(0.0, 3.0))), of(-1.0, 3.0));
+        assert_eq!(of(-1.0, 2.0).and(Some(of(-2.0, 1.0))), of(-2.0, 2.0));
+        assert_eq!(of(-1.0, 2.0).and(None), of(-1.0, 2.0));
+        assert_eq!(of(-1.0, 2.5).width(), 3.5);
+    }
 }

@@ -254,4 +254,24 @@ mod tests {
             assert_eq!(none.undecided, Some(Undecided::NotMeasured), "{first:?} {second:?}");
         }
     }
+
+    #[test]
+    fn several_runs_of_an_arm_are_told_by_their_runs_whatever_they_count() {
+        let counts = counted(8, 0, 0.6).counts;
+        for (first, second) in [(&[1.0][..], &[4.0, 5.0, 6.0][..]), (&[4.0, 5.0, 6.0], &[1.0])] {
+            let by_runs = hypothesis(first, second);
+            let with_counts = Hypothesis { counts, ..by_runs.clone() };
+            assert_eq!(one(Design::Unpaired, with_counts), one(Design::Unpaired, by_runs));
+        }
+    }
+
+    #[test]
+    fn what_came_in_bursts_costs_the_others_nothing() {
+        let alone = one(Design::Unpaired, counted(8, 0, 0.6));
+        let bursts = std::iter::repeat_n(counted(8, 0, 1.4), 5);
+        let beside: Vec<Hypothesis> = std::iter::once(counted(8, 0, 0.6)).chain(bursts).collect();
+        assert_eq!(family(Design::Unpaired, 0.05, &beside)[0], alone);
+        // As evenly as by chance is not in bursts.
+        assert_eq!(one(Design::Unpaired, counted(8, 0, 1.0)), alone);
+    }
 }

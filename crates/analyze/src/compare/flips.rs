@@ -113,4 +113,16 @@ mod tests {
         let twice = sign_flips(&[distances.clone(), distances.clone()]);
         assert_eq!(twice, vec![sign_flip(&distances); 2]);
     }
+
+    #[test]
+    fn in_what_unit_a_hypothesis_is_counted_costs_the_others_nothing() {
+        let (one, other) =
+            (vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0], vec![1.0, -1.0, 2.0, 0.5, 1.0, -2.0, 1.0, 3.0]);
+        let of = |unit: f64| sign_flips(&[one.clone(), other.iter().map(|d| d * unit).collect()]);
+        assert!(of(1.0)[0] < of(1.0)[1] && of(1.0)[1] < 1.0, "{:?}", of(1.0));
+        // By powers of two nothing is rounded.
+        for unit in [1024.0, 1.0 / 1024.0] {
+            assert_eq!(of(unit), of(1.0));
+        }
+    }
 }

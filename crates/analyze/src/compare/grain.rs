@@ -199,4 +199,70 @@ mod tests {
         assert!(!could(50) && could(500));
         assert!(Grain::Fine.could_hold(1.0, Margin::default(), Scale::Ratio, 1.0));
     }
+
+    #[test]
+    fn an_interval_of_a_difference_scales_with_its_figures_and_turns_round_with_its_arms() {
+        let of = |[a, b]: [(f64, Count); 2]| {
+            Grain::Counted([a.1, b.1]).interval(Scale::Difference, a.0, b.0, 0.95).unwrap()
+        };
+        let longer = |events| Count { events, seconds: 40.0 };
+        for (a, b) in [(count(8), longer(12)), (count(8), longer(0)), (count(0), longer(5))] {
+            let one = of([(a.rate(), a), (b.rate(), b)]);
+            assert!(one.low < b.rate() - a.rate() && b.rate() - a.rate() < one.high, "{one:?}");
+            // Three times as long each.
+            let stolen = of([(3.0 * a.rate(), a), (3.0 * b.rate(), b)]);
+            let turned = of([(b.rate(), b), (a.rate(), a)]);
+            for (found, wanted) in [
+                (stolen.low, 3.0 * one.low),
+                (stolen.high, 3.0 * one.high),
+                (turned.low, -one.high),
+                (turned.high, -one.low),
+            ] {
+                assert!((found - wanted).abs() < 1e-9, "{a:?} {b:?}: {found} {wanted}");
+            }
+        }
+        // 8 in 16 s and 12 in 40 s: 3.454 to 15.763, and 6.201 to 20.962 (tables at 95 %).
+        let found = of([(0.5, count(8)), (0.3, longer(12))]);
+        let low = -0.2 - (0.3 - 6.201f64 / 40.0).hypot(15.763 / 16.0 - 0.5);
+        let high = -0.2 + (20.962f64 / 40.0 - 0.3).hypot(0.5 - 3.454 / 16.0);
+        assert!((found.low - low).abs() < 1e-4 && (found.high - high).abs() < 1e-4, "{found:?}");
+        let never = Count { events: 3, seconds: 0.0 };
+        for arms in [[never, count(3)], [count(3), never]] {
+            assert_eq!(Grain::Counted(arms).interval(Scale::Difference, 1.0, 1.0, 0.95), None);
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_as_wide_to_either_side_of_any_change() {
+        let found = Grain::Buckets(0.01).interval(Scale::Ratio, 200.0, 100.0, 0.95).unwrap();
+        assert!((found.low - (0.5 / 1.01 - 1.0)).abs() < 1e-12, "{found:?}");
+        assert!((found.high - (0.5 * 1.01 - 1.0)).abs() < 1e-12, "{found:?}");
+        let found = Grain::Buckets(0.01).interval(Scale::Difference, 200.0, 100.0, 0.95).unwrap();
+        assert_eq!((found.low, found.high), (-102.0, -98.0));
+        assert_eq!(Grain::of([&[Basis::Bucket(0.1)], &[Basis::Lengths]]), Grain::Fine);
+        assert_eq!(Grain::of([&[Basis::Bucket(0.1)], &[Basis::Events(count(1))]]), Grain::Fine);
+        assert_eq!(Grain::of([&[Basis::Few], &[Basis::Few]]), Grain::Fine);
+        // From no event to some there is no ratio.
+        let from_none = Grain::Counted([count(0), count(5)]);
+        assert_eq!(from_none.interval(Scale::Ratio, 1.0, 1.0, 0.95), None);
+    }
+
+    #[test]
+    fn runs_that_scatter_by_their_counts_alone_have_the_narrowest_interval() {
+        let grain = Grain::Counted([count(10), count(40)]);
+        for scale in [Scale::Ratio, Scale::Difference] {
+            let least = grain.interval(scale, 0.625, 2.5, EQUIVALENCE).unwrap();
+            let width = match scale {
+                Scale::Ratio => ((1.0 + least.high) / (1.0 + least.low)).ln(),
+                Scale::Difference => least.width(),
+            };
+            for runs in [1usize, 4] {
+                let deviation = grain.deviation(scale, 0.625, 2.5, runs).unwrap();
+                let half = 1.644_854 * deviation / (runs as f64).sqrt();
+                assert!((2.0 * half - width).abs() < 1e-5, "{scale:?} {runs}: {half} {width}");
+            }
+        }
+        assert_eq!(Grain::Fine.deviation(Scale::Ratio, 1.0, 1.0, 4), None);
+        assert_eq!(Grain::Buckets(0.1).deviation(Scale::Ratio, 1.0, 1.0, 4), None);
+    }
 }

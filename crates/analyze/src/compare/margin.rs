@@ -70,4 +70,16 @@ mod tests {
             0.0
         ));
     }
+
+    #[test]
+    fn a_share_of_nothing_is_the_share_and_distances_are_logarithms_of_ratios() {
+        let stolen = Margin { relative: 0.1, absolute: Margin::STOLEN };
+        assert_eq!(stolen.change(Scale::Ratio, 0.0), 0.1);
+        assert!((stolen.change(Scale::Difference, 0.05) - 0.005).abs() < 1e-12);
+        assert!((stolen.distance(Scale::Ratio, 0.05) - 1.1f64.ln()).abs() < 1e-12);
+        assert!((stolen.distance(Scale::Difference, 0.05) - 0.005).abs() < 1e-12);
+        // Both ends have to lie within.
+        let holds = |low, high| stolen.holds(&Interval { low, high, level: 0.9 }, Scale::Ratio, 1.0);
+        assert_eq!([holds(-0.1, 0.1), holds(-0.11, 0.0), holds(0.0, 0.11)], [true, false, false]);
+    }
 }

@@ -81,4 +81,38 @@ mod tests {
         let found = detectable(Design::Paired, 1.0, 11, 0.05).unwrap();
         assert!((0.9..1.05).contains(&found), "{found}");
     }
+
+    #[test]
+    fn so_many_runs_find_a_difference_or_that_there_is_none() {
+        // From tables of t: paired with n - 1 degrees of freedom, unpaired with 2 (n - 1).
+        for (design, distance, margin, wanted) in [
+            (Design::Paired, 1.0, 0.0, 10),
+            (Design::Unpaired, 1.0, 0.0, 9),
+            (Design::Paired, 0.2, 0.0, 199),
+            (Design::Paired, 0.0, 1.0, 11),
+            (Design::Unpaired, 0.0, 1.0, 10),
+            (Design::Paired, 0.25, 0.75, 36),
+            (Design::Unpaired, 0.5, 1.2, 19),
+        ] {
+            for distance in [distance, -distance] {
+                let found = runs(design, &effect(distance, 1.0), 0.05, margin);
+                assert_eq!(found, Some(wanted), "{design:?} {distance} {margin}");
+            }
+        }
+        // Never fewer than the test takes, nor for what is no difference and no margin.
+        assert_eq!(runs(Design::Paired, &effect(9.0, 0.1), 0.05, 0.0), Some(6));
+        assert_eq!(runs(Design::Paired, &effect(0.0, 0.0), 0.05, 0.0), None);
+        assert_eq!(runs(Design::Paired, &effect(0.01, 1.0), 0.05, 0.0), None);
+    }
+
+    #[test]
+    fn what_can_be_detected_is_that_of_the_tables() {
+        for (design, runs, wanted) in [(Design::Paired, 11, 0.936_855), (Design::Unpaired, 11, 0.888_231)] {
+            let found = detectable(design, 1.0, runs, 0.05).unwrap();
+            assert!((found - wanted).abs() < 1e-5, "{design:?}: {found}");
+            let twice = detectable(design, 2.0, runs, 0.05).unwrap();
+            assert!((twice - 2.0 * found).abs() < 1e-9);
+        }
+        assert!(detectable(Design::Paired, 1.0, 6, 0.05).is_some());
+    }
 }

@@ -49,4 +49,32 @@ mod tests {
         assert_eq!(of_runs(&[1.0], &[2.0], Scale::Ratio, 0.95), None);
         assert_eq!(of_pairs(&[1.0], &[2.0], Scale::Ratio, 0.95), None);
     }
+
+    #[test]
+    fn runs_are_noisy_by_the_pooled_scatter_of_their_arms() {
+        let of = |first: &[f64], second: &[f64]| of_runs(first, second, Scale::Difference, 0.95);
+        for (first, second, wanted) in [
+            // Variances 2 and 4 of one and two degrees of freedom; t of three.
+            (&[1.0, 3.0][..], &[2.0, 4.0, 6.0][..], 3.182_446 * (10f64 / 3.0 * 5.0 / 6.0).sqrt()),
+            // One arm alone scatters; t of one.
+            (&[5.0], &[1.0, 3.0], 12.706_2 * 3f64.sqrt()),
+        ] {
+            for found in [of(first, second), of(second, first)] {
+                assert!((found.unwrap() - wanted).abs() < 1e-3, "{found:?} {wanted}");
+            }
+        }
+        assert_eq!([of(&[], &[1.0, 3.0]), of(&[1.0, 3.0], &[])], [None; 2]);
+    }
+
+    #[test]
+    fn pairs_are_noisy_by_the_steps_within_their_arms() {
+        // Steps of 1, 3 and 2 on the scale of each; t of two.
+        for (scale, of) in [(Scale::Difference, (|f| f) as fn(f64) -> f64), (Scale::Ratio, f64::exp)] {
+            let arm = |figures: &[f64]| figures.iter().map(|f| of(*f)).collect::<Vec<f64>>();
+            let found = of_pairs(&arm(&[1.0, 2.0, 5.0]), &arm(&[4.0, 6.0]), scale, 0.95).unwrap();
+            assert!((found - 4.302_653 * (14f64 / 3.0 / 3.0).sqrt()).abs() < 1e-4, "{scale:?}: {found}");
+        }
+        assert!(of_pairs(&[1.0, 3.0], &[], Scale::Difference, 0.95).is_some());
+        assert_eq!(of_pairs(&[], &[1.0, 3.0], Scale::Difference, 0.95), None);
+    }
 }

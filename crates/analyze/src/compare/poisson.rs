@@ -123,4 +123,29 @@ mod tests {
         assert_eq!(count(0).bound_of_none(), Some(3.0 / 8.0));
         assert_eq!(count(1).bound_of_none(), None);
     }
+
+    #[test]
+    fn counts_of_unequal_times_are_compared_by_their_rates() {
+        let twice = |events| Count { events, seconds: 16.0 };
+        let (equal, longer) = (
+            rate_ratio(count(10), count(40), 0.95).unwrap(),
+            rate_ratio(count(10), twice(40), 0.95).unwrap(),
+        );
+        assert!((longer.low - equal.low / 2.0).abs() < 1e-9 && (longer.high - equal.high / 2.0).abs() < 1e-9);
+        // Exact bounds of 40 in 50: 66.28 to 89.97 % (Clopper and Pearson).
+        assert!((equal.low - 0.6628 / 0.3372).abs() < 2e-3 && (equal.high - 0.8997 / 0.1003).abs() < 2e-2);
+        // Were the second's rate two thirds of the first's, it would have 4/7 of all events.
+        assert!((two_counts(count(8), twice(0)) - 2.0 * (3f64 / 7.0).powi(8)).abs() < 1e-9);
+        assert!((two_counts(twice(0), count(8)) - 2.0 * (3f64 / 7.0).powi(8)).abs() < 1e-9);
+        let never = Count { events: 1, seconds: 0.0 };
+        assert_eq!([rate_ratio(never, count(3), 0.95), rate_ratio(count(3), never, 0.95)], [None; 2]);
+        assert_eq!((never.rate(), Count { events: 0, ..never }.bound_of_none()), (0.0, None));
+        assert_eq!(two_counts(count(3), never), 1.0);
+    }
+
+    #[test]
+    fn dispersion_is_variance_over_mean() {
+        assert!((dispersion(&[1, 3]).unwrap() - 1.0).abs() < 1e-12);
+        assert!((dispersion(&[0, 2, 4, 6]).unwrap() - 20.0 / 3.0 / 3.0).abs() < 1e-12);
+    }
 }

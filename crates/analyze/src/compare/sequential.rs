@@ -191,4 +191,59 @@ mod tests {
         assert!(Looks::DEFAULT.hardly_differs(&first, &swapped, 20));
         assert!(Looks::DEFAULT.hardly_differs(&first, &first, 1));
     }
+
+    /// Six pairs with distances of mean 1.5 and standard deviation 2.429; figures of zero make them differences.
+    fn foretold() -> Foretold {
+        let second = [3.0, -1.0, 2.0, 4.0, -2.0, 3.0];
+        Foretold::of(Looks::DEFAULT.last(), &[0.0; 6], &second).unwrap()
+    }
+
+    /// The mean of all sixteen is the mean so far and a t of five degrees of freedom times
+    /// 2.429 * 10/16 * sqrt(1/6 + 1/10); the values are from tables of t.
+    #[test]
+    fn the_pairs_so_far_foretell_the_last_look() {
+        let end = foretold();
+        for (among, wanted) in [(0, 0.500_251), (1, 0.500_251), (3, 0.343_643), (20, 0.151_975)] {
+            assert!((end.differs(among) - wanted).abs() < 1e-5, "{among}: {}", end.differs(among));
+        }
+        for (within, wanted) in [(1.0, 0.0), (2.0, 0.238_525), (3.0, 0.695_176), (5.0, 0.986_195)] {
+            assert!((end.is_alike(within) - wanted).abs() < 1e-5, "{within}: {}", end.is_alike(within));
+        }
+    }
+
+    #[test]
+    fn nothing_is_foretold_of_what_does_not_scatter_or_is_over() {
+        let last = Looks::DEFAULT.last();
+        let of = |pairs: usize| {
+            let second: Vec<f64> = (0..pairs).map(|n| (n % 3) as f64).collect();
+            Foretold::of(last, &vec![0.0; pairs], &second).is_some()
+        };
+        assert_eq!([1, 2, 15, 16, 17].map(of), [false, true, true, false, false]);
+        assert!(Foretold::of(last, &[0.0; 6], &[2.0; 6]).is_none());
+        // Ended after the last look, it is not given up.
+        let (first, second) = ([0.0; 16], [1.0, -1.0].repeat(8));
+        assert!(!Looks::DEFAULT.futile(&first, &second, Margin::default(), Grain::Fine));
+    }
+
+    #[test]
+    fn looks_in_proportion_are_rounded_up() {
+        let pairs = |first| Looks::first_after(first).map(|Looks(looks)| looks.map(|look| look.pairs));
+        assert_eq!(pairs(9), Some([9, 14, 18]));
+        assert_eq!(pairs(16), Some([16, 24, 32]));
+        let looks = Looks::first_after(9).unwrap();
+        assert_eq!((looks.first().pairs, looks.last().pairs), (9, 18));
+        assert_eq!((looks.first().alpha, looks.last().alpha), (0.01, 0.025));
+    }
+
+    #[test]
+    fn counts_that_will_never_show_what_is_alike_are_given_up() {
+        // Pairs that differ by a hundredth, and events so far: the last look has twice as many, and it takes some 540.
+        let first = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01];
+        let second = [1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0];
+        let futile = |events| {
+            let count = super::super::Count { events, seconds: 64.0 };
+            Looks::DEFAULT.futile(&first, &second, Margin::default(), Grain::Counted([count; 2]))
+        };
+        assert!(futile(100) && !futile(400));
+    }
 }

@@ -142,6 +142,8 @@ mod tests {
         assert_eq!(smallest_of_shuffles(5, 5), 2.0 / 252.0);
         assert_eq!(smallest_of_shuffles(1, 1), 1.0);
         assert_eq!(permutation(&[1.0], &[2.0]), 1.0);
+        assert_eq!(permutation(&[1.0], &[2.0, 2.1]), 1.0 / 3.0);
+        assert_eq!([permutation(&[], &[1.0, 2.0, 3.0]), permutation(&[1.0, 2.0, 3.0], &[])], [1.0; 2]);
         assert_eq!(permutation(&[3.0, 3.0], &[3.0, 3.0]), 1.0);
     }
 

@@ -247,3 +247,107 @@ impl Comparison {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LESS: [f64; 4] = [1.0, 1.1, 0.9, 1.0];
+    const MORE: [f64; 4] = [2.0, 2.2, 1.8, 2.0];
+
+    fn of_runs(first: &[f64], second: &[f64], probability: f64) -> Comparison {
+        let (margin, alpha) = (Margin::default(), 0.05);
+        Comparison::of_runs(Design::Unpaired, [first, second], Grain::Fine, margin, alpha, probability)
+    }
+
+    fn of_counts(first: u64, second: u64, dispersion: f64, probability: f64) -> Comparison {
+        let count = |events| Count { events, seconds: 8.0 };
+        Comparison::of_counts(
+            count(first),
+            count(second),
+            Some(dispersion),
+            Margin::default(),
+            0.05,
+            probability,
+        )
+    }
+
+    #[test]
+    fn a_direction_takes_a_change_and_a_probability_of_alpha_at_most() {
+        for (first, second, probability, wanted) in [
+            (LESS, MORE, 0.05, Verdict::Worse),
+            (MORE, LESS, 0.05, Verdict::Better),
+            (LESS, MORE, 0.051, Verdict::Inconclusive),
+            (MORE, LESS, 0.051, Verdict::Inconclusive),
+            // What is the same has none, whatever a test says.
+            ([1.0; 4], [1.0; 4], 0.0, Verdict::Equivalent),
+            ([1.0; 4], [1.0; 4], 1.0, Verdict::Equivalent),
+        ] {
+            let found = of_runs(&first, &second, probability);
+            assert_eq!((found.verdict, found.probability), (wanted, Some(probability)), "{found:?}");
+            let open = wanted == Verdict::Inconclusive;
+            assert_eq!((found.undecided.is_some(), found.more_runs.is_some()), (open, open));
+        }
+        for (first, second, probability, wanted) in [
+            (8, 0, 0.05, Verdict::Better),
+            (0, 8, 0.05, Verdict::Worse),
+            (8, 0, 0.051, Verdict::Inconclusive),
+            (0, 8, 0.051, Verdict::Inconclusive),
+            (100_000, 100_000, 0.0, Verdict::Equivalent),
+            (8, 8, 0.0, Verdict::Inconclusive),
+        ] {
+            let found = of_counts(first, second, 1.0, probability);
+            assert_eq!((found.verdict, found.probability), (wanted, Some(probability)), "{found:?}");
+            let open = wanted == Verdict::Inconclusive;
+            assert_eq!(found.more_runs, open.then_some(3));
+        }
+    }
+
+    #[test]
+    fn why_nothing_can_be_said_is_told() {
+        let why = |first: &[f64], second: &[f64]| of_runs(first, second, 1.0).undecided;
+        assert_eq!(why(&[1.0], &[2.0]), Some(Undecided::SingleRuns));
+        assert_eq!(why(&[1.0], &[2.0, 2.1]), Some(Undecided::TooFewRuns { fewest: 4 }));
+        assert_eq!(why(&LESS[..3], &MORE), Some(Undecided::TooFewRuns { fewest: 4 }));
+        assert_eq!(why(&LESS, &MORE), Some(Undecided::Chance));
+        let bursts = of_counts(8, 0, 1.001, 0.0);
+        assert_eq!(bursts.undecided, Some(Undecided::Bursts { dispersion: 1.001 }));
+        assert_eq!((bursts.interval, bursts.probability), (None, None));
+    }
+
+    #[test]
+    fn a_ratio_of_counts_has_bounds_on_the_scale_of_the_change() {
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 2e-3, "{found} {wanted}");
+        let ratio = rate_ratio(Count { events: 10, seconds: 8.0 }, Count { events: 40, seconds: 8.0 }, 0.95);
+        let (found, ratio) = (of_counts(10, 40, 0.5, 1.0).interval.unwrap(), ratio.unwrap());
+        near(found.low, ratio.low - 1.0);
+        near(found.high, ratio.high - 1.0);
+        // From twice a second to none: all of it less, to what none of sixteen leaves possible (20.6 %).
+        let gone = of_counts(16, 0, 0.5, 1.0);
+        let interval = gone.interval.unwrap();
+        near(interval.low, -2.0);
+        near(interval.high, 2.0 * (0.205_9 / 0.794_1 - 1.0));
+        assert_eq!(of_counts(0, 16, 0.5, 1.0).interval, None, "there is no ratio to none");
+    }
+
+    #[test]
+    fn what_lies_within_the_margin_at_ninety_per_cent_is_not_worse() {
+        let of = |verdict, high: Option<f64>| {
+            let interval_90 = high.map(|high| Interval { low: -0.5, high, level: 0.9 });
+            Comparison { verdict, interval_90, margin: 0.1, ..Comparison::not_measured(0.05) }.not_worse()
+        };
+        for verdict in [Verdict::Worse, Verdict::Inconclusive] {
+            assert_eq!([Some(0.1), Some(0.101), None].map(|high| of(verdict, high)), [true, false, false]);
+        }
+        for verdict in [Verdict::Better, Verdict::Equivalent, Verdict::NotSeen] {
+            assert!(of(verdict, None));
+        }
+    }
+
+    #[test]
+    fn what_was_not_looked_for_has_no_bound() {
+        let of =
+            |seconds| Comparison::not_seen(seconds, [1, 1], Margin::default(), 0.05).not_seen_below_per_sec;
+        assert_eq!([of([6.0, 3.0]), of([6.0, 0.0])], [Some([0.5, 1.0]), None]);
+    }
+}

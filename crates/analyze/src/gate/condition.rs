@@ -219,4 +219,43 @@ mod tests {
             "{all:?}"
         );
     }
+
+    #[test]
+    fn a_value_on_the_limit_is_at_it_and_neither_above_nor_below() {
+        for (operator, text, holds) in [
+            (Operator::Above, ">", [false, false, true]),
+            (Operator::AtLeast, ">=", [false, true, true]),
+            (Operator::Below, "<", [true, false, false]),
+            (Operator::AtMost, "<=", [true, true, false]),
+        ] {
+            assert_eq!([1.0, 2.0, 3.0].map(|value| operator.holds(value, 2.0)), holds, "{text}");
+            assert_eq!(operator.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_time_is_written_in_the_largest_unit_of_which_it_is_a_whole_number() {
+        for (ns, text) in [
+            (0, "0ns"),
+            (999, "999ns"),
+            (1_000, "1us"),
+            (1_001, "1001ns"),
+            (50_000, "50us"),
+            (1_500_000, "1500us"),
+            (2_000_000, "2ms"),
+            (1_001_000_000, "1001ms"),
+            (3_000_000_000, "3s"),
+        ] {
+            assert_eq!(Limit::Time(Nanos(ns)).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_a_run_has_is_told_in_the_unit_of_the_limit() {
+        let time = Limit::Time(Nanos(5));
+        assert_eq!([1_499.6, 0.4, -3.0].map(|ns| time.same_unit(ns)), ["1.50 us", "0 ns", "0 ns"]);
+        assert_eq!(Limit::Percent(5.0).same_unit(0.123_456_7), "12.3457 %");
+        assert_eq!(Limit::PerSec(1.0).same_unit(2.345), "2.35/s");
+        assert_eq!([time, Limit::Percent(5.0), Limit::PerSec(3.0)].map(Limit::value), [5.0, 0.05, 3.0]);
+    }
 }

@@ -209,11 +209,12 @@ fn limit(condition: &str, quantity: &Quantity, text: &str, unit: Unit) -> Result
                 .iter()
                 .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
                 .ok_or_else(bad)?;
+            let about = number(digits)?;
             let whole = digits.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(*scale as u64));
             let ns = match whole {
                 Some(ns) => ns,
                 None => {
-                    let ns = number(digits)? * scale;
+                    let ns = about * scale;
                     if ns >= 9.2e18 {
                         return Err(wrong(condition, "more than 292 years"));
                     }
@@ -267,8 +268,44 @@ mod tests {
             ("worse(culprit firmwere)", "\"firmware\""),
             ("stolen>101%", "100%"),
             ("max>-1ms", "no limit"),
+            ("max>+1ms", "no limit"),
             ("max>1e3ms", "no limit"),
             ("max>99999999999s", "292 years"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn limits_hold_up_to_the_last_number_that_has_a_meaning() {
+        let limit = |text: &str| parse(text).ok().and_then(|all| all[0].limit);
+        assert_eq!(limit("stolen<=100%"), Some((Operator::AtMost, Limit::Percent(100.0))));
+        assert_eq!(limit("stolen>100.1%"), None);
+        // A whole number is exact, any other one rounded.
+        let time = |ns| Some((Operator::Above, Limit::Time(Nanos(ns))));
+        assert_eq!(limit("max>9200000001s"), time(9_200_000_001_000_000_000));
+        assert_eq!(limit("max>9007199254740993ns"), time(9_007_199_254_740_993));
+        assert!(limit("max>9199999999.0s").is_some());
+        assert_eq!(limit("max>9200000000.0s"), None);
+        assert_eq!(limit("max>0.0015us"), time(2));
+        assert_eq!([limit("max>.ms"), limit("max>1..5ms"), limit("max>+1ms"), limit("max> ms")], [None; 4]);
+    }
+
+    #[test]
+    fn a_comma_parts_conditions_but_in_parentheses() {
+        let names = |text: &str| -> Vec<String> {
+            parse(text).unwrap().into_iter().map(|of| of.quantity.to_string()).collect()
+        };
+        assert_eq!(names("culprit(a,b)>1%,max>1ms"), ["culprit(a,b)", "max"]);
+        assert_eq!(names("worse(culprit a<b),stolen>1%"), ["worse(culprit a<b)", "stolen"]);
+        for (text, said) in [
+            ("worse(total", "not closed"),
+            ("culprit(a)),max>1ms", "without parentheses"),
+            ("max)>1ms,stolen>1%", "nothing is called"),
+            ("max>1ms(", "no limit"),
+            (">1ms", "nothing is compared"),
+            (" , ", "no condition"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");

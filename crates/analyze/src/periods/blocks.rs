@@ -119,4 +119,111 @@ mod tests {
         assert!(super::super::htest::h(&burst, 50.0) > 300.0);
         assert!(h(&burst, 10.0, 50.0) < 5.0);
     }
+
+    fn near(found: f64, wanted: f64) {
+        assert!((found - wanted).abs() < 1e-9 * (1.0 + wanted.abs()), "{found} {wanted}");
+    }
+
+    /// Times that come about every twenty milliseconds.
+    fn jittered(count: u32) -> Vec<f64> {
+        let mut random = jitterscope_testing::SplitMix64(3);
+        (0..count).map(|n| f64::from(n) * 0.02 + random.uniform() * 4e-3).collect()
+    }
+
+    #[test]
+    fn a_vector_turns_by_the_phase_with_every_overtone() {
+        let Vectors(found) = Vectors::of(1.3, 0.5);
+        for (k, (c, s)) in (1..).zip(found) {
+            let angle = 1.3 * 0.5 * f64::from(k) * TAU;
+            assert!((c - angle.cos()).abs() < 1e-9 && (s - angle.sin()).abs() < 1e-9, "{k}");
+        }
+    }
+
+    #[test]
+    fn one_event_a_block_is_the_plain_test() {
+        for count in [1, 2, 5, 7, 8, 31, 59, 61, 200] {
+            let times = jittered(count);
+            let events: Vec<Vectors> = times.iter().map(|time| Vectors::of(*time, 50.0)).collect();
+            near(h_of(&events), super::super::htest::h(&times, 50.0));
+        }
+        assert_eq!(h_of(&[]), 0.0);
+        assert_eq!(h_of(&[Vectors::ZERO; 3]), 0.0);
+    }
+
+    #[test]
+    fn a_block_counts_by_the_length_of_its_vector() {
+        let block = |c: f64, s: f64| {
+            let mut of = Vectors::ZERO;
+            of.0[0] = (c, s);
+            of
+        };
+        // |(3, 0) + (0, 4) + (3, 4)|^2 over 9 + 16 + 25, twice; the overtones of nothing end it.
+        near(h_of(&[block(3.0, 0.0), block(0.0, 4.0), block(3.0, 4.0)]), 2.0 * (36.0 + 64.0) / 50.0);
+        near(h_of(&[block(1.0, 0.0), block(-1.0, 0.0)]), 0.0);
+    }
+
+    #[test]
+    fn few_blocks_of_weight_have_few_overtones() {
+        // One of weight ten beside five of one: 11025 / 10005 of a block, whatever the number.
+        let of = |times: &[f64], weight: u32| {
+            let mut all: Vec<Vectors> = times.iter().map(|time| Vectors::of(*time, 50.0)).collect();
+            let heavy = all[0];
+            (1..weight).for_each(|_| all[0].add(&heavy));
+            h_of(&all)
+        };
+        let aligned: Vec<f64> = (0..6).map(|n| f64::from(n) * 0.02).collect();
+        // All of one phase: the first overtone alone, (10 + 5)^2 / (100 + 5).
+        near(of(&aligned, 10), 2.0 * 225.0 / 105.0);
+        // Six alike have two overtones: twice 2 * 36 / 6, less 4.
+        near(of(&aligned, 1), 20.0);
+    }
+
+    #[test]
+    fn events_of_one_block_are_added_up() {
+        let times = [0.1, 0.2, 1.1, 1.9, 2.5];
+        let events = times.map(|time| Vectors::of(time, 0.3));
+        let sums = |blocks: &[&[usize]]| -> Vec<(f64, f64)> {
+            let sum = |block: &&[usize]| {
+                block
+                    .iter()
+                    .fold((0.0, 0.0), |sum, at| (sum.0 + events[*at].0[0].0, sum.1 + events[*at].0[0].1))
+            };
+            blocks.iter().map(sum).collect()
+        };
+        for (per_second, offset, blocks) in [
+            (1.0, 0.0, &[&[0, 1][..], &[2, 3], &[4]][..]),
+            (1.0, 0.5, &[&[0, 1], &[2], &[3], &[4]]),
+            (0.5, 0.0, &[&[0, 1, 2, 3], &[4]]),
+            (10.0, 0.0, &[&[0], &[1], &[2], &[3], &[4]]),
+        ] {
+            let found = gathered(&times, &events, per_second, offset);
+            let wanted = sums(blocks);
+            assert_eq!(found.len(), wanted.len(), "{per_second} {offset}");
+            for (Vectors(found), wanted) in found.iter().zip(wanted) {
+                near(found[0].0, wanted.0);
+                near(found[0].1, wanted.1);
+            }
+        }
+    }
+
+    #[test]
+    fn the_judgement_is_that_of_the_cut_that_says_least() {
+        // Bursts of eight within two milliseconds, at a phase of their own each: as one event each.
+        let mut random = jitterscope_testing::SplitMix64(9);
+        let starts: Vec<f64> = (0..40).map(|n| f64::from(n) * 0.25 + 0.1 * random.uniform()).collect();
+        let bursts: Vec<f64> =
+            starts.iter().flat_map(|start| (0..8).map(move |n| start + f64::from(n) * 2.5e-4)).collect();
+        let frequency = 20.0;
+        let (plain, judged) = (super::super::htest::h(&bursts, frequency), h(&bursts, 10.0, frequency));
+        let alone = super::super::htest::h(&starts, frequency);
+        assert!(judged < 1.3 * alone + 1.0 && plain > 3.0 * judged, "{plain} {judged} {alone}");
+        // Never more than event by event, nor than any cut.
+        let events: Vec<Vectors> = bursts.iter().map(|time| Vectors::of(*time, frequency)).collect();
+        let cut = |blocks: f64, offset| h_of(&gathered(&bursts, &events, blocks / 10.0, offset));
+        let least = [24.0, 48.0, 96.0, 192.0, 384.0]
+            .into_iter()
+            .flat_map(|blocks| [cut(blocks, 0.0), cut(blocks, 0.5)])
+            .fold(h_of(&events), f64::min);
+        near(judged, least);
+    }
 }

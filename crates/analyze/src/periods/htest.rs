@@ -94,4 +94,43 @@ mod tests {
             }
         }
     }
+
+    /// Times of which some come every ten milliseconds and some whenever it happens.
+    fn mixed(regular: u32, random: usize) -> Vec<f64> {
+        let mut seed = SplitMix64(11);
+        let mut times: Vec<f64> = (0..regular).map(|n| f64::from(n) * 0.01 + seed.uniform() * 1e-3).collect();
+        times.extend((0..random).map(|_| seed.uniform() * 3.0));
+        times
+    }
+
+    /// Rayleigh's statistic of each overtone from its own angles: 2/n ((sum of cosines)^2 + (sum of sines)^2).
+    fn of_overtone(times: &[f64], frequency: f64, overtone: usize) -> f64 {
+        let angles = || times.iter().map(|time| time * frequency * overtone as f64 * TAU);
+        let (c, s) = (angles().map(f64::cos).sum::<f64>(), angles().map(f64::sin).sum::<f64>());
+        2.0 * (c * c + s * s) / times.len() as f64
+    }
+
+    #[test]
+    fn z_squared_sums_the_statistics_of_the_overtones() {
+        let times = mixed(60, 30);
+        for frequency in [100.0, 33.3, 7.0] {
+            let mut sum = 0.0;
+            for overtones in 1..=OVERTONES {
+                sum += of_overtone(&times, frequency, overtones);
+                let found = z_at(&times, frequency, overtones);
+                assert!((found - sum).abs() < 1e-6 * (1.0 + sum), "{frequency} {overtones}: {found} {sum}");
+            }
+        }
+    }
+
+    #[test]
+    fn h_is_the_best_of_all_numbers_of_overtones_that_so_few_events_allow() {
+        for (regular, random, most) in [(2, 0, 1), (5, 1, 2), (20, 10, 10), (50, 30, 20)] {
+            let times = mixed(regular, random);
+            let best = (1..=most).map(|m| z_at(&times, 100.0, m) - 4.0 * (m - 1) as f64).fold(0.0, f64::max);
+            assert!((h(&times, 100.0) - best).abs() < 1e-9, "{regular} {random}");
+        }
+        // de Jager and Buesching: exp(-0.4 H), nearly.
+        assert!((ln_probability(10.0) + 4.0).abs() < 0.02);
+    }
 }

@@ -74,4 +74,42 @@ mod tests {
         assert!(regular(&of(15)).is_some());
         assert_eq!(regular(&[1.0, 2.0]), None);
     }
+
+    #[test]
+    fn a_share_that_chance_may_have_proves_nothing_and_a_larger_one_by_chernoff() {
+        let part = |p: f64, q: f64| p * (p / q).ln();
+        for (n, k, wanted) in [
+            (10, 0, 0.0),
+            (10, 1, 0.0),
+            (10, 10, 10.0 * 0.1f64.ln()),
+            (10, 5, -10.0 * (part(0.5, 0.1) + part(0.5, 0.9))),
+            (40, 10, -40.0 * (part(0.25, 0.1) + part(0.75, 0.9))),
+        ] {
+            assert!((ln_tail(n, k) - wanted).abs() < 1e-9, "{k} of {n}: {}", ln_tail(n, k));
+        }
+    }
+
+    #[test]
+    fn intervals_are_of_one_length_within_a_twentieth_to_either_side() {
+        let of = |lengths: &[f64]| {
+            let mut at = 0.0;
+            let ends = lengths.iter().map(|length| {
+                at += length;
+                at
+            });
+            regular(&std::iter::once(0.0).chain(ends).collect::<Vec<f64>>())
+        };
+        let near = |found: Option<(f64, f64)>, length: f64, alike: usize, all: usize| {
+            let (found, ln) = found.unwrap();
+            let wanted = ln_tail(all - 1, alike - 1) + (all as f64).ln();
+            assert!((found - length).abs() < 1e-9 && (ln - wanted).abs() < 1e-9, "{found} {ln}");
+        };
+        // 1.05 over 0.95 is 1.105.
+        near(of(&[1.0, 1.1]), 1.1, 2, 2);
+        near(of(&[1.0, 1.11]), 1.0, 1, 2);
+        // The middle one of those that are alike, wherever they lie among the rest.
+        near(of(&[1.02, 0.2, 1.0, 9.0, 1.04]), 1.02, 3, 5);
+        near(of(&[1.0, 1.0, 1.0, 1.05, 1.05, 3.0]), 1.0, 5, 6);
+        assert_eq!([of(&[]), of(&[1.0])], [None; 2]);
+    }
 }

@@ -103,3 +103,88 @@ fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
     let scale = (square(&a) * square(&b)).sqrt();
     if scale > 0.0 { product / scale } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_testing::SplitMix64;
+
+    /// Events of a clock of one second, each late by up to so much.
+    fn clock(events: usize, late: f64) -> Vec<f64> {
+        let mut random = SplitMix64(4);
+        (0..events).map(|n| n as f64 + late * random.uniform()).collect()
+    }
+
+    /// Events of a sleeper of one second, who sleeps up to so much longer each time.
+    fn sleeper(events: usize, longer: f64) -> Vec<f64> {
+        let (mut random, mut at) = (SplitMix64(4), 0.0);
+        (0..events)
+            .map(|_| {
+                at += 1.0 + longer * random.uniform();
+                at
+            })
+            .collect()
+    }
+
+    #[test]
+    fn ranks_go_together_as_spearman_has_it() {
+        for (pairs, wanted) in [
+            (&[(1.0, 10.0), (2.0, 11.0), (3.0, 900.0)][..], 1.0),
+            (&[(1.0, 9.0), (2.0, 8.0), (3.0, -900.0)], -1.0),
+            (&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0)], 0.5),
+            // Equal ones share their ranks: 0.5, 0.5, 2 beside 0, 1, 2.
+            (&[(1.0, 1.0), (1.0, 2.0), (2.0, 3.0)], 0.75f64.sqrt()),
+            (&[(1.0, 1.0), (1.0, 2.0)], 0.0),
+        ] {
+            let found = rank_correlation(pairs);
+            assert!((found - wanted).abs() < 1e-12, "{pairs:?}: {found}");
+        }
+        assert_eq!(
+            [median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 2.0, 3.0]), median(vec![])],
+            [2.0, 3.0, 0.0]
+        );
+    }
+
+    #[test]
+    fn a_clocks_lateness_does_not_add_up_and_a_sleepers_does() {
+        use Regularity::{Clocked, Drifting, Undecided};
+        for (what, times, wanted) in [
+            ("a clock", clock(400, 0.01), Clocked),
+            ("a sleeper", sleeper(400, 0.01), Drifting),
+            ("thirty of a clock", clock(30, 0.01), Undecided),
+            ("thirty of a sleeper", sleeper(30, 0.01), Undecided),
+            ("a sleeper who is as even as a clock", sleeper(400, 1e-5), Clocked),
+            ("a sleeper who is not quite", sleeper(400, 1e-4), Drifting),
+            ("nothing", vec![], Undecided),
+        ] {
+            assert_eq!(judge(&times, 1.0), wanted, "{what}");
+        }
+        // A clock that is a hundredth off is one.
+        let slow: Vec<f64> = clock(400, 1e-6).iter().map(|time| time * 1.01).collect();
+        assert_eq!(judge(&slow, 1.0), Clocked);
+    }
+
+    #[test]
+    fn twenty_neighbours_are_enough_of_what_is_even() {
+        assert_eq!(judge(&clock(22, 0.0), 1.0), Regularity::Clocked);
+        assert_eq!(judge(&clock(21, 0.0), 1.0), Regularity::Undecided);
+        // One that is missing parts neighbours: of 22 events, the intervals beside the gap are none.
+        let mut gap = clock(24, 0.0);
+        gap.remove(10);
+        assert_eq!(judge(&gap, 1.0), Regularity::Undecided);
+        let mut gap = clock(26, 0.0);
+        gap.remove(10);
+        assert_eq!(judge(&gap, 1.0), Regularity::Clocked);
+        // A quarter of the period early or late is a neighbour yet.
+        let at = |length: f64| (0..40).map(|n| f64::from(n) * length).collect::<Vec<f64>>();
+        let judged = [0.74, 0.75, 1.25, 1.26].map(|length| judge(&at(length), 1.0));
+        assert_eq!(judged.map(|of| of == Regularity::Clocked), [false, true, true, false]);
+    }
+
+    #[test]
+    fn names_are_those_of_the_json() {
+        for of in [Regularity::Clocked, Regularity::Drifting, Regularity::Undecided] {
+            assert_eq!(serde_json::to_value(of).unwrap(), of.as_str());
+        }
+    }
+}

@@ -132,3 +132,119 @@ fn short_or_empty_series_say_nothing() {
     assert!(search((0..100).map(f64::from).collect(), 0.0).is_empty());
     assert!(search(vec![1.0; 100], 10.0).is_empty());
 }
+
+#[test]
+fn a_burst_is_one_event_as_long_as_it_lasts_less_than_half_the_shortest_period() {
+    let at = |micros: &[u64]| micros.iter().map(|us| Nanos(us * 1_000)).collect::<Vec<_>>();
+    let kept = thinned(&at(&[0, 249, 250, 499, 500, 10_000]), Nanos(500_000));
+    assert_eq!(kept, [0.0, 250e-6, 500e-6, 0.01]);
+    assert!(thinned(&[], Nanos(500_000)).is_empty());
+}
+
+#[test]
+fn multiples_and_fractions_are_told_as_far_as_the_window_goes() {
+    // Within (1 + times / 20) / span: 0.11 of twice, 0.105 of once.
+    for (high, low, is) in [
+        (100.0, 50.0, true),
+        (100.1, 50.0, true),
+        (99.9, 50.0, true),
+        (100.12, 50.0, false),
+        (99.88, 50.0, false),
+        (50.1, 50.0, true),
+        (50.11, 50.0, false),
+        (20.0, 50.0, false),
+    ] {
+        assert_eq!(is_multiple(high, low, 10.0), is, "{high} {low}");
+        if high >= low {
+            assert_eq!((related(high, low, 10.0), related(low, high, 10.0)), (is, is), "{high} {low}");
+        }
+    }
+    for (frequency, is) in [
+        (100.0, true),
+        (200.0, true),
+        (100.0 / 3.0, true),
+        (37.5, true),
+        (300.0 / 11.0, false),
+        (41.0, false),
+    ] {
+        assert_eq!(explained(&[7_777.0, 100.0], frequency, 100.0), is, "{frequency}");
+    }
+    assert!(!explained(&[], 100.0, 100.0));
+}
+
+#[test]
+fn a_pulse_is_the_tenth_of_the_period_in_which_most_fall_over_its_end_too() {
+    // Phases 0.95, 0.98 and 0.02 of the first periods, and some elsewhere.
+    let times = [0.02, 0.5, 0.95, 1.98, 2.3, 2.95, 4.02];
+    let pulse = Pulse::of(&times, 1.0);
+    assert!((pulse.start - 0.95).abs() < 1e-9, "{}", pulse.start);
+    for (time, has) in [(0.95, true), (7.0, true), (3.049, true), (3.06, false), (0.94, false), (0.5, false)]
+    {
+        assert_eq!(pulse.has(time), has, "{time}");
+    }
+    // Those of one period are one hit, and 1.98 and 2.02 are of one.
+    assert_eq!(pulse.hits(&times), 5);
+    assert_eq!(pulse.hits(&[1.98, 2.02, 2.3]), 1);
+    let early = Pulse::of(&[0.3, 1.31, 2.39, 3.7], 1.0);
+    assert!((early.start - 0.3).abs() < 1e-9);
+}
+
+#[test]
+fn a_frequency_is_refined_to_a_small_part_of_one_over_the_window() {
+    let clock: Vec<f64> = (0..500).map(|n| f64::from(n) / 50.0).collect();
+    for around in [49.93, 50.0, 50.05, 50.08] {
+        let found = refined(&clock, 10.0, around);
+        assert!((found - 50.0).abs() < 1e-3, "{around}: {found}");
+    }
+}
+
+#[test]
+fn a_clock_is_told_with_its_pulses_and_how_often_it_comes() {
+    let clock = |keep: fn(usize) -> bool| -> Vec<f64> {
+        (0..200).filter(|n| keep(*n)).map(|n| 0.0123 + n as f64 * 0.05).collect()
+    };
+    let found = search(clock(|_| true), 10.0);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let only = found[0];
+    assert_eq!((only.period, only.in_pulse, only.events), (Nanos(50_000_000), 200, 200));
+    assert!((only.hit - 1.0).abs() < 1e-9 && only.regularity == Regularity::Clocked, "{only:?}");
+    // One in four is left out, at no period of its own.
+    let some = clock(|n| (31 * n * n + 17 * n) % 101 >= 25);
+    let (left, most) = (some.len() as u64, search(some, 10.0)[0]);
+    assert!((130..170).contains(&left), "{left}");
+    assert_eq!((most.period, most.in_pulse, most.events), (Nanos(50_000_000), left, left));
+    assert!((most.hit - left as f64 / 200.0).abs() < 1e-9, "{most:?}");
+    // The more searches there are, the less a finding says: as many times the probability.
+    let settings = SearchSettings { searches: 100, ..SearchSettings::default() };
+    let among = find(&nanos(clock(|_| true)), Nanos(10_000_000_000), settings)[0];
+    assert!((among.ln_probability - only.ln_probability - 100f64.ln()).abs() < 1e-9);
+}
+
+#[test]
+fn what_comes_after_intervals_of_one_length_is_told_without_a_clock() {
+    let (mut random, mut at) = (SplitMix64(21), 0.0);
+    let mut intervals: Vec<f64> = (0..600).map(|_| 0.02 * (1.0 + 0.05 * random.uniform())).collect();
+    // Now and then a longer one.
+    intervals.iter_mut().step_by(10).for_each(|interval| *interval += 0.013);
+    let times: Vec<f64> = intervals
+        .iter()
+        .map(|interval| {
+            at += interval;
+            at
+        })
+        .collect();
+    let (span, settings) = (at + 0.01, SearchSettings::default());
+    let found = without_a_clock(&times, span, settings).unwrap();
+    assert!((found.period.as_secs_f64() / 0.0205 - 1.0).abs() < 0.01, "{found:?}");
+    assert_eq!((found.in_pulse, found.events, found.known), (540, 600, None));
+    assert!((found.hit - 540.0 * found.period.as_secs_f64() / span).abs() < 1e-6, "{found:?}");
+    assert_eq!(found.regularity, Regularity::Drifting);
+    let among = without_a_clock(&times, span, SearchSettings { searches: 100, ..settings }).unwrap();
+    assert!((among.ln_probability - found.ln_probability - 100f64.ln()).abs() < 1e-9);
+    // Too few, nowhere, rarely, or shorter than was asked for.
+    assert!(without_a_clock(&times[..9], span, settings).is_none());
+    assert!(without_a_clock(&times, 0.0, settings).is_none());
+    assert!(without_a_clock(&times, 60.0, settings).is_none());
+    let longer = SearchSettings { shortest: Nanos(30_000_000), ..settings };
+    assert!(without_a_clock(&times, span, longer).is_none());
+}

@@ -73,4 +73,31 @@ mod tests {
         assert_eq!(strongest(peaks.into_iter().take(2), 3), [(5.0, 2), (1.0, 1)]);
         assert_eq!(strongest(peaks.into_iter(), 0), []);
     }
+
+    #[test]
+    fn bins_show_twice_the_highest_frequency_as_far_as_memory_goes() {
+        // Two thousand hertz; powers of two.
+        assert_eq!([1e-3, 0.1, 1.0, 2.0, 10.0].map(bins), [64, 512, 4096, 8192, 65_536]);
+        assert_eq!([262.0, 263.0, 1e6].map(bins), [1 << 20; 3]);
+        assert_eq!(highest_frequency(8.0), 65_536.0);
+    }
+
+    #[test]
+    fn a_clock_shows_with_its_overtones_the_lowest_first() {
+        let clock: Vec<f64> = (0..500).map(|n| f64::from(n) * 0.02).collect();
+        let of = |lowest: f64, highest: f64, most: usize| {
+            let found = candidates(&clock, 10.0, lowest, highest, most);
+            assert!(found.len() <= most && found.is_sorted_by(|a, b| a < b), "{found:?}");
+            assert!(found.iter().all(|frequency| (lowest..highest).contains(frequency)), "{found:?}");
+            found
+        };
+        // Half of the room is for the lowest of the strong ones.
+        let found = of(0.5, 500.0, 8);
+        assert!([50.0, 100.0, 150.0, 200.0].iter().all(|strong| found.contains(strong)), "{found:?}");
+        assert_eq!(of(0.5, 500.0, 2)[0], 50.0);
+        // From the lowest frequency asked for up to the highest.
+        assert!(of(50.0, 120.0, 4).contains(&50.0) && of(50.0, 120.0, 4).contains(&100.0));
+        assert!(of(60.0, 120.0, 4).contains(&100.0));
+        assert!(of(50.0, 100.0, 4).contains(&50.0));
+    }
 }

@@ -152,8 +152,12 @@ mod tests {
         // A billion of 20 ticks and one of a million: what is lost of the squares in floating point is not lost.
         let (mean, deviation) = of(1_000_000_001, 20_001_000_000, 400_000_000_000 + 1_000_000_000_000);
         assert!((mean - 20.001).abs() < 1e-6 && (deviation - 31.622).abs() < 1e-2, "{mean} {deviation}");
+        // Half of a billion of a billion ticks each, the others of two more: squares differ in their last digits.
+        let (half, long) = (500_000_000u64, 1_000_000_000u128);
+        let squares = u128::from(half) * (long * long + (long + 2) * (long + 2));
+        assert_eq!(of(2 * half, 2 * half * (1_000_000_000 + 1), squares), (1e9 + 1.0, 1.0));
         // Products that do not fit into 128 bits.
-        let (mean, deviation) = of(1 << 60, 1 << 61, 20 << 60);
+        let (mean, deviation) = of(1 << 62, 1 << 63, 20 << 62);
         assert_eq!((mean, deviation), (2.0, 4.0));
         let (_, deviation) = of(u64::MAX, u64::MAX, u128::MAX);
         assert!((deviation / 4_294_967_296.0 - 1.0).abs() < 1e-9, "{deviation}");
