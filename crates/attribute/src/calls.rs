@@ -89,6 +89,8 @@ fn nested(mut rows: Vec<TimelineRow>, stall: Nanos) -> Vec<TimelineRow> {
 /// What ran of a function within a stall.
 struct Call {
     function: KernelAddr,
+    /// How deep in its thread's calls.
+    depth: i32,
     /// From its first moment on the CPU within the stall.
     from: Ticks,
     /// To its last.
@@ -157,6 +159,8 @@ impl Stacks<'_> {
         for tid in stacks.stacks.keys().copied().collect::<Vec<_>>() {
             stacks.close_to(tid, 0, stall.end);
         }
+        // Those that lie across the whole of the stall have equal times there, and were found from the innermost on.
+        stacks.found.sort_by_key(|call| (call.from, Reverse(call.until), call.depth));
         stacks.found
     }
 
@@ -214,6 +218,7 @@ impl Stacks<'_> {
         let Some((from, until)) = open.shown else { return };
         self.found.push(Call {
             function: open.function,
+            depth: open.depth,
             from,
             until,
             own: Ticks(open.on.0.saturating_sub(open.inner.0)),
@@ -227,7 +232,7 @@ impl Stacks<'_> {
 mod tests {
     use super::*;
     use crate::lexicon::NoNames;
-    use jitterscope_model::{Comm, ExecutionContext, StallId, TaskRef, ThreadRef};
+    use jitterscope_model::{Comm, ExecutionContext, StallId, Subject, TaskRef, ThreadRef};
 
     fn call(time: u64, tid: i32, function: u64, depth: i32, ends: bool) -> CallRecord {
         CallRecord { time: Ticks(time), cpu: CpuId(1), tid, function: KernelAddr(function), depth, ends }
@@ -239,13 +244,17 @@ mod tests {
         KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: prev, context: ExecutionContext::Thread, kind }
     }
 
-    fn shown(events: &[KernelEvent], calls: &[CallRecord]) -> Vec<String> {
+    /// Calls among the rows of a stall from 100 to 200 on CPU 1.
+    fn among(rows: Vec<TimelineRow>, events: &[KernelEvent], calls: &[CallRecord]) -> Vec<TimelineRow> {
         let victim = ThreadRef { tid: 7, comm: Comm::new("probe") };
         let (start, end) = (Ticks(100), Ticks(200));
         let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
         let of = TimelineOf { stall: &stall, spins: true, producer: None };
         let events: Vec<&KernelEvent> = events.iter().collect();
-        let rows = with_calls(Vec::new(), &of, &events, calls, TickRate::NANOSECONDS, &NoNames);
+        with_calls(rows, &of, &events, calls, TickRate::NANOSECONDS, &NoNames)
+    }
+
+    fn shown(events: &[KernelEvent], calls: &[CallRecord]) -> Vec<String> {
         let line = |row: &TimelineRow| match &row.item {
             TimelineItem::Call { function, self_ns, began_before, ended } => {
                 let (from, to) = (row.start.0, row.end.unwrap().0);
@@ -255,7 +264,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        rows.iter().map(line).collect()
+        among(Vec::new(), events, calls).iter().map(line).collect()
     }
 
     #[test]
@@ -304,6 +313,97 @@ mod tests {
     }
 
     #[test]
+    fn calls_lie_among_the_frames_of_their_cpu_and_the_rows_of_others_stay_as_they_are() {
+        let (here, there) = (Some(CpuId(1)), Some(CpuId(2)));
+        let row = |cpu, depth, start, end: Option<u64>, item| {
+            let (start, end) = (Nanos(start), end.map(Nanos));
+            TimelineRow { cpu, depth, start, end, item }
+        };
+        let frame = |cpu, depth, start, end| {
+            let culprit = Subject::Softirq(1).into();
+            let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
+            row(cpu, depth, start, end, item)
+        };
+        let moment = |cpu, depth, start| row(cpu, depth, start, None, TimelineItem::TickStopped);
+        let rows = vec![
+            // It goes on beyond the stall.
+            frame(here, 0, 5, None),
+            frame(here, 1, 20, Some(60)),
+            moment(here, 2, 30),
+            moment(here, 2, 50),
+            frame(here, 1, 70, Some(80)),
+            frame(there, 7, 20, Some(60)),
+            moment(there, 9, 30),
+        ];
+        let calls = [
+            call(125, 9, 5, 0, false),
+            call(150, 9, 5, 0, true),
+            call(170, 9, 6, 0, false),
+            call(180, 9, 6, 0, true),
+        ];
+        let shape = |rows: &[TimelineRow]| -> Vec<(u32, usize, u64, bool)> {
+            let is_call = |row: &TimelineRow| matches!(row.item, TimelineItem::Call { .. });
+            rows.iter().map(|row| (row.cpu.unwrap().0, row.depth, row.start.0, is_call(row))).collect()
+        };
+        assert_eq!(
+            shape(&among(rows.clone(), &[], &calls)),
+            [
+                (1, 0, 5, false),
+                (1, 1, 20, false),
+                (1, 2, 25, true),
+                (1, 3, 30, false),
+                // The call has just ended.
+                (1, 2, 50, false),
+                // Of equal times the outer one stays it.
+                (1, 1, 70, true),
+                (1, 2, 70, false),
+                (2, 7, 20, false),
+                (2, 9, 30, false),
+            ]
+        );
+        assert_eq!(among(rows.clone(), &[], &[]), rows);
+        // Rows of one CPU do not name it, and neither do the calls among them.
+        let alone = among(vec![frame(None, 0, 20, Some(60))], &[], &calls);
+        assert_eq!(
+            alone.iter().map(|row| (row.cpu, row.depth)).collect::<Vec<_>>(),
+            [(None, 0), (None, 1), (None, 0)]
+        );
+    }
+
+    #[test]
+    fn what_another_cpu_recorded_neither_calls_nor_switches_here() {
+        let elsewhere = |time| CallRecord { cpu: CpuId(2), ..call(time, 9, 7, 0, time > 130) };
+        let calls = [call(110, 9, 1, 0, false), elsewhere(120), elsewhere(140), call(180, 9, 1, 0, true)];
+        let away = KernelEvent { cpu: CpuId(2), ..switch(150, 9, 7) };
+        assert_eq!(shown(&[away], &calls), ["0 0x1 10-80 self 70"]);
+    }
+
+    #[test]
+    fn at_the_very_moment_of_a_switch_or_of_the_end_what_was_recorded_counts() {
+        // Thread 9 is put on at 120, and calls at once; what it calls ends with the stall.
+        let calls = [call(90, 9, 1, 0, false), call(120, 9, 2, 1, false), call(200, 9, 2, 1, true)];
+        let events = [switch(95, 9, 7), switch(120, 7, 9), switch(200, 9, 7), switch(201, 7, 9)];
+        assert_eq!(shown(&events, &calls), ["0 0x1 20-100 self 0 before open", "1 0x2 20-100 self 80"]);
+        // What ended as the stall began has no length, and what began at its very beginning did not begin before.
+        let calls = [call(80, 9, 1, 0, false), call(100, 9, 1, 0, true), call(100, 9, 2, 0, false)];
+        assert_eq!(shown(&[], &calls), ["0 0x2 0-100 self 100 open", "1 0x1 0-0 self 0 before"]);
+    }
+
+    #[test]
+    fn calls_that_all_lie_across_a_stall_are_nested_as_they_were_called() {
+        let calls = [call(70, 9, 1, 0, false), call(80, 9, 2, 1, false), call(90, 9, 3, 2, false)];
+        let ends = [call(210, 9, 3, 2, true), call(220, 9, 2, 1, true), call(230, 9, 1, 0, true)];
+        assert_eq!(
+            shown(&[], &[calls, ends].concat()),
+            [
+                "0 0x1 0-100 self 0 before open",
+                "1 0x2 0-100 self 0 before open",
+                "2 0x3 0-100 self 100 before open",
+            ]
+        );
+    }
+
+    #[test]
     fn depths_that_no_kernel_records_are_passed_over() {
         let mut calls: Vec<CallRecord> = (0..100_000).map(|n| call(110, 9, 5, n, false)).collect();
         calls.extend([
@@ -324,6 +424,7 @@ mod tests {
             call(120, 9, 2, 1, false),
             call(140, 9, 3, 1, false),
             call(145, 9, 9, 2, true),
+            call(147, 9, 9, 1, true),
             call(150, 9, 3, 1, true),
             call(160, 9, 1, 0, true),
         ];

@@ -167,4 +167,49 @@ mod tests {
         assert_eq!(kept.get(Edge::LeadInterrupt), costs.get(Edge::LeadInterrupt));
         assert_eq!(kept.to_rows().len(), 1);
     }
+
+    /// Runs are stored with these names.
+    #[test]
+    fn each_class_has_its_name_and_is_read_again_under_it() {
+        let names = [
+            (Edge::LeadInterrupt, "lead_interrupt"),
+            (Edge::LeadSwitch, "lead_switch"),
+            (Edge::LeadOther, "lead_other"),
+            (Edge::HoleSwitch, "hole_switch"),
+            (Edge::HoleSoftirq, "hole_softirq"),
+            (Edge::HoleOther, "hole_other"),
+            (Edge::TrailInterrupt, "trail_interrupt"),
+            (Edge::TrailSwitch, "trail_switch"),
+            (Edge::TrailOther, "trail_other"),
+        ];
+        let mut costs = EdgeCosts::default();
+        assert_eq!(costs.to_rows(), []);
+        for (n, (edge, _)) in (1..).zip(names) {
+            (0..n).for_each(|_| costs.learn(edge, Ticks(100 * n)));
+        }
+        let mut rows = costs.to_rows();
+        let wanted = (1..).zip(names).map(|(n, (_, name))| EdgeCostRow {
+            edge: name.into(),
+            smallest_ticks: Ticks(100 * n),
+            samples: n,
+        });
+        assert_eq!(rows, wanted.collect::<Vec<_>>());
+        // One that another version knows.
+        rows.push(EdgeCostRow { edge: "lead_unheard_of".into(), smallest_ticks: Ticks(1), samples: 9 });
+        let kept = EdgeCosts::from_rows(&rows);
+        names.iter().for_each(|(edge, _)| assert_eq!(kept.get(*edge), costs.get(*edge)));
+    }
+
+    #[test]
+    fn an_edge_is_of_the_class_of_the_record_beside_it() {
+        for (beside, lead, hole, trail) in [
+            (Beside::Switch, Edge::LeadSwitch, Edge::HoleSwitch, Edge::TrailSwitch),
+            (Beside::InterruptEntry, Edge::LeadInterrupt, Edge::HoleOther, Edge::TrailOther),
+            (Beside::SoftirqEntry, Edge::LeadOther, Edge::HoleSoftirq, Edge::TrailOther),
+            (Beside::InterruptExit, Edge::LeadOther, Edge::HoleOther, Edge::TrailInterrupt),
+            (Beside::Other, Edge::LeadOther, Edge::HoleOther, Edge::TrailOther),
+        ] {
+            assert_eq!((Edge::lead(beside), Edge::hole(beside), Edge::trail(beside)), (lead, hole, trail));
+        }
+    }
 }

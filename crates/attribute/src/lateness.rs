@@ -145,6 +145,8 @@ impl TickGrid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lexicon::NoNames;
+    use jitterscope_model::{CpuId, ExecutionContext};
 
     const MS: u64 = 1_000_000;
     const US: u64 = 1000;
@@ -171,6 +173,8 @@ mod tests {
             (3 * US, 1000 * US, Some(US)),
             // The first of two that were due.
             (5002 * US, 6 * MS, Some(5 * MS)),
+            // The one before it was due when the CPU did not yet stand still.
+            (1002 * US, 4 * MS, Some(MS)),
             // It was due before the standstill began, and had not come.
             (32 * US, 10 * US, Some(10 * US)),
             // No thread runs for a millisecond beside an interrupt that is due.
@@ -221,5 +225,95 @@ mod tests {
         assert_eq!(grid.tick(shifted(n), Nanos(2 * US)), None);
         assert_eq!(grid.tick(shifted(n + 1), Nanos(2 * US)), Some(Nanos::ZERO));
         assert_eq!(grid.tick(shifted(n + 2) + Nanos(40 * US), Nanos(50 * US)), Some(Nanos(40 * US)));
+    }
+
+    #[test]
+    fn the_period_is_one_of_those_that_kernels_are_built_with() {
+        for period in PERIODS {
+            let mut grid = TickGrid::default();
+            let came = |n: u64, late: u64| Nanos(DUE + n * period + late);
+            for n in 0..=u64::from(ENOUGH) {
+                assert_eq!(grid.tick(came(n, 0), Nanos(US)), None, "{period}");
+            }
+            let n = u64::from(ENOUGH) + 1;
+            assert_eq!(grid.tick(came(n, 0), Nanos(US)), Some(Nanos::ZERO), "{period}");
+            assert_eq!(grid.tick(came(n + 1, 90 * US), Nanos(100 * US)), Some(Nanos(90 * US)), "{period}");
+        }
+        // No kernel ticks every two milliseconds.
+        let mut grid = TickGrid::default();
+        for n in 0..100 {
+            assert_eq!(grid.tick(Nanos(DUE + n * 2 * MS), Nanos(US)), None);
+        }
+    }
+
+    #[test]
+    fn an_interval_votes_for_a_period_that_it_is_within_an_eighth_of() {
+        let known = |interval: u64| {
+            let mut grid = TickGrid::default();
+            (0..20).fold(None, |_, n| grid.period(Nanos(DUE + n * interval)))
+        };
+        let eighth = 10 * MS / NEAR;
+        assert_eq!([known(10 * MS - eighth + 1), known(10 * MS + eighth - 1)], [Some(10 * MS); 2]);
+        assert_eq!([known(10 * MS - eighth), known(10 * MS + eighth)], [None; 2]);
+    }
+
+    #[test]
+    fn only_a_tick_before_which_the_cpu_hardly_stood_still_says_where_the_grid_is() {
+        let near = 4 * MS / NEAR;
+        let settled = |stood: u64| {
+            let mut grid = TickGrid::default();
+            (0..=u64::from(ENOUGH)).for_each(|n| {
+                grid.tick(Nanos(DUE + n * 4 * MS), Nanos(stood));
+            });
+            grid.earliest.is_some()
+        };
+        assert_eq!([settled(near - 1), settled(near)], [true, false]);
+        // And so of one that came earlier than all before: how late are the others, which came at 2 us?
+        let moved = |early: u64, stood: u64| {
+            let (mut grid, n) = grid();
+            grid.tick(Nanos(DUE + n * 4 * MS + 2 * US - early), Nanos(stood));
+            grid.earliest.is_some_and(|earliest| (earliest.0 + early) % (4 * MS) == (DUE + 2 * US) % (4 * MS))
+        };
+        assert_eq!([moved(US, near - 1), moved(US, near)], [true, false]);
+        assert_eq!([moved(near - 1, US), moved(near, US)], [true, false]);
+    }
+
+    #[test]
+    fn one_tick_of_another_grid_makes_no_grid_wrong() {
+        let (mut grid, n) = grid();
+        let strangers = u64::from(ENOUGH) - 1;
+        for n in n..n + strangers {
+            assert_eq!(grid.tick(Nanos(DUE + n * 4 * MS + 2 * MS), Nanos(2 * US)), None);
+        }
+        let n = n + strangers;
+        assert_eq!(grid.tick(Nanos(DUE + n * 4 * MS + 42 * US), Nanos(50 * US)), Some(Nanos(40 * US)));
+        // They must come in a row.
+        assert_eq!(grid.strangers, 0);
+    }
+
+    #[test]
+    fn a_tick_is_looked_for_within_its_interrupt_and_timers_of_before_are_given_up() {
+        let timer = |at: u64, function: u64| KernelEvent {
+            time: Ticks(at),
+            cpu: CpuId(1),
+            tid: 1,
+            context: ExecutionContext::Interrupt,
+            kind: EventKind::HrtimerEntry { hrtimer: 7, function: KernelAddr(function), now: Nanos(at) },
+        };
+        let mut expiries = Expiries::default();
+        // What knows no tick: every function is another.
+        (0..3).for_each(|n| expiries.note(&timer(100 + n, 1)));
+        let none = expiries.tick_due(Ticks(0), (Ticks(0), Ticks(1000)), &NoNames, TickRate::NANOSECONDS);
+        assert_eq!(none, None);
+        let kept =
+            |expiries: &Expiries| expiries.pending.iter().map(|expiry| expiry.at.0).collect::<Vec<_>>();
+        expiries.forget(Ticks(101));
+        assert_eq!(kept(&expiries), [101, 102]);
+        let mut many = Expiries::default();
+        (0..MOST as u64 + 2).for_each(|n| many.note(&timer(n, 1)));
+        assert_eq!((many.pending.len(), kept(&many)[0]), (MOST, 2));
+        // Another record is none of a timer.
+        many.note(&KernelEvent { kind: EventKind::HrtimerExit { hrtimer: 7 }, ..timer(9, 1) });
+        assert_eq!(many.pending.len(), MOST);
     }
 }

@@ -68,10 +68,9 @@ impl WithheldTurns {
 enum Victim {
     /// It ran, slept, or is not known of.
     Other,
-    /// It could run since then; on its way to the run queue until the second time.
+    /// It could run, and from then on was surely on the run queue.
     Could {
         prio: i16,
-        since: Ticks,
         known: Ticks,
     },
     Stopped(StoppedBy, Ticks),
@@ -96,8 +95,7 @@ pub(crate) fn withheld(
         while let Some(wait) = waits.next_if(|wait| wait.since <= frame.opened) {
             // Who runs already is not woken.
             if !matches!(state, Victim::Could { .. }) {
-                let (prio, since) = (wait.prio, wait.since);
-                state = Victim::Could { prio, since, known: since + on_its_way };
+                state = Victim::Could { prio: wait.prio, known: wait.since + on_its_way };
             }
         }
         if !frame.is_turn() {
@@ -111,9 +109,7 @@ pub(crate) fn withheld(
             let left = before.state & TASK_STATES;
             state = match stopped_by(left) {
                 Some(by) if !over(frame.opened) => Victim::Stopped(by, frame.opened),
-                _ if left == 0 => {
-                    Victim::Could { prio: before.prio, since: frame.opened, known: frame.opened }
-                }
+                _ if left == 0 => Victim::Could { prio: before.prio, known: frame.opened },
                 _ if spins && stopped_by(left).is_none() => Victim::Asleep,
                 _ => Victim::Other,
             };
@@ -122,8 +118,7 @@ pub(crate) fn withheld(
             Victim::Other => Withheld::No,
             Victim::Stopped(by, since) => Withheld::Stopped(by, since),
             Victim::Asleep => Withheld::Asleep,
-            // Whoever had the CPU before has it by right.
-            Victim::Could { since, .. } if frame.opened < since => Withheld::No,
+            // Whoever had the CPU before, or was chosen without knowing of it, has it by right.
             Victim::Could { known, .. } if frame.opened < known => Withheld::No,
             Victim::Could { prio, .. } => by_class(prio, frame),
         }
@@ -201,4 +196,102 @@ pub(crate) fn quota_beside_idle(
     rate: TickRate,
 ) -> Option<Quota> {
     quota(window, naming).filter(|_| !is_idle_exit(waited, rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::SchedClass;
+
+    const VICTIM: i32 = 7;
+    const FAIR: i16 = 120;
+    const STOPPED: u16 = 4;
+
+    /// A thread's turn from `at` on; `left`: the victim left the CPU for it in this state.
+    fn turn(at: u64, tid: i32, prio: i16, left: Option<u16>) -> Frame {
+        let frame = Frame { prio, ..Frame::inferred_turn(tid, Ticks(at)) };
+        let Some(state) = left else { return frame };
+        let key = u64::from(VICTIM as u32) | u64::from(FAIR as u16) << 32;
+        Frame { key, subject: state.into(), ..frame }
+    }
+
+    /// What kept the victim from running in each turn of a window that begins at `from`.
+    fn kept(from: u64, turns: &[Frame], waits: &[u64], spins: bool) -> Vec<Withheld> {
+        let window = Window { from: Ticks(from), frames: turns.to_vec(), ..Window::default() };
+        let waits: Vec<Waits> = waits.iter().map(|at| Waits { since: Ticks(*at), prio: FAIR }).collect();
+        let found = withheld(&window, VICTIM, &waits, spins, TickRate::NANOSECONDS);
+        (0..turns.len()).map(|at| found.at(at as u32)).collect()
+    }
+
+    #[test]
+    fn by_what_right_another_has_the_cpu_follows_from_both_classes() {
+        use Withheld::{Deadline, Idle, No, Perhaps, RealTime};
+        // Deadline, the most and the least urgent real-time thread, and fair ones.
+        let others = [-1, 0, 99, 100, 139];
+        for (victim, beside_idle, beside_others) in [
+            (Frame::NO_PRIORITY, No, [No; 5]),
+            (-1, Deadline, [No, Deadline, Deadline, Deadline, Deadline]),
+            (0, RealTime, [No, No, No, RealTime, RealTime]),
+            (99, RealTime, [No, No, No, RealTime, RealTime]),
+            (100, Idle, [Perhaps; 5]),
+            (139, Idle, [Perhaps; 5]),
+        ] {
+            assert_eq!(by_class(victim, &turn(0, 0, FAIR, None)), beside_idle, "{victim}");
+            let found = others.map(|prio| by_class(victim, &turn(0, 8, prio, None)));
+            assert_eq!(found, beside_others, "{victim} {:?}", SchedClass::of_priority(victim.into()));
+        }
+    }
+
+    #[test]
+    fn what_a_switch_says_of_the_victim_holds_over_all_turns_until_it_has_its_cpu_again() {
+        use Withheld::{Asleep, No, Perhaps, Stopped};
+        let turns = |state| {
+            let own = |at| turn(at, VICTIM, FAIR, None);
+            [
+                own(0),
+                turn(100, 8, FAIR, Some(state)),
+                turn(200, 9, FAIR, None),
+                own(300),
+                turn(400, 8, FAIR, None),
+            ]
+        };
+        // The bit above the states marks who was preempted.
+        for runnable in [0, 0x100] {
+            assert_eq!(kept(0, &turns(runnable), &[], false), [No, Perhaps, Perhaps, No, No]);
+        }
+        for (spins, told) in [(false, No), (true, Asleep)] {
+            assert_eq!(kept(0, &turns(1), &[], spins), [No, told, told, No, No]);
+        }
+        for spins in [false, true] {
+            let by = Stopped(StoppedBy::Signal, Ticks(100));
+            assert_eq!(kept(0, &turns(STOPPED), &[], spins), [No, by, by, No, No]);
+        }
+        // Time without an owner is nobody's turn.
+        let mut unrecorded = turns(0);
+        unrecorded[2] = Frame::nobody(crate::occupancy::Class::Unrecorded, Ticks(200));
+        assert_eq!(kept(0, &unrecorded, &[], false), [No, Perhaps, No, No, No]);
+    }
+
+    #[test]
+    fn a_stop_that_was_over_before_the_window_began_is_none() {
+        let stopped = |woken: u64| {
+            let turns = [turn(100, 8, FAIR, Some(STOPPED)), turn(500, 9, FAIR, None)];
+            kept(400, &turns, &[woken], false) != [Withheld::No; 2]
+        };
+        assert_eq!([99, 100, 400, 401].map(stopped), [true, false, false, true]);
+    }
+
+    #[test]
+    fn a_wake_up_counts_from_a_millisecond_after_it_unless_the_victim_could_run_already() {
+        use Withheld::{No, Perhaps};
+        let known = 1000 + ON_ITS_WAY.0;
+        let turns = [900, 1000, known - 1, known].map(|at| turn(at, 8, FAIR, None));
+        assert_eq!(kept(0, &turns, &[1000], false), [No, No, No, Perhaps]);
+        let turns = [turn(900, 8, FAIR, Some(0)), turn(1000, 9, FAIR, None), turn(1001, 8, FAIR, None)];
+        assert_eq!(kept(0, &turns, &[1000], false), [Perhaps; 3]);
+        // Of several wake-ups the first counts.
+        let turns = [turn(known, 8, FAIR, None)];
+        assert_eq!(kept(0, &turns, &[1000, 2000], false), [Perhaps]);
+        assert_eq!(kept(0, &turns, &[1001], false), [No]);
+    }
 }

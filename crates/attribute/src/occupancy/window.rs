@@ -130,3 +130,146 @@ pub(super) fn names(outside: Class, inside: Class) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::occupancy::Beside;
+
+    /// From 100 to 200.
+    fn window() -> Window {
+        let mut window = Window::default();
+        window.clear(Ticks(100), Ticks(200));
+        window
+    }
+
+    #[test]
+    fn a_slice_is_cut_at_the_ends_of_its_window_and_what_was_beyond_them_is_not_told() {
+        let cut = |start, end| {
+            let mut window = window();
+            let (began, ended) = (Some(Beside::Switch), Some(Beside::Other));
+            window.add_slice(Slice {
+                start: Ticks(start),
+                end: Ticks(end),
+                frame: 0,
+                began,
+                ended,
+                folded: false,
+            });
+            let found = window.slices.first();
+            found.map(|s| (s.start.0, s.end.0, s.began.is_some(), s.ended.is_some()))
+        };
+        assert_eq!(cut(100, 200), Some((100, 200, true, true)));
+        assert_eq!(cut(99, 201), Some((100, 200, false, false)));
+        assert_eq!(cut(101, 199), Some((101, 199, true, true)));
+        assert_eq!([cut(50, 100), cut(200, 300), cut(150, 150)], [None; 3]);
+    }
+
+    #[test]
+    fn a_frame_is_cut_at_the_ends_of_its_window_and_is_open_where_it_goes_on() {
+        let cut = |(start, end): (u64, u64), outcome| {
+            let mut window = window();
+            let (start, end, parent) = (Ticks(start), Ticks(end), 9);
+            let (end_comm, end_prio) = (CommId(3), 4);
+            let frame = Frame::nobody(Class::Irq, start);
+            window.add_frame(&Frame { start, end, outcome, end_comm, end_prio, ..frame }, parent);
+            let frame = window.frames[0];
+            let named = (frame.end_comm == CommId(3), frame.end_prio == 4);
+            assert_eq!(named.0, named.1);
+            if frame.class == Class::NotSeen {
+                return None;
+            }
+            assert_eq!(frame.parent, parent);
+            Some((frame.start.0, frame.end.0, frame.outcome, named.0))
+        };
+        let (open, closed, unseen) = (Outcome::Open, Outcome::Closed, Outcome::Unseen);
+        assert_eq!(cut((120, 180), closed), Some((120, 180, closed, true)));
+        assert_eq!(cut((120, 200), unseen), Some((120, 200, unseen, true)));
+        // What comes after the window is not known in it, be it the name that the thread then has.
+        assert_eq!(cut((50, 201), closed), Some((100, 200, open, false)));
+        assert_eq!(cut((50, 60), open), Some((100, 200, open, false)));
+        // Over when it begins, or not yet begun when it ends.
+        assert_eq!([cut((50, 100), closed), cut((201, 300), open)], [None; 2]);
+        assert_eq!(cut((50, 101), closed), Some((100, 101, closed, true)));
+        assert_eq!(cut((100, 100), closed), Some((100, 100, closed, true)));
+        assert_eq!(cut((200, 300), closed), Some((200, 200, open, false)));
+    }
+
+    #[test]
+    fn a_window_that_begins_earlier_than_its_cpu_can_tell_has_a_slice_of_which_nothing_was_seen() {
+        let mut whole = window();
+        whole.frames.push(Frame::inferred_turn(7, Ticks(100)));
+        whole.add_slice(Slice {
+            start: Ticks(100),
+            end: Ticks(200),
+            frame: 0,
+            began: None,
+            ended: None,
+            folded: false,
+        });
+        let before = whole.clone();
+        whole.begin_at(Ticks(100));
+        whole.begin_at(Ticks(150));
+        assert_eq!((whole.from, &whole.slices, &whole.frames), (before.from, &before.slices, &before.frames));
+        whole.begin_at(Ticks(60));
+        let slices: Vec<_> = whole.slices.iter().map(|s| (s.start.0, s.end.0, s.frame)).collect();
+        assert_eq!((whole.from, slices), (Ticks(60), vec![(60, 100, 1), (100, 200, 0)]));
+        let unseen = whole.frames[1];
+        assert_eq!((unseen.class, unseen.outcome), (Class::NotSeen, Outcome::Closed));
+        assert_eq!((unseen.start, unseen.end, whole.root(1)), (Ticks(60), Ticks(100), 1));
+    }
+
+    #[test]
+    fn the_longest_frame_inside_names_one_if_it_ended_as_it_did_and_of_equals_the_first() {
+        let frame = |class, parent, (start, end): (u64, u64), outcome| {
+            let (start, end) = (Ticks(start), Ticks(end));
+            Frame { start, end, parent, outcome, ..Frame::nobody(class, start) }
+        };
+        let (closed, unseen) = (Outcome::Closed, Outcome::Unseen);
+        let namer = |outer: Frame, inside: &[Frame]| {
+            let mut window = window();
+            // One of before, so that positions are not those of the frames inside.
+            window.frames.push(frame(Class::Irq, NONE, (100, 105), closed));
+            window.frames.push(outer);
+            window.frames.extend_from_slice(inside);
+            window.named_by(1)
+        };
+        let timer = |outcome| frame(Class::LocalTimer, NONE, (110, 190), outcome);
+        let function = |times, outcome| frame(Class::HrtimerFunction, 1, times, outcome);
+        assert_eq!(
+            namer(timer(closed), &[function((120, 130), closed), function((140, 160), closed)]),
+            Some(3)
+        );
+        assert_eq!(
+            namer(timer(closed), &[function((120, 130), closed), function((140, 150), closed)]),
+            Some(2)
+        );
+        assert_eq!(namer(timer(closed), &[function((190, 190), closed)]), Some(2));
+        // What was not seen to end names only what was not either.
+        assert_eq!(namer(timer(closed), &[function((120, 130), unseen)]), None);
+        assert_eq!(namer(timer(unseen), &[function((120, 130), unseen)]), Some(2));
+        // Not what is inside of something else, nor what names frames of another class.
+        let elsewhere = Frame { parent: 0, ..function((120, 130), closed) };
+        assert_eq!(namer(timer(closed), &[elsewhere]), None);
+        let all = [
+            Class::Work,
+            Class::Softirq,
+            Class::HrtimerFunction,
+            Class::WheelFunction,
+            Class::Call,
+            Class::Irq,
+        ];
+        for (outer, names_it) in [
+            (Class::Turn, [true, false, false, false, false, false]),
+            (Class::LocalTimer, [false, false, true, true, false, false]),
+            (Class::Softirq, [false, false, true, true, false, false]),
+            (Class::Vector, [false, false, false, false, true, false]),
+            (Class::Irq, [false; 6]),
+            (Class::Work, [false; 6]),
+        ] {
+            let outer = frame(outer, NONE, (110, 190), closed);
+            let found = all.map(|class| namer(outer, &[frame(class, 1, (120, 130), closed)]).is_some());
+            assert_eq!(found, names_it, "{:?}", outer.class);
+        }
+    }
+}

@@ -1,6 +1,7 @@
 use super::super::{Episode, EpisodeKind, FollowerSettings, Following, Start};
 use super::*;
-use jitterscope_model::{Comm, EventKind, Name, ThreadRef};
+use jitterscope_model::{Comm, EventKind, Name, Subject, Task, ThreadRef};
+use std::sync::Arc;
 
 #[path = "../../benches/support/crowd.rs"]
 mod crowd;
@@ -136,4 +137,47 @@ fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
     );
     assert!(alone.folded() > Ticks(0));
     assert_eq!(together.folded(), alone.folded());
+}
+
+/// Turns of threads by their ids, ten each, one after the other.
+fn turns_of(tids: &[i32]) -> Vec<Slice> {
+    let slice = |(turn, tid): (usize, &i32)| {
+        let culprit = Culprit::from(Subject::Thread(Task { tid: Some(*tid), ..Task::default() }));
+        let (start, evidence) = (Ticks(10 * turn as u64), Evidence::ThreadRecords);
+        Slice { start, end: start + Ticks(10), culprit: Arc::new(culprit.into()), evidence, turn }
+    };
+    tids.iter().enumerate().map(slice).collect()
+}
+
+fn tail(share: usize, own: u64) -> Tail {
+    let folded = vec![(Ticks(10), Ticks(5)), (Ticks(20), Ticks(7))];
+    // The slice at 10 goes on with the turn that began at 0.
+    Tail::new(Seen { slices: turns_of(&[1, 2, 1, 3]), turns: vec![0, 2, 3], folded }, share, Ticks(own))
+}
+
+#[test]
+fn waits_are_alike_from_the_first_turn_that_began_when_each_was_surely_on_its_queue() {
+    let common_from = |from| tail(9, 5).common_from(Ticks(from)).map(|(first, at)| (first, at.0));
+    assert_eq!(
+        [0, 15, 16, 25, 26].map(common_from),
+        [Some((2, 20)), Some((2, 20)), Some((3, 30)), Some((3, 30)), None]
+    );
+    let folded_from = |from| tail(9, 5).folded_from(Ticks(from)).0;
+    assert_eq!([0, 10, 11, 20, 21].map(folded_from), [12, 12, 7, 7, 0]);
+}
+
+#[test]
+fn a_common_part_that_is_within_the_share_is_told_in_order_and_a_longer_one_as_sums() {
+    let mut tail = tail(2, 0);
+    let told = |common: Common| {
+        let slices = common.slices.iter().map(|slice| {
+            let tid = slice.culprit.subject.task().and_then(|task| task.tid).unwrap();
+            (slice.start.0, slice.end.0, tid)
+        });
+        (slices.collect::<Vec<_>>(), common.summed)
+    };
+    assert_eq!(told(tail.common(2)), (vec![(20, 30, 1), (30, 40, 3)], false));
+    // Who came later is asked about first.
+    assert_eq!(told(tail.common(1)), (vec![(10, 20, 1), (20, 30, 2), (30, 40, 3)], true));
+    assert_eq!(told(tail.common(0)), (vec![(0, 20, 1), (20, 30, 2), (30, 40, 3)], true));
 }

@@ -140,4 +140,29 @@ mod tests {
         assert!(room.takes(Ticks(2), FEWEST_CULPRITS, rate));
         assert!(room.takes(Ticks(SPAN.0), FEWEST_CULPRITS + 1, rate), "another second");
     }
+
+    #[test]
+    fn of_more_programs_than_are_told_apart_the_rest_is_one_row_and_every_length_is_kept() {
+        // The eight longest threads go by their ids, eight programs of the others by their names.
+        let slices: Vec<Slice> =
+            (0..30).map(|n| turn(n, n as i32 + 1, &format!("c{}", n % 20), 1 + n as u64)).collect();
+        let result = summed(&slices);
+        let task = |one: &Slice| one.culprit.subject.task().cloned().unwrap();
+        let length = |one: &Slice| one.end.since(one.start).0;
+        let (threads, programs): (Vec<&Slice>, Vec<&Slice>) =
+            result.iter().partition(|one| task(one).tid.is_some());
+        let longest: BTreeMap<Option<i32>, u64> =
+            threads.iter().map(|one| (task(one).tid, length(one))).collect();
+        assert_eq!(longest, (22..30).map(|n| (Some(n as i32 + 1), 1 + n as u64)).collect::<BTreeMap<_, _>>());
+        // What is left of each program: it is told whole, or is part of the last row.
+        let left = |n: u64| if n < 2 { 1 + n + 21 + n } else { 1 + n };
+        let mut all: BTreeMap<String, u64> = (0..20).map(|n| (format!("c{n}"), left(n))).collect();
+        let (rest, told): (Vec<&Slice>, Vec<&Slice>) =
+            programs.into_iter().partition(|one| &*task(one).comm == "<...>");
+        assert_eq!((told.len(), rest.len()), (FEWEST_CULPRITS, 1));
+        for one in told {
+            assert_eq!(all.remove(&*task(one).comm), Some(length(one)));
+        }
+        assert_eq!(length(rest[0]), all.values().sum::<u64>());
+    }
 }

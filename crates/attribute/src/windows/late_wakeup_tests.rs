@@ -302,19 +302,27 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
             ..jitterscope_model::DrainTurn::default()
         }
     };
-    let parts_of = |times, events: &[KernelEvent]| -> Vec<(Phase, String, u64)> {
+    let parts = |times, events: &[KernelEvent]| {
         let rate = TickRate::NANOSECONDS;
         let mut attributor = Attributor::new(AttributorSettings { rate, virtual_machine: true, measured: 1 });
         attributor.quotas(&counted(1, 0), true);
         attributor.quotas(&counted(80_000_000, times), true);
-        let parts = attribute_by(&mut attributor, &stall(1000, 50_000_000), events).parts;
+        attribute_by(&mut attributor, &stall(1000, 50_000_000), events).parts
+    };
+    let parts_of = |times, events: &[KernelEvent]| -> Vec<(Phase, String, u64)> {
         let row = |part: Part| (part.phase.unwrap(), part.culprit.subject.name().into(), part.net.0);
-        parts.into_iter().map(row).collect()
+        parts(times, events).into_iter().map(row).collect()
+    };
+    let rests_on = |times, events: &[KernelEvent]| {
+        let part = parts(times, events).remove(1);
+        (part.confidence, part.evidence)
     };
     let woken = [switch(100, victim(), idle()), waking(2000), switch(49_999_000, idle(), victim())];
     assert_eq!(parts_of(1, &woken)[1].1, "CPU quota");
     assert_eq!(parts_of(1, &woken)[1].0, Phase::Withheld);
     assert_eq!(parts_of(0, &woken)[1].1, "leaving idle");
+    assert_eq!(rests_on(1, &woken), (Confidence::Medium, Evidence::QuotaCount));
+    assert_eq!(rests_on(0, &woken), (Confidence::High, Evidence::WakeupRecords));
     // It could run when idle took over.
     let runnable = |time, prev, next| at(time, EventKind::SchedSwitch { prev, prev_state: 0, next });
     let set_aside = [
@@ -322,10 +330,12 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
         switch(49_999_000, idle(), victim()),
     ];
     assert_eq!(parts_of(0, &set_aside)[1], (Phase::Withheld, "runnable but idle".into(), 49_997_500));
+    assert_eq!(rests_on(0, &set_aside), (Confidence::Low, Evidence::WakeupRecords));
     // It was stopped.
     let stopped = at(1500, EventKind::SchedSwitch { prev: victim(), prev_state: 4, next: idle() });
     let stopped = [KernelEvent { tid: VICTIM, ..stopped }, switch(49_999_000, idle(), victim())];
     assert_eq!(parts_of(0, &stopped)[1], (Phase::Withheld, "stopped by a signal".into(), 49_997_500));
+    assert_eq!(rests_on(0, &stopped), (Confidence::High, Evidence::WakeupRecords));
 }
 
 /// What goes on around a wake-up that is 100 late: woken 40 after the deadline, by thread 60 that was there first.

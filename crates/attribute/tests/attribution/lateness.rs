@@ -111,6 +111,71 @@ fn an_interrupt_that_another_cpu_sent_is_late_from_when_it_was_sent() {
     }
 }
 
+/// A record of CPU 0, by thread 7.
+fn sent(time: u64, kind: EventKind) -> KernelEvent {
+    let (cpu, context) = (CpuId(0), ExecutionContext::Thread);
+    KernelEvent { time: Ticks(time), cpu, tid: 7, context, kind }
+}
+
+#[test]
+fn a_reschedule_is_late_from_when_it_was_sent_if_that_is_how_the_cpu_was_interrupted() {
+    let interrupted = |vector: &str, time: u64| {
+        let mut attributor = attributor(true);
+        let (callsite, callback) = (KernelAddr(9), KernelAddr(0));
+        attributor.sender_event(&sent(time, EventKind::IpiSendCpu { target: CPU, callsite, callback }));
+        let events = [enter(90_000, vector), exit(91_000, vector)];
+        shown(&attribute(&mut attributor, &stall(50_000, 91_000), &events))
+    };
+    let nobodys = |vector: &str| vec!["unresolved/before first event 40000".to_owned(), vector.to_owned()];
+    let reschedule = "ipi/reschedule 1000";
+    assert_eq!(
+        interrupted("reschedule", 60_000),
+        ["unresolved/before first event 10000", "hypervisor/late interrupt 30000", reschedule]
+    );
+    // It may be under way for as long as stalls begin together.
+    assert_eq!(interrupted("reschedule", 45_000), ["hypervisor/late interrupt 40000", reschedule]);
+    assert_eq!(interrupted("reschedule", 44_999), nobodys(reschedule));
+    assert_eq!(interrupted("irq_work", 60_000), nobodys("ipi/irq_work 1000"));
+}
+
+#[test]
+fn a_call_that_came_later_in_a_stall_does_not_make_its_first_interrupt_late() {
+    let mut attributor = attributor(true);
+    let (csd, function, callsite) = (0x77, KernelAddr(3), KernelAddr(9));
+    attributor.sender_event(&sent(60_000, EventKind::CsdQueued { target: CPU, function, csd, callsite }));
+    let call = "call_function_single";
+    let events = [
+        enter(70_000, "reschedule"),
+        exit(71_000, "reschedule"),
+        enter(71_000, call),
+        at(71_100, EventKind::CsdEntry { function, csd }),
+        at(71_900, EventKind::CsdExit { function, csd }),
+        exit(72_000, call),
+    ];
+    let got = attribute(&mut attributor, &stall(50_000, 72_000), &events);
+    assert_eq!(
+        shown(&got),
+        ["unresolved/before first event 20000", "ipi/reschedule 1000", "ipi/ipi_mb 1000"]
+    );
+}
+
+#[test]
+fn a_timer_that_is_not_the_tick_says_nothing_of_when_the_interrupt_was_due() {
+    let is_late = |functions: &[u64]| {
+        let (mut attributor, n) = settled(true);
+        let came = n * PERIOD + DUE + 301_000;
+        let mut events = vec![enter(came, "local_timer")];
+        for (n, function) in (1..).zip(functions) {
+            events.extend([hrtimer(came + n * 100, *function), hrtimer_exit(came + n * 100 + 50)]);
+        }
+        events.push(exit(came + 1000, "local_timer"));
+        let got = shown(&attribute(&mut attributor, &stall(came - 400_000, came + 1000), &events));
+        got.iter().any(|part| part.starts_with("hypervisor/late interrupt"))
+    };
+    // The tick's timer may come after another one.
+    assert_eq!([is_late(&[4]), is_late(&[1]), is_late(&[4, 1])], [false, true, true]);
+}
+
 #[test]
 fn before_a_device_s_interrupt_only_stolen_time_tells_of_the_host() {
     let device = |stolen| {

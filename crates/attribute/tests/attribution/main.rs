@@ -4,6 +4,7 @@ mod common;
 mod exclusion;
 mod lateness;
 mod properties;
+mod recording;
 mod scenarios;
 mod timeline;
 mod withheld;

@@ -57,3 +57,76 @@ fn a_switch_that_left_no_record_is_counted_unless_records_were_lost() {
     tick(300, 310, 1, HOG).iter().for_each(|event| follower.event(event, &Names));
     assert!(follower.unrecorded_switches().is_empty());
 }
+
+#[test]
+fn a_move_counts_once_whether_its_record_or_the_next_switch_tells_of_it() {
+    let migrations = |events: &[KernelEvent]| {
+        let begins = [switch(0, 0, 0, 0, A), switch(100, 0, A, 0, HOG)];
+        run(&[A], &[&begins, events].concat()).finish(Ticks(1000), &Names)[0].migrations
+    };
+    let (moved, on) = (migrate(200, 0, A, 0, 1), switch(300, 1, 0, 0, A));
+    assert_eq!(migrations(&[moved.clone(), on.clone()]), 1);
+    assert_eq!(migrations(&[on]), 1);
+    assert_eq!(migrations(&[moved, migrate(250, 0, A, 1, 0), switch(300, 0, HOG, 1, A)]), 2);
+    assert_eq!(migrations(&[migrate(200, 0, A, 0, 0), switch(300, 0, HOG, 1, A)]), 0);
+}
+
+#[test]
+fn a_thread_that_is_charged_on_another_cpu_has_been_there_for_as_long_as_it_is_charged() {
+    let shares = |events: &[KernelEvent]| {
+        let mut all = vec![switch(0, 0, 0, 0, A)];
+        all.extend_from_slice(events);
+        let account = run(&[A], &all).finish(Ticks(2000), &Names).remove(0);
+        account.cpus.iter().map(|share| (share.cpu.0, share.runs, share.running_ns.0)).collect::<Vec<_>>()
+    };
+    let charged = |time, cpu, by, ran| at(time, cpu, by, EventKind::StatRuntime { tid: A, runtime_ns: ran });
+    assert_eq!(shares(&[charged(1000, 1, A, 300)]), [(0, 1, 700), (1, 1, 1300)]);
+    // On its own CPU that is nothing new, and what another thread is charged with it says nothing of where it is.
+    assert_eq!(shares(&[charged(1000, 0, A, 300)]), [(0, 1, 2000)]);
+    assert_eq!(shares(&[charged(1000, 1, HOG, 300)]), [(0, 1, 2000)]);
+    // Not before what is already reported: it was set aside at 900.
+    assert_eq!(shares(&[switch(900, 0, A, 0, HOG), charged(1000, 1, A, 300)]), [(0, 1, 900), (1, 1, 1100)]);
+}
+
+#[test]
+fn a_thread_has_an_account_if_any_of_its_time_was_measured() {
+    let accounts = |from: u64, until: u64| {
+        let mut follower = ThreadFollower::new(settings());
+        follower.measure(Ticks(from), Ticks(until));
+        follow(&mut follower, A);
+        let born = |time| at(time, 0, A, EventKind::TaskNew { tid: B, comm: comm(A), thread: true });
+        // The one that is followed ends at 500, and makes another at 400.
+        for event in [switch(0, 0, 0, 0, A), born(400), switch(500, 0, A, 16, 0)] {
+            follower.event(&event, &Names);
+        }
+        let accounts = follower.finish(Ticks(1000), &Names);
+        accounts.iter().map(|a| (a.tid, a.from.0, a.until.0, a.appeared)).collect::<Vec<_>>()
+    };
+    assert_eq!(accounts(0, 1000), [(A, 0, 500, false), (B, 400, 1000, true)]);
+    // One that begins with the measurement appears in it.
+    assert_eq!(accounts(400, 1000), [(A, 400, 500, false), (B, 400, 1000, true)]);
+    assert_eq!(accounts(401, 1000), [(A, 401, 500, false), (B, 401, 1000, false)]);
+    assert_eq!(accounts(500, 1000), [(B, 500, 1000, false)]);
+    assert_eq!(accounts(0, 400), [(A, 0, 400, false)]);
+    assert_eq!(accounts(0, 401), [(A, 0, 401, false), (B, 400, 401, true)]);
+}
+
+#[test]
+fn episodes_no_further_apart_than_is_said_are_one_unless_one_of_them_is_a_stop() {
+    let told = |gap: u64, state: u64| {
+        let events = [
+            switch(0, 1, 0, 0, A),
+            switch(100, 1, A, 0, HOG),
+            switch(200, 1, HOG, 1, A),
+            switch(200 + gap, 1, A, state, HOG),
+            waking(400, 0, 0, A, 1),
+            switch(400, 1, HOG, 1, A),
+        ];
+        let mut follower = run(&[A], &events);
+        follower.finish(Ticks(1000), &Names);
+        shown(&follower.take_episodes())
+    };
+    assert_eq!(told(10, 0), ["preempted 100-400: hog 100, context switch 10, hog 190"]);
+    assert_eq!(told(11, 0), ["preempted 100-200: hog 100", "preempted 211-400: hog 189"]);
+    assert_eq!(told(10, 4), ["preempted 100-200: hog 100", "stopped 210-400: stopped by a signal 190"]);
+}

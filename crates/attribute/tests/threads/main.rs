@@ -2,6 +2,7 @@
 
 mod accounts;
 mod common;
+mod following;
 mod messages;
 mod properties;
 mod scenarios;

@@ -1,7 +1,9 @@
 //! A slow message, split.
 
 use crate::common::*;
-use jitterscope_attribute::{MessageWindow, Senders, TimelineOf, timeline_rows};
+use jitterscope_attribute::{
+    FollowerSettings, MessageWindow, Senders, ThreadFollower, TimelineOf, timeline_rows,
+};
 use jitterscope_model::{
     CpuId, KernelEvent, Stall, StallId, ThreadRef, TickRate, Ticks, TimelineItem, TimelineRow,
 };
@@ -184,4 +186,64 @@ fn the_timeline_of_a_message_shows_both_its_threads_cpus() {
             "0 200..1000 hog",
         ]
     );
+}
+
+#[test]
+fn the_timeline_of_a_wait_shows_the_cpu_where_its_thread_was_last_before_it_and_where_it_came() {
+    let moved = |time, to| {
+        let events = [
+            switch(5, 0, 0, 0, B),
+            switch(20, 1, 0, 0, 400),
+            switch(900, 0, B, 0, HOG),
+            migrate(time, 2, B, 1 - to, to),
+        ];
+        timeline(&events, (1000, 2000), None)
+    };
+    let (here, there) = ("0..1000 kworker/1:0", "0..1000 hog");
+    assert_eq!(moved(999, 1), [format!("- {here}")]);
+    for (time, to) in [(999, 0), (1000, 1), (1500, 0)] {
+        assert_eq!(moved(time, to), [format!("1 {here}"), format!("0 {there}")], "{time} {to}");
+    }
+}
+
+#[test]
+fn a_producer_that_is_stopped_when_its_message_is_due_is_told_as_stopped_up_to_now() {
+    let told = |published: u64| {
+        let mut follower = run(&[A, B], &[switch(0, 0, 0, 0, A), switch(0, 1, 0, 0, B)]);
+        follower.event(&switch(1000, 0, A, 4, 0), &Names);
+        tick(3000, 3100, 1, HOG).iter().for_each(|event| follower.event(event, &Names));
+        split(&follower, window([900, published, published, 900, 900, 0]))
+    };
+    assert_eq!(told(2000), ["unexplained: no record 100", "producer stalled: stopped by a signal 1000"]);
+    // It was stopped after it had published.
+    assert_eq!(told(1000), ["unexplained: no record 100"]);
+}
+
+#[test]
+fn what_a_thread_suffered_is_remembered_for_as_long_as_is_said() {
+    let told = |remember: u64, second: u64| {
+        let settings = FollowerSettings { remember: Ticks(remember), ..settings() };
+        let mut follower = ThreadFollower::new(settings);
+        follower.measure(Ticks(0), Ticks(u64::MAX));
+        follow(&mut follower, A);
+        follow(&mut follower, B);
+        for event in [
+            switch(0, 0, 0, 0, A),
+            switch(1000, 0, A, 0, HOG),
+            switch(2000, 0, HOG, 1, A),
+            switch(second, 0, A, 0, HOG),
+            switch(second + 100, 0, HOG, 1, A),
+        ] {
+            follower.event(&event, &Names);
+        }
+        split(&follower, window([900, 2100, 2100, 900, 900, 0]))
+    };
+    let (whole, forgotten) = (
+        ["unexplained: no record 200", "producer stalled: hog 1000"].as_slice(),
+        ["unexplained: no record 1200"].as_slice(),
+    );
+    // The second wait ends 500 after the first, or 501.
+    assert_eq!(told(500, 2400), whole);
+    assert_eq!(told(500, 2401), forgotten);
+    assert_eq!(told(0, 2400), forgotten);
 }

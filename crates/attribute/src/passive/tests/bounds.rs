@@ -186,3 +186,55 @@ fn a_cpu_is_gone_until_a_record_of_later_says_that_it_is_back() {
     watch.event(&switch(301, 0, SLEEPS, OWN), &NoNames);
     assert!(!watch.is_gone(HERE));
 }
+
+#[test]
+fn where_records_of_senders_were_lost_a_thief_has_no_known_waker() {
+    let waker = |lost: Option<(u64, u64)>| {
+        let mut watch = PassiveWatch::new(settings());
+        watch.measure(Ticks(0), Ticks(1000));
+        let events = [
+            switch(100, 0, SLEEPS, OWN),
+            waking(150, 9, OTHER, HERE),
+            switch(200, OWN, RUNNABLE, OTHER),
+            switch(500, OTHER, SLEEPS, OWN),
+        ];
+        for (n, event) in events.iter().enumerate() {
+            watch.event(event, &NoNames);
+            if let (1, Some((from, to))) = (n, lost) {
+                watch.senders_lost(Ticks(from), Ticks(to));
+            }
+        }
+        watch.finish(Ticks(1000), &NoNames);
+        let stall = watch.take_stalls().remove(0);
+        let (_, attribution) = stall.into_stall(StallId(0), TickRate::NANOSECONDS);
+        attribution.parts[0].culprit.sender.as_ref().map(|sender| sender.tid)
+    };
+    assert_eq!([None, Some((160, 190)), Some((20, 90))].map(waker), [Some(9), None, Some(9)]);
+}
+
+#[test]
+fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
+    let mut watch = PassiveWatch::new(settings());
+    for time in 0..(1 << 20) + 3 {
+        watch.event(&moved(time, 9, OTHER, HERE, ELSEWHERE), &NoNames);
+    }
+    assert_eq!(watch.senders_dropped(), 3);
+}
+
+#[test]
+fn what_a_watched_cpu_sends_to_others_tells_nothing_of_who_has_it() {
+    let (function, callsite, target) = (KernelAddr(1), KernelAddr(2), ELSEWHERE);
+    for kind in [
+        EventKind::CsdQueued { target, function, csd: 7, callsite },
+        EventKind::WorkQueued { work: 7, function, workqueue: "events".into(), target: None },
+        EventKind::IpiSendCpu { target, callsite, callback: function },
+        EventKind::IpiSendCpumask { targets: 1, callsite, callback: function },
+    ] {
+        let mut watch = PassiveWatch::new(settings());
+        watch.measure(Ticks(0), Ticks(1000));
+        watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
+        watch.event(&on(HERE, 300, OTHER, kind), &NoNames);
+        let cpu = watch.finish(Ticks(1000), &NoNames).remove(0);
+        assert_eq!(times(&cpu), [900, 0, 0, 0, 0, 100]);
+    }
+}
