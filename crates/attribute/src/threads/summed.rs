@@ -161,7 +161,7 @@ mod tests {
             result.iter().partition(|one| task(one).tid.is_some());
         let longest: BTreeMap<Option<i32>, u64> =
             threads.iter().map(|one| (task(one).tid, length(one))).collect();
-        assert_eq!(longest, (22..30).map(|n| (Some(n as i32 + 1), 1 + n as u64)).collect::<BTreeMap<_, _>>());
+        assert_eq!(longest, (22..30).map(|n| (Some(n + 1), 1 + n as u64)).collect::<BTreeMap<_, _>>());
         // What is left of each program: it is told whole, or is part of the last row.
         let left = |n: u64| if n < 2 { 1 + n + 21 + n } else { 1 + n };
         let mut all: BTreeMap<String, u64> = (0..20).map(|n| (format!("c{n}"), left(n))).collect();
