@@ -78,3 +78,55 @@ impl Parked {
         self.threads.iter().map(|(tid, left)| (*tid, left))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(at: u64, items: &[u64]) -> Left {
+        let mut left = Left::new(Ticks(at));
+        items.iter().for_each(|item| left.push(Frame::item(7, *item, 1, Ticks(5))));
+        left
+    }
+
+    fn of(left: &Left) -> Vec<u64> {
+        left.frames().map(|frame| frame.key).collect()
+    }
+
+    #[test]
+    fn what_a_thread_left_is_its_own_until_it_is_back_or_comes_from_elsewhere_later() {
+        let mut parked = Parked::default();
+        assert!(parked.take(7).is_none());
+        // From the innermost outwards they are put, and outermost first they are told; no more than are remembered.
+        parked.put(7, left(100, &[1, 2, 3, 4, 5]));
+        assert_eq!(
+            parked.iter().map(|(tid, left)| (tid, of(left))).collect::<Vec<_>>(),
+            [(7, vec![4, 3, 2, 1])]
+        );
+        // An arrival of that very moment or before is that of the stay which it left.
+        for at in [99, 100] {
+            parked.forget_before(7, Ticks(at));
+        }
+        parked.forget_before(8, Ticks(500));
+        assert_eq!(parked.take(7).map(|left| (left.at, of(&left).len())), Some((Ticks(100), 4)));
+        assert!(parked.take(7).is_none());
+        parked.put(7, left(100, &[1]));
+        parked.forget_before(7, Ticks(101));
+        assert!(parked.take(7).is_none());
+        // Who leaves again with nothing has nothing.
+        parked.put(7, left(100, &[1]));
+        parked.put(7, left(200, &[]));
+        assert!(parked.take(7).is_none());
+    }
+
+    #[test]
+    fn beyond_the_most_threads_all_are_forgotten() {
+        let mut parked = Parked::default();
+        for tid in 0..MOST as i32 {
+            parked.put(tid, left(100, &[1]));
+        }
+        assert_eq!(parked.iter().count(), MOST);
+        parked.put(-1, left(100, &[1]));
+        assert_eq!(parked.iter().map(|(tid, _)| tid).collect::<Vec<_>>(), [-1]);
+    }
+}

@@ -89,3 +89,41 @@ impl RecordKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RecordKind as Kind;
+
+    #[test]
+    fn to_an_edge_a_record_is_a_switch_an_entry_an_exit_or_anything_else() {
+        for (beside, kinds) in [
+            (Beside::Switch, &[Kind::Switch][..]),
+            (Beside::InterruptEntry, &[Kind::TimerEntry, Kind::VectorEntry, Kind::IrqEntry]),
+            (Beside::SoftirqEntry, &[Kind::SoftirqEntry]),
+            (Beside::InterruptExit, &[Kind::TimerExit, Kind::VectorExit, Kind::IrqExit, Kind::SoftirqExit]),
+            (
+                Beside::Other,
+                &[
+                    Kind::HrtimerEntry,
+                    Kind::HrtimerExit,
+                    Kind::WheelEntry,
+                    Kind::WheelExit,
+                    Kind::CallEntry,
+                    Kind::CallExit,
+                    Kind::WorkStart,
+                    Kind::WorkEnd,
+                    Kind::Nmi,
+                    Kind::Fault,
+                    Kind::MachineCheck,
+                    Kind::Idle,
+                    Kind::Charge,
+                    Kind::TlbFlush,
+                    Kind::Point,
+                ],
+            ),
+        ] {
+            kinds.iter().for_each(|kind| assert_eq!(kind.beside(), beside, "{kind:?}"));
+        }
+    }
+}

@@ -142,6 +142,14 @@ mod tests {
     }
 
     #[test]
+    fn as_many_threads_as_are_told_apart_all_are() {
+        let few = i32::try_from(FEWEST_CULPRITS).unwrap();
+        let slices: Vec<Slice> = (0..few).map(|n| turn(n as usize, n + 1, "x", 10)).collect();
+        let tids = summed(&slices).iter().map(|one| one.culprit.subject.task()?.tid).collect::<Vec<_>>();
+        assert_eq!(tids, (1..=few).map(Some).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn of_more_programs_than_are_told_apart_the_rest_is_one_row_and_every_length_is_kept() {
         // The eight longest threads go by their ids, eight programs of the others by their names.
         let slices: Vec<Slice> =
@@ -153,7 +161,7 @@ mod tests {
             result.iter().partition(|one| task(one).tid.is_some());
         let longest: BTreeMap<Option<i32>, u64> =
             threads.iter().map(|one| (task(one).tid, length(one))).collect();
-        assert_eq!(longest, (22..30).map(|n| (Some(n as i32 + 1), 1 + n as u64)).collect::<BTreeMap<_, _>>());
+        assert_eq!(longest, (22..30).map(|n| (Some(n + 1), 1 + n as u64)).collect::<BTreeMap<_, _>>());
         // What is left of each program: it is told whole, or is part of the last row.
         let left = |n: u64| if n < 2 { 1 + n + 21 + n } else { 1 + n };
         let mut all: BTreeMap<String, u64> = (0..20).map(|n| (format!("c{n}"), left(n))).collect();

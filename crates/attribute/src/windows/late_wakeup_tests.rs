@@ -179,6 +179,20 @@ fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
 }
 
 #[test]
+fn how_urgent_the_victim_is_a_switch_tells_as_a_wake_up_does() {
+    let urgent = task(60, "urgent", 40);
+    let set_aside = at(1100, EventKind::SchedSwitch { prev: victim(), prev_state: 0, next: urgent });
+    let events = [
+        switch(900, victim(), idle()),
+        switch(1050, idle(), victim()),
+        set_aside,
+        switch(1500, urgent, victim()),
+    ];
+    let found = split(&stall(1000, 1600), &events);
+    assert!(found.contains(&(Phase::HigherPriority, "urgent".into(), 400)), "{found:?}");
+}
+
+#[test]
 fn interrupts_in_between_have_their_own_part() {
     let events = [
         switch(100, victim(), task(60, "other", 120)),
@@ -274,7 +288,7 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
     let Subject::Verdict(_, About::Meanwhile(Meanwhile::Ran(seen))) = &part.culprit.subject else {
         panic!("{part:?}")
     };
-    assert_eq!((&*seen.comm, seen.tid), ("hog", Some(77)));
+    assert_eq!((&*seen.comm, seen.tid, &seen.class), ("hog", Some(77), &None));
     let charge = EventKind::StatRuntime { tid: 77, runtime_ns: 350 };
     let charged = KernelEvent { tid: 77, ..at(1499, charge) };
     let parts_of =

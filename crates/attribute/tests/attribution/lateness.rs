@@ -165,7 +165,7 @@ fn a_timer_that_is_not_the_tick_says_nothing_of_when_the_interrupt_was_due() {
         let (mut attributor, n) = settled(true);
         let came = n * PERIOD + DUE + 301_000;
         let mut events = vec![enter(came, "local_timer")];
-        for (n, function) in (1..).zip(functions) {
+        for (n, function) in (0..).zip(functions) {
             events.extend([hrtimer(came + n * 100, *function), hrtimer_exit(came + n * 100 + 50)]);
         }
         events.push(exit(came + 1000, "local_timer"));

@@ -498,6 +498,19 @@ fn a_thread_whose_way_back_is_not_recorded_is_named_with_little_confidence() {
 }
 
 #[test]
+fn a_worker_whose_way_back_is_not_recorded_is_named_by_its_item_all_the_same() {
+    let worker = task(50, "kworker/1:2", 120);
+    let start = EventKind::WorkStart { work: 9, function: KernelAddr(2) };
+    let events = [
+        switch(1000, victim(), worker),
+        KernelEvent { tid: 50, ..at(1200, start) },
+        KernelEvent { tid: 50, ..at(8000, EventKind::WorkEnd { work: 9 }) },
+    ];
+    let got = attribute(&mut attributor(false), &stall(1000, 9000), &events);
+    assert_eq!(shown(&got), ["kworker/vmstat_update 8000"]);
+}
+
+#[test]
 fn a_program_that_begins_in_the_middle_of_a_turn_names_it() {
     let mut a = attributor(false);
     let shell = task(300, "sh", 120);
@@ -536,6 +549,13 @@ fn a_thread_is_not_blamed_for_what_another_did_whose_switch_left_no_record() {
         ]
     );
     assert_eq!(a.unrecorded_switches().into_iter().collect::<Vec<_>>(), [(CPU, 1)]);
+    // Its class is that of the record with which it left; up to then none had it.
+    for (end, class) in [(9000, Some(SchedClass::Fair(Some(0)))), (8999, None)] {
+        let mut a = attributor(false);
+        events.iter().for_each(|event| a.event(event.clone()));
+        let got = a.attribute(&stall(1000, end), &OutsideHints::default(), &Names);
+        assert_eq!(got.parts[3].culprit.subject.task().unwrap().class, class);
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::common::*;
 use jitterscope_attribute::ThreadFollower;
 use jitterscope_model::{
-    Confidence, DrainTurn, EventKind, Evidence, KernelEvent, StallId, TaskRef, ThrottledGroup, TickRate,
-    Ticks,
+    Confidence, CpuId, DrainTurn, EventKind, Evidence, KernelEvent, StallId, TaskRef, ThrottledGroup,
+    TickRate, Ticks,
 };
 
 const MS: u64 = 1_000_000;
@@ -126,4 +126,45 @@ fn a_thread_that_was_moved_waits_on_as_it_did() {
         "preempted 30000000-90000000: hog 1000000, CPU quota 9000000, not seen 10000000, CPU quota 40000000",
     ];
     assert_eq!(episodes(1, &events), told);
+}
+
+#[test]
+fn what_one_who_waits_is_told_of_a_turn_is_not_told_to_another_by_whose_class_it_is_another_matter() {
+    let urgent = TaskRef { prio: 50, ..task(B) };
+    let turns = |first: TaskRef, second: TaskRef| {
+        let next = |time, prev, next| at(time, 1, 0, EventKind::SchedSwitch { prev, prev_state: 0, next });
+        let wakes = |task| at(20_000, 0, 0, EventKind::SchedWaking { task, target: CpuId(1) });
+        let mut follower = run(
+            &[A, B],
+            &[
+                switch(10, 1, 0, 1, 400),
+                wakes(task(A)),
+                wakes(urgent),
+                // Long after both were woken a fair thread is let run.
+                switch(2 * MS, 1, 400, 0, HOG),
+                next(4 * MS, task(HOG), first),
+                next(6 * MS, first, second),
+            ],
+        );
+        follower.finish(Ticks(7 * MS), &Names);
+        let mut told = shown(&follower.take_episodes());
+        told.retain(|episode| episode.starts_with("wait"));
+        told.sort();
+        told
+    };
+    let before = "wait after wake-up 20000-";
+    assert_eq!(
+        turns(task(A), urgent),
+        [
+            format!("{before}4000000: kworker/1:0 1980000, hog 2000000"),
+            format!("{before}6000000: kworker/1:0 1980000, RT throttling 2000000, RT throttling 2000000"),
+        ]
+    );
+    assert_eq!(
+        turns(urgent, task(A)),
+        [
+            format!("{before}4000000: kworker/1:0 1980000, RT throttling 2000000"),
+            format!("{before}6000000: kworker/1:0 1980000, hog 2000000, b 2000000"),
+        ]
+    );
 }

@@ -263,3 +263,36 @@ fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
         assert_eq!(stretches(&window), [(500, 600, expected)]);
     }
 }
+
+#[test]
+fn what_no_exit_ends_has_ended_with_its_threads_turn_and_an_interrupt_has_lost_its_exit() {
+    let outcome = |tid: i32, kind: EventKind| {
+        let events = [switch(100, VICTIM, tid), at(150, tid, kind), switch(200, tid, VICTIM)];
+        let window = window(&events, 50, 300);
+        window.frames.iter().find(|frame| !frame.class.is_root()).map(|frame| (frame.class, frame.outcome))
+    };
+    let fault = EventKind::PageFault { user: true, address: 0, ip: 0 };
+    let irq = EventKind::IrqEntry { irq: 5, action: "device".into() };
+    for (tid, kind, class, ended) in [
+        (0, EventKind::CpuIdle { state: Some(2) }, Class::Idle, Outcome::Closed),
+        (200, fault, Class::Fault, Outcome::Closed),
+        (200, irq, Class::Irq, Outcome::Unseen),
+    ] {
+        assert_eq!(outcome(tid, kind), Some((class, ended)));
+    }
+}
+
+#[test]
+fn an_item_that_is_said_to_sleep_does_so_unless_its_worker_has_the_cpu() {
+    use crate::occupancy::Frame;
+    let sleeping = |on: Option<i32>| {
+        let mut machine = machine();
+        if let Some(tid) = on {
+            machine.running(tid, Ticks(100));
+        }
+        machine.park(50, Ticks(150), Frame::item(50, 7, 1, Ticks(90)));
+        machine.parked().map(|(tid, left, frames)| (tid, left.0, frames[0].key)).collect::<Vec<_>>()
+    };
+    assert_eq!([None, Some(VICTIM)].map(sleeping), [vec![(50, 150, 7)], vec![(50, 150, 7)]]);
+    assert!(sleeping(Some(50)).is_empty());
+}

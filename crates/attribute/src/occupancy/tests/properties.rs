@@ -242,6 +242,20 @@ fn turns_of_different_urgency_are_no_one_sum() {
 }
 
 #[test]
+fn of_each_class_of_urgency_what_is_summed_up_has_a_sum_of_its_own() {
+    // Deadline, the ends of the real-time and of the fair ones, and none that a record had.
+    let prios = [-1, 0, 99, 100, 139, i16::MIN.into()];
+    let of = |n: usize| TaskRef { prio: prios[n % prios.len()], ..task(1000 + n as i32 / 2) };
+    let sums = folded_turns((0..12_000).map(|n| (10, of(n))));
+    let sum = |among: std::ops::RangeInclusive<i16>| {
+        sums.iter().filter(|((_, prio), _)| among.contains(prio)).map(|(_, ns)| ns).sum::<u64>()
+    };
+    // The victim's own turn has the priority that it left with.
+    assert_eq!([sum(-1..=-1), sum(0..=99), sum(100..=139)], [20_000, 40_000, 40_100]);
+    assert_eq!(sum(i16::MIN..=i16::MIN), 20_000);
+}
+
+#[test]
 fn a_busy_cpu_stays_within_the_cap() {
     let mut events = Vec::new();
     for n in 0..100_000_u64 {

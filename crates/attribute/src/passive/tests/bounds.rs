@@ -238,3 +238,63 @@ fn what_a_watched_cpu_sends_to_others_tells_nothing_of_who_has_it() {
         assert_eq!(times(&cpu), [900, 0, 0, 0, 0, 100]);
     }
 }
+
+#[test]
+fn after_a_loss_a_thread_that_had_the_cpu_can_wait_for_it_again() {
+    let mut watch = PassiveWatch::new(settings());
+    watch.measure(Ticks(0), Ticks(1000));
+    watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
+    watch.lost(HERE, Ticks(150), Ticks(200), &NoNames);
+    let [entry, exit] = tick(250, 260, OTHER);
+    for event in [entry, exit, waking(300, 9, OWN, HERE), switch(350, OTHER, SLEEPS, OWN)] {
+        watch.event(&event, &NoNames);
+    }
+    let cpu = watch.finish(Ticks(1000), &NoNames).remove(0);
+    assert_eq!(times(&cpu), [50 + 650, 0, 50, 50, 0, 100 + 100]);
+}
+
+#[test]
+fn a_wait_ends_with_the_first_record_of_its_thread_where_no_switch_tells() {
+    let mut events = vec![switch(100, 0, SLEEPS, OWN), switch(200, OWN, RUNNABLE, OTHER)];
+    events.extend(tick(300, 310, OWN));
+    events.push(switch(500, OWN, SLEEPS, OTHER));
+    let (cpu, _) = watch(&events, 1000);
+    assert_eq!(times(&cpu), [100 + 190, 10, 100, 500, 0, 100]);
+}
+
+#[test]
+fn a_wake_up_of_who_waits_already_changes_nothing() {
+    let events = [
+        switch(100, 0, SLEEPS, OWN),
+        switch(200, OWN, RUNNABLE, OTHER),
+        waking(250, 9, OWN, HERE),
+        switch(400, OTHER, SLEEPS, OWN),
+    ];
+    let (_, stalls) = watch(&events, 1000);
+    assert_eq!(row(&stalls[0]), (200, 400, vec![("task200".to_owned(), 200, Phase::Preempted)]));
+}
+
+#[test]
+fn a_thread_that_is_moved_away_takes_no_others_wait_with_it() {
+    let events = [
+        switch(100, 0, SLEEPS, TWIN),
+        switch(150, TWIN, RUNNABLE, OWN),
+        switch(200, OWN, RUNNABLE, OTHER),
+        moved(260, 9, OWN, HERE, ELSEWHERE),
+        switch(500, OTHER, SLEEPS, TWIN),
+        switch(600, TWIN, SLEEPS, OTHER),
+    ];
+    let (cpu, _) = watch(&events, 1000);
+    assert_eq!(times(&cpu), [50 + 50 + 100, 0, 300, 400, 0, 100]);
+}
+
+#[test]
+fn a_thread_of_a_wanted_name_belongs_from_its_birth_on() {
+    let born =
+        |comm| on(ELSEWHERE, 50, 9, EventKind::TaskNew { tid: OWN, comm: Comm::new(comm), thread: false });
+    for (comm, met) in [("own", true), ("stranger", false)] {
+        let mut watch = PassiveWatch::new(settings());
+        watch.event(&born(comm), &NoNames);
+        assert_eq!(watch.met_anybody(), met);
+    }
+}
