@@ -3,7 +3,7 @@
 mod support;
 
 use jitterscope_model::{Nanos, Subject};
-use jitterscope_tune::{Audit, KnobState, MeasuredCulprit, RunCulprits, audit};
+use jitterscope_tune::{Audit, Competes, KnobState, MeasuredCulprit, RunCulprits, audit};
 use support::{Cgroups, build, folder, goal, put_thread};
 
 fn rank(state: &KnobState) -> u8 {
@@ -73,7 +73,7 @@ fn programs_that_write_the_same_settings_are_named_and_no_others() {
     put_thread(folder.path(), 51, 1, "irqbalancer", 0, "0-3");
     put_thread(folder.path(), 52, 1, "tuned", 0, "0-3");
     let found = jitterscope_tune::competitors(&machine);
-    let told: Vec<(&str, i32, bool)> =
-        found.iter().map(|one| (one.name.as_str(), one.pid, one.why.contains("every 10 s"))).collect();
-    assert_eq!(told, [("irqbalance", 50, true), ("tuned", 52, false)]);
+    let found: Vec<(&str, i32, Competes)> =
+        found.iter().map(|one| (one.name.as_str(), one.pid, one.does)).collect();
+    assert_eq!(found, [("irqbalance", 50, Competes::MovesInterrupts), ("tuned", 52, Competes::SetsProfile)]);
 }

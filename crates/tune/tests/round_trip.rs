@@ -210,7 +210,10 @@ fn what_has_changed_since_the_plan_is_seen_before_it_is_overwritten() {
         let of = report.applied.iter().find(|a| a.path.contains(what) || a.knob == what).unwrap();
         (of.from.clone(), of.to.clone(), of.outcome.clone())
     };
-    assert!(matches!(outcome("(half)").2, Outcome::Gone { why } if why.contains("before it could be moved")));
+    assert_eq!(
+        outcome("(half)").2,
+        Outcome::Gone { cause: jitterscope_tune::GoneBecause::EndedUnmoved.into() }
+    );
     assert!(matches!(outcome("edac-ghes").2, Outcome::Refused { .. }));
     assert_eq!(outcome("ksm").2, Outcome::Applied { reads: "0".into() });
     let theirs = report.applied.iter().find(|a| a.path.ends_with("jitterscope.isolated")).unwrap();
