@@ -229,23 +229,25 @@ fn load_is_the_mean_of_the_other_cpus() {
     assert_eq!(compare_machines(&of([0.2, 0.6]), &of([0.6, 0.2])), []);
     let found = compare_machines(&of([0.2, 0.6]), &of([0.6, 0.8]));
     assert_eq!((found.len(), found[0].what.as_str()), (1, "load.steal"));
-    assert_eq!((found[0].before.as_deref(), found[0].after.as_deref()), (Some("40.0 %"), Some("70.0 %")));
+    let share = |thousandths| Some(MachineValue::Thousandths(thousandths));
+    assert_eq!((&found[0].before, &found[0].after), (&share(400), &share(700)));
 }
 
 /// What is set in one place of the machine's state, and how the difference to a machine without it is told.
-type Set = (fn(&mut MachineState), &'static str, DifferenceClass, &'static str);
+type Set = (fn(&mut MachineState), &'static str, DifferenceClass, Option<MachineValue>);
 
 #[test]
 fn memory_and_placement_are_compared_by_name() {
     use DifferenceClass::{Informational, Matters};
+    let number = |number| Some(MachineValue::Number(number));
     let sets: [Set; 11] = [
-        (|m| m.memory.total_kib = value(1024), "memory.total_kib", Informational, "1024"),
-        (|m| m.memory.swap_kib = value(7), "memory.swap_kib", Matters, "7"),
+        (|m| m.memory.total_kib = value(1024), "memory.total_kib", Informational, number(1024)),
+        (|m| m.memory.swap_kib = value(7), "memory.swap_kib", Matters, number(7)),
         (
             |m| m.memory.transparent_huge_pages = value("always".into()),
             "memory.transparent_huge_pages",
             Matters,
-            "always",
+            text("always"),
         ),
         (
             |m| {
@@ -253,7 +255,7 @@ fn memory_and_placement_are_compared_by_name() {
             },
             "memory.huge_pages.2048 KiB",
             Informational,
-            "3",
+            number(3),
         ),
         (
             |m| {
@@ -262,9 +264,14 @@ fn memory_and_placement_are_compared_by_name() {
             },
             "processors.numa.1",
             Matters,
-            "0-3",
+            text("0-3"),
         ),
-        (|m| m.workqueues.unbound = value("0-2".parse().unwrap()), "workqueues.unbound", Matters, "0-2"),
+        (
+            |m| m.workqueues.unbound = value("0-2".parse().unwrap()),
+            "workqueues.unbound",
+            Matters,
+            text("0-2"),
+        ),
         (
             |m| {
                 let cpus = value("0".parse().unwrap());
@@ -272,22 +279,25 @@ fn memory_and_placement_are_compared_by_name() {
             },
             "workqueues.writeback",
             Matters,
-            "0",
+            text("0"),
         ),
-        (|m| m.cpusets.own = value("4".parse().unwrap()), "cpusets.own", Matters, "4"),
-        (|m| m.cpusets.groups = vec![group(Reading::Absent)], "cpusets.rt", Matters, "5-6"),
-        (|m| m.cpusets.groups = vec![group(value("member".into()))], "cpusets.rt", Matters, "5-6"),
+        (|m| m.cpusets.own = value("4".parse().unwrap()), "cpusets.own", Matters, number(4)),
+        (|m| m.cpusets.groups = vec![group(Reading::Absent)], "cpusets.rt", Matters, text("5-6")),
+        (|m| m.cpusets.groups = vec![group(value("member".into()))], "cpusets.rt", Matters, text("5-6")),
         (
             |m| m.cpusets.groups = vec![group(value("isolated".into()))],
             "cpusets.rt",
             Matters,
-            "5-6 (isolated)",
+            Some(MachineValue::With {
+                value: Box::new(MachineValue::Text("5-6".into())),
+                with: "isolated".into(),
+            }),
         ),
     ];
     for (set, what, class, after) in sets {
         let found = only(set);
         assert_eq!((found.what.as_str(), found.class), (what, class));
-        assert_eq!(found.after.as_deref(), Some(after), "{what}");
+        assert_eq!(found.after, after, "{what}");
     }
 }
 
