@@ -281,7 +281,7 @@ fn memory_and_placement_are_compared_by_name() {
             Matters,
             text("0"),
         ),
-        (|m| m.cpusets.own = value("4".parse().unwrap()), "cpusets.own", Matters, number(4)),
+        (|m| m.cpusets.own = value("4".parse().unwrap()), "cpusets.own", Matters, text("4")),
         (|m| m.cpusets.groups = vec![group(Reading::Absent)], "cpusets.rt", Matters, text("5-6")),
         (|m| m.cpusets.groups = vec![group(value("member".into()))], "cpusets.rt", Matters, text("5-6")),
         (

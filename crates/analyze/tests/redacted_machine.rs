@@ -249,10 +249,11 @@ fn what_an_owner_may_have_named_is_left_out() {
 
 #[test]
 fn why_a_reading_is_missing_stays_but_for_the_systems_own_words() {
+    let worded = |words: &str| Reading::Unreadable(AnyVersion::Worded(words.into()));
     for (reading, expected) in [
         (Reading::Absent, Reading::Absent),
         (Reading::Denied, Reading::Denied),
-        (Reading::Unreadable("/acme: no such file".into()), Reading::Unreadable(String::new())),
+        (worded("/acme: no such file"), worded("")),
         (Reading::Newer("acme".into()), left_out()),
     ] {
         let mut machine = MachineState::default();
