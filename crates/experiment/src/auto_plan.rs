@@ -5,7 +5,7 @@ use jitterscope_model::{AnyVersion, Nanos};
 use serde::Serialize;
 
 /// What would be tried, and in which steps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AutoPlan {
     /// Version of this structure in JSON.
     pub schema_version: u32,
@@ -37,7 +37,7 @@ pub struct Candidate {
 }
 
 /// Some runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Which.
     pub what: StepRuns,
@@ -48,8 +48,7 @@ pub struct Step {
 }
 
 /// Which runs a step makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepRuns {
     /// Without any of the candidates.
     Without,

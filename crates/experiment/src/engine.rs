@@ -171,7 +171,8 @@ pub struct Outcome {
     pub decisions: Vec<Decision>,
     /// Whether the change does what it declares.
     pub verified: Verified,
-    /// The last comparison; null before the first look.
+    /// The last comparison; none before the first look. In JSON view puts it there, with its words.
+    #[serde(skip)]
     pub diff: Option<Diff>,
 }
 

@@ -11,7 +11,6 @@ use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
-use serde::Serialize;
 
 /// What to do when the kernel refuses a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +54,7 @@ pub enum ApplyError {
 }
 
 /// How one change ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The knob.
     pub knob: &'static str,
@@ -66,14 +65,13 @@ pub struct Applied {
     /// To.
     pub to: String,
     /// How it ended.
-    #[serde(flatten)]
     pub outcome: Outcome,
     /// When it is in force, which may be later than it reads back; `None` when it was not made.
     pub in_force_by: Option<InForceBy>,
 }
 
 /// How a plan ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct ApplyReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,

@@ -37,7 +37,8 @@ pub struct AuditEntry {
     pub notice: Option<Notice>,
     /// How many changes would set it right now.
     pub changes: usize,
-    /// What cannot be set right.
+    /// What cannot be set right. In JSON view says it in words, too.
+    #[serde(skip)]
     pub left: Vec<Left>,
     /// Boot parameters that would do it from the start.
     pub boot: Vec<String>,
@@ -89,12 +90,11 @@ pub enum Competes {
 }
 
 /// An audit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Audit {
     /// Version of this structure in JSON.
     pub schema_version: u32,
     /// CPUs asked about and the others.
-    #[serde(flatten)]
     pub goal: Goal,
     /// The run that ranked it.
     pub run: Option<String>,

@@ -14,8 +14,7 @@ use crate::plan_reason::{ChangeReason, Measured, SkipReason};
 use crate::run_culprits::RunCulprits;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::io;
 
 /// Which knobs a plan is made of.
@@ -44,24 +43,6 @@ pub struct Change {
     pub risk: Risk,
 }
 
-impl Serialize for Change {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut s = serializer.serialize_struct("Change", 7)?;
-        s.serialize_field("knob", self.knob)?;
-        s.serialize_field("path", &self.op.what())?;
-        s.serialize_field("from", &self.op.from_text())?;
-        s.serialize_field("to", &self.op.to_text())?;
-        let content = match &self.op {
-            Op::PutFile { to, .. } => Some(to),
-            _ => None,
-        };
-        s.serialize_field("content", &content)?;
-        s.serialize_field("cause", &self.why)?;
-        s.serialize_field("risk", &self.risk)?;
-        s.end()
-    }
-}
-
 /// A knob that was asked for and has no change in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skipped {
@@ -73,12 +54,11 @@ pub struct Skipped {
 }
 
 /// A plan.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// Version of this structure in JSON.
     pub schema_version: u32,
     /// CPUs to be quiet and the others.
-    #[serde(flatten)]
     pub goal: Goal,
     /// Changes, in the order in which they are made.
     pub changes: Vec<Change>,

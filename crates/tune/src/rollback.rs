@@ -78,6 +78,7 @@ pub enum Undoing {
     /// It could not be put back.
     Failed {
         /// What the system said.
+        #[serde(rename = "system")]
         why: String,
         /// What that means.
         means: Meaning,
@@ -91,7 +92,7 @@ impl Undoing {
 }
 
 /// One step of a rollback.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledBack {
     /// The knob.
     pub knob: String,
@@ -100,7 +101,6 @@ pub struct RolledBack {
     /// What was there before the apply.
     pub original: String,
     /// What became of it.
-    #[serde(flatten)]
     pub undoing: Undoing,
     /// When the original is in force again, which may be later than it reads back; `None` when nothing was
     /// written back.
@@ -108,7 +108,7 @@ pub struct RolledBack {
 }
 
 /// A rollback.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct RollbackReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,

@@ -40,6 +40,7 @@ pub enum NowIs {
     /// It was refused when applied.
     Refused {
         /// What the system said; in journals of earlier programs with what that means.
+        #[serde(rename = "system")]
         why: String,
         /// What that means; `None` in such journals, and where `why` says all.
         means: Option<Meaning>,
@@ -54,14 +55,13 @@ pub enum NowIs {
 }
 
 /// One applied change.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct StatusEntry {
     /// The knob.
     pub knob: String,
     /// What.
     pub path: String,
     /// Of which family the change is, if many alike were made.
-    #[serde(skip)]
     pub family: Option<OpFamily>,
     /// Before.
     pub original: String,
@@ -70,14 +70,13 @@ pub struct StatusEntry {
     /// When, nanoseconds since the epoch.
     pub since_realtime_ns: u64,
     /// How it stands.
-    #[serde(flatten)]
     pub standing: NowIs,
     /// When it is in force, where the journal tells when it was made; else `None`.
     pub in_force_by: Option<InForceBy>,
 }
 
 /// A change that was rolled back and whose undoing is not yet in force everywhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settling {
     /// The knob.
     pub knob: String,
@@ -103,7 +102,7 @@ pub struct StatusApply {
 }
 
 /// What is in force.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Status {
     /// Version of this structure in JSON.
     pub schema_version: u32,

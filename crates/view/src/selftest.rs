@@ -2,12 +2,13 @@
 
 use crate::style::wrap_whole;
 use crate::words;
-use jitterscope_inject::DisturbKind;
+use jitterscope_inject::{DisturbKind, Expectation};
 use jitterscope_model::visible;
 use jitterscope_recording::selftest::{
-    Instead, PASS_PERCENT, SelftestReport, SelftestRow, SelftestStep, Shortfall, SkipCause,
+    Instead, PASS_PERCENT, SelftestReport, SelftestRow, SelftestStep, Shortfall, SkipCause, SkippedKind,
+    WrongVerdict,
 };
-use serde_json::Value;
+use serde::Serialize;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
@@ -73,25 +74,85 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 /// The report as data, with sentences, `reason` and `said`, beside what they are made of.
-///
-/// # Errors
-/// None that a report can cause.
-pub fn json(report: &SelftestReport) -> Result<Value, serde_json::Error> {
-    let mut value = serde_json::to_value(report)?;
-    put(&mut value["rows"], "reason", report.rows.iter().map(shortfall));
-    for (shown, row) in value["rows"].as_array_mut().into_iter().flatten().zip(&report.rows) {
-        put(&mut shown["wrong"], "said", row.wrong.iter().map(|wrong| instead(&wrong.instead)));
+#[must_use]
+pub fn json(of: &SelftestReport) -> impl Serialize {
+    let SelftestReport { schema_version, rows, skipped, passed } = of;
+    ReportJson {
+        schema_version: *schema_version,
+        rows: rows.iter().map(RowJson::of).collect(),
+        skipped: skipped.iter().map(|of| SkippedJson { of, reason: skip_cause(&of.cause) }).collect(),
+        passed: *passed,
     }
-    let reasons = report.skipped.iter().map(|skipped| skip_cause(&skipped.cause));
-    put(&mut value["skipped"], "reason", reasons);
-    Ok(value)
 }
 
-/// Gives each of `rows` a text as `field`.
-fn put(rows: &mut Value, field: &str, texts: impl Iterator<Item = String>) {
-    for (row, text) in rows.as_array_mut().into_iter().flatten().zip(texts) {
-        row[field] = text.into();
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    schema_version: u32,
+    rows: Vec<RowJson<'a>>,
+    skipped: Vec<SkippedJson<'a>>,
+    passed: bool,
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    kind: DisturbKind,
+    expected: Option<&'a Expectation>,
+    injected: u64,
+    found: u64,
+    named: u64,
+    out_of_reach: u64,
+    named_when_shifted: u64,
+    length_error: Option<f64>,
+    wrong: Vec<WrongJson<'a>>,
+    passed: bool,
+    shortfall: Option<&'a Shortfall>,
+    reason: String,
+}
+
+impl RowJson<'_> {
+    fn of(of: &SelftestRow) -> RowJson<'_> {
+        let SelftestRow {
+            kind,
+            expected,
+            injected,
+            found,
+            named,
+            out_of_reach,
+            named_when_shifted,
+            length_error,
+            wrong,
+            passed,
+            shortfall: short,
+        } = of;
+        RowJson {
+            kind: *kind,
+            expected: expected.as_ref(),
+            injected: *injected,
+            found: *found,
+            named: *named,
+            out_of_reach: *out_of_reach,
+            named_when_shifted: *named_when_shifted,
+            length_error: *length_error,
+            wrong: wrong.iter().map(|of| WrongJson { of, said: instead(&of.instead) }).collect(),
+            passed: *passed,
+            shortfall: short.as_ref(),
+            reason: shortfall(of),
+        }
     }
+}
+
+#[derive(Serialize)]
+struct WrongJson<'a> {
+    #[serde(flatten)]
+    of: &'a WrongVerdict,
+    said: String,
+}
+
+#[derive(Serialize)]
+struct SkippedJson<'a> {
+    #[serde(flatten)]
+    of: &'a SkippedKind,
+    reason: String,
 }
 
 /// Why a kind did not pass; empty where it did.
@@ -182,9 +243,8 @@ fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_inject::{Expectation, Unavailable};
+    use jitterscope_inject::Unavailable;
     use jitterscope_model::{CulpritKind, ExecutionContext};
-    use jitterscope_recording::selftest::{SkippedKind, WrongVerdict};
 
     fn row(kind: DisturbKind, culprit: (CulpritKind, &str), counts: [u64; 2]) -> SelftestRow {
         let [found, named] = counts;
@@ -273,7 +333,7 @@ selftest failed: 1 of 4 kinds passed, 1 skipped
             vec![SelftestRow { wrong, ..row(DisturbKind::Fifo, (CulpritKind::Thread, "x"), [90, 90]) }];
         let cause = SkipCause::TooBusy { out_of_reach: 90, of: 100 };
         let skipped = vec![SkippedKind { kind: DisturbKind::Membarrier, cause }];
-        let json = json(&SelftestReport::new(rows, skipped)).unwrap();
+        let json = serde_json::to_value(json(&SelftestReport::new(rows, skipped))).unwrap();
         assert_eq!(json["rows"][0]["shortfall"]["id"], "too-few-found");
         assert_eq!(json["rows"][0]["reason"], "found 90 of 100, 95 % are needed");
         let wrong = &json["rows"][0]["wrong"][0];

@@ -64,7 +64,7 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let audit = audit(&machine, &goal, measured.as_ref().map(|m| &m.culprits));
     if args.json {
-        output::json(&tuning::audit_json(&audit)?)?;
+        output::json(&tuning::audit_json(&audit))?;
     } else {
         output::result(&tuning::audit(
             &audit,

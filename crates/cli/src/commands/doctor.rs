@@ -16,7 +16,7 @@ use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir, status};
 use jitterscope_view::doctor::{changed_by_tune, render, verdict};
 use jitterscope_view::json::with_words;
 use jitterscope_view::tuning::status_json;
-use serde_json::json;
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -36,6 +36,17 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Serialize)]
+struct DoctorJson<'a, T> {
+    schema_version: u32,
+    verdict: String,
+    sources: Vec<SourceSummary>,
+    leftovers: &'a [String],
+    removed: &'a [String],
+    failed: &'a [String],
+    tune: Option<T>,
 }
 
 /// Runs it.
@@ -66,16 +77,15 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let sources = sources(&machine);
     if args.json {
-        let value = json!({
-            "schema_version": SCHEMA_VERSION,
-            "verdict": verdict(&sources),
-            "sources": sources.iter().map(SourceSummary::from).map(with_words).collect::<Vec<_>>(),
-            "leftovers": left,
-            "removed": removed,
-            "failed": failed,
-            "tune": tuned.as_ref().ok().map(status_json).transpose()?,
-        });
-        output::json(&value)?;
+        output::json(&DoctorJson {
+            schema_version: SCHEMA_VERSION,
+            verdict: verdict(&sources),
+            sources: sources.iter().map(SourceSummary::from).map(with_words).collect(),
+            leftovers: &left,
+            removed: &removed,
+            failed: &failed,
+            tune: tuned.as_ref().ok().map(status_json),
+        })?;
     } else {
         let mut text = render(&sources, output::style());
         for what in &removed {

@@ -112,7 +112,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let outcome = made.map_err(failed)?;
     if args.json {
-        output::json(&view::outcome_json(&outcome)?)?;
+        output::json(&view::outcome_json(&outcome))?;
     } else {
         let goes_on = "The same command with --resume goes on.";
         output::result(&view::outcome(&outcome, goes_on, output::style()))?;

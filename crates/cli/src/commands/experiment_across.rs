@@ -12,12 +12,12 @@ use crate::output;
 use crate::places::Places;
 use anyhow::bail;
 use jitterscope_experiment::{Arm, BootArm, BootChange, Change, Ended, Experiment, Rules, Session};
-use jitterscope_model::{CpuSet, SCHEMA_VERSION};
+use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::Goal;
 use jitterscope_view::experiment as view;
 use jitterscope_view::tuning::boot_by_hand;
-use serde_json::json;
+use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
 /// Makes the arm that this boot is of, and compares where both are made.
@@ -52,17 +52,23 @@ pub(super) fn run(
     .map_err(failed)?;
     let next = next(args, &cpus, &change, outcome.ended);
     if args.json {
-        let mut told = view::outcome_json(&outcome)?;
-        told["schema_version"] = json!(SCHEMA_VERSION);
-        told["parameters"] = json!(change.surroundings().parameters);
-        told["next"] = json!(next);
-        output::json(&told)?;
+        let parameters = &change.surroundings().parameters;
+        output::json(&AcrossJson { outcome: view::outcome_json(&outcome), parameters, next: &next })?;
     } else {
         let goes_on = "The same command goes on.";
         let text = view::outcome(&outcome, goes_on, output::style());
         output::result(&format!("{text}\n{}\n", next.join("\n")))?;
     }
     Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
+}
+
+/// What it came to, with what a boot needs and what to do next.
+#[derive(Serialize)]
+struct AcrossJson<'a, O> {
+    #[serde(flatten)]
+    outcome: O,
+    parameters: &'a [String],
+    next: &'a [String],
 }
 
 /// The session to go on with: in the boot with the change the one whose other arm is made, else that of this boot, or

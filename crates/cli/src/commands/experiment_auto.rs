@@ -150,7 +150,7 @@ pub fn run(
         guard.finish();
     }
     if args.json {
-        output::json(&view::sifted_json(&sifted.shown())?)?;
+        output::json(&view::sifted_json(&sifted.shown()))?;
     } else {
         output::result(&text(&sifted))?;
     }

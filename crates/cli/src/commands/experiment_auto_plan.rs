@@ -67,7 +67,7 @@ pub fn run(args: &ExperimentArgs, places: &Places, machine: &Machine, cpus: &Cpu
         steps,
     };
     if args.json {
-        output::json(&view::auto_plan_json(&plan)?)?;
+        output::json(&view::auto_plan_json(&plan))?;
     } else {
         output::result(&view::auto_plan(&plan, output::style()))?;
     }

@@ -10,7 +10,7 @@ use jitterscope_export::{Destination, export_redacted, export_run};
 use jitterscope_model::{Delivery, SCHEMA_VERSION};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::doubts_text;
-use serde_json::json;
+use serde::Serialize;
 
 /// Arguments of `export`.
 #[derive(Args, Debug)]
@@ -66,18 +66,38 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn deliveries_json(targets: &[Destination], delivered: &[Delivery], redact: Redact) -> serde_json::Value {
-    let of = |(target, delivery): (&Destination, &Delivery)| {
+#[derive(Serialize)]
+struct DeliveriesJson<'a> {
+    schema_version: u32,
+    targets: Vec<DeliveryJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct DeliveryJson<'a> {
+    target: String,
+    delivered: u64,
+    lost: u64,
+    retries: u64,
+    confirmed: bool,
+    problem: Option<&'a str>,
+}
+
+fn deliveries_json<'a>(
+    targets: &[Destination],
+    delivered: &'a [Delivery],
+    redact: Redact,
+) -> DeliveriesJson<'a> {
+    let of = |(target, delivery): (&Destination, &'a Delivery)| {
         let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
-        json!({
-            "target": if redact.on { target.scheme().to_owned() } else { target.to_string() },
-            "delivered": delivered,
-            "lost": lost,
-            "retries": retries,
-            "confirmed": confirmed,
-            "problem": problem.as_ref().filter(|_| !redact.on),
-        })
+        DeliveryJson {
+            target: if redact.on { target.scheme().to_owned() } else { target.to_string() },
+            delivered: *delivered,
+            lost: *lost,
+            retries: *retries,
+            confirmed: *confirmed,
+            problem: problem.as_deref().filter(|_| !redact.on),
+        }
     };
-    let targets: Vec<_> = targets.iter().zip(delivered).map(of).collect();
-    json!({ "schema_version": SCHEMA_VERSION, "targets": targets })
+    let targets = targets.iter().zip(delivered).map(of).collect();
+    DeliveriesJson { schema_version: SCHEMA_VERSION, targets }
 }

@@ -10,7 +10,7 @@ use jitterscope_model::{JournalEntry, JournalReader, SCHEMA_VERSION, visible_jso
 use jitterscope_platform::MappedFile;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::pipeline::journal as text;
-use serde_json::json;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Records in a table unless said otherwise.
@@ -117,28 +117,27 @@ fn rows(
     })
 }
 
+#[derive(Serialize)]
+struct RecordJson {
+    sequence: i32,
+    published_ns: i64,
+    journalled_ns: i64,
+    delta_ns: i64,
+}
+
 /// One document; its records are written as they come, for there may be millions.
 fn print_json(
     path: &str,
     summary: &JournalSummary,
     entries: impl Iterator<Item = JournalEntry>,
 ) -> anyhow::Result<()> {
-    let summary = serde_json::to_string(summary)?;
+    let (path, summary) = (serde_json::to_string(path)?, serde_json::to_string(summary)?);
     output::to_stdout(|out| {
-        write!(
-            out,
-            "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n",
-            visible_json(&json!(path).to_string())
-        )?;
+        write!(out, "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n", visible_json(&path))?;
         write!(out, "  \"summary\": {},\n  \"records\": [", visible_json(&summary))?;
         for (at, entry) in entries.enumerate() {
             let JournalEntry { sequence, published_ns, journalled_ns, delta_ns } = entry;
-            let row = json!({
-                "sequence": sequence,
-                "published_ns": published_ns,
-                "journalled_ns": journalled_ns,
-                "delta_ns": delta_ns,
-            });
+            let row = serde_json::to_string(&RecordJson { sequence, published_ns, journalled_ns, delta_ns })?;
             let separator = if at == 0 { "" } else { "," };
             write!(out, "{separator}\n    {row}")?;
         }

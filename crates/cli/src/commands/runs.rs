@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_store::{RunEntry, list, remove, size_on_disk};
 use jitterscope_view::size_text;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -143,13 +143,30 @@ fn folder_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+#[derive(Serialize)]
+struct RemovalJson {
+    schema_version: u32,
+    runs: Vec<RemovedJson>,
+}
+
+#[derive(Serialize)]
+struct RemovedJson {
+    id: String,
+    label: String,
+    bytes: u64,
+    removed: bool,
+}
+
 fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
     let sizes: Vec<u64> = runs.iter().map(|run| size_on_disk(&run.path)).collect();
-    let as_json = |done: &[bool]| -> Value {
-        let rows = runs.iter().zip(&sizes).zip(done).map(|((run, bytes), removed)| {
-            json!({ "id": run.head.id, "label": run.head.label, "bytes": bytes, "removed": removed })
+    let as_json = |done: &[bool]| {
+        let rows = runs.iter().zip(&sizes).zip(done).map(|((run, bytes), removed)| RemovedJson {
+            id: run.head.id.clone(),
+            label: run.head.label.clone(),
+            bytes: *bytes,
+            removed: *removed,
         });
-        json!({ "schema_version": SCHEMA_VERSION, "runs": rows.collect::<Vec<_>>() })
+        RemovalJson { schema_version: SCHEMA_VERSION, runs: rows.collect() }
     };
     let all = format!("{} ({})", counted(runs.len()), size_text(sizes.iter().sum()));
     if how.dry_run || runs.is_empty() {

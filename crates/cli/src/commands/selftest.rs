@@ -114,7 +114,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         }
     }
     if args.json {
-        output::json(&jitterscope_view::selftest::json(&done.report)?)?;
+        output::json(&jitterscope_view::selftest::json(&done.report))?;
     } else {
         output::result(&jitterscope_view::selftest::render(&done.report))?;
     }

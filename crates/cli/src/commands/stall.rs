@@ -13,7 +13,7 @@ use jitterscope_view::Style;
 use jitterscope_view::text::unproven;
 use jitterscope_view::timeline::{self, StallKind, TimelineView};
 use jitterscope_view::{load_redacted, load_stall, load_worst, utc};
-use serde_json::json;
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::path::Path;
 
@@ -87,7 +87,13 @@ pub fn print_stall(
         remarks,
     };
     if as_json {
-        output::json(&stall_json(&view, worst))
+        output::json(&StallJson {
+            schema_version: SCHEMA_VERSION,
+            stall: worst,
+            victim: &view.victim,
+            frames: &view.rows,
+            remarks: &view.remarks,
+        })
     } else {
         output::result(&timeline::render(&view, style))
     }
@@ -166,14 +172,13 @@ fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
     }
 }
 
-fn stall_json(view: &TimelineView, worst: &WorstStall) -> serde_json::Value {
-    json!({
-        "schema_version": SCHEMA_VERSION,
-        "stall": worst,
-        "victim": view.victim,
-        "frames": view.rows,
-        "remarks": view.remarks,
-    })
+#[derive(Serialize)]
+struct StallJson<'a> {
+    schema_version: u32,
+    stall: &'a WorstStall,
+    victim: &'a str,
+    frames: &'a [TimelineRow],
+    remarks: &'a [String],
 }
 
 /// The shape of a timeline alone: how deep, from when to when.

@@ -15,7 +15,7 @@ use jitterscope_tune::{
     RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only, status,
 };
 use jitterscope_view::{counted, cpus_text, tuning};
-use serde_json::{Value, to_value};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -174,12 +174,12 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
 }
 
 /// Prints a result as JSON or as text.
-fn shown(
+fn shown<T: Serialize>(
     as_json: bool,
-    value: impl FnOnce() -> serde_json::Result<Value>,
+    value: impl FnOnce() -> T,
     text: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
-    if as_json { output::json(&value()?) } else { output::result(&text()) }
+    if as_json { output::json(&value()) } else { output::result(&text()) }
 }
 
 fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
@@ -247,7 +247,7 @@ fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
     let before = look()?;
     std::thread::sleep(Duration::from_nanos(args.wait.0));
     let diff = before.until(&look()?, &goal.isolated);
-    shown(args.json, || to_value(&diff), || tuning::interrupts(&diff))?;
+    shown(args.json, || &diff, || tuning::interrupts(&diff))?;
     Ok(Exit::Ok)
 }
 
@@ -267,7 +267,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
     if !now.active && args.only.is_empty() {
         output::talk("nothing is applied: there is nothing to roll back");
         if args.json {
-            output::json(&tuning::status_json(&now)?)?;
+            output::json(&tuning::status_json(&now))?;
         }
         return Ok(Exit::Ok);
     }

@@ -3,52 +3,108 @@
 use super::Sifted;
 use super::reasons::{left_out, not_kept, not_tried, step_runs};
 use crate::compare::diff_json;
-use jitterscope_experiment::{AutoPlan, NotTried, Outcome};
-use jitterscope_model::{AnyVersion, SCHEMA_VERSION};
-use serde_json::{Error, Value, json};
+use jitterscope_experiment::{AutoPlan, Candidate, NotTried, Outcome, Screened, Step};
+use jitterscope_model::{AnyVersion, Nanos, SCHEMA_VERSION};
+use serde::Serialize;
 
 /// What an experiment came to, with what was left out in words as `left_out`; null where nothing was.
-///
-/// # Errors
-/// None that an outcome can cause.
-pub fn outcome_json(of: &Outcome) -> Result<Value, Error> {
-    let mut value = serde_json::to_value(of)?;
-    value["left_out"] = left_out(of.left_out_runs).into();
-    value["diff"] = serde_json::to_value(of.diff.as_ref().map(diff_json))?;
-    Ok(value)
+#[must_use]
+pub fn outcome_json(of: &Outcome) -> impl Serialize {
+    OutcomeJson { of, diff: of.diff.as_ref().map(diff_json), left_out: left_out(of.left_out_runs) }
+}
+
+#[derive(Serialize)]
+struct OutcomeJson<'a, D> {
+    #[serde(flatten)]
+    of: &'a Outcome,
+    diff: Option<D>,
+    left_out: Option<String>,
 }
 
 /// What `--auto` came to. Each candidate that is not kept has its `why` in words beside its data; of what was not
 /// tried there are words alone.
-///
-/// # Errors
-/// None that it can cause.
-pub fn sifted_json(of: &Sifted<'_>) -> Result<Value, Error> {
-    let mut candidates = serde_json::to_value(of.candidates)?;
-    for (shown, candidate) in candidates.as_array_mut().into_iter().flatten().zip(of.candidates) {
-        shown["why"] = candidate.cause.map(not_kept).into();
+#[must_use]
+pub fn sifted_json(of: &Sifted<'_>) -> impl Serialize {
+    let Sifted { candidates, needs_reboot, not_tried, confirmed, unfinished } = of;
+    SiftedJson {
+        schema_version: SCHEMA_VERSION,
+        candidates: candidates.iter().map(|of| ScreenedJson { of, why: of.cause.map(not_kept) }).collect(),
+        needs_reboot,
+        not_tried: words(not_tried),
+        confirmed: confirmed.map(outcome_json),
+        unfinished: *unfinished,
     }
-    Ok(json!({
-        "schema_version": SCHEMA_VERSION,
-        "candidates": candidates,
-        "needs_reboot": of.needs_reboot,
-        "not_tried": words(of.not_tried),
-        "confirmed": of.confirmed.map(outcome_json).transpose()?,
-        "unfinished": of.unfinished,
-    }))
+}
+
+#[derive(Serialize)]
+struct SiftedJson<'a, O> {
+    schema_version: u32,
+    candidates: Vec<ScreenedJson<'a>>,
+    needs_reboot: &'a [String],
+    not_tried: Vec<(&'a str, String)>,
+    confirmed: Option<O>,
+    unfinished: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ScreenedJson<'a> {
+    #[serde(flatten)]
+    of: &'a Screened,
+    why: Option<&'static str>,
 }
 
 /// What `--auto` would do. Of what would not be tried, and of which runs a step makes, there are words alone.
-///
-/// # Errors
-/// None that a plan can cause.
-pub fn auto_plan_json(of: &AutoPlan) -> Result<Value, Error> {
-    let mut value = serde_json::to_value(of)?;
-    value["not_tried"] = json!(words(&of.not_tried));
-    for (shown, step) in value["steps"].as_array_mut().into_iter().flatten().zip(&of.steps) {
-        shown["what"] = step_runs(step.what).into();
+#[must_use]
+pub fn auto_plan_json(of: &AutoPlan) -> impl Serialize {
+    let AutoPlan {
+        schema_version,
+        ranked_by,
+        candidates,
+        needs_reboot,
+        not_tried,
+        steps,
+        takes_ns,
+        budget_ns,
+        fits_budget,
+    } = of;
+    AutoPlanJson {
+        schema_version: *schema_version,
+        ranked_by: ranked_by.as_deref(),
+        candidates,
+        needs_reboot,
+        not_tried: words(not_tried),
+        steps: steps.iter().map(StepJson::of).collect(),
+        takes_ns: *takes_ns,
+        budget_ns: *budget_ns,
+        fits_budget: *fits_budget,
     }
-    Ok(value)
+}
+
+#[derive(Serialize)]
+struct AutoPlanJson<'a> {
+    schema_version: u32,
+    ranked_by: Option<&'a str>,
+    candidates: &'a [Candidate],
+    needs_reboot: &'a [&'static str],
+    not_tried: Vec<(&'a str, String)>,
+    steps: Vec<StepJson>,
+    takes_ns: [Nanos; 2],
+    budget_ns: Nanos,
+    fits_budget: bool,
+}
+
+#[derive(Serialize)]
+struct StepJson {
+    what: &'static str,
+    runs: [usize; 2],
+    takes_ns: [Nanos; 2],
+}
+
+impl StepJson {
+    fn of(of: &Step) -> StepJson {
+        let Step { what, runs, takes_ns } = of;
+        StepJson { what: step_runs(*what), runs: *runs, takes_ns: *takes_ns }
+    }
 }
 
 /// Each knob that is not tried, and why.
