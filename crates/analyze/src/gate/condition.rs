@@ -253,9 +253,10 @@ mod tests {
     #[test]
     fn what_a_run_has_is_told_in_the_unit_of_the_limit() {
         let time = Limit::Time(Nanos(5));
-        assert_eq!([1_499.6, 0.4, -3.0].map(|ns| time.same_unit(ns)), ["1.50 us", "0 ns", "0 ns"]);
-        assert_eq!(Limit::Percent(5.0).same_unit(0.123_456_7), "12.3457 %");
-        assert_eq!(Limit::PerSec(1.0).same_unit(2.345), "2.35/s");
+        let whole = [1_500, 0, 0].map(|ns| GateValue::Time(Nanos(ns)));
+        assert_eq!([1_499.6, 0.4, -3.0].map(|ns| time.same_unit(ns)), whole);
+        assert_eq!(Limit::Percent(5.0).same_unit(0.123_456_7), GateValue::Share(0.123_456_7));
+        assert_eq!(Limit::PerSec(1.0).same_unit(2.345), GateValue::PerSec(2.345));
         assert_eq!([time, Limit::Percent(5.0), Limit::PerSec(3.0)].map(Limit::value), [5.0, 0.05, 3.0]);
     }
 }

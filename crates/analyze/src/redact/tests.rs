@@ -140,20 +140,25 @@ fn of_a_counter_the_code_stays_where_it_is_known() {
 fn why_something_ended_stays_but_for_who_and_in_whose_words() {
     let by = Some(Mover { comm: "acme".into(), tid: 1 });
     let moved = |because| EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because };
-    let left_out = || EndedEarly::Worded(LEFT_OUT.into());
+    let left_out = || AnyVersion::Worded(LEFT_OUT.into());
     for (of, expected) in [
-        (EndedEarly::Offline, EndedEarly::Offline),
-        (moved(None), moved(None)),
+        (EndedEarly::Offline.into(), EndedEarly::Offline.into()),
+        (moved(None).into(), moved(None).into()),
         (
-            moved(Some(MovedBecause { offline: true, by })),
-            moved(Some(MovedBecause { offline: true, by: None })),
+            moved(Some(MovedBecause { offline: true, by })).into(),
+            moved(Some(MovedBecause { offline: true, by: None })).into(),
         ),
-        (EndedEarly::Worded("acme".into()), left_out()),
+        (AnyVersion::Worded("acme".into()), left_out()),
     ] {
         assert_eq!(ended_early(&of), expected);
     }
-    assert_eq!(journal_fault(&JournalFault::StockOverfilled), JournalFault::StockOverfilled);
-    assert_eq!(journal_fault(&JournalFault::System("acme".into())), JournalFault::System(LEFT_OUT.into()));
+    let kept = JournalFault::StockOverfilled.into();
+    assert_eq!(journal_fault(&kept), kept);
+    assert_eq!(journal_fault(&AnyVersion::Worded("acme".into())), AnyVersion::Worded(LEFT_OUT.into()));
+    assert_eq!(
+        journal_fault(&JournalFault::System { system: "acme".into() }.into()),
+        AnyVersion::Worded(LEFT_OUT.into())
+    );
 }
 
 #[test]
