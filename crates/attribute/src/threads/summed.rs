@@ -75,23 +75,31 @@ pub(super) fn laid_out<'a>(start: Ticks, sums: impl Iterator<Item = Sum<'a>>, mo
     let all = others.into_iter().chain(threads);
     let mut found: Vec<(Culprit, Evidence, Ticks)> =
         all.map(|(_, sum)| (sum.culprit.clone(), sum.evidence.clone(), sum.length)).collect();
-    let mut together: BTreeMap<Subject, Ticks> = BTreeMap::new();
-    for (_, rest) in rest {
-        let mut subject = several(&rest.culprit.subject);
-        if together.len() >= most && !together.contains_key(&subject) {
-            subject = Subject::Thread(Task { comm: "<...>".into(), ..Task::default() });
-        }
-        let sum = together.entry(subject).or_default();
-        *sum = *sum + rest.length;
-    }
-    let rest = together.into_iter();
-    found.extend(rest.map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)));
+    let rest = by_process(rest.into_iter().map(|(_, sum)| sum), most);
+    found.extend(rest.into_iter().map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)));
     let mut start = start;
     let slice = |(turn, (culprit, evidence, length)): (usize, (Culprit, Evidence, Ticks))| {
         let (end, culprit) = (start + length, Arc::new(culprit.into()));
         Slice { start: std::mem::replace(&mut start, end), end, culprit, evidence, turn }
     };
     found.into_iter().enumerate().map(slice).collect()
+}
+
+/// Threads by process, the longest first: the `most` that took longest, and all others in one.
+fn by_process<'a>(threads: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<(Subject, Ticks)> {
+    let mut sums: BTreeMap<Subject, Ticks> = BTreeMap::new();
+    for thread in threads {
+        let sum = sums.entry(several(&thread.culprit.subject)).or_default();
+        *sum = *sum + thread.length;
+    }
+    let mut sums: Vec<(Subject, Ticks)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, sum)| Reverse(*sum));
+    let others = sums.split_off(most.min(sums.len()));
+    if !others.is_empty() {
+        let rest = Subject::Thread(Task { comm: "<...>".into(), ..Task::default() });
+        sums.push((rest, others.iter().fold(Ticks(0), |all, (_, sum)| all + *sum)));
+    }
+    sums
 }
 
 /// A thread as one of several of its process.
@@ -168,9 +176,11 @@ mod tests {
         let (rest, told): (Vec<&Slice>, Vec<&Slice>) =
             programs.into_iter().partition(|one| &*task(one).comm == "<...>");
         assert_eq!((told.len(), rest.len()), (FEWEST_CULPRITS, 1));
-        for one in told {
+        for one in &told {
             assert_eq!(all.remove(&*task(one).comm), Some(length(one)));
         }
+        let lengths: Vec<u64> = told.into_iter().map(length).collect();
+        assert_eq!(lengths, [24, 22, 20, 19, 18, 17, 16, 15], "those that took longest");
         assert_eq!(length(rest[0]), all.values().sum::<u64>());
     }
 }
