@@ -1,6 +1,7 @@
 //! What a format makes of a destination: where it writes, and how it is opened.
 
 use crate::error::ExportError;
+use crate::line_file::{LineFile, RowLines};
 use crate::output::Output;
 use crate::pace::Pace;
 use jitterscope_model::Sink;
@@ -58,6 +59,14 @@ impl Exporter {
             Ok(Box::new(sink(Output::open(&own, pace)?)))
         };
         Exporter { place: Place::File(path), opening: Opening::Rows(Box::new(open)), remark: None }
+    }
+
+    /// Writes a line of each row to one file; `lines` is asked with whether somebody reads it on a terminal.
+    pub(crate) fn lines<L: RowLines + Send + 'static>(
+        path: PathBuf,
+        lines: impl Fn(bool) -> L + Send + Sync + 'static,
+    ) -> Exporter {
+        Exporter::file(path, move |output| LineFile::new(lines(output.is_terminal()), output))
     }
 
     /// Sends rows to a server.

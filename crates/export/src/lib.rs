@@ -10,6 +10,7 @@ mod error;
 mod exporter;
 mod formats;
 mod largest_part;
+mod line_file;
 mod message_times;
 mod output;
 mod pace;

@@ -7,7 +7,7 @@ use jitterscope_model::{CpuSet, Nanos};
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, confine_current_thread, current_affinity, select_cpus,
 };
-use jitterscope_recording::{RecordSettings, RunSettings, record};
+use jitterscope_recording::{Extra, RecordSettings, RunSettings, record};
 use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -78,7 +78,7 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
         graph: Vec::new(),
     };
     let _sleepers = Sleepers::start(sleepers, &cpus.cpus);
-    let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ())?;
+    let outcome = record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ())?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     if !manifest.attributed {

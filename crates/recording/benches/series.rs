@@ -5,7 +5,7 @@
 use jitterscope_export::{Destination, Pace};
 use jitterscope_model::{CpuSet, Nanos, Ticks};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_recording::{Extra, Output, RecordSettings, RunSettings, record_to};
+use jitterscope_recording::{Extra, Output, RecordSettings, RunSettings, record};
 use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -55,7 +55,7 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
         Output::new(target.to_string(), move || Ok(own.open(Pace::Live)?)).essential()
     };
     let extra = Extra { outputs: targets.iter().map(open).collect(), ..Extra::default() };
-    let outcome = record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ())?;
+    let outcome = record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ())?;
     if let Some(error) = outcome.outputs.into_iter().find_map(|output| output.error) {
         return Err(error.into());
     }

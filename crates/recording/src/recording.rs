@@ -38,20 +38,6 @@ const WARM_UP_TRACED: Nanos = Nanos(100_000_000);
 /// Deltas below a threshold are counted a tick each, so it cannot be larger than this.
 pub const LARGEST_THRESHOLD: Ticks = SpinSettings::MAX_THRESHOLD;
 
-/// Records: measures `settings.cpus`, attributes their stalls, writes a run. Ends early, keeping what was
-/// measured, when `stop` becomes true. The calling thread is confined to unmeasured CPUs meanwhile.
-///
-/// # Errors
-/// There is no run to show: nothing could be measured, or nothing could be written.
-pub fn record(
-    machine: &Machine,
-    settings: &RecordSettings,
-    stop: &AtomicBool,
-    observer: &mut dyn Observer,
-) -> Result<Outcome, RecordError> {
-    record_to(machine, settings, Extra::default(), stop, observer)
-}
-
 /// What a recording of probes may have beside its settings.
 #[derive(Default)]
 pub struct Extra<'a> {
@@ -63,12 +49,13 @@ pub struct Extra<'a> {
     pub shortest: Option<Nanos>,
 }
 
-/// As [`record`], with outputs beside the run that take its rows as well.
+/// Records: measures `settings.cpus`, attributes their stalls, writes a run. Ends early, keeping what was
+/// measured, when `stop` becomes true. The calling thread is confined to unmeasured CPUs meanwhile.
 ///
 /// # Errors
-/// As [`record`], and when an output cannot be opened or refuses; one that fails later does not end it unless
-/// it is essential.
-pub fn record_to(
+/// There is no run to show: nothing could be measured, or nothing could be written; or an output cannot be opened or
+/// refuses. One that fails later does not end it unless it is essential.
+pub fn record(
     machine: &Machine,
     settings: &RecordSettings,
     extra: Extra<'_>,

@@ -121,7 +121,7 @@ fn stored(run: &RunReader) -> Rows {
 
 fn watch(settings: &PassiveRecordSettings) -> RunReader {
     let stop = AtomicBool::new(false);
-    let outcome = record_passive(&Machine::host(), settings, &stop, &mut ()).unwrap();
+    let outcome = record_passive(&Machine::host(), settings, Vec::new(), &stop, &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert_eq!(run.manifest(), &outcome.manifest);
     run
@@ -399,7 +399,7 @@ fn a_real_time_hog_is_named_and_measured() {
     let mut settings = settings(dir.path(), Owners::Named("hogs-victim".into()));
     settings.duration = Nanos(2_500_000_000);
     let never = AtomicBool::new(false);
-    let outcome = record_passive(&Machine::host(), &settings, &never, &mut Begin(begin)).unwrap();
+    let outcome = record_passive(&Machine::host(), &settings, Vec::new(), &never, &mut Begin(begin)).unwrap();
     stop.store(true, Ordering::Relaxed);
     let Some((bursts, charged, spun)) = hog.join().unwrap() else { return };
     drop(victim);
@@ -537,7 +537,7 @@ fn a_cpu_that_goes_offline_is_watched_up_to_then() {
         let settings = settings(dir.path(), Owners::Named("nobody-at-all".into()));
         let mut away = Away(switch, false);
         let never = AtomicBool::new(false);
-        let outcome = record_passive(&Machine::host(), &settings, &never, &mut away).unwrap();
+        let outcome = record_passive(&Machine::host(), &settings, Vec::new(), &never, &mut away).unwrap();
         let gone = away.1;
         drop(away);
         if !gone {
@@ -561,7 +561,7 @@ fn what_cannot_be_watched_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let gone = settings(dir.path(), Owners::Process(i32::MAX));
-    let error = record_passive(&Machine::host(), &gone, &stop, &mut ()).unwrap_err();
+    let error = record_passive(&Machine::host(), &gone, Vec::new(), &stop, &mut ()).unwrap_err();
     assert!(matches!(error, RecordError::Follow(_)), "{error}");
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is left");
 }

@@ -46,7 +46,8 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
 }
 
 fn run(settings: &PipelineRecordSettings) -> RunReader {
-    let outcome = record_pipeline(&Machine::host(), settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome =
+        record_pipeline(&Machine::host(), settings, Vec::new(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert_eq!(run.manifest(), &outcome.manifest);
     run
@@ -210,7 +211,8 @@ fn a_stop_keeps_what_was_measured() {
         ..settings(dir.path())
     };
     let stop = AtomicBool::new(false);
-    let outcome = record_pipeline(&Machine::host(), &settings, &stop, &mut Impatient(&stop)).unwrap();
+    let outcome =
+        record_pipeline(&Machine::host(), &settings, Vec::new(), &stop, &mut Impatient(&stop)).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let pipeline = check(&run);
     assert!(run.manifest().interrupted && pipeline.producer.sent > 0 && !pipeline.producer.completed);
@@ -246,7 +248,7 @@ fn a_stop_before_the_measurement_leaves_nothing() {
     let settings = PipelineRecordSettings { pause: Nanos(60_000_000_000), ..settings(dir.path()) };
     let mut observer = StopAt(&stop, |step| matches!(step, Step::Pausing(_)), Vec::new());
     let begun = std::time::Instant::now();
-    let outcome = record_pipeline(&Machine::host(), &settings, &stop, &mut observer);
+    let outcome = record_pipeline(&Machine::host(), &settings, Vec::new(), &stop, &mut observer);
     assert!(
         matches!(outcome, Err(PipelineRecordError::Record(RecordError::InterruptedEarly))),
         "{outcome:?}"
@@ -264,7 +266,7 @@ fn what_does_not_fit_is_refused_unless_forced() {
     settings.places.producer.cpu = cpu;
     settings.places.accumulator.cpu = cpu;
     let refuse = |settings: &PipelineRecordSettings| {
-        record_pipeline(&Machine::host(), settings, &AtomicBool::new(false), &mut ()).unwrap_err()
+        record_pipeline(&Machine::host(), settings, Vec::new(), &AtomicBool::new(false), &mut ()).unwrap_err()
     };
     let refused = refuse(&settings);
     let PipelineRecordError::Misfit(misfits) = &refused else { panic!("{refused}") };

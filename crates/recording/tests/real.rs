@@ -3,7 +3,7 @@
 
 use jitterscope_model::{CpuSet, CulpritKind, Nanos, TimelineItem, TimelineRow};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_recording::{RecordError, RecordSettings, RunSettings, record, stall_timeline};
+use jitterscope_recording::{Extra, RecordError, RecordSettings, RunSettings, record, stall_timeline};
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_testing::turn;
@@ -52,8 +52,14 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let outcome =
-        record(&Machine::host(), &settings(dir.path(), true), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(
+        &Machine::host(),
+        &settings(dir.path(), true),
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let manifest = run.manifest();
     let result = &manifest.results[0];
@@ -99,8 +105,14 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
 fn without_trace_it_still_measures_and_says_what_it_cannot_see() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let outcome =
-        record(&Machine::host(), &settings(dir.path(), false), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(
+        &Machine::host(),
+        &settings(dir.path(), false),
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(!run.manifest().attributed);
     assert!(run.manifest().warnings.iter().any(|w| w.id() == "no-kernel-events"));
@@ -121,7 +133,7 @@ fn a_stop_keeps_what_was_measured() {
             std::thread::sleep(std::time::Duration::from_millis(1500));
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        record(&Machine::host(), &settings, &stop, &mut ()).unwrap()
+        record(&Machine::host(), &settings, Extra::default(), &stop, &mut ()).unwrap()
     });
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(run.manifest().interrupted);
@@ -139,7 +151,7 @@ fn a_real_time_probe_on_every_cpu_is_refused() {
     let mut settings = settings(dir.path(), false);
     settings.cpus = CpuChoice { cpus: all, because: None };
     settings.fifo_priority = Some(1);
-    let refused = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ());
+    let refused = record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ());
     assert!(matches!(refused, Err(RecordError::WouldHang)));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "a refused recording leaves nothing");
 }

@@ -8,7 +8,8 @@ use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
 };
 use jitterscope_recording::{
-    AttachSettings, Followed, RecordSettings, Replayed, RunSettings, WakeupChoice, attach, record, replay,
+    AttachSettings, Extra, Followed, RecordSettings, Replayed, RunSettings, WakeupChoice, attach, record,
+    replay,
 };
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
@@ -111,7 +112,8 @@ fn assert_summed_up(run: &RunReader, live: &Rows) {
 }
 
 fn check_probes(settings: &RecordSettings) -> Rows {
-    let outcome = record(&Machine::host(), settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome =
+        record(&Machine::host(), settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(run.manifest().trace.complete);
     assert_eq!(run.manifest(), &outcome.manifest, "what is stored is what the recording says of itself");
@@ -191,7 +193,8 @@ fn what_was_given_up_for_want_of_room_keeps_its_verdict() {
         ..settings(dir.path())
     };
     settings.run.trace_limit_bytes = 192 << 10;
-    let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome =
+        record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     if run.manifest().trace.complete {
         return eprintln!("SKIPPED: hardly an event in two seconds");
@@ -244,7 +247,8 @@ fn followed_threads_replay_as_they_were() {
         Followed::Named("sleep".into()),
         Followed::Command { line: line.map(str::to_owned).to_vec(), env: Vec::new(), to_stderr: true },
     ] {
-        let outcome = attach(&Machine::host(), &of(target), &AtomicBool::new(false), &mut ()).unwrap();
+        let outcome =
+            attach(&Machine::host(), &of(target), Vec::new(), &AtomicBool::new(false), &mut ()).unwrap();
         let run = RunReader::open(&outcome.path).unwrap();
         assert!(run.manifest().trace.complete);
         assert_eq!(run.manifest(), &outcome.manifest);
@@ -293,7 +297,8 @@ fn slow_messages_replay_as_they_were() {
         // The machine of the tests may be smaller than the pipeline wants.
         force: true,
     };
-    let outcome = record_pipeline(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome =
+        record_pipeline(&Machine::host(), &settings, Vec::new(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let live = stored(&run);
     let (again, replayed) = replayed(&run);

@@ -5,7 +5,7 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{
-    Extra, Observer, Output, Progress, RecordSettings, RunSettings, WakeupChoice, record, record_to,
+    Extra, Observer, Output, Progress, RecordSettings, RunSettings, WakeupChoice, record,
 };
 use jitterscope_store::RunReader;
 use jitterscope_testing::turn;
@@ -49,7 +49,8 @@ fn every_late_wake_up_is_stored_and_split_exactly() {
     // So low that hardly any wake-up is in time.
     settings.threshold = Some(Nanos(2_000));
     settings.trace = true;
-    let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome =
+        record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let manifest = run.manifest();
     let wake = &manifest.wakeups[0];
@@ -143,7 +144,7 @@ fn an_output_is_told_every_stall_once() {
     };
     let mut counter = Counter::default();
     let extra = Extra { outputs: vec![Output::to("counter", &mut counter)], ..Extra::default() };
-    let outcome = record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let result = &run.manifest().results[0];
     assert_eq!(result.sum_ticks, result.end.since(result.start).0, "the deltas leave a hole");
@@ -204,7 +205,7 @@ fn an_output_that_fails_midway_is_counted_and_said_and_ends_it_only_where_nothin
         let output = if essential { output.essential() } else { output };
         let extra = Extra { outputs: vec![output, Output::to("counter", &mut counter)], ..Extra::default() };
         let outcome =
-            record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut heard).unwrap();
+            record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut heard).unwrap();
         assert_eq!(heard.0.len(), 1, "told once: {:?}", heard.0);
         let run = RunReader::open(&outcome.path).unwrap();
         let manifest = run.manifest();
@@ -227,7 +228,7 @@ fn an_output_that_refuses_ends_it_before_anything_is_measured() {
     let mut stubborn = Stubborn { begins: false };
     let extra = Extra { outputs: vec![Output::to("stubborn", &mut stubborn)], ..Extra::default() };
     let settings = RecordSettings { duration: Nanos(3_600_000_000_000), ..spin_settings(dir.path()) };
-    let result = record_to(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ());
+    let result = record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ());
     assert!(result.unwrap_err().to_string().contains("storage"));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
@@ -259,7 +260,7 @@ fn the_latency_is_held_while_it_measures_and_no_longer() {
     for hold_latency in [true, false] {
         settings.wakeup = Some(WakeupChoice { period: Nanos(500_000), hold_latency, idle_control: None });
         let mut looker = Looker::default();
-        record(&Machine::host(), &settings, &AtomicBool::new(false), &mut looker).unwrap();
+        record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut looker).unwrap();
         assert!(!looker.0.is_empty());
         let expected = if hold_latency { 0 } else { before };
         assert!(looker.0.iter().all(|asked| *asked == expected), "{hold_latency}: {:?}", looker.0);
@@ -279,7 +280,8 @@ fn an_idle_control_shares_its_cpu_with_us_only_when_no_other_is_left() {
     settings.cpus.cpus = settings.cpus.cpus.iter().chain([control]).collect();
     settings.wakeup =
         Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: Some(control) });
-    let outcome = record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome =
+        record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let manifest = run.manifest();
     assert_eq!(manifest.idle_control(), Some(control));
@@ -301,7 +303,7 @@ fn sleepers_of_a_real_time_class_on_every_cpu_can_be_ended() {
     settings.cpus.cpus = current_affinity().unwrap();
     settings.fifo_priority = Some(10);
     settings.wakeup = Some(WakeupChoice { period: Nanos(50_000), hold_latency: false, idle_control: None });
-    match record(&Machine::host(), &settings, &AtomicBool::new(false), &mut ()) {
+    match record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()) {
         Ok(outcome) => {
             let run = RunReader::open(&outcome.path).unwrap();
             assert!(run.manifest().wakeups.iter().all(|wake| wake.wakeups > 100));

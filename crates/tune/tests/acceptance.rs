@@ -6,7 +6,7 @@ mod support;
 
 use jitterscope_model::{CpuSet, CulpritKind, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
-use jitterscope_recording::{RecordSettings, RunSettings, record};
+use jitterscope_recording::{Extra, RecordSettings, RunSettings, record};
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
@@ -133,7 +133,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
         trace: true,
         graph: Vec::new(),
     };
-    let outcome = record(machine, &settings, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(machine, &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     RunCulprits::gather(run.manifest(), || run.attributions()).unwrap()
 }

@@ -16,7 +16,7 @@ use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, RunSettings, attach_to};
+use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, RunSettings, attach};
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 
@@ -119,7 +119,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Attach);
-    let outcome = attach_to(&machine, &settings, of_recording(&args.kept.output), &stop, &mut line);
+    let outcome = attach(&machine, &settings, of_recording(&args.kept.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;

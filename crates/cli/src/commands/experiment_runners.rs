@@ -8,10 +8,10 @@ use jitterscope_model::{
     ClockKind, CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError, Subject,
 };
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline_to};
+use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline};
 use jitterscope_recording::{
     AttachSettings, Extra, Followed, Output, PassiveRecordSettings, RecordSettings, RunSettings, attach,
-    record_passive_to, record_to,
+    record, record_passive,
 };
 use jitterscope_store::remove;
 use jitterscope_view::compare::load_compared;
@@ -101,18 +101,18 @@ impl ProbeRunner {
                 let settings =
                     RecordSettings { duration: length.unwrap_or(settings.duration), ..settings.clone() };
                 let extra = Extra { outputs, ..Extra::default() };
-                record_to(machine, &settings, extra, stop, &mut line).map_err(|error| record_error(&error))
+                record(machine, &settings, extra, stop, &mut line).map_err(|error| record_error(&error))
             }
             Recorded::Watched(settings) => {
                 let duration = length.unwrap_or(settings.duration);
                 let settings = PassiveRecordSettings { duration, ..settings.clone() };
-                record_passive_to(machine, &settings, outputs, stop, &mut line)
+                record_passive(machine, &settings, outputs, stop, &mut line)
                     .map_err(|error| record_error(&error))
             }
             Recorded::Piped(settings) => {
                 let length = length.map_or(settings.length, PipelineLength::Time);
                 let settings = PipelineRecordSettings { length, ..settings.clone() };
-                record_pipeline_to(machine, &settings, outputs, stop, &mut line)
+                record_pipeline(machine, &settings, outputs, stop, &mut line)
                     .map_err(|error| pipeline_error(&error))
             }
         };
@@ -252,7 +252,7 @@ impl Runner for CommandRunner {
             threshold: self.threshold,
         };
         let mut progress = ProgressLine::new(self.quiet, ProbeKind::Attach);
-        let outcome = attach(&self.machine, &settings, stop, &mut progress);
+        let outcome = attach(&self.machine, &settings, Vec::new(), stop, &mut progress);
         progress.clear();
         match outcome {
             Ok(outcome) => Ok(whole(arm, &outcome.path, stop)?.map(timed)),

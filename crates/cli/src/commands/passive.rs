@@ -12,7 +12,7 @@ use crate::progress::ProgressLine;
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{
-    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, record_passive_to,
+    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, record_passive,
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
@@ -53,7 +53,7 @@ pub(super) fn run(
         cpus,
     };
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
-    let outcome = record_passive_to(machine, &settings, of_recording(&args.kept.output), stop, &mut line);
+    let outcome = record_passive(machine, &settings, of_recording(&args.kept.output), stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;

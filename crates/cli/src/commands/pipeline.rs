@@ -20,7 +20,7 @@ use jitterscope_model::{
 use jitterscope_platform::{AccessError, HeldDir, Machine};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
-    Schedule, record_pipeline_to,
+    Schedule, record_pipeline,
 };
 use jitterscope_recording::{RecordError, RunSettings};
 use jitterscope_store::{RunReader, check_label};
@@ -67,7 +67,7 @@ fn measure(args: &PipelineArgs, asked: Vec<Format>, places: &Places) -> anyhow::
     }
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Pipeline);
-    let outcome = record_pipeline_to(&machine, &settings, of_recording(&args.output), &stop, &mut line);
+    let outcome = record_pipeline(&machine, &settings, of_recording(&args.output), &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);

@@ -18,7 +18,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
 use jitterscope_recording::{
-    Extra, RecordError, RecordSettings, RunSettings, WakeupChoice, idle_control, record_to,
+    Extra, RecordError, RecordSettings, RunSettings, WakeupChoice, idle_control, record,
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
@@ -241,7 +241,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
     };
     let mut line = ProgressLine::new(args.quiet, probe.kind());
     let extra = Extra { outputs: of_recording(&args.kept.output), ..Extra::default() };
-    let outcome = record_to(&machine, &settings, extra, &stop, &mut line);
+    let outcome = record(&machine, &settings, extra, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;

@@ -16,7 +16,7 @@ use clap::Args;
 use jitterscope_export::{Destination, DestinationError};
 use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
-use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, RunSettings, record_to};
+use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, RunSettings, record};
 use jitterscope_store::{RunReader, StoreError};
 use jitterscope_view::record_error;
 use std::fmt::Write;
@@ -116,7 +116,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         stdout_taken: targets.iter().any(Destination::is_stdout),
         printed: Ok(()),
     };
-    let outcome = record_to(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
+    let outcome = record(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
     front.printed?;
     stored(RunReader::open(&outcome.path)?.manifest());
     Ok(tell(&targets, &outcome.outputs, false))

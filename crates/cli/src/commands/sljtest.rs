@@ -18,7 +18,7 @@ use jitterscope_export::ExportError;
 use jitterscope_model::{CpuList, Nanos, ProbeKind, TickRate, Ticks};
 use jitterscope_platform::{Machine, OpenedOutput, OutputPlace};
 use jitterscope_recording::{
-    Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, record_to,
+    Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, record,
 };
 use jitterscope_store::RunReader;
 use jitterscope_view::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
@@ -142,8 +142,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut gathered = Outliers::new(empty, args.outbuf, periods);
     let outputs = vec![Output::to("sljtest", &mut gathered)];
     let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)), shortest: Some(SHORTEST_RECORD) };
-    let outcome =
-        record_to(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
+    let outcome = record(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     let rate = manifest.rate;

@@ -8,10 +8,8 @@ use crate::address::Address;
 use crate::error::{DestinationError, ExportError};
 use crate::exporter::Exporter;
 use crate::largest_part::{FACTS, Fact, facts as culprit_facts, largest_part};
-use crate::output::Output;
-use jitterscope_model::{
-    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall, visible,
-};
+use crate::line_file::RowLines;
+use jitterscope_model::{Attribution, IntervalRow, Row, RunFacts, Stall, visible};
 use std::borrow::Cow;
 
 /// Its row.
@@ -40,7 +38,7 @@ fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
         };
         found.ok_or_else(|| address.unknown(&format!("{key}={value}"), OPTIONS))?;
     }
-    Ok(Exporter::file(path, move |output| Csv::new(output, rows, formulas)))
+    Ok(Exporter::lines(path, move |on_terminal| Csv { rows, formulas, on_terminal }))
 }
 
 /// Which rows a file has.
@@ -97,28 +95,21 @@ impl Formulas {
     }
 }
 
-/// Writes one file.
+/// Makes the lines of one file.
 struct Csv {
-    output: Output,
     rows: CsvRows,
     formulas: Formulas,
-    facts: Option<RunFacts>,
-    written: u64,
+    on_terminal: bool,
 }
 
 impl Csv {
-    fn new(output: Output, rows: CsvRows, formulas: Formulas) -> Csv {
-        Csv { output, rows, formulas, facts: None, written: 0 }
-    }
-
     /// A name as a field: for a program as it is, for a terminal as it may be shown.
     fn name(&self, text: &str) -> String {
-        let shown = if self.output.is_terminal() { visible(text) } else { text.into() };
+        let shown = if self.on_terminal { visible(text) } else { text.into() };
         field(&shown, self.formulas).into_owned()
     }
 
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) -> Result<(), ExportError> {
-        let Some(facts) = &self.facts else { return Ok(()) };
+    fn stall(&self, facts: &RunFacts, stall: &Stall, attribution: Option<&Attribution>) -> String {
         let mut line = format!(
             "{},{},{},{},{},{},{},{},",
             facts.epoch_ns(stall.start),
@@ -145,43 +136,25 @@ impl Csv {
             _ => line.push_str(&",".repeat(FACTS)),
         }
         line.push('\n');
-        self.written += 1;
-        self.output.write(line)
-    }
-
-    fn interval(&mut self, row: &IntervalRow) -> Result<(), ExportError> {
-        let Some(facts) = &self.facts else { return Ok(()) };
-        let line = format!(
-            "{},{},{},{},{},{}\n",
-            facts.epoch_ns(row.end),
-            row.max.0,
-            row.cpu,
-            facts.epoch_ns(row.start),
-            row.count,
-            row.stolen.0,
-        );
-        self.written += 1;
-        self.output.write(line)
+        line
     }
 }
 
-impl Sink for Csv {
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
-        self.facts = Some(facts.clone());
-        self.output.begin()?;
-        Ok(self.output.write(self.rows.header())?)
-    }
+fn interval(facts: &RunFacts, row: &IntervalRow) -> String {
+    format!(
+        "{},{},{},{},{},{}\n",
+        facts.epoch_ns(row.end),
+        row.max.0,
+        row.cpu,
+        facts.epoch_ns(row.start),
+        row.count,
+        row.stolen.0,
+    )
+}
 
-    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
-        for row in batch {
-            match row {
-                _ if !self.takes(row) => {}
-                Row::Stall(stall, attribution) => self.stall(stall, *attribution)?,
-                Row::Interval(row, _) => self.interval(row)?,
-                _ => {}
-            }
-        }
-        Ok(())
+impl RowLines for Csv {
+    fn head(&mut self, _facts: &RunFacts) -> Result<Vec<u8>, ExportError> {
+        Ok(self.rows.header().into())
     }
 
     fn takes(&self, row: &Row<'_>) -> bool {
@@ -192,14 +165,13 @@ impl Sink for Csv {
         }
     }
 
-    fn tick(&mut self) -> Result<u64, SinkError> {
-        self.output.flush()?;
-        Ok(self.written)
-    }
-
-    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
-        self.output.finish()?;
-        Ok(Delivery::of(self.written))
+    fn line(&mut self, facts: &RunFacts, row: &Row<'_>) -> Result<Vec<u8>, ExportError> {
+        Ok(match row {
+            Row::Stall(stall, attribution) => self.stall(facts, stall, *attribution),
+            Row::Interval(row, _) => interval(facts, row),
+            Row::Whole(..) | Row::Page(_) | Row::Turn(_) => String::new(),
+        }
+        .into_bytes())
     }
 }
 

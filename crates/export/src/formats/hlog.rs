@@ -5,11 +5,11 @@
 use super::Format;
 use crate::error::ExportError;
 use crate::exporter::Exporter;
-use crate::output::Output;
+use crate::line_file::RowLines;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
-use jitterscope_model::{Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Ticks};
+use jitterscope_model::{Nanos, Row, RunFacts, Ticks};
 use std::time::{Duration, UNIX_EPOCH};
 
 const NANOS_PER_MS: f64 = 1e6;
@@ -23,23 +23,16 @@ pub(super) static FORMAT: Format = Format {
     notes: "",
     read: |address| {
         address.without_options()?;
-        Ok(Exporter::file(address.path()?, Hlog::new))
+        Ok(Exporter::lines(address.path()?, |_| Hlog { serializer: V2DeflateSerializer::new() }))
     },
 };
 
-/// Writes one file.
+/// Makes the lines of one file.
 struct Hlog {
-    output: Output,
     serializer: V2DeflateSerializer,
-    facts: Option<RunFacts>,
-    written: u64,
 }
 
 impl Hlog {
-    fn new(output: Output) -> Hlog {
-        Hlog { output, serializer: V2DeflateSerializer::new(), facts: None, written: 0 }
-    }
-
     /// What the library writes when a log begins, and then `row`.
     fn text(
         &mut self,
@@ -57,25 +50,22 @@ impl Hlog {
         }
         Ok(text)
     }
-}
 
-impl Hlog {
     /// A histogram as a line.
-    fn line(
+    fn histogram(
         &mut self,
+        facts: &RunFacts,
         tag: &str,
         (start, end): (Ticks, Ticks),
         histogram: &Histogram<u64>,
-    ) -> Result<(), ExportError> {
-        let Some(facts) = &self.facts else { return Ok(()) };
+    ) -> Result<Vec<u8>, ExportError> {
         let since = Duration::from_nanos(facts.rate.nanos(start.since(facts.clock.ticks)).0);
         let length = Duration::from_nanos(facts.rate.nanos(end.since(start)).0);
         let mut builder = IntervalLogWriterBuilder::new();
         let text = self.text(&mut builder, Some((tag, since, length, histogram)))?;
         // The library can only be had whole: the header that it begins with is cut off.
         let line = text.split_inclusive(|byte| *byte == b'\n').rfind(|line| !line.starts_with(b"#"));
-        self.written += 1;
-        self.output.write(line.unwrap_or_default())
+        Ok(line.unwrap_or_default().to_vec())
     }
 }
 
@@ -105,9 +95,8 @@ pub(crate) fn log_of(
     Ok(text)
 }
 
-impl Sink for Hlog {
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
-        self.facts = Some(facts.clone());
+impl RowLines for Hlog {
+    fn head(&mut self, facts: &RunFacts) -> Result<Vec<u8>, ExportError> {
         let started = UNIX_EPOCH + Duration::from_nanos(facts.clock.realtime_ns);
         let mut builder = IntervalLogWriterBuilder::new();
         builder
@@ -116,38 +105,23 @@ impl Sink for Hlog {
             .add_comment("[Histogram log format version 1.3]")
             .with_start_time(started)
             .with_base_time(started);
-        let header = self.text(&mut builder, None)?;
-        self.output.begin()?;
-        self.output.write(header)?;
-        Ok(self.output.write(COLUMNS)?)
-    }
-
-    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
-        for row in batch {
-            match row {
-                Row::Interval(row, lengths) => {
-                    let Some(facts) = &self.facts else { continue };
-                    let tag = format!("{}-cpu{}", facts.probe, row.cpu);
-                    self.line(&tag, (row.start, row.end), lengths)?;
-                }
-                Row::Whole(tag, span, times) => self.line(tag, *span, times)?,
-                _ => {}
-            }
-        }
-        Ok(())
+        let mut head = self.text(&mut builder, None)?;
+        head.extend(COLUMNS.bytes());
+        Ok(head)
     }
 
     fn takes(&self, row: &Row<'_>) -> bool {
         matches!(row, Row::Interval(..) | Row::Whole(..))
     }
 
-    fn tick(&mut self) -> Result<u64, SinkError> {
-        self.output.flush()?;
-        Ok(self.written)
-    }
-
-    fn end(&mut self, _run: &RunManifest) -> Result<Delivery, SinkError> {
-        self.output.finish()?;
-        Ok(Delivery::of(self.written))
+    fn line(&mut self, facts: &RunFacts, row: &Row<'_>) -> Result<Vec<u8>, ExportError> {
+        match row {
+            Row::Interval(row, lengths) => {
+                let tag = format!("{}-cpu{}", facts.probe, row.cpu);
+                self.histogram(facts, &tag, (row.start, row.end), lengths)
+            }
+            Row::Whole(tag, span, times) => self.histogram(facts, tag, *span, times),
+            Row::Stall(..) | Row::Page(_) | Row::Turn(_) => Ok(Vec::new()),
+        }
     }
 }

@@ -5,12 +5,11 @@
 use super::Format;
 use crate::error::ExportError;
 use crate::exporter::Exporter;
-use crate::output::Output;
+use crate::line_file::RowLines;
 use jitterscope_model::{
-    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall,
-    visible_json,
+    CpuId, Doubt, Nanos, Part, Row, RunFacts, RunManifest, SCHEMA_VERSION, StallId, Ticks, visible_json,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// Its row.
 pub(super) static FORMAT: Format = Format {
@@ -19,120 +18,131 @@ pub(super) static FORMAT: Format = Format {
     notes: "",
     read: |address| {
         address.without_options()?;
-        Ok(Exporter::file(address.path()?, Json::new))
+        Ok(Exporter::lines(address.path()?, |_| Json))
     },
 };
 
-/// Writes one file.
-struct Json {
-    output: Output,
-    facts: Option<RunFacts>,
-    written: u64,
+/// A line.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line<'a> {
+    Run {
+        schema_version: u32,
+        id: &'a str,
+        label: &'a str,
+        host: &'a str,
+        probe: &'a str,
+        threshold_ns: Nanos,
+        interval_ns: Nanos,
+        start_ns: u64,
+        ticks_per_second: u64,
+    },
+    Stall {
+        stall_id: StallId,
+        cpu: CpuId,
+        tid: i32,
+        comm: String,
+        start_ns: u64,
+        start_ticks: Ticks,
+        end_ticks: Ticks,
+        duration_ns: Nanos,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parts: Option<&'a [Part]>,
+    },
+    Interval {
+        cpu: CpuId,
+        start_ns: u64,
+        end_ns: u64,
+        count: u64,
+        max_ns: Nanos,
+        stolen_ns: Nanos,
+    },
+    End {
+        cpus: Vec<CpuTotals>,
+        doubts: Vec<Doubt>,
+    },
 }
 
-impl Json {
-    fn new(output: Output) -> Json {
-        Json { output, facts: None, written: 0 }
-    }
+#[derive(Serialize)]
+struct CpuTotals {
+    cpu: CpuId,
+    samples: u64,
+    measured_ns: Nanos,
+    stalls: u64,
+    stalled_ns: Nanos,
+    max_ns: Nanos,
+    dropped_records: u64,
+}
 
-    fn line(&mut self, value: &Value) -> Result<(), ExportError> {
-        self.output.write(format!("{}\n", visible_json(&value.to_string())))
-    }
-
-    fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) -> Result<(), ExportError> {
-        let Some(facts) = &self.facts else { return Ok(()) };
-        let mut value = json!({
-            "type": "stall",
-            "stall_id": stall.id,
-            "cpu": stall.cpu,
-            "tid": stall.victim.tid,
-            "comm": stall.victim.comm.to_string(),
-            "start_ns": facts.epoch_ns(stall.start),
-            "start_ticks": stall.start,
-            "end_ticks": stall.end,
-            "duration_ns": facts.rate.nanos(stall.length()),
-        });
-        if let Some(attribution) = attribution {
-            value["parts"] = json!(attribution.parts);
-        }
-        self.written += 1;
-        self.line(&value)
-    }
-
-    fn interval(&mut self, row: &IntervalRow) -> Result<(), ExportError> {
-        let Some(facts) = &self.facts else { return Ok(()) };
-        let value = json!({
-            "type": "interval",
-            "cpu": row.cpu,
-            "start_ns": facts.epoch_ns(row.start),
-            "end_ns": facts.epoch_ns(row.end),
-            "count": row.count,
-            "max_ns": row.max,
-            "stolen_ns": row.stolen,
-        });
-        self.written += 1;
-        self.line(&value)
+impl Line<'_> {
+    fn text(&self) -> Vec<u8> {
+        // It has no maps, whose keys might be no texts, and nothing that refuses to be written.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        format!("{}\n", visible_json(&text)).into_bytes()
     }
 }
 
-impl Sink for Json {
-    fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
-        self.facts = Some(facts.clone());
-        self.output.begin()?;
-        Ok(self.line(&json!({
-            "type": "run",
-            "schema_version": SCHEMA_VERSION,
-            "id": facts.id,
-            "label": facts.label,
-            "host": facts.hostname,
-            "probe": facts.probe,
-            "threshold_ns": facts.threshold,
-            "interval_ns": facts.interval,
-            "start_ns": facts.clock.realtime_ns,
-            "ticks_per_second": facts.rate.hz,
-        }))?)
-    }
+/// Makes the lines of one file.
+struct Json;
 
-    fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
-        for row in batch {
-            match row {
-                Row::Stall(stall, attribution) => self.stall(stall, *attribution)?,
-                Row::Interval(row, _) => self.interval(row)?,
-                _ => {}
-            }
+impl RowLines for Json {
+    fn head(&mut self, facts: &RunFacts) -> Result<Vec<u8>, ExportError> {
+        Ok(Line::Run {
+            schema_version: SCHEMA_VERSION,
+            id: &facts.id,
+            label: &facts.label,
+            host: &facts.hostname,
+            probe: &facts.probe,
+            threshold_ns: facts.threshold,
+            interval_ns: facts.interval,
+            start_ns: facts.clock.realtime_ns,
+            ticks_per_second: facts.rate.hz,
         }
-        Ok(())
+        .text())
     }
 
     fn takes(&self, row: &Row<'_>) -> bool {
         matches!(row, Row::Stall(..) | Row::Interval(..))
     }
 
-    fn tick(&mut self) -> Result<u64, SinkError> {
-        self.output.flush()?;
-        Ok(self.written)
+    fn line(&mut self, facts: &RunFacts, row: &Row<'_>) -> Result<Vec<u8>, ExportError> {
+        Ok(match row {
+            Row::Stall(stall, attribution) => Line::Stall {
+                stall_id: stall.id,
+                cpu: stall.cpu,
+                tid: stall.victim.tid,
+                comm: stall.victim.comm.to_string(),
+                start_ns: facts.epoch_ns(stall.start),
+                start_ticks: stall.start,
+                end_ticks: stall.end,
+                duration_ns: facts.rate.nanos(stall.length()),
+                parts: attribution.map(|of| of.parts.as_slice()),
+            }
+            .text(),
+            Row::Interval(row, _) => Line::Interval {
+                cpu: row.cpu,
+                start_ns: facts.epoch_ns(row.start),
+                end_ns: facts.epoch_ns(row.end),
+                count: row.count,
+                max_ns: row.max,
+                stolen_ns: row.stolen,
+            }
+            .text(),
+            Row::Whole(..) | Row::Page(_) | Row::Turn(_) => Vec::new(),
+        })
     }
 
-    fn end(&mut self, run: &RunManifest) -> Result<Delivery, SinkError> {
-        let rate = self.facts.as_ref().map(|facts| facts.rate);
-        let nanos = |ticks| rate.map(|rate| rate.nanos(jitterscope_model::Ticks(ticks)));
-        let cpus: Vec<Value> = run
-            .results
-            .iter()
-            .map(|result| {
-                json!({
-                    "cpu": result.cpu,
-                    "samples": result.samples,
-                    "measured_ns": nanos(result.sum_ticks),
-                    "stalls": result.stalls,
-                    "stalled_ns": nanos(result.stalled_ticks),
-                    "max_ns": nanos(result.max_ticks),
-                    "dropped_records": result.dropped_records,
-                })
-            })
-            .collect();
-        self.line(&json!({ "type": "end", "cpus": cpus, "doubts": run.doubts() }))?;
-        self.output.finish()?;
-        Ok(Delivery::of(self.written))
+    fn foot(&mut self, facts: &RunFacts, run: &RunManifest) -> Result<Vec<u8>, ExportError> {
+        let nanos = |ticks| facts.rate.nanos(Ticks(ticks));
+        let cpus = run.results.iter().map(|result| CpuTotals {
+            cpu: result.cpu,
+            samples: result.samples,
+            measured_ns: nanos(result.sum_ticks),
+            stalls: result.stalls,
+            stalled_ns: nanos(result.stalled_ticks),
+            max_ns: nanos(result.max_ticks),
+            dropped_records: result.dropped_records,
+        });
+        Ok(Line::End { cpus: cpus.collect(), doubts: run.doubts() }.text())
     }
 }

@@ -19,7 +19,7 @@ use crate::exporter::Exporter;
 pub static FORMATS: &[&Format] =
     &[&csv::FORMAT, &json::FORMAT, &hlog::FORMAT, &hgrm::FORMAT, &parquet::FORMAT, &influx::FORMAT];
 
-/// A format. `tests/conformance.rs` tries each by what it says of itself here.
+/// A format. `tests/formats.rs` tries each by what it says of itself here.
 pub struct Format {
     /// What may stand before `://`. A scheme belongs to one format.
     pub schemes: &'static [&'static str],

@@ -96,21 +96,9 @@ pub(crate) fn watching(setup: &Setup, threshold: Nanos, rate: TickRate) -> Optio
 /// recorded, when `stop` becomes true. The calling thread is confined to other CPUs meanwhile.
 ///
 /// # Errors
-/// The kernel's events cannot be had, nothing belongs there, or nothing can be written.
+/// The kernel's events cannot be had, nothing belongs there, nothing can be written, or an output beside the run cannot be
+/// opened or refuses.
 pub fn record_passive(
-    machine: &Machine,
-    settings: &PassiveRecordSettings,
-    stop: &AtomicBool,
-    observer: &mut dyn Observer,
-) -> Result<Outcome, RecordError> {
-    record_passive_to(machine, settings, Vec::new(), stop, observer)
-}
-
-/// As [`record_passive`], with outputs beside the run that take its rows as well.
-///
-/// # Errors
-/// As [`record_passive`], and when an output cannot be opened or refuses.
-pub fn record_passive_to(
     machine: &Machine,
     settings: &PassiveRecordSettings,
     outputs: Vec<Output<'_>>,

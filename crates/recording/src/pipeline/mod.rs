@@ -22,7 +22,7 @@ mod tracing;
 pub use error::PipelineRecordError;
 pub use fit::{Room, misfits};
 pub use jitterscope_probe::pipeline::{PipelineError, Place};
-pub use recording::{record_pipeline, record_pipeline_to};
+pub use recording::record_pipeline;
 pub use schedule::{Schedule, ScheduleChoice};
 pub use settings::{InputChoice, PipelineLength, PipelineRecordSettings, Places};
 

@@ -44,21 +44,8 @@ const START_AHEAD: Nanos = Nanos(20_000_000);
 ///
 /// # Errors
 /// There is no run to show: the placement does not fit the machine, a file cannot be had, nothing was
-/// measured, or nothing could be written.
+/// measured, nothing could be written, or an output beside the run cannot be opened or refuses.
 pub fn record_pipeline(
-    machine: &Machine,
-    settings: &PipelineRecordSettings,
-    stop: &AtomicBool,
-    observer: &mut dyn Observer,
-) -> Result<Outcome, PipelineRecordError> {
-    record_pipeline_to(machine, settings, Vec::new(), stop, observer)
-}
-
-/// As [`record_pipeline`], with outputs beside the run that take its rows as well.
-///
-/// # Errors
-/// As [`record_pipeline`], and when an output cannot be opened or refuses.
-pub fn record_pipeline_to(
     machine: &Machine,
     settings: &PipelineRecordSettings,
     outputs: Vec<Output<'_>>,

@@ -4,7 +4,7 @@ use super::{Episode, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedK
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::observer::{Observer, Progress};
-use crate::recording::record;
+use crate::recording::{Extra, record};
 use crate::settings::RecordSettings;
 use jitterscope_inject::{
     ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Disturbed, PlannedDisturbance,
@@ -192,7 +192,8 @@ fn once(
     let record_settings = RecordSettings { duration: LONGEST, ..settings.record.clone() };
     let (begun, end) = (AtomicBool::new(false), AtomicBool::new(false));
     let (turns, outcome) = std::thread::scope(|scope| {
-        let recorder = scope.spawn(|| record(machine, &record_settings, &end, &mut Begun(&begun)));
+        let recorder =
+            scope.spawn(|| record(machine, &record_settings, Extra::default(), &end, &mut Begun(&begun)));
         let waited = Instant::now();
         while !begun.load(Ordering::Acquire) && !recorder.is_finished() && waited.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));

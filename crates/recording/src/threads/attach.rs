@@ -26,21 +26,9 @@ const MOST_THREADS: usize = 1 << 15;
 /// over, or `stop` becomes true; what was measured is kept.
 ///
 /// # Errors
-/// There is nothing to follow, the kernel's events cannot be had, or nothing can be written.
+/// There is nothing to follow, the kernel's events cannot be had, nothing can be written, or an output beside the run
+/// cannot be opened or refuses.
 pub fn attach(
-    machine: &Machine,
-    settings: &AttachSettings,
-    stop: &AtomicBool,
-    observer: &mut dyn Observer,
-) -> Result<Outcome, RecordError> {
-    attach_to(machine, settings, Vec::new(), stop, observer)
-}
-
-/// As [`attach`], with outputs beside the run that take its rows as well.
-///
-/// # Errors
-/// As [`attach`], and when an output cannot be opened or refuses.
-pub fn attach_to(
     machine: &Machine,
     settings: &AttachSettings,
     outputs: Vec<Output<'_>>,

@@ -7,7 +7,7 @@ mod follow;
 mod followed;
 mod settings;
 
-pub use attach::{attach, attach_to};
+pub use attach::attach;
 pub use followed::FollowError;
 pub use settings::{AttachSettings, Followed};
 

@@ -2,6 +2,7 @@
 
 use crate::largest_part::{Fact, facts as culprit_facts, largest_part};
 use influxdb_line_protocol::LineProtocolBuilder;
+use influxdb_line_protocol::builder::AfterMeasurement;
 use jitterscope_model::{Attribution, Doubt, IntervalRow, RunFacts, Stall};
 
 /// A measurement: its name, its tags, its fields.
@@ -53,12 +54,14 @@ impl Lines {
         Lines { host: tag_value(&facts.hostname), label: tag_value(&facts.label), facts: facts.clone() }
     }
 
+    /// The beginning of a line, with the tags that all have.
+    fn point(&self, measurement: &str) -> LineProtocolBuilder<Vec<u8>, AfterMeasurement> {
+        LineProtocolBuilder::new().measurement(measurement).tag("host", &self.host).tag("label", &self.label)
+    }
+
     pub(super) fn run(&self) -> Vec<u8> {
         let facts = &self.facts;
-        LineProtocolBuilder::new()
-            .measurement("jitter_run")
-            .tag("host", &self.host)
-            .tag("label", &self.label)
+        self.point("jitter_run")
             .tag("probe", &tag_value(&facts.probe))
             .field("run", facts.id.as_str())
             .field("tool", concat!("jitterscope ", env!("CARGO_PKG_VERSION")))
@@ -73,10 +76,7 @@ impl Lines {
     /// JSON, as in the run's report.
     pub(super) fn doubts(&self, doubts: &[Doubt]) -> Vec<u8> {
         let facts = &self.facts;
-        LineProtocolBuilder::new()
-            .measurement("jitter_run")
-            .tag("host", &self.host)
-            .tag("label", &self.label)
+        self.point("jitter_run")
             .tag("probe", &tag_value(&facts.probe))
             .field("doubts", serde_json::to_string(doubts).unwrap_or_default().as_str())
             .timestamp(signed(facts.clock.realtime_ns))
@@ -86,11 +86,7 @@ impl Lines {
 
     pub(super) fn stall(&self, stall: &Stall, attribution: Option<&Attribution>) -> Vec<u8> {
         let facts = &self.facts;
-        let mut line = LineProtocolBuilder::new()
-            .measurement("jitter_stall")
-            .tag("host", &self.host)
-            .tag("label", &self.label)
-            .tag("cpu", &stall.cpu.to_string());
+        let mut line = self.point("jitter_stall").tag("cpu", &stall.cpu.to_string());
         let known = largest_part(attribution).map(culprit_facts).into_iter().flatten();
         let mut fields = Vec::new();
         for (name, fact) in known.filter_map(|(name, fact)| Some((name, fact?))) {
@@ -122,10 +118,7 @@ impl Lines {
 
     pub(super) fn interval(&self, row: &IntervalRow) -> Vec<u8> {
         let facts = &self.facts;
-        LineProtocolBuilder::new()
-            .measurement("jitter_interval")
-            .tag("host", &self.host)
-            .tag("label", &self.label)
+        self.point("jitter_interval")
             .tag("cpu", &row.cpu.to_string())
             .field("count", signed(row.count))
             .field("max_ns", signed(row.max.0))
