@@ -100,3 +100,24 @@ impl SkipReason {
         !matches!(self, SkipReason::AlreadySo { .. } | SkipReason::LeftOut | SkipReason::ForNow { .. })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_named_a_knob_is_denied_it_but_where_it_is_so_already_or_he_left_it_out() {
+        let cause = || KnobReason::NoHousekeeping;
+        for (reason, denied) in [
+            (SkipReason::AlreadySo { found: None }, false),
+            (SkipReason::LeftOut, false),
+            (SkipReason::ForNow { at_boot: "isolcpus" }, false),
+            (SkipReason::NotHere { cause: cause() }, true),
+            (SkipReason::Unreadable { cause: cause() }, true),
+            (SkipReason::NeedsReboot { parameters: vec!["a".into()] }, true),
+            (SkipReason::ByHand { words: "x" }, true),
+        ] {
+            assert_eq!(reason.is_denial(), denied, "{reason:?}");
+        }
+    }
+}

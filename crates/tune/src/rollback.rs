@@ -490,3 +490,7 @@ fn free_heirs(hands: &mut dyn Hands, heirs: Vec<Op>) -> usize {
 pub fn is_clean(dir: &StateDir) -> Result<bool, StateError> {
     Ok(!dir.look()?.is_active())
 }
+
+#[cfg(test)]
+#[path = "rollback_tests.rs"]
+mod tests;

@@ -296,6 +296,13 @@ mod tests {
     }
 
     #[test]
+    fn culprits_are_numbered_in_order_of_their_first_stall() {
+        let (mut sets, mut sums) = (Sets::default(), [Sum::default(), Sum::default(), Sum::default()]);
+        let numbers = [0, 1, 0, 2, 1].map(|at: usize| sets.number(&mut sums[at]));
+        assert_eq!(numbers, [0, 1, 0, 2, 1]);
+    }
+
+    #[test]
     fn two_runs_add_up_wherever_a_culprit_stands_in_each() {
         let of = |run: &str, names: &[&str], together: &[(&[u32], u64)]| RunCulprits {
             run: run.into(),

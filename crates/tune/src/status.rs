@@ -228,7 +228,7 @@ fn settling<'a>(
     })
 }
 
-fn now_is(machine: &Machine, op: &Op, outcome: Option<&Outcome>, rebooted: bool) -> NowIs {
+pub(crate) fn now_is(machine: &Machine, op: &Op, outcome: Option<&Outcome>, rebooted: bool) -> NowIs {
     let on_disk = matches!(op, Op::PutFile { .. } | Op::MakeDir { cgroup: false, .. });
     match op.standing(machine) {
         _ if rebooted && matches!(op, Op::Thread { .. }) => NowIs::UndoneByReboot,
@@ -258,5 +258,35 @@ fn now_is(machine: &Machine, op: &Op, outcome: Option<&Outcome>, rebooted: bool)
             }
             _ => NowIs::InForce,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_knobs_that_are_asked_for_those_with_a_change_are_applied() {
+        let change = |knob: &str| StatusEntry {
+            knob: knob.into(),
+            path: String::new(),
+            family: None,
+            original: String::new(),
+            asked: String::new(),
+            since_realtime_ns: 0,
+            standing: NowIs::InForce,
+            in_force_by: None,
+        };
+        let status = Status {
+            schema_version: 0,
+            active: true,
+            applies: Vec::new(),
+            changes: ["a", "b", "b"].map(change).into(),
+            rolled_back: Vec::new(),
+            settling: Vec::new(),
+        };
+        let asked = ["c", "b"].map(str::to_owned);
+        assert_eq!(status.applied_of(&asked), ["b"]);
+        assert_eq!(status.applied_of(&asked[..1]), Vec::<String>::new());
     }
 }

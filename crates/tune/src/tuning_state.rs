@@ -223,4 +223,71 @@ mod tests {
         assert_eq!(cut(&text).len(), LONGEST);
         assert_eq!(cut("x\u{e9}").len(), 3);
     }
+
+    fn reading(path: &str, current: Result<&str, std::io::ErrorKind>, in_force: Option<&str>) -> FileReading {
+        let failed =
+            |kind| jitterscope_platform::FileError { path: path.into(), source: std::io::Error::from(kind) };
+        FileReading {
+            path: path.into(),
+            kind: ValueKind::Text,
+            current: current.map(str::to_owned).map_err(failed),
+            in_force: in_force.map(str::to_owned),
+            op: None,
+        }
+    }
+
+    #[test]
+    fn files_with_the_same_value_are_one_and_too_many_values_are_counted() {
+        let several = Place::Files("/sys/block/*/x");
+        let mut kept = KnobSetting::default();
+        for n in 0..MOST_VALUES + 3 {
+            add(&mut kept, several, &reading(&format!("/sys/block/{n}/x"), Ok(&n.to_string()), None));
+        }
+        assert_eq!((kept.values.len(), kept.omitted), (MOST_VALUES, 3));
+        // One that is known is counted even so.
+        add(&mut kept, several, &reading("/sys/block/a/x", Ok("0"), None));
+        assert_eq!(
+            (kept.values[0].files, kept.values[0].path.as_str(), kept.omitted),
+            (2, "/sys/block/*/x", 3)
+        );
+        // A single file goes by its own path.
+        let mut one = KnobSetting::default();
+        add(&mut one, Place::Files("/proc/x"), &reading("/proc/x", Ok("1"), None));
+        assert_eq!((one.values[0].path.as_str(), &one.values[0].cpus), ("/proc/x", &None));
+    }
+
+    #[test]
+    fn a_value_has_the_cpus_whose_file_reads_it() {
+        let own = Place::PerCpu("/sys/cpu{cpu}/x", Scope::All);
+        let mut kept = KnobSetting::default();
+        for (cpu, value) in [(0, "1"), (1, "2"), (2, "1")] {
+            add(&mut kept, own, &reading(&format!("/sys/cpu{cpu}/x"), Ok(value), None));
+        }
+        // A file without a number of its own is no CPU's, though it reads the same.
+        add(&mut kept, own, &reading("/sys/cpu{cpu}/x", Ok("1"), None));
+        let found: Vec<_> =
+            kept.values.iter().map(|of| (of.files, of.cpus.as_ref().map(CpuSet::to_string))).collect();
+        assert_eq!(found, [(2, Some("0,2".into())), (1, Some("1".into())), (1, None)]);
+    }
+
+    #[test]
+    fn why_a_value_is_missing_is_kept_and_what_is_in_force_only_where_it_differs() {
+        use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
+        let value = |of: &FileReading| {
+            let mut kept = KnobSetting::default();
+            add(&mut kept, Place::Files("/x"), of);
+            kept.values.remove(0)
+        };
+        assert_eq!(value(&reading("/x", Err(PermissionDenied), None)).value, Reading::Denied);
+        assert_eq!(value(&reading("/x", Err(NotFound), None)).value, Reading::Absent);
+        assert!(matches!(value(&reading("/x", Err(InvalidInput), None)).value, Reading::Unreadable(_)));
+        assert_eq!(value(&reading("/x", Ok("1"), Some("1"))).in_force, None);
+        assert_eq!(value(&reading("/x", Ok("1"), Some("2"))).in_force.as_deref(), Some("2"));
+        // Two that differ in what is in force are not one.
+        let mut kept = KnobSetting::default();
+        for force in ["1", "2", "2"] {
+            add(&mut kept, Place::Files("/x*"), &reading("/x1", Ok("1"), Some(force)));
+        }
+        assert_eq!(kept.values.iter().map(|of| of.files).collect::<Vec<_>>(), [1, 2]);
+    }
 }
