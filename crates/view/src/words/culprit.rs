@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn common_culprits_are_told_by_what_they_do() {
+    fn common_culprits_are_named_by_what_they_do() {
         let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
         let timer = |function: &str| Subject::Timer { function: Some(function.into()), source: None };
         let work =
