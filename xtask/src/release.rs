@@ -101,8 +101,8 @@ fn version() -> anyhow::Result<String> {
 
 /// The target that the compiler builds for.
 fn host() -> anyhow::Result<String> {
-    let told = shell::output("rustc", &["--version", "--verbose"])?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    let printed = shell::output("rustc", &["--version", "--verbose"])?;
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).context("rustc does not say what it builds for")
 }
 
@@ -112,8 +112,8 @@ fn committed_at() -> anyhow::Result<u64> {
         let given = given.to_string_lossy();
         return given.parse().with_context(|| format!("SOURCE_DATE_EPOCH={given}: seconds are wanted"));
     }
-    let told = shell::output("git", &["log", "-1", "--format=%ct"])?;
-    told.trim().parse().context("git says no time of the last commit")
+    let printed = shell::output("git", &["log", "-1", "--format=%ct"])?;
+    printed.trim().parse().context("git says no time of the last commit")
 }
 
 /// The program: with the target named, flags are for it alone and not for what builds it.

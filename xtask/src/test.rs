@@ -74,17 +74,17 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
         let result = (work.run)(consent);
         took.push((work, began.elapsed(), result.is_ok()));
         if let Err(error) = result {
-            tell(&took);
+            report(&took);
             return Err(error);
         }
     }
-    tell(&took);
+    report(&took);
     Ok(())
 }
 
 /// How long each took, beside its budget: a stage that outgrows it is to be looked at, which a loaded machine
 /// must not turn into a failure.
-fn tell(took: &[(&Work, Duration, bool)]) {
+fn report(took: &[(&Work, Duration, bool)]) {
     for (work, time, passed) in took {
         let seconds = time.as_secs();
         let over = if seconds > work.budget * 60 { ", over its budget" } else { "" };

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn other_cpus_than_the_last_run_of_the_kind_are_told() {
+    fn other_cpus_than_the_last_run_of_the_kind_are_reported() {
         let runs = [run("aaaaaa", "spin", "1"), run("bbbbbb", "wakeup", "0")];
         let warning_of = |cpus: &str| unlike_the_last(&set(cpus), ProbeKind::Spin, &runs);
         assert_eq!(warning_of("1"), None);

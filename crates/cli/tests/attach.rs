@@ -25,12 +25,12 @@ impl Known {
     /// `body` is called again and again.
     fn start(name: &'static str, cpu: CpuId, mut body: impl FnMut() + Send + 'static) -> Known {
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, tid) = channel();
+        let (sender, tid) = channel();
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             name_current_thread(name);
             pin_current_thread(cpu).unwrap();
-            told.send(current_tid()).unwrap();
+            sender.send(current_tid()).unwrap();
             while !stopped.load(Ordering::Relaxed) {
                 body();
             }
@@ -76,7 +76,7 @@ fn assert_whole(thread: &Value) -> f64 {
 }
 
 #[test]
-fn a_thread_that_shares_its_cpu_is_told_with_whom() {
+fn a_thread_that_shares_its_cpu_is_reported_with_whom() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -109,7 +109,7 @@ fn a_thread_that_shares_its_cpu_is_told_with_whom() {
         .iter()
         .any(|stall| stall["parts"].as_array().unwrap().iter().any(|part| part["name"] == "at-rival"));
     assert!(blamed, "{:#}", report["worst"]);
-    // The stored run tells the same.
+    // The stored run says the same.
     let again = json(&jitterscope(runs.path(), &["report", "--json"]));
     assert_eq!(again["threads"], report["threads"]);
     assert_eq!(again["worst"], report["worst"]);
@@ -191,9 +191,9 @@ fn processes_that_come_by_exec_are_followed_by_their_name() {
     let long = whole.iter().filter(|ns| **ns >= 45e6).count();
     assert!(long >= 3, "{whole:?}");
     let unmet: u64 = (whole.len() - long) as u64;
-    let told = report["warnings"].as_array().unwrap().iter().any(|warning| warning["id"] == "not-followed");
+    let sender = report["warnings"].as_array().unwrap().iter().any(|warning| warning["id"] == "not-followed");
     assert!(
-        unmet <= 1 || told,
+        unmet <= 1 || sender,
         "{unmet} of {} were followed for a part only, and nobody says so",
         whole.len()
     );
@@ -426,7 +426,7 @@ fn timehist(data: &Path, tid: i64) -> (f64, f64, f64) {
         if let (Ok(wait), Ok(delay), Ok(run)) =
             (wait.parse::<f64>(), delay.parse::<f64>(), run.parse::<f64>())
         {
-            // Of a new thread perf tells the wait for its first run as a delay only.
+            // Of a new thread perf reports the wait for its first run as a delay only.
             let first = if sums.2 == 0.0 && wait == 0.0 { delay } else { 0.0 };
             sums = (sums.0 + (wait + first) * 1e6, sums.1 + delay * 1e6, sums.2 + run * 1e6);
         }

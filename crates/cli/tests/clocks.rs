@@ -24,9 +24,9 @@ fn every_command_that_records_takes_both() {
         "sljtest",
         "sampler",
     ] {
-        let told = help(&command.split(' ').collect::<Vec<_>>());
+        let printed = help(&command.split(' ').collect::<Vec<_>>());
         for option in ["--clock <", "--threshold <"] {
-            assert!(told.contains(option), "{command} has no {option}");
+            assert!(printed.contains(option), "{command} has no {option}");
         }
     }
 }
@@ -65,8 +65,8 @@ fn recordings_read_the_clock_that_is_asked_for() {
         by_the_slow_clock(runs, &["record", "--probe", "none", "--for", &pid, "-d", "1s"]);
     }
     let dry = ["experiment", "--knob", "vmstat", "--dry-run", "--clock", "monotonic-raw"];
-    let told = jitterscope(runs, &dry);
-    let told = String::from_utf8(told.stdout).unwrap();
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("by CLOCK_MONOTONIC_RAW;"), "{told}");
+    let printed = jitterscope(runs, &dry);
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("by CLOCK_MONOTONIC_RAW;"), "{printed}");
 }

@@ -108,13 +108,13 @@ fn one_run_of_each_decides_what_was_predicted_and_nothing_else() {
     assert_eq!((&work["predicted"], &work["became"]), (&Value::Bool(true), &"vanished".into()));
     assert_eq!(work["events"]["verdict"], "better", "{work}");
     assert_eq!(work["stolen"]["verdict"], "inconclusive");
-    let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
     for run_together in ["beforeinconclusive", "%0", "%<"] {
-        assert!(!told.contains(run_together), "{run_together}: {told}");
+        assert!(!printed.contains(run_together), "{run_together}: {printed}");
     }
-    assert!(told.contains("* kworker vmstat_update") && told.contains("better, count"), "{told}");
-    assert!(told.contains("tuning.settings.vmstat: 1 in A, 60 in B"), "{told}");
-    assert!(told.contains("stolen is undecided: one run of each"), "{told}");
+    assert!(printed.contains("* kworker vmstat_update") && printed.contains("better, count"), "{printed}");
+    assert!(printed.contains("tuning.settings.vmstat: 1 in A, 60 in B"), "{printed}");
+    assert!(printed.contains("stolen is undecided: one run of each"), "{printed}");
 }
 
 #[test]
@@ -131,15 +131,15 @@ fn labels_are_samples_and_samples_decide() {
     assert!(total(&found)["change"].as_f64().unwrap() < -0.5);
     assert!(total(&found)["noise_floor"].as_f64().unwrap() > 0.0);
     assert_eq!(culprit(&found, "rival")["stolen"]["verdict"], "better");
-    let told = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
-    assert!(told.contains("ALL SIDES") && told.contains("C AGAINST A"), "{told}");
+    let printed = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
+    assert!(printed.contains("ALL SIDES") && printed.contains("C AGAINST A"), "{printed}");
     // The longest of all of a side's runs, with the time in which it was looked for.
     store(&ten_seconds(true, 5, 90_000), "QUIET", 400, dir.path(), None);
-    let told = text(&diff(dir.path(), &["BUSY", "QUIET"]));
-    let worst = told.lines().find(|line| line.starts_with("worst")).unwrap();
+    let printed = text(&diff(dir.path(), &["BUSY", "QUIET"]));
+    let worst = printed.lines().find(|line| line.starts_with("worst")).unwrap();
     assert!(worst.contains("9.00 us  90.0 us  in 49.") && worst.contains("and 59."), "{worst}");
-    let told = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
-    for line in told.lines() {
+    let printed = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
+    for line in printed.lines() {
         assert!(line.chars().count() <= 80, "{}: {line}", line.chars().count());
     }
 }
@@ -158,9 +158,9 @@ fn what_cannot_be_compared_is_not_judged() {
         assert!(figures.iter().all(|row| row["comparison"].is_null()));
         assert!(text(&diff(dir.path(), &["SPIN", other])).contains("NOT COMPARABLE"));
         let gate = ["SPIN", other, "--fail-if", "worse(any), worse(culprit rival)"];
-        let told = diff(dir.path(), &gate);
-        let said = String::from_utf8_lossy(&told.stderr).matches("not comparable: ").count();
-        assert_eq!((told.status.code(), said), (Some(4), 2), "{other}");
+        let printed = diff(dir.path(), &gate);
+        let said = String::from_utf8_lossy(&printed.stderr).matches("not comparable: ").count();
+        assert_eq!((printed.status.code(), said), (Some(4), 2), "{other}");
     }
     assert!(text(&diff(dir.path(), &["SPIN", "COARSE"])).contains("the same --threshold"));
     let cpus = json(&diff(dir.path(), &["SPIN@0", "SPIN@1", "--json"]));
@@ -217,9 +217,9 @@ fn a_run_is_not_compared_with_itself_however_it_is_called() {
     folders.retain(|folder| folder.display().to_string().contains("BUSY"));
     let one = folders[0].to_str().unwrap();
     for sides in [["BUSY", one], [one, "BUSY"]] {
-        let told = refused(&diff(dir.path(), &sides));
-        assert!(told.contains("is in both") && told.contains("name by id"), "{told}");
-        assert!(told.contains("is in both BUSY and ") || told.contains(" and BUSY:"), "{told}");
+        let printed = refused(&diff(dir.path(), &sides));
+        assert!(printed.contains("is in both") && printed.contains("name by id"), "{printed}");
+        assert!(printed.contains("is in both BUSY and ") || printed.contains(" and BUSY:"), "{printed}");
     }
     assert!(refused(&diff(dir.path(), &["QUIET", "BUSY", "QUIET"])).contains("in both QUIET and QUIET"));
     text(&diff(dir.path(), &["BUSY", "QUIET"]));
@@ -231,8 +231,11 @@ fn a_run_is_not_compared_with_itself_however_it_is_called() {
             std::fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
         }
     }
-    let told = refused(&diff(dir.path(), &["BUSY", "QUIET"]));
-    assert!(told.contains("more than once") && told.contains("it would count as several runs"), "{told}");
+    let printed = refused(&diff(dir.path(), &["BUSY", "QUIET"]));
+    assert!(
+        printed.contains("more than once") && printed.contains("it would count as several runs"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -356,8 +359,8 @@ fn watched_cpus_are_compared_by_what_was_taken_from_what_belongs_there() {
     let other = json(&diff(dir.path(), &["BEFORE", "OTHER", "--json"]));
     assert_eq!(other["against"][0]["conditions"][0]["what"], "what belongs there");
     assert_eq!(other["against"][0]["culprits"], Value::Null);
-    let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
-    assert!(told.contains("lost") && told.contains("better"), "{told}");
+    let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    assert!(printed.contains("lost") && printed.contains("better"), "{printed}");
 }
 
 #[test]
@@ -366,10 +369,10 @@ fn a_redacted_comparison_names_nobody_and_calls_everybody_the_same_throughout() 
     store(&watched(1000, 40_000, "secret-victim"), "SECRET-BEFORE", 0, dir.path(), None);
     store(&watched(500, 40_000, "secret-victim"), "SECRET-AFTER", 20, dir.path(), None);
     let sides = ["SECRET-BEFORE", "SECRET-AFTER", "--redact"];
-    let told = text(&diff(dir.path(), &sides));
+    let printed = text(&diff(dir.path(), &sides));
     let as_json = text(&diff(dir.path(), &[&sides[..], &["--json"]].concat()));
     let page = text(&diff(dir.path(), &[&sides[..], &["--html", "-"]].concat()));
-    for text in [&told, &as_json, &page] {
+    for text in [&printed, &as_json, &page] {
         for name in ["SECRET", "secret-victim", "rival", dir.path().to_str().unwrap()] {
             assert!(!text.contains(name), "{name}: {text}");
         }
@@ -384,5 +387,5 @@ fn a_redacted_comparison_names_nobody_and_calls_everybody_the_same_throughout() 
     let threads: Vec<&Value> = rows.iter().filter(|row| row["kind"] == "thread").collect();
     assert_eq!((threads.len(), &threads[0]["became"]), (1, &"shrank".into()), "{rows:?}");
     let name = format!("thread {}", threads[0]["name"].as_str().unwrap());
-    assert!(told.contains(&name) && page.matches(&name).count() >= 3, "{name}: {told}");
+    assert!(printed.contains(&name) && page.matches(&name).count() >= 3, "{name}: {printed}");
 }

@@ -171,8 +171,8 @@ fn stored_runs_of_sljtest_are_compared_with_one_another_and_not_with_another_thr
     assert_eq!((&rival["became"], &rival["stolen"]["verdict"]), (&"shrank".into(), &"better".into()));
     let again = json(&diff(dir.path(), &["SLOW", "AGAIN", "--json"]));
     assert_eq!(total(&again)["verdict"], "equivalent", "{}", total(&again));
-    let told = text(&diff(dir.path(), &["SLOW", "FAST"]));
-    assert!(told.contains("SLOW  5 runs") && told.contains(", CPU 1, "), "{told}");
+    let printed = text(&diff(dir.path(), &["SLOW", "FAST"]));
+    assert!(printed.contains("SLOW  5 runs") && printed.contains(", CPU 1, "), "{printed}");
     // A recording leaves out what is shorter than its own threshold.
     let mut other = sljtest(2_000);
     other.manifest.probe.threshold_ns = Nanos(300);
@@ -197,7 +197,7 @@ fn rival_on(cpu: u32, length: u64) -> Scenario {
 
 /// Moving noise is not removing it: the total stays, and each CPU is shown.
 #[test]
-fn noise_that_moved_to_another_cpu_is_told_as_moved() {
+fn noise_that_moved_to_another_cpu_is_reported_as_moved() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..5 {
         store_as(rival_on(1, 400_000 + at * 2_000), "BEFORE", at * 2, dir.path());
@@ -208,25 +208,25 @@ fn noise_that_moved_to_another_cpu_is_told_as_moved() {
     let cpus = found["against"][0]["cpus"].as_array().unwrap();
     let verdicts: Vec<&Value> = cpus.iter().map(|row| &row["comparison"]["verdict"]).collect();
     assert_eq!(verdicts, ["worse", "better"]);
-    let told = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
-    assert!(told.contains("moved"), "{told}");
+    let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
+    assert!(printed.contains("moved"), "{printed}");
 }
 
 /// Another probe has other pacing, thresholds and figures: one line says all of it.
 #[test]
-fn another_probe_is_told_once() {
+fn another_probe_is_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     store_as(sljtest(1_000), "SPIN", 0, dir.path());
     store_as(late(&[0, 1, 3], Some(3)), "WAKEUP", 1, dir.path());
     let found = json(&diff(dir.path(), &["SPIN", "WAKEUP", "--json"]));
     assert!(found["against"][0]["conditions"].as_array().unwrap().len() > 1, "{found}");
-    let told = text(&diff(dir.path(), &["SPIN", "WAKEUP"]));
-    assert_eq!(told.matches("NOT COMPARABLE").count(), 1, "{told}");
+    let printed = text(&diff(dir.path(), &["SPIN", "WAKEUP"]));
+    assert_eq!(printed.matches("NOT COMPARABLE").count(), 1, "{printed}");
     assert!(
-        told.contains("NOT COMPARABLE: probe: spin in A, wakeup in B") && !told.contains("pacing"),
-        "{told}"
+        printed.contains("NOT COMPARABLE: probe: spin in A, wakeup in B") && !printed.contains("pacing"),
+        "{printed}"
     );
-    assert!(told.contains("CPU 1,") && !told.contains("CPUs 1,"), "{told}");
+    assert!(printed.contains("CPU 1,") && !printed.contains("CPUs 1,"), "{printed}");
 }
 
 fn fixture(kind: &str) -> PathBuf {
@@ -274,9 +274,9 @@ fn recorded_runs_of_each_kind_are_compared() {
     }
 }
 
-/// Where events tell what is the longest, a loss of some leaves it open: of every kind but those that measure it.
+/// Where events show what is the longest, a loss of some leaves it open: of every kind but those that measure it.
 #[test]
-fn a_limit_is_not_kept_where_the_events_that_tell_of_it_were_lost() {
+fn a_limit_is_not_kept_where_the_events_that_show_it_were_lost() {
     let dir = tempfile::tempdir().unwrap();
     let lossy = |mut run: Scenario| {
         run.manifest.sources[0].lost = 50;
@@ -294,8 +294,8 @@ fn a_limit_is_not_kept_where_the_events_that_tell_of_it_were_lost() {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     for label in ["ATTACH", "PASSIVE"] {
-        let (code, told) = report(label, "max>1s");
-        assert!(code == 4 && told.contains("50 kernel events were lost"), "{label} {code}: {told}");
+        let (code, printed) = report(label, "max>1s");
+        assert!(code == 4 && printed.contains("50 kernel events were lost"), "{label} {code}: {printed}");
         // What was seen is above it, whatever else there was.
         assert_eq!(report(label, "max>1us").0, 3, "{label}");
     }
@@ -347,7 +347,7 @@ fn eight_seconds(works: u64, stolen: f64) -> Scenario {
 /// `vmstat_update`, and after the knob there were 8 and 0. The first pair is not better; of the second the culprit is,
 /// and the total is not.
 #[test]
-fn the_pair_that_was_really_seen_is_told_as_it_was() {
+fn the_pair_that_was_really_seen_is_reported_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let with_stat_interval = |value: &str| -> MachineState {
         serde_json::from_value(serde_json::json!({ "tuning": { "value": { "settings": [{
@@ -385,8 +385,14 @@ fn the_pair_that_was_really_seen_is_told_as_it_was() {
     assert_eq!((&work["predicted"], &work["became"]), (&true.into(), &"vanished".into()));
     assert_eq!(work["events"]["verdict"], "better", "{work}");
     // How many more runs of which length would decide the total is shown, too.
-    let told = text(&diff(dir.path(), &["ONCE", "KNOB"]));
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("stolen is undecided: one run of each") && told.contains("more runs"), "{told}");
-    assert!(told.contains("* kworker vmstat_update 1.0 0 ") && told.contains("better, count"), "{told}");
+    let printed = text(&diff(dir.path(), &["ONCE", "KNOB"]));
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        printed.contains("stolen is undecided: one run of each") && printed.contains("more runs"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("* kworker vmstat_update 1.0 0 ") && printed.contains("better, count"),
+        "{printed}"
+    );
 }

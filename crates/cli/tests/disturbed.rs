@@ -151,7 +151,7 @@ fn a_recording_that_is_frozen_blames_neither_the_idle_task_nor_the_host() {
 }
 
 #[test]
-fn a_thread_that_renames_itself_in_its_turn_is_told_by_its_last_name() {
+fn a_thread_that_renames_itself_in_its_turn_is_named_by_its_last_name() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -194,9 +194,9 @@ fn a_thread_that_renames_itself_in_its_turn_is_told_by_its_last_name() {
 
 /// Rows of a name: kind, whose thread, time.
 fn of_name<'r>(report: &'r Value, name: &str) -> Vec<(&'r str, &'r str, u64)> {
-    let told = rows(report).into_iter().filter(|row| row["name"] == name);
+    let listed = rows(report).into_iter().filter(|row| row["name"] == name);
     let text = |field: &'r Value| field.as_str().unwrap_or_default();
-    told.map(|row| (text(&row["kind"]), text(&row["space"]), row["total_ns"].as_u64().unwrap())).collect()
+    listed.map(|row| (text(&row["kind"]), text(&row["space"]), row["total_ns"].as_u64().unwrap())).collect()
 }
 
 #[test]
@@ -245,45 +245,45 @@ fn threads_and_processes_that_live_shorter_than_a_drain_do_not_pass_for_the_kern
     assert_replays(runs.path(), &whole);
 }
 
-/// A real-time thread on the measured CPU that runs for a moment whenever it is told to.
+/// A real-time thread on the measured CPU that runs for a moment whenever it is woken.
 fn sleeper() -> (SyncSender<()>, Doing) {
-    let (tell, told): (SyncSender<()>, Receiver<()>) = sync_channel(0);
+    let (sender, receiver): (SyncSender<()>, Receiver<()>) = sync_channel(0);
     let mut begun = false;
     let doing = Doing::start("dt-woken", move || {
         if !std::mem::replace(&mut begun, true) {
             pin_current_thread(CpuId(highest_cpu())).unwrap();
             set_fifo(3).unwrap();
         }
-        if told.recv_timeout(Duration::from_millis(100)).is_ok() {
+        if receiver.recv_timeout(Duration::from_millis(100)).is_ok() {
             spin(Duration::from_micros(100));
         }
     });
-    (tell, doing)
+    (sender, doing)
 }
 
 #[test]
-fn a_thread_that_two_others_wake_is_told_with_the_one_that_did_it_more_often_and_how_often() {
+fn a_thread_that_two_others_wake_is_reported_with_the_one_that_did_it_more_often_and_how_often() {
     let _turn = turn();
     if !can_trace() {
         return;
     }
     let runs = tempfile::tempdir().unwrap();
-    let (tell, _sleeper) = sleeper();
+    let (sender, _sleeper) = sleeper();
     let recorder = start_recording(runs.path(), "4s");
     // Both on another CPU, one four times as often: as far as the machine lets them.
     let woke = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
-    let waker = |name: &'static str, every: u64, tell: SyncSender<()>, woke: &Arc<AtomicU64>| {
+    let waker = |name: &'static str, every: u64, sender: SyncSender<()>, woke: &Arc<AtomicU64>| {
         let (mut begun, woke) = (false, Arc::clone(woke));
         Doing::start(name, move || {
             if !std::mem::replace(&mut begun, true) {
                 let _ = pin_current_thread(CpuId(0));
             }
             std::thread::sleep(Duration::from_millis(every));
-            woke.fetch_add(u64::from(tell.try_send(()).is_ok()), Ordering::Relaxed);
+            woke.fetch_add(u64::from(sender.try_send(()).is_ok()), Ordering::Relaxed);
         })
     };
-    let _first = waker("dt-often", 5, tell.clone(), &woke[0]);
-    let _second = waker("dt-seldom", 20, tell, &woke[1]);
+    let _first = waker("dt-often", 5, sender.clone(), &woke[0]);
+    let _second = waker("dt-seldom", 20, sender, &woke[1]);
     let whole = report(&recorder.wait_with_output().unwrap());
     let report = by_thread(runs.path());
     let row = named(&report, "dt-woken").expect("it ran");
@@ -304,7 +304,7 @@ fn a_thread_that_two_others_wake_is_told_with_the_one_that_did_it_more_often_and
 }
 
 #[test]
-fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_told_where_it_waited_and_for_whom() {
+fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_reported_where_it_waited_and_for_whom() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -316,11 +316,11 @@ fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_told_where_it_wa
     }
     let runs = tempfile::tempdir().unwrap();
     // A real-time thread keeps it waiting on one CPU for 20 ms, and in the middle it is moved to the other.
-    let (told, victim) = std::sync::mpsc::channel();
+    let (sender, victim) = std::sync::mpsc::channel();
     let mut begun = false;
     let _victim = Doing::start("dt-moved", move || {
         if !std::mem::replace(&mut begun, true) {
-            told.send(current_tid()).unwrap();
+            sender.send(current_tid()).unwrap();
         }
         spin(Duration::from_micros(200));
     });

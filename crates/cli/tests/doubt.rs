@@ -66,8 +66,8 @@ fn every_view_of_it_says_so_and_names_nobody() {
     let runs = dir.path();
     for (run, doubted) in [("DOUBTED", true), ("SOUND", false)] {
         for args in [["report", run].as_slice(), &["report", run, "--full"]] {
-            let told = text(&jitterscope(runs, args)).replace('\n', " ");
-            assert_eq!(told.contains("Who did it cannot be said"), doubted, "{told}");
+            let printed = text(&jitterscope(runs, args)).replace('\n', " ");
+            assert_eq!(printed.contains("Who did it cannot be said"), doubted, "{printed}");
         }
         let stall = text(&jitterscope(runs, &["report", run, "--worst", "1"])).replace('\n', " ");
         assert_eq!(stall.contains("Who did it cannot be said"), doubted, "{stall}");

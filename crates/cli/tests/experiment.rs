@@ -209,7 +209,7 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
     }
     let cpu = highest_cpu().to_string();
     let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "200ms", "--cpus", &cpu];
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for _ in 0..2 {
         let dir = tempfile::tempdir().unwrap();
         let output = run(dir.path(), &[&args[..], &["--json", "-q"]].concat());
@@ -227,9 +227,9 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
         if all.iter().all(|verdict| ["equivalent", "inconclusive", "not_seen"].contains(verdict)) {
             return;
         }
-        told.push(all.join(", "));
+        printed.push(all.join(", "));
     }
-    panic!("told apart twice: {told:?}");
+    panic!("told apart twice: {printed:?}");
 }
 
 fn stopped_after_a_pair(dir: &Path, args: &[&str]) -> String {
@@ -266,8 +266,8 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     let args =
         ["experiment", "--apply", &apply, "--revert", &revert, "--probe", "none", "--for", "js-victim"];
     let args = [&args[..], &["--cpus", &cpu, "-d", "100ms"]].concat();
-    let told = stopped_after_a_pair(dir.path(), &args);
-    assert!(told.contains("1 pair: stopped") && told.contains("--resume goes on"), "{told}");
+    let printed = stopped_after_a_pair(dir.path(), &args);
+    assert!(printed.contains("1 pair: stopped") && printed.contains("--resume goes on"), "{printed}");
     assert!(!file.exists(), "it is undone");
     let other = run(dir.path(), &[&args[..], &["--margin", "20%", "--resume", "-q"]].concat());
     assert!(stderr(&other).contains("no such experiment"), "{}", stderr(&other));
@@ -314,13 +314,13 @@ fn a_stopped_experiment_whose_arms_do_not_take_turns_is_resumed() {
         assert!(!Path::new(&file).exists(), "it is undone");
         String::from_utf8(output.stdout).unwrap()
     };
-    let told = stopped(&[], "run 2 of 8 without the change");
-    assert!(told.contains("stopped") && told.contains("--resume goes on"), "{told}");
+    let printed = stopped(&[], "run 2 of 8 without the change");
+    assert!(printed.contains("stopped") && printed.contains("--resume goes on"), "{printed}");
     stopped(&["--resume"], "run 1 of 8 with the change");
     let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
     assert!(resumed.status.success(), "{}", stderr(&resumed));
-    let told = stderr(&resumed);
-    assert!(told.contains("going on after 8 runs without the change and 1 with it"), "{told}");
+    let printed = stderr(&resumed);
+    assert!(printed.contains("going on after 8 runs without the change and 1 with it"), "{printed}");
     let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
     hold(&schema("experiment"), &found, "experiment");
     assert_eq!((&found["ended"], &found["pairs"]), (&"last_look".into(), &8.into()));
@@ -341,8 +341,8 @@ fn a_pipeline_is_what_can_be_measured_too() {
     }
     let dir = tempfile::tempdir().unwrap();
     let args = ["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "-d", "100ms"];
-    let told = stopped_after_a_pair(dir.path(), &args);
-    assert!(told.contains("1 pair: stopped"), "{told}");
+    let printed = stopped_after_a_pair(dir.path(), &args);
+    assert!(printed.contains("1 pair: stopped"), "{printed}");
     let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
     let kinds: Vec<&Value> = list["runs"].as_array().unwrap().iter().map(|run| &run["probe"]).collect();
     assert!(kinds.len() >= 2 && kinds.iter().all(|kind| **kind == "pipeline"), "{list}");
@@ -367,8 +367,8 @@ fn an_arm_by_command_begins_when_another_command_shows_it() {
     let (revert, shows) = (format!("rm -f {ready}"), format!("echo x >> {asked}; test -e {ready}"));
     let args =
         ["experiment", "--apply", &apply, "--revert", &revert, "--applied-when", &shows, "-d", "100ms"];
-    let told = stopped_after_a_pair(dir.path(), &args);
-    assert!(told.contains("1 pair: stopped"), "{told}");
+    let printed = stopped_after_a_pair(dir.path(), &args);
+    assert!(printed.contains("1 pair: stopped"), "{printed}");
     let times = fs::read_to_string(&asked).unwrap().lines().count();
     assert!(times >= 2, "asked {times} times of what took a second");
     // What is never seen.
@@ -432,19 +432,19 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
         let output = run(dir.path(), &[&["doctor", "--json"], args].concat());
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
-    let tells = |list: &Value| {
+    let lists = |list: &Value| {
         let all = list.as_array().unwrap().iter();
         all.filter_map(Value::as_str).any(|what| what.contains("which 'rm changed' undoes"))
     };
-    assert!(!tells(&doctor(&[])["leftovers"]), "its experiment lives");
+    assert!(!lists(&doctor(&[])["leftovers"]), "its experiment lives");
     rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(changed.exists(), "nobody is left to undo it");
-    assert!(tells(&doctor(&[])["leftovers"]));
-    assert!(tells(&doctor(&["--clean"])["removed"]));
+    assert!(lists(&doctor(&[])["leftovers"]));
+    assert!(lists(&doctor(&["--clean"])["removed"]));
     assert!(!changed.exists());
-    assert!(!tells(&doctor(&[])["leftovers"]));
+    assert!(!lists(&doctor(&[])["leftovers"]));
 }
 
 #[test]
@@ -473,9 +473,9 @@ fn knobs_are_put_back_by_the_next_start_where_the_guard_was_killed_too() {
     child.wait().unwrap();
     assert_ne!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "nobody is left to undo it");
     let output = run(dir.path(), &["record", "-d", "200ms", "--warmup", "10ms", "--no-trace", "-q"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "{told}");
-    assert!(told.contains("knobs of a killed experiment: vmstat"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "{printed}");
+    assert!(printed.contains("knobs of a killed experiment: vmstat"), "{printed}");
     let again = run(dir.path(), &["record", "-d", "200ms", "--warmup", "10ms", "--no-trace", "-q"]);
     assert!(!String::from_utf8_lossy(&again.stderr).contains("killed experiment"), "once");
 }
@@ -496,7 +496,7 @@ fn an_experiment_that_is_stopped_while_it_starts_says_so() {
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("0 pairs: stopped"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("0 pairs: stopped"), "{printed}");
     assert!(!dir.path().join("changed").exists());
 }

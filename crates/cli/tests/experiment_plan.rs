@@ -43,7 +43,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_changed() {
 }
 
 #[test]
-fn a_dry_run_tells_the_time_and_what_could_be_found() {
+fn a_dry_run_says_the_time_and_what_could_be_found() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["experiment", "--apply", "touch x", "--revert", "rm x", "-d", "10s", "--dry-run", "--quiet"];
     let output = run(dir.path(), &args);
@@ -78,9 +78,9 @@ fn a_dry_run_knows_the_scatter_by_runs_of_the_same_setting_only() {
     let known = |more: &[&str]| {
         let asked = ["experiment", "--apply", "true", "--revert", "true", "--dry-run", "-q", "--json"];
         let output = run(dir.path(), &[&asked[..], &["--cpus", &cpu], more].concat());
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        hold(&schema("experiment-estimate"), &told, "experiment-estimate");
-        told["known_from"].as_u64().unwrap()
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        hold(&schema("experiment-estimate"), &printed, "experiment-estimate");
+        printed["known_from"].as_u64().unwrap()
     };
     for _ in 0..3 {
         record("same", "300ms", "300ns");
@@ -100,13 +100,13 @@ fn a_dry_run_knows_the_scatter_by_runs_of_the_same_setting_only() {
 
 /// How long a command takes is known once it was run, and not before.
 #[test]
-fn a_dry_run_of_a_command_tells_its_time_by_an_earlier_run_of_it() {
+fn a_dry_run_of_a_command_says_its_time_by_an_earlier_run_of_it() {
     let dir = tempfile::tempdir().unwrap();
     let asked = ["experiment", "--env", "X=1", "--dry-run", "-q"];
     let unknown = run(dir.path(), &[&asked[..], &["--", "sleep", "0.3"]].concat());
-    let told = String::from_utf8(unknown.stdout).unwrap();
-    assert!(told.contains("not known") && told.contains("attach -- COMMAND"), "{told}");
-    assert!(told.contains("8 pairs of runs, in an order drawn by lot; up to 16"), "{told}");
+    let printed = String::from_utf8(unknown.stdout).unwrap();
+    assert!(printed.contains("not known") && printed.contains("attach -- COMMAND"), "{printed}");
+    assert!(printed.contains("8 pairs of runs, in an order drawn by lot; up to 16"), "{printed}");
     let wrong = run(dir.path(), &[&asked[..], &["-d", "3s", "--", "sleep", "0.3"]].concat());
     assert_eq!(wrong.status.code(), Some(2));
     let _turn = turn();
@@ -116,32 +116,32 @@ fn a_dry_run_of_a_command_tells_its_time_by_an_earlier_run_of_it() {
     let made = run(dir.path(), &["attach", "-q", "--", "sleep", "0.3"]);
     assert!(made.status.success(), "{}", stderr(&made));
     let known = run(dir.path(), &[&asked[..], &["--json", "--", "sleep", "0.3"]].concat());
-    let told: Value = serde_json::from_slice(&known.stdout).unwrap();
-    hold(&schema("experiment-estimate"), &told, "experiment-estimate");
-    let each = told["run_ns"].as_u64().unwrap();
-    assert!(each >= 300_000_000, "{told}");
-    assert!(told["takes_ns"][0].as_u64().unwrap() >= 16 * each, "{told}");
+    let printed: Value = serde_json::from_slice(&known.stdout).unwrap();
+    hold(&schema("experiment-estimate"), &printed, "experiment-estimate");
+    let each = printed["run_ns"].as_u64().unwrap();
+    assert!(each >= 300_000_000, "{printed}");
+    assert!(printed["takes_ns"][0].as_u64().unwrap() >= 16 * each, "{printed}");
     let other = run(dir.path(), &[&asked[..], &["--json", "--", "sleep", "0.4"]].concat());
-    let told: Value = serde_json::from_slice(&other.stdout).unwrap();
-    assert_eq!((&told["run_ns"], &told["takes_ns"]), (&Value::Null, &Value::Null));
+    let printed: Value = serde_json::from_slice(&other.stdout).unwrap();
+    assert_eq!((&printed["run_ns"], &printed["takes_ns"]), (&Value::Null, &Value::Null));
 }
 
 #[test]
-fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_is_told_before() {
+fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_is_reported_before() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--dry-run", "-q"];
-    let told =
+    let printed =
         |more: &[&str]| String::from_utf8(run(dir.path(), &[&args[..], more].concat()).stdout).unwrap();
-    assert!(told(&[]).contains("not interleaved"), "{}", told(&[]));
-    let interleaved = told(&["--longest-wait", "4m", "--removes", "kworker"]);
+    assert!(printed(&[]).contains("not interleaved"), "{}", printed(&[]));
+    let interleaved = printed(&["--longest-wait", "4m", "--removes", "kworker"]);
     assert!(!interleaved.contains("not interleaved") && interleaved.contains("up to 3 min"), "{interleaved}");
     assert!(interleaved.contains("removes kworker"), "{interleaved}");
     // It would go on from such runs, and there are none.
     let args = ["experiment", "--apply", "true", "--revert", "true", "--settles-in", "3m", "--resume", "-q"];
     let output = run(dir.path(), &args);
     assert_eq!(output.status.code(), Some(2));
-    let told = stderr(&output);
-    assert!(told.contains("no such experiment") && told.contains("not interleaved"), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains("no such experiment") && printed.contains("not interleaved"), "{printed}");
 }
 
 /// What would be tried is listed, with the steps and their time, and nothing is measured.
@@ -155,15 +155,16 @@ fn a_dry_run_of_all_that_is_advised_lists_candidates_steps_and_time() {
     let asked = ["experiment", "--auto", "--dry-run", "-q", "-d", "1s", "--cpus", &cpu];
     let output = run(dir.path(), &[&asked[..], &["--json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    hold(&schema("experiment-auto-plan"), &told, "experiment-auto-plan");
-    assert_eq!((&told["ranked_by"], &told["steps"][0]["runs"][0]), (&Value::Null, &4.into()));
-    let sum: u64 = told["steps"].as_array().unwrap().iter().map(|s| s["takes_ns"][0].as_u64().unwrap()).sum();
-    assert_eq!(told["takes_ns"][0].as_u64(), Some(sum));
-    let least = told["takes_ns"][0].as_u64().unwrap() / 1_000_000_000 - 1;
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    hold(&schema("experiment-auto-plan"), &printed, "experiment-auto-plan");
+    assert_eq!((&printed["ranked_by"], &printed["steps"][0]["runs"][0]), (&Value::Null, &4.into()));
+    let sum: u64 =
+        printed["steps"].as_array().unwrap().iter().map(|s| s["takes_ns"][0].as_u64().unwrap()).sum();
+    assert_eq!(printed["takes_ns"][0].as_u64(), Some(sum));
+    let least = printed["takes_ns"][0].as_u64().unwrap() / 1_000_000_000 - 1;
     let tight = run(dir.path(), &[&asked[..], &["--budget", &format!("{least}s"), "--json"]].concat());
     let tight: Value = serde_json::from_slice(&tight.stdout).unwrap();
-    assert_eq!((&told["fits_budget"], &tight["fits_budget"]), (&true.into(), &false.into()), "{tight}");
+    assert_eq!((&printed["fits_budget"], &tight["fits_budget"]), (&true.into(), &false.into()), "{tight}");
     let text = String::from_utf8(run(dir.path(), &asked).stdout).unwrap();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in ["CANDIDATES", "STEPS", "without any of them: 4 runs", "fits a budget of 30 min"] {
@@ -201,9 +202,9 @@ fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
     interrupt(&child);
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(1));
-    let told: Value = serde_json::from_slice(&stopped.stdout).unwrap();
-    hold(&schema("experiment-auto"), &told, "experiment-auto");
-    let why = told["unfinished"].as_str().unwrap();
+    let printed: Value = serde_json::from_slice(&stopped.stdout).unwrap();
+    hold(&schema("experiment-auto"), &printed, "experiment-auto");
+    let why = printed["unfinished"].as_str().unwrap();
     assert!(why.contains("it was stopped") && why.contains("--resume"), "{why}");
     assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before);
     let other = run(dir.path(), &[&args[..], &["--resume", "--except", "vmstat", "-q"]].concat());
@@ -227,8 +228,8 @@ fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
     assert!((8..=8 + 2 * pairs).contains(&runs), "nothing is measured twice: {runs} runs, {pairs} pairs");
     let tried = found["candidates"].as_array().unwrap();
     for candidate in tried.iter().filter(|candidate| candidate["kept"] == false) {
-        let told = format!("{} is undone", candidate["knob"].as_str().unwrap());
-        assert!(stderr(&output).contains(&told), "{told}: {}", stderr(&output));
+        let printed = format!("{} is undone", candidate["knob"].as_str().unwrap());
+        assert!(stderr(&output).contains(&printed), "{printed}: {}", stderr(&output));
     }
     assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before);
     let status: Value =

@@ -13,7 +13,7 @@ use std::process::Command;
 use stored::store;
 
 /// The exit code, and what was said.
-fn told(runs: &Path, args: &[&str]) -> (i32, String) {
+fn printed(runs: &Path, args: &[&str]) -> (i32, String) {
     let output =
         Command::new(env!("CARGO_BIN_EXE_jitterscope")).args(args).arg("--runs").arg(runs).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -21,7 +21,7 @@ fn told(runs: &Path, args: &[&str]) -> (i32, String) {
 
 fn holds(runs: &Path, args: &[&str], table: &[(&str, i32, &str)]) {
     for (condition, exit, said) in table {
-        let (found, text) = told(runs, &[args, &["--fail-if", condition]].concat());
+        let (found, text) = printed(runs, &[args, &["--fail-if", condition]].concat());
         assert_eq!(found, *exit, "{args:?} {condition}: {text}");
         assert!(text.contains(said), "{args:?} {condition}: {text}");
     }
@@ -293,7 +293,7 @@ fn a_misspelt_name_is_not_passed_silently() {
     );
     let junit = dir.path().join("gates.xml");
     let gate = ["report", "RUN", "--fail-if", "culprit(rivel)>0.1%", "--junit", junit.to_str().unwrap()];
-    assert_eq!(told(dir.path(), &gate).0, 0);
+    assert_eq!(printed(dir.path(), &gate).0, 0);
     let text = std::fs::read_to_string(&junit).unwrap();
     assert!(text.contains("nobody of this name was seen; thread rival was"), "{text}");
     let two = tempfile::tempdir().unwrap();

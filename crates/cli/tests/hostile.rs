@@ -304,14 +304,14 @@ struct Busy {
 impl Busy {
     fn new(name: &str, cpu: jitterscope_model::CpuId) -> Busy {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (of_thread, name) = (std::sync::Arc::clone(&stop), CString::new(name).unwrap());
         let thread = std::thread::spawn(move || {
             rustix::thread::set_name(&name).unwrap();
             let mut cpus = rustix::thread::CpuSet::new();
             cpus.set(cpu.0 as usize);
             rustix::thread::sched_setaffinity(None, &cpus).unwrap();
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            sender.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
             while !of_thread.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_micros(500) {
@@ -320,7 +320,7 @@ impl Busy {
                 std::thread::sleep(Duration::from_millis(4));
             }
         });
-        Busy { stop, thread: Some(thread), tid: told.recv().unwrap() }
+        Busy { stop, thread: Some(thread), tid: receiver.recv().unwrap() }
     }
 }
 

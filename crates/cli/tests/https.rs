@@ -124,13 +124,13 @@ fn only_a_server_with_a_trusted_certificate_gets_anything() {
     assert!(seen[1].0.starts_with("POST /write?db=jitter&precision=ns "), "{seen:?}");
     assert!(seen[1].1.starts_with("jitter_run,"), "{seen:?}");
     let sent: usize = seen.iter().map(|(_, body)| body.lines().count()).sum();
-    let told = format!("localhost:{trusted}: {sent} rows");
+    let message = format!("localhost:{trusted}: {sent} rows");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(sent > 1 && stderr.contains(&told), "{told}: {stderr}");
+    assert!(sent > 1 && stderr.contains(&message), "{message}: {stderr}");
 }
 
 #[test]
-fn a_server_without_tls_is_told_as_such() {
+fn a_server_without_tls_is_reported_as_such() {
     let _turn = turn();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

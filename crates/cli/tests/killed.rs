@@ -142,11 +142,11 @@ fn the_next_start_puts_back_what_a_killed_selftest_changed_and_removes_its_run()
         }
         assert_ne!(read(MASK), original.1, "killed, it left the mask changed");
         assert_eq!(partials(runs.path()).len(), 1);
-        let told = json(&jitterscope(runs.path(), &["doctor", "--json"]));
-        let told: Vec<&str> =
-            told["leftovers"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert!(told.iter().any(|what| what.contains(MASK)), "{told:?}");
-        assert!(told.iter().any(|what| what.contains("unfinished run")), "{told:?}");
+        let printed = json(&jitterscope(runs.path(), &["doctor", "--json"]));
+        let printed: Vec<&str> =
+            printed["leftovers"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(printed.iter().any(|what| what.contains(MASK)), "{printed:?}");
+        assert!(printed.iter().any(|what| what.contains("unfinished run")), "{printed:?}");
         assert_ne!(read(MASK), original.1, "doctor only looks");
         let output = jitterscope(runs.path(), start);
         assert_eq!(read(MASK), original.1, "{start:?}: {}", stderr(&output));
@@ -194,15 +194,15 @@ fn the_next_start_removes_the_control_group_of_a_killed_selftest() {
         }
         let left = quota_groups();
         assert_eq!(left.len(), 1, "killed, it left its group");
-        let told = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
-        assert!(told.contains(&left[0]), "{told}");
+        let printed = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
+        assert!(printed.contains(&left[0]), "{printed}");
         assert_eq!(quota_groups(), left, "doctor only looks");
         let output = jitterscope(runs.path(), start);
         let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
         assert_eq!(quota_groups(), Vec::<String>::new(), "{start:?}: {said}");
         assert!(said.contains(&left[0]), "{start:?}: {said}");
-        let told = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
-        assert!(!told.contains(&left[0]), "{told}");
+        let printed = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
+        assert!(!printed.contains(&left[0]), "{printed}");
     }
 }
 

@@ -118,12 +118,12 @@ fn waits_in_which_records_were_lost_are_unknown_time() {
     let runs = tempfile::tempdir().unwrap();
     let _flood = Flood::start();
     let stop = Arc::new(AtomicBool::new(false));
-    let (told, victim) = channel();
+    let (sender, victim) = channel();
     let ends = Arc::clone(&stop);
     let spins = std::thread::spawn(move || {
         name_current_thread("lost-victim");
         pin_current_thread(CpuId(highest_cpu())).unwrap();
-        told.send(current_tid()).unwrap();
+        sender.send(current_tid()).unwrap();
         while !ends.load(Ordering::Relaxed) {
             std::hint::spin_loop();
         }

@@ -142,11 +142,11 @@ fn an_output_that_fails_midway_does_not_end_the_recording_and_what_it_lost_is_sa
     let interval = ["record", "-d", "2s", "--warmup", "100ms", "--interval", "1ms", "--no-trace", "-q"];
     let output = jitterscope(runs.path(), &[&interval[..], &targets].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let told = stderr(&output);
-    assert!(told.contains("takes no more rows") && told.contains("No space left"), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains("takes no more rows") && printed.contains("No space left"), "{printed}");
     let (full, fine) = (lines(&full).len() - 1, lines(&fine).len() - 1);
     assert!(full > 10 && full < fine, "{full} {fine}: the other goes on");
-    assert!(told.contains(&format!("{full} rows, {} lost", fine - full)), "{full} {fine}: {told}");
+    assert!(printed.contains(&format!("{full} rows, {} lost", fine - full)), "{full} {fine}: {printed}");
     let report = json(&jitterscope(runs.path(), &["report", "--json"]));
     assert!(report["run"]["interrupted"] == false);
     let warnings = report["warnings"].as_array().unwrap();

@@ -28,7 +28,7 @@ impl Drop for Spinner {
 }
 
 #[test]
-fn who_runs_beside_a_process_is_told_in_text_and_as_json() {
+fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
     let _turn = turn();
     if !can_trace() {
         return;

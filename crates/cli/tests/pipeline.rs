@@ -119,8 +119,8 @@ fn json_has_the_promised_fields() {
     for times in ["transit", "from_intended", "inter"] {
         assert_eq!(accumulator[times]["count"], 3000);
         // Of 3000 messages thirty lie above 99 %, and three above 99.9 %.
-        let told: Vec<&String> = accumulator[times]["percentiles_ns"].as_object().unwrap().keys().collect();
-        assert_eq!(told, ["50", "90", "99"], "{times}");
+        let listed: Vec<&String> = accumulator[times]["percentiles_ns"].as_object().unwrap().keys().collect();
+        assert_eq!(listed, ["50", "90", "99"], "{times}");
     }
     assert!(pipeline["journal"].is_null() && pipeline["threads"].as_array().unwrap().len() == 2);
     assert!(value["trust"]["peak_rss_bytes"].as_u64().unwrap() > 0);
@@ -130,7 +130,7 @@ fn json_has_the_promised_fields() {
 }
 
 #[test]
-fn the_journal_is_read_back_and_damage_is_told() {
+fn the_journal_is_read_back_and_damage_is_reported() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let own = dir.path().join("own.jnl");

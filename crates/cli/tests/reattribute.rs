@@ -89,10 +89,10 @@ fn a_run_of_each_kind_says_again_all_that_it_said() {
             live::json(&jitterscope(runs.path(), &args))
         };
         let (before, mut again) = (report(&[]), report(&["--reattribute"]));
-        let told = again["warnings"].as_array_mut().unwrap();
-        let all = told.len();
-        told.retain(|warning| warning["id"] != "attributed-again");
-        assert_eq!(all - told.len(), 1, "{args:?}: it says so");
+        let listed = again["warnings"].as_array_mut().unwrap();
+        let all = listed.len();
+        listed.retain(|warning| warning["id"] != "attributed-again");
+        assert_eq!(all - listed.len(), 1, "{args:?}: it says so");
         assert!(before["attribution"]["culprits"].as_array().is_some_and(|all| !all.is_empty()), "{args:?}");
         let differing = differences(&before, &again, "");
         assert!(differing.is_empty(), "{args:?}:\n{}", differing.join("\n"));

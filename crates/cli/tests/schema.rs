@@ -177,8 +177,8 @@ fn stored_runs_are_printed_as_described() {
     for label in ["SPIN", "WAKEUP"] {
         let file = dir.path().join(format!("{label}.json"));
         let to = format!("json://{}", file.display());
-        let told = run(&["export", label, "-q", "--to", &to, "--json"], dir.path());
-        hold(&schema("delivered"), &serde_json::from_str(&told).unwrap(), "delivered");
+        let shown = run(&["export", label, "-q", "--to", &to, "--json"], dir.path());
+        hold(&schema("delivered"), &serde_json::from_str(&shown).unwrap(), "delivered");
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let value: Value = serde_json::from_str(line).unwrap();
             let described = &lines["lines"][value["type"].as_str().unwrap()];
@@ -188,10 +188,10 @@ fn stored_runs_are_printed_as_described() {
     }
     for args in [["runs", "rm", "AGAIN"], ["runs", "prune", "--keep=1"]] {
         for last in ["--dry-run", "--yes"] {
-            let told = run(&[&args[..], &["--json", last]].concat(), dir.path());
-            let told: Value = serde_json::from_str(&told).unwrap();
-            assert!(!told["runs"].as_array().unwrap().is_empty(), "{told}");
-            hold(&schema("removed"), &told, "removed");
+            let shown = run(&[&args[..], &["--json", last]].concat(), dir.path());
+            let shown: Value = serde_json::from_str(&shown).unwrap();
+            assert!(!shown["runs"].as_array().unwrap().is_empty(), "{shown}");
+            hold(&schema("removed"), &shown, "removed");
         }
     }
 }

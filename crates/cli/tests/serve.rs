@@ -109,12 +109,12 @@ fn a_link_with_the_token_leads_to_where_it_points_and_loses_it() {
 }
 
 #[test]
-fn what_was_asked_wrongly_is_told_as_that_in_a_page() {
+fn what_was_asked_wrongly_is_reported_as_that_in_a_page() {
     let dir = tempfile::tempdir().unwrap();
     let (a, b) = (store(&busy(&[0]), dir.path()), store(&busy(&[0]), dir.path()));
     let server = Server::start(dir.path());
     let (a_id, b_id) = (id(&a), id(&b));
-    for (path, status, told) in [
+    for (path, status, said) in [
         (format!("/compare?a={a_id}&b={a_id}"), "400", "are the same run"),
         (format!("/compare?a={a_id}"), "400", "choose one as A and one as B"),
         (format!("/compare?a={a_id}&b=nobody"), "404", "There is no such run"),
@@ -123,7 +123,7 @@ fn what_was_asked_wrongly_is_told_as_that_in_a_page() {
     ] {
         let answer = server.get(&path);
         assert_eq!(answer.split(' ').nth(1), Some(status), "{path}: {answer}");
-        assert!(answer.contains("text/html") && answer.contains(told), "{path}: {answer}");
+        assert!(answer.contains("text/html") && answer.contains(said), "{path}: {answer}");
         assert!(answer.contains("<a href=\"/\">To the list of runs</a>"), "{path}: {answer}");
     }
     assert_eq!(server.status(&format!("/compare?a={a_id}&b={b_id}")), "200");

@@ -91,11 +91,11 @@ fn signal(pid: u32, name: &str) {
 fn culprits(report: &Value) -> Vec<(String, String, u64)> {
     let attribution = &report["attribution"];
     let rows = [&attribution["culprits"], &attribution["unexplained"]["classes"]].into_iter();
-    let told = |row: &Value| {
+    let listed = |row: &Value| {
         let text = |field: &str| row[field].as_str().unwrap().to_owned();
         (text("kind"), text("name"), row["total_ns"].as_u64().unwrap())
     };
-    rows.flat_map(|rows| rows.as_array().unwrap()).map(told).collect()
+    rows.flat_map(|rows| rows.as_array().unwrap()).map(listed).collect()
 }
 
 fn total(culprits: &[(String, String, u64)], kind: &str) -> u64 {
@@ -115,7 +115,7 @@ fn assert_replays(runs: &Path, report: &Value) {
 }
 
 #[test]
-fn a_followed_process_under_a_quota_is_told_so_and_not_that_it_left_idle_states() {
+fn a_followed_process_under_a_quota_is_reported_so_and_not_that_it_left_idle_states() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -132,12 +132,12 @@ fn a_followed_process_under_a_quota_is_told_so_and_not_that_it_left_idle_states(
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(group.throttled() > before + 10, "the quota did not bite");
     let report = json(&output);
-    let told = culprits(&report);
-    let quota = total(&told, "quota");
-    let idle: u64 = told.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
+    let listed = culprits(&report);
+    let quota = total(&listed, "quota");
+    let idle: u64 = listed.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
     println!("quota {quota} ns, idle exit {idle} ns, perhaps the quota's {} ns", perhaps(&report));
     // On a busy machine others have its CPU while it is throttled.
-    assert!(quota + perhaps(&report) > 10 * idle, "{told:?}");
+    assert!(quota + perhaps(&report) > 10 * idle, "{listed:?}");
     assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
     assert_replays(runs.path(), &report);
     if quota == 0 {
@@ -159,7 +159,7 @@ fn assert_answered_by(runs: &Path, knob: &str) {
 }
 
 #[test]
-fn a_followed_thread_that_is_stopped_is_told_so_and_neither_waits_nor_sleeps() {
+fn a_followed_thread_that_is_stopped_is_reported_so_and_neither_waits_nor_sleeps() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -193,8 +193,8 @@ fn a_followed_thread_that_is_stopped_is_told_so_and_neither_waits_nor_sleeps() {
     let ns = |name: &str| thread[name].as_u64().unwrap();
     assert!((800_000_000..2_000_000_000).contains(&ns("stopped_ns")), "{thread:#}");
     assert!(ns("blocked_ns") < 100_000_000, "{thread:#}");
-    let told = culprits(&report);
-    assert!(total(&told, "stopped").abs_diff(ns("stopped_ns")) < 1_000_000, "{told:?}");
+    let listed = culprits(&report);
+    assert!(total(&listed, "stopped").abs_diff(ns("stopped_ns")) < 1_000_000, "{listed:?}");
     let rows = report["attribution"]["culprits"].as_array().unwrap();
     let row = rows.iter().find(|row| row["kind"] == "stopped").unwrap();
     assert_eq!(row["sender"]["comm"], "kill", "{row:#}");
@@ -209,7 +209,7 @@ fn a_followed_thread_that_is_stopped_is_told_so_and_neither_waits_nor_sleeps() {
 }
 
 #[test]
-fn a_thread_that_is_stopped_before_and_stays_so_is_told_as_stopped() {
+fn a_thread_that_is_stopped_before_and_stays_so_is_reported_as_stopped() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -243,7 +243,7 @@ fn output_names(report: &Value, group: &str) -> bool {
 }
 
 #[test]
-fn a_recording_under_a_quota_is_told_so_and_its_knob_is_the_quotas() {
+fn a_recording_under_a_quota_is_reported_so_and_its_knob_is_the_quotas() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -257,11 +257,14 @@ fn a_recording_under_a_quota_is_told_so_and_its_knob_is_the_quotas() {
     let output = group.enter(command).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
-    let told = culprits(&report);
-    let quota = total(&told, "quota");
+    let listed = culprits(&report);
+    let quota = total(&listed, "quota");
     println!("quota {quota} ns, perhaps the quota's {} ns", perhaps(&report));
-    assert!(quota + perhaps(&report) > 0, "{told:?}");
-    assert!(!told.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")), "{told:?}");
+    assert!(quota + perhaps(&report) > 0, "{listed:?}");
+    assert!(
+        !listed.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")),
+        "{listed:?}"
+    );
     assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
     assert_replays(runs.path(), &report);
     if quota == 0 {
@@ -300,11 +303,14 @@ fn a_recording_that_is_stopped_for_a_second_says_by_whom() {
     let output = recorder.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
-    let told = culprits(&report);
-    println!("{told:?}");
-    let stopped = total(&told, "stopped");
-    assert!(stopped > 500_000_000, "{told:?}");
-    assert!(!told.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")), "{told:?}");
+    let listed = culprits(&report);
+    println!("{listed:?}");
+    let stopped = total(&listed, "stopped");
+    assert!(stopped > 500_000_000, "{listed:?}");
+    assert!(
+        !listed.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")),
+        "{listed:?}"
+    );
     let rows = report["attribution"]["culprits"].as_array().unwrap();
     let row = rows.iter().find(|row| row["kind"] == "stopped").unwrap();
     assert_eq!(row["sender"]["comm"], "kill", "{row:#}");
@@ -337,7 +343,7 @@ fn two_recordings_on_one_cpu_are_refused() {
 }
 
 #[test]
-fn a_followed_real_time_thread_is_told_as_throttled() {
+fn a_followed_real_time_thread_is_reported_as_throttled() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -367,17 +373,17 @@ fn a_followed_real_time_thread_is_told_as_throttled() {
     drop(busy);
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
-    let told = culprits(&report);
-    println!("{told:?}");
+    let listed = culprits(&report);
+    println!("{listed:?}");
     let waited = report["threads"][0]["waiting_ns"].as_u64().unwrap();
-    let throttled = total(&told, "rt_throttle");
+    let throttled = total(&listed, "rt_throttle");
     if waited < 20_000_000 {
         eprintln!("skipped: this kernel did not throttle it");
         return;
     }
     // All but what more urgent threads took, and interrupts.
-    assert!(throttled * 10 > waited * 8, "waited for {waited} ns: {told:?}");
-    assert!(!told.iter().any(|(_, name, _)| name == "idle exit"), "{told:?}");
+    assert!(throttled * 10 > waited * 8, "waited for {waited} ns: {listed:?}");
+    assert!(!listed.iter().any(|(_, name, _)| name == "idle exit"), "{listed:?}");
     assert_replays(runs.path(), &report);
 }
 
@@ -413,7 +419,7 @@ fn deadline_spinner() -> Option<Owned> {
 }
 
 #[test]
-fn a_followed_deadline_thread_is_told_to_have_used_up_its_own_budget() {
+fn a_followed_deadline_thread_is_reported_to_have_used_up_its_own_budget() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -425,20 +431,20 @@ fn a_followed_deadline_thread_is_told_to_have_used_up_its_own_budget() {
     drop(spinner);
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
-    let told = culprits(&report);
+    let listed = culprits(&report);
     let thread = &report["threads"][0];
     let (waited, ran) = (thread["waiting_ns"].as_u64().unwrap(), thread["running_ns"].as_u64().unwrap());
-    println!("ran for {ran} ns, waited for {waited} ns: {told:?}");
+    println!("ran for {ran} ns, waited for {waited} ns: {listed:?}");
     assert!(waited > ran, "it was not throttled: {thread:#}");
-    let budget: u64 = told.iter().filter(|(_, name, _)| name == "deadline budget").map(|(.., ns)| ns).sum();
+    let budget: u64 = listed.iter().filter(|(_, name, _)| name == "deadline budget").map(|(.., ns)| ns).sum();
     // All but interrupts, which are reported as what they are.
-    assert!(budget * 10 > waited * 8, "waited for {waited} ns: {told:?}");
-    assert!(!told.iter().any(|(_, name, _)| name == "runnable but idle"), "{told:?}");
+    assert!(budget * 10 > waited * 8, "waited for {waited} ns: {listed:?}");
+    assert!(!listed.iter().any(|(_, name, _)| name == "runnable but idle"), "{listed:?}");
     // Where the CPU is idle meanwhile it is left once a period, when the budget is there again: microseconds of
     // the 8 ms.
-    let idle: u64 = told.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
-    assert!(idle * 50 < waited, "waited for {waited} ns: {told:?}");
-    assert_eq!(total(&told, "quota"), 0, "{told:?}");
+    let idle: u64 = listed.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
+    assert!(idle * 50 < waited, "waited for {waited} ns: {listed:?}");
+    assert_eq!(total(&listed, "quota"), 0, "{listed:?}");
     assert_replays(runs.path(), &report);
 }
 

@@ -57,7 +57,7 @@ fn each_step_is_taken_checked_and_put_back() {
 }
 
 #[test]
-fn a_step_that_this_machine_refuses_is_told_before_anything_is_measured() {
+fn a_step_that_this_machine_refuses_is_reported_before_anything_is_measured() {
     let _turn = turn();
     let Some(cpu) = can_walk() else { return };
     if Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
@@ -70,8 +70,8 @@ fn a_step_that_this_machine_refuses_is_told_before_anything_is_measured() {
     let output = walk(dir.path(), &args);
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{talk}");
-    let told = "governor cannot be done on this machine (leave it out with --skip governor): the kernel";
-    assert!(talk.contains(told), "{talk}");
+    let message = "governor cannot be done on this machine (leave it out with --skip governor): the kernel";
+    assert!(talk.contains(message), "{talk}");
     // Before anything was measured.
     assert_eq!(
         fs::read_dir(dir.path())

@@ -167,7 +167,7 @@ enum Ended {
 }
 
 /// Waits for a group's leader. The kernel stops all of a group of which one reads from the terminal that is not its
-/// own: nobody would ever set it going again.
+/// own: nobody would ever start it again.
 fn ended(child: &mut Child) -> std::io::Result<Ended> {
     let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return child.wait().map(Ended::With) };
     loop {

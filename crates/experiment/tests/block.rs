@@ -67,7 +67,7 @@ fn void_runs_stay_void_after_a_break() {
 
 /// Of the change only one is asked whether it is in force: it is not seen, and that is no run that was void.
 #[test]
-fn a_change_that_is_not_seen_to_be_in_force_is_told_as_that() {
+fn a_change_that_is_not_seen_to_be_in_force_is_reported_as_that() {
     let (undoing, settles) = (InForceIn::Within(Nanos(2)), InForceIn::Within(Nanos(1_000)));
     let mut machine = Fake { undoing, settles, seen: Some(|arm, _| arm == Arm::A), ..Fake::new() };
     let (mut bench, mut session) = (Bench::of(&machine, 6), session());

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told() {
+    fn a_folder_that_is_not_there_is_reported() {
         let error = Output::open(Path::new("/nonexistent/x.csv"), Pace::Live).err().unwrap();
         assert!(error.to_string().contains("/nonexistent/x.csv"));
     }

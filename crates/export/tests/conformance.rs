@@ -52,7 +52,7 @@ fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
 }
 
 #[test]
-fn the_store_gives_back_what_it_was_told() {
+fn the_store_gives_back_what_it_was_given() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
     let stored = StoredRows::of(&run);
@@ -116,7 +116,7 @@ impl Sink for Notes {
 }
 
 #[test]
-fn a_sink_behind_a_reference_is_told_the_same() {
+fn a_sink_behind_a_reference_is_given_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
     let stored = StoredRows::of(&run);

@@ -73,14 +73,14 @@ fn settings(count: u32, period: Duration) -> DisturbSettings {
 fn victim() -> i32 {
     static VICTIM: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
     *VICTIM.get_or_init(|| {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            tell.send(jitterscope_platform::current_tid()).unwrap();
+            sender.send(jitterscope_platform::current_tid()).unwrap();
             loop {
                 std::hint::spin_loop();
             }
         });
-        told.recv().unwrap()
+        receiver.recv().unwrap()
     })
 }
 

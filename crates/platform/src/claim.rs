@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_it_is_told() {
+    fn who_holds_it_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("sys/devices/system/cpu/cpu1");
         std::fs::create_dir_all(&folder).unwrap();

@@ -65,7 +65,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn cores_and_nodes_are_read_and_what_is_not_told_is_alone() {
+    fn cores_and_nodes_are_read_and_what_is_not_reported_is_alone() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);

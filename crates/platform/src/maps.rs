@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_what_was_written_stays() {
+    fn a_full_disk_is_reported_and_what_was_written_stays() {
         let dir = tempfile::tempdir().unwrap();
         let Some(small) = SmallDisk::mount(dir.path()) else {
             eprintln!("skipped: a small file system cannot be mounted here");

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_groups_above_are_told_innermost_first_and_none_outside() {
+    fn the_groups_above_are_reported_innermost_first_and_none_outside() {
         let (_dir, machine) = machine(&[
             ("sys/fs/cgroup/pod/cpu.max", "200000 100000\n"),
             ("sys/fs/cgroup/pod/one/cpu.max", "50000 100000\n"),

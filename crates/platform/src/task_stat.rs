@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_line_tells_nothing_and_never_panics() {
+    fn what_is_no_such_line_says_nothing_and_never_panics() {
         for text in ["", "7", ")(", "7 )a(", "7 (a", "7 a)"] {
             assert_eq!(parsed(text), None, "{text:?}");
         }

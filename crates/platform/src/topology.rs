@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_cache_of_a_core_is_told_and_no_shared_one() {
+    fn the_largest_cache_of_a_core_is_reported_and_no_shared_one() {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine::at(dir.path());
         assert_eq!(Topology::near_cache_bytes(&machine, CpuId(3)), None);

@@ -29,9 +29,9 @@ fn chmod(path: &Path, mode: u32) {
 
 /// What `open` returns, unless it waits for somebody.
 fn in_time<T: Send + 'static>(open: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tell, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || tell.send(open()));
-    told.recv_timeout(Duration::from_secs(20)).expect("it waits for the other end of a pipe")
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(open()));
+    receiver.recv_timeout(Duration::from_secs(20)).expect("it waits for the other end of a pipe")
 }
 
 #[test]
@@ -115,14 +115,14 @@ fn a_loop_of_links_ends() {
     let (_dir, path) = folder();
     symlink(path.join("b"), path.join("a")).unwrap();
     symlink("a", path.join("b")).unwrap();
-    let told = |error: AccessError| match error {
+    let receiver = |error: AccessError| match error {
         AccessError::Io { source, .. } => source.raw_os_error(),
         other => panic!("{other:?}"),
     };
     let looped = Some(rustix::io::Errno::LOOP.raw_os_error());
-    assert_eq!(told(HeldDir::trusted(&path.join("a/runs")).unwrap_err()), looped);
-    assert_eq!(told(open_regular(&path.join("a")).unwrap_err()), looped);
-    assert_eq!(told(OutputPlace::find(&path.join("a")).unwrap().open().unwrap_err()), looped);
+    assert_eq!(receiver(HeldDir::trusted(&path.join("a/runs")).unwrap_err()), looped);
+    assert_eq!(receiver(open_regular(&path.join("a")).unwrap_err()), looped);
+    assert_eq!(receiver(OutputPlace::find(&path.join("a")).unwrap().open().unwrap_err()), looped);
 }
 
 #[test]

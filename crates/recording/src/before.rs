@@ -61,7 +61,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn throttling_is_told_only_where_it_is_in_force() {
+    fn throttling_is_reported_only_where_it_is_in_force() {
         let dir = tempfile::tempdir().unwrap();
         let kernel = dir.path().join("proc/sys/kernel");
         fs::create_dir_all(&kernel).unwrap();

@@ -82,7 +82,7 @@ mod tests {
     use jitterscope_model::{ExecutionContext, Ticks};
 
     #[test]
-    fn a_fault_that_is_counted_and_not_recorded_is_told_once() {
+    fn a_fault_that_is_counted_and_not_recorded_is_reported_once() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("proc/self/task/42");
         std::fs::create_dir_all(&folder).unwrap();

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_a_thread_tells_whether_it_is_one_of_the_kernels_own() {
+    fn who_made_a_thread_shows_whether_it_is_one_of_the_kernels_own() {
         let dir = tempfile::tempdir().unwrap();
         let mut identities = Identities::new(Machine::at(dir.path()));
         let comm = Comm::new("kworker/1:7");

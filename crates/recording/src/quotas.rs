@@ -214,7 +214,7 @@ mod tests {
 
     /// Version 2, which this project's machines do not have mounted with a CPU controller.
     #[test]
-    fn a_rise_of_a_unified_groups_counts_is_told_with_its_members_and_limit() {
+    fn a_rise_of_a_unified_groups_counts_is_reported_with_its_members_and_limit() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         let stat = |times: u64| {
@@ -274,7 +274,7 @@ mod tests {
 
     /// Whoever reads along takes a new thread to be in the groups of its maker.
     #[test]
-    fn that_a_thread_is_in_no_group_with_a_quota_is_told_once_and_again_of_an_id_used_again() {
+    fn that_a_thread_is_in_no_group_with_a_quota_is_reported_once_and_again_of_an_id_used_again() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write(root, "sys/fs/cgroup/small/cpu.max", "10000 100000\n");

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_rose_is_told_and_only_of_measured_cpus() {
+    fn only_what_rose_is_reported_and_only_of_measured_cpus() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc")).unwrap();
         let write = |one: u64, two: u64, three: u64| {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpus_that_changed_most_often_are_told() {
+    fn the_cpus_that_changed_most_often_are_reported() {
         let changes = |times| FrequencyChanges { times, lowest_khz: 1_200_000, highest_khz: 3_400_000 };
         let of = (0..20).map(|cpu| (CpuId(cpu), changes(u64::from(cpu) + 1))).collect();
         let warnings = of_frequencies(&of);

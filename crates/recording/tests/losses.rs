@@ -174,7 +174,7 @@ fn nor_does_a_late_wake_up() {
 }
 
 #[test]
-fn nothing_is_told_of_a_wait_where_its_cpus_records_were_lost() {
+fn nothing_is_reported_of_a_wait_where_its_cpus_records_were_lost() {
     let sums = |replayed: &Replayed| {
         let threads = replayed.threads.as_deref().unwrap();
         let unknown: u64 = threads.iter().map(|thread| thread.unknown_ns.0).sum();
@@ -193,11 +193,12 @@ fn nothing_is_told_of_a_wait_where_its_cpus_records_were_lost() {
         }
         let before = |rows: &Rows| -> Vec<_> {
             let rows = rows.iter().filter(|(stall, _)| stall.end < loss.from);
-            let mut told: Vec<_> =
-                rows.map(|(stall, told)| (stall.start, stall.cpu, stall.victim.tid, &told.parts)).collect();
+            let mut listed: Vec<_> = rows
+                .map(|(stall, listed)| (stall.start, stall.cpu, stall.victim.tid, &listed.parts))
+                .collect();
             // They are reported when they are known to be over, which a loss can bring about.
-            told.sort_by_key(|(start, cpu, tid, _)| (*start, *cpu, *tid));
-            told.into_iter().map(|(start, .., parts)| (start, parts.clone())).collect()
+            listed.sort_by_key(|(start, cpu, tid, _)| (*start, *cpu, *tid));
+            listed.into_iter().map(|(start, .., parts)| (start, parts.clone())).collect()
         };
         assert_eq!(before(whole), before(rows));
         whole.iter().filter(|(s, _)| s.cpu == loss.cpu && loss.takes_from(s.start, s.end)).count()

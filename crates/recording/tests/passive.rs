@@ -321,14 +321,14 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
         }
     }
     // Whoever came or went by a switch without a record has no entry or no exit: the spinner knows that it had
-    // the CPU at both ends of its gap, and records alone do not tell.
-    let told = |sums: &Sums| {
-        let mut told = sums.clone();
-        told.values_mut().for_each(|by_gap| by_gap.retain(|gap, _| !unrecorded.contains(gap)));
-        told.retain(|_, by_gap| !by_gap.is_empty());
-        told
+    // the CPU at both ends of its gap, and records alone do not show which.
+    let shown = |sums: &Sums| {
+        let mut shown = sums.clone();
+        shown.values_mut().for_each(|by_gap| by_gap.retain(|gap, _| !unrecorded.contains(gap)));
+        shown.retain(|_, by_gap| !by_gap.is_empty());
+        shown
     };
-    let (spun, passive) = (told(&spun), told(&passive));
+    let (spun, passive) = (shown(&spun), shown(&passive));
     let sum = |by_gap: &BTreeMap<usize, u64>| by_gap.values().sum::<u64>();
     for (key, in_gaps) in &spun {
         let found = passive.get(key).cloned().unwrap_or_default();
@@ -367,7 +367,7 @@ fn a_real_time_hog_is_named_and_measured() {
     let victim = Spinner::start(cpu, "hogs-victim", kind);
     let stop = Arc::new(AtomicBool::new(false));
     let its_stop = stop.clone();
-    let (begin, told) = std::sync::mpsc::channel();
+    let (begin, receiver) = std::sync::mpsc::channel();
     let hog = std::thread::spawn(move || {
         name_current_thread(NAME);
         pin_current_thread(cpu).unwrap();
@@ -375,7 +375,7 @@ fn a_real_time_hog_is_named_and_measured() {
             eprintln!("skipped: no SCHED_FIFO here: {error}");
             return None;
         }
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let before = charged();
         let (mut bursts, mut spun) = (0, 0);
         while !its_stop.load(Ordering::Relaxed) && bursts < 25 {
@@ -408,7 +408,7 @@ fn a_real_time_hog_is_named_and_measured() {
     let of = &run.manifest().passive[0];
     let row = of.ran_instead.iter().find(|row| row.subject.name() == NAME).expect("it is named");
     // Interrupts that come in its turns are charged to it by the scheduler, and named for themselves here. While
-    // the host has the CPU the scheduler charges nothing, but the victim waits: the hog's own clock tells that,
+    // the host has the CPU the scheduler charges nothing, but the victim waits: the hog's own clock shows that,
     // and lacks what the hog does between two bursts.
     eprintln!("{bursts} bursts of {spun} ns together, charged {charged} ns; found {row:?}");
     assert!(bursts > 5);

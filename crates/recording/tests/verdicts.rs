@@ -2,7 +2,7 @@
 //! anew, and what is read back from that is held against `verdicts.json`.
 //!
 //! No sentence is compared. [`as_json`] says what a verdict is: it is the one place to change when its types do,
-//! and what it tells should stay as it is then. After a change of verdicts that is meant:
+//! and what it says should stay as it is then. After a change of verdicts that is meant:
 //! `JITTERSCOPE_UPDATE_VERDICTS=1 cargo test -p jitterscope-recording --test verdicts`, and read the difference.
 //! `tests/fixtures/README.md` says how the runs were recorded.
 
@@ -37,25 +37,25 @@ mod as_json {
     }
 
     fn part(part: &Part, kind: &str) -> Value {
-        let mut told = Map::new();
-        culprit(&part.culprit, kind, &mut told);
-        told.insert("net_ns".into(), part.net.0.into());
-        told.insert("gross_ns".into(), part.gross.0.into());
-        told.insert("placement".into(), part.placement.as_str().into());
-        told.insert("confidence".into(), part.confidence.as_str().into());
+        let mut shown = Map::new();
+        culprit(&part.culprit, kind, &mut shown);
+        shown.insert("net_ns".into(), part.net.0.into());
+        shown.insert("gross_ns".into(), part.gross.0.into());
+        shown.insert("placement".into(), part.placement.as_str().into());
+        shown.insert("confidence".into(), part.confidence.as_str().into());
         if kind != "spin" {
             let phase = part.phase.as_ref().map_or("", Phase::as_str);
             let moved = part.moved_from.filter(|_| kind == "pipeline");
             let moved = moved.map_or_else(String::new, |cpu| format!(", moved from CPU {cpu}"));
-            told.insert("phase".into(), format!("{phase}{moved}").into());
+            shown.insert("phase".into(), format!("{phase}{moved}").into());
         }
-        Value::Object(told)
+        Value::Object(shown)
     }
 
-    fn culprit(culprit: &Culprit, kind: &str, told: &mut Map<String, Value>) {
-        told.insert("kind".into(), culprit.kind().as_str().into());
-        told.insert("name".into(), culprit.subject.name().into());
-        told.insert("numbers".into(), numbers(&culprit.subject, kind).into());
+    fn culprit(culprit: &Culprit, kind: &str, shown: &mut Map<String, Value>) {
+        shown.insert("kind".into(), culprit.kind().as_str().into());
+        shown.insert("name".into(), culprit.subject.name().into());
+        shown.insert("numbers".into(), numbers(&culprit.subject, kind).into());
         if let Some(sender) = &culprit.sender {
             let sender = json!({
                 "context": sender.context.as_str(),
@@ -64,7 +64,7 @@ mod as_json {
                 "cpu": sender.cpu.0,
                 "via": sender.via.as_deref(),
             });
-            told.insert("sender".into(), sender);
+            shown.insert("sender".into(), sender);
         }
     }
 
@@ -112,7 +112,7 @@ mod as_json {
     }
 }
 
-/// Replays a run into another one, and tells what is in that.
+/// Replays a run into another one, and says what is in that.
 fn verdicts(kind: &str) -> Value {
     let run = RunReader::open(&fixture(kind)).unwrap();
     let manifest = run.manifest();
@@ -138,15 +138,15 @@ fn verdicts(kind: &str) -> Value {
         as_json::stall(&stall, attribution.as_ref(), kind)
     });
     let stalls: Vec<Value> = stalls.collect();
-    let mut told = json!({
+    let mut shown = json!({
         "stalls": stalls,
         "threads": again.manifest().threads.iter().map(as_json::thread).collect::<Vec<_>>(),
         "events_in_gaps": again.manifest().events_in_gaps,
     });
     if !again.manifest().passive.is_empty() {
-        told["passive"] = serde_json::to_value(&again.manifest().passive).unwrap();
+        shown["passive"] = serde_json::to_value(&again.manifest().passive).unwrap();
     }
-    told
+    shown
 }
 
 /// A line for each stall, part and thread, so that differences are read easily.
@@ -235,9 +235,9 @@ fn changed(kind: &str, stall: u64) -> Option<&'static str> {
 }
 
 /// Time without an event, and before one that is no interrupt, was the host's for these recorders. It is only where
-/// something tells of the host, and they kept no counts of stolen time.
-fn not_the_hosts(told: &mut Value) {
-    for part in told["parts"].as_array_mut().into_iter().flatten() {
+/// something shows the host, and they kept no counts of stolen time.
+fn not_the_hosts(shown: &mut Value) {
+    for part in shown["parts"].as_array_mut().into_iter().flatten() {
         let (name, of) = (part["name"].clone(), part["kind"].clone());
         let now = match (of.as_str(), name.as_str()) {
             (Some("hypervisor"), Some("CPU taken")) => "no kernel event",
@@ -250,8 +250,8 @@ fn not_the_hosts(told: &mut Value) {
 
 /// Time before an interrupt was all the host's for these recorders. It is only from when the interrupt is known to
 /// have been due: the two parts are reported as one.
-fn whole_lead(told: &mut Value) {
-    let Some(parts) = told["parts"].as_array_mut() else { return };
+fn whole_lead(shown: &mut Value) {
+    let Some(parts) = shown["parts"].as_array_mut() else { return };
     let is_lead =
         |part: &Value| matches!(part["name"].as_str(), Some("late interrupt" | "before first event"));
     let sum = |field: &str| {

@@ -134,7 +134,7 @@ fn spin_settings(runs_dir: &Path) -> RecordSettings {
 }
 
 #[test]
-fn an_output_is_told_every_stall_once() {
+fn an_output_is_given_every_stall_once() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let settings = RecordSettings {
@@ -206,7 +206,7 @@ fn an_output_that_fails_midway_is_counted_and_said_and_ends_it_only_where_nothin
         let extra = Extra { outputs: vec![output, Output::to("counter", &mut counter)], ..Extra::default() };
         let outcome =
             record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut heard).unwrap();
-        assert_eq!(heard.0.len(), 1, "told once: {:?}", heard.0);
+        assert_eq!(heard.0.len(), 1, "reported once: {:?}", heard.0);
         let run = RunReader::open(&outcome.path).unwrap();
         let manifest = run.manifest();
         let stored = run.stalls().unwrap().count() as u64;
@@ -215,8 +215,8 @@ fn an_output_that_fails_midway_is_counted_and_said_and_ends_it_only_where_nothin
         let failed = &outcome.outputs[0];
         assert!(failed.error.is_some());
         assert_eq!((failed.delivery.delivered, failed.delivery.lost), (0, stored));
-        let told = manifest.warnings.iter().find(|warning| warning.id() == "output-lost").unwrap();
-        let Warning::OutputLost { output, delivered, lost, .. } = told else { panic!("{told:?}") };
+        let reported = manifest.warnings.iter().find(|warning| warning.id() == "output-lost").unwrap();
+        let Warning::OutputLost { output, delivered, lost, .. } = reported else { panic!("{reported:?}") };
         assert_eq!((output.as_str(), *delivered, *lost), ("stubborn", 0, stored));
     }
 }

@@ -256,7 +256,7 @@ fn a_cpu_that_goes_offline_keeps_what_it_recorded() {
 }
 
 #[test]
-fn a_full_buffer_tells_how_many_events_are_missing() {
+fn a_full_buffer_says_how_many_events_are_missing() {
     let _alone = alone();
     let Some((tracefs, mut settings)) = ready() else { return };
     settings.buffer_kb_per_cpu = 8;

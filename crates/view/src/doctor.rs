@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_lack_for_one_reason_is_told_once() {
+    fn what_several_lack_for_one_reason_is_reported_once() {
         let source = |name: &str, reason: &str, loses: &str| {
             let loss = SourceLoss::Other(loses.into());
             SourceReport::limited(name, SourceStatus::Denied, worded(reason, "mount it"), loss)

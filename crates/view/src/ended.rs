@@ -35,7 +35,7 @@ mod tests {
     use jitterscope_model::{CpuId, Mover};
 
     #[test]
-    fn who_had_the_probe_moved_is_told_and_an_online_cpu_did_not_go_offline() {
+    fn who_had_the_probe_moved_is_reported_and_an_online_cpu_did_not_go_offline() {
         let text = |offline, by: Option<&str>| {
             let by = by.map(|comm| Mover { comm: comm.into(), tid: 812 });
             let because = Some(MovedBecause { offline, by });

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_predicted_and_waited_for_is_told_where_there_is_any() {
+    fn what_is_predicted_and_waited_for_is_reported_where_there_is_any() {
         let of = |predicts, apply, undo| {
             let told = Estimate {
                 schema_version: 1,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_was_not_seen_is_told_by_itself() {
+    fn a_change_that_was_not_seen_is_reported_by_itself() {
         let told = |ended, void: &[&str]| {
             let of = Outcome {
                 schema_version: 1,
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn why_runs_are_made_where_nothing_could_be_tried_is_told() {
+    fn why_runs_are_made_where_nothing_could_be_tried_is_reported() {
         let plan = AutoPlan {
             schema_version: 1,
             ranked_by: None,

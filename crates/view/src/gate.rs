@@ -120,7 +120,7 @@ mod tests {
     use jitterscope_model::Nanos;
 
     #[test]
-    fn who_was_seen_is_told_where_nobody_has_the_name() {
+    fn who_was_seen_is_reported_where_nobody_has_the_name() {
         let text = gate_note(&GateNote::Others(vec!["thread java".into(), "thread postgres".into()]));
         assert_eq!(text, "nobody of this name was seen; most was taken by thread java, thread postgres");
         let text = gate_note(&GateNote::Alike(vec!["thread postgres".into()]));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_decide_is_told() {
+    fn what_would_decide_is_reported() {
         let text = |open, all, help| gate_reason(&GateReason::MayBeWorse { open, all, help });
         assert_eq!(text(1, 1, MoreRuns::Unknown), "it may be worse");
         assert_eq!(

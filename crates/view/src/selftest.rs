@@ -315,7 +315,7 @@ selftest failed: 1 of 4 kinds passed, 1 skipped
     }
 
     #[test]
-    fn what_was_said_instead_is_told_in_words() {
+    fn what_was_said_instead_is_reported_in_words() {
         let sent = |context, comm: Option<&str>, tid| {
             instead(&Instead::OtherSender { context, comm: comm.map(Into::into), tid })
         };

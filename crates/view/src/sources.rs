@@ -286,7 +286,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_source_is_told_by_all_that_limits_it() {
+    fn a_source_is_reported_with_all_that_limits_it() {
         let problems = [
             SourceProblem::EventsMissing { events: vec!["a:b".into(), "c:d".into()] },
             SourceProblem::EventsLost { lost: 7 },

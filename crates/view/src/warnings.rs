@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_named_is_told() {
+    fn who_was_named_is_reported() {
         let told = |whom| warning(&Warning::NobodyMet { whom, watching: true });
         assert!(
             told(Some(NamedOwner::Process { pid: 7 }.into())).starts_with("No thread of process 7 was met")
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_frequency_is_told_in_megahertz() {
+    fn a_changed_frequency_is_reported_in_megahertz() {
         let text = |times, lowest_khz| {
             warning(&Warning::FrequencyChanged { cpu: CpuId(3), times, lowest_khz, highest_khz: 3_400_000 })
         };

@@ -267,7 +267,7 @@ fn periods_of_culprits() {
 }
 
 #[test]
-fn no_periods_are_told_when_asked_for_only() {
+fn no_periods_are_reported_when_asked_for_only() {
     let mut quiet = Scenario::new(&[1]);
     for n in 0..40u64 {
         // Neither regular nor bursts.
@@ -710,11 +710,12 @@ fn a_timeline_of_several_cpus_says_where_each_row_was() {
         remarks: Vec::new(),
     };
     let text = timeline::render(&view, Style::default());
-    let told: Vec<&str> = text.lines().skip(4).map(|line| line.rsplit("  ").next().unwrap().trim()).collect();
-    let place = |what: &str| told.iter().position(|line| line.contains(what)).expect(what);
+    let printed: Vec<&str> =
+        text.lines().skip(4).map(|line| line.rsplit("  ").next().unwrap().trim()).collect();
+    let place = |what: &str| printed.iter().position(|line| line.contains(what)).expect(what);
     assert!(place("CPU 1") < place("thread reader") && place("thread make") < place("CPU 0"), "{text}");
     assert!(place("CPU 0") < place("thread writer"), "{text}");
-    assert_eq!(told.iter().filter(|line| line.contains("CPU")).count(), 2, "{text}");
+    assert_eq!(printed.iter().filter(|line| line.contains("CPU")).count(), 2, "{text}");
 }
 
 /// CPUs that were watched, with all that may be said of them.
@@ -785,8 +786,8 @@ fn watched_cpus_on_one_screen() {
 }
 
 #[test]
-fn what_stalls_without_an_event_may_have_been_is_told_once_and_only_where_there_are_some() {
-    let told = |name: &str, kind| {
+fn what_stalls_without_an_event_may_have_been_is_reported_once_and_only_where_there_are_some() {
+    let printed = |name: &str, kind| {
         let mut run = Scenario::new(&[1, 2]);
         for n in 0..40 {
             let tick = part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer, local_timer interrupt", 2_000);
@@ -798,9 +799,9 @@ fn what_stalls_without_an_event_may_have_been_is_told_once_and_only_where_there_
     };
     let possible = "debug traps, breakpoints (uprobes), a first use of the FPU (#NM), alignment checks";
     for name in ["no kernel event", "outside this kernel"] {
-        let text = told(name, CulpritKind::Unresolved);
+        let text = printed(name, CulpritKind::Unresolved);
         assert_eq!(text.matches(possible).count(), 1, "{text}");
         assert!(text.contains("of page faults it counted"), "{text}");
     }
-    assert!(!told("CPU taken", CulpritKind::Hypervisor).contains(possible));
+    assert!(!printed("CPU taken", CulpritKind::Hypervisor).contains(possible));
 }

@@ -254,10 +254,10 @@ fn findings_of_the_audit_stand_in_the_page_each_with_what_it_would_win() {
         html.split("<section id=\"settings\">").nth(1).unwrap().split("</section>").next().unwrap().to_owned()
     };
     let section = of(&settings);
-    for told in
+    for message in
         ["About winner", "1.40 s &lt;of&gt; it", "not known: the run names nobody", "guarded by &lt;root&gt;"]
     {
-        assert!(section.contains(told), "{told}: {section}");
+        assert!(section.contains(message), "{message}: {section}");
     }
     assert!(!section.contains("About fine"), "{section}");
     let at = |text: &str| section.find(text).unwrap();
@@ -397,9 +397,9 @@ fn a_run_without_stalls_says_so_once() {
 }
 
 #[test]
-fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
+fn slow_messages_that_were_only_counted_are_reported_beside_those_that_are_drawn() {
     let mut run = pipeline();
-    let told = |run: &Drawn| {
+    let message = |run: &Drawn| {
         [ChartKind::Series, ChartKind::Outliers, ChartKind::Culprits, ChartKind::Histograms]
             .map(|kind| chart::svg(kind, &[run]).unwrap())
             .into_iter()
@@ -407,7 +407,7 @@ fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
             .collect::<Vec<_>>()
     };
     let recorded = run.picture.stalls_read;
-    for shown in told(&run) {
+    for shown in message(&run) {
         assert!(!shown.contains("slow messages (the rest"), "all of them are recorded one by one");
     }
     // What is slow has no percentile above which it lies.
@@ -418,7 +418,7 @@ fn slow_messages_that_were_only_counted_are_told_beside_those_that_are_drawn() {
         "{recorded} of {} slow messages (the rest were only counted)",
         with_commas(recorded + 1_234_567)
     );
-    for shown in told(&run) {
+    for shown in message(&run) {
         assert!(shown.contains(&wanted), "{wanted} is not shown");
         assert!(!shown.contains(">Every stall") && !shown.contains(">The longest stall of each moment"));
     }
@@ -457,9 +457,9 @@ fn a_page_that_is_too_large_without_frames_says_so() {
     let mut run = drawn(&busy(&[0, 1]), ALL);
     let frames = framed(&run, 20, 20);
     let of = |run: &Drawn| html::render(&html::Page { run, frames: &frames, settings: &[], list: None });
-    let told = "<p>This page is larger than 1.5 MB";
+    let message = "<p>This page is larger than 1.5 MB";
     let small = of(&run);
-    assert!(!small.html.contains(told) && small.framed == 20);
+    assert!(!small.html.contains(message) && small.framed == 20);
     // Lengths that no compression finds anything in.
     let mut random = SplitMix64(3);
     let one = run.picture.stalls.iter().find(|stall| !stall.parts.is_empty()).unwrap().clone();
@@ -481,7 +481,7 @@ fn a_page_that_is_too_large_without_frames_says_so() {
     run.picture.stalls_read = run.picture.stalls.len() as u64;
     let large = of(&run);
     assert!(large.html.len() > html::MOST_BYTES, "{} bytes", large.html.len());
-    assert!(large.html.contains(told), "a page of {} bytes says nothing of it", large.html.len());
+    assert!(large.html.contains(message), "a page of {} bytes says nothing of it", large.html.len());
     assert!(large.html.contains("frames of the longest few only") && (1..20).contains(&large.framed));
 }
 

@@ -149,7 +149,7 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
-fn the_list_has_a_line_a_run_and_tells_what_it_cannot_read() {
+fn the_list_has_a_line_a_run_and_says_what_it_cannot_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut quiet = Scenario::new(&[3]).finish();
     quiet.manifest.label = "a-label-that-is-quite-long-for-a-list".into();

@@ -94,11 +94,11 @@ fn claim(what: &str, ratios: &[f64], noise: f64, least: f64, took: Duration) -> 
 
 /// Seconds of a ping-pong on one CPU.
 fn ping(runs: &Runs, folder: &Path, with: With) -> anyhow::Result<f64> {
-    let told = folder.join("ping");
+    let results = folder.join("ping");
     let cpu = super::tool::highest_cpu()?;
     // To a file: what follows prints its own report.
     let pipe =
-        format!("exec taskset -c {cpu} perf bench -f simple sched pipe -l {ROUNDS} >'{}'", told.display());
+        format!("exec taskset -c {cpu} perf bench -f simple sched pipe -l {ROUNDS} >'{}'", results.display());
     let program = runs.program();
     let (program, runs_folder) = (program.display().to_string(), runs.folder().display().to_string());
     let data = folder.join("perf.data").display().to_string();
@@ -109,7 +109,7 @@ fn ping(runs: &Runs, folder: &Path, with: With) -> anyhow::Result<f64> {
         }
         With::Perf => shell::output("perf", &["sched", "record", "-o", &data, "sh", "-c", &pipe])?,
     };
-    let text = fs::read_to_string(&told).with_context(|| told.display().to_string())?;
+    let text = fs::read_to_string(&results).with_context(|| results.display().to_string())?;
     text.trim().parse().with_context(|| format!("perf bench printed {text:?}"))
 }
 
@@ -184,7 +184,7 @@ impl Follower {
         let began = Instant::now();
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot follow")?;
         let mut follower = Follower(child);
-        // Neither tells when it has begun: both have within this.
+        // Neither says when it has begun: both have within this.
         while began.elapsed() < Duration::from_secs(2) {
             ensure!(follower.0.try_wait()?.is_none(), "who follows ended at once");
             std::thread::sleep(Duration::from_millis(50));

@@ -18,7 +18,7 @@ const TOLD: f64 = 0.95;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let runs = Runs::new("bench-memory")?;
-    let (mut peaks, mut told) = (Vec::new(), Vec::new());
+    let (mut peaks, mut shares) = (Vec::new(), Vec::new());
     for duration in ["5s", "40s"] {
         let (report, whole) = runs.record_measured(&["--duration", duration])?;
         let details = std::fs::read_to_string(Runs::path(&report)?.join("details.json"))?;
@@ -28,7 +28,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
             "a recorder of one CPU for {duration}: {peak:.1} MiB reported, {whole:.1} MiB with its report"
         );
         peaks.push(peak.max(whole));
-        told.push(peak / whole);
+        shares.push(peak / whole);
     }
     let rows = bench_json("jitterscope-recording", "day")?;
     let mib = |field: &str| anyhow::Ok(number(&rows, field)? / f64::from(1 << 20));
@@ -41,12 +41,12 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         number(&rows, "events")?,
         number(&rows, "ns_per_stall")?,
     );
-    let told = told.into_iter().fold(f64::INFINITY, f64::min);
+    let shares = shares.into_iter().fold(f64::INFINITY, f64::min);
     Ok(vec![
         Claim::at_most("peak memory, one CPU, 5 s, MiB", peaks[0], MOST),
         Claim::at_most("peak memory, one CPU, 40 s, MiB", peaks[1], MOST),
         Claim::at_most("peak memory of 40 s, to that of 5 s", peaks[1] / peaks[0], GROWTH),
-        Claim::at_least("what the run reports of it, to the kernel's figure", told, TOLD),
+        Claim::at_least("what the run reports of it, to the kernel's figure", shares, TOLD),
         Claim::at_most("memory of an hour over that of 10 s, MiB", hours - short, MOST_OF_ROWS),
     ])
 }

@@ -40,11 +40,11 @@ impl Emulator {
             Ok(newer) => Ok(newer),
             Err(why) => {
                 // Once is enough.
-                let told = folder()?.join("emulator/.told");
-                if !told.exists() {
+                let noted = folder()?.join("emulator/.told");
+                if !noted.exists() {
                     eprintln!("lab: {} it is, in which guests can die: {why:#}", installed.what);
                     fs::create_dir_all(folder()?.join("emulator"))?;
-                    fs::write(told, [])?;
+                    fs::write(noted, [])?;
                 }
                 Ok(installed)
             }

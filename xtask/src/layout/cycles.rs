@@ -96,15 +96,15 @@ impl Files {
 /// that group.
 fn cycles(needs: &BTreeMap<&Module, BTreeSet<&Module>>) -> Vec<(Vec<String>, usize)> {
     let reached: BTreeMap<_, _> = needs.keys().map(|from| (*from, ways(needs, from))).collect();
-    let mut told: BTreeSet<&Module> = BTreeSet::new();
+    let mut reported: BTreeSet<&Module> = BTreeSet::new();
     let mut found = Vec::new();
     for (from, to) in &reached {
-        if !to.contains_key(from) || told.contains(from) {
+        if !to.contains_key(from) || reported.contains(from) {
             continue;
         }
         let group: Vec<&Module> =
             to.keys().copied().filter(|other| reached[other].contains_key(from)).collect();
-        told.extend(&group);
+        reported.extend(&group);
         let shortest = group.iter().map(|file| way(&reached[file], file)).min_by_key(Vec::len);
         found.extend(shortest.map(|way| (way, group.len())));
     }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_one_thing_may_need_each_other_and_are_told_once_they_do_not() {
+    fn halves_of_one_thing_may_need_each_other_and_are_reported_once_they_do_not() {
         let both = [("a.rs", "use crate::b::B;"), ("x/b.rs", ""), ("b.rs", "use crate::a::A;")];
         let files = Files::of(both.map(|(path, text)| (Path::new(path), text)));
         assert_eq!(files.objections(&[]).len(), 1);

@@ -1,4 +1,4 @@
-//! What the layout of the sources promises, as far as a look at them tells: one concept a file, no files that need
+//! What the layout of the sources promises, as far as a look at them shows: one concept a file, no files that need
 //! each other, a probe's kind compared nowhere but in its table, and every file that tells kinds of culprit apart in
 //! the list of CONTRIBUTING.md.
 

@@ -44,11 +44,11 @@ fn set_modes(path: &Path) -> anyhow::Result<()> {
 pub fn checksum(archive: &Path) -> anyhow::Result<PathBuf> {
     let (folder, name) = (archive.parent(), archive.file_name());
     let (folder, name) = (folder.context("no folder")?, name.context("no name")?);
-    let told = Command::new("sha256sum").arg(name).current_dir(folder).output();
-    let told = told.context("sha256sum cannot be started")?;
-    ensure!(told.status.success(), "{} has no checksum", archive.display());
+    let sum = Command::new("sha256sum").arg(name).current_dir(folder).output();
+    let sum = sum.context("sha256sum cannot be started")?;
+    ensure!(sum.status.success(), "{} has no checksum", archive.display());
     let path = folder.join(format!("{}.sha256", name.to_string_lossy()));
-    fs::write(&path, told.stdout)?;
+    fs::write(&path, sum.stdout)?;
     Ok(path)
 }
 

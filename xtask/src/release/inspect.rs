@@ -15,9 +15,9 @@ const CHART: usize = 5_000;
 /// Has the program draw a stored run in every way that releases have and other builds may lack.
 pub fn program(program: &Path, folder: &Path) -> anyhow::Result<()> {
     let ask = |args: &[&str]| ask(program, args);
-    let (told, version) = (ask(&["--version"])?, version()?);
-    let told = String::from_utf8_lossy(&told).into_owned();
-    ensure!(told.split_whitespace().any(|word| word == version), "it says {told:?}, and is {version}");
+    let (printed, version) = (ask(&["--version"])?, version()?);
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    ensure!(printed.split_whitespace().any(|word| word == version), "it says {printed:?}, and is {version}");
     let runs = folder.join("runs");
     fs::create_dir(&runs)?;
     copy(&shell::root().join(RUN), &runs.join("inspected"))?;

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_gone_or_other_is_told() {
+    fn what_is_new_gone_or_other_is_reported() {
         let (before, after) = (part(&[("a", "1"), ("b", "1")]), part(&[("b", "2"), ("c", "1")]));
         assert_eq!(before.differences(&after), ["b: \"1\" -> \"2\"", "new: c", "gone: a"]);
         assert_eq!(before.changes(&after), ["b: \"1\" -> \"2\""]);

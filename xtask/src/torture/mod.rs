@@ -76,11 +76,11 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
         }
         // In turn, so that a hundred kills reach every command; when and how is left to chance.
         let kind = kinds[number as usize % kinds.len()];
-        let (told, found) = one(&ground, kind, &mut random, args.with)?;
-        eprintln!("{number:>4} {told}{}", if found.is_empty() { "" } else { "  <- FOUND" });
+        let (message, found) = one(&ground, kind, &mut random, args.with)?;
+        eprintln!("{number:>4} {message}{}", if found.is_empty() { "" } else { "  <- FOUND" });
         for what in found {
             eprintln!("     {what}");
-            findings.push(format!("{number} {told}: {what}"));
+            findings.push(format!("{number} {message}: {what}"));
         }
     }
     drop(held);
@@ -103,7 +103,7 @@ fn one(
     let mut found = Vec::new();
     ground.before(kind)?;
     let end = victim::strike(ground, kind, &blow, &mut found)?;
-    let told = format!("{:<24} {blow} -> {end}", kind.name);
+    let message = format!("{:<24} {blow} -> {end}", kind.name);
     if !blow.is_kill() {
         // What can run to its end leaves nothing for others to remove.
         let compared = before.tracing.differences(&tracing()?);
@@ -117,5 +117,5 @@ fn one(
     found.extend(ground.recover(Some(kind))?);
     found.extend(before.differences(&Snapshot::take()?));
     found.extend(ground.leftovers()?);
-    Ok((told, found))
+    Ok((message, found))
 }

@@ -47,14 +47,14 @@ fn is_possible() -> bool {
 /// Reads what it says until a line has this in it.
 pub fn said(child: &mut Child, wanted: &str) {
     let lines = BufReader::new(child.stderr.take().unwrap());
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for line in lines.lines().map_while(Result::ok) {
         if line.contains(wanted) {
             return;
         }
-        told.push(line);
+        printed.push(line);
     }
-    panic!("it ended without {wanted:?}: {}", told.join("\n"));
+    panic!("it ended without {wanted:?}: {}", printed.join("\n"));
 }
 
 pub fn interrupt(child: &Child) {

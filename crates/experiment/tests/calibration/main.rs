@@ -145,7 +145,7 @@ of_each_process! {
 
 /// What is simulated is what the engine is given: a run's total, its culprits, and one arm's culprit more.
 #[test]
-fn a_simulated_run_is_told_as_it_was_made() {
+fn a_simulated_run_is_reported_as_it_was_made() {
     let sides: [Side; 2] = labels(Process::Periodic, 1, Setting { injected: 0.002, ..PLAIN });
     let found = diff(&sides, DiffRules::default(), &[], &answers);
     let rows = found.against[0].culprits.as_ref().unwrap();

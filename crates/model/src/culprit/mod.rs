@@ -1,7 +1,7 @@
 //! Who was to blame: one concept a file.
 //!
-//! A [`Culprit`] is a [`Subject`], which is data of its own for each kind, and the [`Sender`] that set it
-//! going. [`SubjectFields`] is the one flat form of a subject, for tables and JSON. [`CulpritKey`] says which
+//! A [`Culprit`] is a [`Subject`], which is data of its own for each kind, and the [`Sender`] that triggered
+//! it. [`SubjectFields`] is the one flat form of a subject, for tables and JSON. [`CulpritKey`] says which
 //! subjects add up, [`CulpritSums`] adds them up.
 
 mod about;

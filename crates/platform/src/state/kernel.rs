@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_in_force_is_told() {
+    fn the_mode_in_force_is_reported() {
         let (_dir, machine) = fake::machine(&[
             ("/sys/kernel/debug/sched/preempt", "none voluntary (full) lazy\n"),
             ("/sys/devices/system/cpu/vulnerabilities/mds", "Mitigation: Clear CPU buffers\n"),

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_rose_on_the_wanted_cpus_is_told() {
+    fn only_what_rose_on_the_wanted_cpus_is_reported() {
         let cpus: CpuSet = "1".parse().unwrap();
         let (_a, before) = machine("CPU0 CPU1\nLOC: 10 20 Local timer interrupts\nRES: 1 1 Rescheduling\n");
         let (_b, after) = machine("CPU0 CPU1\nLOC: 90 25 Local timer interrupts\nRES: 9 1 Rescheduling\n");

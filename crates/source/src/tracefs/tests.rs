@@ -303,7 +303,7 @@ fn the_kernels_own_notes_name_threads_that_have_ended() {
 }
 
 #[test]
-fn a_machine_without_tracefs_is_told() {
+fn a_machine_without_tracefs_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
     std::fs::write(dir.path().join("proc/self/mountinfo"), "").unwrap();
@@ -314,7 +314,7 @@ fn a_machine_without_tracefs_is_told() {
 
 /// Root, told to be root or to use another kernel, could do nothing about it.
 #[test]
-fn a_locked_kernel_is_told_as_one() {
+fn a_locked_kernel_is_reported_as_one() {
     let locked = [
         ("sys/kernel/security/lockdown", "none integrity [confidentiality]\n", true),
         ("sys/kernel/security/lockdown", "none [integrity] confidentiality\n", false),

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_series_is_told_without_its_colour() {
+    fn every_series_is_reported_without_its_colour() {
         let area = [10.0, 20.0, 30.0, 18.0];
         let all: Vec<String> = (0..SERIES).map(|series| hatching(series, area)).collect();
         for (at, lines) in all.iter().enumerate() {

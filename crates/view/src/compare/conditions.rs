@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_are_told_and_what_one_lacks_is_none() {
+    fn both_sides_are_reported_and_what_one_lacks_is_none() {
         let pacing =
             ConditionValue::Messages { pacing: PipelinePacing::AfterPublication, interval_ns: Nanos(50_000) };
         let of = |before, after| ConditionDifference {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_machines_are_told_in_a_few_words() {
+    fn values_of_machines_are_reported_in_a_few_words() {
         let text = |text: &str| MachineValue::Text(text.into());
         let with = |value, with: &str| MachineValue::With { value: Box::new(value), with: with.into() };
         let several = MachineValue::Several(vec![with(text("a"), "0-1"), with(MachineValue::Denied, "2")]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_different_settings_are_told_with_what_differs_and_what_to_do() {
+    fn runs_of_different_settings_are_reported_with_what_differs_and_what_to_do() {
         let of = |what, more| PoolError::Different {
             name: "BEFORE".into(),
             first: "aa".into(),

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gain_that_is_another_cpus_loss_is_told() {
+    fn a_gain_that_is_another_cpus_loss_is_reported() {
         let note = |verdicts: &[(u32, Verdict)]| {
             moved_elsewhere(
                 &verdicts.iter().map(|(cpu, verdict)| (CpuId(*cpu), *verdict)).collect::<Vec<_>>(),

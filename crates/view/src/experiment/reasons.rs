@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_boots_differ_in_is_told() {
+    fn what_two_boots_differ_in_is_reported() {
         let line = |before: &str, now: &str| {
             difference(&Difference::BootLine { before: before.into(), now: now.into() })
         };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knob_that_cannot_be_tried_is_told_with_its_reason() {
+    fn a_knob_that_cannot_be_tried_is_reported_with_its_reason() {
         let told = |why| experiment_error(&ExperimentError::Untried { knob: "vmstat".into(), why });
         assert!(told(Untried::Applied).contains("`jitterscope tune rollback --only vmstat` first"));
         assert_eq!(told(Untried::NoChange(Some(SkipReason::LeftOut))), "vmstat: left out, as asked");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knob_that_is_not_tried_is_told_with_its_undoing() {
+    fn a_knob_that_is_not_tried_is_reported_with_its_undoing() {
         let told = |of: AnyVersion<NotTried>| not_tried("nohz-full", &of);
         assert_eq!(told(NotTried::UndoneTooLate.into()), "undone at the next boot");
         assert!(told(NotTried::NoTimeLeft.into()).ends_with("boot, for which the budget leaves no time"));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_pair_does_not_count_is_told_with_its_arm() {
+    fn why_a_pair_does_not_count_is_reported_with_its_arm() {
         let doubts = vec![Doubt::EventsLost { lost: 200, events: 5_138 }];
         let told = void_reason(&VoidReason::NamesNobody { arm: Arm::B, doubts });
         assert!(told.starts_with("its run with the change names no culprits: 200 kernel events"), "{told}");

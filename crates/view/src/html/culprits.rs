@@ -15,7 +15,7 @@ const FEW: usize = 14;
 const NAME: usize = 96;
 
 pub(super) fn render(body: &mut Markup, run: &Drawn) {
-    body.section("culprits", chart_words::stolen_by(run));
+    body.section("culprits", "Culprits");
     if let Some(why) = headline::unproven(&run.summary) {
         body.note(&why).end();
         return;
@@ -72,7 +72,7 @@ fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<
     let seconds = run.picture.duration.as_secs_f64();
     let per_sec = if seconds > 0.0 { culprit.count as f64 / seconds } else { 0.0 };
     let mut lines = vec![words::explain(&culprit.subject).to_owned()];
-    let detail = words::detail(&culprit.subject, culprit.threads);
+    let detail = words::further_detail(&culprit.subject, culprit.threads);
     lines.extend(Some(detail).filter(|detail| !detail.is_empty() && !lines[0].contains(detail.as_str())));
     let summed = summary_row(&run.summary, &culprit.subject);
     if let Some((sender, known)) = summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known))) {

@@ -92,7 +92,10 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, explanation: Optio
     let mut line = format!("{numbers}{kind} {}", page.style.paint(tone, &name));
     // The detail stands beside the name where there is room for all of it, else it follows the phrase.
     let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
-    let detail = words::detail(&row.subject, row.threads);
+    // Where the phrase is said, of this row or of one above, the detail says no more of the same.
+    let explained_here = row.share >= EXPLAINED_FROM;
+    let detail = if explained_here { words::further_detail } else { words::detail };
+    let detail = detail(&row.subject, row.threads);
     // What an unexplained class is, its phrase says.
     let shows_detail = !detail.is_empty() && (detailed || explained);
     let width = unicode_width::UnicodeWidthStr::width(detail.as_str());

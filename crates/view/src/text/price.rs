@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_a_range_that_read_the_same_are_told_once() {
+    fn ends_of_a_range_that_read_the_same_are_reported_once() {
         assert_eq!(range(0.0020, 0.00204), "0.20 %");
         assert_eq!(range(0.01, 0.07), "1.00 % to 7.00 %");
     }
 
     #[test]
-    fn a_price_tells_what_was_recorded_and_what_that_took() {
+    fn a_price_says_what_was_recorded_and_what_that_took() {
         let record = RecordCost { warm_ns: Nanos(60), cold_ns: Nanos(400) };
         let taken = Taken {
             least_ns: Nanos(4800),

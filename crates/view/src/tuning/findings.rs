@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_with_what_is_in_force_and_one_of_several_by_its_path() {
+    fn files_are_reported_with_what_is_in_force_and_one_of_several_by_its_path() {
         assert_eq!(finding(&Finding::File(file(Some("2")))), "7 (in force: 2)");
         let wrong = |wrong| finding(&Finding::FilesWrong { wrong, files: 3, first: file(None) });
         assert_eq!(wrong(1), "/a reads 7 (1 of 3 files)");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn cpusets_are_told_by_cpus() {
+    fn cpusets_are_named_by_cpus() {
         let cpus = || "2-3".parse().unwrap();
         assert_eq!(wanted(&Wanted::Partition { cpus: cpus() }), "an isolated partition of CPUs 2-3");
         assert_eq!(finding(&Finding::NotBalanced { cpus: cpus() }), "no cpuset balances CPUs 2-3");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn wanted_values_are_told_with_what_is_written() {
+    fn wanted_values_are_reported_with_what_is_written() {
         let told = |values: Vec<WantedValue>| wanted(&Wanted::Values { values });
         assert_eq!(told(vec![WantedValue::AtLeast { enough: 10, write: 60 }]), "at least 10 (written: 60)");
         assert_eq!(told(vec![WantedValue::AtMost { enough: 5, write: 5 }]), "at most 5");

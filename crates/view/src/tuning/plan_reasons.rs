@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_little_is_told_in_percent() {
+    fn what_is_too_little_is_reported_in_percent() {
         let text = "under 1 % of the stolen time and under 0.01 % of the measured time";
         assert_eq!(too_little(), text);
     }
 
     #[test]
-    fn what_was_measured_is_told_with_how_often_where_that_is_known() {
+    fn what_was_measured_is_reported_with_how_often_where_that_is_known() {
         let of = |count| Measured { culprits: vec!["a".into(), "b".into()], total_ns: Nanos(5_000), count };
         assert_eq!(measured(&of(0)), "measured: a, b took 5.00 us");
         assert_eq!(measured(&of(1)), "measured: a, b took 5.00 us, 1 time");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_meaning_and_one_of_an_earlier_journal_as_it_stands() {
+    fn a_refusal_is_reported_with_its_meaning_and_one_of_an_earlier_journal_as_it_stands() {
         let told =
             |why: &str, means| refusal(&Outcome::Refused { class: Refusal::Busy, why: why.into(), means });
         assert_eq!(

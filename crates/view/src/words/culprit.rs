@@ -55,6 +55,16 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
     })
 }
 
+/// What identifies it beside what [`explain`] says: a verdict that has an explanation means the same beside its name.
+pub(crate) fn further_detail(subject: &Subject, threads: u64) -> String {
+    match subject {
+        Subject::Verdict(verdict, About::Nothing) if verdicts::explanation(*verdict).is_some() => {
+            String::new()
+        }
+        _ => detail(subject, threads),
+    }
+}
+
 /// What a culprit is, in a phrase.
 pub(crate) fn explain(subject: &Subject) -> &'static str {
     let known = match subject {
@@ -216,7 +226,19 @@ mod tests {
     use jitterscope_model::Name;
 
     #[test]
-    fn common_culprits_are_told_by_what_they_do() {
+    fn what_an_explanation_says_is_not_said_again_and_facts_are() {
+        let bare = |verdict| Subject::Verdict(verdict, About::Nothing);
+        for verdict in Verdict::ALL {
+            let (explained, further) = (verdicts::explanation(*verdict), further_detail(&bare(*verdict), 1));
+            assert!(explained.is_none() || further.is_empty(), "{verdict:?}: {explained:?}, {further}");
+        }
+        assert_eq!(further_detail(&bare(Verdict::NotSeen), 1), "no record says what ran");
+        let idle = Subject::Verdict(Verdict::IdleExit, About::IdleState(2));
+        assert_eq!(further_detail(&idle, 1), "idle state 2");
+    }
+
+    #[test]
+    fn common_culprits_are_named_by_what_they_do() {
         let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
         let timer = |function: &str| Subject::Timer { function: Some(function.into()), source: None };
         let work =

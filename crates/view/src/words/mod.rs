@@ -9,7 +9,9 @@ mod threads;
 mod timeline;
 mod verdicts;
 
-pub(crate) use culprit::{detail, explain, kind_and_name, name, phase_and_name, row_explanation};
+pub(crate) use culprit::{
+    detail, explain, further_detail, kind_and_name, name, phase_and_name, row_explanation,
+};
 pub(crate) use probe::probe;
 pub(crate) use sender::{ENDED, sender_name, sent_from};
 pub(crate) use timeline::timeline_item;

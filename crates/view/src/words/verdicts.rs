@@ -91,8 +91,8 @@ pub(super) fn beside_name(verdict: Verdict) -> &'static str {
 /// From this share of the stalled time on the report says what a stall without any event may have been.
 const TELLING_SHARE: f64 = 0.001;
 
-/// What stalls without any kernel event may have been beside what their verdict says, said once a report; `None`
-/// where there are none to speak of. What the kernel counts of it is reported as counted.
+/// Which exceptions those are that the verdicts on stalls without any kernel event speak of, said once a report; `None`
+/// where there are no such stalls to speak of. What the kernel counts of them is reported as counted.
 pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
     let eventless = |verdict: Option<Verdict>| {
         matches!(verdict, Some(Verdict::NoEventInVm | Verdict::OutsideThisKernel | Verdict::UnrecordedFault))
@@ -106,7 +106,7 @@ pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
         n => format!("{} of the measuring threads'", count(n)),
     };
     Some(format!(
-        "Without a kernel event may also be exceptions that leave none: debug traps, breakpoints (uprobes), a first \
-         use of the FPU (#NM), alignment checks. The kernel does not count them; of page faults it counted {faults}."
+        "Exceptions that leave no kernel event are debug traps, breakpoints (uprobes), a first use of the FPU (#NM), \
+         alignment checks. The kernel does not count them; of page faults it counted {faults}."
     ))
 }

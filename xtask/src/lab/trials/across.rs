@@ -48,8 +48,8 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     let first = steps::continued(folder.clone(), &guest(""), &first)?;
     first.ended(finding, &[("first", 0), ("again", 0)]);
     let text = first.out("first");
-    let told = ["isolcpus=domain,1", "--persist", "reboot", "same command"];
-    let says = told.iter().all(|word| text.contains(word));
+    let message = ["isolcpus=domain,1", "--persist", "reboot", "same command"];
+    let says = message.iter().all(|word| text.contains(word));
     finding.check(says, format!("the first boot says what to do next: {:.600}", text.trim()));
     let again = first.json("again")?;
     finding.check(
@@ -73,7 +73,7 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     let decided = outcome["decisions"].as_array().map_or(0, Vec::len);
     finding.check(decided > 0, format!("something is decided: {}", outcome["decisions"]));
     let back = outcome["next"].to_string();
-    finding.check(back.contains("rollback"), format!("it tells how to put it back: {back}"));
+    finding.check(back.contains("rollback"), format!("it says how to put it back: {back}"));
     Ok(())
 }
 
@@ -84,14 +84,14 @@ fn unready(finding: &mut Finding, steps: &steps::Steps) {
     let error = steps.err("unready").split_whitespace().collect::<Vec<_>>().join(" ");
     let code = steps.code("unready");
     let missing = error.contains("not in force") && error.contains("isolcpus=domain,1");
-    let told = format!("a boot that lacks it is shown what is missing ({code:?}): {error:.400}");
-    finding.check(code == Some(1) && missing, told);
+    let message = format!("a boot that lacks it is shown what is missing ({code:?}): {error:.400}");
+    finding.check(code == Some(1) && missing, message);
     let to_do = ["kernel's command line", "reboot", "same command"];
     finding.check(to_do.iter().all(|word| error.contains(word)), "and what to do");
     let (before, after) = (steps.file("kept-before"), steps.file("kept-after"));
     let sessions = before.lines().filter(|line| line.contains("/experiments/")).count();
-    let told =
+    let message =
         format!("the plan is kept: {sessions} files of it among {} are as before", before.lines().count());
-    finding.check(sessions > 0 && before == after, told);
+    finding.check(sessions > 0 && before == after, message);
     restored(finding, steps, "after");
 }

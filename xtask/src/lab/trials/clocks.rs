@@ -26,9 +26,9 @@ cat /sys/kernel/security/lockdown >/out/lockdown
         format!("stalls are measured all the same ({stalls:?})"),
     );
     let tracefs = source(&report, "tracefs").cloned().unwrap_or_default();
-    let told = format!("{}: {}", word(&tracefs, "status"), word(&tracefs, "reason"));
-    finding.check(word(&tracefs, "status") == "denied", format!("tracefs is denied, and why: {told}"));
-    finding.check(told.contains("lockdown"), format!("the reason is the lockdown: {told}"));
+    let message = format!("{}: {}", word(&tracefs, "status"), word(&tracefs, "reason"));
+    finding.check(word(&tracefs, "status") == "denied", format!("tracefs is denied, and why: {message}"));
+    finding.check(message.contains("lockdown"), format!("the reason is the lockdown: {message}"));
     for step in ["required", "attach", "selftest"] {
         let error = steps.err(step);
         finding.check(error.contains("lockdown"), format!("{step} says why: {:.300}", error.trim()));
@@ -73,13 +73,13 @@ fn proven(finding: &mut Finding, name: &str, report: &Value, text: &str) {
     let inside = attribution["events_in_gaps_fraction"].as_f64().unwrap_or_default();
     let threshold = &report["probe"]["threshold_ns"];
     let costs = &report["probe"]["clock_costs"];
-    let told = format!(
+    let message = format!(
         "{name}: of {due} events that a threshold of {threshold} ns ({costs}) must show, {:.2} % lie in stalls; {too_short} \
          are of what took less",
         inside * 100.0
     );
     // Few of them would prove nothing, and most must be due: else the threshold hides what it is to show.
-    finding.check(due >= 300 && due > too_short && inside >= 0.99, told);
+    finding.check(due >= 300 && due > too_short && inside >= 0.99, message);
     finding.check(attribution["proven"] == true, format!("{name}: the evidence is proven"));
     // Long lines are wrapped.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

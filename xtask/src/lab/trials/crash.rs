@@ -112,11 +112,11 @@ step status jitterscope tune status --json
         let Some((number, code)) = line.split_once(' ') else { continue };
         struck += usize::from(code == "137");
         let rollback = steps.code(&format!("rollback-{number}"));
-        let told = format!(
+        let message = format!(
             "rollback after a kill at write {number} ends with 0: {:.200}",
             steps.err(&format!("rollback-{number}")).trim()
         );
-        finding.check(rollback == Some(0), told);
+        finding.check(rollback == Some(0), message);
         restored(finding, &steps, &format!("after-{number}"));
     }
     finding.check(struck >= 4, format!("{struck} of {} were struck in mid-apply", kills.lines().count()));
@@ -187,17 +187,17 @@ settings >/out/after
     let partial: Vec<String> =
         steps.file("filled-runs").lines().filter(|name| name.starts_with('.')).map(str::to_owned).collect();
     finding.check(partial.is_empty(), format!("nothing half-written lies beside it: {partial:?}"));
-    let told = format!("CPU 1 went offline and came back ({})", steps.file("offline").replace('\n', " "));
-    finding.check(steps.file("offline") == "went 0\ncame 0\n", told);
+    let message = format!("CPU 1 went offline and came back ({})", steps.file("offline").replace('\n', " "));
+    finding.check(steps.file("offline") == "went 0\ncame 0\n", message);
     for step in ["offline", "attached"] {
         let code = steps.code(step);
-        let told = format!("{step} ends in order ({code:?}): {:.300}", steps.err(step).trim());
-        finding.check(code.is_some_and(|code| code < 101), told);
+        let message = format!("{step} ends in order ({code:?}): {:.300}", steps.err(step).trim());
+        finding.check(code.is_some_and(|code| code < 101), message);
     }
     // A probe that was moved from its CPU says so, in its report or as its error.
-    let told = steps.out("offline") + &steps.err("offline");
+    let message = steps.out("offline") + &steps.err("offline");
     finding.check(
-        told.contains("offline") || told.contains("moved") || told.contains("another CPU"),
+        message.contains("offline") || message.contains("moved") || message.contains("another CPU"),
         "the recording says that its CPU was taken away",
     );
     steps.ended(finding, &[("next", 0)]);

@@ -50,7 +50,7 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
         &[("work", 0), ("work-stall", 0), ("work-text", 0), ("all", 0), ("all-stall", 0), ("clean", 0)],
     );
     let doctor = steps.json("doctor")?.to_string();
-    finding.check(doctor.contains("function_graph"), "doctor tells whether functions can be looked into");
+    finding.check(doctor.contains("function_graph"), "doctor says whether functions can be looked into");
     let work = steps.json("work-stall")?;
     let depth = deepest(&work, "vmstat_update");
     finding.check(depth.is_some(), "vmstat_update is shown as a call");
@@ -59,8 +59,8 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     finding.check(inner, format!("among them refresh_cpu_vm_stats: {:?}", names(&work)));
     adds_up(finding, &work, "vmstat_update");
     let text = steps.out("work-text");
-    let told = text.contains("vmstat_update()") && text.contains("self ");
-    finding.check(told, "the timeline shows calls with their own times");
+    let printed = text.contains("vmstat_update()") && text.contains("self ");
+    finding.check(printed, "the timeline shows calls with their own times");
     let price = steps.json("work")?["trust"]["price"]["graph"].clone();
     let records = price["records"].as_u64().unwrap_or_default();
     finding.check(records > 0, format!("its price is reported: {price}"));
@@ -96,8 +96,8 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
 /// It was asked for and cannot be had: exit code 4, and why.
 fn refused(finding: &mut Finding, steps: &Steps, step: &str, why: &[&str]) {
     let (code, error) = (steps.code(step), steps.err(step));
-    let told = code == Some(4) && why.iter().all(|word| error.contains(word));
-    finding.check(told, format!("{step} is refused, and why ({code:?}): {:.400}", error.trim()));
+    let printed = code == Some(4) && why.iter().all(|word| error.contains(word));
+    finding.check(printed, format!("{step} is refused, and why ({code:?}): {:.400}", error.trim()));
 }
 
 fn calls(stall: &Value) -> impl Iterator<Item = &Value> {

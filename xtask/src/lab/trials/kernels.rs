@@ -93,9 +93,11 @@ fn everything(finding: &mut Finding, kernel: Kernel) -> anyhow::Result<Steps> {
         proven(finding, step, &steps.json(step)?);
     }
     let verdict = steps.file("verdict").replace('\n', " ");
-    let told = format!("doctor does not call the kernel blind: {verdict:.100}");
-    finding
-        .check(verdict.contains("Stalls can be measured") && !verdict.contains("not who causes them"), told);
+    let message = format!("doctor does not call the kernel blind: {verdict:.100}");
+    finding.check(
+        verdict.contains("Stalls can be measured") && !verdict.contains("not who causes them"),
+        message,
+    );
     let attach = steps.json("attach")?;
     let threads = attach["threads"].as_array().map_or(0, Vec::len);
     finding.check(threads >= 1, format!("attach follows the command's threads ({threads})"));
@@ -149,12 +151,12 @@ fn selftest(finding: &mut Finding, score: &Value) {
     for row in rows {
         let kind = word(row, "kind");
         let (found, injected) = (row["found"].as_u64(), row["injected"].as_u64());
-        let told = format!("selftest {kind}: found {found:?} of {injected:?}, {}", word(row, "reason"));
-        finding.check(row["passed"] == true, told);
+        let message = format!("selftest {kind}: found {found:?} of {injected:?}, {}", word(row, "reason"));
+        finding.check(row["passed"] == true, message);
     }
 }
 
-/// Where the kernel has no event that tells who sent a function call (before Linux 6.5), a membarrier is not
+/// Where the kernel has no event that shows who sent a function call (before Linux 6.5), a membarrier is not
 /// injected, and the selftest says which event is missing.
 fn skips_membarrier(finding: &mut Finding, score: &Value) {
     let skipped =
@@ -164,7 +166,7 @@ fn skips_membarrier(finding: &mut Finding, score: &Value) {
         .check(reason.contains("csd:csd_queue_cpu"), format!("selftest membarrier is skipped: {reason:?}"));
 }
 
-/// The state of something that doctor tells about.
+/// The state of something that doctor reports.
 fn capability(doctor: &Value, name: &str) -> Option<String> {
     let all = doctor["sources"].as_array().or_else(|| doctor.as_array())?;
     all.iter().find(|one| one["name"] == name).map(|one| word(one, "status"))

@@ -171,8 +171,8 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
             }
         }
         let seconds = began.elapsed().as_secs();
-        let told = if finding.objections.is_empty() { "passed" } else { "FAILED" };
-        eprintln!("lab {:<12} {told}, {} checks in {seconds} s", trial.name, finding.checks);
+        let message = if finding.objections.is_empty() { "passed" } else { "FAILED" };
+        eprintln!("lab {:<12} {message}, {} checks in {seconds} s", trial.name, finding.checks);
         let kept = shown(&finding.out);
         objections.extend(finding.objections.iter().map(|what| format!("{}: {what} ({kept})", trial.name)));
     }

@@ -1,5 +1,5 @@
 //! Judged by another: the kernel's own noise tracer runs a measuring thread, and `attach` follows that thread.
-//! Both must tell the same story: each interruption in the tracer's raw records is one of ours, and each of
+//! Both must say the same: each interruption in the tracer's raw records is one of ours, and each of
 //! our threads is in the tracer's.
 
 use super::super::options::{Guest, Kernel};
@@ -74,8 +74,8 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
         let noise = |record: &Taken| record.class == "thread_noise" && overlap(stall, record);
         threads.1 += usize::from(theirs.iter().any(noise));
     }
-    let told = format!("threads: {} of {} of ours are the tracer's, too", threads.1, threads.0);
-    finding.check(threads.0 > 0 && agrees(threads.0, threads.1), told);
+    let message = format!("threads: {} of {} of ours are the tracer's, too", threads.1, threads.0);
+    finding.check(threads.0 > 0 && agrees(threads.0, threads.1), message);
     Ok(())
 }
 

@@ -46,7 +46,7 @@ pub fn persist(finding: &mut Finding) -> anyhow::Result<()> {
         steps.ended(finding, &[("status", 0), ("rollback", 0), ("again", 0)]);
         let report = steps.json("rollback")?;
         let undone = report["steps"].as_array().map_or(0, Vec::len);
-        finding.check(undone > 0, format!("cut after {cut} ms: the journal tells of {undone} changes"));
+        finding.check(undone > 0, format!("cut after {cut} ms: the journal lists {undone} changes"));
         let rebooted = &report["rebooted"];
         finding.check(rebooted == true, format!("cut after {cut} ms: the reboot is noticed ({rebooted})"));
         let (was, is) = (steps.file("drop-ins-before"), steps.file("drop-ins-after"));

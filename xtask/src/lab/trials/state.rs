@@ -101,12 +101,12 @@ pub fn restored(finding: &mut Finding, steps: &Steps, name: &str) {
         [] => "none ended or began".to_owned(),
         names => format!("{} that ended or began are left out ({})", names.len(), names.join(", ")),
     };
-    let told = format!(
+    let message = format!(
         "{name}: of {compared} settings all are as before, where {threads} threads may run among them; {left_out} {:.600}",
         other.join("; ")
     );
     let enough = *compared > 500 && *threads > 15 && not_in_both.len() <= MOST_NOT_IN_BOTH;
-    finding.check(enough && other.is_empty(), told);
+    finding.check(enough && other.is_empty(), message);
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_steady_and_is_other_is_told() {
+    fn only_what_was_steady_and_is_other_is_reported() {
         let (before, again) = ("/a:1\n/b:1\n/c:1\n", "/a:1\n/b:2\n/c:1\n");
         assert_eq!(change(before, again, "/a:1\n/b:3\n/c:1\n").other, [""; 0]);
         assert_eq!(change(before, again, "/a:2\n/b:1\n").other.len(), 2);

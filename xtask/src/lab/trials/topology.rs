@@ -60,10 +60,10 @@ for file in /proc/irq/*/effective_affinity_list; do echo "$file $(cat $file) $(l
     let (applied, interrupts) = (steps.out("apply"), steps.file("interrupts"));
     let queue = interrupts.lines().find(|line| line.contains("_list 3 virtio") && line.contains("-req."));
     let queue = queue.and_then(|line| line.split('/').nth(3)).unwrap_or("none");
-    let told = applied.contains("left to the kernel, which manages them")
+    let shown = applied.contains("left to the kernel, which manages them")
         && applied.contains(&format!("/proc/irq/{queue}/smp_affinity_list -> "));
     finding
-        .check(told, format!("the queue of CPU 3 (interrupt {queue}) is left to the kernel, and reported"));
+        .check(shown, format!("the queue of CPU 3 (interrupt {queue}) is left to the kernel, and reported"));
     Ok(())
 }
 
@@ -109,7 +109,7 @@ rmdir /sys/fs/cgroup/small
     finding.check(steps.file("groups").trim().is_empty(), "the rollback leaves no group");
     let quota = steps.json("quota")?;
     let warned = quota["warnings"].to_string().contains("cpu-quota");
-    finding.check(warned, "a warning tells of the quota");
+    finding.check(warned, "a warning reports the quota");
     let (by_quota, unnamed) =
         (stalls_of(&quota, "quota", "CPU quota"), stalls_of(&quota, "unresolved", "runnable but idle"));
     finding.check(

@@ -218,7 +218,7 @@ fn an_endless_answer_is_cut() {
 }
 
 #[test]
-fn refusals_are_final_and_told() {
+fn refusals_are_final_and_reported() {
     let ok = "204 No Content";
     let (base, _) = server(vec![ok, "404 Not Found"]);
     let (_dir, place) = token_place(&base, Dialect::Three { db: "d".into() });

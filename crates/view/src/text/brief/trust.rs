@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_is_told_by_its_first_sentence() {
+    fn a_warning_is_named_by_its_first_sentence() {
         assert_eq!(first_sentence("The CPU went offline. It was measured."), "The CPU went offline");
         assert_eq!(first_sentence("At 3.5 s it ended."), "At 3.5 s it ended");
     }
