@@ -1,9 +1,9 @@
 //! One change to the machine: what it is, how it is done, how it stands now, how it is undone.
 
 use crate::access::Access;
+use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
 use crate::hands::{Hands, unfinished};
-use crate::permit::Forbidden;
 use crate::refusal::{Meaning, Refusal};
 use crate::threads;
 use crate::value::ValueKind;

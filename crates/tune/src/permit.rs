@@ -2,6 +2,7 @@
 //! before a step is taken, it must be a change that the knob's own declaration makes.
 
 use crate::catalogue;
+use crate::forbidden::{Forbidden, ValueFlaw};
 use crate::glob;
 use crate::knob::{Mechanism, Place, Setting, ThreadFamily};
 use crate::op::Op;
@@ -11,7 +12,6 @@ use crate::settings::sibling;
 use crate::threads;
 use crate::value::ValueKind;
 use jitterscope_platform::Machine;
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
@@ -19,53 +19,6 @@ use std::path::Path;
 const LONGEST_VALUE: usize = 4096;
 /// No drop-in is longer.
 const LONGEST_FILE: usize = 1 << 20;
-
-/// Why a step is neither taken nor undone. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "id", rename_all = "snake_case")]
-pub enum Forbidden {
-    /// The catalogue has no such knob.
-    UnknownKnob {
-        /// As the journal says.
-        knob: String,
-    },
-    /// The knob is turned in another way.
-    NotItsChange {
-        /// The knob.
-        knob: String,
-    },
-    /// A link leads somewhere else.
-    LeadsAway {
-        /// Where to.
-        to: String,
-        /// Where it should be.
-        root: String,
-    },
-    /// Following the path failed.
-    Lost {
-        /// What the system said.
-        system: String,
-    },
-    /// No such value is ever written.
-    Value {
-        /// What is wrong with it.
-        flaw: ValueFlaw,
-    },
-}
-
-/// What is wrong with a value that is to be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ValueFlaw {
-    /// The file would run with its owner's rights.
-    OwnersRights,
-    /// It is an empty set of CPUs.
-    NoCpus,
-    /// It is too long.
-    TooLong,
-    /// It has a NUL byte.
-    NulByte,
-}
 
 /// Whether this knob makes such a change, on this machine.
 ///

@@ -1,12 +1,13 @@
 //! Putting everything back, or one knob's part of it, from the journal alone.
 
 use crate::apply::boot_id;
+use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
 use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Journal, Record, State, Step};
 use crate::op::{Op, Outcome, Standing, classify, exact_file};
-use crate::permit::{self, Forbidden};
+use crate::permit;
 use crate::persist::{self, PERSIST, Without};
 use crate::refusal::Meaning;
 use crate::state_dir::{Locked, StateDir, StateError};

@@ -1,11 +1,12 @@
 //! What is in force, by whom, and what has drifted.
 
 use crate::apply::boot_id;
+use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{State, Who};
 use crate::op::{Op, OpFamily, Outcome, Standing};
-use crate::permit::{self, Forbidden};
+use crate::permit;
 use crate::refusal::Meaning;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};

@@ -1,10 +1,11 @@
 //! Conditions against a comparison.
 
 use super::condition::{Change, Condition, Quantity};
-use super::evaluate::{GateResult, GateValue, GateVerdict};
+use super::evaluate::{GateResult, GateVerdict};
 use super::names::note_of_change;
 use super::pattern::is_meant;
 use super::reason::{GateReason, MoreRuns};
+use super::value::GateValue;
 use crate::compare::{Against, Comparison, CulpritDiff, FigureKind, Undecided, Verdict};
 
 /// Holds conditions about changes against a comparison; the others are left out, for they are about runs.

@@ -1,6 +1,6 @@
 //! A condition as data, and as it is written.
 
-use super::evaluate::GateValue;
+use super::value::GateValue;
 use jitterscope_model::Nanos;
 use std::fmt;
 

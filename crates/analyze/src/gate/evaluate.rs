@@ -4,8 +4,8 @@ use super::condition::Condition;
 use super::names::note;
 use super::quantities::measure;
 use super::reason::{GateNote, GateReason};
+use super::value::GateValue;
 use crate::RunSummary;
-use jitterscope_model::Nanos;
 use serde::Serialize;
 
 /// How a condition came out.
@@ -18,19 +18,6 @@ pub enum GateVerdict {
     Undecided,
     /// It is met.
     Exceeded,
-}
-
-/// What was found of the quantity of a condition.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum GateValue {
-    /// A length of time.
-    Time(Nanos),
-    /// A share of something.
-    Share(f64),
-    /// Times a second.
-    PerSec(f64),
-    /// Whether something became worse.
-    BecameWorse(bool),
 }
 
 /// A condition and how it came out.

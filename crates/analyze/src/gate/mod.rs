@@ -12,12 +12,14 @@ mod parse;
 mod pattern;
 mod quantities;
 mod reason;
+mod value;
 
 pub use changes::evaluate_changes;
 pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
 pub(crate) use doubts::Unseen;
-pub use evaluate::{GateResult, GateValue, GateVerdict, evaluate};
+pub use evaluate::{GateResult, GateVerdict, evaluate};
 pub use names::check_name;
 pub use parse::{ParseError, parse};
 pub use pattern::is_meant;
 pub use reason::{Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt};
+pub use value::GateValue;
