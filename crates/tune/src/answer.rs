@@ -93,39 +93,56 @@ impl CulpritPattern {
         }
     }
 
-    /// Their kind and their names, for documentation.
+    /// Their kind; of verdicts that of the first.
     #[must_use]
-    pub fn describe(&self) -> String {
-        let (kind, globs) = match self {
-            CulpritPattern::Threads(globs) => (CulpritKind::Thread, *globs),
-            CulpritPattern::Work(globs) => (CulpritKind::Kworker, *globs),
-            CulpritPattern::WorkBy(workers, globs) => {
-                let by = match workers {
-                    Workers::Bound => "bound to a CPU",
-                    Workers::Unbound => "not bound to a CPU",
-                    Workers::Unknown => "of which no record tells whether they were bound to a CPU",
-                };
-                return format!("{} by workers {by}", CulpritPattern::Work(globs).describe());
-            }
-            CulpritPattern::Devices(globs) => (CulpritKind::Irq, *globs),
-            CulpritPattern::Timers(globs) => (CulpritKind::Timer, *globs),
-            CulpritPattern::Softirqs(globs) => (CulpritKind::Softirq, *globs),
-            CulpritPattern::Calls(globs) => (CulpritKind::Ipi, *globs),
-            CulpritPattern::Nmis(globs) => (CulpritKind::Nmi, *globs),
-            CulpritPattern::PageFaults => (CulpritKind::PageFault, &["*"][..]),
-            CulpritPattern::MachineChecks => (CulpritKind::Mce, &["*"][..]),
-            CulpritPattern::Throttling => (CulpritKind::RtThrottle, &["*"][..]),
-            CulpritPattern::Quotas => (CulpritKind::Quota, &["*"][..]),
-            CulpritPattern::VerdictsOf(kind) => (*kind, &["*"][..]),
+    pub fn kind(&self) -> CulpritKind {
+        match self {
+            CulpritPattern::Threads(_) => CulpritKind::Thread,
+            CulpritPattern::Work(_) | CulpritPattern::WorkBy(..) => CulpritKind::Kworker,
+            CulpritPattern::Devices(_) => CulpritKind::Irq,
+            CulpritPattern::Timers(_) => CulpritKind::Timer,
+            CulpritPattern::Softirqs(_) => CulpritKind::Softirq,
+            CulpritPattern::Calls(_) => CulpritKind::Ipi,
+            CulpritPattern::Nmis(_) => CulpritKind::Nmi,
+            CulpritPattern::PageFaults => CulpritKind::PageFault,
+            CulpritPattern::MachineChecks => CulpritKind::Mce,
+            CulpritPattern::Throttling => CulpritKind::RtThrottle,
+            CulpritPattern::Quotas => CulpritKind::Quota,
+            CulpritPattern::VerdictsOf(kind) => *kind,
             CulpritPattern::Verdicts(verdicts) => {
-                let kind = verdicts.first().map_or(CulpritKind::Unresolved, |verdict| verdict.kind());
-                let words: Vec<String> =
-                    verdicts.iter().map(|verdict| format!("`{}`", verdict.as_str())).collect();
-                return format!("{kind} {}", words.join(", "));
+                verdicts.first().map_or(CulpritKind::Unresolved, |verdict| verdict.kind())
             }
-        };
-        let names: Vec<String> = globs.iter().map(|glob| format!("`{glob}`")).collect();
-        format!("{kind} {}", names.join(", "))
+        }
+    }
+
+    /// Their names, with `*` for anything.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        match self {
+            CulpritPattern::Threads(globs)
+            | CulpritPattern::Work(globs)
+            | CulpritPattern::WorkBy(_, globs)
+            | CulpritPattern::Devices(globs)
+            | CulpritPattern::Timers(globs)
+            | CulpritPattern::Softirqs(globs)
+            | CulpritPattern::Calls(globs)
+            | CulpritPattern::Nmis(globs) => globs.to_vec(),
+            CulpritPattern::Verdicts(verdicts) => verdicts.iter().map(|verdict| verdict.as_str()).collect(),
+            CulpritPattern::PageFaults
+            | CulpritPattern::MachineChecks
+            | CulpritPattern::Throttling
+            | CulpritPattern::Quotas
+            | CulpritPattern::VerdictsOf(_) => vec!["*"],
+        }
+    }
+
+    /// Which workers ran them, where that matters.
+    #[must_use]
+    pub fn workers(&self) -> Option<Workers> {
+        match self {
+            CulpritPattern::WorkBy(workers, _) => Some(*workers),
+            _ => None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::catalogue;
 use crate::examine::{Inspection, KnobState};
 use crate::finding::Finding;
 use crate::goal::Goal;
-use crate::knob::{Group, Knob, Mechanism, Profile, Risk, Weight};
+use crate::knob::{Group, How, Knob, Profile, Risk, Weight};
 use crate::left::Left;
 use crate::notice::Notice;
 use crate::run_culprits::{MeasuredCulprit, RunCulprits, Win};
@@ -42,8 +42,8 @@ pub struct AuditEntry {
     pub left: Vec<Left>,
     /// Boot parameters that would do it from the start.
     pub boot: Vec<String>,
-    /// How it can be changed: `now`, `reboot`, `by hand`.
-    pub how: &'static str,
+    /// How it can be changed.
+    pub how: How,
     /// What may go wrong.
     pub risk: Risk,
     /// What it usually costs to leave it.
@@ -184,21 +184,11 @@ fn entry(inspection: &Inspection<'_>, knob: &'static Knob, measured: Option<&Run
         changes: found.ops.len(),
         left: found.left,
         boot: found.boot.iter().map(|p| p.spelled(inspection.goal)).collect(),
-        how: how(knob),
+        how: knob.how(),
         risk: knob.risk,
         weight: knob.weight,
         win: measured.and_then(|e| e.win(knob)),
         profiles: knob.profiles,
         verified: knob.fact.is_verified(),
-    }
-}
-
-/// How a knob can be changed: `now`, `reboot`, `by hand`.
-#[must_use]
-pub fn how(knob: &Knob) -> &'static str {
-    match knob.mechanism {
-        Mechanism::Boot(_) => "reboot",
-        Mechanism::Look(_) => "by hand",
-        _ => "now",
     }
 }

@@ -193,24 +193,6 @@ impl Want {
             Want::By(words, _) => WantedValue::AsDeclared { words },
         }
     }
-
-    /// In words, for documentation.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        match self {
-            Want::OneOf([only]) => format!("`{only}`"),
-            Want::OneOf(all) => {
-                let names: Vec<String> = all.iter().map(|v| format!("`{v}`")).collect();
-                format!("{} (written: `{}`)", names.join(" or "), all.first().copied().unwrap_or_default())
-            }
-            Want::AtLeast { enough, write } => format!("at least {enough} (written: {write})"),
-            Want::AtMost { enough, write } if enough == write => format!("at most {enough}"),
-            Want::AtMost { enough, write } => format!("at most {enough} (written: {write})"),
-            Want::OffIsolated => "no isolated CPU".into(),
-            Want::SameAs(file) => format!("the value of `{file}` beside it"),
-            Want::By(words, _) => (*words).into(),
-        }
-    }
 }
 
 /// One control file (or family of them) with the value wanted there.
@@ -325,17 +307,20 @@ impl Fact {
     pub fn is_verified(self) -> bool {
         !matches!(self, Fact::Unverified(_))
     }
+}
 
-    /// In words.
-    #[must_use]
-    pub fn describe(self) -> String {
-        match self {
-            Fact::Tried(note) => format!("tried: {note}"),
-            Fact::Seen(note) => format!("seen: {note}"),
-            Fact::Documented(note) => format!("documented: {note}"),
-            Fact::Unverified(note) => format!("unverified: {note}"),
-        }
-    }
+/// How a knob can be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum How {
+    /// At once.
+    #[serde(rename = "now")]
+    Now,
+    /// At the next boot.
+    #[serde(rename = "reboot")]
+    Reboot,
+    /// By hand alone: nothing of ours writes it.
+    #[serde(rename = "by hand")]
+    ByHand,
 }
 
 /// One tunable of the machine.
@@ -379,6 +364,16 @@ pub struct Knob {
 }
 
 impl Knob {
+    /// How it can be changed.
+    #[must_use]
+    pub fn how(&self) -> How {
+        match self.mechanism {
+            Mechanism::Boot(_) => How::Reboot,
+            Mechanism::Look(_) => How::ByHand,
+            Mechanism::Files(_) | Mechanism::Threads(_) | Mechanism::Partition | Mechanism::Blink => How::Now,
+        }
+    }
+
     /// The strongest effect on a culprit; `None` when it does not answer it.
     #[must_use]
     pub fn answers(&self, subject: &Subject) -> Option<Effect> {

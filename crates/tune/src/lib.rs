@@ -29,7 +29,6 @@ mod left;
 mod negligible;
 mod notice;
 mod op;
-mod page;
 #[cfg(test)]
 mod paper;
 mod partition;
@@ -50,9 +49,9 @@ mod value;
 mod wanted;
 
 pub use access::Access;
-pub use answer::{Answer, CulpritPattern, Effect};
+pub use answer::{Answer, CulpritPattern, Effect, Workers};
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
-pub use audit::{Audit, AuditEntry, Competes, Competitor, audit, audit_of, competitors, how};
+pub use audit::{Audit, AuditEntry, Competes, Competitor, audit, audit_of, competitors};
 pub use cmdline::{BootParam, BootValue, Cmdline};
 pub use examine::{Examination, Inspection, KnobState};
 pub use finding::{FileValue, Finding, Program, Queues};
@@ -63,13 +62,15 @@ pub use hands::{Hands, MachineHands};
 pub use in_force::{InForceBy, LONGEST_UNDOING, NoTime, realtime_ns};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
-pub use knob::{Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, ThreadFamily, Weight};
+pub use knob::{
+    Conflict, Fact, Group, How, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, ThreadFamily,
+    Want, Weight,
+};
 pub use knob_reason::KnobReason;
 pub use left::{Left, LeftFamily, LeftTogether, Stays};
 pub use negligible::{OF_MEASURED, OF_STOLEN};
 pub use notice::{KnobNotice, Notice};
 pub use op::{Op, OpFamily, Outcome, Standing};
-pub use page::{boot_line, chapter, rows};
 pub use persist::{BootByHand, BootLine};
 pub use plan::{Change, Plan, PlanError, Select, Skipped, plan, plan_of};
 pub use plan_reason::{ChangeReason, Measured, SkipReason};

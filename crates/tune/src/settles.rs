@@ -82,47 +82,9 @@ impl InForce {
         self.rollback = rollback;
         self
     }
-
-    /// In words, for documentation.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        let mut text = if self.apply == self.rollback {
-            format!("applied and rolled back: {}", self.apply.describe())
-        } else {
-            format!("applied: {}; rolled back: {}", self.apply.describe(), self.rollback.describe())
-        };
-        match self.shown_by {
-            Sign::ReadsBack if self.apply == Settles::Immediately => {}
-            Sign::ReadsBack => text.push_str("; shown by the file itself"),
-            Sign::File(file) => text.push_str(&format!("; shown by {file}")),
-            Sign::Recording(what) => text.push_str(&format!("; shown by a recording: {what}")),
-            Sign::Cmdline => text.push_str("; shown by /proc/cmdline"),
-            Sign::Check => {}
-        }
-        if !self.leaves.is_empty() {
-            text.push_str(&format!("; stays behind: {}", self.leaves));
-        }
-        text
-    }
 }
 
 impl Settles {
-    /// In words.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        match self {
-            Settles::Immediately => "at once".into(),
-            Settles::Within(time) => format!("within {time}"),
-            Settles::WithinReplaced { unit, slack } => format!(
-                "within the time that the replaced value says ({unit} for each 1; a seventh and {slack} more for rounding)"
-            ),
-            Settles::AtNextEvent(event) => format!("when {event}"),
-            Settles::AfterReboot => "at the next boot".into(),
-            Settles::ByHand => "by hand".into(),
-            Settles::Unbounded(why) => format!("no limit is known: {why}"),
-        }
-    }
-
     /// The longest that it takes when `replaced` is replaced; `None` when no time limits it.
     #[must_use]
     pub fn longest(&self, replaced: &str) -> Option<Nanos> {

@@ -2,7 +2,7 @@
 
 use crate::any_version::in_words;
 use crate::doubts::doubts_text;
-use crate::tuning::{not_undone, refusal, skip_reason};
+use crate::tuning::{not_undone, refusal, settles, skip_reason};
 use jitterscope_experiment::{
     Arm, Difference, ExperimentError, NotKept, NotTried, StepRuns, Untried, VoidReason,
 };
@@ -78,7 +78,7 @@ pub fn not_kept(of: NotKept) -> &'static str {
 #[must_use]
 pub fn not_tried(knob: &str, of: &AnyVersion<NotTried>) -> String {
     let undone = || match InForce::of(knob) {
-        Some(declared) => format!("undone {}", declared.rollback.describe()),
+        Some(declared) => format!("undone {}", settles(&declared.rollback)),
         None => "undone at a time that this version does not know".to_owned(),
     };
     let words = |of: &NotTried| match of {

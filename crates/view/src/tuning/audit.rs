@@ -2,6 +2,7 @@
 
 use super::competitors::competes;
 use super::findings::{finding, wanted};
+use super::page::{how, rows};
 use super::plan_reasons::{notice, too_little};
 use super::reasons::knob_reason;
 use crate::lines::{Lines, counted, cpus_text};
@@ -10,7 +11,7 @@ use crate::style::Style;
 use crate::text::Step;
 use jitterscope_model::CpuSet;
 use jitterscope_tune::{
-    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, Plan, SkipReason, Win, rows,
+    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, Plan, SkipReason, Win,
 };
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
@@ -128,7 +129,7 @@ pub fn advice(
     }
     for knob in useful.iter().take(most) {
         let Some(win) = &knob.win else { continue };
-        let text = format!("{}: {} ({}, risk {})", knob.title, won(win), knob.how, knob.risk.as_str());
+        let text = format!("{}: {} ({}, risk {})", knob.title, won(win), how(knob.how), knob.risk.as_str());
         out.wrapped(&format!("  {:<17}", knob.id), &text);
     }
     if useful.len() > most {
@@ -191,7 +192,7 @@ fn is_wrong(knob: &AuditEntry) -> bool {
 
 fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
     let verified = if knob.verified { "" } else { ", unverified" };
-    let how = format!("{}, {} risk{verified}", knob.how, knob.risk.as_str());
+    let how = format!("{}, {} risk{verified}", how(knob.how), knob.risk.as_str());
     let head = format!("{number:>3}. {:<17}{}", knob.id, knob.title);
     let width = out.width();
     let room = width.saturating_sub(head.width());

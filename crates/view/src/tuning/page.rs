@@ -1,21 +1,20 @@
 //! A knob as a page to read, and the whole catalogue as a chapter of the book.
 
-use crate::answer::Effect;
-use crate::audit::how;
-use crate::catalogue;
-use crate::goal::Goal;
-use crate::knob::{Group, Knob, Mechanism, Place, Scope, Setting, Shown, ThreadFamily};
+use jitterscope_tune::{
+    CulpritPattern, Effect, Fact, Group, How, InForce, Knob, Mechanism, Place, Scope, Setting, Settles,
+    Shown, Sign, ThreadFamily, Want, Workers, catalogue,
+};
 use std::fmt::Write;
 
 /// The rows of a knob's page: (heading, text), in order; nothing in it depends on the machine.
 #[must_use]
-pub fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
+pub(super) fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
     let mut rows = vec![("removes", knob.removes.to_owned()), ("read and set", controls(knob))];
     if !knob.answers.is_empty() {
         rows.push(("answers", answers(knob)));
     }
     rows.push(("applied", applied(knob)));
-    rows.push(("in force", knob.in_force.describe()));
+    rows.push(("in force", in_force(&knob.in_force)));
     rows.push(("kept", kept(knob)));
     rows.push(("reverted", reverted(knob).to_owned()));
     rows.push(("by hand", knob.by_hand.to_owned()));
@@ -26,7 +25,7 @@ pub fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
     for conflict in knob.conflicts {
         rows.push(("conflict", format!("{}: {}", conflict.with, conflict.why)));
     }
-    rows.push(("facts", knob.fact.describe()));
+    rows.push(("facts", fact(knob.fact)));
     rows
 }
 
@@ -37,7 +36,91 @@ fn setting_text(setting: &Setting) -> String {
         Place::PerCpu(path, Scope::All) => format!("{} (all CPUs)", path.replace("{cpu}", "N")),
     };
     let effective = setting.effective.map_or(String::new(), |e| format!("; in force is what {e} says"));
-    format!("{path}: {}{effective}", setting.want.describe())
+    format!("{path}: {}{effective}", want(&setting.want))
+}
+
+/// What is wanted of a setting.
+fn want(of: &Want) -> String {
+    match of {
+        Want::OneOf([only]) => format!("`{only}`"),
+        Want::OneOf(all) => {
+            let names: Vec<String> = all.iter().map(|v| format!("`{v}`")).collect();
+            format!("{} (written: `{}`)", names.join(" or "), all.first().copied().unwrap_or_default())
+        }
+        Want::AtLeast { enough, write } => format!("at least {enough} (written: {write})"),
+        Want::AtMost { enough, write } if enough == write => format!("at most {enough}"),
+        Want::AtMost { enough, write } => format!("at most {enough} (written: {write})"),
+        Want::OffIsolated => "no isolated CPU".into(),
+        Want::SameAs(file) => format!("the value of `{file}` beside it"),
+        Want::By(words, _) => (*words).into(),
+    }
+}
+
+/// How a knob's facts are known.
+fn fact(of: Fact) -> String {
+    match of {
+        Fact::Tried(note) => format!("tried: {note}"),
+        Fact::Seen(note) => format!("seen: {note}"),
+        Fact::Documented(note) => format!("documented: {note}"),
+        Fact::Unverified(note) => format!("unverified: {note}"),
+    }
+}
+
+/// When a change is in force, and when its undoing is.
+fn in_force(of: &InForce) -> String {
+    let mut text = if of.apply == of.rollback {
+        format!("applied and rolled back: {}", settles(&of.apply))
+    } else {
+        format!("applied: {}; rolled back: {}", settles(&of.apply), settles(&of.rollback))
+    };
+    match of.shown_by {
+        Sign::ReadsBack if of.apply == Settles::Immediately => {}
+        Sign::ReadsBack => text.push_str("; shown by the file itself"),
+        Sign::File(file) => text.push_str(&format!("; shown by {file}")),
+        Sign::Recording(what) => text.push_str(&format!("; shown by a recording: {what}")),
+        Sign::Cmdline => text.push_str("; shown by /proc/cmdline"),
+        Sign::Check => {}
+    }
+    if !of.leaves.is_empty() {
+        text.push_str(&format!("; stays behind: {}", of.leaves));
+    }
+    text
+}
+
+/// How long it takes until something is in force.
+pub(crate) fn settles(of: &Settles) -> String {
+    match of {
+        Settles::Immediately => "at once".into(),
+        Settles::Within(time) => format!("within {time}"),
+        Settles::WithinReplaced { unit, slack } => format!(
+            "within the time that the replaced value says ({unit} for each 1; a seventh and {slack} more for rounding)"
+        ),
+        Settles::AtNextEvent(event) => format!("when {event}"),
+        Settles::AfterReboot => "at the next boot".into(),
+        Settles::ByHand => "by hand".into(),
+        Settles::Unbounded(why) => format!("no limit is known: {why}"),
+    }
+}
+
+/// How a knob can be changed, in a word or two.
+pub(super) fn how(of: How) -> &'static str {
+    match of {
+        How::Now => "now",
+        How::Reboot => "reboot",
+        How::ByHand => "by hand",
+    }
+}
+
+/// Culprits of one sort: their kind and their names.
+fn pattern(of: &CulpritPattern) -> String {
+    let names: Vec<String> = of.names().iter().map(|name| format!("`{name}`")).collect();
+    let by = match of.workers() {
+        None => "",
+        Some(Workers::Bound) => " by workers bound to a CPU",
+        Some(Workers::Unbound) => " by workers not bound to a CPU",
+        Some(Workers::Unknown) => " by workers of which no record tells whether they were bound to a CPU",
+    };
+    format!("{} {}{by}", of.kind(), names.join(", "))
 }
 
 fn controls(knob: &Knob) -> String {
@@ -84,7 +167,7 @@ fn answers(knob: &Knob) -> String {
                     1..=4 => format!(" except {}", except.join(", ")),
                     _ => " except the kernel's own".to_owned(),
                 };
-                format!("{}{except}", a.culprits.describe())
+                format!("{}{except}", pattern(&a.culprits))
             })
             .collect();
         if !names.is_empty() {
@@ -96,13 +179,16 @@ fn answers(knob: &Knob) -> String {
 
 fn applied(knob: &Knob) -> String {
     let profiles: Vec<&str> = knob.profiles.iter().map(|p| p.as_str()).collect();
-    let named = match (how(knob), profiles.as_slice()) {
-        ("by hand", _) => return "by hand".into(),
+    let named = match (knob.how(), profiles.as_slice()) {
+        (How::ByHand, _) => return "by hand".into(),
         (_, []) => "only when named (`--only`) or by evidence".to_owned(),
         (_, some) => format!("profile {}", some.join(", ")),
     };
     let named = if knob.is_tame() { named } else { "only when named (`--only`)".into() };
-    if how(knob) == "reboot" { format!("at the next boot; {named}") } else { format!("at once; {named}") }
+    match knob.how() {
+        How::Reboot => format!("at the next boot; {named}"),
+        How::Now | How::ByHand => format!("at once; {named}"),
+    }
 }
 
 fn kept(knob: &Knob) -> String {
@@ -148,7 +234,7 @@ fn reverted(knob: &Knob) -> &'static str {
 #[must_use]
 pub fn chapter() -> String {
     let mut out = String::from(
-        "# The knobs\n\n<!-- Generated from crates/tune/src/catalogue by a test of that crate \
+        "# The knobs\n\n<!-- Generated from crates/tune/src/catalogue by a test of crates/view \
          (JITTERSCOPE_WRITE_DOCS=1 rewrites it); edit the catalogue instead. -->\n\n\
          Every tunable that `jitterscope audit` looks at and `jitterscope tune` can turn: what it removes, \
          how it is read, what is wanted, which culprits of a recording it answers, how it is kept and \
@@ -173,10 +259,4 @@ pub fn chapter() -> String {
         }
     }
     out
-}
-
-/// The boot parameters of a knob for these CPUs, as typed.
-#[must_use]
-pub fn boot_line(knob: &Knob, goal: &Goal) -> String {
-    knob.boot.iter().map(|p| p.spelled(goal)).collect::<Vec<_>>().join(" ")
 }
