@@ -76,6 +76,11 @@ impl Claim {
         }
     }
 
+    /// A figure of the machine, of which nothing is claimed: what others are held against.
+    pub(super) fn figure_of_machine(what: impl Into<String>, measured: f64) -> Claim {
+        Claim { what: what.into(), measured: figure(measured), target: "-".into(), verdict: Verdict::Holds }
+    }
+
     /// One that could not be measured.
     pub(super) fn skipped(
         what: impl Into<String>,

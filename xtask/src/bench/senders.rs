@@ -44,7 +44,10 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
 /// Stalls by the woken thread, and those of them of which it is known who woke it.
 fn known(report: &Value) -> anyhow::Result<(f64, f64)> {
     let culprits = report["attribution"]["culprits"].as_array().context("the report has no culprits")?;
-    let ours: Vec<&Value> = culprits.iter().filter(|one| one["comm"] == NAMES[1]).collect();
+    // A process of several threads is one culprit, which has their names.
+    let named =
+        |one: &Value| one["thread_names"].as_array().is_some_and(|names| names.contains(&NAMES[1].into()));
+    let ours: Vec<&Value> = culprits.iter().filter(|one| one["comm"] == NAMES[1] || named(one)).collect();
     ensure!(!ours.is_empty(), "{} is not among the culprits", NAMES[1]);
     let sum = |field: &str| ours.iter().map(|one| number(one, field)).sum::<anyhow::Result<f64>>();
     Ok((sum("count")?, sum("senders_known")?))
