@@ -84,6 +84,8 @@ pub(crate) struct EventsEnded {
 pub(crate) struct EventChoice<'a> {
     pub(crate) measured: &'a CpuSet,
     pub(crate) follow_threads: bool,
+    /// Whether the scheduler's charges to them are recorded only once a switch is seen to have left no record.
+    pub(crate) charges_later: bool,
     /// Whether it is wanted that threads take other names.
     pub(crate) renames: bool,
 }
@@ -100,7 +102,7 @@ pub(crate) struct EventSettings<'a> {
 impl KernelEvents {
     pub(crate) fn start(machine: &Machine, settings: &EventSettings<'_>) -> Result<KernelEvents, NoEvents> {
         let EventSettings { choice, online, clock, rate, buffer_kib } = *settings;
-        let EventChoice { measured, follow_threads, renames } = choice;
+        let EventChoice { measured, follow_threads, charges_later, renames } = choice;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
         let unrecorded = RecordClock::before(machine, clock);
@@ -110,6 +112,7 @@ impl KernelEvents {
             clock,
             buffer_kb_per_cpu: u64::from(buffer_kib),
             follow_threads,
+            charges_later,
             renames,
         };
         // The kernel lets its events be set up only one after the other, and makes the caller wait for each: a
@@ -194,6 +197,12 @@ impl KernelEvents {
         let measured = self.recorder.cpus(Role::Local);
         self.offline = measured.iter().filter(|cpu| away(cpu) || unreadable.contains(*cpu)).collect();
         self.gone = self.gone.iter().chain(self.offline.iter()).collect();
+    }
+
+    /// From now on the scheduler's charges are recorded, if they were left for later.
+    pub(crate) fn record_charges(&mut self) {
+        // A kernel that refuses leaves what it was: a switch without a record is reported as one.
+        let _ = self.recorder.record_charges();
     }
 
     /// Ends recording, so that no more pages come; what the buffers hold can still be drained.

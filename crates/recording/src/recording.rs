@@ -151,7 +151,12 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option
     let measured = &settings.cpus.cpus;
     let wakeups = settings.wakeup.is_some();
     // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
-    match stage.kernel_events(EventChoice { measured, follow_threads: wakeups, renames: false }) {
+    match stage.kernel_events(EventChoice {
+        measured,
+        follow_threads: wakeups,
+        charges_later: false,
+        renames: false,
+    }) {
         Ok(events) => {
             let wanted = ProbeEventsSettings {
                 measured,

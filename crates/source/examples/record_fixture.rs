@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         clock: ClockKind::Tsc,
         buffer_kb_per_cpu: 4096,
         follow_threads: false,
+        charges_later: false,
         renames: false,
     };
     let start = std::time::Instant::now();

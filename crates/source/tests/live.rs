@@ -38,6 +38,7 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
         clock: ClockKind::Tsc,
         buffer_kb_per_cpu: 4096,
         follow_threads: false,
+        charges_later: false,
         renames: false,
     };
     if !settings.online.contains(CpuId(1)) {

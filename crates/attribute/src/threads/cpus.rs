@@ -244,7 +244,12 @@ impl Cpus {
         self.folded
     }
 
-    /// Switches that must have been and are not recorded.
+    /// Whether there are switches that must have been and are not recorded.
+    pub(super) fn misses_switches(&self) -> bool {
+        self.cpus.values().any(|cpu| cpu.machine.unrecorded_switches() > 0)
+    }
+
+    /// How many, by CPU.
     pub(super) fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
         let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.machine.unrecorded_switches()));
         all.filter(|(_, count)| *count > 0).collect()

@@ -148,6 +148,12 @@ impl ThreadFollower {
         self.refused
     }
 
+    /// Whether there are such switches: only a charge says then since when a thread has its CPU.
+    #[must_use]
+    pub fn misses_switches(&self) -> bool {
+        self.cpus.misses_switches()
+    }
+
     /// Switches that must have been and are not recorded, by CPU. Kernels have been met that record
     /// nothing of some threads, so that others seem to leave a CPU that they were never put on.
     #[must_use]

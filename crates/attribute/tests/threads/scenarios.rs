@@ -406,12 +406,26 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
         at(1500, 1, A, charge),
         switch(1501, 1, A, 1, 0),
     ];
-    let account = &run(&[A], &events).finish(Ticks(2000), &Names)[0];
+    let mut follower = run(&[A], &events);
+    assert!(follower.misses_switches());
+    let account = &follower.finish(Ticks(2000), &Names)[0];
     assert_eq!(
         (account.waiting_ns, account.running_ns, account.unknown_ns),
         (Nanos(200), Nanos(301), Nanos(0))
     );
     assert_eq!(account.runs, 1);
+    // Charges are recorded only once such a switch was seen: until then nobody is blamed for the time.
+    let without: Vec<_> =
+        events.into_iter().filter(|event| !matches!(event.kind, EventKind::StatRuntime { .. })).collect();
+    let mut follower = run(&[A], &without);
+    assert!(follower.misses_switches());
+    let account = &follower.finish(Ticks(2000), &Names)[0];
+    assert_eq!(
+        (account.waiting_ns, account.running_ns, account.unknown_ns),
+        (Nanos(0), Nanos(0), Nanos(501))
+    );
+    assert!(follower.take_episodes().is_empty());
+    assert!(!run(&[A], &without[..2]).misses_switches());
 }
 
 #[test]

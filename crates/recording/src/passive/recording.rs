@@ -152,7 +152,12 @@ impl<'a> Target for Watching<'a> {
         let (cpus, kind, rate) = (&settings.cpus.cpus, stage.clock.kind, stage.rate());
         // Who belongs by name is met where it takes the CPU, by the name that it has then.
         let events = stage
-            .kernel_events(EventChoice { measured: cpus, follow_threads: true, renames: false })
+            .kernel_events(EventChoice {
+                measured: cpus,
+                follow_threads: true,
+                charges_later: false,
+                renames: false,
+            })
             .map_err(|why| RecordError::NothingToWatch { problem: why.problem() })?;
         stage.warn_unless_helped(cpus.clone(), CpuUse::Watched);
         let watching = PassiveSettings {

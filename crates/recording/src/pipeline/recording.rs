@@ -210,7 +210,12 @@ fn follower(
         stage.without_events(None);
         return Box::new(Blind);
     }
-    match stage.kernel_events(EventChoice { measured, follow_threads: true, renames: false }) {
+    match stage.kernel_events(EventChoice {
+        measured,
+        follow_threads: true,
+        charges_later: true,
+        renames: false,
+    }) {
         Ok(events) => Box::new(Tracing::new(events, stage.clock.kind, stage.rate())),
         Err(why) => {
             stage.without_events(Some(&why));

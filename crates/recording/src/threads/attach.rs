@@ -87,7 +87,12 @@ impl<'a> Target for Attaching<'a> {
         let followed = follower_settings(settings, stage.rate());
         // Followed threads run programs and name themselves, and some are followed from a name on.
         let events = stage
-            .kernel_events(EventChoice { measured: &online, follow_threads: true, renames: true })
+            .kernel_events(EventChoice {
+                measured: &online,
+                follow_threads: true,
+                charges_later: true,
+                renames: true,
+            })
             .map_err(|why| RecordError::Blind { problem: why.problem() })?;
         stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
         let follow = Follow::new(events, followed);

@@ -34,6 +34,11 @@ pub(crate) trait TakesRecords {
     fn take_newly_followed(&mut self) -> Vec<i32> {
         Vec::new()
     }
+
+    /// Whether a switch left no record: only the scheduler's charges say then since when a thread has its CPU.
+    fn needs_charges(&self) -> bool {
+        false
+    }
 }
 
 impl TakesRecords for ThreadFollower {
@@ -73,6 +78,10 @@ impl TakesRecords for ThreadFollower {
 
     fn take_newly_followed(&mut self) -> Vec<i32> {
         ThreadFollower::take_newly_followed(self)
+    }
+
+    fn needs_charges(&self) -> bool {
+        self.misses_switches()
     }
 }
 
@@ -149,6 +158,8 @@ pub(crate) struct Follow<F = ThreadFollower> {
     records: InOrder<F>,
     /// How far the records of the turn under way were handed over.
     now: Ticks,
+    /// Whether the scheduler's charges were asked for.
+    charged: bool,
 }
 
 impl Follow {
@@ -185,7 +196,7 @@ impl<F: TakesRecords> Follow<F> {
     /// `setup`: how the follower is set.
     pub(crate) fn of(mut events: KernelEvents, setup: Setup, follower: F) -> Follow<F> {
         events.set(setup);
-        Follow { events, records: InOrder::of(follower), now: Ticks(0) }
+        Follow { events, records: InOrder::of(follower), now: Ticks(0), charged: false }
     }
 
     pub(crate) fn follower(&self) -> &F {
@@ -218,6 +229,10 @@ impl<F: TakesRecords> Follow<F> {
         self.records.follower.quotas(self.events.count_quotas());
         self.records.hand_over(now, &self.events.names);
         self.now = now;
+        if !self.charged && self.records.follower.needs_charges() {
+            self.charged = true;
+            self.events.record_charges();
+        }
         Ok(())
     }
 

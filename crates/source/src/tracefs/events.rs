@@ -56,15 +56,12 @@ pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", &SourceLoss::Th
 /// A thread has another name. As [`PRICED`], and for the whole recording.
 pub(super) const RENAMED: Wanted = want("task", "task_rename", &SourceLoss::Renames);
 
-/// Recorded beside them where threads are followed.
-pub(super) const FOLLOWING: &[(Wanted, Option<EventFilter>)] = &[
-    (NEW_TASK, None),
-    (
-        want("sched", "sched_stat_runtime", &SourceLoss::Charges),
-        // A thread that asks for its own CPU time is charged each time; that would flood the buffer.
-        Some(EventFilter::AtLeast("runtime", 10_000)),
-    ),
-];
+/// A thread is charged for its running: recorded where threads are followed. One that asks for its own CPU time is
+/// charged each time; that would flood the buffer.
+pub(super) const CHARGE: (Wanted, Option<EventFilter>) = (
+    want("sched", "sched_stat_runtime", &SourceLoss::Charges),
+    Some(EventFilter::AtLeast("runtime", 10_000)),
+);
 
 /// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs.
 pub(super) const VECTORS: &str = "irq_vectors";

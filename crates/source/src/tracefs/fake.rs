@@ -41,7 +41,7 @@ pub(super) struct FakeWriter {
 }
 
 /// Events that the recorded fixture does not have, for it was made before they were recorded.
-fn later_events() -> [FormatText; 3] {
+fn later_events() -> [FormatText; 4] {
     let of = |system: &str, event: &str, id: u32, fields: &[&str]| {
         let mut text = format!("name: {event}\nID: {id}\nformat:\n");
         let common = ["unsigned short common_type", "unsigned char common_flags", "int common_pid"];
@@ -55,6 +55,7 @@ fn later_events() -> [FormatText; 3] {
         of("signal", "signal_generate", 9001, &["int sig", "pid_t pid"]),
         of("task", "task_newtask", 9002, &["pid_t pid"]),
         of("task", "task_rename", 9003, &["pid_t pid", "char newcomm[16]"]),
+        of("sched", "sched_stat_runtime", 9004, &["pid_t pid", "u64 runtime"]),
     ]
 }
 

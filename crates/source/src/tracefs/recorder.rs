@@ -1,8 +1,7 @@
 //! A recording of kernel events: both instances, from start to removal.
 
 use super::events::{
-    EventFilter, FOLLOWING, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS,
-    Wanted,
+    CHARGE, EventFilter, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS, Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
@@ -32,6 +31,9 @@ pub struct RecorderSettings {
     pub buffer_kb_per_cpu: u64,
     /// Whether threads are followed, which takes a few more events.
     pub follow_threads: bool,
+    /// Whether the scheduler's charges to threads that are followed are recorded from [`Recorder::record_charges`]
+    /// on only: they take as long as a switch, and say something only where a switch left no record.
+    pub charges_later: bool,
     /// Whether it is wanted that threads take other names, on all CPUs.
     pub renames: bool,
 }
@@ -65,12 +67,13 @@ impl Recorder {
         let everywhere = settings.measured == settings.online;
         // Threads that belong on some CPUs only begin on others and leave for others.
         let watch = settings.follow_threads && !everywhere;
-        let following: &[_] = if settings.follow_threads { FOLLOWING } else { &[] };
-        let following = following.iter().filter(|(wanted, _)| !watch || *wanted != NEW_TASK);
+        let born = (settings.follow_threads && !watch).then_some((NEW_TASK, None));
+        let charges = settings.follow_threads.then_some(CHARGE);
+        let (later, at_once) = if settings.charges_later { (charges, None) } else { (None, charges) };
         let renamed = if settings.renames { RENAMED } else { PRICED };
         // Once on every CPU: beside the threads that are followed everywhere, else beside the senders.
         let here = (settings.follow_threads && !watch).then_some((renamed, None));
-        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(following.copied()).chain(here);
+        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(born).chain(at_once).chain(here);
         let local = Side::prepare(
             tracefs,
             &Plan {
@@ -79,6 +82,7 @@ impl Recorder {
                 cpus: &settings.measured,
                 kb_per_cpu: settings.buffer_kb_per_cpu,
                 events: local.collect(),
+                later: later.into_iter().collect(),
                 vectors: true,
                 targets: None,
                 last,
@@ -105,6 +109,7 @@ impl Recorder {
                     .map(of_sender)
                     .chain(births.iter().map(|wanted| (*wanted, None)))
                     .collect(),
+                later: Vec::new(),
                 vectors: false,
                 targets: (!everywhere).then_some(&settings.measured),
                 last,
@@ -153,11 +158,19 @@ impl Recorder {
         // what came of it kept: its thread would be taken to wait until it is put on a CPU the next time.
         for side in [&self.local].into_iter().chain(&self.senders) {
             if side.records(&PRICED) && !self.renames {
-                side.disable(&PRICED)?;
+                side.set_recorded(&PRICED, false)?;
             }
             side.clear()?;
         }
         Ok(())
+    }
+
+    /// From now on the scheduler's charges are recorded, where they were left for later.
+    ///
+    /// # Errors
+    /// The kernel refuses (it does not, in practice).
+    pub fn record_charges(&self) -> Result<(), TraceError> {
+        if self.local.records(&CHARGE.0) { self.local.set_recorded(&CHARGE.0, true) } else { Ok(()) }
     }
 
     /// The clock that events are stamped with.

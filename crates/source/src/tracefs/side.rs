@@ -37,6 +37,8 @@ pub(super) struct Plan<'a> {
     pub(super) kb_per_cpu: u64,
     /// Wanted events, some with what to filter them by.
     pub(super) events: Vec<(Wanted, Option<EventFilter>)>,
+    /// The same, of those that are described and filtered, and are recorded once they are enabled.
+    pub(super) later: Vec<(Wanted, Option<EventFilter>)>,
     /// Whether every interrupt vector is wanted, too.
     pub(super) vectors: bool,
     /// What senders must aim at; `None` for no filter.
@@ -112,6 +114,12 @@ impl Side {
                 self.missing.add(wanted);
             }
         }
+        for (wanted, target) in &plan.later {
+            match self.describe(wanted.system, wanted.event, *target, plan) {
+                Ok(format) => self.formats.push(format),
+                Err(()) => self.missing.add(wanted),
+            }
+        }
         if plan.vectors {
             let names = self.instance.machine().list(self.instance.file(&format!("events/{VECTORS}")));
             let mut any = false;
@@ -136,6 +144,20 @@ impl Side {
         target: Option<EventFilter>,
         plan: &Plan<'_>,
     ) -> Result<(), ()> {
+        let format = self.describe(system, event, target, plan)?;
+        self.set_event(system, event, true).map_err(drop)?;
+        self.formats.push(format);
+        Ok(())
+    }
+
+    /// Filters one event: its format.
+    fn describe(
+        &mut self,
+        system: &str,
+        event: &str,
+        target: Option<EventFilter>,
+        plan: &Plan<'_>,
+    ) -> Result<FormatText, ()> {
         let folder = format!("events/{system}/{event}");
         let text = self.instance.read(&format!("{folder}/format")).map_err(drop)?;
         let format = EventFormat::parse(system, event, &text).map_err(drop)?;
@@ -155,19 +177,21 @@ impl Side {
                 self.unfiltered.push(format!("{system}:{event}"));
             }
         }
-        self.instance.write(&format!("{folder}/enable"), "1").map_err(drop)?;
-        self.formats.push(FormatText { system: system.into(), event: event.into(), text });
-        Ok(())
+        Ok(FormatText { system: system.into(), event: event.into(), text })
     }
 
-    /// Whether an event is recorded, or was until it was disabled.
+    /// Whether an event is recorded, was until it was disabled, or is once it is enabled.
     pub(super) fn records(&self, wanted: &Wanted) -> bool {
         self.formats.iter().any(|format| (&*format.system, &*format.event) == (wanted.system, wanted.event))
     }
 
-    /// Records an event no more.
-    pub(super) fn disable(&self, wanted: &Wanted) -> Result<(), TraceError> {
-        self.instance.write(&format!("events/{}/{}/enable", wanted.system, wanted.event), "0")
+    /// Records an event that was left for later, or one no more.
+    pub(super) fn set_recorded(&self, wanted: &Wanted, on: bool) -> Result<(), TraceError> {
+        self.set_event(wanted.system, wanted.event, on)
+    }
+
+    fn set_event(&self, system: &str, event: &str, on: bool) -> Result<(), TraceError> {
+        self.instance.write(&format!("events/{system}/{event}/enable"), if on { "1" } else { "0" })
     }
 
     /// Forgets what is in the buffers, and what they lost.

@@ -10,6 +10,7 @@ fn settings(measured: &str) -> RecorderSettings {
         clock: ClockKind::Tsc,
         buffer_kb_per_cpu: 1024,
         follow_threads: false,
+        charges_later: false,
         renames: false,
     }
 }
@@ -72,6 +73,36 @@ fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
     assert_eq!(renames(&wanted), (file("local", "enable=1"), Vec::new()));
     let fake = Fake::lacking(&["task:task_rename"]);
     assert!(!Recorder::start(&fake.open(), &settings("1")).unwrap().is_priced());
+}
+
+/// Once a switch left no record, and not before: a charge takes as long as a switch.
+#[test]
+fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_are_wanted() {
+    let fake = Fake::new();
+    let follow = RecorderSettings { follow_threads: true, ..settings("1") };
+    let charges = |log: &[String]| -> Vec<String> {
+        log.iter().filter(|step| step.contains("sched_stat_runtime")).cloned().collect()
+    };
+    let filter = "local/events/sched/sched_stat_runtime/filter=runtime >= 10000";
+    let enable = "local/events/sched/sched_stat_runtime/enable=1";
+    let at_once = Recorder::start(&fake.open(), &follow).unwrap();
+    assert_eq!(charges(&fake.log()), [filter, enable]);
+    drop(at_once);
+    let fake = Fake::new();
+    let recorder =
+        Recorder::start(&fake.open(), &RecorderSettings { charges_later: true, ..follow.clone() }).unwrap();
+    assert_eq!(charges(&fake.log()), [filter]);
+    // What is recorded then can be decoded.
+    assert!(recorder.context().formats.iter().any(|format| &*format.event == "sched_stat_runtime"));
+    recorder.record_charges().unwrap();
+    assert_eq!(charges(&fake.log()), [filter, enable]);
+    // Where there is none nothing can be recorded, which is said from the start.
+    let fake = Fake::lacking(&["sched:sched_stat_runtime"]);
+    let recorder =
+        Recorder::start(&fake.open(), &RecorderSettings { charges_later: true, ..follow }).unwrap();
+    assert_eq!(recorder.reports()[0].losses, [SourceLoss::Charges]);
+    recorder.record_charges().unwrap();
+    assert!(charges(&fake.log()).iter().all(|step| !step.contains("enable")));
 }
 
 #[test]
