@@ -54,10 +54,30 @@ impl SymbolsError {
 /// not filled costs no memory, and growing would leave holes of the size of what was outgrown.
 const USUAL: usize = 1 << 18;
 const USUAL_NAMES: usize = 8 << 20;
+/// Symbols of a block, which are read one after the other to find one.
+const BLOCK: usize = 32;
+/// The most bytes of a number in a block: seven bits of 64 in each.
+const LONGEST_NUMBER: usize = 10;
 
-/// Kernel functions sorted by address, names in one blob.
+/// Kernel functions by address, packed: a kernel has a hundred thousand.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
+    blocks: Vec<Block>,
+    /// Of each symbol, in order of their addresses: how far it is behind the one before it (behind its block's
+    /// address that of the first), how long its name is, and the name. That of what is no function is empty.
+    packed: Vec<u8>,
+    symbols: usize,
+}
+
+/// Where some symbols begin.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    address: u64,
+    start: u32,
+}
+
+/// Functions as they are listed.
+struct Listed {
     symbols: Vec<Symbol>,
     names: String,
 }
@@ -95,8 +115,8 @@ impl Symbols {
     /// # Errors
     /// Reading fails; there is no function; all addresses are zero.
     pub fn parse(mut text: impl BufRead) -> Result<Symbols, SymbolsError> {
-        let mut table =
-            Symbols { symbols: Vec::with_capacity(USUAL), names: String::with_capacity(USUAL_NAMES) };
+        let mut listed =
+            Listed { symbols: Vec::with_capacity(USUAL), names: String::with_capacity(USUAL_NAMES) };
         let mut line = Vec::new();
         let (mut functions, mut hidden) = (0u64, 0u64);
         loop {
@@ -115,7 +135,7 @@ impl Symbols {
             if name.starts_with("__pfx_") || name.starts_with("__cfi_") {
                 continue;
             }
-            if !table.push(address, if is_function { name } else { "" }) {
+            if !listed.push(address, if is_function { name } else { "" }) {
                 break;
             }
         }
@@ -125,22 +145,59 @@ impl Symbols {
         if hidden == functions {
             return Err(SymbolsError::Hidden { kptr_restrict: "unknown".into() });
         }
-        table.settle();
-        Ok(table)
+        Ok(listed.pack())
     }
 
     /// A table that names exactly these addresses, and nothing between them.
     #[must_use]
     pub fn from_resolved<'a>(names: impl IntoIterator<Item = (KernelAddr, &'a str)>) -> Symbols {
-        let mut table = Symbols::default();
+        let mut listed = Listed { symbols: Vec::new(), names: String::new() };
         for (address, name) in names {
-            table.push(address.0, name);
-            table.push(address.0.saturating_add(1), "");
+            listed.push(address.0, name);
+            listed.push(address.0.saturating_add(1), "");
         }
-        table.settle();
-        table
+        listed.pack()
     }
 
+    /// The function that `address` lies in.
+    #[must_use]
+    pub fn name(&self, address: KernelAddr) -> Option<&str> {
+        let index = self.blocks.partition_point(|block| block.address <= address.0).checked_sub(1)?;
+        let block = self.blocks.get(index)?;
+        let end = self.blocks.get(index + 1).map_or(self.packed.len(), |next| next.start as usize);
+        let mut rest = self.packed.get(block.start as usize..end)?;
+        let (mut at, mut found) = (block.address, &[][..]);
+        while !rest.is_empty() {
+            at = at.checked_add(take_number(&mut rest)?)?;
+            if at > address.0 {
+                break;
+            }
+            let length = usize::try_from(take_number(&mut rest)?).ok()?;
+            (found, rest) = rest.split_at_checked(length)?;
+        }
+        std::str::from_utf8(found).ok().filter(|name| !name.is_empty())
+    }
+
+    /// How many addresses it knows, ends included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.symbols
+    }
+
+    /// Whether it knows none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.symbols == 0
+    }
+
+    /// Bytes of memory it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.blocks.capacity() * size_of::<Block>() + self.packed.capacity()
+    }
+}
+
+impl Listed {
     /// Takes the next symbol, in the order of the list; whether its name fits.
     fn push(&mut self, address: u64, name: &str) -> bool {
         let place = u32::try_from(self.names.len()).ok().zip(u16::try_from(name.len()).ok());
@@ -181,36 +238,54 @@ impl Symbols {
         if let Some(end) = last.and_then(|last| last.address.checked_add(LAST_SYMBOL_LENGTH)) {
             self.push(end, "");
         }
-        self.symbols.shrink_to_fit();
-        self.names.shrink_to_fit();
     }
 
-    /// The function that `address` lies in.
-    #[must_use]
-    pub fn name(&self, address: KernelAddr) -> Option<&str> {
-        let index = self.symbols.partition_point(|symbol| symbol.address <= address.0).checked_sub(1)?;
-        let Symbol { start, length, .. } = self.symbols[index];
-        let name = self.names.get(start as usize..start as usize + usize::from(length))?;
-        (!name.is_empty()).then_some(name)
+    /// All were taken.
+    fn pack(mut self) -> Symbols {
+        self.settle();
+        let mut packed = Vec::with_capacity(self.names.len() + self.symbols.len() * (LONGEST_NUMBER + 2));
+        let mut blocks = Vec::with_capacity(self.symbols.len().div_ceil(BLOCK));
+        let mut kept = 0;
+        for symbols in self.symbols.chunks(BLOCK) {
+            // Names are no longer than 4 GiB together; what does not fit beside their lengths is left out.
+            let (Some(first), Ok(start)) = (symbols.first(), u32::try_from(packed.len())) else { break };
+            blocks.push(Block { address: first.address, start });
+            let mut before = first.address;
+            for symbol in symbols {
+                let start = symbol.start as usize;
+                let name = self.names.get(start..start + usize::from(symbol.length)).unwrap_or_default();
+                put_number(&mut packed, symbol.address - before);
+                put_number(&mut packed, name.len() as u64);
+                packed.extend_from_slice(name.as_bytes());
+                before = symbol.address;
+            }
+            kept += symbols.len();
+        }
+        packed.shrink_to_fit();
+        Symbols { blocks, packed, symbols: kept }
     }
+}
 
-    /// How many addresses it knows, ends included.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.symbols.len()
+/// Seven bits a byte, the lowest first; the highest bit of all but the last is set.
+fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
     }
+    bytes.push(number as u8);
+}
 
-    /// Whether it knows none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..LONGEST_NUMBER as u32 * 7).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
     }
-
-    /// Bytes of memory it takes.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        self.symbols.capacity() * size_of::<Symbol>() + self.names.capacity()
-    }
+    None
 }
 
 /// `ffffffff81000000 T name [module]`.
@@ -267,6 +342,18 @@ mod tests {
 
     proptest! {
         #[test]
+        fn a_number_is_read_as_it_was_put(number in any::<u64>(), behind in any::<u8>()) {
+            for number in [number, number >> 40, number & 0x7f, u64::MAX] {
+                let mut bytes = Vec::new();
+                put_number(&mut bytes, number);
+                prop_assert!(bytes.len() <= LONGEST_NUMBER);
+                bytes.push(behind);
+                let mut rest = &bytes[..];
+                prop_assert_eq!((take_number(&mut rest), rest), (Some(number), &[behind][..]));
+            }
+        }
+
+        #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), asked in any::<u64>()) {
             if let Ok(table) = Symbols::parse(&bytes[..]) {
                 let _ = table.name(KernelAddr(asked));
@@ -274,7 +361,7 @@ mod tests {
         }
 
         #[test]
-        fn every_function_finds_itself(addresses in prop::collection::btree_set(1u64..u64::MAX / 2, 1..50)) {
+        fn every_function_finds_itself(addresses in prop::collection::btree_set(1u64..u64::MAX / 2, 1..150)) {
             let text: String = addresses.iter().map(|a| format!("{a:016x} t f{a}\n")).collect();
             let table = Symbols::parse(text.as_bytes()).unwrap();
             for a in addresses {
