@@ -84,7 +84,7 @@ pub(crate) struct EventsEnded {
 pub(crate) struct EventChoice<'a> {
     pub(crate) measured: &'a CpuSet,
     pub(crate) follow_threads: bool,
-    /// Whether the scheduler's charges to them are recorded only once a switch is seen to have left no record.
+    /// Whether the scheduler's charges to them are recorded only once switches are seen to have left no record.
     pub(crate) charges_later: bool,
     /// Whether it is wanted that threads take other names.
     pub(crate) renames: bool,

@@ -41,6 +41,7 @@ pub(crate) struct Machine {
     /// When the thread whose turn it is was last known to have the CPU.
     known: Ticks,
     inferred: Option<Inferred>,
+    switches: u64,
     unrecorded: u64,
 }
 
@@ -55,6 +56,7 @@ impl Machine {
             now: Ticks(0),
             known: Ticks(0),
             inferred: None,
+            switches: 0,
             unrecorded: 0,
         }
     }
@@ -65,6 +67,11 @@ impl Machine {
     pub(crate) fn with_cap(mut self, bytes: usize) -> Machine {
         self.ring.set_cap(bytes);
         self
+    }
+
+    /// Switches that were recorded.
+    pub(crate) fn switches(&self) -> u64 {
+        self.switches
     }
 
     /// Switches that must have been and left no record.
@@ -327,6 +334,7 @@ impl Machine {
     }
 
     fn switch(&mut self, record: &Record, at: Ticks) {
+        self.switches += 1;
         self.cut(at, Some(Beside::Switch));
         let (prev, next) = (record.prev(), record.next());
         self.leave(prev.tid, record.prev_state() & ENDED != 0, at);

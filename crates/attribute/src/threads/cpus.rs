@@ -11,6 +11,12 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+/// Of a kernel that records no switch away from a CPU's idle thread a good part is missing. One that records nothing
+/// of some single thread lacks a few a second, and a charge for each of all others would cost more than it tells: not
+/// before so many are missing, and one in so many of those that are recorded.
+const FEW_MISSING: u64 = 8;
+const RARELY: u64 = 100;
+
 /// One CPU.
 #[derive(Debug)]
 struct Cpu {
@@ -244,9 +250,11 @@ impl Cpus {
         self.folded
     }
 
-    /// Whether there are switches that must have been and are not recorded.
+    /// Whether enough switches are missing among those that are recorded to ask for charges.
     pub(super) fn misses_switches(&self) -> bool {
-        self.cpus.values().any(|cpu| cpu.machine.unrecorded_switches() > 0)
+        let sum = |of: fn(&Machine) -> u64| self.cpus.values().map(|cpu| of(&cpu.machine)).sum::<u64>();
+        let missing = sum(Machine::unrecorded_switches);
+        missing >= FEW_MISSING && missing.saturating_mul(RARELY) >= sum(Machine::switches)
     }
 
     /// How many, by CPU.

@@ -148,7 +148,8 @@ impl ThreadFollower {
         self.refused
     }
 
-    /// Whether there are such switches: only a charge says then since when a thread has its CPU.
+    /// Whether a good part of the switches (one in a hundred, and eight) left no record: only a charge says then
+    /// since when a thread has its CPU.
     #[must_use]
     pub fn misses_switches(&self) -> bool {
         self.cpus.misses_switches()

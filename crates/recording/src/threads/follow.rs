@@ -35,7 +35,7 @@ pub(crate) trait TakesRecords {
         Vec::new()
     }
 
-    /// Whether a switch left no record: only the scheduler's charges say then since when a thread has its CPU.
+    /// Whether too many switches left no record: only the scheduler's charges say then since when a thread has its CPU.
     fn needs_charges(&self) -> bool {
         false
     }
