@@ -121,13 +121,19 @@ impl RunReader {
     /// # Errors
     /// As [`RunReader::stalls`].
     pub fn stall(&self, id: StallId) -> Result<Option<(Stall, Option<Attribution>)>, StoreError> {
-        let mut stalls = Table::open_only(&self.folder, GAPS, tables::stalls, Some(id))?;
-        let Some(stall) = stalls.find(|stall| stall.as_ref().map_or(true, |stall| stall.id == id)) else {
-            return Ok(None);
-        };
+        let Some(stall) = self.stall_alone(id)? else { return Ok(None) };
         let attribution =
             self.attributions_of(Some(id))?.find(|of| of.as_ref().map_or(true, |of| of.stall == id));
-        Ok(Some((stall?, attribution.transpose()?)))
+        Ok(Some((stall, attribution.transpose()?)))
+    }
+
+    /// The same without its attribution.
+    ///
+    /// # Errors
+    /// As [`RunReader::stalls`].
+    pub fn stall_alone(&self, id: StallId) -> Result<Option<Stall>, StoreError> {
+        let mut stalls = Table::open_only(&self.folder, GAPS, tables::stalls, Some(id))?;
+        stalls.find(|stall| stall.as_ref().map_or(true, |stall| stall.id == id)).transpose()
     }
 
     /// All stalls, in order of their ids.
