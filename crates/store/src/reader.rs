@@ -7,7 +7,7 @@ use crate::legacy::Wording;
 use crate::pages::{CONTEXT, SEGMENTS, TRACE};
 use crate::tables::{self, ATTRIBUTIONS, Batch, GAPS, INTERVALS};
 use crate::trace_index::TraceIndex;
-use crate::trace_pieces::{StoredPage, TracePiece, read_pieces, segment_pages, segments};
+use crate::trace_pieces::{StoredPage, TracePiece, read_pieces, segments};
 use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use arrow_array::{BooleanArray, UInt64Array};
 use arrow_schema::ArrowError;
@@ -238,18 +238,13 @@ impl RunReader {
         serde_json::from_slice(&text).map(Some).map_err(|e| StoreError::damaged(&path, e))
     }
 
-    /// The kept pages with any record between two times, in order of time.
+    /// The kept pages with any record between two times, in order of time. Where the run's writer noted the times of its
+    /// segments, no others are read.
     ///
     /// # Errors
     /// A segment cannot be read, is no segment, or was cut short.
     pub fn trace_pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
-        let Some(folder) = self.trace_folder(Some(SEGMENTS))? else { return Ok(Vec::new()) };
-        let mut pages = Vec::new();
-        for name in segments(&folder)? {
-            pages.append(&mut segment_pages(&folder, &name, from, to)?);
-        }
-        pages.sort_by_key(|page| page.first);
-        Ok(pages)
+        TraceIndex::noted(self.trace_folder(None)?)?.pages(from, to)
     }
 
     /// Where in time the stored trace's segments lie, for whoever asks for the pages of many moments.
@@ -257,7 +252,7 @@ impl RunReader {
     /// # Errors
     /// A segment cannot be read, is no segment, or was cut short.
     pub fn trace_index(&self) -> Result<TraceIndex, StoreError> {
-        TraceIndex::new(self.trace_folder(Some(SEGMENTS))?)
+        TraceIndex::new(self.trace_folder(None)?)
     }
 
     /// The stored trace from its beginning, a segment in memory at a time.
