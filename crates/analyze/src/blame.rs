@@ -3,7 +3,7 @@
 use jitterscope_model::{
     Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, RunManifest, Stall, StallId, Subject,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Culprits told apart a consumer; the rest share a row a kind and phase.
@@ -14,7 +14,7 @@ const PENDING: usize = 1 << 16;
 const LEVEL: f64 = 0.99;
 
 /// Which messages of a consumer are looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlameLevel {
     /// Those above its 99th percentile, from the intended publication.
@@ -24,7 +24,7 @@ pub enum BlameLevel {
 }
 
 /// What held up messages of one consumer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Blame {
     /// Whose messages.
     pub role: PipelineRole,
@@ -44,7 +44,7 @@ pub struct Blame {
 }
 
 /// One program in one part of the messages' way.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlameRow {
     /// Where it held messages up.
     pub phase: Phase,

@@ -61,6 +61,13 @@ impl<'m> SummaryBuilder<'m> {
         self
     }
 
+    /// As a run's sums are stored with it: what [`SummaryBuilder::into_sums`] gives then, a report needs no rows for.
+    #[must_use]
+    pub fn stored(self) -> SummaryBuilder<'m> {
+        let (level, worst, effort) = RowSums::STORED;
+        self.level(level).worst(worst).periods(effort)
+    }
+
     /// Keeps this many of the longest stalls.
     #[must_use]
     pub fn worst(mut self, limit: usize) -> SummaryBuilder<'m> {
@@ -124,12 +131,19 @@ impl<'m> SummaryBuilder<'m> {
         self.history.interval(row);
     }
 
+    /// What the stalls come to, to be stored with the run.
+    #[must_use]
+    pub fn into_sums(self) -> RowSums {
+        let kernel_hz = self.machine.as_ref().and_then(timer_frequency);
+        sums(self.known, self.rows, self.blame, self.manifest, kernel_hz)
+    }
+
     /// The summary.
     #[must_use]
     pub fn finish(self) -> RunSummary {
         let manifest = self.manifest;
         let kernel_hz = self.machine.as_ref().and_then(timer_frequency);
-        let sums = self.known.unwrap_or_else(|| self.rows.finish(manifest, kernel_hz));
+        let sums = sums(self.known, self.rows, self.blame, manifest, kernel_hz);
         let wakeup = |cpu| manifest.wakeups.iter().find(|wakeup| wakeup.cpu == cpu);
         let cpus: Vec<CpuSummary> =
             manifest.results.iter().map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate)).collect();
@@ -163,7 +177,7 @@ impl<'m> SummaryBuilder<'m> {
             machine: self.machine.map(Box::new),
             simultaneous: sums.simultaneous,
             history: self.history.finish(),
-            pipeline: pipeline::summarize(manifest, self.blame.finish()),
+            pipeline: pipeline::summarize(manifest, sums.blame),
             periods: sums.periods,
             counters: manifest.counters.clone(),
             sources: sources(manifest),
@@ -172,6 +186,17 @@ impl<'m> SummaryBuilder<'m> {
             run,
         }
     }
+}
+
+/// What is known already, or what the rows came to.
+fn sums(
+    known: Option<RowSums>,
+    rows: RowSummer,
+    blame: BlameBuilder,
+    manifest: &RunManifest,
+    kernel_hz: Option<u32>,
+) -> RowSums {
+    known.unwrap_or_else(|| rows.finish(manifest, kernel_hz).with_blame(blame.finish()))
 }
 
 /// The kernel's timer frequency (`CONFIG_HZ`), where its configuration could be read.

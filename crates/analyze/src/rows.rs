@@ -1,8 +1,12 @@
 //! What a run's rows come to, in bounded memory: all of a summary that its manifest does not tell.
 //!
 //! It is made while a run is recorded and stored with it, so that a report need not read the rows again, however
-//! many there are.
+//! many there are. Of a pipeline it is made from the rows just stored ([`SummaryBuilder::into_sums`]): which messages
+//! are above the 99th percentile is known only when the last has come.
+//!
+//! [`SummaryBuilder::into_sums`]: crate::SummaryBuilder::into_sums
 
+use crate::blame::Blame;
 use crate::culprit_row::CulpritRow;
 use crate::culprits::CulpritTable;
 use crate::ours::Ours;
@@ -13,8 +17,8 @@ use crate::summary::{Simultaneous, WorstStall};
 use crate::wakeup::{PhaseRow, PhaseTable};
 use crate::worst::Worst;
 use jitterscope_model::{
-    Attribution, Confidence, Delivery, Evidence, KeyLevel, Nanos, Part, Row, RunManifest, Sink, SinkError,
-    Stall, StallId, Subject, Verdict,
+    Attribution, Confidence, CulpritTotals, CulpritTotalsBuilder, Delivery, Evidence, KeyLevel, Nanos, Part,
+    Row, RunManifest, Sink, SinkError, Stall, StallId, Subject, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -44,6 +48,11 @@ pub struct RowSums {
     pub(crate) worst: Vec<WorstStall>,
     pub(crate) simultaneous: Option<Simultaneous>,
     pub(crate) periods: Option<PeriodSummary>,
+    /// Who made a pipeline's messages slow: it needs their percentiles, which are known at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) blame: Vec<Blame>,
+    /// What each culprit took and with which others, for advice; of an idle control nothing.
+    totals: CulpritTotals,
 }
 
 impl RowSums {
@@ -54,6 +63,12 @@ impl RowSums {
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.code == code()
+    }
+
+    /// What each culprit took, and with which others.
+    #[must_use]
+    pub fn into_totals(self) -> CulpritTotals {
+        self.totals
     }
 
     /// Without the periods, for who did not ask for them.
@@ -67,6 +82,11 @@ impl RowSums {
     pub fn with_worst(mut self, limit: usize) -> RowSums {
         self.worst.truncate(limit);
         self
+    }
+
+    /// With who made a pipeline's messages slow.
+    pub(crate) fn with_blame(self, blame: Vec<Blame>) -> RowSums {
+        RowSums { blame, ..self }
     }
 
     /// With other stalls in place of the worst.
@@ -106,6 +126,7 @@ pub struct RowSummer {
     stalled: Nanos,
     pending: VecDeque<Pending>,
     culprits: CulpritTable,
+    totals: CulpritTotalsBuilder,
     phases: PhaseTable,
     control: ControlSums,
     /// The part that stands for what has no verdict.
@@ -126,6 +147,7 @@ impl RowSummer {
             stalled: Nanos::ZERO,
             pending: VecDeque::new(),
             culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
+            totals: CulpritTotalsBuilder::default(),
             phases: PhaseTable::default(),
             control: ControlSums {
                 stalled: Nanos::ZERO,
@@ -218,6 +240,7 @@ impl RowSummer {
         let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
         let Ok(at) = at else {
             self.inconsistent += 1;
+            self.totals.add(attribution);
             return;
         };
         for _ in 0..at {
@@ -226,6 +249,9 @@ impl RowSummer {
         let Some(Pending { stall, length, control }) = self.pending.pop_front() else { return };
         if let Some(periods) = &mut self.periods {
             periods.add(&stall, Some(attribution));
+        }
+        if !control {
+            self.totals.add(attribution);
         }
         self.worst.attribution(attribution);
         // Parts sum to their stall; where damaged rows do not, the stall's length holds.
@@ -282,6 +308,8 @@ impl RowSummer {
                 let of = TickOf { kernel_hz, virtual_machine: manifest.host.hypervisor.is_some() };
                 PeriodSummary::new(search.finish(start, end, manifest.rate, FALSE_ALARM), of)
             }),
+            blame: Vec::new(),
+            totals: self.totals.finish(),
         }
     }
 }

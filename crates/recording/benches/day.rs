@@ -1,4 +1,6 @@
-//! What a recorder's memory is however long it records: `cargo bench -p jitterscope-recording --bench day -- [HOURS]`.
+//! What a recorder's memory is however long it records:
+//! `cargo bench -p jitterscope-recording --bench day -- [HOURS [RUNS]]`. With a folder of runs, an absolute path, the run
+//! is kept there, for who wants to know how long its report takes.
 //! The pages of a recorded run are decoded and its stalls attributed, stored and summed up over and over, each time
 //! later by the run's length, as so many hours of them would come; its own memory is looked at as it goes. Prints one
 //! line of JSON.
@@ -15,7 +17,7 @@ use jitterscope_source::Decoder;
 use jitterscope_store::{RunReader, RunWriter, StoreSink, TraceRole};
 use serde_json::json;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Stalls of a second of a busy CPU: the run's own come at that rate, however many it has.
 const STALLS_PER_SECOND: u64 = 1_400;
@@ -50,7 +52,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let end = records.last().map_or(last.end, |one| one.event.time.max(last.end));
     let length = Ticks(end.since(begin).0 + 1);
     drop(run);
-    let runs = tempfile::tempdir()?;
+    let kept = std::env::args_os().skip(1).map(PathBuf::from).find(|arg| arg.is_absolute());
+    let dropped = tempfile::tempdir()?;
+    let runs = kept.as_deref().unwrap_or(dropped.path());
     keep_freed_memory();
     let before = resident_bytes();
     let mut attributor = Attributor::new(AttributorSettings {
@@ -60,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })
     .with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
     attributor.measure(begin, Ticks(u64::MAX));
-    let mut store = StoreSink::new(RunWriter::create(runs.path(), "DAY", manifest.clock_start.realtime_ns)?);
+    let mut store = StoreSink::new(RunWriter::create(runs, "DAY", manifest.clock_start.realtime_ns)?);
     store.begin(&RunFacts { id: store.id().to_owned(), label: "DAY".into(), ..RunFacts::of(&manifest) })?;
     let mut sums = RowSummer::stored(RowsOf { attributed: true, ..RowsOf::run(&manifest) });
     let mut lengths: Histogram<u64> = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?;

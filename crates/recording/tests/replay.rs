@@ -1,7 +1,7 @@
 //! A stored run says again what it said live: every kind, stall by stall. Recorded for real, so root and
 //! tracefs are needed; where they are not, the tests say that they are skipped.
 
-use jitterscope_analyze::{RowSummer, RowSums, RowsOf, timer_frequency};
+use jitterscope_analyze::{RowSummer, RowSums, RowsOf, SummaryBuilder, timer_frequency};
 use jitterscope_model::{Attribution, CpuSet, Evidence, Nanos, PipelinePacing, Stall};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::pipeline::{
@@ -303,6 +303,14 @@ fn slow_messages_replay_as_they_were() {
     let live = stored(&run);
     let (again, replayed) = replayed(&run);
     assert!(!live.is_empty(), "no message took 20 us");
+    let mut summary = SummaryBuilder::new(run.manifest()).machine(run.machine().unwrap()).stored();
+    for (stall, attribution) in &live {
+        summary.stall(stall);
+        attribution.iter().for_each(|attribution| summary.attribution(attribution));
+    }
+    let kept: RowSums = run.summary().unwrap().expect("the run keeps its sums");
+    assert!(kept.is_current());
+    assert_eq!(kept, summary.into_sums());
     assert_same(&live, &again);
     assert_eq!(replayed.threads.as_deref(), Some(&*run.manifest().threads));
     let cpus: CpuSet = live.iter().map(|(stall, _)| stall.cpu).collect();

@@ -17,13 +17,14 @@
 //! | `manifest.json` | [`RunHead`](jitterscope_model::RunHead): what a list of runs shows |
 //! | `details.json` | [`RunManifest`](jitterscope_model::RunManifest): all but the rows and the machine |
 //! | `machine.json` | [`MachineState`](jitterscope_model::MachineState): the machine that it was made on |
-//! | `summary.json` | what the rows below come to, for reports that need no more; made from them and left out where its writer did not know |
+//! | `summary.json` | what the rows below come to, for reports that need no more; made from them, of a pipeline as soon as the run is whole; left out where its writer did not know |
 //! | `gaps.parquet` | one row a stall |
 //! | `attributions.parquet` | one row a (stall, culprit) |
 //! | `intervals.parquet` | one row a (CPU, reporting interval) |
 //! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns, stalls that have no record with their mean length; then, of a pipeline, each of its histograms whole |
 //! | `journal.bin` | a pipeline's journal, records of 32 bytes, where none was named elsewhere |
 //! | `trace/context.json` | what is needed to decode the raw trace |
+//! | `trace/spans.json` | where in time the segments lie, so that a moment's are found without a look at the others; left out where there was no room |
 //! | `trace/segments/NNNNNN.seg` | raw ring-buffer pages, see [`trace`](TraceRole), and behind those of each turn what else the recorder did in it, see [`DrainTurn`](jitterscope_model::DrainTurn) |
 //!
 //! Parquet columns and their units are listed in [`SCHEMA`]; times in `_ticks` are of the manifest's
@@ -42,6 +43,7 @@ mod pages;
 mod partial;
 mod reader;
 mod reserved;
+mod rows;
 mod runs;
 mod segment;
 mod sink;
@@ -58,6 +60,7 @@ pub use jitterscope_model::TraceRole;
 pub use legacy::subject as culprit_of_version_1;
 pub use naming::check_label;
 pub use reader::RunReader;
+pub use rows::StoredRow;
 pub use runs::{
     CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
     resolve_all, size_on_disk,
@@ -66,4 +69,4 @@ pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA};
 pub use trace_index::TraceIndex;
 pub use trace_pieces::{StoredPage, TracePiece};
-pub use writer::RunWriter;
+pub use writer::{RunWriter, add_summary};

@@ -7,7 +7,7 @@ use crate::legacy::Wording;
 use crate::pages::{CONTEXT, SEGMENTS, TRACE};
 use crate::tables::{self, ATTRIBUTIONS, Batch, GAPS, INTERVALS};
 use crate::trace_index::TraceIndex;
-use crate::trace_pieces::{StoredPage, TracePiece, read_pieces, segment_pages, segments};
+use crate::trace_pieces::{StoredPage, TracePiece, read_pieces, segments};
 use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use arrow_array::{BooleanArray, UInt64Array};
 use arrow_schema::ArrowError;
@@ -121,13 +121,19 @@ impl RunReader {
     /// # Errors
     /// As [`RunReader::stalls`].
     pub fn stall(&self, id: StallId) -> Result<Option<(Stall, Option<Attribution>)>, StoreError> {
-        let mut stalls = Table::open_only(&self.folder, GAPS, tables::stalls, Some(id))?;
-        let Some(stall) = stalls.find(|stall| stall.as_ref().map_or(true, |stall| stall.id == id)) else {
-            return Ok(None);
-        };
+        let Some(stall) = self.stall_alone(id)? else { return Ok(None) };
         let attribution =
             self.attributions_of(Some(id))?.find(|of| of.as_ref().map_or(true, |of| of.stall == id));
-        Ok(Some((stall?, attribution.transpose()?)))
+        Ok(Some((stall, attribution.transpose()?)))
+    }
+
+    /// The same without its attribution.
+    ///
+    /// # Errors
+    /// As [`RunReader::stalls`].
+    pub fn stall_alone(&self, id: StallId) -> Result<Option<Stall>, StoreError> {
+        let mut stalls = Table::open_only(&self.folder, GAPS, tables::stalls, Some(id))?;
+        stalls.find(|stall| stall.as_ref().map_or(true, |stall| stall.id == id)).transpose()
     }
 
     /// All stalls, in order of their ids.
@@ -232,18 +238,13 @@ impl RunReader {
         serde_json::from_slice(&text).map(Some).map_err(|e| StoreError::damaged(&path, e))
     }
 
-    /// The kept pages with any record between two times, in order of time.
+    /// The kept pages with any record between two times, in order of time. Where the run's writer noted the times of its
+    /// segments, no others are read.
     ///
     /// # Errors
     /// A segment cannot be read, is no segment, or was cut short.
     pub fn trace_pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
-        let Some(folder) = self.trace_folder(Some(SEGMENTS))? else { return Ok(Vec::new()) };
-        let mut pages = Vec::new();
-        for name in segments(&folder)? {
-            pages.append(&mut segment_pages(&folder, &name, from, to)?);
-        }
-        pages.sort_by_key(|page| page.first);
-        Ok(pages)
+        TraceIndex::noted(self.trace_folder(None)?)?.pages(from, to)
     }
 
     /// Where in time the stored trace's segments lie, for whoever asks for the pages of many moments.
@@ -251,7 +252,7 @@ impl RunReader {
     /// # Errors
     /// A segment cannot be read, is no segment, or was cut short.
     pub fn trace_index(&self) -> Result<TraceIndex, StoreError> {
-        TraceIndex::new(self.trace_folder(Some(SEGMENTS))?)
+        TraceIndex::new(self.trace_folder(None)?)
     }
 
     /// The stored trace from its beginning, a segment in memory at a time.

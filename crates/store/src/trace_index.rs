@@ -1,10 +1,27 @@
-//! Pages of a stored trace by time, for whoever looks at many moments of it.
+//! Pages of a stored trace by time, for whoever looks at some moments of it.
 
 use crate::error::StoreError;
+use crate::pages::{SEGMENTS, SPANS};
 use crate::trace_pieces::{StoredPage, segment_pages, segments};
 use jitterscope_model::Ticks;
 use jitterscope_platform::HeldDir;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::ffi::OsString;
+
+/// No list of ours is longer, bytes: a segment has some 80 in it.
+const LARGEST_SPANS: u64 = 64 << 20;
+
+/// Where in time a segment's pages lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SegmentSpan {
+    pub(crate) name: String,
+    /// The earliest record of its pages, and the latest; that before this where it has no pages.
+    #[serde(rename = "first_ticks")]
+    pub(crate) first: Ticks,
+    #[serde(rename = "last_ticks")]
+    pub(crate) last: Ticks,
+}
 
 /// Where in time the segments of a stored trace lie: those that have nothing of a moment are not read for it.
 #[derive(Debug)]
@@ -17,22 +34,40 @@ pub struct TraceIndex {
 #[derive(Debug)]
 struct Span {
     name: OsString,
-    first: Ticks,
-    last: Ticks,
+    /// `None` where that is not known.
+    within: Option<(Ticks, Ticks)>,
 }
 
 impl TraceIndex {
-    pub(crate) fn new(folder: Option<HeldDir>) -> Result<TraceIndex, StoreError> {
-        let mut found = Vec::new();
-        for name in folder.as_ref().map_or_else(|| Ok(Vec::new()), segments)? {
+    /// As far as the run's writer noted it: what it did not is read whenever it is asked for.
+    pub(crate) fn noted(trace: Option<HeldDir>) -> Result<TraceIndex, StoreError> {
+        let Some(trace) = trace else { return Ok(TraceIndex { folder: None, segments: Vec::new() }) };
+        let folder = match trace.open_dir(SEGMENTS) {
+            Err(error) if error.is_absent() => return Ok(TraceIndex { folder: None, segments: Vec::new() }),
+            other => other.map_err(StoreError::reading)?,
+        };
+        // It only saves time: one that cannot be read is as good as none.
+        let text = trace.read(SPANS, LARGEST_SPANS).unwrap_or_default();
+        let spans: Vec<SegmentSpan> = serde_json::from_slice(&text).unwrap_or_default();
+        let noted: HashMap<OsString, (Ticks, Ticks)> =
+            spans.into_iter().map(|span| (span.name.into(), (span.first, span.last))).collect();
+        let span = |name: OsString| Span { within: noted.get(&name).copied(), name };
+        let segments = segments(&folder)?.into_iter().map(span).collect();
+        Ok(TraceIndex { folder: Some(folder), segments })
+    }
+
+    /// All of it: what the writer did not note is read now, once.
+    pub(crate) fn new(trace: Option<HeldDir>) -> Result<TraceIndex, StoreError> {
+        let mut index = TraceIndex::noted(trace)?;
+        let Some(folder) = &index.folder else { return Ok(index) };
+        for segment in index.segments.iter_mut().filter(|segment| segment.within.is_none()) {
             let (mut first, mut last) = (Ticks(u64::MAX), Ticks(0));
-            if let Some(folder) = &folder {
-                let meet = |of: &StoredPage| (first, last) = (first.min(of.first), last.max(of.last));
-                segment_pages(folder, &name, Ticks(0), Ticks(u64::MAX))?.iter().for_each(meet);
+            for page in segment_pages(folder, &segment.name, Ticks(0), Ticks(u64::MAX))? {
+                (first, last) = (first.min(page.first), last.max(page.last));
             }
-            found.push(Span { name, first, last });
+            segment.within = Some((first, last));
         }
-        Ok(TraceIndex { folder, segments: found })
+        Ok(index)
     }
 
     /// As [`RunReader::trace_pages`](crate::RunReader::trace_pages).
@@ -42,7 +77,8 @@ impl TraceIndex {
     pub fn pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
         let mut pages = Vec::new();
-        for segment in self.segments.iter().filter(|segment| segment.first <= to && from <= segment.last) {
+        let may_have = |of: &&Span| of.within.is_none_or(|(first, last)| first <= to && from <= last);
+        for segment in self.segments.iter().filter(may_have) {
             pages.append(&mut segment_pages(folder, &segment.name, from, to)?);
         }
         pages.sort_by_key(|page| page.first);

@@ -31,6 +31,8 @@ pub(crate) const JOURNAL: &str = "journal.bin";
 pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
 /// What the rows come to.
 pub(crate) const SUMMARY: &str = "summary.json";
+/// Its name until it is whole, where the run is already.
+const SUMMARY_PARTIAL: &str = ".summary.json";
 /// Raw trace kept unless said otherwise.
 const DEFAULT_TRACE_LIMIT: u64 = 256 << 20;
 
@@ -250,12 +252,8 @@ impl RunWriter {
     /// # Errors
     /// The disk fails.
     pub fn summary(&mut self, sums: &impl Serialize) -> Result<(), StoreError> {
-        let folder = &self.partial.held;
-        let path = folder.path().join(SUMMARY);
-        let text = serde_json::to_vec(sums).map_err(|e| StoreError::damaged(&path, e))?;
-        let mut file = folder.create_new(SUMMARY).map_err(StoreError::writing)?;
-        match file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(&path, e)) {
-            Err(error) if error.is_full() => folder.remove_file(SUMMARY).map_err(StoreError::writing),
+        match write_summary(&self.partial.held, SUMMARY, sums) {
+            Err(error) if error.is_full() => Ok(()),
             other => other,
         }
     }
@@ -321,6 +319,29 @@ impl RunWriter {
         self.partial.rename(&self.name)?;
         Ok(self.runs.join(&self.name))
     }
+}
+
+/// Adds to a run that is whole what its rows come to, where that can be told only from all of it. Until it is there in
+/// full, and where it finds no room, a reader makes it from the rows.
+///
+/// # Errors
+/// Another user may change the folder, or its disk is full or fails; the run is as it was.
+pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> {
+    let folder = HeldDir::trusted(run).map_err(StoreError::writing)?;
+    write_summary(&folder, SUMMARY_PARTIAL, sums)?;
+    folder.rename(SUMMARY_PARTIAL, SUMMARY).and_then(|()| folder.sync()).map_err(StoreError::writing)
+}
+
+/// Under this name, or not at all.
+fn write_summary(folder: &HeldDir, name: &str, sums: &impl Serialize) -> Result<(), StoreError> {
+    let path = folder.path().join(name);
+    let text = serde_json::to_vec(sums).map_err(|e| StoreError::damaged(&path, e))?;
+    let mut file = folder.create_new(name).map_err(StoreError::writing)?;
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    if written.is_err() {
+        folder.remove_file(name).map_err(StoreError::writing)?;
+    }
+    written.map_err(|e| StoreError::write(&path, e))
 }
 
 fn is_below(bytes: u64, mib: u64) -> bool {

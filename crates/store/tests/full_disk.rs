@@ -5,7 +5,9 @@ mod common;
 use common::{manifest, stall, writer};
 use hdrhistogram::Histogram;
 use jitterscope_model::*;
-use jitterscope_store::{Room, RunReader, RunWriter, StoreError, StoreSink, TraceRole, list, partials};
+use jitterscope_store::{
+    Room, RunReader, RunWriter, StoreError, StoreSink, TraceRole, add_summary, list, partials,
+};
 use jitterscope_testing::Tmpfs;
 use std::fs::{self, File};
 use std::io::Write;
@@ -255,6 +257,29 @@ fn what_the_rows_come_to_is_left_out_where_it_finds_no_room() {
     let path = w.finish(manifest()).unwrap();
     assert!(!path.join("summary.json").exists());
     assert_eq!(taken.check(&path).summary::<Vec<u64>>().unwrap(), None);
+}
+
+#[test]
+fn what_is_added_to_a_run_is_there_in_full_or_not_at_all() {
+    let Some(disk) = Disk::mount() else { return };
+    let mut w = writer(disk.path());
+    let mut taken = Taken::default();
+    assert!(taken.rows(&mut w, 100).is_none());
+    let path = w.finish(manifest()).unwrap();
+    let files = || {
+        let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = files();
+    disk.fill(8 << 10);
+    assert!(add_summary(&path, &(0..50_000).collect::<Vec<u64>>()).unwrap_err().is_full());
+    assert_eq!(files(), before);
+    add_summary(&path, &[1, 2, 3]).unwrap();
+    assert_eq!(taken.check(&path).summary::<Vec<u64>>().unwrap(), Some(vec![1, 2, 3]));
+    assert_eq!(files().len(), before.len() + 1);
+    // Anew in place of what was there.
+    add_summary(&path, &[4]).unwrap();
+    assert_eq!(taken.check(&path).summary::<Vec<u64>>().unwrap(), Some(vec![4]));
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn what_is_written_is_for_its_owner_alone_whatever_the_umask() {
             files += 1;
         }
     }
-    assert_eq!(files, 8, "tables, histograms, manifest and details, context, a segment");
+    assert_eq!(files, 9, "tables, histograms, manifest and details, context, a segment and its times");
 }
 
 #[test]

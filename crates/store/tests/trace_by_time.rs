@@ -32,6 +32,12 @@ proptest! {
         // Some segments of a few pages each.
         let run = run(dir.path(), &spans, 600_000);
         let index = run.trace_index().unwrap();
+        // An older run, of which the times of its segments are not noted.
+        let old = tempfile::tempdir().unwrap();
+        let old = self::run(old.path(), &spans, 600_000);
+        let noted = old.path().join("trace/spans.json");
+        prop_assert_eq!(noted.exists(), !spans.is_empty());
+        let _ = fs::remove_file(noted);
         for (from, length) in times {
             let (from, to) = (Ticks(from), Ticks(from + length));
             let mut wanted: Vec<(Ticks, u32)> = (0..)
@@ -47,6 +53,8 @@ proptest! {
             };
             prop_assert_eq!(&told(run.trace_pages(from, to).unwrap()), &wanted);
             prop_assert_eq!(&told(index.pages(from, to).unwrap()), &wanted);
+            prop_assert_eq!(&told(old.trace_pages(from, to).unwrap()), &wanted);
+            prop_assert_eq!(&told(old.trace_index().unwrap().pages(from, to).unwrap()), &wanted);
         }
     }
 }
@@ -61,6 +69,22 @@ fn an_index_reads_nothing_of_other_times() {
     let found = |from, to| index.pages(Ticks(from), Ticks(to)).map(|pages| pages.len());
     assert_eq!([found(0, 19).unwrap(), found(26, 99).unwrap(), found(15, 15).unwrap()], [1, 1, 1]);
     assert!(found(19, 20).is_err() && found(25, 25).is_err());
+}
+
+#[test]
+fn a_moment_is_read_without_a_look_at_others_where_their_times_are_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run(dir.path(), &[(10, 5), (20, 5), (30, 5)], 2 << 20);
+    let file = |name: &str| run.path().join("trace").join(name);
+    fs::write(file("segments/000002.seg"), "no segment").unwrap();
+    let found = |from, to| run.trace_pages(Ticks(from), Ticks(to)).map(|pages| pages.len());
+    assert_eq!([found(0, 19).unwrap(), found(26, 99).unwrap(), found(15, 15).unwrap()], [1, 1, 1]);
+    assert!(found(19, 20).is_err() && found(25, 25).is_err());
+    // What is no list of times, or has none of a segment, is as good as none.
+    for text in ["[]", "[{}]", "no JSON"] {
+        fs::write(file("spans.json"), text).unwrap();
+        assert!(found(0, 19).is_err(), "{text}");
+    }
 }
 
 #[test]
@@ -88,7 +112,7 @@ fn a_segment_that_is_too_large_for_one_is_not_read() {
     let segment = run.path().join("trace/segments/000001.seg");
     let of_length = |bytes: u64| {
         fs::File::options().write(true).open(&segment).unwrap().set_len(bytes).unwrap();
-        match run.trace_pages(Ticks(0), Ticks(1)) {
+        match run.trace_pages(Ticks(10), Ticks(15)) {
             Err(StoreError::Damaged { why, .. }) => why,
             other => format!("{other:?}"),
         }

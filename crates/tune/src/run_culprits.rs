@@ -4,7 +4,8 @@ use crate::answer::Effect;
 use crate::catalogue;
 use crate::knob::Knob;
 use jitterscope_model::{
-    Attribution, CulpritKey, CulpritSums, KeyLevel, KeyedMap, Nanos, RunManifest, StallId, Subject,
+    Attribution, CulpritKey, CulpritSums, CulpritTotal, CulpritTotals, CulpritTotalsBuilder, KeyLevel,
+    KeyedMap, Nanos, RunManifest, Subject,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -63,60 +64,6 @@ impl MeasuredCulprit {
 /// Culprits told apart; the rest share a row a kind.
 const MOST_CULPRITS: usize = 4096;
 
-/// Sets of culprits told apart; the stalls of others count for the largest of their culprits alone.
-const MOST_SETS: usize = 65_536;
-
-#[derive(Default)]
-struct Sum {
-    total: Nanos,
-    count: u64,
-    /// The stall that was counted last: a culprit may have several parts of one.
-    last: Option<StallId>,
-    /// Which it is, in order of appearance.
-    number: Option<u32>,
-}
-
-/// Counts in how many stalls culprits took part together.
-#[derive(Default)]
-struct Sets {
-    /// Culprits that have a number.
-    numbered: u32,
-    stalls: HashMap<Vec<u32>, u64>,
-}
-
-impl Sets {
-    /// The number of a culprit.
-    fn number(&mut self, sum: &mut Sum) -> u32 {
-        *sum.number.get_or_insert_with(|| {
-            self.numbered += 1;
-            self.numbered - 1
-        })
-    }
-
-    /// A stall of these, the largest first.
-    fn add(&mut self, mut culprits: Vec<u32>) {
-        let largest = culprits.first().copied();
-        culprits.sort_unstable();
-        culprits.dedup();
-        if self.stalls.len() >= MOST_SETS && !self.stalls.contains_key(&culprits) {
-            culprits = largest.into_iter().collect();
-        }
-        *self.stalls.entry(culprits).or_default() += 1;
-    }
-
-    /// By the places of the culprits instead of their numbers.
-    fn by_place(self, places: &HashMap<u32, u32>) -> Vec<(Vec<u32>, u64)> {
-        let placed = |(numbers, stalls): (Vec<u32>, u64)| {
-            let mut set: Vec<u32> = numbers.iter().filter_map(|number| places.get(number).copied()).collect();
-            set.sort_unstable();
-            (set, stalls)
-        };
-        let mut sets: Vec<(Vec<u32>, u64)> = self.stalls.into_iter().map(placed).collect();
-        sets.sort_unstable();
-        sets
-    }
-}
-
 impl RunCulprits {
     /// What a run measured, by program. `attributions` are the run's rows, and stalls are counted by them. Of
     /// threads that were followed the time is not: messages that queue up behind one stall share its time, so that
@@ -128,38 +75,40 @@ impl RunCulprits {
         manifest: &RunManifest,
         attributions: impl FnOnce() -> Result<R, E>,
     ) -> Result<RunCulprits, E> {
-        let mut sums: CulpritSums<(), Sum> = CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
-        let mut sets = Sets::default();
-        let timed = manifest.threads.is_empty();
+        let mut totals = CulpritTotalsBuilder::default();
         for attribution in attributions()? {
-            let Attribution { stall, mut parts } = attribution?;
-            parts.sort_by_key(|part| std::cmp::Reverse(part.net));
-            let mut culprits = Vec::with_capacity(parts.len());
-            for part in parts {
-                let sum = sums.of((), &part.culprit.subject);
-                sum.total += if timed { part.net } else { Nanos::ZERO };
-                sum.count += u64::from(sum.last.replace(stall) != Some(stall));
-                culprits.push(sets.number(sum));
-            }
-            sets.add(culprits);
+            totals.add(&attribution?);
+        }
+        Ok(RunCulprits::of(manifest, totals.finish()))
+    }
+
+    /// The same where the totals of a run's rows are known.
+    #[must_use]
+    pub fn of(manifest: &RunManifest, totals: CulpritTotals) -> RunCulprits {
+        let mut sums: CulpritSums<(), (Nanos, u64)> = CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
+        let timed = manifest.threads.is_empty();
+        let mut places = Vec::with_capacity(totals.culprits.len());
+        for CulpritTotal { subject, total_ns, count } in &totals.culprits {
+            let place = sums.position((), subject);
+            let sum = sums.at(place);
+            sum.0 += if timed { *total_ns } else { Nanos::ZERO };
+            sum.1 += count;
+            places.push(u32::try_from(place).unwrap_or(u32::MAX));
         }
         for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
-            sums.of((), &ran.subject).total += ran.total_ns;
+            sums.of((), &ran.subject).0 += ran.total_ns;
         }
-        let rows = sums.into_rows();
-        let places = rows.iter().zip(0u32..).filter_map(|(row, place)| Some((row.value.number?, place)));
-        let together = sets.by_place(&places.collect());
-        let culprits = rows.into_iter().map(|row| MeasuredCulprit {
+        let culprits = sums.into_rows().into_iter().map(|row| MeasuredCulprit {
             subject: row.subject,
-            total_ns: row.value.total,
-            count: row.value.count,
+            total_ns: row.value.0,
+            count: row.value.1,
         });
-        Ok(RunCulprits {
+        RunCulprits {
             run: format!("{} ({})", manifest.id, manifest.label),
             measured_ns: manifest.measured_time(),
             culprits: culprits.collect(),
-            together,
-        })
+            together: moved(totals.together, &places),
+        }
     }
 
     /// What both runs measured: each culprit's time and stalls added up.
@@ -167,8 +116,8 @@ impl RunCulprits {
     pub fn and(mut self, other: RunCulprits) -> RunCulprits {
         let key = |of: &MeasuredCulprit| CulpritKey::of(&of.subject, KeyLevel::Program);
         let mut known: KeyedMap<CulpritKey, u32> = self.culprits.iter().map(key).zip(0u32..).collect();
-        let mut places = HashMap::new();
-        for (culprit, place) in other.culprits.into_iter().zip(0u32..) {
+        let mut places = Vec::with_capacity(other.culprits.len());
+        for culprit in other.culprits {
             let next = u32::try_from(self.culprits.len()).unwrap_or(u32::MAX);
             let here = *known.entry(key(&culprit)).or_insert(next);
             match self.culprits.get_mut(here as usize) {
@@ -178,15 +127,13 @@ impl RunCulprits {
                 }
                 None => self.culprits.push(culprit),
             }
-            places.insert(place, here);
+            places.push(here);
         }
-        let mut sets = Sets { stalls: self.together.into_iter().collect(), ..Sets::default() };
-        for (set, stalls) in
-            (Sets { stalls: other.together.into_iter().collect(), ..Sets::default() }).by_place(&places)
-        {
-            *sets.stalls.entry(set).or_default() += stalls;
+        let mut sets: HashMap<Vec<u32>, u64> = self.together.into_iter().collect();
+        for (set, stalls) in moved(other.together, &places) {
+            *sets.entry(set).or_default() += stalls;
         }
-        self.together = sets.stalls.into_iter().collect();
+        self.together = sets.into_iter().collect();
         self.together.sort_unstable();
         self.measured_ns += other.measured_ns;
         self.run = format!("{}, {}", self.run, other.run);
@@ -238,10 +185,20 @@ impl RunCulprits {
     }
 }
 
+/// Sets of culprits by the places that these have now, of which a list has one for each place of before.
+fn moved(together: Vec<(Vec<u32>, u64)>, places: &[u32]) -> Vec<(Vec<u32>, u64)> {
+    let moved = |(set, stalls): (Vec<u32>, u64)| {
+        let mut set: Vec<u32> = set.iter().filter_map(|place| places.get(*place as usize).copied()).collect();
+        set.sort_unstable();
+        (set, stalls)
+    };
+    together.into_iter().map(moved).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Verdict, Work};
+    use jitterscope_model::{StallSets, Verdict, Work};
 
     fn culprit(subject: Subject, ns: u64, count: u64) -> MeasuredCulprit {
         MeasuredCulprit { subject, total_ns: Nanos(ns), count }
@@ -283,23 +240,15 @@ mod tests {
             culprits: vec![culprit(thread("a"), 900, 2), culprit(thread("b"), 800, 2)],
             ..RunCulprits::default()
         };
-        let mut sets = Sets::default();
-        for stall in [vec![0, 1, 0, 1, 1], vec![0], vec![1]] {
-            sets.add(stall);
+        let mut sets = StallSets::default();
+        for mut stall in [vec![0, 1, 0, 1, 1], vec![0], vec![1]] {
+            sets.add(&mut stall);
         }
-        let places = [(0, 0), (1, 1)].into_iter().collect();
-        measured.together = sets.by_place(&places);
+        measured.together = sets.into_rows();
         assert_eq!(measured.win(knob).map(|win| win.count), Some(3));
         // What knows no more than each one's says no more than that holds.
         measured.together.clear();
         assert_eq!(measured.win(knob).map(|win| win.count), Some(2));
-    }
-
-    #[test]
-    fn culprits_are_numbered_in_order_of_their_first_stall() {
-        let (mut sets, mut sums) = (Sets::default(), [Sum::default(), Sum::default(), Sum::default()]);
-        let numbers = [0, 1, 0, 2, 1].map(|at: usize| sets.number(&mut sums[at]));
-        assert_eq!(numbers, [0, 1, 0, 2, 1]);
     }
 
     #[test]
@@ -317,19 +266,6 @@ mod tests {
         assert_eq!(names, [("a".into(), 200, 2), ("b".into(), 200, 2), ("c".into(), 100, 1)]);
         assert_eq!(both.together, [(vec![0, 1], 3), (vec![2], 1)]);
         assert_eq!((both.stalls_of(&[0, 2]), both.stalls_of(&[1])), (4, 3));
-    }
-
-    #[test]
-    fn sets_beyond_those_told_apart_count_for_their_largest_culprit() {
-        let mut sets = Sets::default();
-        (0..MOST_SETS as u32).for_each(|n| sets.add(vec![n + 1, 0]));
-        assert_eq!(sets.stalls.len(), MOST_SETS);
-        // One that is known still counts for all of its own.
-        sets.add(vec![0, 5]);
-        assert_eq!(sets.stalls[&vec![0, 5]], 2);
-        sets.add(vec![9, 7]);
-        sets.add(vec![9, 8]);
-        assert_eq!((sets.stalls[&vec![9]], sets.stalls.len()), (2, MOST_SETS + 1));
     }
 
     #[test]

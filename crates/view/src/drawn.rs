@@ -1,11 +1,11 @@
 //! From a stored run to what is drawn of it.
 
-use crate::load::{self, StoredRow};
+use crate::load;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::{Picture, PictureBuilder};
 use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
 use jitterscope_model::{KeyLevel, RunManifest};
-use jitterscope_store::{RunReader, StoreError};
+use jitterscope_store::{RunReader, StoreError, StoredRow};
 
 /// A run, ready to be drawn.
 #[derive(Clone, Debug)]
@@ -65,14 +65,14 @@ pub fn load_drawn_with(
     let mut picture = PictureBuilder::new(&manifest, stalls, wanted.stalls);
     load::rows(reader, redactor, |row| match row {
         StoredRow::Stall(stall) => {
-            summary.stall(stall);
-            picture.stall(stall);
+            summary.stall(&stall);
+            picture.stall(&stall);
         }
         StoredRow::Attribution(attribution) => {
-            summary.attribution(attribution);
-            picture.attribution(attribution);
+            summary.attribution(&attribution);
+            picture.attribution(&attribution);
         }
-        StoredRow::Interval(interval) => summary.interval(interval),
+        StoredRow::Interval(interval) => summary.interval(&interval),
     })?;
     let (summary, picture) = (summary.finish(), picture.finish());
     Ok(Drawn { manifest, summary, picture })

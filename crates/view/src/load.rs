@@ -2,8 +2,8 @@
 
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
-use jitterscope_model::{Attribution, IntervalRow, KeyLevel, MachineState, RunManifest, Stall, StallId};
-use jitterscope_store::{RunReader, StoreError};
+use jitterscope_model::{Attribution, KeyLevel, MachineState, RunManifest, Stall, StallId};
+use jitterscope_store::{RunReader, StoreError, StoredRow};
 use std::path::Path;
 
 /// Opens the run in a folder and sums it up; memory does not grow with the run.
@@ -73,36 +73,36 @@ pub fn load_redacted(
     Ok((manifest, summary))
 }
 
-/// One stall with its parts, as the report tells it: the only one of [`RunSummary::worst`], which is empty when
-/// the run has none of this number. What else the summary says of stalls is of this one alone.
+/// One stall of a run with its parts, as the report tells it: the only one of [`RunSummary::worst`], which is empty when
+/// the run has none of this number. What else the summary says of stalls is of this one alone. Beside it the stall as it
+/// is stored.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_stall(
-    path: &Path,
+    reader: &RunReader,
     stall: StallId,
     redact: bool,
-) -> Result<(RunManifest, RunSummary), StoreError> {
-    let reader = RunReader::open(path)?;
+) -> Result<(RunSummary, Option<Stall>), StoreError> {
     let mut redactor = redact.then(Redactor::new);
-    let (mut manifest, machine) = facts(&reader, &mut redactor)?;
+    let (mut manifest, machine) = facts(reader, &mut redactor)?;
     // A stall of the idle control is shown to who asks for it.
     if let Some(wakeup) = &mut manifest.probe.wakeup {
         wakeup.idle_control = None;
     }
     let mut builder = SummaryBuilder::new(&manifest).machine(machine).only(stall);
     if !redact {
-        builder = builder.path(path);
+        builder = builder.path(reader.path());
     }
+    let mut found = None;
     if let Some((stall, attribution)) = reader.stall(stall)? {
-        let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
-        builder.stall(&stall);
+        found = Some(stall);
+        builder.stall(&redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall)));
         if let Some(attribution) = attribution {
             builder.attribution(&redacted(attribution, &mut redactor));
         }
     }
-    let summary = builder.finish();
-    Ok((manifest, summary))
+    Ok((builder.finish(), found))
 }
 
 /// Without reading the stalls, where what was asked for is what the run was stored with.
@@ -158,19 +158,11 @@ fn with_rows(
     mut builder: SummaryBuilder<'_>,
 ) -> Result<RunSummary, StoreError> {
     rows(reader, redactor, |row| match row {
-        StoredRow::Stall(stall) => builder.stall(stall),
-        StoredRow::Attribution(attribution) => builder.attribution(attribution),
-        StoredRow::Interval(interval) => builder.interval(interval),
+        StoredRow::Stall(stall) => builder.stall(&stall),
+        StoredRow::Attribution(attribution) => builder.attribution(&attribution),
+        StoredRow::Interval(interval) => builder.interval(&interval),
     })?;
     Ok(builder.finish())
-}
-
-/// A row of a run.
-pub(crate) enum StoredRow<'r> {
-    Stall(&'r Stall),
-    /// Of a stall that came before.
-    Attribution(&'r Attribution),
-    Interval(&'r IntervalRow),
 }
 
 /// Everything about a run but its rows.
@@ -187,30 +179,17 @@ pub(crate) fn facts(
     })
 }
 
-/// The rows of a run: stalls, each attribution after its stall, then intervals.
+/// The rows of a run, as [`RunReader::rows`] hands them over, without what a redactor leaves out.
 pub(crate) fn rows(
     reader: &RunReader,
     redactor: &mut Option<Redactor>,
-    mut each: impl FnMut(StoredRow<'_>),
+    mut each: impl FnMut(StoredRow),
 ) -> Result<(), StoreError> {
-    let mut attributions = reader.attributions()?.peekable();
-    for stall in reader.stalls()? {
-        let stall = stall?;
-        let stall = redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall));
-        each(StoredRow::Stall(&stall));
-        // In step, so that no table is ever in memory. An error is taken out to be returned.
-        let due = |next: &Result<Attribution, StoreError>| {
-            next.as_ref().map_or(true, |attribution| attribution.stall <= stall.id)
-        };
-        while let Some(attribution) = attributions.next_if(due) {
-            each(StoredRow::Attribution(&redacted(attribution?, redactor)));
-        }
-    }
-    for attribution in attributions {
-        each(StoredRow::Attribution(&redacted(attribution?, redactor)));
-    }
-    for row in reader.intervals()? {
-        each(StoredRow::Interval(&row?));
-    }
-    Ok(())
+    reader.rows(|row| {
+        each(match (row, redactor.as_mut()) {
+            (StoredRow::Stall(stall), Some(redactor)) => StoredRow::Stall(redactor.stall(&stall)),
+            (StoredRow::Attribution(of), Some(redactor)) => StoredRow::Attribution(redactor.attribution(&of)),
+            (row, _) => row,
+        });
+    })
 }

@@ -4,9 +4,9 @@ mod common;
 
 use common::{Scenario, busy, late};
 use jitterscope_analyze::periods::Effort;
-use jitterscope_analyze::{RowSummer, RowSums, RowsOf};
+use jitterscope_analyze::{RowSummer, RowSums, RowsOf, SummaryBuilder};
 use jitterscope_model::{Row, Sink};
-use jitterscope_store::{RunWriter, StoreError};
+use jitterscope_store::{RunReader, RunWriter, StoreError, StoredRow, add_summary};
 use jitterscope_view::{Style, json, list, load, load_periods, load_worst, text};
 use std::path::{Path, PathBuf};
 
@@ -63,6 +63,46 @@ fn a_run_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_t
         assert!(load_worst(&path, 11).is_err());
         assert!(load_periods(&path, 10, Effort::THOROUGH).is_err());
     }
+}
+
+/// Who held up a pipeline's messages rests on their percentiles, and is stored all the same.
+#[test]
+fn a_pipeline_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/pipeline");
+    for file in std::fs::read_dir(recorded).unwrap().map(Result::unwrap) {
+        if file.file_type().unwrap().is_file() {
+            std::fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
+        }
+    }
+    // As if most messages had been quick, so that some of those that are stored are above the 99th percentile.
+    let file = dir.path().join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let times = &mut manifest["pipeline"]["consumers"][0]["from_intended"];
+    (times["count"], times["plain"]) =
+        (5_000.into(), serde_json::json!([[12_000_000, 4_980], [24_170_290, 20]]));
+    std::fs::write(&file, manifest.to_string()).unwrap();
+    let run = RunReader::open(dir.path()).unwrap();
+    assert_eq!(run.summary::<serde_json::Value>().unwrap(), None, "an older run has none");
+    let read = load_periods(dir.path(), 10, Effort::BRIEF).unwrap().1;
+    let blame = &read.pipeline.as_ref().unwrap().blame;
+    assert_eq!(blame.iter().map(|of| of.above).collect::<Vec<_>>(), [20, 50]);
+    assert!(0 < blame[0].split && blame[0].split < blame[1].split && !blame[0].rows.is_empty(), "{blame:?}");
+    let mut sums = SummaryBuilder::new(run.manifest()).machine(run.machine().unwrap()).stored();
+    run.rows(|row| match row {
+        StoredRow::Stall(stall) => sums.stall(&stall),
+        StoredRow::Attribution(attribution) => sums.attribution(&attribution),
+        StoredRow::Interval(interval) => sums.interval(&interval),
+    })
+    .unwrap();
+    add_summary(dir.path(), &sums.into_sums()).unwrap();
+    for table in ["gaps.parquet", "attributions.parquet"] {
+        std::fs::write(dir.path().join(table), "not a table").unwrap();
+    }
+    let kept = load_periods(dir.path(), 10, Effort::BRIEF).unwrap().1;
+    assert_eq!(kept, read);
+    assert_eq!(json::render(&kept).unwrap(), json::render(&read).unwrap());
+    assert_eq!(text::render(&kept, Style::default()), text::render(&read, Style::default()));
 }
 
 #[test]

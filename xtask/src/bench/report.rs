@@ -1,4 +1,4 @@
-//! What a user waits for: a recording of a second, the end of a long and loaded one, and reports of both.
+//! What a user waits for: a recording of a second, the end of a long and loaded one, reports of both and of a pipeline.
 
 use super::claim::Claim;
 use super::load::Load;
@@ -12,6 +12,8 @@ use serde_json::Value;
 const LONG: u32 = 60;
 /// A report or a stall of the long run takes no more than so many times that of one of a second.
 const MOST_RATIO: f64 = 1.5;
+/// What is stored of a pipeline saves that much of the time that its rows take.
+const MOST_OF_ROWS: f64 = 0.2;
 /// All of a recording of a second, to that second.
 const MOST_SECOND: f64 = 1.3;
 /// The end of the long one, as a part of its length: half a second.
@@ -76,7 +78,25 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
             MOST_RATIO,
         ));
     }
+    claims.push(of_messages(&runs)?);
     Ok(claims)
+}
+
+/// A pipeline's report of what is stored, to the same made of its rows: of as many slow messages as get one.
+fn of_messages(runs: &Runs) -> anyhow::Result<Claim> {
+    let report = runs.record(&["pipeline", "--force", "-d", "5s", "--threshold", "1us"])?;
+    let run = Runs::path(&report)?;
+    let args = ["report".to_owned(), run.display().to_string()];
+    let of_stored = took_median(runs, &args)?;
+    std::fs::rename(run.join("summary.json"), run.join("summary.aside")).context("the run keeps no sums")?;
+    let of_rows = took_median(runs, &args)?;
+    println!(
+        "a report of {} slow messages takes {:.0} ms, made of their rows {:.0} ms",
+        report["attribution"]["stalls"],
+        of_stored * 1e3,
+        of_rows * 1e3
+    );
+    Ok(Claim::at_most("a pipeline's report, to the same made of its rows", of_stored / of_rows, MOST_OF_ROWS))
 }
 
 /// How long the tool takes with these arguments, seconds.

@@ -228,16 +228,9 @@ pub fn page_of(
 /// # Errors
 /// The run cannot be read.
 pub fn stall_of(reader: &RunReader, stall: StallId, redact: Redact) -> anyhow::Result<Option<String>> {
-    let (_, summary) = load_stall(reader.path(), stall, redact.on)?;
+    let (summary, stored) = load_stall(reader, stall, redact.on)?;
     let Some(worst) = summary.worst.first() else { return Ok(None) };
-    let mut rows = Vec::new();
-    for of in reader.stalls()? {
-        let of = of?;
-        if of.id == stall {
-            rows = stall_timeline(reader, &of).unwrap_or_default();
-            break;
-        }
-    }
+    let rows = stored.and_then(|of| stall_timeline(reader, &of).ok()).unwrap_or_default();
     let rows = if redact.on { redacted(rows) } else { rows };
     Ok(Some(html::stall(&reader.manifest().probe.kind, worst, &rows)))
 }

@@ -5,6 +5,7 @@ use crate::exit::{UnavailableError, UsageError};
 use crate::places::Places;
 use anyhow::Context;
 use clap::Args;
+use jitterscope_analyze::RowSums;
 use jitterscope_model::{Attribution, CpuList, CpuSet, RunManifest, StallId};
 use jitterscope_platform::Machine;
 use jitterscope_store::{RunReader, StoreError, resolve};
@@ -104,6 +105,9 @@ pub fn of_interest(manifest: &RunManifest) -> CpuSet {
 /// # Errors
 /// The run cannot be read.
 pub fn culprits_of(reader: &RunReader) -> anyhow::Result<RunCulprits> {
+    if let Some(sums) = reader.summary::<RowSums>()?.filter(RowSums::is_current) {
+        return Ok(RunCulprits::of(reader.manifest(), sums.into_totals()));
+    }
     let mut of_control: HashSet<StallId> = HashSet::new();
     if let Some(control) = reader.manifest().idle_control() {
         for stall in reader.stalls()? {

@@ -6,7 +6,7 @@ use crate::output;
 use crate::redact::Redact;
 use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::periods::Effort;
-use jitterscope_model::{Nanos, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow};
+use jitterscope_model::{Nanos, Part, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow, Verdict};
 use jitterscope_recording::stall_timeline;
 use jitterscope_store::RunReader;
 use jitterscope_view::Style;
@@ -48,10 +48,10 @@ pub fn print_stall(
             (Some(id), remark)
         }
     };
-    let summary = match (id, which) {
-        (Some(id), _) => load_stall(path, id, redact.on)?.1,
-        (None, Which::Rank(rank)) if redact.on => load_redacted(path, *rank, Effort::BRIEF)?.1,
-        (None, Which::Rank(rank)) => load_worst(path, *rank)?.1,
+    let (summary, stored) = match (id, which) {
+        (Some(id), _) => load_stall(&run, id, redact.on)?,
+        (None, Which::Rank(rank)) if redact.on => (load_redacted(path, *rank, Effort::BRIEF)?.1, None),
+        (None, Which::Rank(rank)) => (load_worst(path, *rank)?.1, None),
         (None, _) => return Err(UsageError("no stall was named".into()).into()),
     };
     let found = match which {
@@ -61,8 +61,13 @@ pub fn print_stall(
     let Some(worst) = found else {
         return Err(UsageError(missing(&run, which, summary.worst.len())?).into());
     };
-    let stall = find(&run, worst)?;
+    let stall = match stored {
+        Some(stall) => stall,
+        None => find(&run, worst)?,
+    };
     let (rows, problem) = match stall_timeline(&run, &stall) {
+        // That verdict's name says it.
+        Ok(rows) if rows.is_empty() && is_of(worst, Verdict::NoEventInVm) => (rows, None),
         Ok(rows) if rows.is_empty() => (rows, Some("No kernel event was recorded inside this stall.".into())),
         Ok(rows) => (rows, None),
         // An error's text may name paths.
@@ -97,6 +102,12 @@ pub fn print_stall(
     } else {
         output::result(&timeline::render(&view, style))
     }
+}
+
+/// Whether this is the verdict on all of it.
+fn is_of(stall: &WorstStall, verdict: Verdict) -> bool {
+    let of = |part: &Part| part.culprit.subject.as_verdict() == Some(verdict);
+    !stall.parts.is_empty() && stall.parts.iter().all(of)
 }
 
 /// Why there is no such stall.
@@ -166,8 +177,8 @@ fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<Strin
 }
 
 fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
-    match run.stall(worst.stall)? {
-        Some((stall, _)) => Ok(stall),
+    match run.stall_alone(worst.stall)? {
+        Some(stall) => Ok(stall),
         None => anyhow::bail!("stall {} is not in gaps.parquet", worst.stall.0),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Culprit`] is a [`Subject`], which is data of its own for each kind, and the [`Sender`] that triggered
 //! it. [`SubjectFields`] is the one flat form of a subject, for tables and JSON. [`CulpritKey`] says which
-//! subjects add up, [`CulpritSums`] adds them up.
+//! subjects add up, [`CulpritSums`] adds them up, and [`CulpritTotals`] are those of a run.
 
 mod about;
 mod evidence;
@@ -15,12 +15,14 @@ mod pool;
 mod quota;
 mod sched_class;
 mod sender;
+mod stall_sets;
 mod subject;
 mod sums;
 mod task;
 #[cfg(test)]
 mod tests;
 mod timer_source;
+mod totals;
 mod verdict;
 mod work;
 
@@ -35,10 +37,12 @@ pub use pool::CulpritPool;
 pub use quota::{Quota, QuotaLimit};
 pub use sched_class::SchedClass;
 pub use sender::Sender;
+pub use stall_sets::StallSets;
 pub use subject::Subject;
 pub use sums::{CulpritSums, SumRow};
 pub use task::{Owner, Task, TaskIdentity};
 pub use timer_source::TimerSource;
+pub use totals::{CulpritTotal, CulpritTotals, CulpritTotalsBuilder};
 pub use verdict::Verdict;
 pub use work::{Work, Worker};
 

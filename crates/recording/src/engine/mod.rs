@@ -9,6 +9,7 @@
 mod batch;
 mod outputs;
 mod stage;
+mod stored_sums;
 
 pub(crate) use batch::Batch;
 pub(crate) use outputs::Outputs;

@@ -1,6 +1,7 @@
 //! What every recording stands on, whatever it is of.
 
 use super::outputs::{Delivered, Outputs};
+use super::stored_sums::store_sums;
 use super::{DRAIN_EVERY, Outcome, Output};
 use crate::error::RecordError;
 use crate::home::Home;
@@ -16,7 +17,7 @@ use jitterscope_model::{
     SourceReport, StoredTrace, TickRate, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
-use jitterscope_store::{RunWriter, StoreError, StoreSink};
+use jitterscope_store::{Room, RunWriter, StoreError, StoreSink};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -305,12 +306,18 @@ impl<'c, 'o> Stage<'c, 'o> {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut manifest.warnings);
         manifest.warnings = warnings;
-        if let Some(sums) = self.outputs.sums(&manifest, self.kernel_hz) {
-            self.outputs.store.summary(&sums);
+        let sums = self.outputs.sums(&manifest, self.kernel_hz);
+        if let Some(sums) = &sums {
+            self.outputs.store.summary(sums);
         }
+        let has_room = !matches!(self.outputs.store.room(), Room::None { .. });
         // The kernel's own figure, with all that comes after the measurement.
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
         let path = self.outputs.store.close(&mut manifest)?;
+        if sums.is_none() && has_room {
+            // The run is whole. Where this fails, each report reads the rows, and says what is wrong with them.
+            let _ = store_sums(&path, &manifest);
+        }
         Ok(Outcome { path, manifest, outputs, command: self.command, taken_down: self.taken_down })
     }
 }

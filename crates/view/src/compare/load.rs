@@ -1,10 +1,10 @@
 //! From a stored run to what a comparison needs of it.
 
-use crate::load::{self, StoredRow};
+use crate::load;
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder};
 use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
 use jitterscope_model::{CpuSet, RunManifest, Stall, StallId};
-use jitterscope_store::{RunReader, StoreError};
+use jitterscope_store::{RunReader, StoreError, StoredRow};
 use std::path::Path;
 
 /// Why a run cannot be compared.
@@ -61,13 +61,13 @@ pub fn load_compared_with(
     let mut builder = ComparedRunBuilder::new(&manifest, machine, path);
     let mut last: Option<Stall> = None;
     load::rows(&reader, redactor, |row| match row {
-        StoredRow::Stall(stall) => last = Some(*stall),
+        StoredRow::Stall(stall) => last = Some(stall),
         StoredRow::Attribution(attribution) => {
             if let Some(stall) = last.as_ref().filter(|stall| stall.id == attribution.stall) {
-                builder.stall(stall, attribution);
+                builder.stall(stall, &attribution);
             }
         }
-        StoredRow::Interval(interval) => builder.interval(interval),
+        StoredRow::Interval(interval) => builder.interval(&interval),
     })?;
     let mut run = builder.finish();
     run.only = cpus.cloned();
@@ -114,12 +114,12 @@ pub fn load_of_cpus(path: &Path, cpus: &CpuSet) -> Result<RunSummary, CompareErr
     load::rows(&reader, &mut None, |row| match row {
         StoredRow::Stall(stall) if cpus.contains(stall.cpu) => {
             last = Some(stall.id);
-            builder.stall(stall);
+            builder.stall(&stall);
         }
         StoredRow::Attribution(attribution) if last == Some(attribution.stall) => {
-            builder.attribution(attribution)
+            builder.attribution(&attribution);
         }
-        StoredRow::Interval(interval) if cpus.contains(interval.cpu) => builder.interval(interval),
+        StoredRow::Interval(interval) if cpus.contains(interval.cpu) => builder.interval(&interval),
         StoredRow::Stall(_) | StoredRow::Attribution(_) | StoredRow::Interval(_) => {}
     })?;
     Ok(builder.finish())

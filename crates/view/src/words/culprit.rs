@@ -231,6 +231,9 @@ mod tests {
         for verdict in Verdict::ALL {
             let (explained, further) = (verdicts::explanation(*verdict), further_detail(&bare(*verdict), 1));
             assert!(explained.is_none() || further.is_empty(), "{verdict:?}: {explained:?}, {further}");
+            let repeated =
+                explained.is_some_and(|explained| explained.contains(bare(*verdict).name().as_ref()));
+            assert!(!repeated, "{verdict:?}: {explained:?}");
         }
         assert_eq!(further_detail(&bare(Verdict::NotSeen), 1), "no record says what ran");
         let idle = Subject::Verdict(Verdict::IdleExit, About::IdleState(2));

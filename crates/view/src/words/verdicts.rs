@@ -4,7 +4,8 @@ use crate::number::count;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::Verdict;
 
-/// What a verdict means; `None` where the explanation of its kind says it.
+/// What a verdict means, to be read beside its name, which it does not repeat; `None` where the explanation of its kind
+/// says it.
 pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
     Some(match verdict {
         Verdict::IdleExit => "the CPU had to leave an idle state, or its timer fired late there",
@@ -13,7 +14,7 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
         Verdict::DeadlineBudget => "the deadline thread had used up its own budget",
         Verdict::StoppedBySignal => "a stop signal (SIGSTOP and its like) held the thread",
         Verdict::StoppedByTracer => "a tracer or debugger held the thread",
-        Verdict::NoEventInVm => "no kernel event; probably the host, or an exception that leaves none",
+        Verdict::NoEventInVm => "probably the host, or an exception that leaves no event",
         Verdict::UnrecordedFault => "the kernel counted page faults of the thread that it did not record",
         Verdict::RunnableIdle => "the thread could run and the CPU idled; nothing that was counted says why",
         Verdict::AsleepInKernel => {

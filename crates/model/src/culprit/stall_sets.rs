@@ -1,0 +1,66 @@
+//! Which culprits took part in the same stalls.
+
+use crate::KeyedMap;
+
+/// Sets of culprits told apart; the stalls of others count for the largest of their culprits alone.
+const MOST_SETS: usize = 65_536;
+
+/// Counts stalls by the set of culprits that took part in them, each culprit known by its place in a list.
+#[derive(Clone, Debug, Default)]
+pub struct StallSets {
+    stalls: KeyedMap<Vec<u32>, u64>,
+}
+
+impl StallSets {
+    /// A stall of the culprits at these places, the largest first; one may be there several times. Leaves them sorted,
+    /// each once.
+    pub fn add(&mut self, culprits: &mut Vec<u32>) {
+        let largest = culprits.first().copied();
+        culprits.sort_unstable();
+        culprits.dedup();
+        if let Some(stalls) = self.stalls.get_mut(culprits.as_slice()) {
+            *stalls += 1;
+            return;
+        }
+        let set = match largest {
+            Some(largest) if self.stalls.len() >= MOST_SETS => vec![largest],
+            _ => culprits.clone(),
+        };
+        *self.stalls.entry(set).or_default() += 1;
+    }
+
+    /// Each set, its places ascending, with its stalls; in ascending order.
+    #[must_use]
+    pub fn into_rows(self) -> Vec<(Vec<u32>, u64)> {
+        let mut rows: Vec<(Vec<u32>, u64)> = self.stalls.into_iter().collect();
+        rows.sort_unstable();
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_culprit_is_in_a_set_once_wherever_it_stood() {
+        let mut sets = StallSets::default();
+        for mut stall in [vec![0, 1, 0, 1, 1], vec![1, 0], vec![1], vec![]] {
+            sets.add(&mut stall);
+        }
+        assert_eq!(sets.into_rows(), [(vec![], 1), (vec![0, 1], 2), (vec![1], 1)]);
+    }
+
+    #[test]
+    fn sets_beyond_those_told_apart_count_for_their_largest_culprit() {
+        let mut sets = StallSets::default();
+        (0..MOST_SETS as u32).for_each(|n| sets.add(&mut vec![n + 1, 0]));
+        assert_eq!(sets.stalls.len(), MOST_SETS);
+        // One that is known still counts for all of its own.
+        sets.add(&mut vec![0, 5]);
+        assert_eq!(sets.stalls[&vec![0, 5]], 2);
+        sets.add(&mut vec![9, 7]);
+        sets.add(&mut vec![9, 8]);
+        assert_eq!((sets.stalls[&vec![9]], sets.stalls.len()), (2, MOST_SETS + 1));
+    }
+}
