@@ -41,7 +41,7 @@ pub use memory::{LockedMemory, keep_freed_memory, lock_in_memory, peak_rss_bytes
 pub use owner_lock::{Owner, OwnerLock, owner_of};
 pub use process::{ask_to_end, end_with_parent, is_ignored};
 pub use quota::{CpuQuota, Throttling, cpu_quota_millis, cpu_quotas, read_limit, read_throttling};
-pub use rate::{ClockChoice, ClockError, choose_clock};
+pub use rate::{ClockCheck, ClockChoice, ClockError, choose_clock};
 pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
 pub use state::{CpuTimes, machine_state};

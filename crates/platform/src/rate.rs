@@ -58,24 +58,75 @@ pub fn choose_clock(
     wanted: Option<ClockKind>,
     calibration: Duration,
 ) -> Result<ClockChoice, ClockError> {
-    let monotonic_raw = |reason| ClockChoice {
-        kind: ClockKind::MonotonicRaw,
-        rate: TickRate::NANOSECONDS,
-        fallback_reason: Some(reason),
-        doubt: None,
-    };
-    let tsc = |doubt| -> Result<ClockChoice, ClockError> {
-        let rate = tsc_rate(calibration)?;
-        Ok(ClockChoice { kind: ClockKind::Tsc, rate, fallback_reason: None, doubt })
-    };
-    if wanted == Some(ClockKind::MonotonicRaw) {
-        return Ok(monotonic_raw(TscFlaw::NotWanted));
+    ClockCheck::begin(machine, wanted, calibration)?.finish()
+}
+
+/// A clock that is chosen and whose rate is being checked: for that some time must pass, in which other things can be
+/// done.
+#[derive(Debug)]
+pub struct ClockCheck {
+    kind: ClockKind,
+    fallback_reason: Option<TscFlaw>,
+    doubt: Option<TscFlaw>,
+    /// `None` where the rate is known without a check.
+    rate: Option<RateCheck>,
+}
+
+impl ClockCheck {
+    /// Chooses as [`choose_clock`] does, and reads the clock for the first time.
+    ///
+    /// # Errors
+    /// The TSC was asked for and cannot be trusted.
+    pub fn begin(
+        machine: &Machine,
+        wanted: Option<ClockKind>,
+        calibration: Duration,
+    ) -> Result<ClockCheck, ClockError> {
+        let monotonic_raw = |reason| ClockCheck {
+            kind: ClockKind::MonotonicRaw,
+            fallback_reason: Some(reason),
+            doubt: None,
+            rate: None,
+        };
+        let tsc = |doubt| ClockCheck {
+            kind: ClockKind::Tsc,
+            fallback_reason: None,
+            doubt,
+            rate: Some(RateCheck::begin(calibration)),
+        };
+        if wanted == Some(ClockKind::MonotonicRaw) {
+            return Ok(monotonic_raw(TscFlaw::NotWanted));
+        }
+        match (wanted, tsc_trust(machine)) {
+            (_, TscTrust::Sure) => Ok(tsc(None)),
+            (Some(_), TscTrust::KernelOnly(flaw)) => Ok(tsc(Some(flaw))),
+            (Some(_), TscTrust::None(flaw)) => Err(ClockError::TscUnusable(flaw)),
+            (None, TscTrust::KernelOnly(flaw) | TscTrust::None(flaw)) => Ok(monotonic_raw(flaw)),
+        }
     }
-    match (wanted, tsc_trust(machine)) {
-        (_, TscTrust::Sure) => tsc(None),
-        (Some(_), TscTrust::KernelOnly(flaw)) => tsc(Some(flaw)),
-        (Some(_), TscTrust::None(flaw)) => Err(ClockError::TscUnusable(flaw)),
-        (None, TscTrust::KernelOnly(flaw) | TscTrust::None(flaw)) => Ok(monotonic_raw(flaw)),
+
+    /// Which clock it is.
+    #[must_use]
+    pub fn kind(&self) -> ClockKind {
+        self.kind
+    }
+
+    /// The rate as far as it shows by now: good for how long to wait, not for what is measured.
+    ///
+    /// # Errors
+    /// The clock stands still.
+    pub fn rough_rate(&self) -> Result<TickRate, ClockError> {
+        self.rate.as_ref().map_or(Ok(TickRate::NANOSECONDS), RateCheck::measured)
+    }
+
+    /// The clock and its rate, as soon as the time of the check is over.
+    ///
+    /// # Errors
+    /// The clock stands still.
+    pub fn finish(self) -> Result<ClockChoice, ClockError> {
+        let ClockCheck { kind, fallback_reason, doubt, rate } = self;
+        let rate = rate.map_or(Ok(TickRate::NANOSECONDS), RateCheck::finish)?;
+        Ok(ClockChoice { kind, rate, fallback_reason, doubt })
     }
 }
 
@@ -112,22 +163,40 @@ fn tsc_trust(machine: &Machine) -> TscTrust {
     TscTrust::Sure
 }
 
-fn tsc_rate(calibration: Duration) -> Result<TickRate, ClockError> {
-    let first = clock::read_all(ClockKind::Tsc);
-    let began = Instant::now();
-    // Meanwhile: the kernel's log may be long.
-    let stated = stated_rate();
-    let length = if stated.is_some() { calibration.min(CHECK) } else { calibration };
-    std::thread::sleep(length.saturating_sub(began.elapsed()));
-    let (measured, uncertainty_ppb) = calibrate(first)?;
-    let Some((hz, source)) = stated else {
-        return Ok(TickRate { hz: measured, error_ppb: uncertainty_ppb, source: RateSource::Calibrated });
-    };
-    let disagreement = ppb(hz.abs_diff(measured), measured);
-    if disagreement > MAX_DISAGREEMENT_PPB {
-        return Ok(TickRate { hz: measured, error_ppb: uncertainty_ppb, source: RateSource::Calibrated });
+/// The TSC's rate while it is being checked.
+#[derive(Debug)]
+struct RateCheck {
+    first: ClockReading,
+    began: Instant,
+    /// What is said of the rate, and by whom.
+    stated: Option<(u64, RateSource)>,
+    length: Duration,
+}
+
+impl RateCheck {
+    fn begin(calibration: Duration) -> RateCheck {
+        let (first, began) = (clock::read_all(ClockKind::Tsc), Instant::now());
+        // Meanwhile: the kernel's log may be long.
+        let stated = stated_rate();
+        let length = if stated.is_some() { calibration.min(CHECK) } else { calibration };
+        RateCheck { first, began, stated, length }
     }
-    Ok(TickRate { hz, error_ppb: disagreement + uncertainty_ppb, source })
+
+    fn measured(&self) -> Result<TickRate, ClockError> {
+        let (hz, error_ppb) = calibrate(self.first)?;
+        Ok(TickRate { hz, error_ppb, source: RateSource::Calibrated })
+    }
+
+    fn finish(self) -> Result<TickRate, ClockError> {
+        std::thread::sleep(self.length.saturating_sub(self.began.elapsed()));
+        let measured = self.measured()?;
+        let Some((hz, source)) = self.stated else { return Ok(measured) };
+        let disagreement = ppb(hz.abs_diff(measured.hz), measured.hz);
+        if disagreement > MAX_DISAGREEMENT_PPB {
+            return Ok(measured);
+        }
+        Ok(TickRate { hz, error_ppb: disagreement + measured.error_ppb, source })
+    }
 }
 
 fn ppb(part: u64, whole: u64) -> u64 {

@@ -10,7 +10,7 @@ use crate::observer::Progress;
 use crate::probe_events::ProbeEvents;
 use crate::probes::Probes;
 use hdrhistogram::CreationError;
-use jitterscope_attribute::{Edge, FrequencyChanges, GroupThrottled};
+use jitterscope_attribute::{Edge, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
     Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
     SelfNoise, Sink, SinkError, SleepingWork, Stall, StallId, ThreadRef, TickRate, Ticks, WarmUpTurn,
@@ -24,6 +24,8 @@ struct Channel {
     victim: ThreadRef,
     /// Whether the mark between warm-up and measurement has come.
     measured: bool,
+    /// Stalls of the warm-up that attribution learnt from.
+    learnt: u64,
     /// Stalls of the interval that is not yet complete.
     lengths: IntervalLengths,
 }
@@ -64,7 +66,7 @@ impl Drain {
             if let Some(events) = &mut events {
                 events.watch(output.cpu, victim.tid);
             }
-            Ok(Channel { victim, measured: false, lengths: IntervalLengths::new()?, output })
+            Ok(Channel { victim, measured: false, learnt: 0, lengths: IntervalLengths::new()?, output })
         };
         let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(&mut channel).collect();
         Ok(Drain {
@@ -89,6 +91,18 @@ impl Drain {
             events.measure(start, end, threshold);
             self.costs_at_start = events.costs().to_rows();
         }
+    }
+
+    /// Whether as many ticks were seen on each CPU as it takes to tell what one costs at its edges; not without kernel
+    /// events, from which that is learnt.
+    pub(crate) fn has_learnt(&self) -> bool {
+        let enough = |edge| {
+            let of_all = EdgeCosts::ENOUGH.saturating_mul(self.channels.len() as u64);
+            self.events.as_ref().is_some_and(|events| events.costs().get(edge).samples >= of_all)
+        };
+        enough(Edge::LeadInterrupt)
+            && enough(Edge::TrailInterrupt)
+            && self.channels.iter().all(|channel| channel.learnt >= EdgeCosts::ENOUGH)
     }
 
     /// One turn. The order matters: interval marks before gaps, so that an interval's gaps are all here
@@ -156,7 +170,10 @@ impl Drain {
         };
         if !channel.measured {
             match (&mut self.events, self.phase) {
-                (Some(events), Phase::WarmUp) => events.learn(&stall),
+                (Some(events), Phase::WarmUp) => {
+                    events.learn(&stall);
+                    channel.learnt += 1;
+                }
                 // The costs of the start are on record by now.
                 (Some(events), Phase::Measuring { .. }) => events.pass_over(&stall),
                 (None, _) => {}

@@ -3,13 +3,14 @@
 use crate::feed::PageFeed;
 use crate::graph::{FunctionGraph, GraphChoice, GraphError};
 use crate::names::LiveNames;
-use crate::price::{PriceTally, RecordClock};
+use crate::price::{PriceTally, RecordClock, TimedRecord};
 use crate::quotas::QuotaWatch;
+use crate::settings::RunSettings;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError,
     Source, SourceProblem, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
 };
-use jitterscope_platform::{KeptFile, Machine};
+use jitterscope_platform::{KeptFile, Machine, Topology};
 use jitterscope_source::{
     ContextError, Recorder, RecorderSettings, Role, Symbols, TraceContext, TraceError, Tracefs,
 };
@@ -59,6 +60,8 @@ pub(crate) struct KernelEvents {
     setup: Vec<SetupStep>,
     turns: u64,
     price: PriceTally,
+    /// What a record takes, where the clock's rate is still to be learnt.
+    timed: Option<TimedRecord>,
     symbols_report: SourceReport,
     asked_kernel: Instant,
     online: KeptFile,
@@ -80,9 +83,9 @@ pub(crate) struct EventsEnded {
 }
 
 /// Which kernel events a target wants.
-#[derive(Clone, Copy)]
-pub(crate) struct EventChoice<'a> {
-    pub(crate) measured: &'a CpuSet,
+#[derive(Clone)]
+pub(crate) struct EventChoice {
+    pub(crate) measured: CpuSet,
     pub(crate) follow_threads: bool,
     /// Whether the scheduler's charges to them are recorded only once switches are seen to have left no record.
     pub(crate) charges_later: bool,
@@ -91,24 +94,37 @@ pub(crate) struct EventChoice<'a> {
 }
 
 /// What is to be recorded, and how.
-pub(crate) struct EventSettings<'a> {
-    pub(crate) choice: EventChoice<'a>,
-    pub(crate) online: &'a CpuSet,
+#[derive(Clone)]
+pub(crate) struct EventSettings {
+    pub(crate) choice: EventChoice,
+    pub(crate) online: CpuSet,
     pub(crate) clock: ClockKind,
-    pub(crate) rate: TickRate,
     pub(crate) buffer_kib: u32,
 }
 
+impl EventSettings {
+    /// What a recording that was asked for this wants of them.
+    pub(crate) fn of(
+        run: &RunSettings,
+        choice: EventChoice,
+        topology: &Topology,
+        clock: ClockKind,
+    ) -> EventSettings {
+        EventSettings { choice, online: topology.online.clone(), clock, buffer_kib: run.trace_buffer_kib }
+    }
+}
+
 impl KernelEvents {
-    pub(crate) fn start(machine: &Machine, settings: &EventSettings<'_>) -> Result<KernelEvents, NoEvents> {
-        let EventSettings { choice, online, clock, rate, buffer_kib } = *settings;
+    /// Sets everything up; what a record costs is known once [`KernelEvents::clock_runs_at`] was told the clock's rate.
+    pub(crate) fn start(machine: &Machine, settings: &EventSettings) -> Result<KernelEvents, NoEvents> {
+        let EventSettings { choice, online, clock, buffer_kib } = settings.clone();
         let EventChoice { measured, follow_threads, charges_later, renames } = choice;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
         let unrecorded = RecordClock::before(machine, clock);
         let wanted = RecorderSettings {
             measured: measured.clone(),
-            online: online.clone(),
+            online,
             clock,
             buffer_kb_per_cpu: u64::from(buffer_kib),
             follow_threads,
@@ -125,7 +141,7 @@ impl KernelEvents {
             (recorder, symbols.unwrap_or_else(|| load_symbols(machine)))
         });
         let mut recorder = recorder.map_err(NoEvents::Trace)?;
-        let record = unrecorded.and_then(|clock| clock.after(recorder.is_priced(), rate));
+        let timed = unrecorded.and_then(|clock| clock.after(recorder.is_priced()));
         recorder.end_pricing().map_err(NoEvents::Trace)?;
         let feed =
             PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
@@ -140,7 +156,8 @@ impl KernelEvents {
             counted: DrainTurn::default(),
             setup: Vec::new(),
             turns: 0,
-            price: PriceTally::new(measured.clone(), record),
+            price: PriceTally::new(measured),
+            timed,
             symbols_report,
             asked_kernel: Instant::now(),
             online: KeptFile::of(machine, "/sys/devices/system/cpu/online"),
@@ -148,6 +165,11 @@ impl KernelEvents {
             gone: CpuSet::new(),
             leftovers_removed: removed.len(),
         })
+    }
+
+    /// The rate of the clock that the records are stamped with.
+    pub(crate) fn clock_runs_at(&mut self, rate: TickRate) {
+        self.price.record_takes(self.timed.and_then(|timed| timed.cost(rate)));
     }
 
     /// Looks into kernel functions, too. Before anything is measured, for it changes code everywhere in the kernel.

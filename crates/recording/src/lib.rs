@@ -9,6 +9,7 @@
 
 mod after;
 mod before;
+mod begun_events;
 mod counters;
 mod drain;
 mod engine;

@@ -54,13 +54,9 @@ impl RecordClock {
         Some(found)
     }
 
-    /// Now that it is recorded on this CPU, if it `is_recorded`; `None` where it is not, or no difference shows.
-    pub(crate) fn after(mut self, is_recorded: bool, rate: TickRate) -> Option<RecordCost> {
-        if !is_recorded {
-            return None;
-        }
-        let recorded = self.time();
-        difference(self.bare, recorded, rate)
+    /// Now that it is recorded on this CPU, if it `is_recorded`; `None` where it is not.
+    pub(crate) fn after(mut self, is_recorded: bool) -> Option<TimedRecord> {
+        is_recorded.then(|| TimedRecord { bare: self.bare, recorded: self.time() })
     }
 
     /// How much longer the call takes now than before anything was recorded; `None` where no difference shows.
@@ -89,6 +85,20 @@ impl RecordClock {
     }
 }
 
+/// A call that was timed without its record and with it, in ticks of a clock whose rate may not be known yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimedRecord {
+    bare: CallTimes,
+    recorded: CallTimes,
+}
+
+impl TimedRecord {
+    /// What the record takes; `None` where no difference shows.
+    pub(crate) fn cost(&self, rate: TickRate) -> Option<RecordCost> {
+        difference(self.bare, self.recorded, rate)
+    }
+}
+
 /// What a record takes, from how long the call took without it and with it.
 fn difference(bare: CallTimes, recorded: CallTimes, rate: TickRate) -> Option<RecordCost> {
     let warm_ns = rate.nanos(recorded.warm.since(bare.warm));
@@ -112,17 +122,22 @@ pub(crate) struct PriceTally {
 }
 
 impl PriceTally {
-    pub(crate) fn new(measured: CpuSet, record: Option<RecordCost>) -> PriceTally {
+    pub(crate) fn new(measured: CpuSet) -> PriceTally {
         let first = CpuId(0);
         PriceTally {
             last: (first, measured.contains(first)),
             measured,
-            record,
+            record: None,
             from: Ticks(u64::MAX),
             until: Ticks(u64::MAX),
             counts: [0; EventClass::KNOWN.len()],
             on_measured: 0,
         }
+    }
+
+    /// What a record takes, as far as it is known.
+    pub(crate) fn record_takes(&mut self, cost: Option<RecordCost>) {
+        self.record = cost;
     }
 
     /// Records between these count, and none did before.
@@ -163,7 +178,7 @@ mod tests {
 
     #[test]
     fn records_of_the_measured_time_count_and_those_of_measured_cpus_are_told_apart() {
-        let mut tally = PriceTally::new([CpuId(1)].into_iter().collect(), None);
+        let mut tally = PriceTally::new([CpuId(1)].into_iter().collect());
         let event = |time, cpu, kind| {
             let context = ExecutionContext::Thread;
             KernelEvent { time: Ticks(time), cpu: CpuId(cpu), tid: 1, context, kind }
@@ -191,7 +206,7 @@ mod tests {
         assert!(bare.warm > Ticks(0) && bare.cold >= bare.warm, "{bare:?}");
         // Whatever a second look would have found by chance.
         let slower = RecordClock { bare: CallTimes { warm: Ticks(0), cold: Ticks(0) }, ..clock };
-        assert_eq!(slower.after(false, TickRate::NANOSECONDS), None);
+        assert!(slower.after(false).is_none());
     }
 
     #[test]

@@ -15,10 +15,10 @@ use crate::threshold::{self, Threshold};
 use crate::{after, before};
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
-    TickRate, Ticks, WakeupConditions,
+    ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError, TickRate, Ticks,
+    WakeupConditions,
 };
-use jitterscope_platform::{ClockChoice, Machine, ShallowIdle, Topology, clock};
+use jitterscope_platform::{ClockCheck, ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinOutput, SpinSettings, WakeupSettings};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -30,10 +30,12 @@ const QUEUE: usize = 1 << 16;
 /// A wake-up this late is a stall, unless said otherwise: timers alone are late by a good part of it.
 const LATE: Nanos = Nanos(50_000);
 /// Time between setting the start and the start: every probe must have looked by then.
-const START_AHEAD: Nanos = Nanos(POLL.0 + 5_000_000);
-/// Of the warm-up so much at least is measured with kernel events, as far as it is so long: a tick comes every 10 ms
-/// at most, and eight of them show what one costs at its edges.
+const START_AHEAD: Nanos = Nanos(POLL.0 / SpinSettings::WARM_UP_LOOKS + 5_000_000);
+/// So much of the warm-up at most is measured with kernel events only to learn what a tick costs at its edges, which
+/// eight of them show: one comes every 10 ms at most, and none where a kernel is told to stop it.
 const WARM_UP_TRACED: Nanos = Nanos(100_000_000);
+/// How often is looked meanwhile whether there were eight of them.
+const WARM_UP_LOOK: Duration = Duration::from_millis(10);
 
 /// Deltas below a threshold are counted a tick each, so it cannot be larger than this.
 pub const LARGEST_THRESHOLD: Ticks = SpinSettings::MAX_THRESHOLD;
@@ -93,17 +95,19 @@ impl<'a> Target for Probing<'a> {
             measured: measured.clone(),
             // The threshold is only known when our own threads have left.
             probe: probe_settings(settings, self.threshold),
+            events: settings.trace.then(|| choice(settings)),
         })
     }
 
-    fn check(&mut self, clock: &ClockChoice, home: &Home) -> Result<(), RecordError> {
+    fn check(&mut self, clock: ClockCheck, home: &Home) -> Result<ClockChoice, RecordError> {
         let settings = self.settings;
         // A probe that sleeps leaves time for everybody.
         if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty() {
             return Err(RecordError::WouldHang);
         }
-        self.threshold = self.threshold(clock.kind, clock.rate)?;
-        Ok(())
+        let (threshold, clock) = self.threshold(clock)?;
+        self.threshold = threshold;
+        Ok(clock)
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Probed<'a>, RecordError> {
@@ -127,10 +131,7 @@ impl<'a> Target for Probing<'a> {
         // What they saw until now nothing can explain.
         gaps.iter_mut().for_each(SpinOutput::forget);
         let mut drain = Drain::new(&probes, gaps, events, rate)?;
-        let spun = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        let warmup = settings.warmup;
-        let left = warmup.saturating_sub(spun).max(warmup.min(WARM_UP_TRACED));
-        stage.pass(left, |outputs| drain.cycle(outputs))?;
+        warm_up(stage, &mut drain, began, settings.warmup)?;
         Ok(Probed {
             settings,
             probes: Some(probes),
@@ -142,6 +143,25 @@ impl<'a> Target for Probing<'a> {
     }
 }
 
+/// Lets the probes, which began to run at `began`, run for `least`, and then until it was learnt what a tick costs.
+fn warm_up(
+    stage: &mut Stage<'_, '_>,
+    drain: &mut Drain,
+    began: Instant,
+    least: Nanos,
+) -> Result<(), SinkError> {
+    if least == Nanos::ZERO {
+        return Ok(());
+    }
+    let traced = Instant::now() + Duration::from_nanos(WARM_UP_TRACED.0);
+    let least = began + Duration::from_nanos(least.0);
+    let most = if drain.events.is_some() { least.max(traced) } else { least };
+    stage.pass_until(most, WARM_UP_LOOK, |outputs| {
+        drain.cycle(outputs)?;
+        Ok(Instant::now() >= least && drain.has_learnt())
+    })
+}
+
 /// Kernel events where they are wanted and can be had; why not is noted.
 fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option<ProbeEvents>, RecordError> {
     if !settings.trace {
@@ -150,13 +170,7 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option
     }
     let measured = &settings.cpus.cpus;
     let wakeups = settings.wakeup.is_some();
-    // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
-    match stage.kernel_events(EventChoice {
-        measured,
-        follow_threads: wakeups,
-        charges_later: false,
-        renames: false,
-    }) {
+    match stage.kernel_events(choice(settings)) {
         Ok(events) => {
             let wanted = ProbeEventsSettings {
                 measured,
@@ -185,6 +199,13 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option
             Ok(None)
         }
     }
+}
+
+/// Which kernel events there should be.
+fn choice(settings: &RecordSettings) -> EventChoice {
+    // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
+    let follow_threads = settings.wakeup.is_some();
+    EventChoice { measured: settings.cpus.cpus.clone(), follow_threads, charges_later: false, renames: false }
 }
 
 /// Probes that run.
@@ -330,15 +351,19 @@ fn job(settings: &RecordSettings, cpu: CpuId, threshold: Threshold, rate: TickRa
 }
 
 impl Probing<'_> {
-    /// The threshold; what the clock allows is learnt on the measured CPUs.
-    fn threshold(&self, kind: ClockKind, rate: TickRate) -> Result<Threshold, RecordError> {
+    /// The threshold; what the clock allows is learnt on the measured CPUs, while the clock's rate is checked.
+    fn threshold(&self, clock: ClockCheck) -> Result<(Threshold, ClockChoice), RecordError> {
         let asked = self.settings.threshold;
         // Only a spinning probe counts what is below it a tick each, and has its own doing in its deltas.
         if self.settings.wakeup.is_some() {
-            return Ok(Threshold::of_sleeper(asked.unwrap_or(LATE), rate));
+            let clock = clock.finish()?;
+            return Ok((Threshold::of_sleeper(asked.unwrap_or(LATE), clock.rate), clock));
         }
-        let costs = threshold::costs(kind, rate, &self.settings.cpus.cpus)?;
-        Ok(Threshold::choose(asked, self.shortest, costs, rate)?.at_least(self.least, rate))
+        let costs = threshold::costs(clock.kind(), clock.rough_rate()?, &self.settings.cpus.cpus)?;
+        let clock = clock.finish()?;
+        let costs = threshold::in_nanos(costs, clock.rate);
+        let threshold = Threshold::choose(asked, self.shortest, costs, clock.rate)?;
+        Ok((threshold.at_least(self.least, clock.rate), clock))
     }
 }
 

@@ -84,23 +84,28 @@ fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
     Nanos(STEPS.into_iter().find(|step| *step >= least).unwrap_or(longest))
 }
 
-/// What the clock and the probe take on the worst of these CPUs, all at the same time as in a measurement.
+/// What the clock and the probe take on the worst of these CPUs, in ticks, all at the same time as in a measurement.
+/// `rate` only says how long to look.
 ///
 /// # Errors
 /// A thread cannot be had, or not be put on its CPU.
-pub(crate) fn costs(kind: ClockKind, rate: TickRate, cpus: &CpuSet) -> Result<ClockCosts, RecordError> {
-    let worst = match kind {
+pub(crate) fn costs(kind: ClockKind, rate: TickRate, cpus: &CpuSet) -> Result<OnCpu, RecordError> {
+    match kind {
         #[cfg(target_arch = "x86_64")]
-        ClockKind::Tsc => worst(jitterscope_clock::Tsc, rate, cpus)?,
+        ClockKind::Tsc => worst(jitterscope_clock::Tsc, rate, cpus),
         #[cfg(not(target_arch = "x86_64"))]
-        ClockKind::Tsc => worst(MonotonicRaw, rate, cpus)?,
-        ClockKind::MonotonicRaw => worst(MonotonicRaw, rate, cpus)?,
-    };
-    Ok(ClockCosts {
-        read_tail_ns: rate.nanos(worst.read_tail),
-        store_ns: rate.nanos(worst.store),
+        ClockKind::Tsc => worst(MonotonicRaw, rate, cpus),
+        ClockKind::MonotonicRaw => worst(MonotonicRaw, rate, cpus),
+    }
+}
+
+/// The same in nanoseconds; nothing is decided by them yet.
+pub(crate) fn in_nanos(costs: OnCpu, rate: TickRate) -> ClockCosts {
+    ClockCosts {
+        read_tail_ns: rate.nanos(costs.read_tail),
+        store_ns: rate.nanos(costs.store),
         decide_threshold: false,
-    })
+    }
 }
 
 fn least_disturbed<C: Clock>(clock: C, cpu: CpuId, window: Ticks) -> Result<OnCpu, SpinError> {

@@ -22,7 +22,7 @@ pub struct MeasureArgs {
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,
-    /// How long to spin before that; what happens then does not count [default: 200ms]
+    /// How long to spin at least before that; what happens then does not count [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub warmup: Option<Nanos>,
     #[command(flatten)]

@@ -25,8 +25,8 @@ use jitterscope_view::record_error;
 
 /// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
 const PERIOD: Nanos = Nanos(1_000_000);
-/// How long probes run before they are measured, unless the user says otherwise.
-const WARM_UP: Nanos = Nanos(200_000_000);
+/// How long probes run at least before they are measured, unless the user says otherwise.
+const WARM_UP: Nanos = Nanos(50_000_000);
 
 /// What to measure with.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -82,7 +82,7 @@ pub struct SpinArgs {
 #[derive(Args, Debug)]
 #[command(
     mut_arg("owner", |arg| arg.hide(true)),
-    mut_arg("warmup", |arg| arg.help("How long to measure before that; what happens then does not count [default: 200ms]")),
+    mut_arg("warmup", |arg| arg.help("How long to measure at least before that; what happens then does not count [default: 50ms]")),
     mut_arg("period", |arg| arg.help("Time between deadlines, 50us to 1s [default: 1ms]")),
     mut_arg("hold_latency", |arg| {
         arg.help("Keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring")

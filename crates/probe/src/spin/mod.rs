@@ -46,6 +46,9 @@ pub struct SpinSettings {
 impl SpinSettings {
     /// The largest threshold: the tables of counts then take 8 MiB.
     pub const MAX_THRESHOLD: Ticks = Ticks(1 << 17);
+    /// So many times as often as [`SpinSettings::poll`] says a probe that warms up looks whether it should begin: who
+    /// set the beginning waits for it.
+    pub const WARM_UP_LOOKS: u64 = 10;
 }
 
 /// A probe that cannot be set up.

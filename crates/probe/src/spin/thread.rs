@@ -73,7 +73,7 @@ impl Spinner {
 
     /// Spins as in the measurement, gaps sent and all, until its start; nothing of it counts.
     pub(super) fn warm_up<C: Clock>(&mut self, clock: C, control: &ProbeControl) {
-        let poll = self.events.settings.poll.0.max(1);
+        let poll = (self.events.settings.poll.0 / SpinSettings::WARM_UP_LOOKS).max(1);
         let first = clock.now();
         let mut warm_up = WarmUp { events: &mut self.events, control, poll };
         spin(clock, &mut self.short.deltas(), &mut warm_up, first, first + poll);

@@ -17,13 +17,15 @@ pub use outputs::{Delivered, Output};
 pub use stage::TakingDown;
 pub(crate) use stage::{NEVER, Plan, Stage};
 
+use crate::begun_events::BegunEvents;
 use crate::error::RecordError;
 use crate::home::Home;
+use crate::kernel_events::EventSettings;
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
 use jitterscope_analyze::RowsOf;
-use jitterscope_model::{ClockKind, ClockReading, CpuSet, RunManifest, Sink, SinkError};
-use jitterscope_platform::{self as platform, ClockChoice, CpuClaim, Machine, Topology, clock};
+use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
+use jitterscope_platform::{self as platform, ClockCheck, ClockChoice, CpuClaim, Machine, Topology, clock};
 use jitterscope_store::StoreError;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -76,9 +78,10 @@ pub(crate) trait Target {
     /// Checks what was asked for, and says what it needs. Nothing is changed on the machine.
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, Self::Error>;
 
-    /// The clock is chosen and our own threads have left; whether that leaves room for it.
-    fn check(&mut self, _clock: &ClockChoice, _home: &Home) -> Result<(), Self::Error> {
-        Ok(())
+    /// The clock is chosen and our own threads have left; whether that leaves room for it. The clock's rate is being
+    /// checked meanwhile, and stands at the end of this.
+    fn check(&mut self, clock: ClockCheck, _home: &Home) -> Result<ClockChoice, Self::Error> {
+        Ok(clock.finish().map_err(RecordError::from)?)
     }
 
     /// Starts sources and threads, and warms up. What limits the recording is noted on the stage.
@@ -140,11 +143,6 @@ pub(crate) trait Running {
     fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, Self::Error>;
 }
 
-/// Chooses the clock to measure with.
-fn choose_clock(machine: &Machine, wanted: Option<ClockKind>) -> Result<ClockChoice, RecordError> {
-    Ok(platform::choose_clock(machine, wanted, CALIBRATION)?)
-}
-
 /// Records. Ends early, keeping what was measured, when asked to. The calling thread drains, and is confined
 /// to CPUs that are not measured meanwhile.
 pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<Outcome, T::Error> {
@@ -153,12 +151,17 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     let topology = Topology::read(machine);
     let settings = target.settings().clone();
     let plan = target.plan(machine, &topology)?;
-    let clock = choose_clock(machine, settings.clock)?;
+    let clock = ClockCheck::begin(machine, settings.clock, CALIBRATION).map_err(RecordError::from)?;
     let _claim = CpuClaim::take(machine, &plan.claimed).map_err(RecordError::from)?;
     let home = Home::leave(&plan.leave, plan.shared)?;
-    target.check(&clock, &home)?;
-    let mut stage =
-        Stage::set(machine, topology, (settings, plan), (clock, home), outputs, (stop, observer))?;
+    // Where it would run on measured CPUs it must not run beside what is measured of the clock there.
+    let early = plan.events.clone().filter(|_| !home.helpers.is_empty());
+    let events = early.and_then(|choice| {
+        BegunEvents::begin(machine, &EventSettings::of(&settings, choice, &topology, clock.kind()))
+    });
+    let clock = target.check(clock, &home)?;
+    let set = (clock, home, events);
+    let mut stage = Stage::set(machine, topology, (settings, plan), set, outputs, (stop, observer))?;
     let mut running = target.set_up(&mut stage)?;
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());

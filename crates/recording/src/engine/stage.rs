@@ -3,6 +3,7 @@
 use super::outputs::{Delivered, Outputs};
 use super::stored_sums::store_sums;
 use super::{DRAIN_EVERY, Outcome, Output};
+use crate::begun_events::BegunEvents;
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::kernel_events::{EventChoice, EventSettings, EventsEnded, KernelEvents, NoEvents};
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) measured: CpuSet,
     /// How the run describes its probe; its threshold is zero where that is learnt.
     pub(crate) probe: ProbeSettings,
+    /// Kernel events that it will want: they are set up from the beginning on.
+    pub(crate) events: Option<EventChoice>,
 }
 
 /// A recording under way.
@@ -57,6 +60,7 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) observer: &'c mut dyn Observer,
     pub(crate) stop: &'c AtomicBool,
     surroundings: Surroundings,
+    begun_events: Option<BegunEvents>,
     pub(crate) probe: ProbeSettings,
     run: RunSettings,
     clocks: ClockReading,
@@ -89,7 +93,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         machine: &'c Machine,
         topology: Topology,
         (run, plan): (RunSettings, Plan),
-        (clock, home): (ClockChoice, Home),
+        (clock, home, begun_events): (ClockChoice, Home, Option<BegunEvents>),
         outputs: Vec<Output<'o>>,
         (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
     ) -> Result<Stage<'c, 'o>, RecordError> {
@@ -117,6 +121,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             observer,
             stop,
             surroundings,
+            begun_events,
             probe,
             run,
             clocks,
@@ -144,16 +149,19 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Starts recording the kernel's events. That it swept up after an earlier recorder is noted.
-    pub(crate) fn kernel_events(&mut self, choice: EventChoice<'_>) -> Result<KernelEvents, NoEvents> {
-        let settings = EventSettings {
-            choice,
-            online: &self.topology.online,
-            clock: self.clock.kind,
-            rate: self.clock.rate,
-            buffer_kib: self.run.trace_buffer_kib,
+    /// Starts recording the kernel's events, unless that was begun already, and waits until they are recorded. That it
+    /// swept up after an earlier recorder is noted.
+    pub(crate) fn kernel_events(&mut self, choice: EventChoice) -> Result<KernelEvents, NoEvents> {
+        let begun = self.begun_events.take().and_then(|begun| begun.wait(self.clock.rate));
+        let events = match begun {
+            Some(started) => started?,
+            None => {
+                let settings = EventSettings::of(&self.run, choice, &self.topology, self.clock.kind);
+                let mut events = KernelEvents::start(self.machine, &settings)?;
+                events.clock_runs_at(self.clock.rate);
+                events
+            }
         };
-        let events = KernelEvents::start(self.machine, &settings)?;
         if events.leftovers_removed > 0 {
             self.warnings.push(Warning::LeftoversRemoved { count: events.leftovers_removed as u64 });
         }
@@ -184,9 +192,21 @@ impl<'c, 'o> Stage<'c, 'o> {
         mut drain: impl FnMut(&mut Outputs<'o>) -> Result<(), SinkError>,
     ) -> Result<(), SinkError> {
         let until = Instant::now() + Duration::from_nanos(time.0);
+        self.pass_until(until, DRAIN_EVERY, |outputs| drain(outputs).map(|()| false))
+    }
+
+    /// The same with `drain` at least every `step`, and over as soon as that is true.
+    pub(crate) fn pass_until(
+        &mut self,
+        until: Instant,
+        step: Duration,
+        mut drain: impl FnMut(&mut Outputs<'o>) -> Result<bool, SinkError>,
+    ) -> Result<(), SinkError> {
         while !self.stopped() && Instant::now() < until {
-            std::thread::sleep(DRAIN_EVERY.min(until.saturating_duration_since(Instant::now())));
-            drain(&mut self.outputs)?;
+            std::thread::sleep(step.min(until.saturating_duration_since(Instant::now())));
+            if drain(&mut self.outputs)? {
+                break;
+            }
         }
         Ok(())
     }
@@ -376,6 +396,7 @@ mod tests {
             claimed: CpuSet::new(),
             measured: CpuSet::new(),
             probe,
+            events: None,
         };
         let run = RunSettings {
             clock: Some(ClockKind::MonotonicRaw),
@@ -389,9 +410,15 @@ mod tests {
         let home = Home::leave(&CpuSet::new(), None).unwrap();
         let (stop, topology) = (AtomicBool::new(false), Topology::read(&machine));
         let mut observer = ();
-        let mut stage =
-            Stage::set(&machine, topology, (run, plan), (clock, home), Vec::new(), (&stop, &mut observer))
-                .unwrap();
+        let mut stage = Stage::set(
+            &machine,
+            topology,
+            (run, plan),
+            (clock, home, None),
+            Vec::new(),
+            (&stop, &mut observer),
+        )
+        .unwrap();
         stage.price = Some(EventPrice::default());
         let gone = Arc::new(AtomicBool::new(false));
         let ended = stage.begin();

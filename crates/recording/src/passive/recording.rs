@@ -144,20 +144,15 @@ impl<'a> Target for Watching<'a> {
                 fifo_priority: None,
                 wakeup: None,
             },
+            events: Some(choice(settings)),
         })
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Watch<'a>, RecordError> {
         let settings = self.settings;
         let (cpus, kind, rate) = (&settings.cpus.cpus, stage.clock.kind, stage.rate());
-        // Who belongs by name is met where it takes the CPU, by the name that it has then.
         let events = stage
-            .kernel_events(EventChoice {
-                measured: cpus,
-                follow_threads: true,
-                charges_later: false,
-                renames: false,
-            })
+            .kernel_events(choice(settings))
             .map_err(|why| RecordError::NothingToWatch { problem: why.problem() })?;
         stage.warn_unless_helped(cpus.clone(), CpuUse::Watched);
         let watching = PassiveSettings {
@@ -191,6 +186,17 @@ impl<'a> Target for Watching<'a> {
         self.first.into_iter().chain(again).for_each(|who| belongs(&mut watch.run.follow, who));
         watch.look(from, stage)?;
         Ok(watch)
+    }
+}
+
+/// Which kernel events there should be.
+fn choice(settings: &PassiveRecordSettings) -> EventChoice {
+    // Who belongs by name is met where it takes the CPU, by the name that it has then.
+    EventChoice {
+        measured: settings.cpus.cpus.clone(),
+        follow_threads: true,
+        charges_later: false,
+        renames: false,
     }
 }
 

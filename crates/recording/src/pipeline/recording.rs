@@ -25,7 +25,7 @@ use jitterscope_model::{
     Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{
-    self as platform, ClockChoice, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock,
+    self as platform, ClockCheck, ClockChoice, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock,
     current_affinity,
 };
 use jitterscope_probe::pipeline::{Length, Pipeline, PipelineControl, PipelineError, PipelineSettings};
@@ -120,10 +120,12 @@ impl<'a> Target for Piping<'a> {
             shared: None,
             measured: self.measured.clone(),
             probe: probe_settings(settings, self.measured.clone()),
+            // Set up when its memory is, for it may be refused until then.
+            events: None,
         })
     }
 
-    fn check(&mut self, _clock: &ClockChoice, home: &Home) -> Result<(), PipelineRecordError> {
+    fn check(&mut self, clock: ClockCheck, home: &Home) -> Result<ClockChoice, PipelineRecordError> {
         // CPUs that are left for everything else when every thread has one.
         let roles = self.settings.roles();
         let floating = roles.iter().filter(|role| self.settings.places.of(**role).cpu.is_none()).count();
@@ -131,7 +133,7 @@ impl<'a> Target for Piping<'a> {
         if self.real_time && self.all_taken {
             return Err(PipelineRecordError::WouldHang);
         }
-        Ok(())
+        Ok(clock.finish().map_err(RecordError::from)?)
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Piped<'a>, PipelineRecordError> {
@@ -211,7 +213,7 @@ fn follower(
         return Box::new(Blind);
     }
     match stage.kernel_events(EventChoice {
-        measured,
+        measured: measured.clone(),
         follow_threads: true,
         charges_later: true,
         renames: false,

@@ -78,21 +78,15 @@ impl<'a> Target for Attaching<'a> {
                 fifo_priority: None,
                 wakeup: None,
             },
+            events: Some(choice(topology)),
         })
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
         let settings = self.settings;
-        let online = stage.topology.online.clone();
         let followed = follower_settings(settings, stage.rate());
-        // Followed threads run programs and name themselves, and some are followed from a name on.
         let events = stage
-            .kernel_events(EventChoice {
-                measured: &online,
-                follow_threads: true,
-                charges_later: true,
-                renames: true,
-            })
+            .kernel_events(choice(&stage.topology))
             .map_err(|why| RecordError::Blind { problem: why.problem() })?;
         stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
         let follow = Follow::new(events, followed);
@@ -215,6 +209,17 @@ impl Running for Attached<'_> {
             senders_dropped,
             ..stage.manifest(ended)
         })
+    }
+}
+
+/// Which kernel events there should be.
+fn choice(topology: &Topology) -> EventChoice {
+    // Followed threads run programs and name themselves, and some are followed from a name on.
+    EventChoice {
+        measured: topology.online.clone(),
+        follow_threads: true,
+        charges_later: true,
+        renames: true,
     }
 }
 

@@ -154,13 +154,24 @@ impl Recorder {
     /// # Errors
     /// The kernel refuses (it does not, in practice).
     pub fn end_pricing(&mut self) -> Result<(), TraceError> {
-        // The kernel takes its time to empty a buffer. The local ones first, for a wake-up that is kept must have
-        // what came of it kept: its thread would be taken to wait until it is put on a CPU the next time.
-        for side in [&self.local].into_iter().chain(&self.senders) {
-            if side.records(&PRICED) && !self.renames {
+        let Recorder { local, senders, buffer, renames, .. } = self;
+        let mut senders = senders.as_mut().ok();
+        for side in [&*local].into_iter().chain(senders.as_deref()) {
+            if side.records(&PRICED) && !*renames {
                 side.set_recorded(&PRICED, false)?;
             }
-            side.clear()?;
+        }
+        // The local ones go on first, for a wake-up that is kept must have what came of it kept: its thread would be
+        // taken to wait until it is put on a CPU the next time.
+        if let Some(senders) = &senders {
+            senders.set_tracing(false)?;
+        }
+        local.set_tracing(false)?;
+        local.forget(buffer)?;
+        local.set_tracing(true)?;
+        if let Some(senders) = &mut senders {
+            senders.forget(buffer)?;
+            senders.set_tracing(true)?;
         }
         Ok(())
     }

@@ -11,6 +11,9 @@ use jitterscope_model::{ClockKind, CpuId, CpuSet};
 
 /// The smallest buffer worth having, KiB a CPU; also what CPUs get that are not recorded.
 const SMALLEST_KB: u64 = 8;
+/// What buffers of CPUs that are not recorded may take together, KiB: to make them smaller the kernel waits for all
+/// CPUs once more.
+const UNUSED_KB: u64 = 4096;
 
 /// One instance: pipes first, since they must be closed before the instance can go.
 #[derive(Debug)]
@@ -199,6 +202,21 @@ impl Side {
         Ok(self.instance.clear()?)
     }
 
+    /// The same while nothing is recorded. Buffers that lost nothing are read to their end, for the kernel makes whoever
+    /// empties them wait for every CPU, twice.
+    pub(super) fn forget(&mut self, buffer: &mut [u8]) -> Result<(), TraceError> {
+        let limit = self.buffer_pages * 2 + 2;
+        let mut is_forgotten = true;
+        for pipe in &mut self.pipes {
+            // A CPU that is gone has nothing to forget.
+            let left = pipe.drain(&self.layout, buffer, limit, &mut |_| {}).is_ok_and(|drained| drained.more);
+            let lost = std::mem::take(&mut pipe.loss);
+            is_forgotten &= !left && (lost.in_pages, lost.unknown) == (0, 0);
+        }
+        let has_lost = |pipe: &Pipe| self.stats(pipe.cpu).is_some_and(|stats| stats.lost() > 0);
+        if is_forgotten && !self.pipes.iter().any(has_lost) { Ok(()) } else { self.clear() }
+    }
+
     /// Switches recording on or off; events and buffers stay as they are.
     pub(super) fn set_tracing(&self, on: bool) -> Result<(), TraceError> {
         self.instance.write("tracing_on", if on { "1" } else { "0" })
@@ -224,8 +242,8 @@ fn set_clock(instance: &Instance, clock: ClockKind) -> Result<(), TraceError> {
     }
 }
 
-/// Gives the recording CPUs their buffers. All others get the smallest: a new instance has more than a
-/// mebibyte for every possible CPU.
+/// Gives the recording CPUs their buffers. All others get the smallest, unless there are few of them: a new instance
+/// has more than a mebibyte for every possible CPU.
 fn size_buffers(instance: &Instance, cpus: &CpuSet, kb: u64) -> Result<(), TraceError> {
     let resize = |file: &str| match instance.write(file, &kb.to_string()) {
         Err(TraceError::Refused { file, .. }) if !file.is_denied() => {
@@ -240,7 +258,11 @@ fn size_buffers(instance: &Instance, cpus: &CpuSet, kb: u64) -> Result<(), Trace
     if folders.len() == cpus.len() && folders.iter().all(|name| recorded(name) == Some(true)) {
         return resize("buffer_size_kb");
     }
-    instance.write("buffer_size_kb", &SMALLEST_KB.to_string())?;
+    let others = folders.len().saturating_sub(cpus.len()) as u64;
+    let each = instance.read("buffer_size_kb").ok().and_then(|kb| kb.trim().parse::<u64>().ok());
+    if each.is_none_or(|kb| kb.saturating_mul(others) > UNUSED_KB) {
+        instance.write("buffer_size_kb", &SMALLEST_KB.to_string())?;
+    }
     for cpu in cpus.iter() {
         let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
         if !instance.exists(&file) {

@@ -16,6 +16,12 @@ pub struct BufferStats {
 }
 
 impl BufferStats {
+    /// Events that were lost in whichever way.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
+    }
+
     /// Reads the file's text; a line that is not there counts as zero.
     #[must_use]
     pub fn parse(text: &str) -> BufferStats {

@@ -57,9 +57,12 @@ fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
         let of = |steps: &[String]| -> Vec<String> {
             steps.iter().filter(|step| step.contains("task_rename")).cloned().collect()
         };
-        let emptied: Vec<&str> = log[before..].iter().filter_map(|s| s.strip_prefix("empty ")).collect();
+        let recording: Vec<&str> =
+            log[before..].iter().filter(|step| step.contains("tracing_on=")).map(String::as_str).collect();
         // In this order: no wake-up is left whose thread was put on a CPU in what was forgotten.
-        assert_eq!(emptied, ["local/trace", "senders/trace"]);
+        let off_and_on =
+            ["senders/tracing_on=0", "local/tracing_on=0", "local/tracing_on=1", "senders/tracing_on=1"];
+        assert_eq!(recording, off_and_on);
         (of(&log[..before]), of(&log[before..]))
     };
     let file = |side: &str, rest: &str| vec![format!("{side}/events/task/task_rename/{rest}")];
@@ -103,6 +106,49 @@ fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_
     assert_eq!(recorder.reports()[0].losses, [SourceLoss::Charges]);
     recorder.record_charges().unwrap();
     assert!(charges(&fake.log()).iter().all(|step| !step.contains("enable")));
+}
+
+/// Emptying a buffer takes the kernel its time, reading it to its end does not; but only emptying it forgets losses.
+#[test]
+fn what_was_recorded_for_the_price_is_forgotten_with_its_losses() {
+    for (stats, emptied) in [
+        ("entries: 3\noverrun: 0\nread events: 5\n", Vec::new()),
+        ("overrun: 1\n", vec!["empty local/trace"]),
+        ("dropped events: 1\n", vec!["empty local/trace"]),
+        ("commit overrun: 1\n", vec!["empty local/trace"]),
+    ] {
+        let fake = Fake::new();
+        let mut recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
+        let folder = format!(
+            "/sys/kernel/tracing/instances/jitterscope-{}-{START}-local/per_cpu/cpu1",
+            std::process::id()
+        );
+        let mut page = vec![0u8; 4096];
+        (page[8], page[16]) = (8, 1);
+        std::fs::write(fake.machine().path(format!("{folder}/trace_pipe_raw")), &page).unwrap();
+        fake.put(&format!("{folder}/stats"), stats);
+        recorder.end_pricing().unwrap();
+        let log = fake.log();
+        assert_eq!(
+            log.iter().filter(|step| step.starts_with("empty")).collect::<Vec<_>>(),
+            emptied,
+            "{stats}"
+        );
+        let drained = recorder.drain(Role::Local, CpuId(1), &mut |_| panic!("it was forgotten")).unwrap();
+        assert_eq!(drained, Drained::default());
+    }
+}
+
+/// Others' buffers are made smaller only where that is worth the wait.
+#[test]
+fn few_buffers_of_cpus_that_are_not_recorded_stay_as_they_are() {
+    for (measured, smaller) in [("1", true), ("1-2", false), ("1-3", false)] {
+        let fake = Fake::new();
+        let _recorder = Recorder::start(&fake.open(), &settings(measured)).unwrap();
+        let log = fake.log();
+        assert_eq!(log.contains(&"local/buffer_size_kb=8".into()), smaller, "{measured}");
+        assert!(log.contains(&"local/per_cpu/cpu1/buffer_size_kb=1024".into()), "{measured}");
+    }
 }
 
 #[test]
