@@ -55,8 +55,8 @@ pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use cpus_because::CpusBecause;
 pub use culprit::{
     About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, Evidence, Fact, FactForm, KeyLevel,
-    Meanwhile, NameOf, Owner, Phase, Quota, QuotaLimit, SchedClass, Sender, Subject, SubjectFields, SumRow,
-    Task, TaskIdentity, TimerSource, Verdict, Work, Worker,
+    Meanwhile, MetCulprits, NameOf, Owner, Phase, Quota, QuotaLimit, SchedClass, Sender, Subject,
+    SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict, Work, Worker,
 };
 pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};
