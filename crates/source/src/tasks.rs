@@ -20,7 +20,7 @@ impl Tasks {
     /// Learns a name; the latest wins, since threads rename themselves. False when that changes nothing.
     pub fn insert(&mut self, tid: i32, comm: Comm) -> bool {
         // Thread 0 is every CPU's idle task, and an empty name says nothing.
-        if tid <= 0 || comm.as_bytes().is_empty() {
+        if tid <= 0 || comm.is_empty() {
             return false;
         }
         if self.young.get(&tid) == Some(&comm) {
