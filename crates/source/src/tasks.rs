@@ -14,6 +14,8 @@ pub struct Tasks {
     /// names are forgotten unless they are used.
     young: FxHashMap<i32, Comm>,
     old: FxHashMap<i32, Comm>,
+    /// What was learnt last, which is among the young: who leaves a CPU is who came to it last.
+    last: (i32, Comm),
 }
 
 impl Tasks {
@@ -23,6 +25,10 @@ impl Tasks {
         if tid <= 0 || comm.is_empty() {
             return false;
         }
+        if self.last == (tid, comm) {
+            return false;
+        }
+        self.last = (tid, comm);
         if self.young.get(&tid) == Some(&comm) {
             return false;
         }
@@ -53,6 +59,7 @@ impl Tasks {
     pub fn forget(&mut self, tid: i32) {
         self.young.remove(&tid);
         self.old.remove(&tid);
+        self.last = Default::default();
     }
 
     /// The name, if it is known.

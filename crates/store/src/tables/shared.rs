@@ -5,10 +5,12 @@
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, Int32Array, PrimitiveArray, StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, Int32Array, PrimitiveArray,
+    StringArray,
 };
 use arrow_schema::DataType;
 use jitterscope_model::KeyedMap;
+use std::cell::RefCell;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -53,7 +55,8 @@ impl<K: Hash + Eq + Clone, V> Shared<K, V> {
     /// The rows so far, to be handed over.
     pub(super) fn columns(&mut self) -> Columns<'_, V> {
         let next = Vec::with_capacity(self.rows.len());
-        Columns { values: &self.values, rows: std::mem::replace(&mut self.rows, next).into() }
+        let rows = std::mem::replace(&mut self.rows, next).into();
+        Columns { values: &self.values, rows, known: RefCell::default() }
     }
 
     /// The rows were handed over. Whether the values were forgotten, and with them their numbers.
@@ -71,6 +74,8 @@ impl<K: Hash + Eq + Clone, V> Shared<K, V> {
 pub(super) struct Columns<'v, V> {
     values: &'v [V],
     rows: Int32Array,
+    /// The rows as columns have them that lack the same values, by which those do not.
+    known: RefCell<Vec<(Vec<bool>, DictionaryArray<Int32Type>)>>,
 }
 
 impl<'v, V> Columns<'v, V> {
@@ -80,10 +85,8 @@ impl<'v, V> Columns<'v, V> {
         if values.iter().all(Option::is_none) {
             return arrow_array::new_null_array(&text(), self.rows.len());
         }
-        let nulls = self.known(&values).map(|known| known.values().clone().into());
-        let keys = Int32Array::new(self.rows.values().clone(), nulls);
         let texts = values.iter().map(|value| Some(value.as_ref().map_or("", S::as_ref)));
-        Arc::new(DictionaryArray::new(keys, Arc::new(texts.collect::<StringArray>())))
+        Arc::new(self.known(&values).with_values(Arc::new(texts.collect::<StringArray>())))
     }
 
     /// A column of numbers; a row is null where its value has none.
@@ -94,14 +97,24 @@ impl<'v, V> Columns<'v, V> {
         }
         let plain: Vec<T::Native> = values.iter().map(|value| value.unwrap_or_default()).collect();
         let rows: PrimitiveArray<T> = self.rows.unary(|place| plain[place as usize]);
-        let nulls = self.known(&values).map(|known| known.values().clone().into());
+        let nulls = self.known(&values).keys().nulls().cloned();
         Arc::new(PrimitiveArray::<T>::new(rows.values().clone(), nulls))
     }
 
-    /// Which rows have a value; `None` where all do.
-    fn known<T>(&self, values: &[Option<T>]) -> Option<BooleanArray> {
+    /// The rows, null where these have no value: made once for all columns that lack the same.
+    fn known<T>(&self, values: &[Option<T>]) -> DictionaryArray<Int32Type> {
         let known: Vec<bool> = values.iter().map(Option::is_some).collect();
-        known.contains(&false).then(|| BooleanArray::from_unary(&self.rows, |place| known[place as usize]))
+        let mut met = self.known.borrow_mut();
+        if let Some((_, rows)) = met.iter().find(|(of, _)| *of == known) {
+            return rows.clone();
+        }
+        let has_nulls = known.contains(&false);
+        let nulls = has_nulls.then(|| BooleanArray::from_unary(&self.rows, |place| known[place as usize]));
+        let nulls = nulls.map(|nulls| nulls.values().clone().into());
+        let rows = Int32Array::new(self.rows.values().clone(), nulls);
+        let rows = DictionaryArray::new(rows, Arc::new(StringArray::from(vec![""; values.len()])));
+        met.push((known, rows.clone()));
+        rows
     }
 }
 
@@ -114,8 +127,8 @@ pub(super) fn text() -> DataType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::cast::AsArray;
     use arrow_array::types::UInt32Type;
-    use arrow_array::{Array, cast::AsArray};
 
     #[test]
     fn each_row_has_its_own_whatever_was_remembered_from_the_batch_before() {
