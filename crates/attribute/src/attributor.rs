@@ -221,7 +221,7 @@ impl Attributor {
             let rate = self.settings.rate;
             let Attributor { window, names, senders, bandwidth, costs, scratch, .. } = self;
             let naming = naming(stall, names, senders, lexicon, bandwidth);
-            let named = Named::reusing(std::mem::take(scratch), window, naming, &[], rate);
+            let named = Named::reusing(std::mem::take(scratch), window, naming, &[], rate).named_once();
             gap::learn(&named, costs);
             *scratch = named.into_scratch();
         }
@@ -274,7 +274,7 @@ impl Attributor {
         let (present, due) = (self.settings.virtual_machine, self.due(stall, lexicon));
         let Attributor { window, names, senders, bandwidth, costs, scratch, .. } = self;
         let naming = naming(stall, names, senders, lexicon, bandwidth);
-        let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate);
+        let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate).named_once();
         let host = Host { present, stolen: hints.stolen, due };
         let attribution = gap::split(stall, &named, costs, host, rate);
         gap::learn(&named, costs);

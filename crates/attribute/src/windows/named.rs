@@ -22,8 +22,7 @@ pub(crate) struct Named<'a> {
     /// By frame: which of the culprits.
     known: RefCell<Vec<Option<CulpritNo>>>,
     culprits: RefCell<NumberedCulprits>,
-    /// Whether frames of one origin are named once. Where thousands of threads are followed that would decide which
-    /// names stay known: those that are asked for do.
+    /// Whether frames of one origin are named once.
     once: bool,
 }
 
@@ -45,10 +44,10 @@ impl Scratch {
 impl<'a> Named<'a> {
     /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
     pub(crate) fn new(window: &'a Window, naming: Naming<'a>, waits: &[Waits], rate: TickRate) -> Named<'a> {
-        Named { once: false, ..Named::reusing(Scratch::default(), window, naming, waits, rate) }
+        Named::reusing(Scratch::default(), window, naming, waits, rate)
     }
 
-    /// The same in memory of an earlier window, with the names that were found then.
+    /// The same in memory of an earlier window.
     pub(crate) fn reusing(
         scratch: Scratch,
         window: &'a Window,
@@ -70,7 +69,12 @@ impl<'a> Named<'a> {
             folded[frame] = true;
         }
         let (known, culprits) = (RefCell::new(known), RefCell::new(culprits));
-        Named { window, naming, folded, withheld, rate, owners, known, culprits, once: true }
+        Named { window, naming, folded, withheld, rate, owners, known, culprits, once: false }
+    }
+
+    /// Frames of one origin are named once, in earlier windows too, until [`Scratch::forget_names`] is called.
+    pub(crate) fn named_once(self) -> Named<'a> {
+        Named { once: true, ..self }
     }
 
     /// Its memory, for another window.
@@ -148,7 +152,8 @@ impl<'a> Named<'a> {
         let is_seen = culprits::is_seen(self.frame(index));
         let namer = self.window.named_by(index).filter(|_| is_seen).unwrap_or(index);
         let (frame, naming) = (self.frame(namer), self.naming_of(namer));
-        match Origin::of(frame, &naming).filter(|_| self.once) {
+        let origin = if self.once { Origin::of(frame, &naming) } else { None };
+        match origin {
             Some(origin) => numbered.of(origin, || culprits::culprit_of(frame, &naming)),
             None => numbered.number(culprits::culprit_of(frame, &naming)),
         }
