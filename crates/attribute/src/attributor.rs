@@ -3,10 +3,9 @@
 use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::costs::EdgeCosts;
 use crate::culprits::{self, Host, Naming, OutsideQuestion, Waits};
-use crate::feed::Feed;
 use crate::frequencies::{Frequencies, FrequencyChanges};
-use crate::lateness::Expiries;
 use crate::lexicon::Lexicon;
+use crate::measured_cpu::MeasuredCpus;
 use crate::occupancy::{Beside, Class, Frame, NameTable, Window};
 use crate::senders::Senders;
 use crate::tally::EventTally;
@@ -16,7 +15,7 @@ use jitterscope_model::{
     Attribution, Confidence, CpuId, DrainTurn, EventKind, EventsInGaps, Evidence, Gap, KernelAddr,
     KernelEvent, Nanos, Part, Phase, SleepingWork, Stall, TickRate, Ticks,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// What attribution knows of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -45,73 +44,17 @@ pub struct OutsideHints {
 
 /// Stalls of different CPUs that begin within this time began together.
 const TOGETHER: Nanos = Nanos(5_000);
-/// And what stopped both stopped neither for more than so many times as long as the other.
-const ALIKE: u64 = 2;
 /// A change of frequency is near a stall within this time of it.
 const NEAR_FREQUENCY_CHANGE: Nanos = Nanos(100_000);
-/// Losses remembered a CPU; older ones can only matter to stalls long since attributed.
-const KEPT_LOSSES: usize = 256;
-/// Gaps remembered a CPU to see stalls that begin together.
-const KEPT_GAPS: usize = 4096;
-/// Wake-ups remembered a CPU: those of a late wake-up are among the last.
-const KEPT_WAKINGS: usize = 1024;
-/// Changes of frequency remembered a CPU.
-const KEPT_FREQUENCY_CHANGES: usize = 256;
 /// Smallest shift of the control comparison.
 const CONTROL_SHIFT: Nanos = Nanos(250_000_000);
-
-#[derive(Debug)]
-struct Cpu {
-    feed: Feed,
-    /// Windows in which records were lost.
-    losses: VecDeque<(Ticks, Ticks)>,
-    recent: VecDeque<Gap>,
-    /// Wake-ups on this CPU, recorded where the waker ran: of whom, and by what priority. In order of time.
-    wakings: VecDeque<(i32, Woken)>,
-    frequency_changes: VecDeque<Ticks>,
-    /// Only of a virtual machine, whose host may be late with them.
-    expiries: Expiries,
-}
-
-impl Cpu {
-    fn new(rate: TickRate) -> Cpu {
-        Cpu {
-            feed: Feed::new(rate),
-            losses: VecDeque::new(),
-            recent: VecDeque::new(),
-            wakings: VecDeque::new(),
-            frequency_changes: VecDeque::new(),
-            expiries: Expiries::default(),
-        }
-    }
-
-    /// Notes a wake-up.
-    fn woken(&mut self, tid: i32, woken: Woken) {
-        if self.wakings.len() >= KEPT_WAKINGS {
-            self.wakings.pop_front();
-        }
-        // The CPUs' records arrive buffer by buffer, each one's in order.
-        let place = self.wakings.partition_point(|(_, other)| other.at <= woken.at);
-        self.wakings.insert(place, (tid, woken));
-    }
-
-    /// Whether a gap began within so much of a stall's start and lasted about as long, so that both may have had
-    /// one cause: what stops several CPUs at once stops them for the same time. Gaps are in order.
-    fn stalled_with(&self, stall: &Stall, within: Ticks) -> bool {
-        let (start, length) = (stall.start.0, stall.length().0);
-        let first = self.recent.partition_point(|gap| gap.start.0.saturating_add(within.0) < start);
-        let near = self.recent.range(first..).take_while(|gap| gap.start.0 <= start.saturating_add(within.0));
-        let alike = |other: u64| other / ALIKE <= length && length / ALIKE <= other;
-        near.map(|gap| gap.length.0).any(alike)
-    }
-}
 
 /// Attributes the stalls of a recording. For each CPU hand over events and stalls in time order; a stall
 /// only when all events up to its end were handed over.
 #[derive(Debug)]
 pub struct Attributor {
     settings: AttributorSettings,
-    cpus: BTreeMap<CpuId, Cpu>,
+    cpus: MeasuredCpus,
     names: NameTable,
     senders: Senders,
     bandwidth: Bandwidth,
@@ -132,7 +75,7 @@ impl Attributor {
     pub fn new(settings: AttributorSettings) -> Attributor {
         Attributor {
             settings,
-            cpus: BTreeMap::new(),
+            cpus: MeasuredCpus::new(settings.rate),
             names: NameTable::default(),
             senders: Senders::new(settings.rate),
             bandwidth: Bandwidth::default(),
@@ -157,7 +100,7 @@ impl Attributor {
     pub fn with_sleeping_works(mut self, works: &[SleepingWork]) -> Attributor {
         for row in works {
             let frame = Frame::item(row.tid, row.work, row.function.0, row.begun);
-            cpu_of(&mut self.cpus, row.cpu, self.settings.rate).feed.parked(row.tid, row.left, frame);
+            self.cpus.of(row.cpu).feed.parked(row.tid, row.left, frame);
         }
         self
     }
@@ -166,7 +109,7 @@ impl Attributor {
     /// from another CPU by `until`.
     #[must_use]
     pub fn sleeping_works(&self, cpu: CpuId, until: Ticks) -> Vec<SleepingWork> {
-        let Some(feed) = self.cpus.get(&cpu).map(|cpu| &cpu.feed) else { return Vec::new() };
+        let Some(feed) = self.cpus.get(cpu).map(|cpu| &cpu.feed) else { return Vec::new() };
         feed.machine
             .parked()
             .filter(|(tid, left, _)| !feed.arrives(*tid, *left, until))
@@ -196,6 +139,11 @@ impl Attributor {
         self.tally.begin(cpu, from);
     }
 
+    /// The lexicon may say other names from here on than it has said so far.
+    pub fn forget_names(&mut self) {
+        self.scratch.forget_names();
+    }
+
     /// What was counted of CPU quotas up to the end of the stalls that come next. `counts`: they belong to the
     /// measurement.
     pub fn quotas(&mut self, turn: &DrainTurn, counts: bool) {
@@ -214,24 +162,19 @@ impl Attributor {
     }
 
     /// An event of a measured CPU.
-    pub fn event(&mut self, event: KernelEvent) {
-        let rate = self.settings.rate;
+    pub fn event(&mut self, event: &KernelEvent) {
         if let EventKind::CpuFrequency { target, khz } = event.kind {
             self.frequencies.note(target, event.time, khz);
-            let changes = &mut cpu_of(&mut self.cpus, target, rate).frequency_changes;
-            if changes.len() >= KEPT_FREQUENCY_CHANGES {
-                changes.pop_front();
-            }
-            changes.push_back(event.time);
+            self.cpus.of(target).frequency_changed(event.time);
         }
-        let cpu = cpu_of(&mut self.cpus, event.cpu, rate);
-        cpu.feed.event(&event, &mut self.names);
+        let cpu = self.cpus.of(event.cpu);
+        cpu.feed.event(event, &mut self.names);
         if self.settings.virtual_machine {
-            cpu.expiries.note(&event);
+            cpu.expiries.note(event);
         }
         if matches!(event.kind, EventKind::SchedSwitch { .. }) {
             // A wake-up of before a sleep is not that of the turn after it.
-            self.senders.note(&event);
+            self.senders.note(event);
         }
     }
 
@@ -240,13 +183,13 @@ impl Attributor {
         match event.kind {
             EventKind::SchedWaking { task, target } => {
                 let woken = Woken { at: event.time, prio: task.prio };
-                cpu_of(&mut self.cpus, target, self.settings.rate).woken(task.tid, woken);
+                self.cpus.of(target).woken(task.tid, woken);
             }
             EventKind::SchedMigrate { task, to, .. } => {
-                cpu_of(&mut self.cpus, to, self.settings.rate).feed.arrived(task.tid, event.time);
+                self.cpus.of(to).feed.arrived(task.tid, event.time);
             }
             EventKind::TaskNew { tid, .. } => {
-                self.cpus.values_mut().for_each(|cpu| cpu.feed.arrived(tid, event.time));
+                self.cpus.iter_mut().for_each(|(_, cpu)| cpu.feed.arrived(tid, event.time));
             }
             _ => {}
         }
@@ -255,12 +198,7 @@ impl Attributor {
 
     /// Records of a CPU were lost between two times: stalls that touch them get no verdict.
     pub fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks) {
-        let cpu = cpu_of(&mut self.cpus, cpu, self.settings.rate);
-        cpu.feed.lost(from, to);
-        if cpu.losses.len() >= KEPT_LOSSES {
-            cpu.losses.pop_front();
-        }
-        cpu.losses.push_back((from, to));
+        self.cpus.of(cpu).lost(from, to);
         // When threads went to sleep is recorded by the measured CPUs themselves.
         self.senders.lost(from, to);
     }
@@ -272,11 +210,7 @@ impl Attributor {
 
     /// A gap that will be attributed soon, so that stalls of other CPUs can be seen to begin with it.
     pub fn announce(&mut self, cpu: CpuId, gap: Gap) {
-        let recent = &mut cpu_of(&mut self.cpus, cpu, self.settings.rate).recent;
-        if recent.len() >= KEPT_GAPS {
-            recent.pop_front();
-        }
-        recent.push_back(gap);
+        self.cpus.of(cpu).announced(gap);
         self.tally.gap(cpu, gap);
     }
 
@@ -285,9 +219,11 @@ impl Attributor {
         if self.look(stall, true) > 0 {
             self.due(stall, lexicon);
             let rate = self.settings.rate;
-            let Attributor { window, names, senders, bandwidth, costs, .. } = self;
+            let Attributor { window, names, senders, bandwidth, costs, scratch, .. } = self;
             let naming = naming(stall, names, senders, lexicon, bandwidth);
-            gap::learn(&Named::new(window, naming, &[], rate), costs);
+            let named = Named::reusing(std::mem::take(scratch), window, naming, &[], rate).named_once();
+            gap::learn(&named, costs);
+            *scratch = named.into_scratch();
         }
     }
 
@@ -310,17 +246,14 @@ impl Attributor {
 
     /// When the victim was woken in a stall, in order; wakings of before its end are given up.
     fn take_woken(&mut self, stall: &Stall) -> Vec<Woken> {
-        let wakings = &mut cpu_of(&mut self.cpus, stall.cpu, self.settings.rate).wakings;
-        let past = wakings.partition_point(|(_, waking)| waking.at <= stall.end);
-        let of_victim =
-            wakings.drain(..past).filter(|(tid, w)| *tid == stall.victim.tid && stall.contains(w.at));
-        of_victim.map(|(_, waking)| waking).collect()
+        self.cpus.of(stall.cpu).take_woken(stall)
     }
 
     /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
     pub fn forget(&mut self, before: Ticks) {
-        for (id, cpu) in &mut self.cpus {
-            cpu.feed.advance(before, false, |at, turns| self.tally.outside(*id, at, turns));
+        for (id, cpu) in self.cpus.iter_mut() {
+            let mut tally = self.tally.of(id);
+            cpu.feed.advance(before, false, |at, turns| tally.outside(at, turns));
             cpu.expiries.forget(before);
         }
     }
@@ -341,7 +274,7 @@ impl Attributor {
         let (present, due) = (self.settings.virtual_machine, self.due(stall, lexicon));
         let Attributor { window, names, senders, bandwidth, costs, scratch, .. } = self;
         let naming = naming(stall, names, senders, lexicon, bandwidth);
-        let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate);
+        let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate).named_once();
         let host = Host { present, stolen: hints.stolen, due };
         let attribution = gap::split(stall, &named, costs, host, rate);
         gap::learn(&named, costs);
@@ -355,7 +288,7 @@ impl Attributor {
         if !settings.virtual_machine {
             return None;
         }
-        let expiries = &mut cpu_of(cpus, stall.cpu, settings.rate).expiries;
+        let expiries = &mut cpus.of(stall.cpu).expiries;
         expiries.forget(stall.start);
         let first = window.slices.first().filter(|first| first.began.is_none())?;
         if first.ended != Some(Beside::InterruptEntry) {
@@ -400,7 +333,7 @@ impl Attributor {
     /// Switches that must have been and are not recorded, by CPU.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
-        let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.feed.machine.unrecorded_switches()));
+        let all = self.cpus.iter().map(|(id, cpu)| (id, cpu.feed.machine.unrecorded_switches()));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -419,10 +352,11 @@ impl Attributor {
     /// Feeds the stall's CPU to the stall's end, and fills the window with what it did in between; how many
     /// records lie inside. A spinning victim ran when the stall began, any did when it ended.
     fn look(&mut self, stall: &Stall, spins: bool) -> u64 {
-        let Attributor { settings, cpus, tally, window, .. } = self;
-        let feed = &mut cpu_of(cpus, stall.cpu, settings.rate).feed;
-        feed.advance(stall.start, false, |at, turns| tally.outside(stall.cpu, at, turns));
-        tally.gap_begins(stall.cpu);
+        let Attributor { cpus, tally, window, .. } = self;
+        let feed = &mut cpus.of(stall.cpu).feed;
+        let mut tally = tally.of(stall.cpu);
+        feed.advance(stall.start, false, |at, turns| tally.outside(at, turns));
+        tally.gap_begins();
         if spins {
             feed.machine.running(stall.victim.tid, stall.start);
         }
@@ -430,7 +364,7 @@ impl Attributor {
         let mut inside = 0;
         feed.advance(stall.end, true, |at, _| {
             inside += 1;
-            tally.inside(stall.cpu, at);
+            tally.inside(at);
         });
         feed.machine.close_mark(mark, stall.end, window);
         // A stall may have begun before the one before it had ended.
@@ -441,20 +375,15 @@ impl Attributor {
     }
 
     fn is_near_loss(&self, stall: &Stall) -> bool {
-        self.cpus
-            .get(&stall.cpu)
-            .is_some_and(|cpu| cpu.losses.iter().any(|(from, to)| *from <= stall.end && stall.start <= *to))
+        self.cpus.get(stall.cpu).is_some_and(|cpu| cpu.is_near_loss(stall))
     }
 
     fn question<'h>(&mut self, stall: &Stall, hints: &'h OutsideHints) -> OutsideQuestion<'h> {
         let rate = self.settings.rate;
         let (together, near) = (rate.ticks(TOGETHER), rate.ticks(NEAR_FREQUENCY_CHANGE));
-        let close = |a: Ticks, b: Ticks, within: Ticks| a.0.abs_diff(b.0) <= within.0;
-        let others = self.cpus.iter().filter(|(id, _)| **id != stall.cpu);
+        let others = self.cpus.iter().filter(|(id, _)| *id != stall.cpu);
         let simultaneous = others.filter(|(_, cpu)| cpu.stalled_with(stall, together)).count();
-        let cpu = cpu_of(&mut self.cpus, stall.cpu, rate);
-        let before = cpu.recent.partition_point(|g| g.start < stall.start);
-        let adjacent = before.checked_sub(1).is_some_and(|i| cpu.recent[i].end() == stall.start);
+        let cpu = self.cpus.of(stall.cpu);
         OutsideQuestion {
             length: rate.nanos(stall.length()),
             virtual_machine: self.settings.virtual_machine,
@@ -464,18 +393,10 @@ impl Attributor {
             untraced: &hints.untraced,
             stolen: hints.stolen,
             faults: hints.faults,
-            frequency_change: cpu
-                .frequency_changes
-                .iter()
-                .any(|at| *at <= stall.end && close(*at, stall.start, near)),
-            adjacent,
+            frequency_change: cpu.has_changed_frequency(stall, near),
+            adjacent: cpu.stalled_until(stall.start),
         }
     }
-}
-
-/// What is kept of a CPU.
-fn cpu_of(cpus: &mut BTreeMap<CpuId, Cpu>, cpu: CpuId, rate: TickRate) -> &mut Cpu {
-    cpus.entry(cpu).or_insert_with(|| Cpu::new(rate))
 }
 
 fn naming<'a>(

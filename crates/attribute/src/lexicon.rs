@@ -2,7 +2,8 @@
 
 use jitterscope_model::{Comm, KernelAddr, Name, Task, TaskIdentity, TaskRef};
 
-/// What a recorder knows of names. Implementations answer the same for the same question within a run.
+/// What a recorder knows of names. Implementations answer the same for the same question until
+/// [`Attributor::forget_names`](crate::Attributor::forget_names) is called.
 pub trait Lexicon {
     /// The kernel function at an address; its hexadecimal form when unknown.
     fn function(&self, addr: KernelAddr) -> Name;

@@ -19,6 +19,7 @@ mod frequencies;
 mod instead;
 mod lateness;
 mod lexicon;
+mod measured_cpu;
 mod occupancy;
 mod part_sums;
 mod passive;

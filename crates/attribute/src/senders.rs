@@ -84,6 +84,26 @@ impl<K: Hash + Eq + Copy, T> Index<K, T> {
     }
 }
 
+/// Who sent something, as its record has it: equal ones have equal names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Trigger {
+    tid: i32,
+    context: ExecutionContext,
+    cpu: CpuId,
+    /// The function through which it was sent; 0 where that is not recorded.
+    via: KernelAddr,
+}
+
+impl Trigger {
+    fn of<T>(sent: &Sent<T>, via: KernelAddr) -> Trigger {
+        Trigger { tid: sent.tid, context: sent.context, cpu: sent.cpu, via }
+    }
+
+    fn directly<T>(sent: &Sent<T>) -> Trigger {
+        Trigger::of(sent, KernelAddr(0))
+    }
+}
+
 /// An index over the records of the sending side.
 #[derive(Clone, Debug)]
 pub struct Senders {
@@ -187,7 +207,7 @@ impl Senders {
             process.filter(|tgid| *tgid != tid).and_then(|tgid| self.last(&self.stops, tgid, time));
         let of_thread = self.last(&self.stops, tid, time);
         let last = of_thread.into_iter().chain(of_process).max_by_key(|sent| sent.time)?;
-        Some(self.sender(last, None, lexicon))
+        Some(self.sender(Trigger::directly(last), lexicon))
     }
 
     /// This thread only reads the clock: it raises no softirq, so one on top of it is not its doing.
@@ -202,24 +222,22 @@ impl Senders {
     /// Who woke a thread that was put on a CPU at `time`: after it last slept, or nobody. A wake-up is recorded
     /// with the CPU where the thread had run before: one that names this CPU is of an earlier stay, if the
     /// thread has come here from another one since.
-    pub(crate) fn waker(&self, tid: i32, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
+    pub(crate) fn woken_by(&self, tid: i32, cpu: CpuId, time: Ticks) -> Option<Trigger> {
         let sent = self.last(&self.wakers, tid, time)?;
         let slept = self.sleeps.before(tid, time).is_some_and(|sleep| sleep.time > sent.time);
         let came = self.arrivals.before((tid, cpu), time).is_some_and(|arrival| arrival.time > sent.time);
         let earlier_stay = slept || (came && sent.what == cpu);
-        (!earlier_stay).then(|| self.sender(sent, None, lexicon))
+        (!earlier_stay).then(|| Trigger::directly(sent))
+    }
+
+    /// The same with its names.
+    pub(crate) fn waker(&self, tid: i32, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
+        self.woken_by(tid, cpu, time).map(|trigger| self.sender(trigger, lexicon))
     }
 
     /// Who called a function on this CPU before `time`.
-    pub(crate) fn caller(
-        &self,
-        csd: u64,
-        function: KernelAddr,
-        time: Ticks,
-        lexicon: &dyn Lexicon,
-    ) -> Option<Sender> {
-        self.last(&self.callers, (csd, function), time)
-            .map(|sent| self.sender(sent, Some(sent.what), lexicon))
+    pub(crate) fn called_by(&self, csd: u64, function: KernelAddr, time: Ticks) -> Option<Trigger> {
+        self.last(&self.callers, (csd, function), time).map(|sent| Trigger::of(sent, sent.what))
     }
 
     /// When the call of a function on this CPU was sent that is under way at `time`.
@@ -232,39 +250,38 @@ impl Senders {
         self.last(&self.reschedules, cpu, time).map(|sent| sent.time)
     }
 
-    /// Who queued a work item before `time`, and on which workqueue.
-    pub(crate) fn queuer(
-        &self,
-        work: u64,
-        time: Ticks,
-        lexicon: &dyn Lexicon,
-    ) -> (Option<Sender>, Option<Name>) {
-        match self.last(&self.queuers, work, time) {
-            Some(sent) => (Some(self.sender(sent, None, lexicon)), Some(sent.what.clone())),
-            None => (None, None),
-        }
+    /// Who queued a work item before `time`.
+    pub(crate) fn queued_by(&self, work: u64, time: Ticks) -> Option<Trigger> {
+        self.last(&self.queuers, work, time).map(Trigger::directly)
+    }
+
+    /// On which workqueue.
+    pub(crate) fn workqueue(&self, work: u64, time: Ticks) -> Option<Name> {
+        self.last(&self.queuers, work, time).map(|sent| sent.what.clone())
     }
 
     /// Who last sent a reschedule interrupt to a CPU before `time`.
-    pub(crate) fn rescheduler(&self, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        self.last(&self.reschedules, cpu, time).map(|sent| self.sender(sent, Some(sent.what), lexicon))
+    pub(crate) fn rescheduled_by(&self, cpu: CpuId, time: Ticks) -> Option<Trigger> {
+        self.last(&self.reschedules, cpu, time).map(|sent| Trigger::of(sent, sent.what))
     }
 
-    fn sender<T>(&self, sent: &Sent<T>, via: Option<KernelAddr>, lexicon: &dyn Lexicon) -> Sender {
-        let involved = match sent.context {
+    /// A trigger with its names.
+    pub(crate) fn sender(&self, trigger: Trigger, lexicon: &dyn Lexicon) -> Sender {
+        let Trigger { tid, context, cpu, via } = trigger;
+        let involved = match context {
             ExecutionContext::Thread => true,
-            ExecutionContext::Softirq => !self.spinners.contains(&sent.tid),
+            ExecutionContext::Softirq => !self.spinners.contains(&tid),
             ExecutionContext::Interrupt | ExecutionContext::Nmi | ExecutionContext::Unknown => false,
         };
-        let comm = involved.then(|| lexicon.comm(sent.tid)).flatten();
-        let tgid = comm.as_ref().and_then(|comm| lexicon.identity(sent.tid, Comm::new(comm)).tgid);
+        let comm = involved.then(|| lexicon.comm(tid)).flatten();
+        let tgid = comm.as_ref().and_then(|comm| lexicon.identity(tid, Comm::new(comm)).tgid);
         Sender {
-            context: sent.context,
+            context,
             comm,
-            tid: if involved { sent.tid } else { 0 },
+            tid: if involved { tid } else { 0 },
             tgid,
-            cpu: sent.cpu,
-            via: via.filter(|addr| addr.0 != 0).map(|addr| lexicon.function(addr)),
+            cpu,
+            via: (via.0 != 0).then(|| lexicon.function(via)),
         }
     }
 }

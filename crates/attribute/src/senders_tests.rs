@@ -123,7 +123,11 @@ fn noted(events: &[KernelEvent]) -> Senders {
     senders
 }
 
-/// Thread, and through which function.
+/// Thread, and through which function, of who is found among these.
+fn named(senders: &Senders, trigger: Option<Trigger>) -> Option<(i32, Option<String>)> {
+    who_and_name(trigger.map(|trigger| senders.sender(trigger, &Known)))
+}
+
 fn who_and_name(sender: Option<Sender>) -> Option<(i32, Option<String>)> {
     sender.map(|sender| {
         assert_eq!((sender.cpu, sender.context), (CpuId(3), ExecutionContext::Thread));
@@ -141,7 +145,7 @@ fn a_call_is_known_by_its_descriptor_and_its_function() {
     };
     let senders = noted(&[queued(10, 7, 1, 100, 900), queued(20, 8, 1, 200, 0), queued(30, 9, 2, 100, 901)]);
     let caller =
-        |csd, function, time| who_and_name(senders.caller(csd, KernelAddr(function), Ticks(time), &Known));
+        |csd, function, time| named(&senders, senders.called_by(csd, KernelAddr(function), Ticks(time)));
     assert_eq!(caller(1, 100, 9), None);
     assert_eq!(caller(1, 100, 50), Some((7, Some("f900".into()))));
     // Where it was called from is not known.
@@ -158,8 +162,8 @@ fn a_work_item_is_known_with_its_queue() {
     };
     let senders = noted(&[queued(10, 7, 1, "events"), queued(30, 8, 1, "mm"), queued(20, 9, 2, "x")]);
     let queuer = |work, time| {
-        let (who, queue) = senders.queuer(work, Ticks(time), &Known);
-        (who_and_name(who).map(|who| who.0), queue.map(|queue| queue.to_string()))
+        let (who, queue) = (senders.queued_by(work, Ticks(time)), senders.workqueue(work, Ticks(time)));
+        (named(&senders, who).map(|who| who.0), queue.map(|queue| queue.to_string()))
     };
     assert_eq!(queuer(1, 9), (None, None));
     assert_eq!(queuer(1, 29), (Some(7), Some("events".into())));
@@ -174,7 +178,7 @@ fn a_reschedule_is_an_interrupt_without_a_function() {
         event(time, tid, EventKind::IpiSendCpu { target, callsite, callback })
     };
     let senders = noted(&[sent(10, 7, 1, 0), sent(20, 8, 1, 55), sent(30, 9, 2, 0)]);
-    let sender = |cpu, time| who_and_name(senders.rescheduler(CpuId(cpu), Ticks(time), &Known));
+    let sender = |cpu, time| named(&senders, senders.rescheduled_by(CpuId(cpu), Ticks(time)));
     assert_eq!(sender(1, 50), Some((7, Some("f60".into()))));
     assert_eq!(sender(2, 50), Some((9, Some("f60".into()))));
     assert_eq!([sender(1, 9), sender(3, 50)], [None, None]);

@@ -54,6 +54,10 @@ impl<T> SentQueue<T> {
 
     /// Several CPUs' records arrive buffer by buffer, so the newest need not come last.
     pub(crate) fn insert(&mut self, record: Sent<T>) {
+        if self.last().is_none_or(|last| last.time <= record.time) {
+            self.records.push_back(record);
+            return;
+        }
         let at = self.records.iter().rposition(|sent| sent.time <= record.time).map_or(0, |at| at + 1);
         self.records.insert(at, record);
     }

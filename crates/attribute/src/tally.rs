@@ -68,13 +68,12 @@ impl Default for Cpu {
     }
 }
 
-/// Counts events inside and outside gaps.
+/// What all CPUs have in common.
 #[derive(Clone, Debug)]
-pub struct EventTally {
+struct Common {
     counts: EventsInGaps,
     /// Where all CPUs are measured, as far as their own windows allow.
     planned: Window,
-    cpus: FxHashMap<CpuId, Cpu>,
     /// The control shifts an event back by this much at least, and by less than twice as much.
     shift: Ticks,
     /// Visits whose records span less than this need not lie in a gap.
@@ -82,30 +81,37 @@ pub struct EventTally {
     random: u64,
 }
 
+/// Counts events inside and outside gaps.
+#[derive(Clone, Debug)]
+pub struct EventTally {
+    common: Common,
+    cpus: FxHashMap<CpuId, Cpu>,
+}
+
 impl EventTally {
     /// `shift`: the smallest shift of the control, a few hundred milliseconds; each event gets a random
     /// one of its own between that and twice it, so that a periodic event does not meet its own period.
     #[must_use]
     pub fn new(shift: Ticks) -> EventTally {
-        EventTally {
+        let common = Common {
             counts: EventsInGaps::default(),
             planned: Window::NEVER,
-            cpus: FxHashMap::default(),
             shift: Ticks(shift.0.max(1)),
             must: Ticks(0),
             random: 0x9e37_79b9_7f4a_7c15,
-        }
+        };
+        EventTally { common, cpus: FxHashMap::default() }
     }
 
     /// Says which events count; until then none does. A CPU's own window is narrower still.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
-        self.planned = Window { from, until };
+        self.common.planned = Window { from, until };
     }
 
     /// What the probes call a stall. Visits of the kernel whose records span less than that, less the way there and
     /// back, need not lie in a gap; all must, until this is said.
     pub fn threshold(&mut self, threshold: Ticks, rate: TickRate) {
-        self.must = threshold - rate.ticks(THERE_AND_BACK);
+        self.common.must = threshold - rate.ticks(THERE_AND_BACK);
     }
 
     /// The probe of a CPU read the clock for the first time at `from`.
@@ -121,33 +127,52 @@ impl EventTally {
     /// Takes note of a gap; those of one CPU come in order.
     pub fn gap(&mut self, cpu: CpuId, gap: Gap) {
         let Cpu { window, recent: gaps, .. } = self.cpus.entry(cpu).or_default();
-        if gap.start < self.planned.from.max(window.from) {
+        if gap.start < self.common.planned.from.max(window.from) {
             return;
         }
-        let horizon = gap.start.0.saturating_sub(self.shift.0 * 2);
+        let horizon = gap.start.0.saturating_sub(self.common.shift.0 * 2);
         while gaps.front().is_some_and(|g| g.end().0 < horizon) || gaps.len() >= KEPT_GAPS {
             gaps.pop_front();
         }
         gaps.push_back(gap);
     }
 
-    /// A gap of a CPU begins: what came before it is another visit than what comes in it or after it.
-    pub(crate) fn gap_begins(&mut self, cpu: CpuId) {
-        self.cpus.entry(cpu).or_default().visit = None;
+    /// Whoever has events of one CPU.
+    pub(crate) fn of(&mut self, cpu: CpuId) -> CpuTally<'_> {
+        CpuTally { common: &mut self.common, cpu: self.cpus.entry(cpu).or_default() }
     }
 
-    /// Counts an event inside of a gap, if its CPU was measured then.
-    pub(crate) fn inside(&mut self, cpu: CpuId, time: Ticks) {
-        self.event(cpu, time, true);
+    /// The counts so far.
+    #[must_use]
+    pub fn counts(&self) -> EventsInGaps {
+        self.common.counts
+    }
+}
+
+/// Counts events of one CPU.
+pub(crate) struct CpuTally<'t> {
+    common: &'t mut Common,
+    cpu: &'t mut Cpu,
+}
+
+impl CpuTally<'_> {
+    /// A gap begins: what came before it is another visit than what comes in it or after it.
+    pub(crate) fn gap_begins(&mut self) {
+        self.cpu.visit = None;
     }
 
-    /// Counts an event outside of all gaps, if its CPU was measured then.
-    pub(crate) fn outside(&mut self, cpu: CpuId, time: Ticks, turns: Turns) {
-        if !self.event(cpu, time, false) {
+    /// Counts an event inside of a gap, if the CPU was measured then.
+    pub(crate) fn inside(&mut self, time: Ticks) {
+        self.event(time, true);
+    }
+
+    /// Counts an event outside of all gaps, if the CPU was measured then.
+    pub(crate) fn outside(&mut self, time: Ticks, turns: Turns) {
+        if !self.event(time, false) {
             return;
         }
-        let (must, counts) = (self.must, &mut self.counts);
-        let last = &mut self.cpus.entry(cpu).or_default().visit;
+        let (must, counts) = (self.common.must, &mut self.common.counts);
+        let last = &mut self.cpu.visit;
         let close = |before: Ticks| time.0.saturating_sub(before.0) < must.0;
         match (last.as_mut(), turns.before) {
             (Some(visit @ Visit { over: None, .. }), _) => visit.events += 1,
@@ -174,34 +199,29 @@ impl EventTally {
         }
     }
 
-    /// Counts an event; whether it happened while its CPU was measured.
-    fn event(&mut self, cpu: CpuId, time: Ticks, inside: bool) -> bool {
-        let random = next_random(&mut self.random);
-        let Cpu { window, recent: gaps, .. } = self.cpus.entry(cpu).or_default();
-        if !self.planned.contains(time) || !window.contains(time) {
+    /// Counts an event; whether it happened while the CPU was measured.
+    fn event(&mut self, time: Ticks, inside: bool) -> bool {
+        let Common { counts, planned, shift, random, .. } = &mut *self.common;
+        let random = next_random(random);
+        let Cpu { window, recent: gaps, .. } = &*self.cpu;
+        if !planned.contains(time) || !window.contains(time) {
             return false;
         }
-        self.counts.events += 1;
-        self.counts.inside += u64::from(inside);
-        if self.counts.events > ALL_COMPARED && !self.counts.events.is_multiple_of(EACH) {
+        counts.events += 1;
+        counts.inside += u64::from(inside);
+        if counts.events > ALL_COMPARED && !counts.events.is_multiple_of(EACH) {
             return true;
         }
-        let shifted = Ticks(time.0.saturating_sub(self.shift.0 + random % self.shift.0));
+        let shifted = Ticks(time.0.saturating_sub(shift.0 + random % shift.0));
         // Before the oldest gap kept there is nothing to compare with.
         if gaps.front().is_none_or(|oldest| shifted < oldest.start) {
             return true;
         }
-        self.counts.control_events += 1;
+        counts.control_events += 1;
         let after = gaps.partition_point(|g| g.start <= shifted);
         let hit = after.checked_sub(1).and_then(|i| gaps.get(i)).is_some_and(|g| shifted <= g.end());
-        self.counts.control_inside += u64::from(hit);
+        counts.control_inside += u64::from(hit);
         true
-    }
-
-    /// The counts so far.
-    #[must_use]
-    pub fn counts(&self) -> EventsInGaps {
-        self.counts
     }
 }
 
@@ -226,7 +246,7 @@ mod tests {
         for n in 0..20_000u64 {
             let start = Ticks(n * 10_000);
             tally.gap(cpu, Gap { start, length: Ticks(1000) });
-            tally.inside(cpu, start + Ticks(500));
+            tally.of(cpu).inside(start + Ticks(500));
         }
         let counts = tally.counts();
         assert_eq!((counts.events, counts.inside), (20_000, 20_000));
@@ -243,7 +263,7 @@ mod tests {
         for n in 0..many {
             let start = Ticks(n * 10_000);
             tally.gap(cpu, Gap { start, length: Ticks(3000) });
-            tally.inside(cpu, start + Ticks(500));
+            tally.of(cpu).inside(start + Ticks(500));
         }
         let counts = tally.counts();
         assert_eq!((counts.events, counts.inside), (many, many));
@@ -258,7 +278,7 @@ mod tests {
     fn each_cpu_counts_from_its_probes_first_read_to_its_last() {
         let (near, far) = (CpuId(0), CpuId(1));
         let mut tally = EventTally::new(Ticks(1));
-        tally.inside(near, Ticks(150));
+        tally.of(near).inside(Ticks(150));
         assert_eq!(tally.counts().events, 0, "nothing is measured yet");
         tally.measure(Ticks(100), Ticks(1000));
         tally.begin(near, Ticks(130));
@@ -266,7 +286,7 @@ mod tests {
         tally.end(far, Ticks(900));
         for cpu in [near, far] {
             for time in [99, 100, 129, 130, 140, 900, 901, 1000, 1001] {
-                tally.inside(cpu, Ticks(time));
+                tally.of(cpu).inside(Ticks(time));
             }
         }
         // 130, 140, 900, 901 and 1000 of the one; 140 and 900 of the other.
@@ -286,7 +306,7 @@ mod tests {
 
     /// (events that have a control, those whose control lies in a gap)
     fn control(tally: &mut EventTally, times: impl IntoIterator<Item = u64>) -> (u64, u64) {
-        times.into_iter().for_each(|time| tally.outside(CpuId(1), Ticks(time), Turns::default()));
+        times.into_iter().for_each(|time| tally.of(CpuId(1)).outside(Ticks(time), Turns::default()));
         let counts = tally.counts();
         assert_eq!(counts.inside, 0);
         (counts.control_events, counts.control_inside)
@@ -310,7 +330,7 @@ mod tests {
         tally.gap(CpuId(2), gap(10, 20));
         assert_eq!(control(&mut tally, [15]), (0, 0));
         // A shift of nothing would be the event itself.
-        assert_eq!(EventTally::new(Ticks(0)).shift, Ticks(1));
+        assert_eq!(EventTally::new(Ticks(0)).common.shift, Ticks(1));
     }
 
     #[test]
@@ -372,7 +392,7 @@ mod tests {
         tally.threshold(Ticks(20 + THERE_AND_BACK.0), TickRate::NANOSECONDS);
         let mut before = Some(7);
         for (time, after) in events {
-            tally.outside(CpuId(1), Ticks(*time), Turns { before, after: *after });
+            tally.of(CpuId(1)).outside(Ticks(*time), Turns { before, after: *after });
             before = *after;
         }
         (tally.counts().events, tally.counts().too_short)
@@ -406,11 +426,11 @@ mod tests {
         for (must, too_short) in [(20, 2), (0, 0)] {
             let mut tally = tally(1);
             tally.threshold(Ticks(must + THERE_AND_BACK.0), TickRate::NANOSECONDS);
-            tally.outside(CpuId(1), Ticks(100), turns(Some(7), None));
-            tally.gap_begins(CpuId(1));
-            tally.outside(CpuId(1), Ticks(110), turns(None, Some(7)));
-            tally.outside(CpuId(1), Ticks(115), turns(Some(7), None));
-            tally.outside(CpuId(1), Ticks(118), turns(None, Some(7)));
+            tally.of(CpuId(1)).outside(Ticks(100), turns(Some(7), None));
+            tally.of(CpuId(1)).gap_begins();
+            tally.of(CpuId(1)).outside(Ticks(110), turns(None, Some(7)));
+            tally.of(CpuId(1)).outside(Ticks(115), turns(Some(7), None));
+            tally.of(CpuId(1)).outside(Ticks(118), turns(None, Some(7)));
             assert_eq!((tally.counts().events, tally.counts().too_short), (4, too_short));
         }
     }

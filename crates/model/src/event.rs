@@ -29,6 +29,12 @@ impl Comm {
         Comm(comm)
     }
 
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0[0] == 0
+    }
+
     /// Without the padding.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

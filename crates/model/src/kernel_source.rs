@@ -6,9 +6,9 @@ use crate::{CpuId, DrainTurn, KernelEvent, Setup, Sink, Ticks};
 #[derive(Clone, Debug)]
 pub enum Record<'a> {
     /// From the sending side, of any CPU.
-    Sender(KernelEvent),
+    Sender(&'a KernelEvent),
     /// From a measured CPU.
-    Local(KernelEvent),
+    Local(&'a KernelEvent),
     /// Records of a measured CPU were lost between two times.
     Lost(CpuId, Ticks, Ticks),
     /// Records of the sending side were lost between two times.

@@ -55,8 +55,8 @@ pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use cpus_because::CpusBecause;
 pub use culprit::{
     About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, CulpritTotal, CulpritTotals,
-    CulpritTotalsBuilder, Evidence, Fact, FactForm, KeyLevel, Meanwhile, NameOf, Owner, Phase, Quota,
-    QuotaLimit, SchedClass, Sender, StallSets, Subject, SubjectFields, SumRow, Task, TaskIdentity,
+    CulpritTotalsBuilder, Evidence, Fact, FactForm, KeyLevel, Meanwhile, MetCulprits, NameOf, Owner, Phase,
+    Quota, QuotaLimit, SchedClass, Sender, StallSets, Subject, SubjectFields, SumRow, Task, TaskIdentity,
     TimerSource, Verdict, Work, Worker,
 };
 pub use doubt::Doubt;

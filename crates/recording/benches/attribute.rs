@@ -61,7 +61,7 @@ impl Run {
             while let Some(page) = pages.next_if(|page| page.first <= stall.end) {
                 let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                     TraceRole::Senders => attributor.sender_event(&event),
-                    TraceRole::Local => attributor.event(event),
+                    TraceRole::Local => attributor.event(&event),
                     TraceRole::Graph => {}
                 });
             }
@@ -71,7 +71,7 @@ impl Run {
         for page in pages {
             let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                 TraceRole::Senders => attributor.sender_event(&event),
-                TraceRole::Local => attributor.event(event),
+                TraceRole::Local => attributor.event(&event),
                 TraceRole::Graph => {}
             });
         }

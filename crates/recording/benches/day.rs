@@ -131,5 +131,5 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn take(attributor: &mut Attributor, recorded: &Recorded, shift: Ticks) {
     let mut event = recorded.event.clone();
     event.time = event.time + shift;
-    if recorded.sender { attributor.sender_event(&event) } else { attributor.event(event) }
+    if recorded.sender { attributor.sender_event(&event) } else { attributor.event(&event) }
 }

@@ -1,7 +1,7 @@
 //! Pages of the kernel's buffers to records and losses: the same for pages that just came and for stored ones.
 
 use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
-use jitterscope_source::{ContextError, Decoder, Page, PageInfo, PageLoss, Role, TraceContext};
+use jitterscope_source::{ContextError, Decoder, Page, PageInfo, PageLoss, PageRecords, Role, TraceContext};
 use rustc_hash::FxHashMap;
 
 /// Decodes the pages of both instances of one recording.
@@ -36,21 +36,21 @@ impl PageFeed {
     ) -> Option<PageInfo> {
         match role {
             Role::Senders => {
-                let page = Page::parse(self.senders.layout(), bytes).ok()?;
+                let page = Page::parse(self.senders.layout(), bytes).ok()?.read();
                 let last_sender = self.last_sender.entry(cpu).or_default();
                 for (from, to) in losses(last_sender, &page).into_iter().flatten() {
                     sink(Record::SendersLost(from, to));
                 }
-                self.senders.page(cpu, bytes, |event| sink(Record::Sender(event))).ok()
+                Some(self.senders.records(cpu, &page, |event| sink(Record::Sender(&event))))
             }
             Role::Local => {
                 // What was lost before the page, and what its end may lack, is given before its events.
                 let last_record = self.last_record.entry(cpu).or_default();
-                let page = Page::parse(self.local.layout(), bytes).ok()?;
+                let page = Page::parse(self.local.layout(), bytes).ok()?.read();
                 for (from, to) in losses(last_record, &page).into_iter().flatten() {
                     sink(Record::Lost(cpu, from, to));
                 }
-                self.local.page(cpu, bytes, |event| sink(Record::Local(event))).ok()
+                Some(self.local.records(cpu, &page, |event| sink(Record::Local(&event))))
             }
             // Who ran is known from the others; what he did within is asked for when a stall is shown.
             Role::Graph => None,
@@ -69,12 +69,10 @@ impl PageFeed {
 }
 
 /// Where records are missing around a page; `last_record` becomes that of the page.
-fn losses(last_record: &mut Ticks, page: &Page<'_>) -> [Option<(Ticks, Ticks)>; 2] {
-    let mut records = page.records();
-    let first = records.next().map_or(*last_record, |record| record.time);
-    let last = records.by_ref().last().map_or(first, |record| record.time);
+fn losses(last_record: &mut Ticks, page: &PageRecords<'_>) -> [Option<(Ticks, Ticks)>; 2] {
+    let (first, last) = page.time_range().unwrap_or((*last_record, *last_record));
     let before = (page.loss() != PageLoss::None).then_some((*last_record, first));
-    let at_its_end = records.is_damaged().then_some((first, last));
+    let at_its_end = page.is_damaged().then_some((first, last));
     *last_record = last;
     [before, at_its_end]
 }

@@ -46,7 +46,7 @@ impl GapAttribution {
 
     pub(crate) fn take(&mut self, record: Record<'_>) {
         match record {
-            Record::Sender(event) => self.attributor.sender_event(&event),
+            Record::Sender(event) => self.attributor.sender_event(event),
             Record::Local(event) => self.attributor.event(event),
             Record::Lost(cpu, from, to) => self.attributor.lost(cpu, from, to),
             Record::SendersLost(from, to) => self.attributor.senders_lost(from, to),
@@ -60,6 +60,7 @@ impl GapAttribution {
         if let (Some(kept), Some(last)) = (self.wakeups, seen_until) {
             self.attributor.forget(last - kept);
         }
+        self.attributor.forget_names();
         self.left.clone_from(&hints);
         self.hints = hints;
     }

@@ -263,7 +263,7 @@ impl Source for KernelEvents {
                 let (price, quotas) = (&mut self.price, &mut self.quotas);
                 let mut page = |bytes: &[u8]| {
                     let info = feed.page(role, cpu, bytes, |record| {
-                        match &record {
+                        match record {
                             Record::Sender(event) => {
                                 price.event(event);
                                 names.learn(event, true);

@@ -390,11 +390,9 @@ impl ReplayedNames {
     }
 
     fn read_until(&mut self, records: u64) {
-        while self.reads.front().is_some_and(|read| read.after <= records) {
-            if let Some(read) = self.reads.pop_front() {
-                self.tasks.borrow_mut().insert(read.tid, Comm::new(&read.name));
-                self.read.insert(read.tid);
-            }
+        while let Some(read) = self.reads.pop_front_if(|read| read.after <= records) {
+            self.tasks.borrow_mut().insert(read.tid, Comm::new(&read.name));
+            self.read.insert(read.tid);
         }
     }
 }

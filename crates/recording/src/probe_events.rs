@@ -84,7 +84,7 @@ impl ProbeEvents {
         self.faults.read();
         let (gaps, faults) = (&mut self.gaps, &mut self.faults);
         self.events.turn(keep, &mut |record| {
-            if let Record::Local(event) = &record {
+            if let Record::Local(event) = record {
                 faults.event(event);
             }
             gaps.take(record);

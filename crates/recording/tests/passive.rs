@@ -224,7 +224,7 @@ fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Sp
                     if event.cpu == cpu {
                         on_cpu.push(event.clone());
                     }
-                    attributor.event(event);
+                    attributor.event(&event);
                 }
                 TraceRole::Senders => attributor.sender_event(&event),
                 TraceRole::Graph => {}

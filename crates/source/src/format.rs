@@ -145,19 +145,21 @@ impl NumberField {
     #[must_use]
     #[inline]
     pub fn i64(self, event: &[u8]) -> i64 {
-        fn at<const N: usize>(event: &[u8], offset: u16) -> [u8; N] {
-            event.get(usize::from(offset)..).and_then(|b| b.first_chunk::<N>()).copied().unwrap_or([0; N])
-        }
         match (self.size, self.signed) {
-            (8, _) => i64::from_le_bytes(at(event, self.offset)),
-            (4, true) => i32::from_le_bytes(at(event, self.offset)).into(),
-            (4, false) => u32::from_le_bytes(at(event, self.offset)).into(),
-            (2, true) => i16::from_le_bytes(at(event, self.offset)).into(),
-            (2, false) => u16::from_le_bytes(at(event, self.offset)).into(),
-            (1, true) => i8::from_le_bytes(at(event, self.offset)).into(),
-            (1, false) => u8::from_le_bytes(at(event, self.offset)).into(),
+            (8, _) => i64::from_le_bytes(self.bytes(event)),
+            (4, true) => i32::from_le_bytes(self.bytes(event)).into(),
+            (4, false) => u32::from_le_bytes(self.bytes(event)).into(),
+            (2, true) => i16::from_le_bytes(self.bytes(event)).into(),
+            (2, false) => u16::from_le_bytes(self.bytes(event)).into(),
+            (1, true) => i8::from_le_bytes(self.bytes(event)).into(),
+            (1, false) => u8::from_le_bytes(self.bytes(event)).into(),
             _ => 0,
         }
+    }
+
+    #[inline]
+    fn bytes<const N: usize>(self, event: &[u8]) -> [u8; N] {
+        event.get(usize::from(self.offset)..).and_then(|b| b.first_chunk::<N>()).copied().unwrap_or([0; N])
     }
 
     /// The number's bits as an unsigned one.
@@ -171,14 +173,15 @@ impl NumberField {
     #[must_use]
     #[inline]
     pub fn u32(self, event: &[u8]) -> u32 {
-        self.i64(event) as u32
+        self.i32(event) as u32
     }
 
     /// The low 32 bits, signed.
     #[must_use]
     #[inline]
     pub fn i32(self, event: &[u8]) -> i32 {
-        self.i64(event) as i32
+        // The usual width; its sign does not matter.
+        if self.size == 4 { i32::from_le_bytes(self.bytes(event)) } else { self.i64(event) as i32 }
     }
 
     /// The number as a kernel address.
@@ -272,11 +275,21 @@ impl BytesField {
 /// Zeroes what follows the first NUL, so that equal names are equal bytes.
 fn clear_after_nul(bytes: [u8; 16]) -> [u8; 16] {
     let word = u128::from_le_bytes(bytes);
-    // The lowest byte that is zero: the usual trick, of which only the lowest set bit is exact.
-    let ones = u128::from_le_bytes([1; 16]);
+    let (low, high) = (word as u64, (word >> 64) as u64);
+    // Most names have less than eight bytes.
+    let kept = match before_nul(low) {
+        u64::MAX => u128::from(low) | u128::from(high & before_nul(high)) << 64,
+        keep => u128::from(low & keep),
+    };
+    kept.to_le_bytes()
+}
+
+/// A mask of the bytes before the lowest one that is zero.
+fn before_nul(word: u64) -> u64 {
+    // The usual trick, of which only the lowest set bit is exact.
+    let ones = u64::from_le_bytes([1; 8]);
     let zeros = word.wrapping_sub(ones) & !word & (ones << 7);
-    let keep = if zeros == 0 { u128::MAX } else { (1u128 << (zeros.trailing_zeros() / 8 * 8)) - 1 };
-    (word & keep).to_le_bytes()
+    if zeros == 0 { u64::MAX } else { (1 << (zeros.trailing_zeros() / 8 * 8)) - 1 }
 }
 
 #[cfg(test)]

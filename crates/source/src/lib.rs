@@ -30,7 +30,7 @@ pub mod tracefs;
 pub use calls::CallDecoder;
 pub use context::{ContextError, FormatText, TraceContext};
 pub use decode::{DecodeCounts, Decoder, PageInfo};
-pub use ring::{Page, PageError, PageLayout, PageLoss, RawRecord};
+pub use ring::{Page, PageError, PageLayout, PageLoss, PageRecords, RawRecord};
 pub use survey::{sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;

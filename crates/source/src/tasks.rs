@@ -14,15 +14,21 @@ pub struct Tasks {
     /// names are forgotten unless they are used.
     young: FxHashMap<i32, Comm>,
     old: FxHashMap<i32, Comm>,
+    /// What was learnt last, which is among the young: who leaves a CPU is who came to it last.
+    last: (i32, Comm),
 }
 
 impl Tasks {
     /// Learns a name; the latest wins, since threads rename themselves. False when that changes nothing.
     pub fn insert(&mut self, tid: i32, comm: Comm) -> bool {
         // Thread 0 is every CPU's idle task, and an empty name says nothing.
-        if tid <= 0 || comm.as_bytes().is_empty() {
+        if tid <= 0 || comm.is_empty() {
             return false;
         }
+        if self.last == (tid, comm) {
+            return false;
+        }
+        self.last = (tid, comm);
         if self.young.get(&tid) == Some(&comm) {
             return false;
         }
@@ -53,6 +59,7 @@ impl Tasks {
     pub fn forget(&mut self, tid: i32) {
         self.young.remove(&tid);
         self.old.remove(&tid);
+        self.last = Default::default();
     }
 
     /// The name, if it is known.

@@ -84,8 +84,8 @@ pub(crate) fn read(
         if header.length > LONGEST_PAGE {
             return Ok(End::Damaged("a frame claims an impossible length"));
         }
-        let mut page = vec![0; header.length as usize];
-        if !fill(&mut from, &mut page)? {
+        let mut page = Vec::with_capacity(header.length as usize);
+        if from.by_ref().take(header.length.into()).read_to_end(&mut page)? < header.length as usize {
             return Ok(End::Damaged("it ends inside a page"));
         }
         if wanted(&header) {

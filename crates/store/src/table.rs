@@ -42,6 +42,7 @@ const OF_ROW_GROUP: u64 = 4 << 10;
 /// taken in.
 pub(crate) struct TableWriter<R> {
     path: PathBuf,
+    schema: Arc<Schema>,
     rows: R,
     writer: ArrowWriter<ReservedFile>,
     /// Where the pages of a group wait.
@@ -65,10 +66,11 @@ impl<R: TableRows> TableWriter<R> {
             // The schema of the arrays that rows are handed over in: readers need Parquet's own alone.
             .with_skip_arrow_metadata(true)
             .with_page_store_factory(Arc::new(pages.clone()));
-        let writer =
-            ArrowWriter::try_new_with_options(file, schema, options).map_err(|e| parquet_error(&path, e))?;
+        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
+            .map_err(|e| parquet_error(&path, e))?;
         let mut table = TableWriter {
             path,
+            schema,
             rows: R::default(),
             writer,
             pages,
@@ -97,7 +99,7 @@ impl<R: TableRows> TableWriter<R> {
             return Ok(());
         }
         let rows = self.rows.len();
-        let batch = self.rows.batch().map_err(|e| StoreError::damaged(&self.path, e))?;
+        let batch = self.rows.batch(&self.schema).map_err(|e| StoreError::damaged(&self.path, e))?;
         self.largest_batch = self.largest_batch.max(batch.get_array_memory_size() as u64);
         self.writer.write(&batch).map_err(|e| parquet_error(&self.path, e))?;
         self.in_group += rows;

@@ -4,12 +4,13 @@ use super::of_kind::of_kind;
 use super::search::{FEWEST, Period, SearchSettings, find};
 use super::spectrum::bins;
 use jitterscope_model::{
-    Attribution, CpuId, CulpritKind, KeyedMap, Name, Nanos, Part, Placement, Stall, Subject, TickRate, Ticks,
-    Verdict,
+    Attribution, CpuId, Culprit, CulpritKind, KeyedMap, MetCulprits, Name, Nanos, Part, Placement, Stall,
+    Subject, TickRate, Ticks, Verdict,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How much memory and time a search may take. Those who stole most are searched first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,8 @@ pub struct PeriodSearch {
     culprits: KeyedMap<(CulpritKind, Name), u32>,
     /// Their numbers by subject: a stall's culprits are most often those of the stalls before it.
     remembered: KeyedMap<Subject, u32>,
+    /// The same of culprits that parts share.
+    met: MetCulprits<u32>,
     /// Culprits of the stall at hand, and what they stole.
     seen: Vec<(u32, u64)>,
     refused: bool,
@@ -126,6 +129,7 @@ impl PeriodSearch {
             groups: FxHashMap::default(),
             culprits: KeyedMap::default(),
             remembered: KeyedMap::default(),
+            met: MetCulprits::default(),
             seen: Vec::new(),
             refused: false,
         }
@@ -139,7 +143,7 @@ impl PeriodSearch {
             if is_nobody(part) {
                 continue;
             }
-            let Some(culprit) = self.culprit(&part.culprit.subject) else {
+            let Some(culprit) = self.shared_culprit(&part.culprit) else {
                 self.refused = true;
                 continue;
             };
@@ -152,6 +156,18 @@ impl PeriodSearch {
             self.push((stall.cpu, Some(culprit)), stall.start, net);
         }
         self.seen = seen;
+    }
+
+    /// The number of a culprit that parts share: found without a look at its names where it was asked for before.
+    fn shared_culprit(&mut self, culprit: &Arc<Culprit>) -> Option<u32> {
+        if let Some(known) = self.met.get(culprit) {
+            return Some(*known);
+        }
+        let number = self.culprit(&culprit.subject)?;
+        if self.met.len() >= MOST_REMEMBERED {
+            self.met.clear();
+        }
+        Some(*self.met.of(culprit, |_| number))
     }
 
     /// The number of a subject's culprit; `None` where it has none and there is room for no more groups.

@@ -1,17 +1,19 @@
 //! Exceptions of the victim itself: page faults and machine checks. Neither has an exit record: they last until
 //! the next exception or the end of the stall.
 
-use super::Kind;
+use super::{Kind, by_itself};
 use jitterscope_model::{Evidence, Subject};
 
 /// Page faults.
 pub(super) static FAULT: Kind = Kind {
     evidence: Evidence::ExceptionRecord,
-    culprit: |frame, _| Subject::PageFault { user: frame.key == 1 }.into(),
+    subject: |frame, _| Subject::PageFault { user: frame.key == 1 },
+    trigger: by_itself,
 };
 
 /// Machine checks.
 pub(super) static MACHINE_CHECK: Kind = Kind {
     evidence: Evidence::ExceptionRecord,
-    culprit: |frame, _| Subject::MachineCheck { bank: u32::try_from(frame.key).ok() }.into(),
+    subject: |frame, _| Subject::MachineCheck { bank: u32::try_from(frame.key).ok() },
+    trigger: by_itself,
 };

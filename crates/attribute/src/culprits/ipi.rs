@@ -2,30 +2,32 @@
 
 use super::{Kind, Naming};
 use crate::occupancy::Frame;
-use jitterscope_model::{Culprit, Evidence, KernelAddr, Subject};
+use jitterscope_model::{Evidence, KernelAddr, Subject};
+
+/// The vector by which a CPU is told to look whom to run.
+const RESCHEDULE: &str = "reschedule";
 
 /// Interrupt vectors; a function called through one names it.
-pub(super) static VECTOR: Kind = Kind { evidence: Evidence::VectorRecords, culprit: vector_name };
+pub(super) static VECTOR: Kind = Kind {
+    evidence: Evidence::VectorRecords,
+    subject: vector,
+    trigger: |frame, naming| {
+        let is_known = frame.is_vector_of(naming.names, RESCHEDULE);
+        is_known.then(|| naming.senders.rescheduled_by(naming.cpu, frame.start)).flatten()
+    },
+};
 
 /// One function called by another CPU.
 pub(super) static FUNCTION: Kind = Kind {
     evidence: Evidence::CallRecords,
-    culprit: |frame, naming| {
-        let (csd, function) = (frame.key, KernelAddr(frame.subject));
-        let sender = naming.senders.caller(csd, function, frame.opened, naming.lexicon);
-        let sender = sender.filter(|_| !naming.folded);
-        Culprit { sender, subject: Subject::Call(naming.lexicon.function(function)) }
-    },
+    subject: |frame, naming| Subject::Call(naming.lexicon.function(KernelAddr(frame.subject))),
+    trigger: |frame, naming| naming.senders.called_by(frame.key, KernelAddr(frame.subject), frame.opened),
 };
 
-fn vector_name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
+fn vector(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let vector = naming.text(frame.key);
     match &*vector {
-        "reschedule" => {
-            let sender = naming.senders.rescheduler(naming.cpu, frame.start, naming.lexicon);
-            Culprit { sender: sender.filter(|_| !naming.folded), subject: Subject::Ipi(vector) }
-        }
-        "call_function" | "call_function_single" | "irq_work" => Subject::Ipi(vector).into(),
-        _ => Subject::Vector(vector).into(),
+        RESCHEDULE | "call_function" | "call_function_single" | "irq_work" => Subject::Ipi(vector),
+        _ => Subject::Vector(vector),
     }
 }

@@ -11,6 +11,7 @@ mod kworker;
 mod loss;
 mod nmi;
 mod nobody;
+mod origin;
 mod outside;
 mod softirq;
 mod stopped;
@@ -22,12 +23,13 @@ mod withheld;
 use crate::bandwidth::Bandwidth;
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Class, Frame, NameId, NameTable, Outcome};
-use crate::senders::Senders;
-use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, TaskRef};
+use crate::senders::{Senders, Trigger};
+use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, Subject, TaskRef};
 
 pub(crate) use idle::idle_exit;
 pub(crate) use loss::lost;
 pub(crate) use nobody::unrecorded;
+pub(crate) use origin::Origin;
 pub(crate) use outside::{EdgeVerdict, Host, OutsideQuestion, edge, late_interrupt, unseen};
 pub(crate) use stopped::{stopped, stopped_by};
 pub(crate) use switch::context_switch;
@@ -38,8 +40,15 @@ pub(crate) use withheld::{Waits, Withheld, WithheldTurns, quota_beside_idle, wit
 pub(crate) struct Kind {
     /// The tracepoints that it rests on, for the evidence column.
     pub(crate) evidence: Evidence,
-    /// Whom to blame.
-    pub(crate) culprit: fn(&Frame, &Naming<'_>) -> Culprit,
+    /// What it was.
+    subject: fn(&Frame, &Naming<'_>) -> Subject,
+    /// Who triggered it.
+    trigger: fn(&Frame, &Naming<'_>) -> Option<Trigger>,
+}
+
+/// Of kinds that are triggered by nobody in particular.
+fn by_itself(_: &Frame, _: &Naming<'_>) -> Option<Trigger> {
+    None
 }
 
 /// What the kernel's own trace calls a thread whose name it does not know.
@@ -101,11 +110,27 @@ pub(crate) fn kind(class: Class) -> &'static Kind {
 /// so a thread's: no two have the CPU at once, so it had it until the victim did, or another that left no
 /// record. Kernels have been met that record no switch away from some threads.
 pub(crate) fn culprit_of(frame: &Frame, naming: &Naming<'_>) -> Culprit {
-    let seen = frame.outcome == Outcome::Closed || frame.class.is_endless() || frame.class.is_root();
-    if seen { culprit_while_open(frame, naming) } else { outside::left_open(&kind(frame.class).evidence) }
+    match is_seen(frame) {
+        true => culprit_while_open(frame, naming),
+        false => outside::left_open(&kind(frame.class).evidence),
+    }
+}
+
+/// Whether the end of a frame was seen, or need not be.
+pub(crate) fn is_seen(frame: &Frame) -> bool {
+    frame.outcome == Outcome::Closed || frame.class.is_endless() || frame.class.is_root()
 }
 
 /// Whom to blame for a frame that is known to go on beyond what is looked at.
 pub(crate) fn culprit_while_open(frame: &Frame, naming: &Naming<'_>) -> Culprit {
-    (kind(frame.class).culprit)(frame, naming)
+    let of = kind(frame.class);
+    let subject = (of.subject)(frame, naming);
+    // Of a folded frame it is asked for all the same, and after the subject: names that are asked for stay known.
+    let sender = (of.trigger)(frame, naming).map(|trigger| naming.senders.sender(trigger, naming.lexicon));
+    Culprit { sender: sender.filter(|_| !naming.folded), subject }
+}
+
+/// Who triggered a frame, as far as its culprit says so.
+fn told_trigger(frame: &Frame, naming: &Naming<'_>) -> Option<Trigger> {
+    if naming.folded { None } else { (kind(frame.class).trigger)(frame, naming) }
 }

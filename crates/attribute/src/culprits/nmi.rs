@@ -1,10 +1,11 @@
 //! Non-maskable interrupts: `nmi_handler`, written when the handler has ended.
 
-use super::Kind;
+use super::{Kind, by_itself};
 use jitterscope_model::{Evidence, KernelAddr, Subject};
 
 /// NMI handlers.
 pub(super) static HANDLER: Kind = Kind {
     evidence: Evidence::NmiRecord,
-    culprit: |frame, naming| Subject::Nmi(naming.lexicon.function(KernelAddr(frame.key))).into(),
+    subject: |frame, naming| Subject::Nmi(naming.lexicon.function(KernelAddr(frame.key))),
+    trigger: by_itself,
 };

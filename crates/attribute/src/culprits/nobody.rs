@@ -1,12 +1,12 @@
 //! Time of which no record says whose it was.
 
-use super::{Kind, Naming};
+use super::{Kind, Naming, by_itself};
 use crate::occupancy::Frame;
 use jitterscope_model::{About, Evidence, Meanwhile, Subject, Task, Verdict};
 
 /// Between the last record of one thread and the first of another.
 pub(super) static UNRECORDED: Kind =
-    Kind { evidence: Evidence::SwitchRecords, culprit: |frame, naming| unrecorded(frame, naming).into() };
+    Kind { evidence: Evidence::SwitchRecords, subject: unrecorded, trigger: by_itself };
 
 /// Who was seen at the end of it is part of the subject: it may have had the CPU for all or some of the time.
 pub(crate) fn unrecorded(frame: &Frame, naming: &Naming<'_>) -> Subject {
@@ -21,5 +21,6 @@ pub(crate) fn unrecorded(frame: &Frame, naming: &Naming<'_>) -> Subject {
 /// Before any record.
 pub(super) static NOT_SEEN: Kind = Kind {
     evidence: Evidence::Nothing,
-    culprit: |_, naming| Subject::Verdict(Verdict::NotSeen, About::Cpu(naming.cpu)).into(),
+    subject: |_, naming| Subject::Verdict(Verdict::NotSeen, About::Cpu(naming.cpu)),
+    trigger: by_itself,
 };

@@ -97,7 +97,7 @@ fn stolen(length: Nanos, counted: Nanos) -> Option<Confidence> {
 
 /// Whose an edge is, beyond what is granted to its neighbour.
 pub(crate) struct EdgeVerdict {
-    pub(crate) culprit: Culprit,
+    pub(crate) verdict: Verdict,
     pub(crate) confidence: Confidence,
     pub(crate) evidence: Evidence,
 }
@@ -117,7 +117,7 @@ pub(crate) struct Host {
 /// The verdict on the time before an interrupt for which it was due.
 pub(crate) fn late_interrupt() -> EdgeVerdict {
     let (confidence, evidence) = (Confidence::Medium, Evidence::LateInterruptInVm);
-    EdgeVerdict { culprit: Subject::verdict(Verdict::LateInterrupt).into(), confidence, evidence }
+    EdgeVerdict { verdict: Verdict::LateInterrupt, confidence, evidence }
 }
 
 /// The verdict on what is left of a lead, hole or trail, so long.
@@ -143,7 +143,7 @@ pub(crate) fn edge(edge: Edge, length: Nanos, host: Host) -> EdgeVerdict {
             (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail)
         }
     };
-    EdgeVerdict { culprit: Subject::verdict(verdict).into(), confidence, evidence }
+    EdgeVerdict { verdict, confidence, evidence }
 }
 
 /// A frame whose exit was never recorded.
@@ -262,8 +262,7 @@ mod tests {
             let verdict_of = |of| {
                 let host = Host { present: virtual_machine, ..Host::default() };
                 let found = edge(of, Nanos(20_000_000), host);
-                let Subject::Verdict(verdict, _) = found.culprit.subject else { panic!() };
-                (verdict, found.confidence, found.evidence)
+                (found.verdict, found.confidence, found.evidence)
             };
             for of in [Edge::LeadSwitch, Edge::LeadOther] {
                 assert_eq!(verdict_of(of), (Verdict::BeforeFirstEvent, Confidence::Low, lead.clone()));
@@ -284,18 +283,15 @@ mod tests {
         let verdict_of = |of, length, stolen| {
             let host = Host { present: true, stolen: Nanos(stolen), due: None };
             let found = edge(of, Nanos(length), host);
-            (found.culprit.subject, found.confidence, found.evidence)
+            (found.verdict, found.confidence, found.evidence)
         };
         let ms = 1_000_000;
         let counted = Evidence::StealCountBeforeInterrupt;
-        let host = Subject::verdict(Verdict::HostBeforeFirstEvent);
-        assert_eq!(
-            verdict_of(Edge::LeadInterrupt, ms, 10 * ms),
-            (host.clone(), Confidence::Medium, counted.clone())
-        );
+        let host = Verdict::HostBeforeFirstEvent;
+        assert_eq!(verdict_of(Edge::LeadInterrupt, ms, 10 * ms), (host, Confidence::Medium, counted.clone()));
         assert_eq!(verdict_of(Edge::LeadInterrupt, 12 * ms, 10 * ms), (host, Confidence::High, counted));
-        let nobody = Subject::verdict(Verdict::BeforeFirstEvent);
-        let uncounted = (nobody.clone(), Confidence::Low, Evidence::LeadInterruptInVm);
+        let nobody = Verdict::BeforeFirstEvent;
+        let uncounted = (nobody, Confidence::Low, Evidence::LeadInterruptInVm);
         assert_eq!(verdict_of(Edge::LeadInterrupt, 10 * ms / 16 - 1, 10 * ms), uncounted);
         // What no host delivers it takes no time from, whatever was counted.
         assert_eq!(

@@ -1,10 +1,11 @@
 //! A softirq: `softirq_entry` to `_exit`.
 
-use super::Kind;
+use super::{Kind, by_itself};
 use jitterscope_model::{Evidence, Subject};
 
 /// Softirqs; a timer function run by one names it.
 pub(super) static SOFTIRQ: Kind = Kind {
     evidence: Evidence::SoftirqRecords,
-    culprit: |frame, _| Subject::Softirq(u32::try_from(frame.key).unwrap_or(u32::MAX)).into(),
+    subject: |frame, _| Subject::Softirq(u32::try_from(frame.key).unwrap_or(u32::MAX)),
+    trigger: by_itself,
 };

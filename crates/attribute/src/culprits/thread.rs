@@ -2,15 +2,14 @@
 
 use super::{Kind, Naming};
 use crate::occupancy::Frame;
-use jitterscope_model::{Culprit, Evidence, SchedClass, Subject, Work, Worker};
+use jitterscope_model::{Evidence, SchedClass, Subject, Work, Worker};
 
 /// Turns of threads other than the victim.
-pub(super) static TURN: Kind = Kind { evidence: Evidence::SwitchRecords, culprit: name };
-
-fn name(frame: &Frame, naming: &Naming<'_>) -> Culprit {
-    let sender = naming.senders.waker(frame.tid, naming.cpu, frame.start, naming.lexicon);
-    Culprit { sender: sender.filter(|_| !naming.folded), subject: subject(frame, naming) }
-}
+pub(super) static TURN: Kind = Kind {
+    evidence: Evidence::SwitchRecords,
+    subject,
+    trigger: |frame, naming| naming.senders.woken_by(frame.tid, naming.cpu, frame.start),
+};
 
 /// A thread that has the CPU. A worker is one of which no item was seen: its own name is all there is.
 fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {

@@ -1,30 +1,33 @@
 //! The local timer interrupt and the timer functions that it, or the TIMER softirq, runs.
 
-use super::{Kind, Naming};
+use super::{Kind, Naming, by_itself};
 use crate::occupancy::Frame;
-use jitterscope_model::{Culprit, Evidence, KernelAddr, Subject, TimerSource};
+use jitterscope_model::{Evidence, KernelAddr, Subject, TimerSource};
 
 /// The interrupt itself; the longest function that it ran names it.
 pub(super) static LOCAL_TIMER: Kind = Kind {
     evidence: Evidence::LocalTimerRecords,
-    culprit: |_, _| local_timer(Some(TimerSource::Interrupt)).into(),
+    subject: |_, _| local_timer(Some(TimerSource::Interrupt)),
+    trigger: by_itself,
 };
 
 /// The function of a high-resolution timer.
 pub(super) static HIGH_RESOLUTION: Kind = Kind {
     evidence: Evidence::TimerRecords,
-    culprit: |frame, naming| function(frame, naming, TimerSource::HighResolution),
+    subject: |frame, naming| function(frame, naming, TimerSource::HighResolution),
+    trigger: by_itself,
 };
 
 /// The function of a timer of the wheel.
 pub(super) static WHEEL: Kind = Kind {
     evidence: Evidence::TimerRecords,
-    culprit: |frame, naming| function(frame, naming, TimerSource::Wheel),
+    subject: |frame, naming| function(frame, naming, TimerSource::Wheel),
+    trigger: by_itself,
 };
 
-fn function(frame: &Frame, naming: &Naming<'_>, source: TimerSource) -> Culprit {
+fn function(frame: &Frame, naming: &Naming<'_>, source: TimerSource) -> Subject {
     let function = Some(naming.lexicon.function(KernelAddr(frame.subject)));
-    Subject::Timer { function, source: Some(source) }.into()
+    Subject::Timer { function, source: Some(source) }
 }
 
 /// The interrupt, of which no function is looked at.

@@ -126,6 +126,7 @@ pub(crate) fn withheld(
     let mut turns = Vec::new();
     for (index, withheld) in window.frames.iter().map(of).enumerate() {
         if withheld != Withheld::No {
+            turns.reserve(window.frames.len() - turns.len());
             turns.resize(index, Withheld::No);
             turns.push(withheld);
         }

@@ -1,13 +1,16 @@
 //! A spinning probe's gap: each nanosecond to somebody.
 
 use super::Named;
-use super::named::CulpritNo;
+use super::numbered::CulpritNo;
 use crate::costs::{Edge, EdgeCosts};
 use crate::culprits::{self, EdgeVerdict, Host};
 use crate::occupancy::{Outcome, Slice};
 use jitterscope_model::{
-    Attribution, Confidence, CulpritKind, Evidence, Nanos, Part, Placement, Stall, TickRate, Ticks,
+    Attribution, Confidence, CulpritKind, Evidence, Nanos, Part, Placement, Stall, TickRate, Ticks, Verdict,
 };
+
+/// Parts of a stall of a busy CPU, about.
+const USUAL_PARTS: usize = 16;
 
 /// A piece of a stall and its culprit. Pieces are in order, touch, and fill the stall.
 #[derive(Clone, Debug)]
@@ -115,7 +118,7 @@ fn edge_pieces(pieces: &mut Vec<Piece>, slice: &Slice, named: &Named<'_>, costs:
     let piece = |(start, end): (Ticks, Ticks), verdict: EdgeVerdict| Piece {
         start,
         end,
-        culprit: named.number(verdict.culprit),
+        culprit: named.verdict(verdict.verdict),
         placement,
         confidence: verdict.confidence,
         evidence: verdict.evidence,
@@ -123,13 +126,14 @@ fn edge_pieces(pieces: &mut Vec<Piece>, slice: &Slice, named: &Named<'_>, costs:
     let length = named.rate.nanos(rest.1.since(rest.0));
     let whose = culprits::edge(edge, length, host);
     // From when the interrupt was due the CPU stood still; before that something may have run that left no record.
-    let unresolved = whose.culprit.kind() == CulpritKind::Unresolved;
+    let unresolved = whose.verdict.kind() == CulpritKind::Unresolved;
     let due =
         host.due.filter(|_| slice.start == named.window.from && edge == Edge::LeadInterrupt && unresolved);
     let due = due.map_or(rest.1, |due| due.clamp(rest.0, rest.1));
     let late = (due < rest.1).then(|| piece((due, rest.1), culprits::late_interrupt()));
     let rest = (due > rest.0).then(|| piece((rest.0, due), whose));
-    pieces.extend(if trailing { [granted, rest, late] } else { [rest, late, granted] }.into_iter().flatten());
+    let in_order = if trailing { [granted, rest, late] } else { [rest, late, granted] };
+    in_order.into_iter().flatten().for_each(|piece| pieces.push(piece));
 }
 
 /// Who bears the entry or exit cost of an edge: the scheduler beside a switch, else the frame that opens
@@ -141,7 +145,7 @@ fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> 
     let closed = |index: &u32| named.frame(*index).end == slice.start && outermost(*index);
     let index = match edge {
         Edge::LeadSwitch | Edge::HoleSwitch | Edge::TrailSwitch => {
-            return Some(named.number(culprits::context_switch()));
+            return Some(named.verdict(Verdict::ContextSwitch));
         }
         Edge::LeadInterrupt | Edge::LeadOther => frames.find(opened)?,
         Edge::HoleSoftirq | Edge::HoleOther => {
@@ -157,15 +161,22 @@ fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> 
 /// boundaries, so that rounding cancels and the parts sum to the stall exactly.
 fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> Vec<Part> {
     let at = |t: Ticks| rate.nanos(t.since(stall.start));
-    let mut parts: Vec<(CulpritNo, Part, Ticks)> = Vec::new();
+    let usual = pieces.len().min(USUAL_PARTS);
+    let mut parts: Vec<Part> = Vec::with_capacity(usual);
+    // Of each part its culprit, and how long its longest piece is.
+    let mut places: Vec<(CulpritNo, Ticks)> = Vec::with_capacity(usual);
+    let mut start = Nanos::ZERO;
     for piece in pieces {
-        let net = at(piece.end).saturating_sub(at(piece.start));
+        let end = at(piece.end);
+        let net = end.saturating_sub(start);
+        start = end;
         let length = piece.end.since(piece.start);
-        let index = parts.iter().position(|(culprit, ..)| *culprit == piece.culprit).unwrap_or_else(|| {
-            parts.push((piece.culprit, new_part(piece, named), Ticks(0)));
-            parts.len() - 1
+        let place = places.iter().position(|(own, _)| *own == piece.culprit).unwrap_or_else(|| {
+            parts.push(new_part(piece, named));
+            places.push((piece.culprit, Ticks(0)));
+            places.len() - 1
         });
-        let (_, part, longest) = &mut parts[index];
+        let (part, (_, longest)) = (&mut parts[place], &mut places[place]);
         part.net += net;
         if piece.placement != Placement::Inside {
             part.gross += net;
@@ -179,13 +190,12 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
     }
     for index in (0..named.window.frames.len() as u32).filter(|index| named.counts(*index)) {
         let (frame, culprit) = (named.frame(index), named.culprit_no(index));
+        let Some(place) = places.iter().position(|(own, _)| *own == culprit) else { continue };
         let mut around = std::iter::successors(named.outside(index), |at| named.outside(*at));
-        let nested_in_own = around.any(|outer| named.culprit_no(outer) == culprit);
-        if let Some((_, part, _)) = parts.iter_mut().find(|(own, ..)| *own == culprit && !nested_in_own) {
-            part.gross += at(frame.end).saturating_sub(at(frame.start));
+        if !around.any(|outer| named.culprit_no(outer) == culprit) {
+            parts[place].gross += at(frame.end).saturating_sub(at(frame.start));
         }
     }
-    let mut parts: Vec<Part> = parts.into_iter().map(|(_, part, _)| part).collect();
     // Rounding at many boundaries can leave a gross a nanosecond under its net.
     for part in &mut parts {
         part.gross = part.gross.max(part.net);

@@ -72,7 +72,7 @@ fn attribute_by(attributor: &mut Attributor, stall: &Stall, events: &[KernelEven
     for event in events {
         match event.kind {
             EventKind::SchedWaking { .. } => attributor.sender_event(event),
-            _ => attributor.event(event.clone()),
+            _ => attributor.event(event),
         }
     }
     attributor.attribute_wakeup(stall, &NoNames)

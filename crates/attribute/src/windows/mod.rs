@@ -7,6 +7,7 @@ mod holder;
 pub(crate) mod late_wakeup;
 mod message;
 mod named;
+mod numbered;
 pub(crate) mod passive;
 mod shared_culprit;
 pub(crate) mod wait;

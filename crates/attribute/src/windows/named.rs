@@ -1,14 +1,11 @@
 //! The frames of one window, named when they are first asked for.
 
-use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
-use crate::occupancy::{Class, Frame, Outcome, Slice, Window};
-use jitterscope_model::{Confidence, Culprit, CulpritKind, CulpritPool, Evidence, TickRate};
-use rustc_hash::FxHashMap;
+use super::numbered::{CulpritNo, NumberedCulprits};
+use crate::culprits::{self, Naming, Origin, Waits, Withheld, WithheldTurns};
+use crate::occupancy::{Class, Frame, Slice, Window};
+use jitterscope_model::{Confidence, Culprit, CulpritKind, Evidence, Subject, TickRate, Verdict};
 use std::cell::RefCell;
 use std::sync::Arc;
-
-/// Culprits of a window that are looked through one by one.
-const FEW: usize = 16;
 
 /// A window with names.
 pub(crate) struct Named<'a> {
@@ -20,27 +17,29 @@ pub(crate) struct Named<'a> {
     /// By frame: what kept the victim from running in that turn.
     withheld: WithheldTurns,
     pub(crate) rate: TickRate,
+    /// By frame: the frame that counts for the victim, itself or one outside of it.
+    owners: Vec<Option<u32>>,
     /// By frame: which of the culprits.
     known: RefCell<Vec<Option<CulpritNo>>>,
-    /// Those that were met so far, each once.
-    met: RefCell<Vec<Arc<Culprit>>>,
-    /// Where they come from: while this window is looked at, equal ones are one value.
-    pool: RefCell<CulpritPool>,
-    /// Their numbers, by where they lie.
-    numbers: RefCell<FxHashMap<usize, CulpritNo>>,
+    culprits: RefCell<NumberedCulprits>,
+    /// Whether frames of one origin are named once.
+    once: bool,
 }
 
 /// Memory of a window's names, for the next window.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    owners: Vec<Option<u32>>,
     known: Vec<Option<CulpritNo>>,
-    met: Vec<Arc<Culprit>>,
-    pool: CulpritPool,
+    culprits: NumberedCulprits,
 }
 
-/// Stands for a culprit of a window: equal numbers, equal culprits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CulpritNo(usize);
+impl Scratch {
+    /// Names may be others from here on.
+    pub(crate) fn forget_names(&mut self) {
+        self.culprits.forget_names();
+    }
+}
 
 impl<'a> Named<'a> {
     /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
@@ -56,8 +55,9 @@ impl<'a> Named<'a> {
         waits: &[Waits],
         rate: TickRate,
     ) -> Named<'a> {
-        let Scratch { mut known, met, pool } = scratch;
+        let Scratch { mut owners, mut known, culprits } = scratch;
         known.resize(window.frames.len(), None);
+        owners.extend((0..window.frames.len() as u32).map(|index| owner_of(index, window, naming.victim)));
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
         let mut folded = Vec::new();
@@ -68,18 +68,23 @@ impl<'a> Named<'a> {
             }
             folded[frame] = true;
         }
-        let (known, met, pool) = (RefCell::new(known), RefCell::new(met), RefCell::new(pool));
-        Named { window, naming, folded, withheld, rate, known, met, pool, numbers: RefCell::default() }
+        let (known, culprits) = (RefCell::new(known), RefCell::new(culprits));
+        Named { window, naming, folded, withheld, rate, owners, known, culprits, once: false }
+    }
+
+    /// Frames of one origin are named once, in earlier windows too, until [`Scratch::forget_names`] is called.
+    pub(crate) fn named_once(self) -> Named<'a> {
+        Named { once: true, ..self }
     }
 
     /// Its memory, for another window.
     pub(crate) fn into_scratch(self) -> Scratch {
-        let (mut known, mut met) = (self.known.into_inner(), self.met.into_inner());
-        let mut pool = self.pool.into_inner();
+        let Named { mut owners, known, culprits, .. } = self;
+        let (mut known, mut culprits) = (known.into_inner(), culprits.into_inner());
+        owners.clear();
         known.clear();
-        met.clear();
-        pool.bound();
-        Scratch { known, met, pool }
+        culprits.bound();
+        Scratch { owners, known, culprits }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -91,18 +96,9 @@ impl<'a> Named<'a> {
         self.owner_of(slice.frame)
     }
 
-    /// The frame, or the nearest one outside of it, that counts for the victim.
+    /// The frame, or the nearest one outside of it, that counts for the victim; `None` when that is its own turn.
     pub(crate) fn owner_of(&self, index: u32) -> Option<u32> {
-        let counts = self.window.chain(index).find(|at| !self.is_private(*at))?;
-        let frame = self.frame(counts);
-        (frame.class != Class::Turn || frame.tid != self.naming.victim).then_some(counts)
-    }
-
-    /// Whether a frame is an affair of a thread other than the victim: its faults, and its idle states.
-    fn is_private(&self, index: u32) -> bool {
-        let frame = self.frame(index);
-        let own = || self.frame(self.window.root(index)).tid == self.naming.victim;
-        frame.class == Class::Idle || (frame.class.is_endless() && !own())
+        self.owners[index as usize]
     }
 
     /// The frame that counts for the victim around this one; `None` when nothing but its own turn does.
@@ -123,38 +119,18 @@ impl<'a> Named<'a> {
 
     /// The culprit of a number.
     pub(crate) fn culprit_of(&self, number: CulpritNo) -> Arc<Culprit> {
-        Arc::clone(&self.met.borrow()[number.0])
+        Arc::clone(self.culprits.borrow().culprit(number))
     }
 
     /// The kind of a culprit.
     pub(crate) fn kind(&self, number: CulpritNo) -> CulpritKind {
-        self.met.borrow()[number.0].kind()
+        self.culprits.borrow().culprit(number).kind()
     }
 
-    /// The number of a culprit.
-    pub(crate) fn number(&self, culprit: Culprit) -> CulpritNo {
-        let culprit = self.pool.borrow_mut().share(culprit);
-        let mut met = self.met.borrow_mut();
-        let next = CulpritNo(met.len());
-        // Most windows have a handful.
-        if met.len() < FEW {
-            return match met.iter().position(|known| Arc::ptr_eq(known, &culprit)) {
-                Some(at) => CulpritNo(at),
-                None => {
-                    met.push(culprit);
-                    next
-                }
-            };
-        }
-        let place = |culprit: &Arc<Culprit>| Arc::as_ptr(culprit).addr();
-        let mut numbers = self.numbers.borrow_mut();
-        if numbers.is_empty() {
-            numbers.extend(met.iter().enumerate().map(|(at, known)| (place(known), CulpritNo(at))));
-        }
-        *numbers.entry(place(&culprit)).or_insert_with(|| {
-            met.push(culprit);
-            next
-        })
+    /// The number of a verdict.
+    pub(crate) fn verdict(&self, verdict: Verdict) -> CulpritNo {
+        let culprit = || Subject::verdict(verdict).into();
+        self.culprits.borrow_mut().of(Origin::Verdict(verdict), culprit)
     }
 
     /// Whom to blame for a frame, as a number.
@@ -162,13 +138,25 @@ impl<'a> Named<'a> {
         if let Some(known) = self.known.borrow()[index as usize] {
             return known;
         }
-        let found = self.withheld_culprit(index).unwrap_or_else(|| {
-            let namer = self.window.named_by(index).filter(|_| self.is_told(index)).unwrap_or(index);
-            culprits::culprit_of(self.frame(namer), &self.naming_of(namer))
-        });
-        let found = self.number(found);
+        let found = self.find(index);
         self.known.borrow_mut()[index as usize] = Some(found);
         found
+    }
+
+    fn find(&self, index: u32) -> CulpritNo {
+        let mut numbered = self.culprits.borrow_mut();
+        if let Some(withheld) = self.withheld_culprit(index) {
+            return numbered.number(withheld);
+        }
+        // A frame whose exit is missing has no name, whatever is inside.
+        let is_seen = culprits::is_seen(self.frame(index));
+        let namer = self.window.named_by(index).filter(|_| is_seen).unwrap_or(index);
+        let (frame, naming) = (self.frame(namer), self.naming_of(namer));
+        let origin = if self.once { Origin::of(frame, &naming) } else { None };
+        match origin {
+            Some(origin) => numbered.of(origin, || culprits::culprit_of(frame, &naming)),
+            None => numbered.number(culprits::culprit_of(frame, &naming)),
+        }
     }
 
     /// What kept the victim from running in the turn of a frame; a worker's items are its own doing.
@@ -208,12 +196,6 @@ impl<'a> Named<'a> {
         self.withheld(index).basis(self.window, &self.naming)
     }
 
-    /// A frame whose exit is missing has no name, whatever is inside.
-    fn is_told(&self, index: u32) -> bool {
-        let frame = self.frame(index);
-        frame.outcome == Outcome::Closed || frame.class.is_endless() || frame.class.is_root()
-    }
-
     /// Whom to blame for a frame that goes on beyond the window.
     pub(crate) fn culprit_while_open(&self, index: u32) -> Culprit {
         if let Some(withheld) = self.withheld_culprit(index) {
@@ -226,4 +208,16 @@ impl<'a> Named<'a> {
     fn naming_of(&self, index: u32) -> Naming<'a> {
         Naming { folded: self.is_folded(index), ..self.naming }
     }
+}
+
+/// The frame, or the nearest one outside of it, that counts for a victim; `None` when that is its own turn.
+fn owner_of(index: u32, window: &Window, victim: i32) -> Option<u32> {
+    // Faults and idle states are affairs of their own thread alone.
+    let is_private = |index: u32| {
+        let class = window.frame(index).class;
+        class == Class::Idle || (class.is_endless() && window.frame(window.root(index)).tid != victim)
+    };
+    let counts = window.chain(index).find(|at| !is_private(*at))?;
+    let frame = window.frame(counts);
+    (frame.class != Class::Turn || frame.tid != victim).then_some(counts)
 }

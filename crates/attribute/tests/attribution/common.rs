@@ -91,7 +91,7 @@ pub fn with_current(events: &[KernelEvent]) -> Vec<KernelEvent> {
 
 pub fn attribute(attributor: &mut Attributor, stall: &Stall, events: &[KernelEvent]) -> Attribution {
     for event in with_current(events) {
-        attributor.event(event);
+        attributor.event(&event);
     }
     attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });
     attributor.attribute(stall, &OutsideHints::default(), &Names)

@@ -80,7 +80,7 @@ fn a_change_of_frequency_counts_within_a_tenth_of_a_millisecond_and_not_after_th
         for time in times {
             // Any CPU may say so.
             let kind = EventKind::CpuFrequency { target, khz: 1_000_000 };
-            a.event(KernelEvent { cpu: FAR, ..at(*time, kind) });
+            a.event(&KernelEvent { cpu: FAR, ..at(*time, kind) });
         }
         told(&mut a)
     };

@@ -187,7 +187,7 @@ fn before_a_device_s_interrupt_only_stolen_time_tells_of_the_host() {
             at(start + 2 * MS + 5000, EventKind::IrqExit { irq: 25 }),
         ];
         for event in with_current(&events) {
-            attributor.event(event);
+            attributor.event(&event);
         }
         let stall = stall(start, start + 2 * MS + 5000);
         attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });

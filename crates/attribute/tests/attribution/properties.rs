@@ -70,7 +70,7 @@ proptest! {
         a.measure(Ticks(0), Ticks(u64::MAX));
         let total = events.len() as u64;
         for event in events {
-            a.event(event);
+            a.event(&event);
         }
         if let Some(at) = lost_at {
             a.lost(CPU, Ticks(at), Ticks(at + 10));
@@ -137,7 +137,7 @@ proptest! {
                 senders[sent..until].iter().for_each(|event| a.sender_event(event));
                 sent = until;
                 let until = local.partition_point(|event| event.time.0 <= drained).max(given);
-                local[given..until].iter().for_each(|event| a.event(event.clone()));
+                local[given..until].iter().for_each(|event| a.event(event));
                 given = until;
                 a.announce(CPU, Gap { start: stall.start, length: stall.length() });
                 told.push(match wakeups {

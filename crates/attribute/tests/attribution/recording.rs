@@ -1,15 +1,17 @@
 //! What an attributor knows of a whole recording, beside its stalls.
 
 use crate::common::*;
-use jitterscope_attribute::{Attributor, Edge, FrequencyChanges};
+use jitterscope_attribute::{Attributor, Edge, FrequencyChanges, Lexicon, OutsideHints};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Subject, TaskRef, Ticks,
+    Comm, CpuId, CulpritKind, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Subject,
+    TaskRef, Ticks,
 };
+use std::cell::Cell;
 
 /// A tick that takes its CPU for 400, a hundred after a stall began and a hundred before it ends.
 fn tick_in_stall(a: &mut Attributor, start: u64, lead: u64) -> jitterscope_model::Stall {
     let events = [enter(start + lead, "local_timer"), exit(start + lead + 400, "local_timer")];
-    with_current(&events).into_iter().for_each(|event| a.event(event));
+    with_current(&events).iter().for_each(|event| a.event(event));
     stall(start, start + lead + 500)
 }
 
@@ -59,7 +61,7 @@ fn what_takes_less_than_the_threshold_need_not_lie_in_a_gap() {
         }
         // The probe is known to run.
         attribute(&mut a, &stall(1000, 2000), &[enter(1100, "reschedule"), exit(1900, "reschedule")]);
-        with_current(&visit).into_iter().for_each(|event| a.event(event));
+        with_current(&visit).iter().for_each(|event| a.event(event));
         a.finish(&[(CPU, Ticks(9000))]);
         (a.events_in_gaps().events, a.events_in_gaps().too_short)
     };
@@ -72,7 +74,7 @@ fn a_cpu_counts_from_the_first_read_of_its_probe() {
     let mut a = attributor(false);
     a.begin(CPU, Ticks(5200));
     let events = [enter(5000, "local_timer"), exit(5400, "local_timer")];
-    with_current(&events).into_iter().for_each(|event| a.event(event));
+    with_current(&events).iter().for_each(|event| a.event(event));
     a.finish(&[(CPU, Ticks(9000))]);
     assert_eq!(a.events_in_gaps().events, 1);
 }
@@ -82,7 +84,7 @@ fn the_frequencies_that_a_cpu_was_set_to_are_those_of_the_cpu_that_was_set() {
     let mut a = attributor(false);
     let far = CpuId(2);
     for (time, khz) in [(100, 2_000_000), (200, 800_000)] {
-        a.event(at(time, EventKind::CpuFrequency { target: far, khz }));
+        a.event(&at(time, EventKind::CpuFrequency { target: far, khz }));
     }
     let changes = FrequencyChanges { times: 2, lowest_khz: 800_000, highest_khz: 2_000_000 };
     assert_eq!(a.frequencies().iter().collect::<Vec<_>>(), [(&far, &changes)]);
@@ -139,7 +141,7 @@ fn a_stall_in_which_more_happens_than_is_kept_says_for_how_long_and_its_sums_are
     for n in 0..many {
         let from = 1010 + n * 100;
         for event in with_current(&[enter(from, "reschedule"), exit(from + 30, "reschedule")]) {
-            a.event(event);
+            a.event(&event);
         }
     }
     let got = a.attribute(&whole, &jitterscope_attribute::OutsideHints::default(), &Names);
@@ -166,4 +168,66 @@ fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
         a.sender_event(&elsewhere(time, 7, EventKind::SchedMigrate { task: noise, from: CPU, to: CPU }));
     }
     assert_eq!(a.senders_dropped(), 3);
+}
+
+/// Calls every function by its current name.
+struct Renamed(Cell<&'static str>);
+
+impl Lexicon for Renamed {
+    fn function(&self, _: KernelAddr) -> Name {
+        self.0.get().into()
+    }
+
+    fn comm(&self, _: i32) -> Option<Name> {
+        Some(self.0.get().into())
+    }
+}
+
+/// A thread that somebody woke runs instead of the victim, and a timer function in its time.
+#[test]
+fn names_are_asked_for_again_once_they_may_be_others() {
+    let (mut a, names) = (attributor(false), Renamed(Cell::new("first")));
+    let noise = task(200, "noise", 120);
+    let mut told = |now: u64, forget: bool| {
+        let wakes = EventKind::SchedWaking { task: noise, target: CPU };
+        a.sender_event(&elsewhere(now - 10, 300, wakes));
+        let events = [
+            switch(now + 100, victim(), noise),
+            hrtimer(now + 200, 4),
+            hrtimer_exit(now + 300),
+            switch(now + 400, noise, victim()),
+        ];
+        with_current(&events).iter().for_each(|event| a.event(event));
+        if forget {
+            a.forget_names();
+        }
+        let got = a.attribute(&stall(now, now + 500), &OutsideHints::default(), &names);
+        let waker = got.parts.iter().find_map(|part| part.culprit.sender.as_ref()?.comm.clone());
+        let timer = got.parts.iter().find(|part| part.culprit.kind() == CulpritKind::Timer);
+        (waker.unwrap().to_string(), timer.unwrap().culprit.subject.name().into_owned())
+    };
+    let both = |name: &str| (name.to_owned(), name.to_owned());
+    assert_eq!(told(1_000, false), both("first"));
+    names.0.set("second");
+    assert_eq!(told(2_000, false), both("first"), "they were asked for once");
+    assert_eq!(told(3_000, true), both("second"));
+}
+
+#[test]
+fn equal_names_are_one_part_whatever_numbers_they_follow_from() {
+    let mut a = attributor(false);
+    // Two timers with one function.
+    let events = [
+        enter(1_100, "local_timer"),
+        at(1_200, EventKind::HrtimerEntry { hrtimer: 1, function: KernelAddr(4), now: Nanos(0) }),
+        at(1_300, EventKind::HrtimerExit { hrtimer: 1 }),
+        exit(1_400, "local_timer"),
+        enter(1_500, "local_timer"),
+        at(1_600, EventKind::HrtimerEntry { hrtimer: 2, function: KernelAddr(4), now: Nanos(0) }),
+        at(1_700, EventKind::HrtimerExit { hrtimer: 2 }),
+        exit(1_800, "local_timer"),
+    ];
+    let got = attribute(&mut a, &stall(1_000, 1_900), &events);
+    let timers = got.parts.iter().filter(|part| part.culprit.kind() == CulpritKind::Timer);
+    assert_eq!(timers.map(|part| part.net.0).collect::<Vec<_>>(), [600]);
 }

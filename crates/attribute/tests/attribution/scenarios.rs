@@ -437,7 +437,7 @@ fn the_short_stall_behind_another_is_the_probes_own_bookkeeping() {
 fn events_inside_and_outside_of_stalls_are_told_apart() {
     let mut a = attributor(false);
     attribute(&mut a, &stall(1000, 2000), &[enter(500, "local_timer"), enter(1500, "local_timer")]);
-    a.event(enter(5000, "local_timer"));
+    a.event(&enter(5000, "local_timer"));
     a.finish(&[(CPU, Ticks(10_000))]);
     let counts = a.events_in_gaps();
     assert_eq!((counts.events, counts.inside), (3, 1));
@@ -534,7 +534,7 @@ fn a_thread_is_not_blamed_for_what_another_did_whose_switch_left_no_record() {
         switch(9000, unseen, victim()),
     ];
     for event in &events {
-        a.event(in_time_of(event.tid, event.clone()));
+        a.event(&in_time_of(event.tid, event.clone()));
     }
     let s = stall(1000, 9000);
     a.announce(CPU, Gap { start: s.start, length: s.length() });
@@ -552,7 +552,7 @@ fn a_thread_is_not_blamed_for_what_another_did_whose_switch_left_no_record() {
     // Its class is that of the record with which it left; up to then none had it.
     for (end, class) in [(9000, Some(SchedClass::Fair(Some(0)))), (8999, None)] {
         let mut a = attributor(false);
-        events.iter().for_each(|event| a.event(event.clone()));
+        events.iter().for_each(|event| a.event(event));
         let got = a.attribute(&stall(1000, end), &OutsideHints::default(), &Names);
         assert_eq!(got.parts[3].culprit.subject.task().unwrap().class, class);
     }

@@ -4,9 +4,6 @@ use super::Culprit;
 use crate::KeyedSet;
 use std::sync::Arc;
 
-/// Culprits that are remembered: a machine's usual ones, each with its usual senders.
-const MOST: usize = 1 << 12;
-
 /// One value for equal culprits.
 #[derive(Debug, Default)]
 pub struct CulpritPool {
@@ -23,13 +20,6 @@ impl CulpritPool {
         self.known.insert(Arc::clone(&shared));
         shared
     }
-
-    /// Forgets all where there are too many. What is shared from then on is another value than what was before.
-    pub fn bound(&mut self) {
-        if self.known.len() > MOST {
-            self.known.clear();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -38,16 +28,10 @@ mod tests {
     use crate::Subject;
 
     #[test]
-    fn equal_culprits_are_one_value_and_no_more_are_remembered_than_fit() {
+    fn equal_culprits_are_one_value() {
         let mut pool = CulpritPool::default();
         let first = pool.share(Subject::Softirq(1).into());
         assert!(Arc::ptr_eq(&first, &pool.share(Subject::Softirq(1).into())));
         assert!(!Arc::ptr_eq(&first, &pool.share(Subject::Softirq(2).into())));
-        (2..MOST as u32).for_each(|n| drop(pool.share(Subject::Softirq(n).into())));
-        pool.bound();
-        assert!(Arc::ptr_eq(&first, &pool.share(Subject::Softirq(1).into())));
-        (0..2).for_each(|n| drop(pool.share(Subject::Softirq(MOST as u32 + n).into())));
-        pool.bound();
-        assert!(pool.known.is_empty());
     }
 }

@@ -1,8 +1,7 @@
 //! Adding up by culprit, in bounded memory.
 
-use super::{Culprit, CulpritKey, KeyLevel, Subject};
+use super::{Culprit, CulpritKey, KeyLevel, MetCulprits, Subject};
 use crate::{KeyedMap, Name};
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -53,9 +52,6 @@ impl<X, V> SumRow<X, V> {
     }
 }
 
-/// A culprit that was met, and its rows.
-type Met<X> = (Arc<Culprit>, Vec<(X, usize)>);
-
 /// Sums by [`CulpritKey`] and something else (a phase, or `()`). Beyond `cap` rows, further culprits share a
 /// row a kind: [`Subject::Others`].
 #[derive(Clone, Debug)]
@@ -66,8 +62,8 @@ pub struct CulpritSums<X, V> {
     rows: Vec<SumRow<X, V>>,
     /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
     remembered: KeyedMap<Subject, Vec<(X, usize)>>,
-    /// The same by where a culprit lies that parts share, which it does as long as it is kept here.
-    met: FxHashMap<usize, Met<X>>,
+    /// The same of culprits that parts share.
+    met: MetCulprits<Vec<(X, usize)>>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
@@ -80,7 +76,7 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
             index: KeyedMap::default(),
             rows: Vec::new(),
             remembered: KeyedMap::default(),
-            met: FxHashMap::default(),
+            met: MetCulprits::default(),
         }
     }
 
@@ -107,16 +103,15 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     /// The number of the row that the subject of a culprit belongs to which parts share: found without a look at its
     /// names where it was asked for before.
     pub fn position_of(&mut self, extra: X, culprit: &Arc<Culprit>) -> usize {
-        let place = Arc::as_ptr(culprit).addr();
-        let known = self.met.get(&place);
-        if let Some((_, at)) = known.and_then(|(_, rows)| rows.iter().find(|(of, _)| *of == extra)) {
+        let known = self.met.get(culprit);
+        if let Some((_, at)) = known.and_then(|rows| rows.iter().find(|(of, _)| *of == extra)) {
             return *at;
         }
         let at = self.position(extra.clone(), &culprit.subject);
         if self.met.len() >= MOST_REMEMBERED {
             self.met.clear();
         }
-        self.met.entry(place).or_insert_with(|| (Arc::clone(culprit), Vec::new())).1.push((extra, at));
+        self.met.of(culprit, |_| Vec::new()).push((extra, at));
         at
     }
 

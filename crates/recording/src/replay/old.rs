@@ -37,7 +37,7 @@ pub(super) fn probes(
         while let Some(page) = pages.next_if(|page| page.first <= stall.end) {
             let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                 TraceRole::Senders => attributor.sender_event(&event),
-                TraceRole::Local => attributor.event(event),
+                TraceRole::Local => attributor.event(&event),
                 TraceRole::Graph => {}
             });
         }

@@ -112,7 +112,7 @@ impl<'a> StoredPages<'a> {
             }
             let names = &mut self.names;
             self.feed.page(page.role, page.cpu, &page.bytes, |record| {
-                if let Record::Sender(event) | Record::Local(event) = &record {
+                if let Record::Sender(event) | Record::Local(event) = record {
                     names.learn(event);
                 }
                 take(record);

@@ -121,7 +121,7 @@ impl<F: TakesRecords> InOrder<F> {
     pub(crate) fn take(&mut self, record: Record<'_>) {
         match record {
             Record::Sender(event) | Record::Local(event) => {
-                self.waiting.push((event.time, Entry::Event(event)));
+                self.waiting.push((event.time, Entry::Event(event.clone())));
             }
             Record::Lost(cpu, from, to) => self.waiting.push((from, Entry::Lost(cpu, to))),
             Record::SendersLost(from, to) => self.follower.senders_lost(from, to),

@@ -9,7 +9,7 @@ mod plan;
 
 use crate::context::{ContextError, TraceContext};
 use crate::format::NumberField;
-use crate::ring::{Page, PageError, PageLayout, PageLoss};
+use crate::ring::{Page, PageError, PageLayout, PageLoss, PageRecords};
 use jitterscope_model::{CpuId, ExecutionContext, KernelEvent, Ticks};
 use names::Names;
 use plan::Compiled;
@@ -103,17 +103,23 @@ impl Decoder {
         &mut self,
         cpu: CpuId,
         bytes: &[u8],
-        mut sink: impl FnMut(KernelEvent),
+        sink: impl FnMut(KernelEvent),
     ) -> Result<PageInfo, PageError> {
         let page = Page::parse(&self.layout, bytes)?;
-        let mut info = PageInfo { loss: page.loss(), ..PageInfo::default() };
-        let mut records = page.records();
+        Ok(self.records(cpu, &page.read(), sink))
+    }
+
+    /// The same of a page of which the records were found.
+    pub fn records(
+        &mut self,
+        cpu: CpuId,
+        page: &PageRecords<'_>,
+        mut sink: impl FnMut(KernelEvent),
+    ) -> PageInfo {
+        let mut info =
+            PageInfo { range: page.time_range(), events: 0, loss: page.loss(), damaged: page.is_damaged() };
         let (mut unknown, mut malformed) = (0, 0);
-        let mut first = None;
-        let mut last = Ticks(0);
-        for record in records.by_ref() {
-            first.get_or_insert(record.time);
-            last = record.time;
+        for record in &page.events {
             let id = self.id.u32(record.data) as usize;
             let Some(Some(plan)) = self.plans.get(id) else {
                 unknown += 1;
@@ -129,8 +135,6 @@ impl Decoder {
             let context = ExecutionContext::from_flags(self.flags.u32(record.data) as u8);
             sink(KernelEvent { time: record.time, cpu, tid, context, kind });
         }
-        info.range = first.map(|first| (first, last));
-        info.damaged = records.is_damaged();
         self.counts.pages += 1;
         self.counts.events += info.events;
         self.counts.unknown += unknown;
@@ -141,7 +145,7 @@ impl Decoder {
             PageLoss::Lost(n) => self.counts.lost = self.counts.lost.saturating_add(n),
             PageLoss::LostUnknown => self.counts.lost_unknown += 1,
         }
-        Ok(info)
+        info
     }
 }
 

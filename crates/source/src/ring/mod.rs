@@ -19,7 +19,7 @@ mod layout;
 mod page;
 
 pub use layout::{LayoutError, PageLayout};
-pub use page::{Page, PageError, PageLoss, Records};
+pub use page::{Page, PageError, PageLoss, PageRecords, Records};
 
 /// One event as the ring buffer holds it: not yet decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,8 @@ const TYPE_PADDING: u32 = 29;
 const TYPE_TIME_EXTEND: u32 = 30;
 const TYPE_ABSOLUTE: u32 = 31;
 const DELTA_BITS: u32 = 27;
+/// Bytes of an event with its word, about.
+const USUAL_EVENT: usize = 32;
 /// The part of a time that an absolute record does not carry.
 const INHERITED: u64 = 0b1_1111 << 59;
 
@@ -121,12 +123,50 @@ impl<'a> Page<'a> {
         Records { time: self.base, rest: self.records, damaged: !self.complete }
     }
 
+    /// All of its events, for who looks at them more than once.
+    #[must_use]
+    pub fn read(&self) -> PageRecords<'a> {
+        let mut events = Vec::with_capacity(self.records.len() / USUAL_EVENT);
+        let mut records = self.records();
+        events.extend(records.by_ref());
+        PageRecords { events, loss: self.loss, damaged: records.is_damaged() }
+    }
+
     /// Times of the first and last event, read without looking into them.
     #[must_use]
     pub fn time_range(&self) -> Option<(Ticks, Ticks)> {
         let mut records = self.records();
         let first = records.next()?.time;
         Some((first, records.last().map_or(first, |record| record.time)))
+    }
+}
+
+/// The events of a page, each found.
+#[derive(Clone, Debug)]
+pub struct PageRecords<'a> {
+    /// In order.
+    pub(crate) events: Vec<RawRecord<'a>>,
+    loss: PageLoss,
+    damaged: bool,
+}
+
+impl PageRecords<'_> {
+    /// Times of the first and last event.
+    #[must_use]
+    pub fn time_range(&self) -> Option<(Ticks, Ticks)> {
+        Some((self.events.first()?.time, self.events.last()?.time))
+    }
+
+    /// What was lost before the page.
+    #[must_use]
+    pub fn loss(&self) -> PageLoss {
+        self.loss
+    }
+
+    /// Whether they end in bytes that are missing or make no sense; events after that point are lost.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.damaged
     }
 }
 

@@ -136,6 +136,10 @@ proptest! {
             let n = page.records().count();
             prop_assert!(n <= bytes.len() / 4);
             prop_assert_eq!(page.time_range().is_some(), n > 0);
+            let (all, mut one_by_one) = (page.read(), page.records());
+            prop_assert!(all.events.iter().copied().eq(one_by_one.by_ref()));
+            prop_assert_eq!((all.is_damaged(), all.loss()), (one_by_one.is_damaged(), page.loss()));
+            prop_assert_eq!(all.time_range(), page.time_range());
         }
         prop_assert!(Page::used(&layout(), &bytes) <= bytes.len());
     }

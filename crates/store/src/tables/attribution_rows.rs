@@ -6,13 +6,12 @@
 use super::facts::FACTS;
 use super::shared::Shared;
 use super::{ATTRIBUTIONS, TableRows};
-use arrow_array::ArrayRef;
-use arrow_array::builder::{ArrayBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, UInt64Array};
 use jitterscope_model::{
-    Attribution, Confidence, Culprit, Evidence, FactForm, Phase, Placement, Sender, Subject, SubjectFields,
+    Attribution, Confidence, CpuId, Culprit, Evidence, FactForm, MetCulprits, Part, Phase, Placement, Sender,
+    Subject, SubjectFields,
 };
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Culprits that are known by where they lie from batch to batch.
@@ -20,16 +19,30 @@ const MOST_MET: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct AttributionRows {
-    stall_id: UInt64Builder,
+    stall_id: Vec<u64>,
     culprits: SharedCulprits,
-    phase: Shared<Option<Phase>, Option<Phase>>,
-    moved_from: UInt32Builder,
-    net: UInt64Builder,
-    gross: UInt64Builder,
-    placement: Shared<Placement, Placement>,
-    confidence: Shared<Confidence, Confidence>,
-    evidence: Shared<Evidence, Evidence>,
-    others_stalled: UInt32Builder,
+    net: Vec<u64>,
+    gross: Vec<u64>,
+    remarks: Shared<Remarks, Remarks>,
+}
+
+/// What is said of a part beside its culprit and its times: few combinations occur.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Remarks {
+    phase: Option<Phase>,
+    placement: Placement,
+    confidence: Confidence,
+    evidence: Evidence,
+    moved_from: Option<CpuId>,
+    others_stalled: Option<u32>,
+}
+
+impl Remarks {
+    fn of(part: &Part) -> Remarks {
+        let Part { placement, confidence, moved_from, others_stalled, .. } = *part;
+        let (phase, evidence) = (part.phase.clone(), part.evidence.clone());
+        Remarks { phase, placement, confidence, evidence, moved_from, others_stalled }
+    }
 }
 
 /// Subjects and senders of the rows' culprits. The same few come again and again as one value that their parts share:
@@ -38,16 +51,16 @@ pub(crate) struct AttributionRows {
 struct SharedCulprits {
     subjects: Shared<Subject, SubjectFields>,
     senders: Shared<Option<Sender>, Option<Sender>>,
-    /// By where a culprit lies, which it does as long as it is kept here: the places of its subject and its sender.
-    met: FxHashMap<usize, (Arc<Culprit>, i32, i32)>,
+    /// The places of a culprit's subject and of its sender.
+    met: MetCulprits<(i32, i32)>,
 }
 
 impl SharedCulprits {
     fn push(&mut self, culprit: &Arc<Culprit>) {
         let SharedCulprits { subjects, senders, met } = self;
-        let (_, subject, sender) = met.entry(Arc::as_ptr(culprit).addr()).or_insert_with(|| {
+        let (subject, sender) = met.of(culprit, |culprit| {
             let subject = subjects.place(&culprit.subject, |subject| SubjectFields::from(subject));
-            (Arc::clone(culprit), subject, senders.place(&culprit.sender, Clone::clone))
+            (subject, senders.place(&culprit.sender, Clone::clone))
         });
         subjects.push_place(*subject);
         senders.push_place(*sender);
@@ -64,24 +77,20 @@ impl SharedCulprits {
 impl AttributionRows {
     pub(crate) fn push(&mut self, attribution: &Attribution) {
         for part in &attribution.parts {
-            self.stall_id.append_value(attribution.stall.0);
+            self.stall_id.push(attribution.stall.0);
             self.culprits.push(&part.culprit);
-            self.phase.push(&part.phase, Clone::clone);
-            self.moved_from.append_option(part.moved_from.map(|cpu| cpu.0));
-            self.net.append_value(part.net.0);
-            self.gross.append_value(part.gross.0);
-            self.placement.push(&part.placement, Clone::clone);
-            self.confidence.push(&part.confidence, Clone::clone);
-            self.evidence.push(&part.evidence, Clone::clone);
-            self.others_stalled.append_option(part.others_stalled);
+            self.net.push(part.net.0);
+            self.gross.push(part.gross.0);
+            self.remarks.push(&Remarks::of(part), Clone::clone);
         }
     }
 
     /// The columns with their names, in the order of the schema.
     fn named(&mut self) -> Vec<(&'static str, ArrayRef)> {
-        let (of, by) = (&self.culprits.subjects, &self.culprits.senders);
+        let (of, by) = (self.culprits.subjects.columns(), self.culprits.senders.columns());
+        let remarks = self.remarks.columns();
         let mut columns = vec![
-            ("stall_id", Arc::new(self.stall_id.finish()) as ArrayRef),
+            ("stall_id", plain(&mut self.stall_id)),
             ("kind", of.texts(|fields| Some(&*fields.kind))),
             ("name", of.texts(|fields| Some(&*fields.name))),
         ];
@@ -101,22 +110,25 @@ impl AttributionRows {
             ("sender_cpu", by.numbers::<UInt32Type>(|s| s.as_ref().map(|s| s.cpu.0))),
             ("sender_via", by.texts(|s| s.as_ref()?.via.as_deref())),
             ("sender_context", by.texts(|s| s.as_ref().map(|s| s.context.as_str()))),
-            ("phase", self.phase.texts(|phase| phase.as_ref().map(Phase::as_str))),
-            ("moved_from_cpu", Arc::new(self.moved_from.finish()) as ArrayRef),
-            ("net_ns", Arc::new(self.net.finish())),
-            ("gross_ns", Arc::new(self.gross.finish())),
-            ("placement", self.placement.texts(|placement| Some(placement.as_str()))),
-            ("confidence", self.confidence.texts(|confidence| Some(confidence.as_str()))),
-            ("evidence", self.evidence.texts(|evidence| Some(evidence.as_str()))),
-            ("others_stalled", Arc::new(self.others_stalled.finish())),
+            ("phase", remarks.texts(|of| of.phase.as_ref().map(Phase::as_str))),
+            ("moved_from_cpu", remarks.numbers::<UInt32Type>(|of| of.moved_from.map(|cpu| cpu.0))),
+            ("net_ns", plain(&mut self.net)),
+            ("gross_ns", plain(&mut self.gross)),
+            ("placement", remarks.texts(|of| Some(of.placement.as_str()))),
+            ("confidence", remarks.texts(|of| Some(of.confidence.as_str()))),
+            ("evidence", remarks.texts(|of| Some(of.evidence.as_str()))),
+            ("others_stalled", remarks.numbers::<UInt32Type>(|of| of.others_stalled)),
         ]);
         self.culprits.begin_anew();
-        self.phase.begin_anew();
-        self.placement.begin_anew();
-        self.confidence.begin_anew();
-        self.evidence.begin_anew();
+        self.remarks.begin_anew();
         columns
     }
+}
+
+/// A column of numbers that no rows share.
+fn plain(rows: &mut Vec<u64>) -> ArrayRef {
+    let next = Vec::with_capacity(rows.len());
+    Arc::new(UInt64Array::from(std::mem::replace(rows, next)))
 }
 
 impl TableRows for AttributionRows {
@@ -136,7 +148,7 @@ mod tests {
     use super::*;
     use crate::tables::SCHEMA;
     use arrow_array::{StringArray, cast::AsArray};
-    use jitterscope_model::{CpuId, CulpritPool, ExecutionContext, Nanos, Part, StallId};
+    use jitterscope_model::{CulpritPool, ExecutionContext, Nanos, StallId};
 
     /// Whatever is remembered, each row has the names of its own culprit: of shared ones and of others, of more than are
     /// remembered, in memory where another has lain.

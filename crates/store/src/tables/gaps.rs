@@ -40,7 +40,7 @@ impl TableRows for GapRows {
     }
 
     fn columns(&mut self) -> Vec<ArrayRef> {
-        let comm = self.comm.texts(Some);
+        let comm = self.comm.columns().texts(Some);
         self.comm.begin_anew();
         vec![
             Arc::new(self.stall_id.finish()),

@@ -148,8 +148,9 @@ pub(crate) trait TableRows: Default {
     fn len(&self) -> usize;
     fn columns(&mut self) -> Vec<ArrayRef>;
 
-    fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        RecordBatch::try_new(schema(Self::FILE), self.columns())
+    /// With the schema of its file.
+    fn batch(&mut self, schema: &Arc<Schema>) -> Result<RecordBatch, ArrowError> {
+        RecordBatch::try_new(Arc::clone(schema), self.columns())
     }
 }
 
@@ -172,7 +173,7 @@ mod tests {
             push(&mut rows);
             assert_eq!(rows.len(), n * rows_each, "{}", R::FILE);
         }
-        assert_eq!(rows.batch().unwrap().num_rows(), 3 * rows_each, "{}", R::FILE);
+        assert_eq!(rows.batch(&schema(R::FILE)).unwrap().num_rows(), 3 * rows_each, "{}", R::FILE);
         assert_eq!(rows.len(), 0, "{}", R::FILE);
     }
 

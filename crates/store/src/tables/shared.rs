@@ -4,9 +4,13 @@
 //! here, as numbers into a list, so that no row copies any.
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, ArrowPrimitiveType, DictionaryArray, Int32Array, PrimitiveArray, StringArray};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, Int32Array, PrimitiveArray,
+    StringArray,
+};
 use arrow_schema::DataType;
 use jitterscope_model::KeyedMap;
+use std::cell::RefCell;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -48,20 +52,41 @@ impl<K: Hash + Eq + Clone, V> Shared<K, V> {
         self.rows.push(place);
     }
 
+    /// The rows so far, to be handed over.
+    pub(super) fn columns(&mut self) -> Columns<'_, V> {
+        let next = Vec::with_capacity(self.rows.len());
+        let rows = std::mem::replace(&mut self.rows, next).into();
+        Columns { values: &self.values, rows, known: RefCell::default() }
+    }
+
+    /// The rows were handed over. Whether the values were forgotten, and with them their numbers.
+    pub(super) fn begin_anew(&mut self) -> bool {
+        let forget = self.values.len() > REMEMBERED;
+        if forget {
+            self.values.clear();
+            self.places.clear();
+        }
+        forget
+    }
+}
+
+/// Columns of rows that share their values, and which of them each row has.
+pub(super) struct Columns<'v, V> {
+    values: &'v [V],
+    rows: Int32Array,
+    /// The rows as columns have them that lack the same values, by which those do not.
+    known: RefCell<Vec<(Vec<bool>, DictionaryArray<Int32Type>)>>,
+}
+
+impl<'v, V> Columns<'v, V> {
     /// A column of texts; a row is null where its value has none.
-    pub(super) fn texts<'v, S: AsRef<str>>(&'v self, of: impl Fn(&'v V) -> Option<S>) -> ArrayRef {
+    pub(super) fn texts<S: AsRef<str>>(&self, of: impl Fn(&'v V) -> Option<S>) -> ArrayRef {
         let values: Vec<Option<S>> = self.values.iter().map(of).collect();
         if values.iter().all(Option::is_none) {
             return arrow_array::new_null_array(&text(), self.rows.len());
         }
-        let known = |place: &i32| values[*place as usize].as_ref().map(|_| *place);
-        let keys: Int32Array = match values.iter().all(Option::is_some) {
-            true => Int32Array::from(self.rows.clone()),
-            false => self.rows.iter().map(known).collect(),
-        };
-        let values: StringArray =
-            values.iter().map(|value| Some(value.as_ref().map_or("", S::as_ref))).collect();
-        Arc::new(DictionaryArray::new(keys, Arc::new(values)))
+        let texts = values.iter().map(|value| Some(value.as_ref().map_or("", S::as_ref)));
+        Arc::new(self.known(&values).with_values(Arc::new(texts.collect::<StringArray>())))
     }
 
     /// A column of numbers; a row is null where its value has none.
@@ -70,19 +95,26 @@ impl<K: Hash + Eq + Clone, V> Shared<K, V> {
         if values.iter().all(Option::is_none) {
             return Arc::new(PrimitiveArray::<T>::new_null(self.rows.len()));
         }
-        let rows = self.rows.iter().map(|place| values[*place as usize]);
-        Arc::new(PrimitiveArray::<T>::from_iter(rows))
+        let plain: Vec<T::Native> = values.iter().map(|value| value.unwrap_or_default()).collect();
+        let rows: PrimitiveArray<T> = self.rows.unary(|place| plain[place as usize]);
+        let nulls = self.known(&values).keys().nulls().cloned();
+        Arc::new(PrimitiveArray::<T>::new(rows.values().clone(), nulls))
     }
 
-    /// The rows were handed over. Whether the values were forgotten, and with them their numbers.
-    pub(super) fn begin_anew(&mut self) -> bool {
-        self.rows.clear();
-        let forget = self.values.len() > REMEMBERED;
-        if forget {
-            self.values.clear();
-            self.places.clear();
+    /// The rows, null where these have no value: made once for all columns that lack the same.
+    fn known<T>(&self, values: &[Option<T>]) -> DictionaryArray<Int32Type> {
+        let known: Vec<bool> = values.iter().map(Option::is_some).collect();
+        let mut met = self.known.borrow_mut();
+        if let Some((_, rows)) = met.iter().find(|(of, _)| *of == known) {
+            return rows.clone();
         }
-        forget
+        let has_nulls = known.contains(&false);
+        let nulls = has_nulls.then(|| BooleanArray::from_unary(&self.rows, |place| known[place as usize]));
+        let nulls = nulls.map(|nulls| nulls.values().clone().into());
+        let rows = Int32Array::new(self.rows.values().clone(), nulls);
+        let rows = DictionaryArray::new(rows, Arc::new(StringArray::from(vec![""; values.len()])));
+        met.push((known, rows.clone()));
+        rows
     }
 }
 
@@ -95,8 +127,8 @@ pub(super) fn text() -> DataType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::cast::AsArray;
     use arrow_array::types::UInt32Type;
-    use arrow_array::{Array, cast::AsArray};
 
     #[test]
     fn each_row_has_its_own_whatever_was_remembered_from_the_batch_before() {
@@ -110,8 +142,9 @@ mod tests {
                 shared.push(row, |key| (number(*key), number(*key).map(|n| format!("n{n}"))));
             }
             let expected: PrimitiveArray<UInt32Type> = rows.iter().map(|key| number(*key)).collect();
-            assert_eq!(&shared.numbers::<UInt32Type>(|value| value.0), &(Arc::new(expected) as ArrayRef));
-            let texts = shared.texts(|value| value.1.as_deref());
+            let columns = shared.columns();
+            assert_eq!(&columns.numbers::<UInt32Type>(|value| value.0), &(Arc::new(expected) as ArrayRef));
+            let texts = columns.texts(|value| value.1.as_deref());
             let texts = texts.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
             let texts: Vec<Option<String>> = texts.into_iter().map(|text| text.map(str::to_owned)).collect();
             assert_eq!(
@@ -138,7 +171,7 @@ mod tests {
     fn a_column_without_texts_is_null_throughout() {
         let mut shared: Shared<u32, ()> = Shared::default();
         (0..5).for_each(|row| shared.push(&row, |_| ()));
-        let texts = shared.texts::<&str>(|()| None);
+        let texts = shared.columns().texts::<&str>(|()| None);
         assert_eq!((texts.len(), texts.logical_null_count(), texts.data_type()), (5, 5, &text()));
     }
 }
