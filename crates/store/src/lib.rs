@@ -46,6 +46,7 @@ mod reserved;
 mod rows;
 mod runs;
 mod segment;
+mod segment_spans;
 mod sink;
 mod syncing;
 mod table;

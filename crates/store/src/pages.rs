@@ -3,8 +3,8 @@
 use crate::document::json;
 use crate::error::StoreError;
 use crate::segment::{FrameHeader, HEADER, LONGEST_PAGE, MAGIC, TURN};
+use crate::segment_spans::{SegmentSpan, write_spans};
 use crate::syncing::Syncing;
-use crate::trace_index::SegmentSpan;
 use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks, TraceRole};
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
@@ -19,8 +19,6 @@ pub(crate) const TRACE: &str = "trace";
 pub(crate) const SEGMENTS: &str = "segments";
 /// What is needed to decode them.
 pub(crate) const CONTEXT: &str = "context.json";
-/// Where in time the segments lie.
-pub(crate) const SPANS: &str = "spans.json";
 
 /// Largest size at which a segment is closed and the next begun, once a turn has ended.
 const SEGMENT: u64 = 1 << 20;
@@ -264,23 +262,6 @@ impl TracePages {
         Ok(())
     }
 
-    /// Where in time the segments lie, for readers. A disk without room for it costs them time alone: the segments say it
-    /// themselves.
-    fn spans(&self) -> Result<(), StoreError> {
-        if self.closed.is_empty() {
-            return Ok(());
-        }
-        let span = |of: &Segment| SegmentSpan { name: of.name.clone(), first: of.first, last: of.last };
-        let spans: Vec<SegmentSpan> = self.closed.iter().map(span).collect();
-        let path = self.trace.path().join(SPANS);
-        let text = json(&path, &spans)?;
-        let mut file = self.trace.create_new(SPANS).map_err(StoreError::writing)?;
-        match file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(&path, e)) {
-            Err(error) if error.is_full() => self.trace.remove_file(SPANS).map_err(StoreError::writing),
-            other => other,
-        }
-    }
-
     fn remove(&self, segment: &str) -> Result<(), StoreError> {
         self.segments.remove_file(segment).map_err(StoreError::writing)
     }
@@ -289,7 +270,11 @@ impl TracePages {
         self.close_segment()?;
         self.keep_limit()?;
         self.syncing.finish()?;
-        self.spans()?;
+        let span = |of: &Segment| SegmentSpan { name: of.name.clone(), first: of.first, last: of.last };
+        let spans: Vec<SegmentSpan> = self.closed.iter().map(span).collect();
+        if !spans.is_empty() {
+            write_spans(&self.trace, &spans)?;
+        }
         Ok(StoredTrace { bytes: self.bytes(), complete: self.complete, limit_bytes: self.limit })
     }
 }

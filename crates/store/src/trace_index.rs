@@ -1,27 +1,13 @@
 //! Pages of a stored trace by time, for whoever looks at some moments of it.
 
 use crate::error::StoreError;
-use crate::pages::{SEGMENTS, SPANS};
+use crate::pages::SEGMENTS;
+use crate::segment_spans::read_spans;
 use crate::trace_pieces::{StoredPage, segment_pages, segments};
 use jitterscope_model::Ticks;
 use jitterscope_platform::HeldDir;
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ffi::OsString;
-
-/// No list of ours is longer, bytes: a segment has some 80 in it.
-const LARGEST_SPANS: u64 = 64 << 20;
-
-/// Where in time a segment's pages lie.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SegmentSpan {
-    pub(crate) name: String,
-    /// The earliest record of its pages, and the latest; that before this where it has no pages.
-    #[serde(rename = "first_ticks")]
-    pub(crate) first: Ticks,
-    #[serde(rename = "last_ticks")]
-    pub(crate) last: Ticks,
-}
 
 /// Where in time the segments of a stored trace lie: those that have nothing of a moment are not read for it.
 #[derive(Debug)]
@@ -46,11 +32,8 @@ impl TraceIndex {
             Err(error) if error.is_absent() => return Ok(TraceIndex { folder: None, segments: Vec::new() }),
             other => other.map_err(StoreError::reading)?,
         };
-        // It only saves time: one that cannot be read is as good as none.
-        let text = trace.read(SPANS, LARGEST_SPANS).unwrap_or_default();
-        let spans: Vec<SegmentSpan> = serde_json::from_slice(&text).unwrap_or_default();
         let noted: HashMap<OsString, (Ticks, Ticks)> =
-            spans.into_iter().map(|span| (span.name.into(), (span.first, span.last))).collect();
+            read_spans(&trace).into_iter().map(|span| (span.name.into(), (span.first, span.last))).collect();
         let span = |name: OsString| Span { within: noted.get(&name).copied(), name };
         let segments = segments(&folder)?.into_iter().map(span).collect();
         Ok(TraceIndex { folder: Some(folder), segments })

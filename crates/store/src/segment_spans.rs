@@ -1,0 +1,42 @@
+//! Where in time the segments of a stored trace lie, as their writer notes it for readers.
+
+use crate::document::json;
+use crate::error::StoreError;
+use jitterscope_model::Ticks;
+use jitterscope_platform::HeldDir;
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+
+/// The list, in the trace's folder.
+const SPANS: &str = "spans.json";
+/// No list of ours is longer, bytes: a segment has some 80 in it.
+const LARGEST_SPANS: u64 = 64 << 20;
+
+/// Where in time a segment's pages lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SegmentSpan {
+    pub(crate) name: String,
+    /// The earliest record of its pages, and the latest; that before this where it has no pages.
+    #[serde(rename = "first_ticks")]
+    pub(crate) first: Ticks,
+    #[serde(rename = "last_ticks")]
+    pub(crate) last: Ticks,
+}
+
+/// Writes the list. A disk without room for it costs readers time alone: the segments say it themselves.
+pub(crate) fn write_spans(trace: &HeldDir, spans: &[SegmentSpan]) -> Result<(), StoreError> {
+    let path = trace.path().join(SPANS);
+    let text = json(&path, &spans)?;
+    let mut file = trace.create_new(SPANS).map_err(StoreError::writing)?;
+    match file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(&path, e)) {
+        Err(error) if error.is_full() => trace.remove_file(SPANS).map_err(StoreError::writing),
+        other => other,
+    }
+}
+
+/// The list of a trace; empty where there is none. It only saves time, so that one that cannot be read is as good as
+/// none.
+pub(crate) fn read_spans(trace: &HeldDir) -> Vec<SegmentSpan> {
+    let text = trace.read(SPANS, LARGEST_SPANS).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
