@@ -1,10 +1,12 @@
 //! What a followed thread goes through, and what is reported of it.
 
 use crate::common::*;
-use jitterscope_attribute::{FollowerSettings, Following, Start, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, StoppedBy, ThreadRef, Ticks,
+    Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StoppedBy, TaskIdentity,
+    ThreadRef, Ticks,
 };
+use std::cell::Cell;
 
 #[test]
 fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
@@ -24,6 +26,39 @@ fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
     assert_eq!((a.runs, a.voluntary_switches, a.involuntary_switches, a.migrations), (2, 1, 1, 0));
     let hog = &a.ran_instead[0];
     assert_eq!((&*hog.subject.name(), hog.count, hog.min_ns, hog.max_ns), ("hog", 1, Nanos(500), Nanos(500)));
+}
+
+/// Says of each thread one process.
+struct Learns(Cell<Option<i32>>);
+
+impl Lexicon for Learns {
+    fn function(&self, addr: KernelAddr) -> Name {
+        Names.function(addr)
+    }
+
+    fn comm(&self, tid: i32) -> Option<Name> {
+        Names.comm(tid)
+    }
+
+    fn identity(&self, _: i32, _: Comm) -> TaskIdentity {
+        TaskIdentity { tgid: self.0.get(), ..TaskIdentity::default() }
+    }
+}
+
+#[test]
+fn what_is_learnt_of_a_thread_later_is_told_of_its_later_turns() {
+    let names = Learns(Cell::new(None));
+    let mut follower = run(&[A], &[switch(100, 1, 0, 0, A)]);
+    for (start, process) in [(1000, None), (2000, Some(7))] {
+        names.0.set(process);
+        for event in [switch(start, 1, A, 0, HOG), switch(start + 500, 1, HOG, 1, A)] {
+            follower.event(&event, &names);
+        }
+    }
+    follower.finish(Ticks(3000), &names);
+    let episodes = follower.take_episodes();
+    let process = |of: usize| episodes[of].slices[0].culprit.subject.task().and_then(|task| task.tgid);
+    assert_eq!([process(0), process(1)], [None, Some(7)]);
 }
 
 #[test]
