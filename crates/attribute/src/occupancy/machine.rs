@@ -69,6 +69,11 @@ impl Machine {
         self
     }
 
+    /// Whether a thread has the CPU that no switch was seen to put there, and no charge told since when.
+    pub(crate) fn was_put_on_unseen(&self, tid: i32) -> bool {
+        self.inferred.is_some() && self.ring.root().tid == tid
+    }
+
     /// Switches that were recorded.
     pub(crate) fn switches(&self) -> u64 {
         self.switches

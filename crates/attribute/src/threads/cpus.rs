@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Of a kernel that records no switch away from a CPU's idle thread a good part is missing. One that records nothing
 /// of some single thread lacks a few a second, and a charge for each of all others would cost more than it tells: not
 /// before so many are missing, and one in so many of those that are recorded.
-const FEW_MISSING: u64 = 8;
+const FEW_MISSING: u64 = 4;
 const RARELY: u64 = 100;
 
 /// One CPU.
@@ -248,6 +248,11 @@ impl Cpus {
     /// Time of which only sums were kept.
     pub(super) fn folded(&self) -> Ticks {
         self.folded
+    }
+
+    /// Whether a thread has a CPU that no switch was seen to put there.
+    pub(super) fn was_put_on_unseen(&self, cpu: CpuId, tid: i32) -> bool {
+        self.cpus.get(&cpu).is_some_and(|cpu| cpu.machine.was_put_on_unseen(tid))
     }
 
     /// Whether enough switches are missing among those that are recorded to ask for charges.

@@ -72,6 +72,8 @@ pub struct ThreadFollower {
     pub(super) room: Room,
     /// Until when the last loss of each CPU reaches.
     pub(super) blind: BTreeMap<CpuId, Ticks>,
+    /// Whether the scheduler's charges are recorded, as far as it is known.
+    pub(super) has_charges: bool,
 }
 
 impl ThreadFollower {
@@ -96,6 +98,7 @@ impl ThreadFollower {
             losses: VecDeque::new(),
             room: Room::default(),
             blind: BTreeMap::new(),
+            has_charges: false,
         }
     }
 
@@ -148,7 +151,7 @@ impl ThreadFollower {
         self.refused
     }
 
-    /// Whether a good part of the switches (one in a hundred, and eight) left no record: only a charge says then
+    /// Whether a good part of the switches (one in a hundred, and four) left no record: only a charge says then
     /// since when a thread has its CPU.
     #[must_use]
     pub fn misses_switches(&self) -> bool {

@@ -194,6 +194,7 @@ impl ThreadFollower {
     /// A thread is charged for its running. Kernels have been met that record no switch away from some
     /// idle threads: then this tells when the thread was put on the CPU.
     pub(super) fn charged(&mut self, event: &KernelEvent, tid: i32, ran: Nanos, lexicon: &dyn Lexicon) {
+        self.has_charges = true;
         let followed = self.threads.contains_key(&event.tid);
         let ended = self.cpus.record(event, followed);
         let Some(thread) = self.threads.get(&tid) else { return self.seen(event, [None, ended], lexicon) };
@@ -287,6 +288,16 @@ impl ThreadFollower {
 
     /// A record says which thread has its CPU; it may have ended interrupts.
     fn seen(&mut self, event: &KernelEvent, ended: [Option<(Ticks, Mark)>; 2], lexicon: &dyn Lexicon) {
+        let elsewhere = |thread: &Thread| {
+            matches!(thread.state, State::Runnable { .. } | State::Stopped(_) | State::Blocked)
+        };
+        // Where charges are recorded one is still to come, and says since when.
+        if !self.has_charges
+            && self.cpus.was_put_on_unseen(event.cpu, event.tid)
+            && self.threads.get(&event.tid).is_some_and(elsewhere)
+        {
+            self.put_on(event.cpu, event.tid, event.time, lexicon);
+        }
         if let Some(thread) = self.threads.get_mut(&event.tid) {
             if matches!(thread.state, State::Unknown { .. }) {
                 let lossy = matches!(thread.state, State::Unknown { lossy: true });
