@@ -12,7 +12,7 @@ use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use arrow_array::{BooleanArray, UInt64Array};
 use arrow_schema::ArrowError;
 use jitterscope_model::{Attribution, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks};
-use jitterscope_platform::HeldDir;
+use jitterscope_platform::{AccessError, HeldDir};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
@@ -103,13 +103,15 @@ impl RunReader {
     }
 
     /// What its rows come to, as their recorder stored it; `None` where it did not, or in a form that this
-    /// version does not know: it can be made again from the rows.
+    /// version does not know, or one larger than any of ours: it can be made again from the rows.
     ///
     /// # Errors
     /// It is there and cannot be read.
     pub fn summary<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         let text = match self.folder.read(SUMMARY, LARGEST_SUMMARY) {
-            Err(error) if error.is_absent() => return Ok(None),
+            Err(error) if error.is_absent() || matches!(error, AccessError::TooLarge { .. }) => {
+                return Ok(None);
+            }
             other => other.map_err(StoreError::reading)?,
         };
         Ok(serde_json::from_slice(&text).ok())

@@ -23,14 +23,16 @@ pub(crate) struct SegmentSpan {
     pub(crate) last: Ticks,
 }
 
-/// Writes the list. A disk without room for it costs readers time alone: the segments say it themselves.
+/// Writes the list. Where it cannot be written, readers lose time alone: the segments say it themselves.
+///
+/// # Errors
+/// Half a list is there and cannot be removed.
 pub(crate) fn write_spans(trace: &HeldDir, spans: &[SegmentSpan]) -> Result<(), StoreError> {
-    let path = trace.path().join(SPANS);
-    let text = json(&path, &spans)?;
-    let mut file = trace.create_new(SPANS).map_err(StoreError::writing)?;
-    match file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(&path, e)) {
-        Err(error) if error.is_full() => trace.remove_file(SPANS).map_err(StoreError::writing),
-        other => other,
+    let text = json(&trace.path().join(SPANS), &spans)?;
+    let Ok(mut file) = trace.create_new(SPANS) else { return Ok(()) };
+    match file.write_all(&text).and_then(|()| file.sync_all()) {
+        Ok(()) => Ok(()),
+        Err(_) => trace.remove_file(SPANS).map_err(StoreError::writing),
     }
 }
 

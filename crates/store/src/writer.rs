@@ -325,11 +325,17 @@ impl RunWriter {
 /// full, and where it finds no room, a reader makes it from the rows.
 ///
 /// # Errors
-/// Another user may change the folder, or its disk is full or fails; the run is as it was.
+/// Another user may change the folder, or its disk is full or fails; the run has no summary then.
 pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> {
     let folder = HeldDir::trusted(run).map_err(StoreError::writing)?;
+    // That of a writer that was killed. Where there is none, or it stays, making another says so.
+    let _ = folder.remove_file(SUMMARY_PARTIAL);
     write_summary(&folder, SUMMARY_PARTIAL, sums)?;
-    folder.rename(SUMMARY_PARTIAL, SUMMARY).and_then(|()| folder.sync()).map_err(StoreError::writing)
+    let renamed = folder.rename(SUMMARY_PARTIAL, SUMMARY);
+    if renamed.is_err() {
+        let _ = folder.remove_file(SUMMARY_PARTIAL);
+    }
+    renamed.and_then(|()| folder.sync()).map_err(StoreError::writing)
 }
 
 /// Under this name, or not at all.

@@ -92,7 +92,7 @@ impl RunCulprits {
             let place = sums.position((), subject);
             let sum = sums.at(place);
             sum.0 += if timed { *total_ns } else { Nanos::ZERO };
-            sum.1 += count;
+            sum.1 = sum.1.saturating_add(*count);
             places.push(u32::try_from(place).unwrap_or(u32::MAX));
         }
         for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
@@ -123,7 +123,7 @@ impl RunCulprits {
             match self.culprits.get_mut(here as usize) {
                 Some(same) => {
                     same.total_ns += culprit.total_ns;
-                    same.count += culprit.count;
+                    same.count = same.count.saturating_add(culprit.count);
                 }
                 None => self.culprits.push(culprit),
             }
@@ -131,7 +131,8 @@ impl RunCulprits {
         }
         let mut sets: HashMap<Vec<u32>, u64> = self.together.into_iter().collect();
         for (set, stalls) in moved(other.together, &places) {
-            *sets.entry(set).or_default() += stalls;
+            let sum: &mut u64 = sets.entry(set).or_default();
+            *sum = sum.saturating_add(stalls);
         }
         self.together = sets.into_iter().collect();
         self.together.sort_unstable();
@@ -142,11 +143,18 @@ impl RunCulprits {
 
     /// Stalls in which any of these took part, by their places: each once.
     fn stalls_of(&self, places: &[u32]) -> u64 {
-        let any = |set: &[u32]| set.iter().any(|place| places.contains(place));
-        let together = self.together.iter().filter(|(set, _)| any(set)).map(|(_, stalls)| stalls);
+        let mut answered = vec![false; self.culprits.len()];
+        for place in places {
+            if let Some(answered) = answered.get_mut(*place as usize) {
+                *answered = true;
+            }
+        }
+        let any = |set: &[u32]| set.iter().any(|place| answered.get(*place as usize) == Some(&true));
+        let together = self.together.iter().filter(|(set, _)| any(set));
+        let together = together.fold(0u64, |sum, (_, stalls)| sum.saturating_add(*stalls));
         // Evidence that was not gathered from rows knows no more than how many each has.
         let each = places.iter().filter_map(|place| self.culprits.get(*place as usize)).map(|c| c.count);
-        together.sum::<u64>().max(each.max().unwrap_or(0))
+        together.max(each.max().unwrap_or(0))
     }
 
     /// What `knob` could win back; `None` when nothing that was measured is its business.

@@ -4,11 +4,15 @@ use crate::KeyedMap;
 
 /// Sets of culprits told apart; the stalls of others count for the largest of their culprits alone.
 const MOST_SETS: usize = 65_536;
+/// Places in all sets together: a stall may have thousands of culprits, and another user names them.
+const MOST_PLACES: usize = 1 << 20;
 
 /// Counts stalls by the set of culprits that took part in them, each culprit known by its place in a list.
 #[derive(Clone, Debug, Default)]
 pub struct StallSets {
     stalls: KeyedMap<Vec<u32>, u64>,
+    /// Those of all sets.
+    places: usize,
 }
 
 impl StallSets {
@@ -23,9 +27,12 @@ impl StallSets {
             return;
         }
         let set = match largest {
-            Some(largest) if self.stalls.len() >= MOST_SETS => vec![largest],
+            Some(largest) if self.stalls.len() >= MOST_SETS || self.places + culprits.len() > MOST_PLACES => {
+                vec![largest]
+            }
             _ => culprits.clone(),
         };
+        self.places += set.len();
         *self.stalls.entry(set).or_default() += 1;
     }
 
@@ -62,5 +69,16 @@ mod tests {
         sets.add(&mut vec![9, 7]);
         sets.add(&mut vec![9, 8]);
         assert_eq!((sets.stalls[&vec![9]], sets.stalls.len()), (2, MOST_SETS + 1));
+    }
+
+    #[test]
+    fn sets_of_very_many_culprits_do_not_fill_the_memory() {
+        let mut sets = StallSets::default();
+        for first in 0..2_000 {
+            sets.add(&mut (first..first + 4_000).collect());
+        }
+        let kept: usize = sets.stalls.keys().map(Vec::len).sum();
+        assert!(kept <= MOST_PLACES + 2_000, "{kept}");
+        assert_eq!(sets.stalls.values().sum::<u64>(), 2_000);
     }
 }
