@@ -21,11 +21,8 @@ impl BegunEvents {
 
     /// The events, once they are recorded. `None`: the thread panicked, and what it had set up is gone.
     pub(crate) fn wait(mut self, rate: TickRate) -> Option<Result<KernelEvents, NoEvents>> {
-        let mut started = self.0.take()?.join().ok()?;
-        if let Ok(events) = &mut started {
-            events.clock_runs_at(rate);
-        }
-        Some(started)
+        let started = self.0.take()?.join().ok()?;
+        Some(started.and_then(|mut events| events.ready(rate).map(|()| events)))
     }
 }
 

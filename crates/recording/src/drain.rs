@@ -93,8 +93,8 @@ impl Drain {
         }
     }
 
-    /// Whether as many ticks were seen on each CPU as it takes to tell what one costs at its edges; not without kernel
-    /// events, from which that is learnt.
+    /// Whether as many stalls were seen on each CPU, and as many edges of ticks on all together, as it takes to tell what
+    /// a tick costs at its edges; not without kernel events, from which that is learnt.
     pub(crate) fn has_learnt(&self) -> bool {
         let enough = |edge| {
             let of_all = EdgeCosts::ENOUGH.saturating_mul(self.channels.len() as u64);

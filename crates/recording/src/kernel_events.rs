@@ -115,7 +115,7 @@ impl EventSettings {
 }
 
 impl KernelEvents {
-    /// Sets everything up; what a record costs is known once [`KernelEvents::clock_runs_at`] was told the clock's rate.
+    /// Sets everything up; nothing is to be drained before [`KernelEvents::ready`].
     pub(crate) fn start(machine: &Machine, settings: &EventSettings) -> Result<KernelEvents, NoEvents> {
         let EventSettings { choice, online, clock, buffer_kib } = settings.clone();
         let EventChoice { measured, follow_threads, charges_later, renames } = choice;
@@ -140,9 +140,8 @@ impl KernelEvents {
             let symbols = symbols.ok().and_then(|thread| thread.join().ok());
             (recorder, symbols.unwrap_or_else(|| load_symbols(machine)))
         });
-        let mut recorder = recorder.map_err(NoEvents::Trace)?;
+        let recorder = recorder.map_err(NoEvents::Trace)?;
         let timed = unrecorded.and_then(|clock| clock.after(recorder.is_priced()));
-        recorder.end_pricing().map_err(NoEvents::Trace)?;
         let feed =
             PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
         Ok(KernelEvents {
@@ -167,9 +166,11 @@ impl KernelEvents {
         })
     }
 
-    /// The rate of the clock that the records are stamped with.
-    pub(crate) fn clock_runs_at(&mut self, rate: TickRate) {
+    /// Forgets what was recorded until now, when nobody drained, with what was lost of it: from here on the buffers are
+    /// drained. `rate`: that of the clock that the records are stamped with.
+    pub(crate) fn ready(&mut self, rate: TickRate) -> Result<(), NoEvents> {
         self.price.record_takes(self.timed.and_then(|timed| timed.cost(rate)));
+        self.recorder.end_pricing().map_err(NoEvents::Trace)
     }
 
     /// Looks into kernel functions, too. Before anything is measured, for it changes code everywhere in the kernel.

@@ -131,7 +131,9 @@ impl<'a> Target for Probing<'a> {
         // What they saw until now nothing can explain.
         gaps.iter_mut().for_each(SpinOutput::forget);
         let mut drain = Drain::new(&probes, gaps, events, rate)?;
-        warm_up(stage, &mut drain, began, settings.warmup)?;
+        // A probe that sleeps has nothing in its deltas that would tell what a tick costs.
+        let learns = drain.events.is_some() && settings.wakeup.is_none();
+        warm_up(stage, &mut drain, (began, learns), settings.warmup)?;
         Ok(Probed {
             settings,
             probes: Some(probes),
@@ -143,11 +145,12 @@ impl<'a> Target for Probing<'a> {
     }
 }
 
-/// Lets the probes, which began to run at `began`, run for `least`, and then until it was learnt what a tick costs.
+/// Lets the probes, which began to run at `began`, run for `least`, and then until it was learnt what a tick costs,
+/// where it is.
 fn warm_up(
     stage: &mut Stage<'_, '_>,
     drain: &mut Drain,
-    began: Instant,
+    (began, learns): (Instant, bool),
     least: Nanos,
 ) -> Result<(), SinkError> {
     if least == Nanos::ZERO {
@@ -155,7 +158,7 @@ fn warm_up(
     }
     let traced = Instant::now() + Duration::from_nanos(WARM_UP_TRACED.0);
     let least = began + Duration::from_nanos(least.0);
-    let most = if drain.events.is_some() { least.max(traced) } else { least };
+    let most = if learns { least.max(traced) } else { least };
     stage.pass_until(most, WARM_UP_LOOK, |outputs| {
         drain.cycle(outputs)?;
         Ok(Instant::now() >= least && drain.has_learnt())
@@ -240,13 +243,14 @@ impl Running for Probed<'_> {
 
     fn begin(&mut self, stage: &mut Stage<'_, '_>, _clocks: ClockReading) -> Result<(), RecordError> {
         let (settings, rate) = (self.settings, stage.rate());
+        // Before the start is set: it takes a while on a machine of many CPUs.
+        let every = Duration::from_nanos(settings.interval.0);
+        self.drain.counters = Some(CounterWatch::start(stage.machine, &settings.cpus.cpus, every));
         // From now: an output may have waited since the clocks were read.
         let start = clock::now(stage.clock.kind) + rate.ticks(START_AHEAD);
         let end = start + rate.ticks(settings.duration);
         self.drain.begin(start, end, rate.ticks(stage.probe.threshold_ns));
         self.end = end;
-        let every = Duration::from_nanos(settings.interval.0);
-        self.drain.counters = Some(CounterWatch::start(stage.machine, &settings.cpus.cpus, every));
         if let Some(probes) = &mut self.probes {
             probes.measure(start, end);
         }

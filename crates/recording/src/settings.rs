@@ -46,8 +46,9 @@ pub struct RecordSettings {
     pub wakeup: Option<WakeupChoice>,
     /// Length of the measurement.
     pub duration: Nanos,
-    /// Least length of the discarded warm-up, from when the probes run. With kernel events it goes on until eight
-    /// ticks of each CPU were recorded, for a tenth of a second at most; not where this is zero.
+    /// Least length of the discarded warm-up, from when the probes run. Spinning ones with kernel events go on until
+    /// eight stalls of each CPU were recorded, for up to a tenth of a second after those are set up; not where this is
+    /// zero.
     pub warmup: Nanos,
     /// Deltas at or above this are stalls. `None`: what the clock allows, from 300 ns on; 50 us where the probe
     /// sleeps.

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 /// before so many are missing, and one in so many of those that are recorded.
 const FEW_MISSING: u64 = 4;
 const RARELY: u64 = 100;
+/// On a single CPU.
+const OFTEN: u64 = 10;
 
 /// One CPU.
 #[derive(Debug)]
@@ -257,9 +259,15 @@ impl Cpus {
 
     /// Whether enough switches are missing among those that are recorded to ask for charges.
     pub(super) fn misses_switches(&self) -> bool {
-        let sum = |of: fn(&Machine) -> u64| self.cpus.values().map(|cpu| of(&cpu.machine)).sum::<u64>();
-        let missing = sum(Machine::unrecorded_switches);
-        missing >= FEW_MISSING && missing.saturating_mul(RARELY) >= sum(Machine::switches)
+        let wanted = |missing: u64, switches: u64, one_in: u64| {
+            missing >= FEW_MISSING && missing.saturating_mul(one_in) >= switches
+        };
+        let of = |cpu: &Cpu| (cpu.machine.unrecorded_switches(), cpu.machine.switches());
+        let (missing, switches) =
+            self.cpus.values().map(of).fold((0, 0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
+        // A CPU with few switches of its own would be lost among busy ones.
+        wanted(missing, switches, RARELY)
+            || self.cpus.values().map(of).any(|(missing, switches)| wanted(missing, switches, OFTEN))
     }
 
     /// How many, by CPU.

@@ -288,8 +288,10 @@ impl ThreadFollower {
 
     /// A record says which thread has its CPU; it may have ended interrupts.
     fn seen(&mut self, event: &KernelEvent, ended: [Option<(Ticks, Mark)>; 2], lexicon: &dyn Lexicon) {
-        let elsewhere = |thread: &Thread| {
-            matches!(thread.state, State::Runnable { .. } | State::Stopped(_) | State::Blocked)
+        let elsewhere = |thread: &Thread| match thread.state {
+            State::Running { cpu, .. } => cpu != event.cpu,
+            State::Runnable { .. } | State::Stopped(_) | State::Blocked => true,
+            State::Unknown { .. } | State::Exited => false,
         };
         // Where charges are recorded one is still to come, and says since when.
         if !self.has_charges
@@ -398,8 +400,8 @@ impl ThreadFollower {
     }
 
     /// The wait of a thread that is not known to have ended, as far as it has been seen; `None` when it
-    /// began after `before`. A thread that must have run since was put on its CPU unseen, and the
-    /// scheduler's charge for it is still to come.
+    /// began after `before`. A thread that must have run since was put on its CPU unseen, and a
+    /// record of it, or the scheduler's charge for it, is still to come.
     pub(super) fn under_way(&self, tid: i32, before: Ticks, lexicon: &dyn Lexicon) -> Option<Episode> {
         let thread = self.threads.get(&tid)?;
         if let State::Stopped(by) = thread.state {

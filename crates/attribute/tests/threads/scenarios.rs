@@ -505,6 +505,20 @@ fn charges_are_wanted_where_a_good_part_of_the_switches_is_missing() {
 }
 
 #[test]
+fn a_quiet_cpu_whose_switches_are_missing_is_not_lost_among_busy_ones() {
+    let mut events = Vec::new();
+    for turn in 0..2_000 {
+        events.push(switch(turn * 100 + 10, 0, 0, 0, B));
+        events.push(switch(turn * 100 + 20, 0, B, 1, 0));
+        if turn % 100 == 0 {
+            // The idle thread's way out is never recorded.
+            events.push(switch(turn * 100 + 90, 1, A, 1, 0));
+        }
+    }
+    assert!(run(&[A], &events).misses_switches());
+}
+
+#[test]
 fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() {
     let stop = |time, sender| at(time, 0, sender, EventKind::StopSignal { tid: A });
     let events = [

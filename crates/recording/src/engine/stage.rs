@@ -158,7 +158,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             None => {
                 let settings = EventSettings::of(&self.run, choice, &self.topology, self.clock.kind);
                 let mut events = KernelEvents::start(self.machine, &settings)?;
-                events.clock_runs_at(self.clock.rate);
+                events.ready(self.clock.rate)?;
                 events
             }
         };
@@ -331,10 +331,11 @@ impl<'c, 'o> Stage<'c, 'o> {
             self.outputs.store.summary(sums);
         }
         let has_room = !matches!(self.outputs.store.room(), Room::None { .. });
-        // The kernel's own figure, with all that comes after the measurement.
+        // The kernel's own figure, with nearly all that comes after the measurement.
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
         let path = self.outputs.store.close(&mut manifest)?;
-        if sums.is_none() && has_room {
+        // Who wants it to end does not wait for rows to be read.
+        if sums.is_none() && has_room && !self.stopped() {
             // The run is whole. Where this fails, each report reads the rows, and says what is wrong with them.
             let _ = store_sums(&path, &manifest);
         }

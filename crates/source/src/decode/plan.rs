@@ -212,6 +212,11 @@ fn cpu_or_any(cpu: i64) -> Option<CpuId> {
     (0..NO_CPU).contains(&cpu).then_some(CpuId(cpu as u32))
 }
 
+/// A CPU number; all that no kernel has are one, so that a foreign trace cannot name CPUs without end.
+fn known_cpu(cpu: u32) -> CpuId {
+    CpuId(if i64::from(cpu) < NO_CPU { cpu } else { u32::MAX })
+}
+
 impl Compiled {
     /// Reads an event of at least [`Compiled::length`] bytes.
     #[inline]
@@ -221,11 +226,13 @@ impl Compiled {
                 EventKind::SchedSwitch { prev: prev.get(e), prev_state: prev_state.u64(e), next: next.get(e) }
             }
             Plan::SchedWaking { task, target } => {
-                EventKind::SchedWaking { task: task.get(e), target: CpuId(target.u32(e)) }
+                EventKind::SchedWaking { task: task.get(e), target: known_cpu(target.u32(e)) }
             }
-            Plan::SchedMigrate { task, from, to } => {
-                EventKind::SchedMigrate { task: task.get(e), from: CpuId(from.u32(e)), to: CpuId(to.u32(e)) }
-            }
+            Plan::SchedMigrate { task, from, to } => EventKind::SchedMigrate {
+                task: task.get(e),
+                from: known_cpu(from.u32(e)),
+                to: known_cpu(to.u32(e)),
+            },
             Plan::StatRuntime { tid, runtime } => {
                 EventKind::StatRuntime { tid: tid.i32(e), runtime_ns: runtime.u64(e) }
             }
@@ -280,13 +287,13 @@ impl Compiled {
                 EventKind::CsdExit { function: function.address(e), csd: csd.u64(e) }
             }
             Plan::CsdQueued { target, function, csd, callsite } => EventKind::CsdQueued {
-                target: CpuId(target.u32(e)),
+                target: known_cpu(target.u32(e)),
                 function: function.address(e),
                 csd: csd.u64(e),
                 callsite: callsite.address(e),
             },
             Plan::IpiSendCpu { target, callsite, callback } => EventKind::IpiSendCpu {
-                target: CpuId(target.u32(e)),
+                target: known_cpu(target.u32(e)),
                 callsite: callsite.address(e),
                 callback: callback.address(e),
             },
@@ -305,7 +312,7 @@ impl Compiled {
                 EventKind::TickStop { success: success.i64(e) != 0, dependency: dependency.u32(e) }
             }
             Plan::CpuFrequency { target, khz } => {
-                EventKind::CpuFrequency { target: CpuId(target.u32(e)), khz: khz.u32(e) }
+                EventKind::CpuFrequency { target: known_cpu(target.u32(e)), khz: khz.u32(e) }
             }
             Plan::CpuIdle { state } => {
                 let state = state.u32(e);

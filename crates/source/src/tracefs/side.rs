@@ -208,10 +208,10 @@ impl Side {
         let limit = self.buffer_pages * 2 + 2;
         let mut is_forgotten = true;
         for pipe in &mut self.pipes {
-            // A CPU that is gone has nothing to forget.
-            let left = pipe.drain(&self.layout, buffer, limit, &mut |_| {}).is_ok_and(|drained| drained.more);
+            let drained = pipe.drain(&self.layout, buffer, limit, &mut |_| {});
             let lost = std::mem::take(&mut pipe.loss);
-            is_forgotten &= !left && (lost.in_pages, lost.unknown) == (0, 0);
+            is_forgotten &=
+                drained.is_ok_and(|drained| !drained.more) && (lost.in_pages, lost.unknown) == (0, 0);
         }
         let has_lost = |pipe: &Pipe| self.stats(pipe.cpu).is_some_and(|stats| stats.lost() > 0);
         if is_forgotten && !self.pipes.iter().any(has_lost) { Ok(()) } else { self.clear() }
