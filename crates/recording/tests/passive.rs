@@ -5,7 +5,7 @@
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{
     Attribution, ClockKind, Comm, CpuId, CulpritKind, EventKind, Evidence, ExecutionContext, KernelEvent,
-    Nanos, PassiveCpu, Stall, StallId, ThreadRef, Ticks,
+    Nanos, Part, PassiveCpu, Stall, StallId, Subject, ThreadRef, Ticks, Verdict,
 };
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, clock, current_affinity, current_tid, name_current_thread,
@@ -270,6 +270,10 @@ fn tells_each_switch<'a>(records: impl Iterator<Item = &'a KernelEvent>, tid: i3
     has == tid
 }
 
+fn is_unrecorded_switch(part: &Part) -> bool {
+    matches!(part.culprit.subject, Subject::Verdict(Verdict::UnrecordedSwitch, _))
+}
+
 #[test]
 fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
     const NAME: &str = "own-spinner";
@@ -298,6 +302,7 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
     let (first, last) = (gaps.first().unwrap().0, gaps.last().unwrap().1);
     let mut passive = Sums::new();
     let (mut stalls, mut outside) = (0, 0);
+    let mut amid = BTreeSet::new();
     for (stall, attribution) in stored(&run) {
         if stall.start < first || last < stall.end {
             continue;
@@ -305,10 +310,16 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
         stalls += 1;
         match gaps.iter().position(|(start, end)| *start <= stall.start && stall.end <= *end) {
             Some(gap) => add(&mut passive, gap, &attribution),
+            // The spinner was on before its first record, for a switch to it left none; which is told.
+            None if attribution.parts.iter().any(is_unrecorded_switch) => {
+                let touches = |(start, end): &(Ticks, Ticks)| *start <= stall.end && stall.start <= *end;
+                amid.extend((0..gaps.len()).filter(|gap| touches(&gaps[*gap])));
+            }
             None => outside += 1,
         }
     }
-    let Spun { sums: spun, unrecorded } = of_gaps(&run, cpu, tid, &gaps);
+    let Spun { sums: spun, mut unrecorded } = of_gaps(&run, cpu, tid, &gaps);
+    unrecorded.extend(amid);
     eprintln!("{stalls} stretches, {} gaps, {} with an unrecorded switch", gaps.len(), unrecorded.len());
     assert_eq!(outside, 0, "the spinner ran while time is said to be stolen from it");
     for key in spun.keys().chain(passive.keys()).collect::<BTreeSet<_>>() {
