@@ -8,10 +8,15 @@ use jitterscope_source::counters::parse_rows;
 use jitterscope_source::smi::{SmiCounter, SmiError};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 /// Rows of `/proc/interrupts` whose vectors have no tracepoints: Hyper-V's and the hypervisors'
 /// callbacks, and posted interrupts.
 const UNTRACED: [&str; 7] = ["HYP", "HRE", "HVS", "PIN", "NPI", "PIW", "PMN"];
+
+/// How often rows are read that never counted anything on a measured CPU. Those of posted interrupts do where virtual
+/// machines run and nowhere else, and of many CPUs the kernel takes milliseconds for the file.
+const READ_UNUSED_EVERY: Duration = Duration::from_secs(1);
 
 /// Reads them.
 pub(crate) struct HintReader {
@@ -21,6 +26,7 @@ pub(crate) struct HintReader {
     last_smi: u32,
     /// Values of the untraced rows at the last read; `None` when the machine has no such row.
     untraced: Option<HashMap<(CpuId, String), u64>>,
+    untraced_read: Instant,
     /// `None` where there is no host.
     steal: Option<StealWatch>,
 }
@@ -39,13 +45,21 @@ impl HintReader {
         let last_smi = smi.as_ref().ok().and_then(|counter| counter.read().ok()).unwrap_or(0);
         let (measured, untraced) = (measured.clone(), Some(HashMap::new()));
         let interrupts = KeptFile::of(machine, "/proc/interrupts");
-        let mut reader = HintReader { interrupts, measured, smi, last_smi, untraced, steal };
+        let untraced_read = Instant::now();
+        let mut reader = HintReader { interrupts, measured, smi, last_smi, untraced, untraced_read, steal };
         let rows = reader.untraced_values();
         reader.untraced = (!rows.is_empty()).then_some(rows);
         reader
     }
 
+    /// Whether it is time to read what has no tracepoint.
+    fn untraced_are_due(&self) -> bool {
+        let are_used = |rows: &HashMap<_, u64>| rows.values().any(|value| *value > 0);
+        self.untraced.as_ref().is_some_and(are_used) || self.untraced_read.elapsed() >= READ_UNUSED_EVERY
+    }
+
     fn untraced_values(&mut self) -> HashMap<(CpuId, String), u64> {
+        self.untraced_read = Instant::now();
         let text = self.interrupts.read().unwrap_or_default();
         let mut values = HashMap::new();
         for row in parse_rows(&text, |name| UNTRACED.contains(&name)) {
@@ -68,7 +82,9 @@ impl HintReader {
         for (cpu, stolen) in self.steal.as_mut().map(StealWatch::read).unwrap_or_default() {
             hints.entry(cpu).or_default().stolen = stolen;
         }
-        if let Some(before) = self.untraced.take() {
+        if self.untraced_are_due()
+            && let Some(before) = self.untraced.take()
+        {
             let now = self.untraced_values();
             for ((cpu, name), value) in &now {
                 let rose = value.saturating_sub(before.get(&(*cpu, name.clone())).copied().unwrap_or(0));
@@ -86,5 +102,33 @@ impl HintReader {
             Ok(_) => SourceReport::available("smi"),
             Err(error) => error.report(self.steal.is_some()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_never_counted_are_read_once_a_second_and_each_time_once_they_have() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
+        let counted = |zero: u64, one: u64| {
+            let text = format!(
+                "           CPU0       CPU1\n PIN: {zero:>10} {one:>10}   Posted-interrupt notification event\n"
+            );
+            std::fs::write(dir.path().join("proc/interrupts"), text).unwrap();
+        };
+        counted(7, 0);
+        let machine = Machine::at(dir.path());
+        let mut reader = HintReader::new(&machine, &[CpuId(1)].into_iter().collect(), CpuId(0), false);
+        let seen = |reader: &mut HintReader| reader.read().remove(&CpuId(1)).unwrap_or_default().untraced;
+        counted(8, 1);
+        assert!(seen(&mut reader).is_empty(), "that of a CPU that is not measured makes no row used");
+        reader.untraced_read -= READ_UNUSED_EVERY;
+        assert_eq!(seen(&mut reader), ["PIN"]);
+        assert!(seen(&mut reader).is_empty());
+        counted(8, 2);
+        assert_eq!(seen(&mut reader), ["PIN"], "from then on at every turn");
     }
 }
