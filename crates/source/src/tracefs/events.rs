@@ -44,7 +44,7 @@ pub(super) const LOCAL: &[Wanted] = &[
     want("sched", "sched_switch", &SourceLoss::Switches),
     want("irq", "irq_handler_entry", &SourceLoss::DeviceInterrupts),
     want("irq", "irq_handler_exit", &SourceLoss::DeviceInterrupts),
-    // They run after the interrupt that raised them: its records do not have their time. Few ticks raise any.
+    // They run after the interrupt that raised them: its records do not have their time.
     want("irq", "softirq_entry", &SourceLoss::Softirqs),
     want("irq", "softirq_exit", &SourceLoss::Softirqs),
     want("nmi", "nmi_handler", &SourceLoss::NmiHandlers),
@@ -60,14 +60,14 @@ pub(super) const LOCAL: &[Wanted] = &[
     inner("timer", "hrtimer_expire_exit", &SourceLoss::HrtimerFunctions),
     // One after each interrupt where a tick could stop. No verdict reads it.
     inner("timer", "tick_stop", &SourceLoss::TickDependency),
-    // Without them a called function is the interrupt that called it, by nobody.
+    // Several within one interrupt. Without them a called function is that interrupt, by nobody.
     inner("csd", "csd_function_entry", &SourceLoss::CalledFunctions),
     inner("csd", "csd_function_exit", &SourceLoss::CalledFunctions),
     // A CPU that a probe has to itself takes none. A fault that the kernel counts and that left no record would be
     // taken for the cause of another stall of the same moment, and a watched CPU would be told to have had none.
     want("exceptions", "page_fault_user", &SourceLoss::PageFaults),
     want("exceptions", "page_fault_kernel", &SourceLoss::PageFaults),
-    // One at a switch between processes. No verdict reads it.
+    // As many as switches and more. No verdict reads it.
     inner("tlb", "tlb_flush", &SourceLoss::TlbFlushes),
     // Rare, and without it a change would be taken for something outside of this kernel.
     want("power", "cpu_frequency", &SourceLoss::FrequencyChanges),
