@@ -163,6 +163,7 @@ impl<'m> SummaryBuilder<'m> {
                 tsc_hz: manifest.rate.hz,
                 clock: manifest.clock,
                 fifo_priority: manifest.probe.fifo_priority,
+                event_grain: manifest.attributed.then(|| manifest.probe.event_grain.clone()),
                 cpus_chosen_because: manifest.probe.cpus_chosen_because.clone(),
                 cpus,
                 total: cpu::total(manifest),

@@ -4,9 +4,9 @@ use crate::cpu_summary::{CpuSummary, TotalSummary};
 use crate::culprit_row::CulpritRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    AnyVersion, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, MachineState, Nanos,
-    Part, PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId,
-    ThreadAccount, Warning,
+    AnyVersion, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, EventGrain,
+    MachineState, Nanos, Part, PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus,
+    StallId, ThreadAccount, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -115,6 +115,8 @@ pub struct ProbeSummary {
     pub clock: ClockKind,
     /// SCHED_FIFO priority; null for the fair class.
     pub fifo_priority: Option<u32>,
+    /// Which classes of kernel events were recorded; null where none were.
+    pub event_grain: Option<EventGrain>,
     /// Why these CPUs, when the user named none.
     pub cpus_chosen_because: Option<AnyVersion<CpusBecause>>,
     /// One a CPU, in order.

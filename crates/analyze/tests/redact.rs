@@ -139,6 +139,7 @@ fn manifest() -> RunManifest {
             interval_ns: Nanos(1),
             fifo_priority: None,
             wakeup: None,
+            event_grain: EventGrain::Other("x".into()),
         },
         results: vec![result],
         wakeups: vec![wakeup],

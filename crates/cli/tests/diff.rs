@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Scenario, busy, late, part};
-use jitterscope_model::{ChosenThread, CulpritKind, MachineState, Nanos, PassiveCpu, RanInstead};
+use jitterscope_model::{ChosenThread, CulpritKind, EventGrain, MachineState, Nanos, PassiveCpu, RanInstead};
 use jitterscope_store::RunWriter;
 use serde_json::Value;
 use std::path::Path;
@@ -166,6 +166,41 @@ fn what_cannot_be_compared_is_not_judged() {
     let cpus = json(&diff(dir.path(), &["SPIN@0", "SPIN@1", "--json"]));
     assert_eq!((&cpus["sides"][0]["cpus"], &cpus["sides"][1]["cpus"]), (&"0".into(), &"1".into()));
     assert_eq!(total(&cpus)["verdict"], "inconclusive");
+}
+
+/// The same ticks have other names there, and take less.
+#[test]
+fn runs_with_another_choice_of_kernel_events_are_not_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut coarse = busy(&[0, 1]);
+    coarse.manifest.probe.event_grain = EventGrain::Coarse;
+    let mut bare = busy(&[0, 1]);
+    bare.manifest.attributed = false;
+    store(&busy(&[0, 1]), "ALL", 0, dir.path(), None);
+    store(&coarse, "COARSE", 60, dir.path(), None);
+    store(&coarse, "AGAIN", 120, dir.path(), None);
+    store(&bare, "BARE", 180, dir.path(), None);
+    let found = json(&diff(dir.path(), &["ALL", "COARSE", "--json"]));
+    let told = serde_json::json!({"what": "kernel events", "before": "all", "after": "coarse", "incomparable": true});
+    assert_eq!(found["against"][0]["conditions"], Value::Array(vec![told]));
+    let printed = text(&diff(dir.path(), &["ALL", "COARSE"]));
+    assert!(printed.contains("NOT COMPARABLE: kernel events: all in A, coarse in B"), "{printed}");
+    assert!(printed.contains("the same --events"), "{printed}");
+    let alike = json(&diff(dir.path(), &["COARSE", "AGAIN", "--json"]));
+    assert_eq!(alike["against"][0]["conditions"], Value::Array(Vec::new()));
+    // Whether there were events at all is told as before.
+    let without = json(&diff(dir.path(), &["BARE", "COARSE", "--json"]));
+    let conditions = without["against"][0]["conditions"].as_array().unwrap();
+    assert_eq!((conditions.len(), &conditions[0]["incomparable"]), (1, &false.into()), "{conditions:?}");
+    // A report says which there were.
+    for (label, grain) in [("ALL", Value::from("all")), ("COARSE", "coarse".into()), ("BARE", Value::Null)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+            .args(["report", label, "--json", "--runs"])
+            .arg(dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(json(&output)["probe"]["event_grain"], grain, "{label}");
+    }
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
             interval_ns: Nanos(1_000_000),
             fifo_priority: None,
             wakeup: None,
+            event_grain: EventGrain::All,
         },
         results: vec![result],
         wakeups: vec![],

@@ -17,6 +17,7 @@ mod culprit;
 mod doubt;
 mod ended_early;
 mod event;
+mod event_grain;
 mod gap;
 mod journal;
 mod kernel_source;
@@ -62,6 +63,7 @@ pub use culprit::{
 pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};
 pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq_name};
+pub use event_grain::EventGrain;
 pub use gap::{Gap, Stall, StallId, ThreadRef};
 pub use journal::{JournalEntry, JournalError, JournalReader};
 pub use kernel_source::{Record, Source, SourceTurn};

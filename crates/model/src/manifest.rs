@@ -49,6 +49,9 @@ pub struct ProbeSettings {
     /// How the wake-up probe was set; `None` for the others, and for runs of version 0.1.
     #[serde(default)]
     pub wakeup: Option<crate::WakeupConditions>,
+    /// Which classes of kernel events were asked for, where any were.
+    #[serde(default)]
+    pub event_grain: crate::EventGrain,
 }
 
 impl ProbeSettings {

@@ -1,7 +1,7 @@
 //! What stands between a recorder and a source of evidence, as data. The sentences, and what to do about each, are
 //! made where a person reads them.
 
-use crate::{AnyVersion, ClockFailure, CpuId, TscFlaw};
+use crate::{AnyVersion, ClockFailure, CpuId, EventGrain, TscFlaw};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -81,6 +81,11 @@ pub enum SourceProblem {
     EventsMissing {
         /// Each as `system:event`.
         events: Vec<String>,
+    },
+    /// Some of them were not asked for.
+    EventsNotAsked {
+        /// What was asked for.
+        grain: EventGrain,
     },
     /// None of the wanted events exists or can be enabled.
     NoEvents {

@@ -3,7 +3,7 @@
 //! it, and so much time of the helper's goes into each, from the kernel's buffer to the store. Prints one line
 //! of JSON. Needs root and tracefs.
 
-use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_model::{CpuSet, EventGrain, Nanos};
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, confine_current_thread, current_affinity, select_cpus,
 };
@@ -74,7 +74,7 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
         threshold: Some(Nanos(300)),
         interval: Nanos(1_000_000_000),
         fifo_priority: None,
-        trace: true,
+        events: Some(EventGrain::All),
         graph: Vec::new(),
     };
     let _sleepers = Sleepers::start(sleepers, &cpus.cpus);

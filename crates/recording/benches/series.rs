@@ -47,7 +47,7 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
         threshold: Some(THRESHOLD),
         interval: INTERVAL,
         fifo_priority: None,
-        trace: false,
+        events: None,
         graph: Vec::new(),
     };
     let open = |target: &Destination| {

@@ -7,8 +7,8 @@ use crate::price::{PriceTally, RecordClock, TimedRecord};
 use crate::quotas::QuotaWatch;
 use crate::settings::RunSettings;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, DrainTurn, EventPrice, RawPage, Record, Row, Setup, SetupStep, Sink, SinkError,
-    Source, SourceProblem, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
+    ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row, Setup, SetupStep,
+    Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
 };
 use jitterscope_platform::{KeptFile, Machine, Topology};
 use jitterscope_source::{
@@ -91,6 +91,8 @@ pub(crate) struct EventChoice {
     pub(crate) charges_later: bool,
     /// Whether it is wanted that threads take other names.
     pub(crate) renames: bool,
+    /// Which classes of events.
+    pub(crate) grain: EventGrain,
 }
 
 /// What is to be recorded, and how.
@@ -118,7 +120,7 @@ impl KernelEvents {
     /// Sets everything up; nothing is to be drained before [`KernelEvents::ready`].
     pub(crate) fn start(machine: &Machine, settings: &EventSettings) -> Result<KernelEvents, NoEvents> {
         let EventSettings { choice, online, clock, buffer_kib } = settings.clone();
-        let EventChoice { measured, follow_threads, charges_later, renames } = choice;
+        let EventChoice { measured, follow_threads, charges_later, renames, grain } = choice;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
         let unrecorded = RecordClock::before(machine, clock);
@@ -130,6 +132,7 @@ impl KernelEvents {
             follow_threads,
             charges_later,
             renames,
+            grain,
         };
         // The kernel lets its events be set up only one after the other, and makes the caller wait for each: a
         // hundred thousand symbols can be read meanwhile. They are there before anything is timed again.

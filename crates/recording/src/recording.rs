@@ -95,7 +95,7 @@ impl<'a> Target for Probing<'a> {
             measured: measured.clone(),
             // The threshold is only known when our own threads have left.
             probe: probe_settings(settings, self.threshold),
-            events: settings.trace.then(|| choice(settings)),
+            events: choice(settings),
         })
     }
 
@@ -167,13 +167,13 @@ fn warm_up(
 
 /// Kernel events where they are wanted and can be had; why not is noted.
 fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option<ProbeEvents>, RecordError> {
-    if !settings.trace {
+    let Some(wanted) = choice(settings) else {
         stage.without_events(None);
         return Ok(None);
-    }
+    };
     let measured = &settings.cpus.cpus;
     let wakeups = settings.wakeup.is_some();
-    match stage.kernel_events(choice(settings)) {
+    match stage.kernel_events(wanted) {
         Ok(events) => {
             let wanted = ProbeEventsSettings {
                 measured,
@@ -204,11 +204,13 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option
     }
 }
 
-/// Which kernel events there should be.
-fn choice(settings: &RecordSettings) -> EventChoice {
+/// Which kernel events there should be, if any.
+fn choice(settings: &RecordSettings) -> Option<EventChoice> {
+    let grain = settings.events.clone()?;
     // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
     let follow_threads = settings.wakeup.is_some();
-    EventChoice { measured: settings.cpus.cpus.clone(), follow_threads, charges_later: false, renames: false }
+    let measured = settings.cpus.cpus.clone();
+    Some(EventChoice { measured, follow_threads, charges_later: false, renames: false, grain })
 }
 
 /// Probes that run.
@@ -387,5 +389,6 @@ fn probe_settings(settings: &RecordSettings, threshold: Threshold) -> ProbeSetti
             hold_latency: choice.hold_latency,
             idle_control: choice.idle_control,
         }),
+        event_grain: settings.events.clone().unwrap_or_default(),
     }
 }

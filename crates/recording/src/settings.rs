@@ -1,6 +1,6 @@
 //! What is recorded, resolved from what the user asked for.
 
-use jitterscope_model::{ClockKind, CpuId, CpuSet, Nanos, TuningState};
+use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, Nanos, TuningState};
 use jitterscope_platform::{CpuChoice, Topology};
 use std::path::PathBuf;
 
@@ -57,8 +57,8 @@ pub struct RecordSettings {
     pub interval: Nanos,
     /// SCHED_FIFO priority of the probes.
     pub fifo_priority: Option<u32>,
-    /// Whether kernel events are recorded.
-    pub trace: bool,
+    /// Which kernel events are recorded; `None` for none.
+    pub events: Option<EventGrain>,
     /// Kernel functions to look into, with all that they call; `culprit` for all that the kernel does for others.
     pub graph: Vec<String>,
 }

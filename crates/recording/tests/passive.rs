@@ -4,8 +4,8 @@
 
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{
-    Attribution, ClockKind, Comm, CpuId, CulpritKind, EventKind, Evidence, ExecutionContext, KernelEvent,
-    Nanos, Part, PassiveCpu, Stall, StallId, Subject, ThreadRef, Ticks, Verdict,
+    Attribution, ClockKind, Comm, CpuId, CulpritKind, EventGrain, EventKind, Evidence, ExecutionContext,
+    KernelEvent, Nanos, Part, PassiveCpu, Stall, StallId, Subject, ThreadRef, Ticks, Verdict,
 };
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, clock, current_affinity, current_tid, name_current_thread,
@@ -55,6 +55,7 @@ fn settings(runs: &Path, owners: Owners) -> PassiveRecordSettings {
         look: Nanos(300_000_000),
         threshold: Nanos(0),
         interval: Nanos(100_000_000),
+        events: EventGrain::All,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recordings on the machine that the tests run on. Those that need root and tracefs say so when they
 //! are skipped.
 
-use jitterscope_model::{CpuSet, CulpritKind, Nanos, TimelineItem, TimelineRow};
+use jitterscope_model::{CpuSet, CulpritKind, EventGrain, Nanos, TimelineItem, TimelineRow};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{Extra, RecordError, RecordSettings, RunSettings, record, stall_timeline};
 use jitterscope_source::Tracefs;
@@ -30,7 +30,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
         threshold: Some(Nanos(300)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        trace,
+        events: trace.then_some(EventGrain::All),
         graph: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 //! tracefs are needed; where they are not, the tests say that they are skipped.
 
 use jitterscope_analyze::{RowSummer, RowSums, RowsOf, SummaryBuilder, timer_frequency};
-use jitterscope_model::{Attribution, CpuSet, Evidence, Nanos, PipelinePacing, Stall};
+use jitterscope_model::{Attribution, CpuSet, EventGrain, Evidence, Nanos, PipelinePacing, Stall};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
@@ -66,7 +66,7 @@ fn settings(runs: &Path) -> RecordSettings {
         threshold: Some(Nanos(300)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        trace: true,
+        events: Some(EventGrain::All),
         graph: Vec::new(),
     }
 }

@@ -1,7 +1,8 @@
 //! Wake-up recordings and live measurements on the machine that the tests run on.
 
 use jitterscope_model::{
-    Attribution, CpuSet, Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks, Warning,
+    Attribution, CpuSet, Delivery, EventGrain, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
+    Ticks, Warning,
 };
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{
@@ -36,7 +37,7 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
         threshold: Some(Nanos(50_000)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        trace: false,
+        events: None,
         graph: Vec::new(),
     }
 }
@@ -48,7 +49,7 @@ fn every_late_wake_up_is_stored_and_split_exactly() {
     let mut settings = wakeup_settings(dir.path());
     // So low that hardly any wake-up is in time.
     settings.threshold = Some(Nanos(2_000));
-    settings.trace = true;
+    settings.events = Some(EventGrain::All);
     let outcome =
         record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
     let run = RunReader::open(&outcome.path).unwrap();

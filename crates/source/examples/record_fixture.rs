@@ -8,7 +8,7 @@ mod fixture;
 mod load;
 
 use fixture::StoredPage;
-use jitterscope_model::{ClockKind, EventKind};
+use jitterscope_model::{ClockKind, EventGrain, EventKind};
 use jitterscope_platform::Machine;
 use jitterscope_source::{Decoder, Recorder, RecorderSettings, Role, Symbols, Tracefs};
 use std::path::PathBuf;
@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         follow_threads: false,
         charges_later: false,
         renames: false,
+        grain: EventGrain::All,
     };
     let start = std::time::Instant::now();
     let mut recorder = Recorder::start(&tracefs, &settings)?;

@@ -4,7 +4,7 @@
 #[path = "support/load.rs"]
 mod load;
 
-use jitterscope_model::{ClockKind, CpuId, EventKind, KernelEvent, SourceStatus, Ticks};
+use jitterscope_model::{ClockKind, CpuId, EventGrain, EventKind, KernelEvent, SourceStatus, Ticks};
 use jitterscope_platform::{Machine, OwnName, clock};
 use jitterscope_source::tracefs::Leftover;
 use jitterscope_source::{Decoder, Recorder, RecorderSettings, Role, Symbols, TraceError, Tracefs, counters};
@@ -40,6 +40,7 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
         follow_threads: false,
         charges_later: false,
         renames: false,
+        grain: EventGrain::All,
     };
     if !settings.online.contains(CpuId(1)) {
         eprintln!("SKIPPED: this machine has no CPU 1");

@@ -4,7 +4,7 @@
 
 mod support;
 
-use jitterscope_model::{CpuSet, CulpritKind, Nanos};
+use jitterscope_model::{CpuSet, CulpritKind, EventGrain, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{Extra, RecordSettings, RunSettings, record};
 use jitterscope_source::Tracefs;
@@ -130,7 +130,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
         threshold: Some(Nanos(1000)),
         interval: Nanos(100_000_000),
         fifo_priority: None,
-        trace: true,
+        events: Some(EventGrain::All),
         graph: Vec::new(),
     };
     let outcome = record(machine, &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();

@@ -78,6 +78,7 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             format!("no tracing instance could be made at {path}: {system}")
         }
         P::EventsMissing { events } => format!("this kernel lacks {}", events.join(", ")),
+        P::EventsNotAsked { grain } => format!("not all events were asked for (--events {grain})"),
         P::NoEvents { events } => {
             format!("this kernel has none of the events that name culprits ({})", events.join(", "))
         }
@@ -169,6 +170,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
             "record with the clock CLOCK_MONOTONIC_RAW, which the kernel stamps as mono_raw"
         }
         P::EventsMissing { .. } => "use a newer kernel, or one that has these events built in",
+        P::EventsNotAsked { .. } => "record with --events all",
         P::EventsLost { .. } => "make the trace buffer larger",
         P::CallsLost { .. } => "make the trace buffer larger, or look into fewer functions",
         P::NoTracer { tracer } => match tracer.as_str() {
@@ -282,7 +284,7 @@ pub(crate) fn loss(of: &SourceLoss) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{CpuId, SourceReport, SourceStatus};
+    use jitterscope_model::{CpuId, EventGrain, SourceReport, SourceStatus};
     use serde_json::json;
 
     #[test]
@@ -296,6 +298,14 @@ mod tests {
         assert_eq!(words.loses, "softirqs; the cause of stalls near the lost events");
         assert!(words.fix.ends_with("built in; make the trace buffer larger"), "{}", words.fix);
         assert_eq!(source_words(&[], &[]), SourceWords::default());
+    }
+
+    #[test]
+    fn events_that_were_not_asked_for_are_not_said_to_be_lacking() {
+        let problem = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
+        let words = source_words(&[problem], &[SourceLoss::WorkItems]);
+        assert_eq!(words.reason, "not all events were asked for (--events coarse)");
+        assert_eq!((&*words.loses, &*words.fix), ("what kworkers ran", "record with --events all"));
     }
 
     #[test]

@@ -116,3 +116,14 @@ fn doctor_calls_no_kernel_blind_that_lacks_some_events() {
     assert!(older.contains("causes named; one source is not all that there could be: tracefs."), "{older}");
     assert!(of(SourceStatus::Denied).contains("not who causes them"));
 }
+
+#[test]
+fn events_that_were_not_asked_for_are_told_beside_what_was_lost() {
+    let mut summary = many_thieves();
+    let said = "not all kernel events were asked for";
+    assert!(!brief(&summary, Style::default()).contains(said));
+    summary.probe.event_grain = Some(EventGrain::Coarse);
+    let text = brief(&summary, Style::default());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(&format!("nothing was lost; {said} (--events coarse)")), "{text}");
+}

@@ -1,5 +1,5 @@
-//! What recording the kernel's events takes: from the CPU that is measured, with tracing and without, in turns; and
-//! from another CPU meanwhile, beside what tracepoints that are on cost there at least.
+//! What recording the kernel's events takes: from the CPU that is measured, with all of them, with the coarse ones and
+//! without any, in turns; and from another CPU meanwhile, beside what tracepoints that are on cost there at least.
 
 use super::claim::Claim;
 use super::floor;
@@ -16,11 +16,32 @@ const TURNS: usize = 7;
 const TIME: &str = "3s";
 /// Stolen time with tracing, to that without.
 const MOST: f64 = 1.08;
+/// The same where only coarse events are recorded.
+const MOST_COARSE: f64 = 1.05;
 /// The speed of another CPU with tracing, to what the tracepoints leave it at least.
 const LEAST: f64 = 0.98;
 /// From the start of a recording until it measures, and how long the other CPU's speed is measured then.
 const SETTLED: Duration = Duration::from_millis(1200);
 const WINDOW: Duration = Duration::from_millis(1500);
+
+/// What is recorded beside the stalls.
+#[derive(Clone, Copy)]
+enum Arm {
+    Traced,
+    Coarse,
+    Bare,
+}
+
+impl Arm {
+    /// How `record` is asked for it.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Arm::Traced => &[],
+            Arm::Coarse => &["--events", "coarse"],
+            Arm::Bare => &["--no-trace"],
+        }
+    }
+}
 
 /// A turn: the report, and round trips a second of the load on the other CPU, if there was one.
 struct Turn {
@@ -34,22 +55,24 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let (first, last) = (allowed.first().copied(), allowed.last().copied());
     let (Some(other), Some(measured)) = (first, last) else { anyhow::bail!("no CPU is allowed") };
     ensure!(other != measured, "two CPUs are needed");
-    let mut claims = vec![of_measured(&runs, measured)?];
+    let mut claims = of_measured(&runs, measured)?;
     claims.push(of_other(&runs, measured, other, allowed.len())?);
     Ok(claims)
 }
 
-/// Turns with tracing and without, each beginning once, so that a drift of the machine favours none.
-fn turns(runs: &Runs, measured: usize, load: Option<usize>) -> anyhow::Result<[Vec<Turn>; 2]> {
-    let mut found: [Vec<Turn>; 2] = Default::default();
+/// Turns of each arm, in which each begins once in a while, so that a drift of the machine favours none.
+fn turns<const N: usize>(
+    runs: &Runs,
+    arms: [Arm; N],
+    measured: usize,
+    load: Option<usize>,
+) -> anyhow::Result<[Vec<Turn>; N]> {
+    let mut found: [Vec<Turn>; N] = std::array::from_fn(|_| Vec::new());
     let cpu = measured.to_string();
     for turn in 0..TURNS {
-        for n in 0..2 {
-            let bare = (turn + n) % 2;
-            let mut args = vec!["-d", TIME, "--cpus", &cpu];
-            if bare == 1 {
-                args.push("--no-trace");
-            }
+        for n in 0..N {
+            let arm = (turn + n) % N;
+            let args = [&["-d", TIME, "--cpus", &cpu], arms[arm].options()].concat();
             let one = match load {
                 None => Turn { report: runs.record(&args)?, speed: None },
                 Some(on) => {
@@ -68,34 +91,44 @@ fn turns(runs: &Runs, measured: usize, load: Option<usize>) -> anyhow::Result<[V
                 }
             };
             if turn > 0 {
-                found[bare].push(one);
+                found[arm].push(one);
             }
         }
     }
     Ok(found)
 }
 
-fn of_measured(runs: &Runs, measured: usize) -> anyhow::Result<Claim> {
-    let ([traced, bare], took) = timed(|| turns(runs, measured, None))?;
-    print_price(&traced)?;
+fn of_measured(runs: &Runs, measured: usize) -> anyhow::Result<Vec<Claim>> {
+    let arms = [Arm::Traced, Arm::Coarse, Arm::Bare];
+    let ([traced, coarse, bare], took) = timed(|| turns(runs, arms, measured, None))?;
+    print_price(&traced, "all events")?;
+    print_price(&coarse, "coarse events")?;
     let stolen = |turns: &[Turn]| -> anyhow::Result<Vec<f64>> {
         turns.iter().map(|turn| number(&turn.report["probe"]["total"], "stolen_fraction")).collect()
     };
-    let (with, without) = (stolen(&traced)?, stolen(&bare)?);
-    let (ratio, noise) = (median(ratios(&with, &without)), noise(&without));
+    let (with, some, without) = (stolen(&traced)?, stolen(&coarse)?, stolen(&bare)?);
+    let noise = noise(&without);
     println!(
-        "stolen with tracing {:.3} %, without {:.3} %; two turns without differ by a factor of {noise:.2}",
-        median(with) * 100.0,
-        median(without) * 100.0
+        "stolen with tracing {:.3} %, with coarse events {:.3} %, without {:.3} %; two turns without differ by a \
+         factor of {noise:.2}",
+        median(with.clone()) * 100.0,
+        median(some.clone()) * 100.0,
+        median(without.clone()) * 100.0
     );
-    let claim = Claim::at_most("stolen time with tracing, to without", ratio, MOST);
-    let verdict = judged(ratio <= MOST, MOST - 1.0, noise, (TURNS - 1, took));
-    Ok(Claim { verdict, ..claim })
+    let claim = |what, with: &[f64], most: f64| {
+        let ratio = median(ratios(with, &without));
+        let verdict = judged(ratio <= most, most - 1.0, noise, (TURNS - 1, took));
+        Claim { verdict, ..Claim::at_most(what, ratio, most) }
+    };
+    Ok(vec![
+        claim("stolen time with tracing, to without", &with, MOST),
+        claim("the same with --events coarse", &some, MOST_COARSE),
+    ])
 }
 
 fn of_other(runs: &Runs, measured: usize, other: usize, allowed: usize) -> anyhow::Result<Claim> {
     let floor = floor::left()?;
-    let ([traced, bare], took) = timed(|| turns(runs, measured, Some(other)))?;
+    let ([traced, bare], took) = timed(|| turns(runs, [Arm::Traced, Arm::Bare], measured, Some(other)))?;
     let speeds = |turns: &[Turn]| -> Vec<f64> { turns.iter().filter_map(|turn| turn.speed).collect() };
     let (with, without) = (speeds(&traced), speeds(&bare));
     let (ratio, noise) = (median(ratios(&with, &without)), noise(&without));
@@ -113,18 +146,18 @@ fn of_other(runs: &Runs, measured: usize, other: usize, allowed: usize) -> anyho
     Ok(Claim { verdict, ..claim })
 }
 
-/// The floor of an event that is on, as the tool measured it before each recording, and how many came of what.
-fn print_price(traced: &[Turn]) -> anyhow::Result<()> {
+/// What a record takes, as the tool measured it before each recording, and how many came of what.
+fn print_price(traced: &[Turn], which: &str) -> anyhow::Result<()> {
     let prices: Vec<&Value> = traced.iter().map(|turn| &turn.report["trust"]["price"]).collect();
     let of = |field: &str| -> Vec<f64> {
         prices.iter().filter_map(|price| price["record"][field].as_f64()).collect()
     };
     let (warm, cold) = (of("warm_ns"), of("cold_ns"));
     if warm.is_empty() {
-        println!("what a record takes could not be measured");
+        println!("{which}: what a record takes could not be measured");
     } else {
         println!(
-            "a record takes {:.0} ns with warm caches, {:.0} ns with cold ones",
+            "{which}: a record takes {:.0} ns with warm caches, {:.0} ns with cold ones",
             median(warm),
             median(cold)
         );

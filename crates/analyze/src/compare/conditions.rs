@@ -1,6 +1,6 @@
 //! Under which conditions a run was measured, beyond its machine.
 
-use jitterscope_model::{ClockKind, Nanos, PipelinePacing, ProbeKind, RunManifest};
+use jitterscope_model::{ClockKind, EventGrain, Nanos, PipelinePacing, ProbeKind, RunManifest};
 
 /// Something about how a run is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum ConditionKind {
     Priority,
     /// Whether kernel events were recorded.
     KernelEvents,
+    /// Which classes of them.
+    EventGrain,
     /// What wake-ups or messages kept to.
     Pacing,
     /// Whether CPUs were kept from deep idle states.
@@ -51,6 +53,8 @@ pub enum ConditionValue {
     Priority(Option<u32>),
     /// Whether they were recorded.
     KernelEvents(bool),
+    /// Which classes of kernel events.
+    EventGrain(EventGrain),
     /// A deadline each of these.
     Deadlines(Nanos),
     /// A message each of these.
@@ -86,6 +90,7 @@ impl ConditionValue {
             ConditionValue::Clock(_) => ConditionKind::Clock,
             ConditionValue::Priority(_) => ConditionKind::Priority,
             ConditionValue::KernelEvents(_) => ConditionKind::KernelEvents,
+            ConditionValue::EventGrain(_) => ConditionKind::EventGrain,
             ConditionValue::Deadlines(_) | ConditionValue::Messages { .. } => ConditionKind::Pacing,
             ConditionValue::NoDeepIdle(_) => ConditionKind::NoDeepIdle,
             ConditionValue::RecordLength(_) => ConditionKind::RecordLength,
@@ -146,6 +151,9 @@ impl Conditions {
             ConditionValue::Priority(probe.fifo_priority),
             ConditionValue::KernelEvents(manifest.attributed),
         ];
+        if manifest.attributed {
+            all.push(ConditionValue::EventGrain(probe.event_grain.clone()));
+        }
         if let Some(wakeup) = &probe.wakeup {
             all.push(ConditionValue::Deadlines(wakeup.period_ns));
             all.push(ConditionValue::NoDeepIdle(wakeup.hold_latency));
@@ -193,7 +201,11 @@ impl Conditions {
             .into_iter()
             .filter_map(|what| {
                 let (before, after) = (find(self, what), find(other, what));
-                let alike = matches!((&before, &after), (Some(before), Some(after)) if before.is_like(after));
+                let alike = match (&before, &after) {
+                    (Some(before), Some(after)) => before.is_like(after),
+                    // Whether there were any is a condition of its own.
+                    _ => what == ConditionKind::EventGrain,
+                };
                 let incomparable = what.makes_incomparable();
                 (!alike).then_some(ConditionDifference { what, before, after, incomparable })
             })
@@ -240,6 +252,28 @@ mod tests {
                 row(ConditionKind::Pacing, None, Some(pacing()), true)
             ]
         );
+    }
+
+    #[test]
+    fn culprits_of_another_grain_are_others_and_none_at_all_have_no_grain() {
+        let of = |grain| Conditions(vec![ConditionValue::EventGrain(grain)]);
+        let (all, coarse) = (of(EventGrain::All), of(EventGrain::Coarse));
+        assert_eq!(all.differences(&all), []);
+        let found = all.differences(&coarse);
+        let sides = (
+            Some(ConditionValue::EventGrain(EventGrain::All)),
+            Some(ConditionValue::EventGrain(EventGrain::Coarse)),
+        );
+        assert_eq!(found.len(), 1);
+        assert_eq!((&found[0].before, &found[0].after, found[0].incomparable), (&sides.0, &sides.1, true));
+        let without = Conditions(vec![ConditionValue::KernelEvents(false)]);
+        let with = |grain: EventGrain| {
+            Conditions(vec![ConditionValue::KernelEvents(true), ConditionValue::EventGrain(grain)])
+        };
+        for grain in [EventGrain::All, EventGrain::Coarse] {
+            let found = without.differences(&with(grain));
+            assert_eq!(found.iter().map(|of| of.what).collect::<Vec<_>>(), [ConditionKind::KernelEvents]);
+        }
     }
 
     #[test]

@@ -15,9 +15,10 @@ mod words;
 use crate::known_names;
 use jitterscope_model::{
     AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly,
-    EventClass, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part, PassiveCpu,
-    PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProbeSettings,
-    RanInstead, RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    EventClass, EventGrain, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part,
+    PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult,
+    ProbeSettings, RanInstead, RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef,
+    WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -347,6 +348,14 @@ fn probe(probe: &ProbeSettings) -> ProbeSettings {
         interval_ns: probe.interval_ns,
         fifo_priority: probe.fifo_priority,
         wakeup: probe.wakeup.clone(),
+        event_grain: grain(&probe.event_grain),
+    }
+}
+
+fn grain(of: &EventGrain) -> EventGrain {
+    match of {
+        EventGrain::Other(_) => EventGrain::Other(LEFT_OUT.into()),
+        known => known.clone(),
     }
 }
 

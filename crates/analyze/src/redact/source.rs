@@ -2,7 +2,7 @@
 
 use super::{LEFT_OUT, any_version, listed, words};
 use jitterscope_model::{
-    AnyVersion, ClockFailure, SourceLoss, SourceProblem, SourceReport, SourceStatus, TscFlaw,
+    AnyVersion, ClockFailure, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus, TscFlaw,
 };
 
 pub(super) fn source(source: &SourceReport) -> SourceReport {
@@ -51,6 +51,7 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         | SourceProblem::NoMsrDevice { .. }
         | SourceProblem::MsrDenied { .. }
         | SourceProblem::NoSmiCount { .. } => true,
+        SourceProblem::EventsNotAsked { grain } => EventGrain::KNOWN.contains(grain),
         SourceProblem::NoTsc { because } => tsc_flaw(because) == *because,
         SourceProblem::NoClock { because } => *because == ClockFailure::Stuck,
         SourceProblem::NoPermission { .. }
@@ -78,5 +79,26 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         | SourceProblem::MsrUnreadable { .. }
         | SourceProblem::Worded { .. }
         | SourceProblem::Unknown(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grain;
+    use super::*;
+
+    #[test]
+    fn which_events_were_asked_for_passes_unless_a_newer_version_chose_it() {
+        let newer = EventGrain::Other("a-name".into());
+        for (asked, passes) in [(EventGrain::All, true), (EventGrain::Coarse, true), (newer, false)] {
+            let problem = SourceProblem::EventsNotAsked { grain: asked.clone() };
+            let loss = SourceLoss::WorkItems;
+            let limited = SourceReport::limited("tracefs", SourceStatus::Degraded, problem.clone(), loss);
+            let out = source(&limited);
+            let kept = if passes { vec![problem] } else { Vec::new() };
+            assert_eq!((&out.problems, &out.losses[..]), (&kept, &[SourceLoss::WorkItems][..]));
+            let word = if passes { asked.as_str() } else { LEFT_OUT };
+            assert_eq!(grain(&asked).as_str(), word);
+        }
     }
 }

@@ -69,6 +69,7 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
             wakeup: None,
+            event_grain: EventGrain::All,
         },
         results,
         wakeups: Vec::new(),

@@ -5,7 +5,7 @@ use super::experiment_runners::{ProbeRunner, Recorded};
 use super::passive;
 use crate::exit::UsageError;
 use crate::places::Places;
-use jitterscope_model::{ClockKind, CpuId, CpuSet, Nanos, PipelinePacing};
+use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, Nanos, PipelinePacing};
 use jitterscope_platform::{CpuChoice, Machine, choose_clock};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineRecordSettings, Place, Places as ThreadPlaces, Schedule, ScheduleChoice,
@@ -104,6 +104,7 @@ pub(super) fn probe_runner(
                 look: warm_up(args),
                 threshold,
                 interval: INTERVAL,
+                events: EventGrain::All,
             })
         }
         ProbeArg::Pipeline => Recorded::Piped(piped(args, &measured.cpus, places, threshold)?),
@@ -151,7 +152,7 @@ fn probed(
         threshold: Some(threshold),
         interval: INTERVAL,
         fifo_priority: None,
-        trace: true,
+        events: Some(EventGrain::All),
         graph: Vec::new(),
     })
 }

@@ -5,8 +5,27 @@ use super::recording_args::KeptArgs;
 use crate::completion;
 use crate::reading::ReadingArgs;
 use crate::units::{duration, some_duration};
-use clap::Args;
-use jitterscope_model::{CpuList, Nanos};
+use clap::{Args, ValueEnum};
+use jitterscope_model::{CpuList, EventGrain, Nanos};
+
+/// Which kernel events to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EventsArg {
+    /// All that name who had a CPU, and what they did with it
+    All,
+    /// Only who had it and by which interrupt: no timer functions, work items, functions called by other CPUs
+    Coarse,
+}
+
+impl EventsArg {
+    /// As recordings take it.
+    pub fn grain(self) -> EventGrain {
+        match self {
+            EventsArg::All => EventGrain::All,
+            EventsArg::Coarse => EventGrain::Coarse,
+        }
+    }
+}
 
 /// What the probes of CPUs take.
 #[derive(Args, Debug)]
@@ -48,6 +67,9 @@ pub struct MeasureArgs {
     /// Only measure: record no kernel events, name nobody
     #[arg(long)]
     pub no_trace: bool,
+    /// Which kernel events to record; each record takes time from the measured CPU
+    #[arg(long, value_enum, value_name = "GRAIN", default_value = "all", conflicts_with = "no_trace")]
+    pub events: EventsArg,
     /// Look into this kernel function with all that it calls, as report --stall then shows; 'culprit' for all that the
     /// kernel does for others: work items, softirqs, interrupts. May be repeated
     #[arg(long, value_name = "FUNCTION|culprit", conflicts_with = "no_trace")]

@@ -51,6 +51,7 @@ pub(super) fn run(
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         cpus,
+        events: args.events.grain(),
     };
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
     let outcome = record_passive(machine, &settings, of_recording(&args.kept.output), stop, &mut line);

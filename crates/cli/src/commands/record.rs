@@ -1,7 +1,7 @@
 //! `record`: the main job.
 
 use super::machine_tuning;
-use super::measure_args::MeasureArgs;
+use super::measure_args::{EventsArg, MeasureArgs};
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
 use super::pipeline::{self, PipelineArgs};
@@ -151,8 +151,8 @@ fn default_label(probe: ProbeKind) -> String {
     probe.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Refuses what only a sleeping probe can do, when the spinning one was chosen.
-fn only_for_wakeup(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageError> {
+/// Refuses what does not go with the probe that was chosen, or with one another.
+fn goes_together(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageError> {
     let given = [
         ("--period", args.period.is_some()),
         ("--hold-latency", args.hold_latency),
@@ -170,6 +170,11 @@ fn only_for_wakeup(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageErro
         }
         (ProbeKind::Spin | ProbeKind::Wakeup, None) if args.owner.is_some() => Err(UsageError(
             "--for goes with 'record --probe none': a probe is itself what its CPU belongs to".into(),
+        )),
+        _ if args.events == EventsArg::Coarse && !args.graph.is_empty() => Err(UsageError(
+            "--graph shows what happens within interrupts and work items, of which --events coarse records nothing: \
+             leave one of the two out"
+                .into(),
         )),
         _ => Ok(()),
     }
@@ -190,7 +195,7 @@ pub fn run(args: &RecordArgs, places: &Places) -> anyhow::Result<Exit> {
 }
 
 fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Result<Exit> {
-    only_for_wakeup(args, probe)?;
+    goes_together(args, probe)?;
     beside_a_report(&args.kept.output, args.quiet)?;
     args.gates.of_one_run()?;
     let machine = Machine::host();
@@ -236,7 +241,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         threshold: args.reading.threshold,
         interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         fifo_priority: args.priority,
-        trace: !args.no_trace,
+        events: (!args.no_trace).then(|| args.events.grain()),
         graph: args.graph.clone(),
     };
     let mut line = ProgressLine::new(args.quiet, probe.kind());

@@ -14,7 +14,7 @@ use crate::units::{in_millis, in_seconds};
 use anyhow::Context;
 use clap::Args;
 use jitterscope_export::{Destination, DestinationError};
-use jitterscope_model::{CpuList, Nanos, ProbeKind, RunManifest, Warning};
+use jitterscope_model::{CpuList, EventGrain, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
 use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, RunSettings, record};
 use jitterscope_store::{RunReader, StoreError};
@@ -105,7 +105,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.reading.threshold,
         interval: args.interval,
         fifo_priority: None,
-        trace: !args.no_trace,
+        events: (!args.no_trace).then_some(EventGrain::All),
         graph: Vec::new(),
     };
     let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();

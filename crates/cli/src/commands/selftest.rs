@@ -10,7 +10,7 @@ use crate::signals;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_inject::{ChildCommand, DisturbKind, SelftestPlan};
-use jitterscope_model::{CpuList, Nanos};
+use jitterscope_model::{CpuList, EventGrain, Nanos};
 use jitterscope_platform::Machine;
 use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
 use jitterscope_recording::{RecordSettings, RunSettings};
@@ -83,7 +83,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             threshold: args.reading.threshold,
             interval: Nanos(1_000_000_000),
             fifo_priority: None,
-            trace: true,
+            events: Some(EventGrain::All),
             graph: Vec::new(),
         },
         plan,

@@ -15,7 +15,7 @@ use clap::Args;
 use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary, TickOf};
 use jitterscope_analyze::sljtest::{CpuBins, DeltaBins, Outliers};
 use jitterscope_export::ExportError;
-use jitterscope_model::{CpuList, Nanos, ProbeKind, TickRate, Ticks};
+use jitterscope_model::{CpuList, EventGrain, Nanos, ProbeKind, TickRate, Ticks};
 use jitterscope_platform::{Machine, OpenedOutput, OutputPlace};
 use jitterscope_recording::{
     Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, record,
@@ -134,7 +134,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.reading.threshold,
         interval: INTERVAL,
         fifo_priority: None,
-        trace: !args.no_trace,
+        events: (!args.no_trace).then_some(EventGrain::All),
         graph: Vec::new(),
     };
     let empty = DeltaBins::new(settings.bins, Ticks(args.min), Ticks(args.knee));

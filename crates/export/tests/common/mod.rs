@@ -5,9 +5,9 @@ pub mod stored_rows;
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockKind, ClockReading, Comm, CpuId, EventsInGaps, Evidence, HostFacts, IntervalRow, Nanos,
-    Part, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, Stall, StallId, StoredTrace, Subject,
-    ThreadRef, TickRate, Ticks, TimerSource, Verdict,
+    Attribution, ClockKind, ClockReading, Comm, CpuId, EventGrain, EventsInGaps, Evidence, HostFacts,
+    IntervalRow, Nanos, Part, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, Stall, StallId,
+    StoredTrace, Subject, ThreadRef, TickRate, Ticks, TimerSource, Verdict,
 };
 use jitterscope_store::{RunReader, RunWriter};
 use std::path::Path;
@@ -95,6 +95,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
             wakeup: None,
+            event_grain: EventGrain::All,
         },
         results: Vec::new(),
         wakeups: Vec::new(),

@@ -362,7 +362,7 @@ pub(crate) const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 mod tests {
     use super::*;
     use crate::engine::CALIBRATION;
-    use jitterscope_model::ClockKind;
+    use jitterscope_model::{ClockKind, EventGrain};
     use std::sync::Arc;
 
     struct SlowToGo(Arc<AtomicBool>);
@@ -390,6 +390,7 @@ mod tests {
             interval_ns: Nanos(1_000_000),
             fifo_priority: None,
             wakeup: None,
+            event_grain: EventGrain::All,
         };
         let plan = Plan {
             leave: CpuSet::new(),

@@ -143,6 +143,7 @@ impl<'a> Target for Watching<'a> {
                 interval_ns: settings.interval,
                 fifo_priority: None,
                 wakeup: None,
+                event_grain: settings.events.clone(),
             },
             events: Some(choice(settings)),
         })
@@ -197,6 +198,7 @@ fn choice(settings: &PassiveRecordSettings) -> EventChoice {
         follow_threads: true,
         charges_later: false,
         renames: false,
+        grain: settings.events.clone(),
     }
 }
 

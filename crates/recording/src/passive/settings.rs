@@ -1,7 +1,7 @@
 //! What is watched, resolved from what the user asked for.
 
 use crate::settings::RunSettings;
-use jitterscope_model::Nanos;
+use jitterscope_model::{EventGrain, Nanos};
 use jitterscope_platform::CpuChoice;
 
 /// What belongs on the watched CPUs.
@@ -32,4 +32,6 @@ pub struct PassiveRecordSettings {
     pub threshold: Nanos,
     /// Length of a reporting interval.
     pub interval: Nanos,
+    /// Which kernel events are recorded.
+    pub events: EventGrain,
 }

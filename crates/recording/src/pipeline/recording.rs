@@ -21,8 +21,8 @@ use crate::observer::{Observer, Progress, Step};
 use crate::settings::RunSettings;
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, CpuUse, EventsInGaps, Nanos, PipelineResult, ProbeKind, ProbeSettings,
-    Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
+    ClockKind, ClockReading, CpuSet, CpuUse, EventGrain, EventsInGaps, Nanos, PipelineResult, ProbeKind,
+    ProbeSettings, Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{
     self as platform, ClockCheck, ClockChoice, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock,
@@ -217,6 +217,7 @@ fn follower(
         follow_threads: true,
         charges_later: true,
         renames: false,
+        grain: EventGrain::All,
     }) {
         Ok(events) => Box::new(Tracing::new(events, stage.clock.kind, stage.rate())),
         Err(why) => {
@@ -448,6 +449,7 @@ fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSetti
         interval_ns: settings.reporting,
         fifo_priority: settings.places.accumulator.fifo_priority,
         wakeup: None,
+        event_grain: EventGrain::All,
     }
 }
 

@@ -13,8 +13,8 @@ use crate::settings::RunSettings;
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
-    ClockReading, Comm, CpuSet, CpuUse, EventsInGaps, Nanos, ProbeKind, ProbeSettings, RunManifest,
-    ThreadRef, TickRate, Ticks, Warning,
+    ClockReading, Comm, CpuSet, CpuUse, EventGrain, EventsInGaps, Nanos, ProbeKind, ProbeSettings,
+    RunManifest, ThreadRef, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{Machine, Topology};
 use std::sync::atomic::AtomicBool;
@@ -77,6 +77,7 @@ impl<'a> Target for Attaching<'a> {
                 interval_ns: INTERVAL,
                 fifo_priority: None,
                 wakeup: None,
+                event_grain: EventGrain::All,
             },
             events: Some(choice(topology)),
         })
@@ -220,6 +221,7 @@ fn choice(topology: &Topology) -> EventChoice {
         follow_threads: true,
         charges_later: true,
         renames: true,
+        grain: EventGrain::All,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which events are recorded, and what cannot be seen without each.
 
 use super::Tracefs;
-use jitterscope_model::SourceLoss;
+use jitterscope_model::{EventGrain, SourceLoss};
 use std::collections::BTreeSet;
 
 /// One tracepoint that we want.
@@ -13,38 +13,66 @@ pub(super) struct Wanted {
     pub(super) event: &'static str,
     /// What cannot be seen without it; nothing where a kernel that lacks the event lacks the thing too.
     pub(super) loses: Option<&'static SourceLoss>,
+    /// Whether a coarse recording has it, too.
+    in_coarse: bool,
+}
+
+impl Wanted {
+    /// Whether a recording of this grain asks for it; one of a grain that is not known asks for all.
+    pub(super) fn is_in(&self, grain: &EventGrain) -> bool {
+        self.in_coarse || *grain != EventGrain::Coarse
+    }
 }
 
 const fn want(system: &'static str, event: &'static str, loses: &'static SourceLoss) -> Wanted {
-    Wanted { system, event, loses: Some(loses) }
+    Wanted { system, event, loses: Some(loses), in_coarse: true }
+}
+
+/// One that says what was done within an interrupt or a turn that other records tell: left out of a coarse recording.
+const fn inner(system: &'static str, event: &'static str, loses: &'static SourceLoss) -> Wanted {
+    Wanted { in_coarse: false, ..want(system, event, loses) }
 }
 
 /// One that nothing is lost without.
 const fn unneeded(system: &'static str, event: &'static str) -> Wanted {
-    Wanted { system, event, loses: None }
+    Wanted { system, event, loses: None, in_coarse: true }
 }
 
-/// Recorded on the measured CPUs.
+/// Recorded on the measured CPUs. A coarse recording has what tells who had the CPU, and whatever a verdict would be
+/// wrong without, and not merely say less.
 pub(super) const LOCAL: &[Wanted] = &[
     want("sched", "sched_switch", &SourceLoss::Switches),
     want("irq", "irq_handler_entry", &SourceLoss::DeviceInterrupts),
     want("irq", "irq_handler_exit", &SourceLoss::DeviceInterrupts),
+    // They run after the interrupt that raised them: its records do not have their time.
     want("irq", "softirq_entry", &SourceLoss::Softirqs),
     want("irq", "softirq_exit", &SourceLoss::Softirqs),
     want("nmi", "nmi_handler", &SourceLoss::NmiHandlers),
-    want("workqueue", "workqueue_execute_start", &SourceLoss::WorkItems),
-    want("workqueue", "workqueue_execute_end", &SourceLoss::WorkItems),
-    want("timer", "timer_expire_entry", &SourceLoss::TimerFunctions),
-    want("timer", "timer_expire_exit", &SourceLoss::TimerFunctions),
-    want("timer", "hrtimer_expire_entry", &SourceLoss::HrtimerFunctions),
-    want("timer", "hrtimer_expire_exit", &SourceLoss::HrtimerFunctions),
-    want("timer", "tick_stop", &SourceLoss::TickDependency),
-    want("csd", "csd_function_entry", &SourceLoss::CalledFunctions),
-    want("csd", "csd_function_exit", &SourceLoss::CalledFunctions),
+    // Without them a work item is its worker's turn.
+    inner("workqueue", "workqueue_execute_start", &SourceLoss::WorkItems),
+    inner("workqueue", "workqueue_execute_end", &SourceLoss::WorkItems),
+    // Without them a function is the TIMER softirq.
+    inner("timer", "timer_expire_entry", &SourceLoss::TimerFunctions),
+    inner("timer", "timer_expire_exit", &SourceLoss::TimerFunctions),
+    // Half of what a tick writes. Without them a function is the local timer's interrupt, and it is not known when a
+    // tick was due: on a virtual machine the time before a late one is unresolved.
+    inner("timer", "hrtimer_expire_entry", &SourceLoss::HrtimerFunctions),
+    inner("timer", "hrtimer_expire_exit", &SourceLoss::HrtimerFunctions),
+    // One after each interrupt where a tick could stop. No verdict reads it.
+    inner("timer", "tick_stop", &SourceLoss::TickDependency),
+    // Several within one interrupt. Without them a called function is that interrupt, by nobody.
+    inner("csd", "csd_function_entry", &SourceLoss::CalledFunctions),
+    inner("csd", "csd_function_exit", &SourceLoss::CalledFunctions),
+    // A CPU that a probe has to itself takes none. A fault that the kernel counts and that left no record would be
+    // taken for the cause of another stall of the same moment, and a watched CPU would be told to have had none.
     want("exceptions", "page_fault_user", &SourceLoss::PageFaults),
     want("exceptions", "page_fault_kernel", &SourceLoss::PageFaults),
-    want("tlb", "tlb_flush", &SourceLoss::TlbFlushes),
+    // As many as switches and more. No verdict reads it.
+    inner("tlb", "tlb_flush", &SourceLoss::TlbFlushes),
+    // Rare, and without it a change would be taken for something outside of this kernel.
     want("power", "cpu_frequency", &SourceLoss::FrequencyChanges),
+    // A CPU that is spun on never idles. Of one that sleeps, a timer that came late after the way out of idle would
+    // be taken for that way.
     want("power", "cpu_idle", &SourceLoss::IdleStates),
     // A kernel without it handles no machine check.
     unneeded("mce", "mce_record"),
@@ -63,7 +91,7 @@ pub(super) const CHARGE: (Wanted, Option<EventFilter>) = (
     Some(EventFilter::AtLeast("runtime", 10_000)),
 );
 
-/// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs.
+/// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs, whatever the grain.
 pub(super) const VECTORS: &str = "irq_vectors";
 
 /// What an event of the senders says of its target.
@@ -93,13 +121,14 @@ pub(super) const NEWBORN: Wanted = want("task", "task_newtask", &SourceLoss::Reu
 /// he likes.
 pub(super) const PRICED: Wanted = unneeded("task", "task_rename");
 
-/// Recorded on all CPUs, filtered by target.
+/// Recorded on all CPUs, filtered by target. What is matched with a record that a coarse recording does not have names
+/// nobody there.
 pub(super) const SENDERS: &[(Wanted, EventFilter)] = &[
     (want("ipi", "ipi_send_cpu", &SourceLoss::IpiSender), EventFilter::Cpu("cpu")),
     (want("ipi", "ipi_send_cpumask", &SourceLoss::MaskIpiSender), EventFilter::Mask("cpumask")),
-    (want("csd", "csd_queue_cpu", &SourceLoss::CallSender), EventFilter::Cpu("cpu")),
+    (inner("csd", "csd_queue_cpu", &SourceLoss::CallSender), EventFilter::Cpu("cpu")),
     (want("sched", "sched_waking", &SourceLoss::Wakers), EventFilter::Cpu("target_cpu")),
-    (want("workqueue", "workqueue_queue_work", &SourceLoss::WorkQueuers), EventFilter::Work),
+    (inner("workqueue", "workqueue_queue_work", &SourceLoss::WorkQueuers), EventFilter::Work),
     (MIGRATE, EventFilter::Cpu("dest_cpu")),
     // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
     (want("signal", "signal_generate", &SourceLoss::Stoppers), EventFilter::Between("sig", 19, 22)),

@@ -8,7 +8,7 @@ use super::side::{Plan, Side};
 use super::{Role, TraceError, Tracefs};
 use crate::context::TraceContext;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, SourceLoss, SourceProblem, SourceReport, SourceStatus, TracefsFlaw,
+    ClockKind, CpuId, CpuSet, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus, TracefsFlaw,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -36,6 +36,8 @@ pub struct RecorderSettings {
     pub charges_later: bool,
     /// Whether it is wanted that threads take other names, on all CPUs.
     pub renames: bool,
+    /// Which classes of events are asked for.
+    pub grain: EventGrain,
 }
 
 /// A recording in progress. Dropping it ends it and removes both instances.
@@ -45,6 +47,7 @@ pub struct Recorder {
     senders: Result<Side, TraceError>,
     clock: ClockKind,
     renames: bool,
+    grain: EventGrain,
     context: TraceContext,
     /// One sub-buffer, used for every read.
     buffer: Vec<u8>,
@@ -83,6 +86,7 @@ impl Recorder {
                 kb_per_cpu: settings.buffer_kb_per_cpu,
                 events: local.collect(),
                 later: later.into_iter().collect(),
+                grain: &settings.grain,
                 vectors: true,
                 targets: None,
                 last,
@@ -110,6 +114,7 @@ impl Recorder {
                     .chain(births.iter().map(|wanted| (*wanted, None)))
                     .collect(),
                 later: Vec::new(),
+                grain: &settings.grain,
                 vectors: false,
                 targets: (!everywhere).then_some(&settings.measured),
                 last,
@@ -132,8 +137,8 @@ impl Recorder {
             setup: Vec::new(),
         };
         let buffer = vec![0; local.layout.page_size()];
-        let (clock, renames) = (settings.clock, settings.renames);
-        let recorder = Recorder { local, senders, clock, renames, context, buffer };
+        let (clock, renames, grain) = (settings.clock, settings.renames, settings.grain.clone());
+        let recorder = Recorder { local, senders, clock, renames, grain, context, buffer };
         // Senders first: an effect that is recorded has its cause recorded.
         for side in recorder.senders.iter().chain([&recorder.local]) {
             side.set_tracing(true)?;
@@ -268,10 +273,10 @@ impl Recorder {
     #[must_use]
     pub fn reports(&self) -> Vec<SourceReport> {
         let senders = match &self.senders {
-            Ok(side) => report("senders", side, self.lost(Role::Senders)),
+            Ok(side) => report("senders", side, (&self.grain, self.lost(Role::Senders))),
             Err(error) => refused("senders", SourceLoss::Senders, error),
         };
-        vec![report("tracefs", &self.local, self.lost(Role::Local)), senders]
+        vec![report("tracefs", &self.local, (&self.grain, self.lost(Role::Local))), senders]
     }
 }
 
@@ -280,11 +285,14 @@ pub(crate) fn refused(name: &str, loss: SourceLoss, error: &TraceError) -> Sourc
     SourceReport::limited(name, error.status(), error.problem(), loss)
 }
 
-fn report(name: &str, side: &Side, lost: u64) -> SourceReport {
+fn report(name: &str, side: &Side, (grain, lost): (&EventGrain, u64)) -> SourceReport {
     let mut report = SourceReport { lost, ..SourceReport::available(name) };
-    report.losses = side.missing.losses.iter().cloned().collect();
+    report.losses = side.missing.losses.union(&side.not_asked).cloned().collect();
     if !side.missing.events.is_empty() {
         report.problems.push(SourceProblem::EventsMissing { events: side.missing.events.clone() });
+    }
+    if !side.not_asked.is_empty() {
+        report.problems.push(SourceProblem::EventsNotAsked { grain: grain.clone() });
     }
     if lost > 0 {
         report.problems.push(SourceProblem::EventsLost { lost });

@@ -7,7 +7,8 @@ use super::{Clocks, TraceError, Tracefs, clock_name, filter};
 use crate::context::FormatText;
 use crate::format::EventFormat;
 use crate::ring::PageLayout;
-use jitterscope_model::{ClockKind, CpuId, CpuSet};
+use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, SourceLoss};
+use std::collections::BTreeSet;
 
 /// The smallest buffer worth having, KiB a CPU; also what CPUs get that are not recorded.
 const SMALLEST_KB: u64 = 8;
@@ -27,6 +28,8 @@ pub(super) struct Side {
     pub(super) buffer_pages: u64,
     /// Events that the kernel does not have, or refused.
     pub(super) missing: Missing,
+    /// What cannot be seen because its events were not asked for, though the kernel has them.
+    pub(super) not_asked: BTreeSet<SourceLoss>,
     /// Events that the kernel would not filter by target.
     pub(super) unfiltered: Vec<String>,
 }
@@ -42,6 +45,8 @@ pub(super) struct Plan<'a> {
     pub(super) events: Vec<(Wanted, Option<EventFilter>)>,
     /// The same, of those that are described and filtered, and are recorded once they are enabled.
     pub(super) later: Vec<(Wanted, Option<EventFilter>)>,
+    /// Which of them are asked for.
+    pub(super) grain: &'a EventGrain,
     /// Whether every interrupt vector is wanted, too.
     pub(super) vectors: bool,
     /// What senders must aim at; `None` for no filter.
@@ -92,6 +97,7 @@ impl Side {
             formats: Vec::new(),
             buffer_pages,
             missing: Missing::default(),
+            not_asked: BTreeSet::new(),
             unfiltered: Vec::new(),
         })
     }
@@ -113,7 +119,9 @@ impl Side {
 
     fn enable_events(&mut self, plan: &Plan<'_>) {
         for (wanted, target) in &plan.events {
-            if self.enable(wanted.system, wanted.event, *target, plan).is_err() {
+            if !wanted.is_in(plan.grain) {
+                self.leave_out(wanted);
+            } else if self.enable(wanted.system, wanted.event, *target, plan).is_err() {
                 self.missing.add(wanted);
             }
         }
@@ -135,6 +143,15 @@ impl Side {
             if !any {
                 self.missing.add_vectors();
             }
+        }
+    }
+
+    /// An event that is not asked for; what a kernel lacks all the same is told as that.
+    fn leave_out(&mut self, wanted: &Wanted) {
+        if self.instance.exists(&format!("events/{}/{}/format", wanted.system, wanted.event)) {
+            self.not_asked.extend(wanted.loses.cloned());
+        } else {
+            self.missing.add(wanted);
         }
     }
 

@@ -1,6 +1,6 @@
 use super::fake::{Fake, START, stat};
 use super::*;
-use jitterscope_model::{CpuId, SourceLoss, SourceProblem, SourceStatus};
+use jitterscope_model::{CpuId, EventGrain, SourceLoss, SourceProblem, SourceStatus};
 use rustix::io::Errno;
 
 fn settings(measured: &str) -> RecorderSettings {
@@ -12,6 +12,7 @@ fn settings(measured: &str) -> RecorderSettings {
         follow_threads: false,
         charges_later: false,
         renames: false,
+        grain: EventGrain::All,
     }
 }
 
@@ -181,6 +182,76 @@ fn missing_events_degrade_by_name() {
     assert_eq!(local.losses, [SourceLoss::CalledFunctions]);
     assert_eq!(senders.problems, missing("ipi:ipi_send_cpu"));
     assert_eq!(senders.losses, [SourceLoss::IpiSender]);
+}
+
+/// What a tick, a work item or a call writes within what the others tell; and who sends what that is matched with.
+#[test]
+fn a_coarse_recording_has_all_but_what_is_within_interrupts_and_turns() {
+    let enabled = |settings: &RecorderSettings, fake: &Fake| {
+        let recorder = Recorder::start(&fake.open(), settings).unwrap();
+        let log = fake.log();
+        let on = log.iter().filter_map(|step| step.strip_suffix("/enable=1")?.split_once("/events/"));
+        let on: std::collections::BTreeSet<String> =
+            on.map(|(side, event)| format!("{side} {event}")).collect();
+        (on, recorder.reports(), recorder.context().clone())
+    };
+    let coarse = RecorderSettings { grain: EventGrain::Coarse, ..settings("1") };
+    let (all, _, _) = enabled(&settings("1"), &Fake::new());
+    let (some, reports, context) = enabled(&coarse, &Fake::new());
+    assert!(some.is_subset(&all), "{some:?}");
+    let left_out = [
+        "local csd/csd_function_entry",
+        "local csd/csd_function_exit",
+        "local timer/hrtimer_expire_entry",
+        "local timer/hrtimer_expire_exit",
+        "local timer/tick_stop",
+        "local timer/timer_expire_entry",
+        "local timer/timer_expire_exit",
+        "local tlb/tlb_flush",
+        "local workqueue/workqueue_execute_end",
+        "local workqueue/workqueue_execute_start",
+        "senders csd/csd_queue_cpu",
+        "senders workqueue/workqueue_queue_work",
+    ];
+    assert_eq!(all.difference(&some).map(String::as_str).collect::<Vec<_>>(), left_out);
+    for kept in ["sched/sched_switch", "irq/softirq_exit", "irq_vectors/local_timer_entry", "power/cpu_idle"]
+    {
+        assert!(some.contains(&format!("local {kept}")), "{kept}");
+    }
+    assert!(some.contains("senders sched/sched_waking") && some.contains("senders ipi/ipi_send_cpu"));
+    assert!(
+        context.formats.iter().all(|format| &*format.system != "csd"),
+        "what is not recorded is not described"
+    );
+    let not_asked = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
+    for report in &reports {
+        assert_eq!(
+            (&report.status, &report.problems[..]),
+            (&SourceStatus::Degraded, &[not_asked.clone()][..])
+        );
+    }
+    let inner = [
+        SourceLoss::WorkItems,
+        SourceLoss::TimerFunctions,
+        SourceLoss::HrtimerFunctions,
+        SourceLoss::TickDependency,
+        SourceLoss::CalledFunctions,
+        SourceLoss::TlbFlushes,
+    ];
+    assert_eq!(reports[0].losses, inner);
+    assert_eq!(reports[1].losses, [SourceLoss::CallSender, SourceLoss::WorkQueuers]);
+
+    // What a kernel lacks it lacks, whatever was asked for.
+    let fake = Fake::lacking(&["csd:csd_function_entry", "csd:csd_function_exit"]);
+    let (_, reports, _) = enabled(&coarse, &fake);
+    let lacking = ["csd:csd_function_entry", "csd:csd_function_exit"].map(String::from).to_vec();
+    assert_eq!(reports[0].problems, [SourceProblem::EventsMissing { events: lacking }, not_asked]);
+    assert_eq!(reports[0].losses, inner);
+
+    // A grain of a newer version is none that leaves anything out.
+    let newer = RecorderSettings { grain: EventGrain::Other("dust".into()), ..settings("1") };
+    let (on, reports, _) = enabled(&newer, &Fake::new());
+    assert_eq!((on, &reports[0].status), (all, &SourceStatus::Available));
 }
 
 #[test]

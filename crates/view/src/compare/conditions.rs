@@ -17,6 +17,7 @@ pub(crate) fn condition(of: ConditionKind) -> &'static str {
         ConditionKind::Clock => "clock",
         ConditionKind::Priority => "priority",
         ConditionKind::KernelEvents => "kernel events recorded",
+        ConditionKind::EventGrain => "kernel events",
         ConditionKind::Pacing => "pacing",
         ConditionKind::NoDeepIdle => "kept from deep idle",
         ConditionKind::RecordLength => "record",
@@ -40,6 +41,7 @@ fn value(of: &ConditionValue) -> String {
         ConditionValue::Clock(ClockKind::MonotonicRaw) => "monotonicraw".into(),
         ConditionValue::Priority(None) => "fair".into(),
         ConditionValue::Priority(Some(priority)) => format!("FIFO {priority}"),
+        ConditionValue::EventGrain(grain) => grain.to_string(),
         ConditionValue::KernelEvents(is) | ConditionValue::NoDeepIdle(is) => yes(*is),
         ConditionValue::Deadlines(each) => format!("a deadline every {each}"),
         ConditionValue::Messages { pacing: PipelinePacing::Schedule, interval_ns } => {
@@ -92,6 +94,9 @@ pub fn pool_error(error: &PoolError) -> String {
         SettingDifference::Condition(of) if of.what == ConditionKind::Threshold => {
             ", or record with one --threshold"
         }
+        SettingDifference::Condition(of) if of.what == ConditionKind::EventGrain => {
+            ", or record with one --events"
+        }
         _ => "",
     };
     format!(
@@ -113,7 +118,7 @@ fn setting(of: &SettingDifference) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::Nanos;
+    use jitterscope_model::{EventGrain, Nanos};
 
     fn threshold(ns: u64) -> Option<ConditionValue> {
         Some(ConditionValue::Threshold(Nanos(ns)))
@@ -136,6 +141,8 @@ mod tests {
         assert_eq!(both_sides(&of(None, Some(ConditionValue::OwnerNamed(None))))[0], "none");
         assert_eq!(value(&ConditionValue::OwnerNamed(None)), "nobody who ran, as named");
         assert_eq!(value(&ConditionValue::Clock(ClockKind::MonotonicRaw)), "monotonicraw");
+        let newer = ConditionValue::EventGrain(EventGrain::Other("dust".into()));
+        assert_eq!((condition(newer.kind()), value(&newer)), ("kernel events", "dust".into()));
     }
 
     #[test]

@@ -139,11 +139,11 @@ impl Page {
             let what = condition(difference.what);
             let text = format!("{what}: {before} in {}, {after} in {}", names[0], names[1]);
             if difference.incomparable {
-                // Unless it is given, it follows what the machine could keep up with.
-                let given = if difference.what == ConditionKind::Threshold {
-                    " Record both with the same --threshold."
-                } else {
-                    ""
+                let given = match difference.what {
+                    // Unless it is given, it follows what the machine could keep up with.
+                    ConditionKind::Threshold => " Record both with the same --threshold.",
+                    ConditionKind::EventGrain => " Record both with the same --events.",
+                    _ => "",
                 };
                 self.wrapped(Tone::Bad, &format!("NOT COMPARABLE: {text}. Nothing is judged.{given}"));
             } else {

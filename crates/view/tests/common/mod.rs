@@ -234,6 +234,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             interval_ns: Nanos(1_000_000_000),
             fifo_priority: None,
             wakeup: None,
+            event_grain: EventGrain::All,
         },
         results: Vec::new(),
         wakeups: Vec::new(),

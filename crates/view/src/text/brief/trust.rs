@@ -6,7 +6,7 @@ use crate::style::{Tone, shortened};
 use crate::text::trust::{COVERED, SOUND};
 use crate::text::{Page, price, short_cpus_text};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, EventGrain};
 
 /// Warnings shown, each by its first sentence.
 const WARNINGS: usize = 2;
@@ -78,6 +78,9 @@ fn line(summary: &RunSummary) -> (bool, String) {
     if !ended.is_empty() {
         let was = if ended.len() == 1 { "was" } else { "were" };
         facts.push(off(format!("{} {was} not watched to the end", short_cpus_text(&ended))));
+    }
+    if let Some(grain) = summary.probe.event_grain.as_ref().filter(|grain| **grain != EventGrain::All) {
+        facts.push(format!("not all kernel events were asked for (--events {grain})"));
     }
     facts.extend(trust.price.as_ref().and_then(|price| price.taken.as_ref()).map(price::share));
     if !summary.passive.is_empty() {
