@@ -67,8 +67,6 @@ pub(super) const LOCAL: &[Wanted] = &[
     // taken for the cause of another stall of the same moment, and a watched CPU would be told to have had none.
     want("exceptions", "page_fault_user", &SourceLoss::PageFaults),
     want("exceptions", "page_fault_kernel", &SourceLoss::PageFaults),
-    // As many as switches and more. No verdict reads it.
-    inner("tlb", "tlb_flush", &SourceLoss::TlbFlushes),
     // Rare, and without it a change would be taken for something outside of this kernel.
     want("power", "cpu_frequency", &SourceLoss::FrequencyChanges),
     // A CPU that is spun on never idles. Of one that sleeps, a timer that came late after the way out of idle would
@@ -76,6 +74,13 @@ pub(super) const LOCAL: &[Wanted] = &[
     want("power", "cpu_idle", &SourceLoss::IdleStates),
     // A kernel without it handles no machine check.
     unneeded("mce", "mce_record"),
+];
+
+/// Recorded on the measured CPUs where a record says more than others do.
+pub(super) const LOCAL_FILTERED: &[(Wanted, EventFilter)] = &[
+    // A switch to another process has one, too, of reason 0 (`TLB_FLUSH_ON_TASK_SWITCH`), that the switch tells. No verdict
+    // reads the others.
+    (inner("tlb", "tlb_flush", &SourceLoss::TlbFlushes), EventFilter::AtLeast("reason", 1)),
 ];
 
 /// The beginning of a thread.
@@ -180,7 +185,8 @@ fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
 
 /// Events of the measured CPUs that this kernel lacks, and what is lost by that.
 pub(crate) fn missing_local(tracefs: &Tracefs) -> Missing {
-    let mut missing = Missing::of(LOCAL.iter(), has(tracefs));
+    let filtered = LOCAL_FILTERED.iter().map(|(wanted, _)| wanted);
+    let mut missing = Missing::of(LOCAL.iter().chain(filtered), has(tracefs));
     let vectors = tracefs.machine().list(format!("{}/events/{VECTORS}", tracefs.root()));
     if !vectors.iter().any(|name| name.ends_with("_entry")) {
         missing.add_vectors();

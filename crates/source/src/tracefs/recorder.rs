@@ -1,7 +1,8 @@
 //! A recording of kernel events: both instances, from start to removal.
 
 use super::events::{
-    CHARGE, EventFilter, LOCAL, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED, SENDERS, Wanted,
+    CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED,
+    SENDERS, Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
@@ -76,7 +77,9 @@ impl Recorder {
         let renamed = if settings.renames { RENAMED } else { PRICED };
         // Once on every CPU: beside the threads that are followed everywhere, else beside the senders.
         let here = (settings.follow_threads && !watch).then_some((renamed, None));
-        let local = LOCAL.iter().map(|wanted| (*wanted, None)).chain(born).chain(at_once).chain(here);
+        let filtered = LOCAL_FILTERED.iter().map(|(wanted, filter)| (*wanted, Some(*filter)));
+        let whole = LOCAL.iter().map(|wanted| (*wanted, None));
+        let local = whole.chain(filtered).chain(born).chain(at_once).chain(here);
         let local = Side::prepare(
             tracefs,
             &Plan {
