@@ -7,7 +7,7 @@ use jitterscope_model::{CpuSet, Nanos};
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, confine_current_thread, current_affinity, select_cpus,
 };
-use jitterscope_recording::{Extra, RecordSettings, RunSettings, record};
+use jitterscope_recording::{Extra, RecordSettings, RunSettings, WriterThread, record};
 use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -66,6 +66,7 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
             runs_dir: runs.to_path_buf(),
             command_line: vec!["bench".into()],
             tuning: None,
+            writer: WriterThread::default(),
         },
         cpus: cpus.clone(),
         wakeup: None,

@@ -78,6 +78,7 @@ impl<'a> Target for Attaching<'a> {
                 fifo_priority: None,
                 wakeup: None,
             },
+            beside_us: 0,
             events: Some(choice(topology)),
         })
     }
@@ -201,7 +202,7 @@ impl Running for Attached<'_> {
         let events_in_gaps = EventsInGaps { events: follow.events_counted(), ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().senders_dropped();
-        stage.events_ended(follow.events.ended(), follow);
+        stage.events_ended(follow.events.ended(), follow)?;
         Ok(RunManifest {
             threads,
             attributed: true,
