@@ -51,9 +51,9 @@ impl<'s> Outputs<'s> {
     /// From now on rows are taken on a thread of its own; on this one where there can be none.
     pub(crate) fn write_beside<'env>(&mut self, scope: &'s Scope<'s, 'env>) {
         self.place = match std::mem::replace(&mut self.place, Place::Lost) {
-            Place::Here(takers) => match Writer::start(scope, *takers) {
+            Place::Here(takers) => match Writer::start(scope, takers) {
                 Ok(writer) => Place::There(Box::new(writer)),
-                Err(takers) => Place::Here(Box::new(takers)),
+                Err(takers) => Place::Here(takers),
             },
             other => other,
         };
@@ -68,7 +68,7 @@ impl<'s> Outputs<'s> {
             && let Place::There(writer) = std::mem::replace(&mut self.place, Place::Lost)
         {
             let (takers, told) = writer.finish()?;
-            self.place = Place::Here(Box::new(takers));
+            self.place = Place::Here(takers);
             self.of_writer = Some(told);
         }
         match &mut self.place {

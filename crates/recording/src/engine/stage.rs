@@ -353,6 +353,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.tell_failures();
         let writer = self.outputs.of_writer();
         self.helper_after += writer.map_or(Nanos::ZERO, |of| of.cpu_time);
+        self.warnings.extend(writer.and_then(|of| crate::warnings::of_writer(of.waited, &self.sources)));
         manifest.self_noise.helper_cpu_ns = self.helper_after;
         manifest.sources = std::mem::take(&mut self.sources);
         let helper_ns = self.helper_after.saturating_sub(self.helper_before);

@@ -50,7 +50,7 @@ pub(super) struct Writer<'s> {
     orders: Option<Sender<Order>>,
     reports: Receiver<Report>,
     /// `None` once it is joined.
-    thread: Option<ScopedJoinHandle<'s, Option<Takers<'s>>>>,
+    thread: Option<ScopedJoinHandle<'s, Option<Box<Takers<'s>>>>>,
     load: Load,
     spare: Vec<Load>,
     under_way: usize,
@@ -83,8 +83,8 @@ impl<'s> Writer<'s> {
     /// be no thread.
     pub(super) fn start<'env>(
         scope: &'s Scope<'s, 'env>,
-        takers: Takers<'s>,
-    ) -> Result<Writer<'s>, Takers<'s>> {
+        takers: Box<Takers<'s>>,
+    ) -> Result<Writer<'s>, Box<Takers<'s>>> {
         let (orders, to_do) = channel();
         let (answers, reports) = channel();
         // What a thread that cannot be started was to have is lost: it is given its own once it runs.
@@ -189,7 +189,7 @@ impl<'s> Writer<'s> {
     ///
     /// # Errors
     /// Rows were not taken, or the thread panicked.
-    pub(super) fn finish(mut self) -> Result<(Takers<'s>, Told), SinkError> {
+    pub(super) fn finish(mut self) -> Result<(Box<Takers<'s>>, Told), SinkError> {
         let ordered = self.order(Order::default());
         self.orders = None;
         while let Ok(report) = self.reports.recv() {
@@ -218,7 +218,11 @@ impl Drop for Writer<'_> {
 }
 
 /// Does as ordered until no more orders come, or nobody hears of it.
-fn take_all<'s>(mut takers: Takers<'s>, orders: &Receiver<Order>, reports: &Sender<Report>) -> Takers<'s> {
+fn take_all<'s>(
+    mut takers: Box<Takers<'s>>,
+    orders: &Receiver<Order>,
+    reports: &Sender<Report>,
+) -> Box<Takers<'s>> {
     let mut failed = false;
     for Order { mut load, tick, measured } in orders {
         let error = if failed { None } else { take(&mut takers, &load, tick).err() };
