@@ -59,11 +59,20 @@ fn probing(runs: &Path, writer: WriterThread) -> RecordSettings {
     }
 }
 
-/// Who calls it, where that may run, and what it is given.
+/// Nice value, real-time priority and scheduling class of the calling thread (proc_pid_stat(5)).
+fn scheduled() -> String {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let fields: Vec<&str> = stat[stat.rfind(')').unwrap() + 1..].split_whitespace().collect();
+    // The first of them is the third.
+    [19, 40, 41].map(|number| fields[number - 3]).join(" ")
+}
+
+/// Who calls it, where that may run, how it is scheduled, and what it is given.
 #[derive(Default)]
 struct Caller {
     threads: BTreeSet<(i32, String)>,
     may_run_on: Option<CpuSet>,
+    scheduled: String,
     stalls: u64,
     wholes: u64,
     turns: u64,
@@ -92,6 +101,7 @@ impl Sink for Caller {
         let name = std::thread::current().name().unwrap_or_default().to_owned();
         self.threads.insert((current_tid(), name));
         self.may_run_on = current_affinity().ok();
+        self.scheduled = scheduled();
         self.ticks += 1;
         Ok(self.stalls)
     }
@@ -115,6 +125,7 @@ fn assert_taken_apart(outcome: &Outcome, caller: &Caller) -> RunReader {
     let threads: Vec<&str> = caller.threads.iter().map(|(_, name)| &**name).collect();
     assert_eq!(threads, ["js-writer"]);
     assert!(caller.threads.iter().all(|(tid, _)| *tid != current_tid()));
+    assert_eq!(caller.scheduled, scheduled(), "as the thread that drains");
     let helpers = &manifest.self_noise.helper_cpus;
     if !helpers.is_empty() {
         assert_eq!(caller.may_run_on.as_ref(), Some(helpers), "it keeps to the CPUs that are not measured");

@@ -42,7 +42,9 @@ impl Load {
         for row in batch {
             match *row {
                 Row::Stall(stall, attribution) => {
-                    self.stalls(&mut vec![(*stall, attribution.cloned())]);
+                    let stall = (*stall, attribution.cloned());
+                    self.count(std::slice::from_ref(&stall));
+                    self.stalls.push(stall);
                 }
                 Row::Interval(row, lengths) => {
                     self.bytes += of_histogram(lengths);
@@ -67,12 +69,17 @@ impl Load {
 
     /// Takes in all of the list, which is empty afterwards.
     pub(super) fn stalls(&mut self, stalls: &mut Vec<AttributedStall>) {
+        self.count(stalls);
+        self.stalls.append(stalls);
+    }
+
+    /// These come next.
+    fn count(&mut self, stalls: &[AttributedStall]) {
         self.bytes += stalls.iter().map(of_stall).sum::<usize>();
         match self.pieces.last_mut() {
             Some(Piece::Stalls(count)) => *count += stalls.len(),
             _ => self.pieces.push(Piece::Stalls(stalls.len())),
         }
-        self.stalls.append(stalls);
     }
 
     /// About what the rows take in memory, bytes.
