@@ -157,7 +157,10 @@ fn an_output_that_fails_midway_does_not_end_the_recording_and_what_it_lost_is_sa
 /// The fields of a line of line protocol.
 fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(&format!("{name}="))?;
-    rest.split([',', ' ']).next().map(|value| value.trim_matches('"').trim_end_matches('i'))
+    let value = rest.split([',', ' ']).next()?;
+    // A number ends in the letter of its type; a text may end in that letter, too.
+    let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    Some(text.unwrap_or_else(|| value.trim_end_matches('i')))
 }
 
 #[test]

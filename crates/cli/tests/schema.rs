@@ -82,6 +82,7 @@ fn warnings() -> Vec<Warning> {
         Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped: 1 },
         Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped: 1 },
         Warning::TraceLost { lost: 1 },
+        Warning::WriterBehind { waited_ns: Nanos(1) },
         Warning::CpuEndedEarly { cpu, why: moved(cpu).into() },
         Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults: 1 },
         Warning::LeftoversRemoved { count: 1 },

@@ -90,7 +90,9 @@ pub use price::{EventClass, EventPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use record_cost::RecordCost;
-pub use rows::{Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all};
+pub use rows::{
+    AttributedStall, Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all,
+};
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
 pub use source_problem::{SourceLoss, SourceProblem, TracefsFlaw};

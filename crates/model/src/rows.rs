@@ -11,6 +11,7 @@ use crate::{
 use hdrhistogram::Histogram;
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 /// What whoever writes the lengths of intervals' stalls into a file says there: a probe counts and sums up every
 /// stall, but keeps the length of each only where its queue has room.
@@ -119,8 +120,11 @@ pub enum Row<'a> {
     Turn(&'a DrainTurn),
 }
 
-/// Takes what a recording says. While recording, it is called on the thread that drains the probes: a call
-/// must not wait for anything slower than a local disk.
+/// A stall, with its attribution where it has one.
+pub type AttributedStall = (Stall, Option<Attribution>);
+
+/// Takes what a recording says. While recording, it is called by one thread at a time, which may be the one that
+/// drains the probes: a call must not wait for anything slower than a local disk.
 pub trait Sink {
     /// Whether [`Sink::begin`] can be refused for what the run is, or by somebody else. A file, once open,
     /// does not refuse.
@@ -139,6 +143,18 @@ pub trait Sink {
     /// # Errors
     /// No more can be taken. The rows of this call may have been taken in part.
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError>;
+
+    /// Rows of stalls that whoever has them needs no more: what hands them to another thread moves them there. The
+    /// list is empty afterwards.
+    ///
+    /// # Errors
+    /// As [`Sink::rows`].
+    fn stalls(&mut self, stalls: &mut Vec<AttributedStall>) -> Result<(), SinkError> {
+        let rows: Vec<Row<'_>> = stalls.iter().map(|(stall, own)| Row::Stall(stall, own.as_ref())).collect();
+        let taken = self.rows(&rows);
+        stalls.clear();
+        taken
+    }
 
     /// Whether this row becomes something here; the others are passed over.
     fn takes(&self, _row: &Row<'_>) -> bool {
@@ -172,6 +188,10 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
         (**self).rows(batch)
+    }
+
+    fn stalls(&mut self, stalls: &mut Vec<AttributedStall>) -> Result<(), SinkError> {
+        (**self).stalls(stalls)
     }
 
     fn takes(&self, row: &Row<'_>) -> bool {
@@ -239,21 +259,21 @@ impl Delivery {
 }
 
 /// A sink that takes no rows, or no more of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SinkError {
-    source: Box<dyn Error + Send + Sync>,
+    source: Arc<dyn Error + Send + Sync>,
     usage: bool,
 }
 
 impl SinkError {
     /// Something is wrong with where the rows go.
     pub fn new(source: impl Error + Send + Sync + 'static) -> SinkError {
-        SinkError { source: Box::new(source), usage: false }
+        SinkError { source: Arc::new(source), usage: false }
     }
 
     /// The sink was asked for wrongly.
     pub fn usage(source: impl Error + Send + Sync + 'static) -> SinkError {
-        SinkError { source: Box::new(source), usage: true }
+        SinkError { source: Arc::new(source), usage: true }
     }
 
     /// Whether it was asked for wrongly, as opposed to something being wrong with where the rows go.

@@ -144,6 +144,11 @@ pub enum Warning {
         /// Kernel events.
         lost: u64,
     },
+    /// Kernel events were lost, and whoever reads them had waited for rows to be written.
+    WriterBehind {
+        /// So long in all.
+        waited_ns: Nanos,
+    },
     /// A CPU's measurement ended early.
     CpuEndedEarly {
         /// Which.

@@ -18,7 +18,8 @@ pub fn lock_in_memory<T>(memory: &mut [T]) -> std::io::Result<()> {
 /// Makes the allocator keep what it has once got from the kernel. Giving memory back changes the page
 /// tables, and the kernel then interrupts every CPU on which this process runs, the measured ones
 /// included, to flush their TLBs. All threads share what is kept: one thread's share of its own would serve nobody
-/// else, and next to all of the work is that of one.
+/// else, what the draining thread makes is freed by the one that writes, and where there is no such thread next to all of
+/// the work is that of one.
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     {

@@ -7,7 +7,7 @@ use jitterscope_model::{CpuSet, EventGrain, Nanos};
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, confine_current_thread, current_affinity, select_cpus,
 };
-use jitterscope_recording::{Extra, RecordSettings, RunSettings, record};
+use jitterscope_recording::{Extra, RecordSettings, RunSettings, WriterThread, record};
 use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -56,7 +56,12 @@ impl Drop for Sleepers {
     }
 }
 
-fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Value, Box<dyn Error>> {
+fn step(
+    sleepers: usize,
+    cpus: &CpuChoice,
+    runs: &std::path::Path,
+    writer: WriterThread,
+) -> Result<Value, Box<dyn Error>> {
     let settings = RecordSettings {
         run: RunSettings {
             clock: None,
@@ -66,6 +71,7 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
             runs_dir: runs.to_path_buf(),
             command_line: vec!["bench".into()],
             tuning: None,
+            writer,
         },
         cpus: cpus.clone(),
         wakeup: None,
@@ -94,6 +100,9 @@ fn step(sleepers: usize, cpus: &CpuChoice, runs: &std::path::Path) -> Result<Val
         "lost": lost,
         "stalls": stalls,
         "helper_ns": manifest.self_noise.helper_cpu_ns,
+        "helper_cpus": manifest.self_noise.helper_cpus.len(),
+        "writer_ns": outcome.writer.map(|of| of.cpu_time),
+        "writer_waited_ns": outcome.writer.map(|of| of.waited),
         "trace_bytes": manifest.trace.bytes,
     }))
 }
@@ -104,13 +113,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runs = tempfile::tempdir()?;
     let mut steps = Vec::new();
     for sleepers in STEPS {
-        steps.push(step(sleepers, &cpus, runs.path())?);
+        steps.push(step(sleepers, &cpus, runs.path(), WriterThread::default())?);
+    }
+    // The same with the rows taken apart, on however many CPUs there are: what each of the two threads does for an event
+    // is told by one run, and does not depend on whether they had a CPU each.
+    let mut apart = Vec::new();
+    for sleepers in [0, STEPS[STEPS.len() - 1]] {
+        apart.push(step(sleepers, &cpus, runs.path(), WriterThread::Own)?);
     }
     let number = |step: &Value, field: &str| step[field].as_f64().unwrap_or_default();
     // What every further event costs, as long as none is lost: beside what a recorder of a quiet CPU does.
     let quiet = &steps[0];
     let most = steps.iter().rfind(|step| step["lost"] == 0).unwrap_or(quiet);
     let more = |field: &str| number(most, field) - number(quiet, field);
+    let (idle, loaded) = (&apart[0], &apart[1]);
+    let beyond = |field: &str| number(loaded, field) - number(idle, field);
+    let of_both = beyond("helper_ns") / beyond("events").max(1.0);
+    let of_writer = beyond("writer_ns") / beyond("events").max(1.0);
     let whole = steps.iter().filter(|step| step["lost"] == 0).map(|step| number(step, "events_per_second"));
     println!(
         "{}",
@@ -119,6 +138,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             "events_per_second_without_loss": whole.fold(0.0, f64::max),
             "helper_ns_per_event": more("helper_ns") / more("events").max(1.0),
             "helper_ns_per_stall": more("helper_ns") / more("stalls").max(1.0),
+            "apart": apart,
+            "drain_ns_per_event_apart": of_both - of_writer,
+            "writer_ns_per_event_apart": of_writer,
         })
     );
     Ok(())

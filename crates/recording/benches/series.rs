@@ -5,7 +5,7 @@
 use jitterscope_export::{Destination, Pace};
 use jitterscope_model::{CpuSet, Nanos, Ticks};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_recording::{Extra, Output, RecordSettings, RunSettings, record};
+use jitterscope_recording::{Extra, Output, RecordSettings, RunSettings, WriterThread, record};
 use jitterscope_store::RunReader;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -36,6 +36,7 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
             trace_buffer_kib: 4096,
             trace_limit_bytes: 0,
             tuning: None,
+            writer: WriterThread::default(),
             label: "bench".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["bench".into()],

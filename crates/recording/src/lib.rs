@@ -43,7 +43,7 @@ mod threads;
 mod threshold;
 mod warnings;
 
-pub use engine::{Delivered, Outcome, Output, TakingDown};
+pub use engine::{Delivered, Outcome, Output, TakingDown, WriterUse};
 pub use error::RecordError;
 pub use graph::GraphError;
 pub use names::StoredNames;
@@ -52,5 +52,5 @@ pub use passive::{Owners, PassiveRecordSettings, record_passive};
 pub use probe_error::ProbeError;
 pub use recording::{Extra, LARGEST_THRESHOLD, record};
 pub use replay::{EachStall, ReplayError, Replayed, reattributed, replay, stall_timeline, stall_timelines};
-pub use settings::{RecordSettings, RunSettings, WakeupChoice, idle_control};
+pub use settings::{RecordSettings, RunSettings, WakeupChoice, WriterThread, idle_control};
 pub use threads::{AttachSettings, FollowError, Followed, attach};

@@ -95,6 +95,7 @@ impl<'a> Target for Probing<'a> {
             measured: measured.clone(),
             // The threshold is only known when our own threads have left.
             probe: probe_settings(settings, self.threshold),
+            beside_us: 0,
             events: choice(settings),
         })
     }
@@ -301,7 +302,7 @@ impl Running for Probed<'_> {
         stage.warnings.extend(results.iter().flat_map(|result| after::warnings(result, &stage.probe)));
         let attributed = found.events.is_some();
         if let Some((ended, events)) = found.events.take() {
-            stage.events_ended(ended, events);
+            stage.events_ended(ended, events)?;
         }
         let warnings = &mut stage.warnings;
         warnings.extend(crate::warnings::of_switches(&found.unrecorded_switches));

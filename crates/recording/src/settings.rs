@@ -15,12 +15,38 @@ pub struct RunSettings {
     pub trace_limit_bytes: u64,
     /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
     pub tuning: Option<TuningState>,
+    /// Which thread takes the rows.
+    pub writer: WriterThread,
     /// The user's name for the configuration.
     pub label: String,
     /// Where runs are kept.
     pub runs_dir: PathBuf,
     /// The command line, for the manifest.
     pub command_line: Vec<String>,
+}
+
+/// Which thread takes a recording's rows: stores them, sums them up, tells them to every output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriterThread {
+    /// One of its own where there are two CPUs or more that are neither measured nor needed by what is recorded. The one
+    /// that drains where there are fewer: on one CPU two threads would only take turns.
+    #[default]
+    WhereRoom,
+    /// One of its own, wherever it runs.
+    Own,
+    /// The one that drains.
+    Drain,
+}
+
+impl WriterThread {
+    /// Whether it is one of its own where our threads have these CPUs, on which so many others run that are recorded.
+    pub(crate) fn is_own(self, helpers: &CpuSet, beside_us: usize) -> bool {
+        match self {
+            WriterThread::WhereRoom => helpers.len() >= 2 + beside_us,
+            WriterThread::Own => true,
+            WriterThread::Drain => false,
+        }
+    }
 }
 
 /// The wake-up probe instead of the spinning one.

@@ -1,7 +1,7 @@
 //! What limits what a run can say, as it is found while recording.
 
 use jitterscope_attribute::{FrequencyChanges, GroupThrottled};
-use jitterscope_model::{CpuId, Nanos, Warning};
+use jitterscope_model::{CpuId, Nanos, SourceReport, Warning};
 use jitterscope_store::Room;
 use std::collections::BTreeMap;
 
@@ -30,6 +30,12 @@ pub(crate) fn of_room(room: Room) -> Option<Warning> {
     }
 }
 
+/// A writer that was late. Waiting for it is worth a word only where it cost records.
+pub(crate) fn of_writer(waited: Nanos, sources: &[SourceReport]) -> Option<Warning> {
+    let lost = sources.iter().any(|source| source.lost > 0);
+    (lost && waited > Nanos::ZERO).then_some(Warning::WriterBehind { waited_ns: waited })
+}
+
 /// A control group that was throttled.
 pub(crate) fn of_throttled(group: &GroupThrottled) -> Warning {
     Warning::CpuQuota {
@@ -56,6 +62,15 @@ pub(crate) fn of_frequencies(of: &BTreeMap<CpuId, FrequencyChanges>) -> Vec<Warn
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waited_for_the_writer_is_told_so_only_where_records_were_lost() {
+        let source = |lost| SourceReport { lost, ..SourceReport::available("events") };
+        let (whole, lossy) = ([source(0)], [source(0), source(3)]);
+        assert_eq!(of_writer(Nanos(5), &whole), None);
+        assert_eq!(of_writer(Nanos::ZERO, &lossy), None);
+        assert_eq!(of_writer(Nanos(5), &lossy), Some(Warning::WriterBehind { waited_ns: Nanos(5) }));
+    }
 
     #[test]
     fn the_cpus_that_changed_most_often_are_reported() {

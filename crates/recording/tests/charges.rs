@@ -3,7 +3,7 @@
 
 use jitterscope_model::{Nanos, Warning};
 use jitterscope_platform::Machine;
-use jitterscope_recording::{AttachSettings, Followed, RunSettings, attach};
+use jitterscope_recording::{AttachSettings, Followed, RunSettings, WriterThread, attach};
 use jitterscope_source::Tracefs;
 use jitterscope_testing::turn;
 use std::fs;
@@ -53,6 +53,7 @@ fn charges_are_recorded_once_switches_are_missing() {
             runs_dir: dir.path().to_path_buf(),
             command_line: vec!["test".into()],
             tuning: None,
+            writer: WriterThread::default(),
         },
         wait: false,
         followed: Followed::Command {

@@ -12,7 +12,8 @@ use jitterscope_platform::{
     pin_current_thread, select_cpus, set_fifo,
 };
 use jitterscope_recording::{
-    Owners, PassiveRecordSettings, RecordError, Replayed, RunSettings, StoredNames, record_passive, replay,
+    Owners, PassiveRecordSettings, RecordError, Replayed, RunSettings, StoredNames, WriterThread,
+    record_passive, replay,
 };
 use jitterscope_source::{Decoder, TraceContext, Tracefs};
 use jitterscope_store::{RunReader, TraceRole};
@@ -45,6 +46,7 @@ fn settings(runs: &Path, owners: Owners) -> PassiveRecordSettings {
             trace_buffer_kib: 8192,
             trace_limit_bytes: 64 << 20,
             tuning: None,
+            writer: WriterThread::default(),
             label: "PASSIVE".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],

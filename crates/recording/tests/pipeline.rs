@@ -8,7 +8,7 @@ use jitterscope_platform::{Machine, MappedFile, Topology, current_affinity};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places, record_pipeline,
 };
-use jitterscope_recording::{Observer, RecordError, RunSettings, Step};
+use jitterscope_recording::{Observer, RecordError, RunSettings, Step, WriterThread};
 use jitterscope_store::RunReader;
 use jitterscope_testing::{Tmpfs, turn};
 use std::path::Path;
@@ -22,6 +22,7 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
             trace_buffer_kib: 1024,
             trace_limit_bytes: 1 << 20,
             tuning: None,
+            writer: WriterThread::default(),
             label: "PIPE".into(),
             runs_dir: dir.join("runs"),
             command_line: vec!["test".into()],

@@ -3,7 +3,9 @@
 
 use jitterscope_model::{CpuSet, CulpritKind, EventGrain, Nanos, TimelineItem, TimelineRow};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
-use jitterscope_recording::{Extra, RecordError, RecordSettings, RunSettings, record, stall_timeline};
+use jitterscope_recording::{
+    Extra, RecordError, RecordSettings, RunSettings, WriterThread, record, stall_timeline,
+};
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_testing::turn;
@@ -19,6 +21,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
             trace_buffer_kib: 4096,
             trace_limit_bytes: 64 << 20,
             tuning: None,
+            writer: WriterThread::default(),
             label: "TEST".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],

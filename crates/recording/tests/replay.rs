@@ -8,8 +8,8 @@ use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
 };
 use jitterscope_recording::{
-    AttachSettings, Extra, Followed, RecordSettings, Replayed, RunSettings, WakeupChoice, attach, record,
-    replay,
+    AttachSettings, Extra, Followed, RecordSettings, Replayed, RunSettings, WakeupChoice, WriterThread,
+    attach, record, replay,
 };
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
@@ -58,6 +58,7 @@ fn settings(runs: &Path) -> RecordSettings {
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],
             tuning: None,
+            writer: WriterThread::default(),
         },
         cpus: select_cpus(None, &topology, &current_affinity().unwrap()).unwrap(),
         wakeup: None,
@@ -233,6 +234,7 @@ fn followed_threads_replay_as_they_were() {
             runs_dir: dir.path().to_path_buf(),
             command_line: vec!["test".into()],
             tuning: None,
+            writer: WriterThread::default(),
         },
         // Between two of them there may be none at the moment of looking.
         wait: matches!(followed, Followed::Named(_)),
@@ -279,6 +281,7 @@ fn slow_messages_replay_as_they_were() {
             runs_dir: dir.path().join("runs"),
             command_line: vec!["test".into()],
             tuning: None,
+            writer: WriterThread::default(),
         },
         record_length: 64,
         input: InputChoice::Made { folder: dir.path().join("input"), records: 100 },

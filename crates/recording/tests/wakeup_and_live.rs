@@ -6,7 +6,7 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::{
-    Extra, Observer, Output, Progress, RecordSettings, RunSettings, WakeupChoice, record,
+    Extra, Observer, Output, Progress, RecordSettings, RunSettings, WakeupChoice, WriterThread, record,
 };
 use jitterscope_store::RunReader;
 use jitterscope_testing::turn;
@@ -26,6 +26,7 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
             trace_buffer_kib: 4096,
             trace_limit_bytes: 0,
             tuning: None,
+            writer: WriterThread::default(),
             label: "WAKE".into(),
             runs_dir: runs_dir.to_path_buf(),
             command_line: vec!["test".into()],

@@ -204,11 +204,12 @@ impl TracePages {
 
     fn close_segment(&mut self) -> Result<(), StoreError> {
         let Some((segment, file)) = self.open.take() else { return Ok(()) };
-        let path = self.path(&segment.name);
+        let (path, name) = (self.path(&segment.name), segment.name.clone());
         // Kept track of in either case: what cannot be closed may have to be removed.
         self.closed.push(segment);
         let file = file.into_inner().map_err(|e| StoreError::write(&path, e.into_error()))?;
-        self.syncing.add(file, path)
+        self.syncing.add(file, path, name);
+        Ok(())
     }
 
     fn bytes(&self) -> u64 {
@@ -250,8 +251,8 @@ impl TracePages {
             let _ = file.into_parts();
             segment
         });
-        // A file that is still open keeps its room. What could not be synced is given up, too.
-        let _ = self.syncing.finish();
+        // A file that is still open keeps its room.
+        self.syncing.give_up();
         let segments: Vec<Segment> = self.closed.drain(..).chain(open).collect();
         for segment in segments {
             self.remove(&segment.name)?;
@@ -269,7 +270,7 @@ impl TracePages {
     pub(crate) fn finish(&mut self) -> Result<StoredTrace, StoreError> {
         self.close_segment()?;
         self.keep_limit()?;
-        self.syncing.finish()?;
+        self.syncing.finish(&self.segments)?;
         let span = |of: &Segment| SegmentSpan { name: of.name.clone(), first: of.first, last: of.last };
         let spans: Vec<SegmentSpan> = self.closed.iter().map(span).collect();
         if !spans.is_empty() {

@@ -1,12 +1,15 @@
 //! Files made safe on disk beside the work: whoever writes rows must not wait for a disk.
 
 use crate::error::StoreError;
+use jitterscope_platform::HeldDir;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Files that wait to be synced at most; beyond it their writer waits, for the disk is too slow for it.
+/// Files that wait open to be synced at most; beyond it the disk is too slow for them, and they are synced at the end.
 const WAITING: usize = 16;
 
 type Waiting = (File, PathBuf);
@@ -18,40 +21,63 @@ struct Thread {
     ended: JoinHandle<Result<(), StoreError>>,
 }
 
-/// Syncs files on a thread of its own, which is started with the first of them and keeps to the CPUs of who
-/// started it.
+/// Syncs files of a folder on a thread of its own, which is started with the first of them and keeps to the CPUs of
+/// who started it.
 #[derive(Default)]
 pub(crate) struct Syncing {
     /// `None` before the first file, and where no thread could be had.
     thread: Option<Thread>,
+    /// Names of those that are left for the end.
+    later: Vec<String>,
+    /// What waits is of no use any more.
+    given_up: Arc<AtomicBool>,
 }
 
 impl Syncing {
-    /// Makes a file safe on disk by the time of [`Syncing::finish`].
-    ///
-    /// # Errors
-    /// The disk fails. What fails later shows at the end.
-    pub(crate) fn add(&mut self, file: File, path: PathBuf) -> Result<(), StoreError> {
+    /// Makes a file, which is there under this name, safe on disk by the time of [`Syncing::finish`]. Waits for
+    /// nothing.
+    pub(crate) fn add(&mut self, file: File, path: PathBuf, name: String) {
         if self.thread.is_none() {
             let (send, receive) = sync_channel(WAITING);
             let files = path.parent().unwrap_or(&path).to_owned();
+            let given_up = Arc::clone(&self.given_up);
             let thread = std::thread::Builder::new().name("js-sync".into());
-            let started = thread.spawn(move || sync_all(&receive)).ok();
+            let started = thread.spawn(move || sync_all(&receive, &given_up)).ok();
             self.thread = started.map(|ended| Thread { send, files, ended });
         }
-        let Some(thread) = &self.thread else { return sync((file, path)) };
-        match thread.send.try_send((file, path)) {
-            Ok(()) => Ok(()),
-            // The disk is behind, or has failed, which the end tells.
-            Err(TrySendError::Full(waiting) | TrySendError::Disconnected(waiting)) => sync(waiting),
+        // Where the disk is behind, or has failed, which the end tells.
+        let sent = self.thread.as_ref().is_some_and(|thread| thread.send.try_send((file, path)).is_ok());
+        if !sent {
+            self.later.push(name);
         }
     }
 
-    /// Waits until all files are safe.
+    /// Waits until all files that are still in the folder are safe.
     ///
     /// # Errors
     /// The first error of any of them.
-    pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn finish(&mut self, folder: &HeldDir) -> Result<(), StoreError> {
+        let mut first = self.join();
+        for name in self.later.drain(..) {
+            let file = match folder.open_file(&name) {
+                Err(error) if error.is_absent() => continue,
+                other => other.map_err(StoreError::writing),
+            };
+            let synced = file.and_then(|file| sync((file, folder.path().join(name))));
+            first = first.and(synced);
+        }
+        first
+    }
+
+    /// Closes all files; those that wait are not made safe. Waits for one at most.
+    pub(crate) fn give_up(&mut self) {
+        self.given_up.store(true, Ordering::Relaxed);
+        self.later.clear();
+        // Its files are given up, too.
+        let _ = self.join();
+    }
+
+    fn join(&mut self) -> Result<(), StoreError> {
         let Some(Thread { send, files, ended }) = self.thread.take() else { return Ok(()) };
         drop(send);
         // What a thread that did not come to its end had synced is not known.
@@ -63,8 +89,8 @@ impl Syncing {
 
 impl Drop for Syncing {
     fn drop(&mut self) {
-        // Nobody is left to report it to.
-        let _ = self.finish();
+        // Of a run that was not closed.
+        self.give_up();
     }
 }
 
@@ -72,9 +98,12 @@ fn sync((file, path): Waiting) -> Result<(), StoreError> {
     file.sync_data().map_err(|e| StoreError::write(&path, e))
 }
 
-fn sync_all(files: &Receiver<Waiting>) -> Result<(), StoreError> {
+fn sync_all(files: &Receiver<Waiting>, given_up: &AtomicBool) -> Result<(), StoreError> {
     let mut first = Ok(());
     for waiting in files {
+        if given_up.load(Ordering::Relaxed) {
+            continue;
+        }
         let synced = sync(waiting);
         first = first.and(synced);
     }
@@ -85,28 +114,93 @@ fn sync_all(files: &Receiver<Waiting>) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
+    fn folder() -> (tempfile::TempDir, HeldDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let held = HeldDir::trusted(dir.path()).unwrap();
+        (dir, held)
+    }
+
+    /// No disk stands behind it: it cannot be synced.
+    fn socket() -> File {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        File::from(std::os::fd::OwnedFd::from(socket))
+    }
+
     #[test]
     fn what_the_disk_refuses_shows_at_the_end() {
         let mut syncing = Syncing::default();
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, held) = folder();
         for n in 0..3 * WAITING {
             let path = dir.path().join(n.to_string());
-            syncing.add(File::create(&path).unwrap(), path).unwrap();
+            syncing.add(File::create(&path).unwrap(), path, n.to_string());
         }
-        syncing.finish().unwrap();
-        // No disk stands behind a socket.
-        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        syncing.add(File::from(std::os::fd::OwnedFd::from(socket)), "socket".into()).unwrap();
-        assert!(syncing.finish().is_err());
-        assert!(syncing.finish().is_ok(), "it was reported");
+        syncing.finish(&held).unwrap();
+        syncing.add(socket(), "socket".into(), "socket".into());
+        assert!(syncing.finish(&held).is_err());
+        assert!(syncing.finish(&held).is_ok(), "it was reported");
+    }
+
+    #[test]
+    fn who_adds_a_file_syncs_nothing_and_what_found_no_room_is_synced_at_the_end() {
+        let (dir, held) = folder();
+        let (send, receive) = sync_channel(1);
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (go, may) = sync_channel::<()>(0);
+        let never = Arc::clone(&given_up);
+        let ended = std::thread::spawn(move || {
+            may.recv().unwrap();
+            sync_all(&receive, &never)
+        });
+        let thread = Some(Thread { send, files: "run".into(), ended });
+        let mut syncing = Syncing { thread, later: Vec::new(), given_up };
+        let path = dir.path().join("first");
+        syncing.add(File::create(&path).unwrap(), path, "first".into());
+        // An error if it were synced here: once that of a file that is there, once of one that is gone by the end.
+        std::fs::write(dir.path().join("second"), "x").unwrap();
+        for name in ["second", "removed"] {
+            syncing.add(socket(), name.into(), name.into());
+        }
+        assert_eq!(syncing.later, ["second", "removed"]);
+        go.send(()).unwrap();
+        syncing.finish(&held).unwrap();
+        assert!(syncing.later.is_empty());
+        // What cannot be opened is told.
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        syncing.later.push("folder".into());
+        assert!(syncing.finish(&held).is_err());
+    }
+
+    #[test]
+    fn what_is_given_up_is_closed_and_not_synced() {
+        let (_dir, held) = folder();
+        let (send, receive) = sync_channel(2);
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (go, may) = sync_channel::<()>(0);
+        let never = Arc::clone(&given_up);
+        let ended = std::thread::spawn(move || {
+            may.recv().unwrap();
+            let synced = sync_all(&receive, &never);
+            assert!(synced.is_ok(), "it was synced: {synced:?}");
+            synced
+        });
+        let thread = Some(Thread { send, files: "run".into(), ended });
+        let mut syncing = Syncing { thread, later: vec!["gone".into()], given_up };
+        syncing.add(socket(), "socket".into(), "socket".into());
+        syncing.given_up.store(true, Ordering::Relaxed);
+        go.send(()).unwrap();
+        assert!(syncing.join().is_ok());
+        syncing.give_up();
+        syncing.finish(&held).unwrap();
     }
 
     #[test]
     fn a_thread_that_ended_early_is_no_success() {
+        let (_dir, held) = folder();
         let (send, _receive) = sync_channel(1);
         let ended = std::thread::spawn(|| std::panic::resume_unwind(Box::new("at once")));
-        let mut syncing = Syncing { thread: Some(Thread { send, files: "run".into(), ended }) };
-        let error = syncing.finish().unwrap_err();
+        let thread = Some(Thread { send, files: "run".into(), ended });
+        let mut syncing = Syncing { thread, later: Vec::new(), given_up: Arc::default() };
+        let error = syncing.finish(&held).unwrap_err();
         assert!(error.to_string().contains("run"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use jitterscope_model::{CpuSet, CulpritKind, EventGrain, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
-use jitterscope_recording::{Extra, RecordSettings, RunSettings, record};
+use jitterscope_recording::{Extra, RecordSettings, RunSettings, WriterThread, record};
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
@@ -119,6 +119,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
             trace_buffer_kib: 4096,
             trace_limit_bytes: 16 << 20,
             tuning: None,
+            writer: WriterThread::default(),
             label: label.into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],

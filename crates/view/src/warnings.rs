@@ -133,6 +133,10 @@ pub fn warning(warning: &Warning) -> String {
             "{} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer.",
             count(*lost)
         ),
+        Warning::WriterBehind { waited_ns } => format!(
+            "The recorder waited {waited_ns} in all until its rows were written, and did not read the kernel's buffers \
+             meanwhile. Store the run on a faster disk with --runs, or record without the outputs beside it."
+        ),
         Warning::CpuEndedEarly { cpu, why } => {
             format!("CPU {cpu} was not measured to the end: {}.", ended_early(why))
         }

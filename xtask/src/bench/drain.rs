@@ -24,6 +24,21 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     println!(
         "each event above those of a quiet CPU costs the helper {cost:.0} ns, its stall and its row included"
     );
+    let (drain, writer) =
+        (number(&json, "drain_ns_per_event_apart")?, number(&json, "writer_ns_per_event_apart")?);
+    let loaded = json["apart"]
+        .as_array()
+        .and_then(|apart| apart.last())
+        .context("the bench's JSON has no run apart")?;
+    println!(
+        "with the rows on a thread of their own, at {:.0} sleepers and {:.0} events/s ({} lost): {drain:.0} ns an event \
+         in the thread that drains, {writer:.0} ns in the other, so {:.2} of both, on {} helper CPU(s)",
+        number(loaded, "sleepers")?,
+        number(loaded, "events_per_second")?,
+        number(loaded, "lost")?,
+        drain / (drain + writer).max(1.0),
+        number(loaded, "helper_cpus")?
+    );
     Ok(vec![Claim {
         what: "events a second of one CPU without a loss".into(),
         measured: format!("{:.0} k", rate / 1e3),

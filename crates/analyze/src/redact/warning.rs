@@ -22,6 +22,7 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::OwnBookkeeping { .. }
         | Warning::DroppedRecords { .. }
         | Warning::TraceLost { .. }
+        | Warning::WriterBehind { .. }
         | Warning::OwnPageFaults { .. }
         | Warning::LeftoversRemoved { .. }
         | Warning::TraceDiscarded { .. }

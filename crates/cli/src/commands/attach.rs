@@ -16,7 +16,9 @@ use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{Machine, Topology};
-use jitterscope_recording::{AttachSettings, FollowError, Followed, RecordError, RunSettings, attach};
+use jitterscope_recording::{
+    AttachSettings, FollowError, Followed, RecordError, RunSettings, WriterThread, attach,
+};
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 
@@ -107,6 +109,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
             trace_buffer_kib: kib(args.kept.trace_buffer),
             trace_limit_bytes: args.kept.trace_limit,
             tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),
+            writer: WriterThread::default(),
             label: args.label.clone(),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),

@@ -10,7 +10,7 @@ use jitterscope_platform::{CpuChoice, Machine, choose_clock};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineRecordSettings, Place, Places as ThreadPlaces, Schedule, ScheduleChoice,
 };
-use jitterscope_recording::{PassiveRecordSettings, RecordSettings, RunSettings, WakeupChoice};
+use jitterscope_recording::{PassiveRecordSettings, RecordSettings, RunSettings, WakeupChoice, WriterThread};
 use std::time::Duration;
 
 /// Between the deadlines of a waking probe.
@@ -125,6 +125,7 @@ fn run_settings(args: &ExperimentArgs, places: &Places) -> anyhow::Result<RunSet
         trace_buffer_kib: TRACE.0,
         trace_limit_bytes: TRACE.1,
         tuning: None,
+        writer: WriterThread::default(),
         label: args.label.clone(),
         runs_dir: places.runs()?,
         command_line: crate::given::given(),

@@ -10,8 +10,8 @@ use jitterscope_model::{
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline};
 use jitterscope_recording::{
-    AttachSettings, Extra, Followed, Output, PassiveRecordSettings, RecordSettings, RunSettings, attach,
-    record, record_passive,
+    AttachSettings, Extra, Followed, Output, PassiveRecordSettings, RecordSettings, RunSettings,
+    WriterThread, attach, record, record_passive,
 };
 use jitterscope_store::remove;
 use jitterscope_view::compare::load_compared;
@@ -241,6 +241,7 @@ impl Runner for CommandRunner {
                 trace_buffer_kib: 8 << 10,
                 trace_limit_bytes: 64 << 20,
                 tuning: machine_tuning::of(&self.machine, &Topology::read(&self.machine).online),
+                writer: WriterThread::default(),
                 label: format!("{}-{}", self.label, letter(arm)),
                 runs_dir: self.runs.clone(),
                 command_line: crate::given::given(),

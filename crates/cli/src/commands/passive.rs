@@ -12,7 +12,7 @@ use crate::progress::ProgressLine;
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{
-    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, record_passive,
+    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, WriterThread, record_passive,
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
@@ -41,6 +41,7 @@ pub(super) fn run(
             trace_buffer_kib: kib(args.kept.trace_buffer),
             trace_limit_bytes: args.kept.trace_limit,
             tuning: machine_tuning::of(machine, &cpus.cpus),
+            writer: WriterThread::default(),
             label: args.label.clone().unwrap_or_else(|| LABEL.to_owned()),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),

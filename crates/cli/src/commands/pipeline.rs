@@ -22,7 +22,7 @@ use jitterscope_recording::pipeline::{
     InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
     Schedule, record_pipeline,
 };
-use jitterscope_recording::{RecordError, RunSettings};
+use jitterscope_recording::{RecordError, RunSettings, WriterThread};
 use jitterscope_store::{RunReader, check_label};
 use jitterscope_view::pipeline::progress::file_stem;
 use jitterscope_view::pipeline::{Format, inter_title, transit_title};
@@ -119,6 +119,7 @@ fn settings(
             trace_buffer_kib: kib(args.trace_buffer),
             trace_limit_bytes: args.trace_limit,
             tuning: None,
+            writer: WriterThread::default(),
             label: args.label.clone(),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),

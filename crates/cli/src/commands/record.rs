@@ -18,7 +18,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
 use jitterscope_recording::{
-    Extra, RecordError, RecordSettings, RunSettings, WakeupChoice, idle_control, record,
+    Extra, RecordError, RecordSettings, RunSettings, WakeupChoice, WriterThread, idle_control, record,
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
@@ -230,6 +230,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
             trace_buffer_kib: kib(args.kept.trace_buffer),
             trace_limit_bytes: args.kept.trace_limit,
             tuning: machine_tuning::of(&machine, &measured),
+            writer: WriterThread::default(),
             label: args.label.clone().unwrap_or_else(|| default_label(probe)),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),

@@ -16,7 +16,9 @@ use clap::Args;
 use jitterscope_export::{Destination, DestinationError};
 use jitterscope_model::{CpuList, EventGrain, Nanos, ProbeKind, RunManifest, Warning};
 use jitterscope_platform::Machine;
-use jitterscope_recording::{Extra, Observer, Output, RecordError, RecordSettings, RunSettings, record};
+use jitterscope_recording::{
+    Extra, Observer, Output, RecordError, RecordSettings, RunSettings, WriterThread, record,
+};
 use jitterscope_store::{RunReader, StoreError};
 use jitterscope_view::record_error;
 use std::fmt::Write;
@@ -91,6 +93,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
     let settings = RecordSettings {
         run: RunSettings {
             tuning: machine_tuning::of(&machine, &cpus.cpus),
+            writer: WriterThread::default(),
             clock: args.reading.clock.kind(),
             trace_buffer_kib: TRACE_KIB,
             trace_limit_bytes: TRACE_LIMIT,

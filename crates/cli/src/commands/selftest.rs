@@ -13,7 +13,7 @@ use jitterscope_inject::{ChildCommand, DisturbKind, SelftestPlan};
 use jitterscope_model::{CpuList, EventGrain, Nanos};
 use jitterscope_platform::Machine;
 use jitterscope_recording::selftest::{self, SelftestError, SelftestSettings};
-use jitterscope_recording::{RecordSettings, RunSettings};
+use jitterscope_recording::{RecordSettings, RunSettings, WriterThread};
 use jitterscope_view::{record_error, with_fix};
 
 /// Arguments of `selftest`.
@@ -72,6 +72,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
                 trace_buffer_kib: 16 << 10,
                 trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
                 tuning: None,
+                writer: WriterThread::default(),
                 label: "selftest".into(),
                 runs_dir: runs_dir.clone(),
                 command_line: crate::given::given(),

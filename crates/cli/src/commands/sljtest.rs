@@ -18,7 +18,7 @@ use jitterscope_export::ExportError;
 use jitterscope_model::{CpuList, EventGrain, Nanos, ProbeKind, TickRate, Ticks};
 use jitterscope_platform::{Machine, OpenedOutput, OutputPlace};
 use jitterscope_recording::{
-    Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, record,
+    Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, WriterThread, record,
 };
 use jitterscope_store::RunReader;
 use jitterscope_view::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
@@ -120,6 +120,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let recording = RecordSettings {
         run: RunSettings {
             tuning: machine_tuning::of(&machine, &cpus.cpus),
+            writer: WriterThread::default(),
             clock: args.reading.clock.kind(),
             trace_buffer_kib: TRACE_KIB,
             trace_limit_bytes: TRACE_LIMIT,

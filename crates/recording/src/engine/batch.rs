@@ -1,7 +1,7 @@
 //! Rows on their way to a sink, some at a time.
 
 use hdrhistogram::Histogram;
-use jitterscope_model::{Attribution, IntervalRow, Row, Sink, SinkError, Stall};
+use jitterscope_model::{AttributedStall, Attribution, IntervalRow, Row, Sink, SinkError, Stall};
 
 /// Stalls that wait at most.
 const MOST: usize = 1024;
@@ -9,7 +9,7 @@ const MOST: usize = 1024;
 /// The stalls of a turn that were not handed over yet.
 #[derive(Default)]
 pub(crate) struct Batch {
-    stalls: Vec<(Stall, Option<Attribution>)>,
+    stalls: Vec<AttributedStall>,
 }
 
 impl Batch {
@@ -31,19 +31,12 @@ impl Batch {
         row: &IntervalRow,
         lengths: &Histogram<u64>,
     ) -> Result<(), SinkError> {
-        self.hand_over(sink, Some(Row::Interval(row, lengths)))
+        self.flush(sink)?;
+        sink.rows(&[Row::Interval(row, lengths)])
     }
 
     /// Hands over what waits.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        if self.stalls.is_empty() { Ok(()) } else { self.hand_over(sink, None) }
-    }
-
-    fn hand_over(&mut self, sink: &mut dyn Sink, last: Option<Row<'_>>) -> Result<(), SinkError> {
-        let stalls = self.stalls.iter().map(|(stall, own)| Row::Stall(stall, own.as_ref()));
-        let rows: Vec<Row<'_>> = stalls.chain(last).collect();
-        sink.rows(&rows)?;
-        self.stalls.clear();
-        Ok(())
+        if self.stalls.is_empty() { Ok(()) } else { sink.stalls(&mut self.stalls) }
     }
 }

@@ -7,13 +7,20 @@
 //! the user says so or nothing can be written any more, and the run is closed with what was measured.
 
 mod batch;
+mod load;
+mod output;
 mod outputs;
 mod stage;
 mod stored_sums;
+mod takers;
+#[cfg(test)]
+mod tests;
+mod writer;
 
 pub(crate) use batch::Batch;
+pub use output::{Delivered, Output};
 pub(crate) use outputs::Outputs;
-pub use outputs::{Delivered, Output};
+pub use outputs::WriterUse;
 pub use stage::TakingDown;
 pub(crate) use stage::{NEVER, Plan, Stage};
 
@@ -30,6 +37,7 @@ use jitterscope_store::StoreError;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
+use std::thread::Scope;
 use std::time::Duration;
 
 /// How often the queues and the trace buffers are emptied.
@@ -38,8 +46,6 @@ pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(50);
 const CALIBRATION: Duration = Duration::from_millis(50);
 /// What has ended is noticed within this.
 const SHORTEST_TURN: Duration = Duration::from_millis(2);
-/// How often is looked whether an output has begun.
-const SOON: Duration = Duration::from_millis(5);
 
 /// What a recording left.
 #[derive(Debug)]
@@ -50,6 +56,8 @@ pub struct Outcome {
     pub manifest: RunManifest,
     /// What became of the rows of each output, in their order.
     pub outputs: Vec<Delivered>,
+    /// What the thread took that took the rows; `None` where the one that drained did that, too.
+    pub writer: Option<WriterUse>,
     /// How the command ended that was started to be followed; `None` where there was none, and where it was ended
     /// because its time was over or the recording was interrupted.
     pub command: Option<ExitStatus>,
@@ -144,7 +152,7 @@ pub(crate) trait Running {
 }
 
 /// Records. Ends early, keeping what was measured, when asked to. The calling thread drains, and is confined
-/// to CPUs that are not measured meanwhile.
+/// to CPUs that are not measured meanwhile; where there are enough of them, another one takes the rows.
 pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<Outcome, T::Error> {
     let Context { machine, outputs, stop, observer } = context;
     platform::keep_freed_memory();
@@ -161,7 +169,18 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     });
     let clock = target.check(clock, &home)?;
     let set = (clock, home, events);
-    let mut stage = Stage::set(machine, topology, (settings, plan), set, outputs, (stop, observer))?;
+    std::thread::scope(|scope| {
+        let stage = Stage::set(machine, topology, (settings, plan), set, outputs, (stop, observer))?;
+        measure(target, stage, scope)
+    })
+}
+
+/// The recording itself, on its stage.
+fn measure<'s, T: Target>(
+    target: T,
+    mut stage: Stage<'_, 's>,
+    scope: &'s Scope<'s, '_>,
+) -> Result<Outcome, T::Error> {
     let mut running = target.set_up(&mut stage)?;
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());
@@ -170,9 +189,10 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     let facts = stage.facts();
     stage.outputs.begin_beside(&facts, |outputs| running.idle(outputs))?;
     if let Some(of) = running.rows_of(&stage) {
-        stage.outputs.sum_up(of);
+        stage.outputs.sum_up(of)?;
     }
     stage.outputs.begin(&facts)?;
+    stage.write_beside(scope);
     running.begin(&mut stage, clocks)?;
     stage.observer.measuring(stage.probe.threshold_ns);
     while !running.is_over() {
@@ -188,7 +208,7 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     }
     running.join()?;
     let ended = clock::read_all(stage.clock.kind);
-    stage.end(&running.busy());
+    stage.end(&running.busy())?;
     let manifest = running.finish(&mut stage, ended)?;
-    Ok(stage.close(manifest)?)
+    stage.close(manifest)
 }

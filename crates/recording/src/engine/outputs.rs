@@ -1,135 +1,99 @@
-//! Where a recording's rows go: the run that is stored, and whatever else was asked for.
+//! Where a recording's rows go, on whichever thread they are taken.
 
+use super::takers::Takers;
+use super::writer::{Panicked, Told, Writer};
 use crate::error::RecordError;
-use jitterscope_analyze::{RowSummer, RowSums, RowsOf};
-use jitterscope_model::{Delivery, Row, RunFacts, RunManifest, Sink, SinkError, begin_all};
-use jitterscope_store::{Room, StoreSink};
-use std::time::Instant;
+use jitterscope_analyze::RowsOf;
+use jitterscope_model::{
+    AttributedStall, Delivery, Nanos, Row, RunFacts, RunManifest, Sink, SinkError, begin_all,
+};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
 
-type Opener<'a> = Box<dyn FnOnce() -> Result<Box<dyn Sink + Send + 'a>, SinkError> + 'a>;
+/// How often is looked whether an output has begun.
+const SOON: Duration = Duration::from_millis(5);
 
-/// A place for a recording's rows beside the run that is stored.
-pub struct Output<'a> {
-    name: String,
-    open: Opener<'a>,
-    essential: bool,
+/// What a thread of its own took that took the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterUse {
+    /// CPU time for the rows of the measured time.
+    pub cpu_time: Nanos,
+    /// How long the thread that drains waited for it, because too many rows were on their way.
+    pub waited: Nanos,
 }
 
-impl<'a> Output<'a> {
-    /// Called `name` where it must be spoken of. It is opened when our own threads have left the measured
-    /// CPUs, so that threads which it starts keep off them, too, and before anything is measured.
-    pub fn new(
-        name: impl Into<String>,
-        open: impl FnOnce() -> Result<Box<dyn Sink + Send + 'a>, SinkError> + 'a,
-    ) -> Output<'a> {
-        Output { name: name.into(), open: Box::new(open), essential: false }
-    }
-
-    /// A sink that is there already.
-    pub fn to(name: impl Into<String>, sink: &'a mut (dyn Sink + Send + 'a)) -> Output<'a> {
-        Output::new(name, move || Ok(Box::new(sink) as Box<dyn Sink + Send + 'a>))
-    }
-
-    /// Without it there is no sense in going on: when it fails, the recording ends with what it has.
-    #[must_use]
-    pub fn essential(mut self) -> Output<'a> {
-        self.essential = true;
-        self
-    }
+/// Hands every row to those who take them: on the calling thread or, once that was started, on one of their own, in
+/// the same order.
+pub(crate) struct Outputs<'s> {
+    id: String,
+    place: Place<'s>,
+    of_writer: Option<Told>,
 }
 
-/// What became of an output's rows.
-#[derive(Debug)]
-pub struct Delivered {
-    /// The output's name.
-    pub name: String,
-    /// Rows delivered and lost.
-    pub delivery: Delivery,
-    /// Why it failed, if it did. Rows that came after that are among those lost.
-    pub error: Option<SinkError>,
+enum Place<'s> {
+    Here(Box<Takers<'s>>),
+    There(Box<Writer<'s>>),
+    /// Their thread panicked.
+    Lost,
 }
 
-/// An output that is open.
-struct Beside<'a> {
-    name: String,
-    sink: Box<dyn Sink + Send + 'a>,
-    essential: bool,
-    /// Rows that became something there, or would have.
-    taken: u64,
-    /// How many of them were out for good when last asked.
-    out: u64,
-    error: Option<SinkError>,
-    /// Whether its failure was reported.
-    reported: bool,
-}
-
-impl Beside<'_> {
-    fn rows(&mut self, batch: &[Row<'_>]) {
-        self.taken += batch.iter().filter(|row| self.sink.takes(row)).count() as u64;
-        if self.error.is_none() {
-            self.error = self.sink.rows(batch).err();
-        }
+impl<'s> Outputs<'s> {
+    /// To these, on the calling thread.
+    pub(crate) fn new(takers: Takers<'s>) -> Outputs<'s> {
+        Outputs { id: takers.store.id().to_owned(), place: Place::Here(Box::new(takers)), of_writer: None }
     }
 
-    fn tick(&mut self) {
-        if self.error.is_some() {
-            return;
-        }
-        match self.sink.tick() {
-            Ok(out) => self.out = out,
-            Err(error) => self.error = Some(error),
-        }
+    /// The id that the run has, or will have.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 
-    fn end(mut self, run: &RunManifest) -> Delivered {
-        let ended = match self.error.take() {
-            Some(error) => Err(error),
-            None => self.sink.end(run),
+    /// From now on rows are taken on a thread of its own; on this one where there can be none.
+    pub(crate) fn write_beside<'env>(&mut self, scope: &'s Scope<'s, 'env>) {
+        self.place = match std::mem::replace(&mut self.place, Place::Lost) {
+            Place::Here(takers) => match Writer::start(scope, takers) {
+                Ok(writer) => Place::There(Box::new(writer)),
+                Err(takers) => Place::Here(takers),
+            },
+            other => other,
         };
-        let (delivery, error) = match ended {
-            Ok(delivery) => (delivery, None),
-            Err(error) => {
-                let (delivered, lost) = (self.out, self.taken.saturating_sub(self.out));
-                let problem = Some(error.to_string());
-                (Delivery { delivered, lost, confirmed: true, problem, ..Delivery::default() }, Some(error))
-            }
-        };
-        Delivered { name: self.name, delivery, error }
     }
-}
 
-/// Tells every row to the run that is stored and, once the measurement has begun, to every other output.
-/// None of them ends it by failing: what fails is passed over, and what it loses is counted.
-pub(crate) struct Outputs<'a> {
-    pub(crate) store: StoreSink,
-    beside: Vec<Beside<'a>>,
-    /// What the rows come to, for the run to keep.
-    sums: Option<RowSummer>,
-    begun: bool,
-}
-
-impl<'a> Outputs<'a> {
-    /// Opens what stands beside the store.
-    pub(crate) fn open(outputs: Vec<Output<'a>>) -> Result<Opened<'a>, SinkError> {
-        let mut opened = Vec::new();
-        for Output { name, open, essential } in outputs {
-            let sink = open()?;
-            opened.push(Beside { name, sink, essential, taken: 0, out: 0, error: None, reported: false });
+    /// Who takes the rows, on this thread: where they had one of their own, all rows are taken and it has ended.
+    ///
+    /// # Errors
+    /// Rows were not taken there, or the thread panicked.
+    pub(crate) fn takers(&mut self) -> Result<&mut Takers<'s>, SinkError> {
+        if let Place::There(_) = self.place
+            && let Place::There(writer) = std::mem::replace(&mut self.place, Place::Lost)
+        {
+            let (takers, told) = writer.finish()?;
+            self.place = Place::Here(takers);
+            self.of_writer = Some(told);
         }
-        Ok(Opened(opened))
+        match &mut self.place {
+            Place::Here(takers) => Ok(takers),
+            Place::There(_) | Place::Lost => Err(SinkError::new(Panicked)),
+        }
+    }
+
+    /// The measurement is over: CPU time from here on is not of the measured time.
+    pub(crate) fn measured(&mut self) -> Result<(), SinkError> {
+        match &mut self.place {
+            Place::There(writer) => writer.measured(),
+            Place::Here(_) | Place::Lost => Ok(()),
+        }
+    }
+
+    /// What the thread took that took the rows; `None` before it has ended, and where there was none.
+    pub(crate) fn of_writer(&self) -> Option<WriterUse> {
+        let nanos = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.of_writer.as_ref().map(|told| WriterUse { cpu_time: told.cpu_time, waited: nanos(told.waited) })
     }
 
     /// Sums the rows up as they come.
-    pub(crate) fn sum_up(&mut self, of: RowsOf) {
-        self.sums = Some(RowSummer::stored(of));
-    }
-
-    /// What all rows came to; `None` where not all were stored, or what was thought of them before does not
-    /// hold of the run.
-    pub(crate) fn sums(&mut self, run: &RunManifest, kernel_hz: Option<u32>) -> Option<RowSums> {
-        let summer = self.sums.take()?;
-        let whole = !matches!(self.store.room(), Room::None { .. });
-        (whole && summer.of() == RowsOf::run(run)).then(|| summer.finish(run, kernel_hz))
+    pub(crate) fn sum_up(&mut self, of: RowsOf) -> Result<(), SinkError> {
+        self.takers().map(|takers| takers.sum_up(of))
     }
 
     /// Begins what stands beside the store on a thread of its own, for it may wait for somebody; `meanwhile`
@@ -142,7 +106,7 @@ impl<'a> Outputs<'a> {
         facts: &RunFacts,
         mut meanwhile: impl FnMut(&mut Self) -> Result<(), SinkError>,
     ) -> Result<(), RecordError> {
-        let mut beside = std::mem::take(&mut self.beside);
+        let mut beside = self.takers().map_err(RecordError::Output)?.take_beside();
         let mut sinks: Vec<&mut (dyn Sink + Send)> = Vec::new();
         for output in &mut beside {
             sinks.push(output.sink.as_mut());
@@ -155,68 +119,59 @@ impl<'a> Outputs<'a> {
             let mut next = Instant::now() + super::DRAIN_EVERY;
             let mut drained = Ok(());
             while !thread.is_finished() && drained.is_ok() {
-                std::thread::sleep(super::SOON);
+                std::thread::sleep(SOON);
                 if Instant::now() >= next {
                     drained = meanwhile(self);
                     next = Instant::now() + super::DRAIN_EVERY;
                 }
             }
-            let begun = thread.join().unwrap_or_else(|_| Err(SinkError::new(Panicked)));
+            let begun = thread.join().unwrap_or_else(|_| Err(SinkError::new(OpenerPanicked)));
             drained.and(begun)
         })
-        .map_err(RecordError::Output)?;
-        self.beside = beside;
-        Ok(())
+        .and_then(|()| self.takers().map(|takers| takers.give_back(beside)))
+        .map_err(RecordError::Output)
     }
 
     /// Whether there is no sense in going on.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.store.is_stuck() || self.beside.iter().any(|output| output.essential && output.error.is_some())
+        match &self.place {
+            Place::Here(takers) => takers.is_stuck(),
+            Place::There(writer) => writer.is_stuck(),
+            Place::Lost => true,
+        }
     }
 
     /// Outputs that have failed since the last call, and why.
-    pub(crate) fn failures(&mut self) -> impl Iterator<Item = (&str, &SinkError)> {
-        self.beside.iter_mut().filter_map(|output| {
-            let error = output.error.as_ref().filter(|_| !output.reported)?;
-            output.reported = true;
-            Some((&*output.name, error))
-        })
-    }
-
-    /// Everything out but the run itself, which is closed last: it says what the others lost.
-    pub(crate) fn end_beside(&mut self, run: &RunManifest) -> Vec<Delivered> {
-        self.beside.drain(..).map(|output| output.end(run)).collect()
+    pub(crate) fn failures(&mut self) -> Vec<(String, SinkError)> {
+        let mut failures = self.of_writer.as_mut().map(Told::failures).unwrap_or_default();
+        failures.extend(match &mut self.place {
+            Place::Here(takers) => takers.failures(),
+            Place::There(writer) => writer.failures(),
+            Place::Lost => Vec::new(),
+        });
+        failures
     }
 }
-
-/// Outputs that are open and wait for the store.
-pub(crate) struct Opened<'a>(Vec<Beside<'a>>);
-
-impl<'a> Opened<'a> {
-    pub(crate) fn with(self, store: StoreSink) -> Outputs<'a> {
-        Outputs { store, beside: self.0, sums: None, begun: false }
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the thread that opens the outputs panicked; this is a bug")]
-struct Panicked;
 
 impl Sink for Outputs<'_> {
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
-        self.begun = true;
-        self.store.begin(facts)
+        self.takers()?.begin(facts)
     }
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
-        self.store.rows(batch)?;
-        if self.begun {
-            if let Some(sums) = &mut self.sums {
-                sums.rows(batch)?;
-            }
-            self.beside.iter_mut().for_each(|output| output.rows(batch));
+        match &mut self.place {
+            Place::Here(takers) => takers.rows(batch),
+            Place::There(writer) => writer.rows(batch),
+            Place::Lost => Err(SinkError::new(Panicked)),
         }
-        Ok(())
+    }
+
+    fn stalls(&mut self, stalls: &mut Vec<AttributedStall>) -> Result<(), SinkError> {
+        match &mut self.place {
+            Place::Here(takers) => takers.stalls(stalls),
+            Place::There(writer) => writer.stalls(stalls),
+            Place::Lost => Err(SinkError::new(Panicked)),
+        }
     }
 
     fn takes(&self, _row: &Row<'_>) -> bool {
@@ -224,12 +179,19 @@ impl Sink for Outputs<'_> {
     }
 
     fn tick(&mut self) -> Result<u64, SinkError> {
-        self.beside.iter_mut().for_each(Beside::tick);
-        self.store.tick()
+        match &mut self.place {
+            Place::Here(takers) => takers.tick(),
+            // How many rows are out is asked at the end.
+            Place::There(writer) => writer.tick().map(|()| 0),
+            Place::Lost => Err(SinkError::new(Panicked)),
+        }
     }
 
     fn end(&mut self, run: &RunManifest) -> Result<Delivery, SinkError> {
-        self.end_beside(run);
-        self.store.end(run)
+        self.takers()?.end(run)
     }
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the thread that opens the outputs panicked; this is a bug")]
+struct OpenerPanicked;

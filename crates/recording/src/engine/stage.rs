@@ -1,8 +1,10 @@
 //! What every recording stands on, whatever it is of.
 
-use super::outputs::{Delivered, Outputs};
+use super::output::{Delivered, Output};
+use super::outputs::Outputs;
 use super::stored_sums::store_sums;
-use super::{DRAIN_EVERY, Outcome, Output};
+use super::takers::Opened;
+use super::{DRAIN_EVERY, Outcome};
 use crate::begun_events::BegunEvents;
 use crate::error::RecordError;
 use crate::home::Home;
@@ -13,15 +15,15 @@ use crate::surroundings::Surroundings;
 use crate::{after, before};
 use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineAudit, Nanos,
-    NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink, SinkError,
-    SourceReport, StoredTrace, TickRate, Warning,
+    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineAudit, MachineState,
+    Nanos, NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink,
+    SinkError, SourceReport, StoredTrace, TickRate, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{Room, RunWriter, StoreError, StoreSink};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Scope};
 use std::time::{Duration, Instant};
 
 /// What a target needs, said before anything is made.
@@ -36,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) measured: CpuSet,
     /// How the run describes its probe; its threshold is zero where that is learnt.
     pub(crate) probe: ProbeSettings,
+    /// Threads of its own that run on the CPUs which are left.
+    pub(crate) beside_us: usize,
     /// Kernel events that it will want: they are set up from the beginning on.
     pub(crate) events: Option<EventChoice>,
 }
@@ -63,6 +67,8 @@ pub(crate) struct Stage<'c, 'o> {
     begun_events: Option<BegunEvents>,
     pub(crate) probe: ProbeSettings,
     run: RunSettings,
+    /// Whether a thread of its own is to take the rows.
+    own_writer: bool,
     clocks: ClockReading,
     /// CPU time that our own thread had used when the measurement began.
     helper_before: Nanos,
@@ -70,6 +76,8 @@ pub(crate) struct Stage<'c, 'o> {
     helper_after: Nanos,
     /// The kernel's timer frequency, once its state is known.
     kernel_hz: Option<u32>,
+    /// The machine as it was, once that is over.
+    state: Option<MachineState>,
     taken_down: TakingDown,
 }
 
@@ -89,16 +97,16 @@ impl Drop for TakingDown {
 impl<'c, 'o> Stage<'c, 'o> {
     /// Opens the outputs and makes the run's folder, before anything is measured: a full or read-only disk
     /// shows now.
-    pub(crate) fn set(
+    pub(crate) fn set<'a: 'o>(
         machine: &'c Machine,
         topology: Topology,
         (run, plan): (RunSettings, Plan),
         (clock, home, begun_events): (ClockChoice, Home, Option<BegunEvents>),
-        outputs: Vec<Output<'o>>,
+        outputs: Vec<Output<'a>>,
         (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
     ) -> Result<Stage<'c, 'o>, RecordError> {
-        let Plan { measured, probe, .. } = plan;
-        let opened = Outputs::open(outputs).map_err(RecordError::Output)?;
+        let Plan { measured, probe, beside_us, .. } = plan;
+        let opened = Opened::open(outputs).map_err(RecordError::Output)?;
         let clocks = clock::read_all(clock.kind);
         let mut writer = RunWriter::create(&run.runs_dir, &run.label, clocks.realtime_ns)?;
         writer.limit_trace(run.trace_limit_bytes);
@@ -106,13 +114,14 @@ impl<'c, 'o> Stage<'c, 'o> {
         let host = platform::host_facts(machine, &topology);
         let surroundings = Surroundings::take(machine, &topology, &host, run.tuning.as_ref());
         let warnings = before::of_clock(&clock).into_iter().collect();
+        let own_writer = run.writer.is_own(&home.helpers, beside_us);
         Ok(Stage {
             machine,
             topology,
             clock,
             home,
             host,
-            outputs: opened.with(StoreSink::new(writer)),
+            outputs: Outputs::new(opened.with(StoreSink::new(writer))),
             warnings,
             sources: Vec::new(),
             price: None,
@@ -124,10 +133,12 @@ impl<'c, 'o> Stage<'c, 'o> {
             begun_events,
             probe,
             run,
+            own_writer,
             clocks,
             helper_before: Nanos::ZERO,
             helper_after: Nanos::ZERO,
             kernel_hz: None,
+            state: None,
             taken_down: TakingDown::default(),
         })
     }
@@ -213,13 +224,21 @@ impl<'c, 'o> Stage<'c, 'o> {
 
     /// Kernel events were recorded, and nothing is any more: keeps what a later reader needs, notes how the sources
     /// did and what they cost, and takes the recorder down.
-    pub(crate) fn events_ended(&mut self, ended: EventsEnded, recorder: impl Send + 'static) {
+    ///
+    /// # Errors
+    /// Rows were not taken.
+    pub(crate) fn events_ended(
+        &mut self,
+        ended: EventsEnded,
+        recorder: impl Send + 'static,
+    ) -> Result<(), SinkError> {
         let EventsEnded { sources, price, context } = ended;
         self.take_down(recorder);
-        self.outputs.store.context(&context);
+        self.outputs.takers()?.store.context(&context);
         self.sources.extend(sources);
         self.price = Some(price);
         self.warnings.extend(after::of_sources(&self.sources));
+        Ok(())
     }
 
     /// The measurement is about to begin: the clocks as they are now.
@@ -230,10 +249,17 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.clocks
     }
 
+    /// From now on rows are taken on a thread of their own, where there is a CPU for it.
+    pub(crate) fn write_beside<'env>(&mut self, scope: &'o Scope<'o, 'env>) {
+        if self.own_writer {
+            self.outputs.write_beside(scope);
+        }
+    }
+
     /// What is known of the run before its first row.
     pub(crate) fn facts(&self) -> RunFacts {
         RunFacts {
-            id: self.outputs.store.id().to_owned(),
+            id: self.outputs.id().to_owned(),
             label: self.run.label.clone(),
             hostname: self.host.hostname.clone(),
             probe: self.probe.kind.clone(),
@@ -248,21 +274,27 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// A turn has ended.
     pub(crate) fn tick(&mut self, progress: Option<&Progress>) -> Result<(), SinkError> {
         self.outputs.tick()?;
-        for (name, error) in self.outputs.failures() {
-            self.observer.output_failed(name, error);
-        }
+        self.tell_failures();
         if let Some(progress) = progress {
             self.observer.progress(progress);
         }
         Ok(())
     }
 
+    fn tell_failures(&mut self) {
+        for (name, error) in self.outputs.failures() {
+            self.observer.output_failed(&name, &error);
+        }
+    }
+
     /// The measurement is over.
-    pub(crate) fn end(&mut self, busy: &CpuSet) {
+    pub(crate) fn end(&mut self, busy: &CpuSet) -> Result<(), SinkError> {
         self.helper_after = self.home.cpu_time();
+        self.outputs.measured()?;
         let state = self.surroundings.end(self.machine, busy);
         self.kernel_hz = timer_frequency(&state);
-        self.outputs.store.machine(&state);
+        self.state = Some(state);
+        Ok(())
     }
 
     /// What any run says of itself; nothing measured yet.
@@ -271,7 +303,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             schema_version: RUN_SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").into(),
             recorder_pid: i32::try_from(std::process::id()).ok(),
-            id: self.outputs.store.id().to_owned(),
+            id: self.outputs.id().to_owned(),
             label: self.run.label.clone(),
             command_line: self.run.command_line.clone(),
             host: self.host.clone(),
@@ -312,13 +344,27 @@ impl<'c, 'o> Stage<'c, 'o> {
 
     /// Closes everything, the run itself last: it says what the other outputs lost. What recorded may still be on its
     /// way down.
-    pub(crate) fn close(mut self, mut manifest: RunManifest) -> Result<Outcome, StoreError> {
+    pub(crate) fn close<E>(mut self, mut manifest: RunManifest) -> Result<Outcome, E>
+    where
+        E: From<StoreError> + From<SinkError>,
+    {
+        // Every row is taken before anything else is.
+        self.outputs.takers()?;
+        self.tell_failures();
+        let writer = self.outputs.of_writer();
+        self.helper_after += writer.map_or(Nanos::ZERO, |of| of.cpu_time);
+        self.warnings.extend(writer.and_then(|of| crate::warnings::of_writer(of.waited, &self.sources)));
+        manifest.self_noise.helper_cpu_ns = self.helper_after;
         manifest.sources = std::mem::take(&mut self.sources);
         let helper_ns = self.helper_after.saturating_sub(self.helper_before);
         manifest.self_noise.events = self.price.take().map(|price| EventPrice { helper_ns, ..price });
         manifest.interrupted = self.interrupted;
-        let outputs = self.outputs.end_beside(&manifest);
-        self.warnings.extend(crate::warnings::of_room(self.outputs.store.room()));
+        let takers = self.outputs.takers()?;
+        if let Some(state) = &self.state {
+            takers.store.machine(state);
+        }
+        let outputs = takers.end_beside(&manifest);
+        self.warnings.extend(crate::warnings::of_room(takers.store.room()));
         if self.interrupted {
             self.warnings.push(Warning::Interrupted);
         }
@@ -326,20 +372,21 @@ impl<'c, 'o> Stage<'c, 'o> {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut manifest.warnings);
         manifest.warnings = warnings;
-        let sums = self.outputs.sums(&manifest, self.kernel_hz);
+        let sums = takers.sums(&manifest, self.kernel_hz);
         if let Some(sums) = &sums {
-            self.outputs.store.summary(sums);
+            takers.store.summary(sums);
         }
-        let has_room = !matches!(self.outputs.store.room(), Room::None { .. });
+        let has_room = !matches!(takers.store.room(), Room::None { .. });
         // The kernel's own figure, with nearly all that comes after the measurement.
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
-        let path = self.outputs.store.close(&mut manifest)?;
+        let path = takers.store.close(&mut manifest)?;
         // Who wants it to end does not wait for rows to be read.
         if sums.is_none() && has_room && !self.stopped() {
             // The run is whole. Where this fails, each report reads the rows, and says what is wrong with them.
             let _ = store_sums(&path, &manifest);
         }
-        Ok(Outcome { path, manifest, outputs, command: self.command, taken_down: self.taken_down })
+        let (command, taken_down) = (self.command, self.taken_down);
+        Ok(Outcome { path, manifest, outputs, writer, command, taken_down })
     }
 }
 
@@ -362,6 +409,8 @@ pub(crate) const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 mod tests {
     use super::*;
     use crate::engine::CALIBRATION;
+    use crate::error::RecordError;
+    use crate::settings::WriterThread;
     use jitterscope_model::{ClockKind, EventGrain};
     use std::sync::Arc;
 
@@ -398,6 +447,7 @@ mod tests {
             claimed: CpuSet::new(),
             measured: CpuSet::new(),
             probe,
+            beside_us: 0,
             events: None,
         };
         let run = RunSettings {
@@ -405,6 +455,7 @@ mod tests {
             trace_buffer_kib: 0,
             trace_limit_bytes: 0,
             tuning: None,
+            writer: WriterThread::default(),
             label: "test".into(),
             runs_dir: runs.path().to_owned(),
             command_line: Vec::new(),
@@ -424,7 +475,7 @@ mod tests {
         stage.price = Some(EventPrice::default());
         let gone = Arc::new(AtomicBool::new(false));
         let ended = stage.begin();
-        stage.end(&CpuSet::new());
+        stage.end(&CpuSet::new()).unwrap();
         let over = stage.home.cpu_time();
         while stage.home.cpu_time() < Nanos(over.0 + 20_000_000) {
             std::hint::black_box(over);
@@ -432,7 +483,7 @@ mod tests {
         let manifest = stage.manifest(ended);
         assert!(manifest.self_noise.helper_cpu_ns <= over, "{:?}", manifest.self_noise);
         stage.take_down(SlowToGo(gone.clone()));
-        let outcome = stage.close(manifest).unwrap();
+        let outcome = stage.close::<RecordError>(manifest).unwrap();
         let path = outcome.path.clone();
         drop(outcome);
         assert!(

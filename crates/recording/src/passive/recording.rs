@@ -145,6 +145,7 @@ impl<'a> Target for Watching<'a> {
                 wakeup: None,
                 event_grain: settings.events.clone(),
             },
+            beside_us: 0,
             events: Some(choice(settings)),
         })
     }
@@ -307,7 +308,7 @@ impl Running for Watch<'_> {
         let events_in_gaps = EventsInGaps { events: follow.follower().events, ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().watch.senders_dropped();
-        stage.events_ended(follow.events.ended(), follow);
+        stage.events_ended(follow.events.ended(), follow)?;
         Ok(RunManifest {
             passive,
             attributed: true,

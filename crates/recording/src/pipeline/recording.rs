@@ -120,6 +120,7 @@ impl<'a> Target for Piping<'a> {
             shared: None,
             measured: self.measured.clone(),
             probe: probe_settings(settings, self.measured.clone()),
+            beside_us: floating(settings),
             // Set up when its memory is, for it may be refused until then.
             events: None,
         })
@@ -127,9 +128,7 @@ impl<'a> Target for Piping<'a> {
 
     fn check(&mut self, clock: ClockCheck, home: &Home) -> Result<ClockChoice, PipelineRecordError> {
         // CPUs that are left for everything else when every thread has one.
-        let roles = self.settings.roles();
-        let floating = roles.iter().filter(|role| self.settings.places.of(**role).cpu.is_none()).count();
-        self.all_taken = home.helpers.len() <= floating;
+        self.all_taken = home.helpers.len() <= floating(self.settings);
         if self.real_time && self.all_taken {
             return Err(PipelineRecordError::WouldHang);
         }
@@ -153,7 +152,7 @@ impl<'a> Target for Piping<'a> {
             _ if !settings.journaller => None,
             Some(path) => Some(JournalPlace::named(path)),
             None => {
-                let (file, name) = stage.outputs.store.make_journal()?;
+                let (file, name) = stage.outputs.takers()?.store.make_journal()?;
                 Some(JournalPlace::InRun(file, name))
             }
         };
@@ -362,7 +361,7 @@ impl Running for Piped<'_> {
             warnings.extend(crate::warnings::of_switches(&followed.unrecorded_switches));
             warnings.extend(crate::warnings::of_folded(rate.nanos(followed.folded)));
             warnings.extend(followed.throttled.iter().map(crate::warnings::of_throttled));
-            stage.events_ended(followed.ended, followed.recorder);
+            stage.events_ended(followed.ended, followed.recorder)?;
         }
         for (tag, histogram) in tagged(&joined) {
             stage.outputs.rows(&[Row::Whole(&tag, (joined.producer.start, last), histogram)])?;
@@ -376,6 +375,11 @@ impl Running for Piped<'_> {
         manifest.pipeline = Some(result);
         Ok(manifest)
     }
+}
+
+/// Threads that are not pinned.
+fn floating(settings: &PipelineRecordSettings) -> usize {
+    settings.roles().iter().filter(|role| settings.places.of(**role).cpu.is_none()).count()
 }
 
 /// CPUs that threads are pinned to, and all that the pipeline runs on.

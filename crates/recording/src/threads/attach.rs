@@ -79,6 +79,7 @@ impl<'a> Target for Attaching<'a> {
                 wakeup: None,
                 event_grain: EventGrain::All,
             },
+            beside_us: 0,
             events: Some(choice(topology)),
         })
     }
@@ -202,7 +203,7 @@ impl Running for Attached<'_> {
         let events_in_gaps = EventsInGaps { events: follow.events_counted(), ..EventsInGaps::default() };
         let ended = ClockReading { ticks: last, ..ended };
         let senders_dropped = follow.follower().senders_dropped();
-        stage.events_ended(follow.events.ended(), follow);
+        stage.events_ended(follow.events.ended(), follow)?;
         Ok(RunManifest {
             threads,
             attributed: true,
