@@ -163,6 +163,8 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     let set = (clock, home, events);
     let mut stage = Stage::set(machine, topology, (settings, plan), set, outputs, (stop, observer))?;
     let mut running = target.set_up(&mut stage)?;
+    // Lists of the kernel's functions were made, and settings of the machine read.
+    platform::give_freed_memory_back();
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());
     }
@@ -190,5 +192,7 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     let ended = clock::read_all(stage.clock.kind);
     stage.end(&running.busy());
     let manifest = running.finish(&mut stage, ended)?;
+    // What measured is gone; sums, tables' ends and the report come.
+    platform::give_freed_memory_back();
     Ok(stage.close(manifest)?)
 }
