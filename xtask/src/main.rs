@@ -1,5 +1,5 @@
 //! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | lab | miri |
-//! mutants | release | torture | web`.
+//! mutants | release | text-order | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
@@ -18,6 +18,7 @@ mod program;
 mod release;
 mod shell;
 mod test;
+mod text_order;
 mod tools;
 mod torture;
 mod web;
@@ -86,6 +87,8 @@ enum Command {
     Mutants(mutants::MutantsArgs),
     /// Build what is handed out, look at it, and pack it with its licences and a checksum
     Release(release::ReleaseArgs),
+    /// See which functions recordings call, for the linker to put them side by side (needs root)
+    TextOrder(text_order::TextOrderArgs),
     /// Kill every command at random moments and compare the machine before and after (needs root)
     Torture(torture::TortureArgs),
     /// Run a command in a guest with another kernel, boot parameters or CPUs (installs qemu where it is missing)
@@ -108,6 +111,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Miri => miri::run(Consent::given(true)),
         Command::Mutants(args) => mutants::run(&args),
         Command::Release(args) => release::run(&args),
+        Command::TextOrder(args) => text_order::run(&args),
         Command::Torture(args) => torture::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -37,7 +37,9 @@ pub use kept_file::KeptFile;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};
 pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
-pub use memory::{LockedMemory, keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes};
+pub use memory::{
+    LockedMemory, give_freed_memory_back, keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes,
+};
 pub use owner_lock::{Owner, OwnerLock, owner_of};
 pub use process::{ask_to_end, end_with_parent, is_ignored};
 pub use quota::{CpuQuota, Throttling, cpu_quota_millis, cpu_quotas, read_limit, read_throttling};

@@ -238,13 +238,14 @@ impl KernelEvents {
         self.graph.iter_mut().for_each(FunctionGraph::stop);
     }
 
-    /// What recording left. After the last drain.
-    pub(crate) fn ended(&self) -> EventsEnded {
+    /// What recording left. After the last drain: no function is named any more.
+    pub(crate) fn ended(&mut self) -> EventsEnded {
         let mut sources = self.recorder.reports();
         sources.push(self.symbols_report.clone());
         sources.extend(self.graph.as_ref().map(FunctionGraph::report));
         let mut context = self.described.clone();
         self.names.save(&mut context);
+        self.names.free_symbols();
         context.setup.clone_from(&self.setup);
         let graph = self.graph.as_ref().map(FunctionGraph::price);
         EventsEnded { sources, price: EventPrice { graph, ..self.price.so_far() }, context }

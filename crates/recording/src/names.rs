@@ -222,6 +222,11 @@ impl LiveNames {
         context.keep_symbols(&self.symbols, functions.keys().copied());
         context.tasks = self.tasks.borrow().iter().map(|(tid, comm)| (tid, comm.to_string())).collect();
     }
+
+    /// Frees the kernel's functions, the largest thing here, when the last was named.
+    pub(crate) fn free_symbols(&mut self) {
+        self.symbols = Symbols::default();
+    }
 }
 
 impl Lexicon for LiveNames {

@@ -166,7 +166,7 @@ impl ProbeEvents {
     }
 
     /// What recording left. After the last drain.
-    pub(crate) fn ended(&self) -> EventsEnded {
+    pub(crate) fn ended(&mut self) -> EventsEnded {
         let mut ended = self.events.ended();
         ended.sources.push(self.hints.report());
         ended

@@ -182,6 +182,8 @@ fn measure<'s, T: Target>(
     scope: &'s Scope<'s, '_>,
 ) -> Result<Outcome, T::Error> {
     let mut running = target.set_up(&mut stage)?;
+    // Lists of the kernel's functions were made, and settings of the machine read.
+    platform::give_freed_memory_back();
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());
     }
@@ -210,5 +212,7 @@ fn measure<'s, T: Target>(
     let ended = clock::read_all(stage.clock.kind);
     stage.end(&running.busy())?;
     let manifest = running.finish(&mut stage, ended)?;
+    // What measured is gone; sums, tables' ends and the report come.
+    platform::give_freed_memory_back();
     stage.close(manifest)
 }

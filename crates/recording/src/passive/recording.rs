@@ -296,7 +296,7 @@ impl Running for Watch<'_> {
         let last = ended.ticks.min(self.run.end);
         let close = |watched: &mut Watched, names: &dyn Lexicon| watched.watch.finish(last, names);
         let mut passive = self.run.finish(last, &mut stage.outputs, close)?;
-        let follow = self.run.follow;
+        let mut follow = self.run.follow;
         for cpu in &mut passive {
             cpu.chosen = self.chosen.get(&cpu.cpu).cloned();
         }

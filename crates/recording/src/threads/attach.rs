@@ -181,7 +181,7 @@ impl Running for Attached<'_> {
         }
         let threads =
             self.run.finish(last, &mut stage.outputs, |follower, names| follower.finish(last, names))?;
-        let follow = self.run.follow;
+        let mut follow = self.run.follow;
         let warnings = &mut stage.warnings;
         let refused = follow.follower().refused();
         if refused > 0 {
