@@ -22,7 +22,7 @@ const BATCH: usize = 1024;
 const PAGE: usize = 16 << 10;
 /// Rows of a page: what has few values repeats them in next to no bytes, and the numbers of all rows of a page, eight bytes
 /// each, are in memory until it is full.
-const ROWS_OF_PAGE: usize = 4 << 10;
+const ROWS_OF_PAGE: usize = 8 << 10;
 /// Room kept for the rows of a table that are taken in next and not encoded yet, bytes; twice the largest
 /// batch so far where that is more.
 const ROWS_AHEAD: u64 = 1 << 20;
