@@ -8,9 +8,13 @@ use std::error::Error;
 use std::path::Path;
 use std::{env, fs};
 
+/// Set where the linker takes no such script.
+const LEAVE_OUT: &str = "JITTERSCOPE_NO_TEXT_ORDER";
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=text-order");
+    println!("cargo::rerun-if-env-changed={LEAVE_OUT}");
     if env::var("PROFILE")? != "release" || !linker_takes_scripts() {
         return Ok(());
     }
@@ -32,6 +36,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// GNU ld and LLVM's, which the compiler brings, do; somebody's own choice of another may not.
 fn linker_takes_scripts() -> bool {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let usual = env::var_os("RUSTC_LINKER").is_none() && !flags.contains("link");
-    usual && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux")
+    // Each flag, or a flag and its value; a path among them may have any name.
+    let chosen = |flag: &str| {
+        let option = flag.trim_start_matches("-C").trim_start_matches("-Z");
+        option.starts_with("link")
+    };
+    let usual = env::var_os("RUSTC_LINKER").is_none() && !flags.split('\x1f').any(chosen);
+    usual && env::var_os(LEAVE_OUT).is_none() && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux")
 }

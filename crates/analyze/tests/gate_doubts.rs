@@ -101,6 +101,32 @@ fn what_was_lost_is_a_doubt_by_what_was_lost_first_of_all() {
 }
 
 #[test]
+fn how_long_threads_waited_is_told_by_coarse_events_too_and_what_for_is_not() {
+    let why = |condition: &str, problems: &[SourceProblem]| {
+        let mut run = manifest(Vec::new(), true);
+        let of = |source: GateSource| SourceReport::available(source.name());
+        run.sources = SOURCES.map(of).to_vec();
+        run.sources[0].status = SourceStatus::Degraded;
+        run.sources[0].problems = problems.to_vec();
+        run.threads = vec![ThreadAccount {
+            running_ns: Nanos(1_000_000),
+            longest_wait_ns: Nanos(700),
+            ..ThreadAccount::default()
+        }];
+        one(condition, &SummaryBuilder::new(&run).finish()).why
+    };
+    let coarse = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
+    let lacks = SourceProblem::EventsNotAsked { grain: EventGrain::Other("switches".into()) };
+    for condition in ["max>1s", "lost>99%"] {
+        assert_eq!(why(condition, std::slice::from_ref(&coarse)), None, "{condition}");
+        let doubt =
+            GateReason::Source { source: GateSource::Events, why: SourceDoubt::Limited(vec![lacks.clone()]) };
+        assert_eq!(why(condition, &[coarse.clone(), lacks.clone()]), Some(doubt), "{condition}");
+    }
+    assert!(why("unexplained>99%", &[coarse]).is_some());
+}
+
+#[test]
 fn the_longest_is_in_doubt_only_where_events_tell_it() {
     let waited = |sources: &[SourceReport], messages: u64| {
         let mut run = manifest(Vec::new(), true);

@@ -28,8 +28,9 @@ pub struct RunSettings {
 /// Which thread takes a recording's rows: stores them, sums them up, tells them to every output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriterThread {
-    /// One of its own where there are two CPUs or more that are neither measured nor needed by what is recorded. The one
-    /// that drains where there are fewer: on one CPU two threads would only take turns.
+    /// One of its own where there are two CPUs or more that are neither measured, nor on the core of one that is, nor
+    /// needed by what is recorded. The one that drains where there are fewer: on one CPU two threads would only take
+    /// turns.
     #[default]
     WhereRoom,
     /// One of its own, wherever it runs.

@@ -6,11 +6,15 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 /// Files that wait open to be synced at most; beyond it the disk is too slow for them, and they are synced at the end.
 const WAITING: usize = 16;
+
+/// Files that are left for the end and stay open: what the kernel could not write of one is told to whoever has it open.
+/// Beyond that they are opened again.
+const KEPT_OPEN: usize = 256;
 
 type Waiting = (File, PathBuf);
 
@@ -27,8 +31,8 @@ struct Thread {
 pub(crate) struct Syncing {
     /// `None` before the first file, and where no thread could be had.
     thread: Option<Thread>,
-    /// Names of those that are left for the end.
-    later: Vec<String>,
+    /// Those that are left for the end, by name.
+    later: Vec<(String, Option<File>)>,
     /// What waits is of no use any more.
     given_up: Arc<AtomicBool>,
 }
@@ -46,9 +50,15 @@ impl Syncing {
             self.thread = started.map(|ended| Thread { send, files, ended });
         }
         // Where the disk is behind, or has failed, which the end tells.
-        let sent = self.thread.as_ref().is_some_and(|thread| thread.send.try_send((file, path)).is_ok());
-        if !sent {
-            self.later.push(name);
+        let unsent = match &self.thread {
+            Some(thread) => thread.send.try_send((file, path)).err().map(|error| match error {
+                TrySendError::Full(waiting) | TrySendError::Disconnected(waiting) => waiting.0,
+            }),
+            None => Some(file),
+        };
+        if let Some(file) = unsent {
+            let keep = self.later.len() < KEPT_OPEN;
+            self.later.push((name, keep.then_some(file)));
         }
     }
 
@@ -58,8 +68,8 @@ impl Syncing {
     /// The first error of any of them.
     pub(crate) fn finish(&mut self, folder: &HeldDir) -> Result<(), StoreError> {
         let mut first = self.join();
-        for name in self.later.drain(..) {
-            let file = match folder.open_file(&name) {
+        for (name, kept) in self.later.drain(..) {
+            let file = match kept.map_or_else(|| folder.open_file(&name), Ok) {
                 Err(error) if error.is_absent() => continue,
                 other => other.map_err(StoreError::writing),
             };
@@ -152,7 +162,9 @@ mod tests {
             sync_all(&receive, &never)
         });
         let thread = Some(Thread { send, files: "run".into(), ended });
-        let mut syncing = Syncing { thread, later: Vec::new(), given_up };
+        // As many as stay open wait already.
+        let later = (0..KEPT_OPEN).map(|n| (format!("gone {n}"), None)).collect();
+        let mut syncing = Syncing { thread, later, given_up };
         let path = dir.path().join("first");
         syncing.add(File::create(&path).unwrap(), path, "first".into());
         // An error if it were synced here: once that of a file that is there, once of one that is gone by the end.
@@ -160,13 +172,29 @@ mod tests {
         for name in ["second", "removed"] {
             syncing.add(socket(), name.into(), name.into());
         }
-        assert_eq!(syncing.later, ["second", "removed"]);
+        let added: Vec<_> =
+            syncing.later[KEPT_OPEN..].iter().map(|(name, of)| (&**name, of.is_some())).collect();
+        assert_eq!(added, [("second", false), ("removed", false)]);
         go.send(()).unwrap();
         syncing.finish(&held).unwrap();
         assert!(syncing.later.is_empty());
         // What cannot be opened is told.
         std::fs::create_dir(dir.path().join("folder")).unwrap();
-        syncing.later.push("folder".into());
+        syncing.later.push(("folder".into(), None));
+        assert!(syncing.finish(&held).is_err());
+    }
+
+    #[test]
+    fn few_files_that_are_left_for_the_end_stay_open_and_tell_what_went_wrong() {
+        let (dir, held) = folder();
+        // A disk that is so slow that none fits any more.
+        let (send, receive) = sync_channel(0);
+        let thread = Some(Thread { send, files: "run".into(), ended: std::thread::spawn(|| Ok(())) });
+        let mut syncing = Syncing { thread, later: Vec::new(), given_up: Arc::default() };
+        std::fs::write(dir.path().join("there"), "x").unwrap();
+        syncing.add(socket(), "there".into(), "there".into());
+        drop(receive);
+        // The file of that name could be synced; the one that was written cannot.
         assert!(syncing.finish(&held).is_err());
     }
 
@@ -184,7 +212,7 @@ mod tests {
             synced
         });
         let thread = Some(Thread { send, files: "run".into(), ended });
-        let mut syncing = Syncing { thread, later: vec!["gone".into()], given_up };
+        let mut syncing = Syncing { thread, later: vec![("gone".into(), None)], given_up };
         syncing.add(socket(), "socket".into(), "socket".into());
         syncing.given_up.store(true, Ordering::Relaxed);
         go.send(()).unwrap();

@@ -37,7 +37,12 @@ mod tests {
             count: 1,
         };
         let culprits = times.iter().map(culprit).collect();
-        RunCulprits { run: "r".into(), measured_ns: Nanos(10_000_000_000), culprits, together: Vec::new() }
+        RunCulprits {
+            run: "r".into(),
+            measured_ns: Nanos(10_000_000_000),
+            culprits,
+            ..RunCulprits::default()
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::answer::Effect;
 use crate::catalogue;
 use crate::knob::Knob;
 use jitterscope_model::{
-    Attribution, CulpritKey, CulpritSums, CulpritTotal, CulpritTotals, CulpritTotalsBuilder, KeyLevel,
-    KeyedMap, Nanos, RunManifest, Subject,
+    Attribution, CulpritKey, CulpritSums, CulpritTotal, CulpritTotals, CulpritTotalsBuilder, EventGrain,
+    KeyLevel, KeyedMap, Nanos, RunManifest, Subject,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -35,6 +35,9 @@ pub struct RunCulprits {
     /// stalls: a stall of two counts once for a knob that answers both.
     #[serde(skip)]
     pub together: Vec<(Vec<u32>, u64)>,
+    /// Which kernel events they were named by.
+    #[serde(skip)]
+    pub grain: EventGrain,
 }
 
 /// What a knob could win back of what was measured.
@@ -108,6 +111,7 @@ impl RunCulprits {
             measured_ns: manifest.measured_time(),
             culprits: culprits.collect(),
             together: moved(totals.together, &places),
+            grain: manifest.probe.event_grain.clone(),
         }
     }
 
@@ -137,6 +141,9 @@ impl RunCulprits {
         self.together = sets.into_iter().collect();
         self.together.sort_unstable();
         self.measured_ns += other.measured_ns;
+        if self.grain == EventGrain::All {
+            self.grain = other.grain;
+        }
         self.run = format!("{}, {}", self.run, other.run);
         self
     }
@@ -157,11 +164,19 @@ impl RunCulprits {
         together.max(each.max().unwrap_or(0))
     }
 
+    /// What a knob does to one of them. A timer interrupt is the tick's or any other's where its functions were not
+    /// asked for.
+    fn effect(&self, knob: &Knob, of: &Subject) -> Option<Effect> {
+        let unnamed = matches!(of, Subject::Timer { function: None, .. }) && self.grain != EventGrain::All;
+        let effect = knob.answers(of)?;
+        Some(if unnamed { Effect::Perhaps } else { effect })
+    }
+
     /// What `knob` could win back; `None` when nothing that was measured is its business.
     #[must_use]
     pub fn win(&self, knob: &Knob) -> Option<Win> {
         let mut answered: Vec<(&MeasuredCulprit, Effect, u32)> = (self.culprits.iter().zip(0u32..))
-            .filter_map(|(c, place)| Some((c, knob.answers(&c.subject)?, place)))
+            .filter_map(|(c, place)| Some((c, self.effect(knob, &c.subject)?, place)))
             .collect();
         let effect = answered.iter().map(|(_, e, _)| *e).min()?;
         // A knob that surely removes one thing is not credited with another that it only perhaps caused.
@@ -206,10 +221,22 @@ fn moved(together: Vec<(Vec<u32>, u64)>, places: &[u32]) -> Vec<(Vec<u32>, u64)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{StallSets, Verdict, Work};
+    use jitterscope_model::{StallSets, TimerSource, Verdict, Work};
 
     fn culprit(subject: Subject, ns: u64, count: u64) -> MeasuredCulprit {
         MeasuredCulprit { subject, total_ns: Nanos(ns), count }
+    }
+
+    #[test]
+    fn a_timer_interrupt_is_perhaps_the_tick_where_its_functions_were_not_asked_for() {
+        let interrupt = Subject::Timer { function: None, source: Some(TimerSource::Interrupt) };
+        let effect = |grain| {
+            let culprits = vec![culprit(interrupt.clone(), 900_000, 2500)];
+            let measured = RunCulprits { culprits, grain, ..RunCulprits::default() };
+            measured.win(catalogue::find("nohz-full").unwrap()).unwrap().effect
+        };
+        assert_eq!(effect(EventGrain::All), Effect::Removes);
+        assert_eq!(effect(EventGrain::Coarse), Effect::Perhaps);
     }
 
     #[test]
@@ -225,7 +252,7 @@ mod tests {
                 culprit(Subject::verdict(Verdict::OutsideThisKernel), 7_000_000, 100),
                 culprit(Subject::verdict(Verdict::TraceDataLost), 1, 1),
             ],
-            together: Vec::new(),
+            ..RunCulprits::default()
         };
         let win = measured.win(catalogue::find("vmstat").unwrap()).unwrap();
         assert_eq!((win.total_ns, win.count, win.per_second_milli), (Nanos(50_000), 10, 1000));
@@ -266,6 +293,7 @@ mod tests {
             measured_ns: Nanos(1_000),
             culprits: names.iter().map(|name| culprit(thread(name), 100, 1)).collect(),
             together: together.iter().map(|(set, stalls)| (set.to_vec(), *stalls)).collect(),
+            grain: EventGrain::All,
         };
         let both =
             of("x", &["a", "b"], &[(&[0, 1], 1)]).and(of("y", &["c", "b", "a"], &[(&[0], 1), (&[1, 2], 2)]));

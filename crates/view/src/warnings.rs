@@ -134,8 +134,9 @@ pub fn warning(warning: &Warning) -> String {
             count(*lost)
         ),
         Warning::WriterBehind { waited_ns } => format!(
-            "The recorder waited {waited_ns} in all until its rows were written, and did not read the kernel's buffers \
-             meanwhile. Store the run on a faster disk with --runs, or record without the outputs beside it."
+            "Records were lost, and the recorder had waited {waited_ns} in all until its rows were written, without \
+             reading the kernel's buffers meanwhile; that may be why. Store the run on a faster disk with --runs, or \
+             record without the outputs beside it."
         ),
         Warning::CpuEndedEarly { cpu, why } => {
             format!("CPU {cpu} was not measured to the end: {}.", ended_early(why))

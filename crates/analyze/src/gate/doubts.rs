@@ -4,7 +4,7 @@ use super::condition::Quantity;
 use super::pattern::{kind_and_rest, matches};
 use super::reason::{GateReason, GateSource, SourceDoubt};
 use crate::RunSummary;
-use jitterscope_model::{CulpritKind, SourceStatus, Verdict};
+use jitterscope_model::{CulpritKind, EventGrain, SourceProblem, SourceStatus, Verdict};
 
 /// What a run could not see, by what it takes to be seen.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +12,8 @@ pub(crate) struct Unseen {
     /// Kernel events were lost.
     pub(crate) lost: Option<GateReason>,
     events: Option<GateReason>,
+    /// What is missing of those that tell who had a CPU, whatever was done with it.
+    turns: Option<GateReason>,
     symbols: Option<GateReason>,
     smi: Option<GateReason>,
     told_by_events: bool,
@@ -23,6 +25,7 @@ impl Unseen {
         Unseen {
             lost: lost(run),
             events: missing(GateSource::Events, run),
+            turns: missing_turns(run),
             symbols: missing(GateSource::Symbols, run),
             smi: missing(GateSource::Smi, run),
             told_by_events: is_told_by_events(run),
@@ -34,6 +37,7 @@ impl Unseen {
         Unseen {
             lost: self.lost.or(other.lost),
             events: self.events.or(other.events),
+            turns: self.turns.or(other.turns),
             symbols: self.symbols.or(other.symbols),
             smi: self.smi.or(other.smi),
             told_by_events: self.told_by_events || other.told_by_events,
@@ -49,6 +53,8 @@ impl Unseen {
             return Some(why.clone());
         }
         let of = |source| match source {
+            // How long somebody waited is told by who had the CPU.
+            GateSource::Events if matches!(quantity, Quantity::Max | Quantity::Lost) => self.turns.clone(),
             GateSource::Events => self.events.clone(),
             GateSource::Symbols => self.symbols.clone(),
             GateSource::Smi => self.smi.clone(),
@@ -126,6 +132,21 @@ fn lost(run: &RunSummary) -> Option<GateReason> {
     let classes = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
     let mut verdicts = classes.map(|row| row.subject.as_verdict());
     verdicts.any(|verdict| verdict == Some(Verdict::TraceDataLost)).then_some(GateReason::LostWithinStalls)
+}
+
+/// The same of events but for those that were not asked for because they only say what was done with a CPU.
+fn missing_turns(run: &RunSummary) -> Option<GateReason> {
+    let source = GateSource::Events;
+    match missing(source, run)? {
+        GateReason::Source { source, why: SourceDoubt::Limited(mut problems) } => {
+            let coarse = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
+            let is_only_coarse = !problems.is_empty() && problems.iter().all(|problem| *problem == coarse);
+            problems.retain(|problem| *problem != coarse);
+            let why = SourceDoubt::Limited(problems);
+            (!is_only_coarse).then_some(GateReason::Source { source, why })
+        }
+        other => Some(other),
+    }
 }
 
 /// Why a source was not all there.

@@ -141,6 +141,11 @@ pub(crate) trait Running {
         Ok(())
     }
 
+    /// Whether what memory there is was locked: what is given back would come again without that.
+    fn has_locked_memory(&self) -> bool {
+        false
+    }
+
     /// CPUs that it kept busy itself, whose load says nothing of the machine. None where nothing of ours spins: then
     /// every CPU's load says something.
     fn busy(&self) -> CpuSet {
@@ -183,7 +188,9 @@ fn measure<'s, T: Target>(
 ) -> Result<Outcome, T::Error> {
     let mut running = target.set_up(&mut stage)?;
     // Lists of the kernel's functions were made, and settings of the machine read.
-    platform::give_freed_memory_back();
+    if !running.has_locked_memory() {
+        platform::give_freed_memory_back();
+    }
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());
     }

@@ -105,7 +105,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         outputs: Vec<Output<'a>>,
         (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
     ) -> Result<Stage<'c, 'o>, RecordError> {
-        let Plan { measured, probe, beside_us, .. } = plan;
+        let Plan { leave, measured, probe, beside_us, .. } = plan;
         let opened = Opened::open(outputs).map_err(RecordError::Output)?;
         let clocks = clock::read_all(clock.kind);
         let mut writer = RunWriter::create(&run.runs_dir, &run.label, clocks.realtime_ns)?;
@@ -114,7 +114,10 @@ impl<'c, 'o> Stage<'c, 'o> {
         let host = platform::host_facts(machine, &topology);
         let surroundings = Surroundings::take(machine, &topology, &host, run.tuning.as_ref());
         let warnings = before::of_clock(&clock).into_iter().collect();
-        let own_writer = run.writer.is_own(&home.helpers, beside_us);
+        // Whoever runs beside a measured CPU, on the same core, disturbs it.
+        let beside = leave.iter().flat_map(|cpu| Topology::siblings(machine, cpu).iter().collect::<Vec<_>>());
+        let free = home.helpers.difference(&beside.collect());
+        let own_writer = run.writer.is_own(&free, beside_us);
         Ok(Stage {
             machine,
             topology,
@@ -290,8 +293,9 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// The measurement is over.
     pub(crate) fn end(&mut self, busy: &CpuSet) -> Result<(), SinkError> {
         self.helper_after = self.home.cpu_time();
-        self.outputs.measured()?;
+        // Before rows may have to wait for who takes them.
         let state = self.surroundings.end(self.machine, busy);
+        self.outputs.measured()?;
         self.kernel_hz = timer_frequency(&state);
         self.state = Some(state);
         Ok(())

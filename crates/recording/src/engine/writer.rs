@@ -54,6 +54,8 @@ pub(super) struct Writer<'s> {
     load: Load,
     spare: Vec<Load>,
     under_way: usize,
+    /// Whether the measurement is over.
+    over: bool,
     told: Told,
 }
 
@@ -100,6 +102,7 @@ impl<'s> Writer<'s> {
                     load: Load::default(),
                     spare: Vec::new(),
                     under_way: 0,
+                    over: false,
                     told: Told::default(),
                 })
             }
@@ -124,6 +127,7 @@ impl<'s> Writer<'s> {
 
     /// The measurement is over; rows may still come.
     pub(super) fn measured(&mut self) -> Result<(), SinkError> {
+        self.over = true;
         self.order(Order { measured: true, ..Order::default() })
     }
 
@@ -143,7 +147,10 @@ impl<'s> Writer<'s> {
                 let report = self.reports.recv().map_err(|_| SinkError::new(Panicked))?;
                 self.hear(report);
             }
-            self.told.waited += began.elapsed();
+            // When nothing is measured any more it costs no records.
+            if !self.over {
+                self.told.waited += began.elapsed();
+            }
         }
         if let Some(error) = &self.told.error {
             return Err(error.clone());

@@ -194,7 +194,7 @@ impl<'a> Target for Piping<'a> {
             joined: None,
             drain,
             journal,
-            _locked: locked,
+            locked,
         };
         piped.warm_up(stage)?;
         Ok(piped)
@@ -240,7 +240,7 @@ struct Piped<'a> {
     joined: Option<Joined>,
     drain: SlowDrain,
     journal: Option<JournalKeeper>,
-    _locked: Option<LockedMemory>,
+    locked: Option<LockedMemory>,
 }
 
 impl Piped<'_> {
@@ -277,6 +277,10 @@ impl Piped<'_> {
 
 impl Running for Piped<'_> {
     type Error = PipelineRecordError;
+
+    fn has_locked_memory(&self) -> bool {
+        self.locked.is_some()
+    }
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.drain.cycle(outputs)

@@ -174,7 +174,7 @@ fn timer(source: &TimerSource) -> &str {
     match source {
         TimerSource::HighResolution => "hrtimer, local_timer interrupt",
         TimerSource::Wheel => "timer wheel, TIMER softirq",
-        TimerSource::Interrupt => "interrupt that ran no timer function",
+        TimerSource::Interrupt => "interrupt, no timer function on record",
         TimerSource::Other(word) => word,
     }
 }

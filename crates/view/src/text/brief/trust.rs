@@ -79,8 +79,14 @@ fn line(summary: &RunSummary) -> (bool, String) {
         let was = if ended.len() == 1 { "was" } else { "were" };
         facts.push(off(format!("{} {was} not watched to the end", short_cpus_text(&ended))));
     }
-    if let Some(grain) = summary.probe.event_grain.as_ref().filter(|grain| **grain != EventGrain::All) {
-        facts.push(format!("not all kernel events were asked for (--events {grain})"));
+    match &summary.probe.event_grain {
+        None | Some(EventGrain::All) => {}
+        Some(EventGrain::Coarse) => {
+            facts.push("not all kernel events were asked for (--events coarse)".to_owned());
+        }
+        Some(EventGrain::Other(word)) => {
+            facts.push(format!("which kernel events were asked for a newer version knows (--events {word})"));
+        }
     }
     facts.extend(trust.price.as_ref().and_then(|price| price.taken.as_ref()).map(price::share));
     if !summary.passive.is_empty() {
