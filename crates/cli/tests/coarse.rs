@@ -2,18 +2,13 @@
 
 mod live;
 
+use jitterscope_testing::{Neighbour, highest_cpu};
 use live::{can_trace, jitterscope, json, stderr, turn};
 use serde_json::Value;
 use std::path::Path;
 
-/// The last CPU that is online, as a list.
-fn last_cpu() -> String {
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    online.trim().rsplit([',', '-']).next().unwrap().to_owned()
-}
-
 fn recorded(runs: &Path, args: &[&str]) -> Value {
-    let cpu = last_cpu();
+    let cpu = highest_cpu().to_string();
     let args = [&["record", "-q", "-d", "1s", "--cpus", &cpu, "--json"], args].concat();
     let output = jitterscope(runs, &args);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -100,7 +95,9 @@ fn a_sleeping_probe_and_a_watched_cpu_have_coarse_events_too() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let cpu = last_cpu();
+    let cpu = highest_cpu().to_string();
+    // A watched CPU needs somebody whose work belongs there.
+    let _neighbour = Neighbour::on(highest_cpu());
     for probe in ["wakeup", "none"] {
         let args = ["record", probe, "-q", "-d", "1s", "--cpus", &cpu, "--events", "coarse", "--json"];
         let output = jitterscope(dir.path(), &args);
