@@ -10,7 +10,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+static STARTING: Mutex<()> = Mutex::new(());
 
 /// A server of our own on loopback, in a folder of its own.
 struct Influx {
@@ -22,9 +25,15 @@ struct Influx {
 
 impl Influx {
     fn start() -> Option<Influx> {
-        let tcp = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (http, rpc) = (tcp(), tcp());
+        // A port that is free is taken only when the server has begun: until then another test could be given the same.
+        let _one_by_one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (http, rpc, udp) = {
+            let tcp = || TcpListener::bind("127.0.0.1:0").unwrap();
+            // All at once, so that none is given twice.
+            let (http, rpc, udp) = (tcp(), tcp(), UdpSocket::bind("127.0.0.1:0").unwrap());
+            let port = |of: &TcpListener| of.local_addr().unwrap().port();
+            (port(&http), port(&rpc), udp.local_addr().unwrap().port())
+        };
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().display();
         let config = dir.path().join("influxdb.conf");
@@ -50,10 +59,11 @@ impl Influx {
             eprintln!("SKIPPED: there is no influxd; apt-get install influxdb");
             return None;
         };
-        let influx = Influx { child, http, udp, _dir: dir };
+        let mut influx = Influx { child, http, udp, _dir: dir };
         let begun = Instant::now();
         while ureq::get(format!("http://127.0.0.1:{http}/ping")).call().is_err() {
             assert!(begun.elapsed() < Duration::from_secs(60), "influxd does not answer");
+            assert!(influx.child.try_wait().unwrap().is_none(), "influxd has ended");
             std::thread::sleep(Duration::from_millis(50));
         }
         Some(influx)
