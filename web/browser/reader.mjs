@@ -107,6 +107,8 @@ export async function reader({ browser, check, open, ready, settled, small, larg
     });
     await page.reload();
     await ready(page);
+    // Until it is drawn a canvas has no pixels.
+    await settled(page);
     assert.equal(await paper(), dark, "a reload keeps the theme");
     await page.emulateMedia({ media: "print" });
     assert.equal(await paper(), "rgb(255, 255, 255)");
