@@ -263,7 +263,8 @@ impl TracePages {
         Ok(())
     }
 
-    fn remove(&self, segment: &str) -> Result<(), StoreError> {
+    fn remove(&mut self, segment: &str) -> Result<(), StoreError> {
+        self.syncing.forget(segment);
         self.segments.remove_file(segment).map_err(StoreError::writing)
     }
 

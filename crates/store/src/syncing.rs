@@ -62,6 +62,11 @@ impl Syncing {
         }
     }
 
+    /// A file is about to be removed: it is closed, for it keeps its room on disk until then, unless it is being synced.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.later.retain(|(of, _)| of != name);
+    }
+
     /// Waits until all files that are still in the folder are safe.
     ///
     /// # Errors
@@ -193,6 +198,10 @@ mod tests {
         let mut syncing = Syncing { thread, later: Vec::new(), given_up: Arc::default() };
         std::fs::write(dir.path().join("there"), "x").unwrap();
         syncing.add(socket(), "there".into(), "there".into());
+        // One that is removed is not kept open, nor remembered.
+        syncing.add(socket(), "removed".into(), "removed".into());
+        syncing.forget("removed");
+        assert_eq!(syncing.later.len(), 1);
         drop(receive);
         // The file of that name could be synced; the one that was written cannot.
         assert!(syncing.finish(&held).is_err());

@@ -7,6 +7,7 @@
 //! met. There is no table back.
 
 mod machine;
+mod probe;
 mod source;
 mod subject;
 mod warning;
@@ -15,10 +16,9 @@ mod words;
 use crate::known_names;
 use jitterscope_model::{
     AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly,
-    EventClass, EventGrain, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part,
-    PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult,
-    ProbeSettings, RanInstead, RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef,
-    WakeupResult,
+    EventClass, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part, PassiveCpu,
+    PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, RanInstead,
+    RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Redactor {
             label: self.labels.of(&head.label, "label"),
             hostname: String::new(),
             started_realtime_ns: head.started_realtime_ns,
-            probe: probe(&head.probe),
+            probe: probe::probe(&head.probe),
             attributed: head.attributed,
             interrupted: head.interrupted,
             figures: head.figures.clone(),
@@ -97,7 +97,7 @@ impl Redactor {
             rate: manifest.rate,
             clock_start: manifest.clock_start,
             clock_end: manifest.clock_end,
-            probe: probe(&manifest.probe),
+            probe: probe::probe(&manifest.probe),
             results: manifest.results.iter().map(result).collect(),
             wakeups: manifest.wakeups.iter().map(wakeup).collect(),
             threads: manifest.threads.iter().map(|thread| self.account(thread)).collect(),
@@ -333,29 +333,6 @@ impl Redactor {
             _ => self.counters.of(&counter.name, "counter"),
         };
         CounterTotal { cpu: counter.cpu, name, total: counter.total, correlation: counter.correlation }
-    }
-}
-
-fn probe(probe: &ProbeSettings) -> ProbeSettings {
-    ProbeSettings {
-        kind: probe.kind().map_or(LEFT_OUT, ProbeKind::as_str).to_owned(),
-        cpus: probe.cpus.clone(),
-        cpus_chosen_because: None,
-        duration_ns: probe.duration_ns,
-        warmup_ns: probe.warmup_ns,
-        threshold_ns: probe.threshold_ns,
-        clock_costs: probe.clock_costs,
-        interval_ns: probe.interval_ns,
-        fifo_priority: probe.fifo_priority,
-        wakeup: probe.wakeup.clone(),
-        event_grain: grain(&probe.event_grain),
-    }
-}
-
-fn grain(of: &EventGrain) -> EventGrain {
-    match of {
-        EventGrain::Other(_) => EventGrain::Other(LEFT_OUT.into()),
-        known => known.clone(),
     }
 }
 

@@ -84,7 +84,7 @@ fn names_nothing(problem: &SourceProblem) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grain;
+    use super::super::probe::grain;
     use super::*;
 
     #[test]
