@@ -14,14 +14,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={folder}");
         take_in(&root.join(folder), &mut code)?;
     }
-    println!("cargo::rustc-env=JITTERSCOPE_SUMMARY_CODE={:016x}", code.finish());
+    println!(
+        "cargo::rustc-env=JITTERSCOPE_SUMMARY_CODE={:016x}",
+        code.finish()
+    );
     Ok(())
 }
 
 /// All files below a folder, in order.
 fn take_in(folder: &Path, code: &mut DefaultHasher) -> io::Result<()> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<_>>()?;
     paths.sort();
     for path in paths {
         if path.is_dir() {

@@ -42,5 +42,7 @@ fn linker_takes_scripts() -> bool {
         option.starts_with("link")
     };
     let usual = env::var_os("RUSTC_LINKER").is_none() && !flags.split('\x1f').any(chosen);
-    usual && env::var_os(LEAVE_OUT).is_none() && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux")
+    usual
+        && env::var_os(LEAVE_OUT).is_none()
+        && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux")
 }

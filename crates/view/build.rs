@@ -31,5 +31,6 @@ fn main() {
              /// Its style.\npub(super) const STYLE: Option<&str> = None;\n"
         }
     };
-    fs::write(Path::new(&out).join("bundle.rs"), code).expect("the build's folder can be written to");
+    fs::write(Path::new(&out).join("bundle.rs"), code)
+        .expect("the build's folder can be written to");
 }

@@ -14,8 +14,11 @@ static CONTEXT: LazyLock<TraceContext> = LazyLock::new(|| {
     serde_json::from_str(text).expect("the fixture is a context")
 });
 
-static RECORDED: LazyLock<CallDecoder> =
-    LazyLock::new(|| CallDecoder::new(&CONTEXT).expect("the fixture is a context").expect("it has calls"));
+static RECORDED: LazyLock<CallDecoder> = LazyLock::new(|| {
+    CallDecoder::new(&CONTEXT)
+        .expect("the fixture is a context")
+        .expect("it has calls")
+});
 
 /// What a page gives, held against what its records alone are.
 fn read(decoder: &CallDecoder, bytes: &[u8]) {
@@ -31,8 +34,15 @@ fn read(decoder: &CallDecoder, bytes: &[u8]) {
     };
     let range = range.expect("the same bytes are a page");
     assert_eq!(range, page.time_range());
-    assert!(times.len() <= page.records().count(), "a record is one call at most");
-    assert!(times.iter().all(|time| page.records().any(|record| record.time == *time)));
+    assert!(
+        times.len() <= page.records().count(),
+        "a record is one call at most"
+    );
+    assert!(
+        times
+            .iter()
+            .all(|time| page.records().any(|record| record.time == *time))
+    );
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -44,7 +54,10 @@ fuzz_target!(|bytes: &[u8]| {
         text: format!("name: {event}\nID: {id}\nformat:\n{text}"),
     };
     let formats = vec![format("funcgraph_entry", 11), format("funcgraph_exit", 10)];
-    let context = TraceContext { formats, ..CONTEXT.clone() };
+    let context = TraceContext {
+        formats,
+        ..CONTEXT.clone()
+    };
     if let Ok(Some(decoder)) = CallDecoder::new(&context) {
         read(&decoder, PAGE);
         read(&decoder, bytes);

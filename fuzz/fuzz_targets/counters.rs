@@ -11,6 +11,9 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = counters::parse_stat(&text);
     let _ = counters::parse_schedstat(&text);
     if let Ok(symbols) = Symbols::parse(bytes) {
-        let _ = (symbols.name(KernelAddr(0x1000)), symbols.name(KernelAddr(u64::MAX)));
+        let _ = (
+            symbols.name(KernelAddr(0x1000)),
+            symbols.name(KernelAddr(u64::MAX)),
+        );
     }
 });

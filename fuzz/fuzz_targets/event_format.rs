@@ -10,8 +10,17 @@ fuzz_target!(|input: (&str, &[u8])| {
     if let Ok(layout) = PageLayout::parse(text) {
         assert!(layout.header_size() < layout.page_size());
     }
-    let Ok(format) = EventFormat::parse("sched", "sched_switch", text) else { return };
-    for name in ["common_type", "common_pid", "a", "prev_comm", "cpu", format.name()] {
+    let Ok(format) = EventFormat::parse("sched", "sched_switch", text) else {
+        return;
+    };
+    for name in [
+        "common_type",
+        "common_pid",
+        "a",
+        "prev_comm",
+        "cpu",
+        format.name(),
+    ] {
         let _ = format.number(name).i64(bytes);
         let field = format.bytes(name);
         let _ = (field.comm(bytes), field.text(bytes), field.bitmap(bytes));

@@ -14,7 +14,12 @@ fuzz_target!(|bytes: &[u8]| {
         // What is left may only be room that was never used.
         [] => assert!(bytes[whole..].iter().all(|byte| *byte == 0)),
         [Err(JournalError::Marker { offset })] => assert_eq!(*offset, whole as u64),
-        [Err(JournalError::Cut { offset, bytes: left })] => {
+        [
+            Err(JournalError::Cut {
+                offset,
+                bytes: left,
+            }),
+        ] => {
             assert_eq!((*offset, *left), (whole as u64, bytes.len() - whole));
         }
         more => panic!("a reader goes on behind an error: {more:?}"),

@@ -23,14 +23,19 @@ fuzz_target!(|input: (u8, &[u8])| {
     let (step, bytes) = input;
     let whole = Request::parse(bytes);
     // However it comes in, it is the same request; only one that is too long to be read is refused.
-    match (Request::read(Slowly(bytes, usize::from(step).max(1))), &whole) {
+    match (
+        Request::read(Slowly(bytes, usize::from(step).max(1))),
+        &whole,
+    ) {
         (Ok(read), whole) => assert_eq!(Ok(Some(read)), *whole),
         (Err(why), Ok(Some(_))) => assert_eq!(why, BadRequest::TooLong),
         (Err(_), Ok(None) | Err(_)) => {}
     }
     if let Ok(Some(request)) = whole {
         assert!(!request.method.is_empty());
-        assert!(!request.path.contains('?') || bytes.windows(3).any(|w| w.eq_ignore_ascii_case(b"%3f")));
+        assert!(
+            !request.path.contains('?') || bytes.windows(3).any(|w| w.eq_ignore_ascii_case(b"%3f"))
+        );
         for (name, value) in &request.query {
             assert!(request.asked(name).is_some(), "{name} {value}");
         }

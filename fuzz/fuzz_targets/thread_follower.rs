@@ -2,10 +2,12 @@
 //! somebody's.
 #![no_main]
 
-use jitterscope_attribute::{FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower};
+use jitterscope_attribute::{
+    FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower,
+};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StallId, TaskRef,
-    ThreadRef, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StallId,
+    TaskRef, ThreadRef, TickRate, Ticks,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -25,7 +27,11 @@ fn comm(tid: i32) -> Comm {
 }
 
 fn task(tid: i32) -> TaskRef {
-    TaskRef { tid, comm: comm(tid), prio: 120 }
+    TaskRef {
+        tid,
+        comm: comm(tid),
+        prio: 120,
+    }
 }
 
 /// A record of these bytes.
@@ -35,25 +41,56 @@ fn kind([what, a, b, c]: [u8; 4]) -> EventKind {
     match what % 16 {
         0..=4 => {
             let prev_state = [0, 0, 1, 2, 0x100, 16, 32, u64::from(b) << 3][usize::from(b % 8)];
-            EventKind::SchedSwitch { prev: task(tid(a)), prev_state, next: task(tid(c)) }
+            EventKind::SchedSwitch {
+                prev: task(tid(a)),
+                prev_state,
+                next: task(tid(c)),
+            }
         }
-        5..=7 => EventKind::SchedWaking { task: task(tid(a)), target: cpu(b) },
-        8 | 9 => EventKind::SchedMigrate { task: task(tid(a)), from: cpu(b), to: cpu(c) },
-        10 => EventKind::TaskNew { tid: tid(a), comm: comm(tid(b)), thread: c & 1 == 1 },
-        11 => EventKind::StatRuntime { tid: tid(a), runtime_ns: u64::from(u16::from_be_bytes([b, c])) },
-        12 => EventKind::VectorEntry { vector: "local_timer".into() },
-        13 => EventKind::VectorExit { vector: "local_timer".into() },
-        14 if a & 1 == 0 => EventKind::SoftirqEntry { vec: u32::from(b % 10) },
-        14 => EventKind::SoftirqExit { vec: u32::from(b % 10) },
-        15 if a & 1 == 0 => EventKind::TaskRename { tid: tid(a >> 1), comm: comm(tid(b)) },
-        _ => {
-            EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: u64::from(u16::from_be_bytes([b, c])) }
-        }
+        5..=7 => EventKind::SchedWaking {
+            task: task(tid(a)),
+            target: cpu(b),
+        },
+        8 | 9 => EventKind::SchedMigrate {
+            task: task(tid(a)),
+            from: cpu(b),
+            to: cpu(c),
+        },
+        10 => EventKind::TaskNew {
+            tid: tid(a),
+            comm: comm(tid(b)),
+            thread: c & 1 == 1,
+        },
+        11 => EventKind::StatRuntime {
+            tid: tid(a),
+            runtime_ns: u64::from(u16::from_be_bytes([b, c])),
+        },
+        12 => EventKind::VectorEntry {
+            vector: "local_timer".into(),
+        },
+        13 => EventKind::VectorExit {
+            vector: "local_timer".into(),
+        },
+        14 if a & 1 == 0 => EventKind::SoftirqEntry {
+            vec: u32::from(b % 10),
+        },
+        14 => EventKind::SoftirqExit {
+            vec: u32::from(b % 10),
+        },
+        15 if a & 1 == 0 => EventKind::TaskRename {
+            tid: tid(a >> 1),
+            comm: comm(tid(b)),
+        },
+        _ => EventKind::NmiHandler {
+            handler: KernelAddr(9),
+            delta_ns: u64::from(u16::from_be_bytes([b, c])),
+        },
     }
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(([flags, from, until, joined], steps)) = bytes.split_first_chunk::<4>().map(|(h, s)| (*h, s))
+    let Some(([flags, from, until, joined], steps)) =
+        bytes.split_first_chunk::<4>().map(|(h, s)| (*h, s))
     else {
         return;
     };
@@ -67,12 +104,29 @@ fuzz_target!(|bytes: &[u8]| {
         most_threads: usize::from(flags >> 2 & 3) + 2,
     });
     let from = u64::from(from) * 4;
-    let until = if until == 0 { u64::MAX } else { from + u64::from(until) * 16 };
+    let until = if until == 0 {
+        u64::MAX
+    } else {
+        from + u64::from(until) * 16
+    };
     follower.measure(Ticks(from), Ticks(until));
     for tid in [1, 2] {
-        let start = if flags & 1 == 1 { Start::Unknown } else { Start::Asleep };
-        follower
-            .follow(Following { thread: ThreadRef { tid, comm: comm(tid) }, role: None, start }, Ticks(0));
+        let start = if flags & 1 == 1 {
+            Start::Unknown
+        } else {
+            Start::Asleep
+        };
+        follower.follow(
+            Following {
+                thread: ThreadRef {
+                    tid,
+                    comm: comm(tid),
+                },
+                role: None,
+                start,
+            },
+            Ticks(0),
+        );
     }
     let mut now = 0;
     let mut episodes = Vec::new();
@@ -108,13 +162,22 @@ fuzz_target!(|bytes: &[u8]| {
     for a in follower.finish(Ticks(now + 50), &Names) {
         let sum = a.running_ns + a.waiting_ns + a.blocked_ns + a.unknown_ns;
         assert_eq!(sum.0, a.until.since(a.from).0, "{a:?}");
-        assert!(a.preempted_ns <= a.waiting_ns && a.interrupted_ns <= a.running_ns, "{a:?}");
-        assert_eq!(a.cpus.iter().map(|share| share.running_ns).sum::<Nanos>(), a.running_ns);
+        assert!(
+            a.preempted_ns <= a.waiting_ns && a.interrupted_ns <= a.running_ns,
+            "{a:?}"
+        );
+        assert_eq!(
+            a.cpus.iter().map(|share| share.running_ns).sum::<Nanos>(),
+            a.running_ns
+        );
     }
     episodes.extend(follower.take_episodes());
     for episode in episodes {
         let mut at = episode.start;
-        assert!(episode.start >= Ticks(from) && episode.end <= Ticks(until), "{episode:?}");
+        assert!(
+            episode.start >= Ticks(from) && episode.end <= Ticks(until),
+            "{episode:?}"
+        );
         for slice in &episode.slices {
             assert_eq!(slice.start, at, "{episode:?}");
             at = slice.end;

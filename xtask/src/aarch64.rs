@@ -9,12 +9,21 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 
 /// Fails at the first error or warning; says so where the target or a C compiler for it cannot be had.
 pub fn run(consent: Consent) -> anyhow::Result<()> {
-    if let Err(missing) = standard_library(consent).and_then(|()| packages::install(&CROSS_COMPILER, consent))
+    if let Err(missing) =
+        standard_library(consent).and_then(|()| packages::install(&CROSS_COMPILER, consent))
     {
         eprintln!("SKIPPED: whether it compiles for {TARGET}: {missing}");
         return Ok(());
     }
-    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--target", TARGET];
+    let clippy = [
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--target",
+        TARGET,
+    ];
     shell::run("cargo", &[&clippy[..], &["--", "-D", "warnings"]].concat())
 }
 
@@ -27,7 +36,11 @@ fn has_standard_library() -> bool {
 
 /// What would be installed, in words.
 pub fn wanted() -> Vec<String> {
-    if has_standard_library() { Vec::new() } else { vec![format!("rustup target {TARGET}")] }
+    if has_standard_library() {
+        Vec::new()
+    } else {
+        vec![format!("rustup target {TARGET}")]
+    }
 }
 
 /// Rust's standard library for the target: there, or added with rustup.
@@ -36,11 +49,17 @@ fn standard_library(consent: Consent) -> Result<(), String> {
         return Ok(());
     }
     if !consent.is_given() {
-        return Err(format!("its standard library is not installed (--yes, or rustup target add {TARGET})"));
+        return Err(format!(
+            "its standard library is not installed (--yes, or rustup target add {TARGET})"
+        ));
     }
-    let added = shell::command("rustup", &["target", "add", TARGET]).stdout(Stdio::null()).status();
+    let added = shell::command("rustup", &["target", "add", TARGET])
+        .stdout(Stdio::null())
+        .status();
     match added {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("no standard library for it (rustup target add {TARGET})")),
+        _ => Err(format!(
+            "no standard library for it (rustup target add {TARGET})"
+        )),
     }
 }

@@ -18,9 +18,14 @@ impl Consent {
         if yes || wanted.is_empty() {
             return Consent(yes);
         }
-        eprintln!("not installed on this machine, and needed by some tests:\n  {}", wanted.join("\n  "));
+        eprintln!(
+            "not installed on this machine, and needed by some tests:\n  {}",
+            wanted.join("\n  ")
+        );
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            eprintln!("they are left out (--yes installs them); what needs them says that it is skipped");
+            eprintln!(
+                "they are left out (--yes installs them); what needs them says that it is skipped"
+            );
             return Consent(false);
         }
         eprint!("Install them? What needs them is skipped otherwise. [y/N] ");

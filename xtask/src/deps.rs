@@ -54,7 +54,9 @@ const BARE: &str = "clock";
 fn objection(from: &str, to: &str) -> Option<String> {
     let rank = |name: &str| ORDER.iter().position(|n| *n == name);
     let (Some(f), Some(t)) = (rank(from), rank(to)) else {
-        return Some(format!("{from} -> {to}: add the new crate to xtask/src/deps.rs and ARCHITECTURE.md"));
+        return Some(format!(
+            "{from} -> {to}: add the new crate to xtask/src/deps.rs and ARCHITECTURE.md"
+        ));
     };
     if let Some((_, allowed)) = ONLY.iter().find(|(name, _)| *name == from)
         && !allowed.contains(&to)
@@ -66,7 +68,10 @@ fn objection(from: &str, to: &str) -> Option<String> {
 
 /// Fails with the list of edges that should not be.
 pub fn run() -> anyhow::Result<()> {
-    let metadata = shell::output("cargo", &["metadata", "--format-version=1", "--no-deps", "--locked"])?;
+    let metadata = shell::output(
+        "cargo",
+        &["metadata", "--format-version=1", "--no-deps", "--locked"],
+    )?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is no JSON")?;
     let mut objections = Vec::new();
     let mut edges = 0;
@@ -95,32 +100,45 @@ pub fn run() -> anyhow::Result<()> {
         }
     }
     if edges == 0 {
-        bail!("cargo metadata shows no edges between crates: this check would pass whatever they are");
+        bail!(
+            "cargo metadata shows no edges between crates: this check would pass whatever they are"
+        );
     }
     if objections.is_empty() {
         eprintln!("{edges} edges between crates, all allowed");
         return Ok(());
     }
-    bail!("crates import what they should not:\n  {}", objections.join("\n  "))
+    bail!(
+        "crates import what they should not:\n  {}",
+        objections.join("\n  ")
+    )
 }
 
 fn unless_forbidden(package: &Value, name: &str) -> Option<String> {
     let targets = package["targets"].as_array()?;
-    let root = targets.iter().find(|t| t["kind"][0] == "lib" || t["kind"][0] == "bin")?;
+    let root = targets
+        .iter()
+        .find(|t| t["kind"][0] == "lib" || t["kind"][0] == "bin")?;
     let text = std::fs::read_to_string(root["src_path"].as_str()?).ok()?;
-    (!text.contains("#![forbid(unsafe_code)]")).then(|| format!("{name} does not forbid unsafe code"))
+    (!text.contains("#![forbid(unsafe_code)]"))
+        .then(|| format!("{name} does not forbid unsafe code"))
 }
 
 /// Why the loop's crate could reach the standard library: it is not declared to do without, or takes it back.
 fn with_std(package: &Value) -> anyhow::Result<Vec<String>> {
-    let root = package["targets"][0]["src_path"].as_str().context("a crate without a source")?;
-    let folder = Path::new(root).parent().context("a source without a folder")?;
+    let root = package["targets"][0]["src_path"]
+        .as_str()
+        .context("a crate without a source")?;
+    let folder = Path::new(root)
+        .parent()
+        .context("a source without a folder")?;
     let mut objections = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();
         // One folder without subfolders; what would be below one could not be read as text, and fails.
         let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-        objections.extend(needs_std(&text, path == Path::new(root)).map(|why| format!("{BARE}: {why}")));
+        objections
+            .extend(needs_std(&text, path == Path::new(root)).map(|why| format!("{BARE}: {why}")));
     }
     Ok(objections)
 }
@@ -130,11 +148,16 @@ fn needs_std(text: &str, root: bool) -> Option<&'static str> {
     if root && !text.contains("\n#![cfg_attr(not(test), no_std)]\n") {
         return Some("its root does not do without std");
     }
-    text.contains("extern crate").then_some("an `extern crate` takes std or alloc back")
+    text.contains("extern crate")
+        .then_some("an `extern crate` takes std or alloc back")
 }
 
 fn short(package: &str) -> &str {
-    if package == "jitterscope" { "cli" } else { package.strip_prefix("jitterscope-").unwrap_or(package) }
+    if package == "jitterscope" {
+        "cli"
+    } else {
+        package.strip_prefix("jitterscope-").unwrap_or(package)
+    }
 }
 
 #[cfg(test)]

@@ -12,24 +12,44 @@ const SEEDS: [(&str, &str); 1] = [("call_page", "crates/source/tests/fixtures/gr
 /// Runs every target of `fuzz/`, or one. What they need and can be had by cargo is installed.
 pub fn run(only: Option<&str>, seconds: u32) -> anyhow::Result<()> {
     let version = ["+nightly", "--version"];
-    let nightly = shell::command("cargo", &version).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let nightly = shell::command("cargo", &version)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     ensure!(
         nightly.is_ok_and(|status| status.success()),
         "the fuzz targets need a nightly toolchain: rustup toolchain install nightly --profile minimal"
     );
     tools::FUZZ.get()?;
-    let list = fuzz(&["list"]).stderr(Stdio::inherit()).output().context("cargo cannot be started")?;
-    ensure!(list.status.success(), "cargo fuzz list failed ({})", list.status);
+    let list = fuzz(&["list"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo cannot be started")?;
+    ensure!(
+        list.status.success(),
+        "cargo fuzz list failed ({})",
+        list.status
+    );
     let list = String::from_utf8_lossy(&list.stdout);
-    let targets: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let targets: Vec<&str> = list
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     ensure!(!targets.is_empty(), "no fuzz targets found");
     if let Some(unknown) = only.filter(|only| !targets.contains(only)) {
-        bail!("there is no target {unknown}; there are {}", targets.join(", "));
+        bail!(
+            "there is no target {unknown}; there are {}",
+            targets.join(", ")
+        );
     }
     // All of them first: one that does not build is reported before an hour of running the others.
     shown(&[&["build"], only.as_slice()].concat())?;
     let limit = format!("-max_total_time={seconds}");
-    for target in targets.into_iter().filter(|target| only.is_none_or(|only| only == *target)) {
+    for target in targets
+        .into_iter()
+        .filter(|target| only.is_none_or(|only| only == *target))
+    {
         let corpora = corpora(target)?;
         let corpora: Vec<&str> = corpora.iter().map(String::as_str).collect();
         shown(&[&["run", target], &corpora[..], &["--", &limit]].concat())?;
@@ -39,7 +59,11 @@ pub fn run(only: Option<&str>, seconds: u32) -> anyhow::Result<()> {
 
 /// Where a target's inputs lie: first the folder that new ones go to, then recordings.
 fn corpora(target: &str) -> anyhow::Result<Vec<String>> {
-    let seeds: Vec<&str> = SEEDS.iter().filter(|seed| seed.0 == target).map(|seed| seed.1).collect();
+    let seeds: Vec<&str> = SEEDS
+        .iter()
+        .filter(|seed| seed.0 == target)
+        .map(|seed| seed.1)
+        .collect();
     if seeds.is_empty() {
         return Ok(Vec::new());
     }
@@ -47,7 +71,10 @@ fn corpora(target: &str) -> anyhow::Result<Vec<String>> {
     let own = format!("fuzz/corpus/{target}");
     fs::create_dir_all(shell::root().join(&own)).with_context(|| own.clone())?;
     let all = [&[own.as_str()], seeds.as_slice()].concat();
-    Ok(all.into_iter().map(|folder| shell::root().join(folder).display().to_string()).collect())
+    Ok(all
+        .into_iter()
+        .map(|folder| shell::root().join(folder).display().to_string())
+        .collect())
 }
 
 fn fuzz(args: &[&str]) -> Command {

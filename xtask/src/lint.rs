@@ -6,7 +6,16 @@ use crate::{aarch64, deny, shell};
 /// Fails at the first difference or warning.
 pub fn run(consent: Consent) -> anyhow::Result<()> {
     shell::run("cargo", &["fmt", "--all", "--check"])?;
-    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    let clippy = [
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
     shell::run("cargo", &clippy)?;
     aarch64::run(consent)?;
     deny::run()

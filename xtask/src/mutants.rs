@@ -51,28 +51,47 @@ struct Outcome {
 /// `.cargo/mutants.toml`.
 pub fn run(args: &MutantsArgs) -> anyhow::Result<()> {
     tools::MUTANTS.get()?;
-    let crates: Vec<&str> = args.name.as_deref().map_or_else(|| CRATES.to_vec(), |name| vec![name]);
+    let crates: Vec<&str> = args
+        .name
+        .as_deref()
+        .map_or_else(|| CRATES.to_vec(), |name| vec![name]);
     let folder = tools::target().join("mutants");
-    let runner = if rustix::process::geteuid().is_root() { Some(runner(&folder)?) } else { None };
+    let runner = if rustix::process::geteuid().is_root() {
+        Some(runner(&folder)?)
+    } else {
+        None
+    };
     let sources = folder.join("sources");
     copy_sources(&sources)?;
     let mut too_few = Vec::new();
     for name in crates {
-        let here = Here { sources: &sources, folder: &folder, runner: runner.as_ref() };
+        let here = Here {
+            sources: &sources,
+            folder: &folder,
+            runner: runner.as_ref(),
+        };
         let shard = here.shard(name, args)?;
         let Outcome { caught, missed } = here.run(name, args, shard)?;
         let viable = caught + missed.len() as u64;
         if viable == 0 {
-            bail!("no mutant of {name} could be built: look into {}", here.results(name).display());
+            bail!(
+                "no mutant of {name} could be built: look into {}",
+                here.results(name).display()
+            );
         }
-        missed.iter().for_each(|survivor| println!("not caught: {survivor}"));
+        missed
+            .iter()
+            .for_each(|survivor| println!("not caught: {survivor}"));
         println!("{}", sentence(name, caught, viable, shard));
         if caught * 100 < viable * LEAST {
             too_few.push(name);
         }
     }
     if !too_few.is_empty() {
-        bail!("fewer than {LEAST} % caught: {}; the survivors are listed above", too_few.join(", "));
+        bail!(
+            "fewer than {LEAST} % caught: {}; the survivors are listed above",
+            too_few.join(", ")
+        );
     }
     Ok(())
 }
@@ -91,16 +110,30 @@ impl Shard {
     fn of(mutants: u64, sample: u64, number: u64) -> anyhow::Result<Shard> {
         let of = mutants.div_ceil(sample.max(1)).max(1);
         if number >= of {
-            bail!("{mutants} mutants make {of} samples of about {sample}: --shard goes from 0 to {}", of - 1);
+            bail!(
+                "{mutants} mutants make {of} samples of about {sample}: --shard goes from 0 to {}",
+                of - 1
+            );
         }
-        Ok(Shard { number, of, mutants })
+        Ok(Shard {
+            number,
+            of,
+            mutants,
+        })
     }
 }
 
 fn sentence(name: &str, caught: u64, viable: u64, shard: Option<Shard>) -> String {
     let share = caught as f64 * 100.0 / viable as f64;
     let all = format!("{name}: {caught} of {viable} viable mutants caught, {share:.1} %");
-    let Some(Shard { number, of, mutants }) = shard else { return all };
+    let Some(Shard {
+        number,
+        of,
+        mutants,
+    }) = shard
+    else {
+        return all;
+    };
     let (low, high) = interval(caught, viable);
     format!(
         "{all} (95 % interval {:.1} to {:.1} %; sample {number} of {of} of {mutants} mutants)",
@@ -128,9 +161,9 @@ fn runner(folder: &Path) -> anyhow::Result<(String, &'static str)> {
             "setpriv is missing, and mutated code must not run as root: install util-linux, or run this as another user"
         );
     }
-    let closed = folder
-        .ancestors()
-        .find(|part| fs::metadata(part).is_ok_and(|found| found.is_dir() && found.mode() & 0o001 == 0));
+    let closed = folder.ancestors().find(|part| {
+        fs::metadata(part).is_ok_and(|found| found.is_dir() && found.mode() & 0o001 == 0)
+    });
     if let Some(closed) = closed {
         bail!(
             "mutated code must not run as root, and nobody else can enter {}: set CARGO_TARGET_DIR to a folder that all can enter, or run this as another user",
@@ -147,9 +180,19 @@ fn runner(folder: &Path) -> anyhow::Result<(String, &'static str)> {
 /// Copies what git knows or would add, so that changes which are not committed are there. Everybody may read it.
 fn copy_sources(to: &Path) -> anyhow::Result<()> {
     if to.exists() {
-        fs::remove_dir_all(to).with_context(|| format!("the old {} cannot be removed", to.display()))?;
+        fs::remove_dir_all(to)
+            .with_context(|| format!("the old {} cannot be removed", to.display()))?;
     }
-    let listed = shell::output("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
+    let listed = shell::output(
+        "git",
+        &[
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ],
+    )?;
     let root = shell::root();
     for name in listed.split_terminator('\0') {
         let (from, to) = (root.join(name), to.join(name));
@@ -158,7 +201,9 @@ fn copy_sources(to: &Path) -> anyhow::Result<()> {
             continue;
         }
         let failed = || format!("{} cannot be copied to {}", from.display(), to.display());
-        to.parent().map_or(Ok(()), fs::create_dir_all).with_context(failed)?;
+        to.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .with_context(failed)?;
         fs::copy(&from, &to).with_context(failed)?;
         let mode = fs::metadata(&to).with_context(failed)?.mode();
         fs::set_permissions(&to, Permissions::from_mode(mode | 0o444)).with_context(failed)?;
@@ -194,7 +239,9 @@ impl Here<'_> {
     fn cargo(&self, name: &str, args: &MutantsArgs) -> anyhow::Result<Command> {
         let package = format!("jitterscope-{name}");
         let mut command = shell::command("cargo", &["mutants", "--no-shuffle", "-p", &package]);
-        command.current_dir(self.sources).env("PATH", tools::path()?);
+        command
+            .current_dir(self.sources)
+            .env("PATH", tools::path()?);
         command.env("CARGO_TARGET_DIR", self.folder.join("build"));
         if let Some((variable, value)) = self.runner {
             command.env(variable, value);
@@ -209,43 +256,68 @@ impl Here<'_> {
 
     /// The sample that was asked for; `None` for all.
     fn shard(&self, name: &str, args: &MutantsArgs) -> anyhow::Result<Option<Shard>> {
-        let Some(sample) = args.sample else { return Ok(None) };
+        let Some(sample) = args.sample else {
+            return Ok(None);
+        };
         let listed = self.cargo(name, args)?.arg("--list").output();
         let listed = listed.context("cargo mutants cannot be started")?;
         if !listed.status.success() {
-            bail!("cargo mutants cannot list: {}", String::from_utf8_lossy(&listed.stderr).trim());
+            bail!(
+                "cargo mutants cannot list: {}",
+                String::from_utf8_lossy(&listed.stderr).trim()
+            );
         }
-        let mutants = listed.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        let mutants = listed
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .count();
         Shard::of(mutants as u64, sample, args.shard).map(Some)
     }
 
     /// Runs the mutants of a crate.
     fn run(&self, name: &str, args: &MutantsArgs, shard: Option<Shard>) -> anyhow::Result<Outcome> {
         let output = self.folder.join(name);
-        fs::create_dir_all(&output).with_context(|| format!("{} cannot be made", output.display()))?;
+        fs::create_dir_all(&output)
+            .with_context(|| format!("{} cannot be made", output.display()))?;
         let mut command = self.cargo(name, args)?;
         // The copy is ours, and its own copies would be closed to all but us.
         command.arg("--in-place").arg("--output").arg(&output);
         if let Some(Shard { number, of, .. }) = shard {
-            command.args(["--sharding", "round-robin", "--shard"]).arg(format!("{number}/{of}"));
+            command
+                .args(["--sharding", "round-robin", "--shard"])
+                .arg(format!("{number}/{of}"));
         }
         // It ends with 2 where mutants survive, with 3 where one ran too long: the outcomes say more.
-        let status = command.status().context("cargo mutants cannot be started")?;
+        let status = command
+            .status()
+            .context("cargo mutants cannot be started")?;
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             bail!("cargo mutants failed ({status})");
         }
         let results = self.results(name);
         let outcomes = fs::read(results.join("outcomes.json")).context("it left no outcomes")?;
-        let outcomes: Value = serde_json::from_slice(&outcomes).context("its outcomes are no JSON")?;
-        let count = |field: &str| outcomes[field].as_u64().with_context(|| format!("no number '{field}'"));
-        let missed =
-            fs::read_to_string(results.join("missed.txt")).context("it left no list of survivors")?;
+        let outcomes: Value =
+            serde_json::from_slice(&outcomes).context("its outcomes are no JSON")?;
+        let count = |field: &str| {
+            outcomes[field]
+                .as_u64()
+                .with_context(|| format!("no number '{field}'"))
+        };
+        let missed = fs::read_to_string(results.join("missed.txt"))
+            .context("it left no list of survivors")?;
         let missed: Vec<String> = missed.lines().map(str::to_owned).collect();
         if missed.len() as u64 != count("missed")? {
-            bail!("its list of survivors and its count of them differ: look into {}", results.display());
+            bail!(
+                "its list of survivors and its count of them differ: look into {}",
+                results.display()
+            );
         }
         // One that runs for ever is noticed, too.
-        Ok(Outcome { caught: count("caught")? + count("timeout")?, missed })
+        Ok(Outcome {
+            caught: count("caught")? + count("timeout")?,
+            missed,
+        })
     }
 }
 
@@ -256,7 +328,10 @@ mod tests {
     #[test]
     fn the_interval_is_wilsons() {
         let near = |(low, high): (f64, f64), wanted: (f64, f64)| {
-            assert!((low - wanted.0).abs() < 5e-4 && (high - wanted.1).abs() < 5e-4, "{low} {high}");
+            assert!(
+                (low - wanted.0).abs() < 5e-4 && (high - wanted.1).abs() < 5e-4,
+                "{low} {high}"
+            );
         };
         // As textbooks' tables have them.
         near(interval(44, 53), (0.7078, 0.9080));
@@ -267,20 +342,34 @@ mod tests {
 
     #[test]
     fn samples_are_about_as_large_as_asked_for_and_numbered() {
-        let of = |mutants, sample, number| Shard::of(mutants, sample, number).ok().map(|shard| shard.of);
+        let of = |mutants, sample, number| {
+            Shard::of(mutants, sample, number)
+                .ok()
+                .map(|shard| shard.of)
+        };
         assert_eq!(of(1761, 59, 29), Some(30));
         assert_eq!(of(1761, 59, 30), None);
-        assert_eq!([of(10, 10, 0), of(10, 50, 0), of(11, 10, 1)], [Some(1), Some(1), Some(2)]);
+        assert_eq!(
+            [of(10, 10, 0), of(10, 50, 0), of(11, 10, 1)],
+            [Some(1), Some(1), Some(2)]
+        );
         assert_eq!(of(0, 10, 0), Some(1));
     }
 
     #[test]
     fn what_was_measured_is_said_with_its_sample() {
-        let shard = Shard { number: 3, of: 30, mutants: 1761 };
+        let shard = Shard {
+            number: 3,
+            of: 30,
+            mutants: 1761,
+        };
         assert_eq!(
             sentence("attribute", 44, 53, Some(shard)),
             "attribute: 44 of 53 viable mutants caught, 83.0 % (95 % interval 70.8 to 90.8 %; sample 3 of 30 of 1761 mutants)"
         );
-        assert_eq!(sentence("tune", 9, 10, None), "tune: 9 of 10 viable mutants caught, 90.0 %");
+        assert_eq!(
+            sentence("tune", 9, 10, None),
+            "tune: 9 of 10 viable mutants caught, 90.0 %"
+        );
     }
 }

@@ -13,31 +13,60 @@ pub struct Wanted {
 /// What the Rust tests call: a database to write to, pyarrow in an environment of its own, perf to compare
 /// with.
 pub const RUST_TESTS: [Wanted; 3] = [
-    Wanted { program: "influxd", packages: &["influxdb"] },
-    Wanted { program: "python3", packages: &["python3-venv"] },
-    Wanted { program: "perf", packages: &["linux-perf"] },
+    Wanted {
+        program: "influxd",
+        packages: &["influxdb"],
+    },
+    Wanted {
+        program: "python3",
+        packages: &["python3-venv"],
+    },
+    Wanted {
+        program: "perf",
+        packages: &["linux-perf"],
+    },
 ];
 
 /// What the interactive part of pages is built with.
 pub const BUNDLE: [Wanted; 1] = [NPM];
 
 /// What pages are built with, and looked at with.
-pub const WEB: [Wanted; 2] = [NPM, Wanted { program: "chromium", packages: &["chromium"] }];
+pub const WEB: [Wanted; 2] = [
+    NPM,
+    Wanted {
+        program: "chromium",
+        packages: &["chromium"],
+    },
+];
 
-const NPM: Wanted = Wanted { program: "npm", packages: &["nodejs", "npm"] };
+const NPM: Wanted = Wanted {
+    program: "npm",
+    packages: &["nodejs", "npm"],
+};
 
 /// What guests run in.
-pub const LAB: [Wanted; 1] =
-    [Wanted { program: "qemu-system-x86_64", packages: &["qemu-system-x86", "util-linux", "binutils"] }];
+pub const LAB: [Wanted; 1] = [Wanted {
+    program: "qemu-system-x86_64",
+    packages: &["qemu-system-x86", "util-linux", "binutils"],
+}];
 
 /// What `bench attach` measures with.
 pub const BENCH: [Wanted; 2] = [
-    Wanted { program: "perf", packages: &["linux-perf"] },
-    Wanted { program: "redis-benchmark", packages: &["redis-server", "redis-tools"] },
+    Wanted {
+        program: "perf",
+        packages: &["linux-perf"],
+    },
+    Wanted {
+        program: "redis-benchmark",
+        packages: &["redis-server", "redis-tools"],
+    },
 ];
 
 /// What `bench probe` measures beside.
-pub const BENCH_PROBE: [Wanted; 1] = [Wanted { program: "oslat", packages: &["rt-tests"] }];
+pub const BENCH_PROBE: [Wanted; 1] = [Wanted {
+    program: "oslat",
+    packages: &["rt-tests"],
+}];
 
 /// The C compiler for aarch64, which build scripts of libraries with C code call even for a check, and the C
 /// library's headers.
@@ -48,8 +77,10 @@ pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {
 
 /// Services that these packages bring. Debian enables and starts them as it installs; the tests start a
 /// server of their own.
-const SERVICES: [(&str, &str); 2] =
-    [("influxdb", "influxdb.service"), ("redis-server", "redis-server.service")];
+const SERVICES: [(&str, &str); 2] = [
+    ("influxdb", "influxdb.service"),
+    ("redis-server", "redis-server.service"),
+];
 
 impl Wanted {
     fn is_missing(&self) -> bool {
@@ -59,7 +90,12 @@ impl Wanted {
 
 /// The packages of what is not there.
 pub fn missing(wanted: &[Wanted]) -> Vec<&'static str> {
-    wanted.iter().filter(|wanted| wanted.is_missing()).flat_map(|wanted| wanted.packages).copied().collect()
+    wanted
+        .iter()
+        .filter(|wanted| wanted.is_missing())
+        .flat_map(|wanted| wanted.packages)
+        .copied()
+        .collect()
 }
 
 /// Installs what is not there, when that is allowed and can be had.
@@ -89,7 +125,10 @@ pub fn install(wanted: &[Wanted], consent: Consent) -> Result<(), String> {
 }
 
 fn services_of(packages: &[&str]) -> impl Iterator<Item = &'static str> {
-    SERVICES.iter().filter(|(package, _)| packages.contains(package)).map(|(_, service)| *service)
+    SERVICES
+        .iter()
+        .filter(|(package, _)| packages.contains(package))
+        .map(|(_, service)| *service)
 }
 
 /// Stops a service and keeps it from starting at boot.
@@ -105,7 +144,11 @@ fn switch_off(service: &str) -> anyhow::Result<()> {
 }
 
 fn apt(packages: &[&str]) -> anyhow::Result<()> {
-    let install = [&["install", "--yes", "--no-install-recommends"][..], packages].concat();
+    let install = [
+        &["install", "--yes", "--no-install-recommends"][..],
+        packages,
+    ]
+    .concat();
     shell::run("apt-get", &["update", "--quiet"]).and_then(|()| shell::run("apt-get", &install))
 }
 
@@ -116,9 +159,16 @@ mod tests {
     #[test]
     fn only_what_was_installed_is_switched_off() {
         let of = |wanted: &[Wanted]| -> Vec<&str> {
-            wanted.iter().flat_map(|wanted| wanted.packages).copied().collect()
+            wanted
+                .iter()
+                .flat_map(|wanted| wanted.packages)
+                .copied()
+                .collect()
         };
-        assert_eq!(services_of(&of(&RUST_TESTS)).collect::<Vec<_>>(), ["influxdb.service"]);
+        assert_eq!(
+            services_of(&of(&RUST_TESTS)).collect::<Vec<_>>(),
+            ["influxdb.service"]
+        );
         let all = [of(&RUST_TESTS), of(&BENCH)].concat();
         assert_eq!(services_of(&all).count(), SERVICES.len());
         assert_eq!(services_of(&["python3-venv"]).count(), 0);
@@ -127,10 +177,25 @@ mod tests {
 
     #[test]
     fn nothing_is_installed_without_consent() {
-        let wanted = [Wanted { program: "jitterscope-no-such-program", packages: &["no-such-package"] }];
+        let wanted = [Wanted {
+            program: "jitterscope-no-such-program",
+            packages: &["no-such-package"],
+        }];
         assert_eq!(missing(&wanted), ["no-such-package"]);
         let refused = install(&wanted, Consent::given(false)).unwrap_err();
-        assert!(refused.contains("no-such-package") && refused.contains("--yes"), "{refused}");
-        assert!(install(&[Wanted { program: "sh", packages: &["x"] }], Consent::given(false)).is_ok());
+        assert!(
+            refused.contains("no-such-package") && refused.contains("--yes"),
+            "{refused}"
+        );
+        assert!(
+            install(
+                &[Wanted {
+                    program: "sh",
+                    packages: &["x"]
+                }],
+                Consent::given(false)
+            )
+            .is_ok()
+        );
     }
 }

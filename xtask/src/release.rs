@@ -24,8 +24,11 @@ const BESIDE: [(&str, &str); 6] = [
     ("packaging/grafana", "grafana"),
 ];
 /// Shells that there are completions for, and their files.
-const COMPLETIONS: [(&str, &str); 3] =
-    [("bash", "jitterscope.bash"), ("fish", "jitterscope.fish"), ("zsh", "_jitterscope")];
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "jitterscope.bash"),
+    ("fish", "jitterscope.fish"),
+    ("zsh", "_jitterscope"),
+];
 
 /// Arguments of `cargo xtask release`.
 #[derive(Args)]
@@ -53,7 +56,9 @@ pub fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
     let name = name(&version()?, &host);
     web::build()?;
     let program = build(&host)?;
-    let stage = tempfile::Builder::new().prefix("jitterscope-release-").tempdir()?;
+    let stage = tempfile::Builder::new()
+        .prefix("jitterscope-release-")
+        .tempdir()?;
     inspect::program(&program, stage.path())?;
     let root = stage.path().join(&name);
     fill(&root, &program, &host)?;
@@ -80,7 +85,12 @@ fn git(root: &Path, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new("git").args(args).current_dir(root).output();
     let output = output.context("git cannot be started: a release is made from a commit")?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "git {} failed ({}): {said}", args.join(" "), output.status);
+    ensure!(
+        output.status.success(),
+        "git {} failed ({}): {said}",
+        args.join(" "),
+        output.status
+    );
     String::from_utf8(output.stdout).context("git names a file that is no UTF-8")
 }
 
@@ -90,10 +100,15 @@ fn name(version: &str, host: &str) -> String {
 }
 
 fn version() -> anyhow::Result<String> {
-    let metadata = shell::output("cargo", &["metadata", "--no-deps", "--format-version", "1", "--locked"])?;
+    let metadata = shell::output(
+        "cargo",
+        &["metadata", "--no-deps", "--format-version", "1", "--locked"],
+    )?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let ours = packages.into_iter().find(|package| package["name"] == "jitterscope");
+    let ours = packages
+        .into_iter()
+        .find(|package| package["name"] == "jitterscope");
     ours.and_then(|package| package["version"].as_str())
         .map(str::to_owned)
         .context("cargo metadata has no package jitterscope")
@@ -103,17 +118,23 @@ fn version() -> anyhow::Result<String> {
 fn host() -> anyhow::Result<String> {
     let printed = shell::output("rustc", &["--version", "--verbose"])?;
     let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("rustc does not say what it builds for")
+    host.map(str::to_owned)
+        .context("rustc does not say what it builds for")
 }
 
 /// Seconds since the epoch: the time that files of an archive have.
 fn committed_at() -> anyhow::Result<u64> {
     if let Some(given) = std::env::var_os("SOURCE_DATE_EPOCH") {
         let given = given.to_string_lossy();
-        return given.parse().with_context(|| format!("SOURCE_DATE_EPOCH={given}: seconds are wanted"));
+        return given
+            .parse()
+            .with_context(|| format!("SOURCE_DATE_EPOCH={given}: seconds are wanted"));
     }
     let printed = shell::output("git", &["log", "-1", "--format=%ct"])?;
-    printed.trim().parse().context("git says no time of the last commit")
+    printed
+        .trim()
+        .parse()
+        .context("git says no time of the last commit")
 }
 
 /// The program: with the target named, flags are for it alone and not for what builds it.
@@ -131,7 +152,9 @@ fn build(host: &str) -> anyhow::Result<PathBuf> {
     ];
     eprintln!("+ cargo {}", args.join(" "));
     let mut cargo = shell::command("cargo", &args);
-    cargo.env("RUSTFLAGS", remapped()?).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    cargo
+        .env("RUSTFLAGS", remapped()?)
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
     let status = cargo.status().context("cargo cannot be started")?;
     ensure!(status.success(), "the program was not built ({status})");
     let program = tools::target().join(host).join("release/jitterscope");
@@ -143,7 +166,10 @@ fn build(host: &str) -> anyhow::Result<PathBuf> {
 fn remapped() -> anyhow::Result<String> {
     let mut flags = Vec::new();
     for (folder, called) in remapped_folders()? {
-        ensure!(!folder.contains(' '), "{folder}: flags of the compiler cannot name a folder with a blank");
+        ensure!(
+            !folder.contains(' '),
+            "{folder}: flags of the compiler cannot name a folder with a blank"
+        );
         flags.push(format!("--remap-path-prefix={folder}={called}"));
     }
     Ok(flags.join(" "))
@@ -151,16 +177,21 @@ fn remapped() -> anyhow::Result<String> {
 
 /// Folders of this machine whose names could get into what is built.
 fn build_folders() -> anyhow::Result<Vec<String>> {
-    Ok(remapped_folders()?.into_iter().map(|(folder, _)| folder).collect())
+    Ok(remapped_folders()?
+        .into_iter()
+        .map(|(folder, _)| folder)
+        .collect())
 }
 
 /// The same, and what each is called instead: the sources and where libraries are kept, by the names that they were
 /// given and by those that links lead to.
 fn remapped_folders() -> anyhow::Result<Vec<(String, &'static str)>> {
-    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("HOME")?;
-        Some(Path::new(&home).join(".cargo"))
-    });
+    let cargo = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| {
+            let home = std::env::var_os("HOME")?;
+            Some(Path::new(&home).join(".cargo"))
+        });
     let cargo = cargo.context("neither CARGO_HOME nor HOME is set")?;
     let mut found = Vec::new();
     for (folder, called) in [(cargo, "/cargo"), (shell::root(), "/jitterscope")] {
@@ -176,7 +207,11 @@ fn names_of(folder: &Path) -> anyhow::Result<Vec<String>> {
     let meant = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
     let mut names = Vec::new();
     for path in [folder, &meant] {
-        let name = path.to_str().context("the path is no UTF-8")?.trim_end_matches('/').to_owned();
+        let name = path
+            .to_str()
+            .context("the path is no UTF-8")?
+            .trim_end_matches('/')
+            .to_owned();
         if !names.contains(&name) {
             names.push(name);
         }
@@ -193,8 +228,13 @@ fn fill(root: &Path, program: &Path, host: &str) -> anyhow::Result<()> {
     let completions = root.join("completions");
     fs::create_dir(&completions)?;
     for (shell, file) in COMPLETIONS {
-        let script = Command::new(program).args(["completions", shell]).output()?;
-        ensure!(script.status.success() && !script.stdout.is_empty(), "there are no completions for {shell}");
+        let script = Command::new(program)
+            .args(["completions", shell])
+            .output()?;
+        ensure!(
+            script.status.success() && !script.stdout.is_empty(),
+            "there are no completions for {shell}"
+        );
         fs::write(completions.join(file), script.stdout)?;
     }
     fs::write(root.join("THIRD-PARTY.txt"), licences::all(host)?)?;
@@ -240,7 +280,10 @@ mod tests {
 
     #[test]
     fn an_archive_is_named_by_what_is_in_it() {
-        assert_eq!(name("1.2.3", "x86_64-unknown-linux-gnu"), "jitterscope-1.2.3-x86_64-unknown-linux-gnu");
+        assert_eq!(
+            name("1.2.3", "x86_64-unknown-linux-gnu"),
+            "jitterscope-1.2.3-x86_64-unknown-linux-gnu"
+        );
         assert!(version().unwrap().split('.').count() == 3);
         assert!(host().unwrap().contains("linux"));
     }
@@ -249,7 +292,11 @@ mod tests {
     fn repository() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("docs/more")).unwrap();
-        for (file, text) in [("README.md", "read"), ("docs/more/a.md", "a"), ("docs/notes.md", "private")] {
+        for (file, text) in [
+            ("README.md", "read"),
+            ("docs/more/a.md", "a"),
+            ("docs/notes.md", "private"),
+        ] {
             fs::write(dir.path().join(file), text).unwrap();
         }
         git(dir.path(), &["init", "--quiet"]).unwrap();
@@ -262,7 +309,10 @@ mod tests {
         git(dir.path(), &["init", "--quiet"]).unwrap();
         clean(dir.path()).unwrap();
         let changed = clean(repository().path()).unwrap_err().to_string();
-        assert!(changed.contains("README.md") && changed.contains("--dirty"), "{changed}");
+        assert!(
+            changed.contains("README.md") && changed.contains("--dirty"),
+            "{changed}"
+        );
     }
 
     #[test]
@@ -271,8 +321,14 @@ mod tests {
         git(dir.path(), &["add", "README.md", "docs/more/a.md"]).unwrap();
         copy_tracked(dir.path(), "docs", &out.path().join("handbook")).unwrap();
         copy_tracked(dir.path(), "README.md", &out.path().join("README.md")).unwrap();
-        assert_eq!(fs::read_to_string(out.path().join("handbook/more/a.md")).unwrap(), "a");
-        assert!(out.path().join("README.md").is_file() && !out.path().join("handbook/notes.md").exists());
+        assert_eq!(
+            fs::read_to_string(out.path().join("handbook/more/a.md")).unwrap(),
+            "a"
+        );
+        assert!(
+            out.path().join("README.md").is_file()
+                && !out.path().join("handbook/notes.md").exists()
+        );
         assert!(copy_tracked(dir.path(), "docs/notes.md", &out.path().join("x")).is_err());
     }
 

@@ -20,7 +20,9 @@ pub fn command(program: &str, args: &[&str]) -> Command {
 /// Runs it, its output shown; fails when it does.
 pub fn run(program: &str, args: &[&str]) -> anyhow::Result<()> {
     eprintln!("+ {program} {}", args.join(" "));
-    let status = command(program, args).status().with_context(|| format!("{program} cannot be started"))?;
+    let status = command(program, args)
+        .status()
+        .with_context(|| format!("{program} cannot be started"))?;
     if !status.success() {
         bail!("{program} {} failed ({status})", args.join(" "));
     }

@@ -49,13 +49,48 @@ struct Work {
 
 /// All stages; a new one is a line here and a variant above.
 const STAGES: [Work; 7] = [
-    Work { stage: Stage::Lint, run: lint_and_edges, wants: wanted_by_lint, budget: 8 },
-    Work { stage: Stage::Miri, run: miri::run, wants: miri::wanted, budget: 4 },
-    Work { stage: Stage::Build, run: |_| build(), wants: Vec::new, budget: 8 },
-    Work { stage: Stage::Rust, run: rust, wants: || debian(&RUST_TESTS), budget: 12 },
-    Work { stage: Stage::Web, run: web::test, wants: || debian(&WEB), budget: 6 },
-    Work { stage: Stage::Calibration, run: |_| calibration(), wants: Vec::new, budget: 15 },
-    Work { stage: Stage::Lab, run: guests, wants: || debian(&LAB), budget: 12 },
+    Work {
+        stage: Stage::Lint,
+        run: lint_and_edges,
+        wants: wanted_by_lint,
+        budget: 8,
+    },
+    Work {
+        stage: Stage::Miri,
+        run: miri::run,
+        wants: miri::wanted,
+        budget: 4,
+    },
+    Work {
+        stage: Stage::Build,
+        run: |_| build(),
+        wants: Vec::new,
+        budget: 8,
+    },
+    Work {
+        stage: Stage::Rust,
+        run: rust,
+        wants: || debian(&RUST_TESTS),
+        budget: 12,
+    },
+    Work {
+        stage: Stage::Web,
+        run: web::test,
+        wants: || debian(&WEB),
+        budget: 6,
+    },
+    Work {
+        stage: Stage::Calibration,
+        run: |_| calibration(),
+        wants: Vec::new,
+        budget: 15,
+    },
+    Work {
+        stage: Stage::Lab,
+        run: guests,
+        wants: || debian(&LAB),
+        budget: 12,
+    },
 ];
 
 /// Runs them; fails at the first that does. Tests that record need root and tracefs; where either is missing
@@ -63,7 +98,9 @@ const STAGES: [Work; 7] = [
 pub fn run(args: &TestArgs) -> anyhow::Result<()> {
     let chosen = || {
         let named = &args.stages;
-        STAGES.iter().filter(|work| named.is_empty() || named.contains(&work.stage))
+        STAGES
+            .iter()
+            .filter(|work| named.is_empty() || named.contains(&work.stage))
     };
     let wanted: Vec<String> = chosen().flat_map(|work| (work.wants)()).collect();
     let consent = Consent::ask(args.yes, &wanted);
@@ -87,7 +124,11 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
 fn report(took: &[(&Work, Duration, bool)]) {
     for (work, time, passed) in took {
         let seconds = time.as_secs();
-        let over = if seconds > work.budget * 60 { ", over its budget" } else { "" };
+        let over = if seconds > work.budget * 60 {
+            ", over its budget"
+        } else {
+            ""
+        };
         eprintln!(
             "{:<12} {} in {}:{:02} of {} min{over}",
             format!("{:?}", work.stage).to_lowercase(),
@@ -100,7 +141,10 @@ fn report(took: &[(&Work, Duration, bool)]) {
 }
 
 fn debian(wanted: &[packages::Wanted]) -> Vec<String> {
-    packages::missing(wanted).iter().map(|package| format!("Debian package {package}")).collect()
+    packages::missing(wanted)
+        .iter()
+        .map(|package| format!("Debian package {package}"))
+        .collect()
 }
 
 fn wanted_by_lint() -> Vec<String> {
@@ -140,7 +184,13 @@ fn guests(consent: Consent) -> anyhow::Result<()> {
 fn calibration() -> anyhow::Result<()> {
     // `calibration` itself, and those that have it at the end of their names. Of the whole workspace: cargo
     // unites features over what it is asked for, and two packages alone would be compiled anew.
-    let tests = ["--no-fail-fast", "--test", "*calibration", "--", "--include-ignored"];
+    let tests = [
+        "--no-fail-fast",
+        "--test",
+        "*calibration",
+        "--",
+        "--include-ignored",
+    ];
     cargo_test(&[&EVERYTHING[..], &tests[..]].concat())
 }
 

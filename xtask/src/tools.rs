@@ -13,11 +13,20 @@ pub struct Tool {
 }
 
 /// Checks licences, sources and advisories of what is built in.
-pub const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
+pub const DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+};
 /// Builds and runs fuzz targets.
-pub const FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2" };
+pub const FUZZ: Tool = Tool {
+    name: "cargo-fuzz",
+    version: "0.13.2",
+};
 /// Changes the code in small ways and runs the tests on each change.
-pub const MUTANTS: Tool = Tool { name: "cargo-mutants", version: "27.1.0" };
+pub const MUTANTS: Tool = Tool {
+    name: "cargo-mutants",
+    version: "27.1.0",
+};
 
 impl Tool {
     /// The program: from the path, else from the tools folder, else it is built there. The build is not
@@ -28,8 +37,15 @@ impl Tool {
         }
         let program = folder().join("bin").join(self.name);
         if !program.is_file() {
-            eprintln!("{} is not installed: it is built once, which takes a minute or three", self.name);
-            let root = folder().into_os_string().into_string().ok().context("the path is no UTF-8")?;
+            eprintln!(
+                "{} is not installed: it is built once, which takes a minute or three",
+                self.name
+            );
+            let root = folder()
+                .into_os_string()
+                .into_string()
+                .ok()
+                .context("the path is no UTF-8")?;
             let args = [
                 "install",
                 "--locked",
@@ -60,12 +76,15 @@ fn folder() -> PathBuf {
 
 /// Where cargo builds.
 pub fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     shell::root().join(target)
 }
 
 /// A program of the search path.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| Path::new(&folder).join(program)).find(|path| path.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| Path::new(&folder).join(program))
+        .find(|path| path.is_file())
 }

@@ -19,8 +19,10 @@ pub fn build() -> anyhow::Result<()> {
     npm(&["run", "build"])?;
     // Has cargo look for the bundle again.
     let script = shell::root().join("crates/view/build.rs");
-    let touched =
-        File::options().append(true).open(&script).and_then(|file| file.set_modified(SystemTime::now()));
+    let touched = File::options()
+        .append(true)
+        .open(&script)
+        .and_then(|file| file.set_modified(SystemTime::now()));
     touched.with_context(|| format!("{}", script.display()))
 }
 
@@ -36,15 +38,41 @@ pub fn test(consent: Consent) -> anyhow::Result<()> {
     npm(&["test"])?;
     // Both at once, of the whole workspace and with what releases have: what the Rust tests built is built already.
     let both = ["--bin", "jitterscope", "--example", "generated_run"];
-    let of = ["build", "--locked", "--workspace", "--features", program::FEATURES];
+    let of = [
+        "build",
+        "--locked",
+        "--workspace",
+        "--features",
+        program::FEATURES,
+    ];
     shell::run("cargo", &[&of[..], &both].concat())?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let target = shell::root().join(target);
-    let path = |name: &str| target.join(name).to_str().map(str::to_owned).context("the path is no UTF-8");
-    let [program, generator, out] =
-        [path("debug/jitterscope")?, path("debug/examples/generated_run")?, path("web")?];
+    let path = |name: &str| {
+        target
+            .join(name)
+            .to_str()
+            .map(str::to_owned)
+            .context("the path is no UTF-8")
+    };
+    let [program, generator, out] = [
+        path("debug/jitterscope")?,
+        path("debug/examples/generated_run")?,
+        path("web")?,
+    ];
     let signals = "--default-signal=HUP,INT,QUIT,TERM";
-    shell::run("env", &[signals, "node", "web/browser/run.mjs", &program, &generator, &out])
+    shell::run(
+        "env",
+        &[
+            signals,
+            "node",
+            "web/browser/run.mjs",
+            &program,
+            &generator,
+            &out,
+        ],
+    )
 }
 
 fn npm(args: &[&str]) -> anyhow::Result<()> {
@@ -55,8 +83,16 @@ fn npm(args: &[&str]) -> anyhow::Result<()> {
 fn lock_names_no_host() -> anyhow::Result<()> {
     let path = shell::root().join("web/package-lock.json");
     let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-    ensure!(!text.contains("\"resolved\""), "{} names a host (\"resolved\")", path.display());
-    ensure!(text.contains("\"integrity\""), "{} has no digests of what is to be installed", path.display());
+    ensure!(
+        !text.contains("\"resolved\""),
+        "{} names a host (\"resolved\")",
+        path.display()
+    );
+    ensure!(
+        text.contains("\"integrity\""),
+        "{} has no digests of what is to be installed",
+        path.display()
+    );
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! Who made a pipeline's slow messages slow, and those above the 99th percentile.
 
 use jitterscope_model::{
-    Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, RunManifest, Stall, StallId, Subject,
+    Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, RunManifest, Stall, StallId,
+    Subject,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -102,11 +103,22 @@ impl BlameBuilder {
             return BlameBuilder::default();
         };
         let consumers = pipeline.consumers.iter().flat_map(|consumer| {
-            let thread = pipeline.threads.iter().find(|thread| thread.role == consumer.role);
+            let thread = pipeline
+                .threads
+                .iter()
+                .find(|thread| thread.role == consumer.role);
             let times = &consumer.from_intended;
             let p99 = times.quantile(LEVEL);
-            let above = times.plain.iter().filter(|(value, _)| *value > p99.0).map(|(_, n)| n).sum();
-            let levels = [(BlameLevel::AboveP99, p99, above), (BlameLevel::Slow, Nanos::ZERO, consumer.slow)];
+            let above = times
+                .plain
+                .iter()
+                .filter(|(value, _)| *value > p99.0)
+                .map(|(_, n)| n)
+                .sum();
+            let levels = [
+                (BlameLevel::AboveP99, p99, above),
+                (BlameLevel::Slow, Nanos::ZERO, consumer.slow),
+            ];
             thread.into_iter().flat_map(move |thread| {
                 levels.map(|(level, longer_than, above)| Consumer {
                     role: consumer.role,
@@ -120,7 +132,10 @@ impl BlameBuilder {
                 })
             })
         });
-        BlameBuilder { consumers: consumers.collect(), pending: VecDeque::new() }
+        BlameBuilder {
+            consumers: consumers.collect(),
+            pending: VecDeque::new(),
+        }
     }
 
     pub(crate) fn stall(&mut self, stall: &Stall, length: Nanos) {
@@ -134,13 +149,21 @@ impl BlameBuilder {
     }
 
     pub(crate) fn attribution(&mut self, attribution: &Attribution) {
-        while self.pending.front().is_some_and(|(id, ..)| *id < attribution.stall) {
+        while self
+            .pending
+            .front()
+            .is_some_and(|(id, ..)| *id < attribution.stall)
+        {
             self.pending.pop_front();
         }
-        let Some((_, tid, length)) = self.pending.pop_front_if(|(id, ..)| *id == attribution.stall) else {
+        let Some((_, tid, length)) = self
+            .pending
+            .pop_front_if(|(id, ..)| *id == attribution.stall)
+        else {
             return;
         };
-        let wanted = |consumer: &&mut Consumer| consumer.tid == tid && length > consumer.longer_than;
+        let wanted =
+            |consumer: &&mut Consumer| consumer.tid == tid && length > consumer.longer_than;
         for consumer in self.consumers.iter_mut().filter(wanted) {
             consumer.add(attribution, length);
         }
@@ -187,7 +210,9 @@ impl Consumer {
                 share: row.value.total.0 as f64 / total.0.max(1) as f64,
             })
             .collect();
-        rows.sort_by(|a, b| (b.total_ns, &a.phase, &a.subject).cmp(&(a.total_ns, &b.phase, &b.subject)));
+        rows.sort_by(|a, b| {
+            (b.total_ns, &a.phase, &a.subject).cmp(&(a.total_ns, &b.phase, &b.subject))
+        });
         Blame {
             role: self.role,
             level: self.level,
@@ -223,62 +248,129 @@ mod tests {
     fn short_jobs_of_one_program_are_one_row() {
         let bash = |tid: i32, net| {
             let class = Some(SchedClass::Fair(Some(0)));
-            let task = Task { tid: Some(tid), comm: "bash".into(), class, ..Task::default() };
+            let task = Task {
+                tid: Some(tid),
+                comm: "bash".into(),
+                class,
+                ..Task::default()
+            };
             let part = Part::inside(Subject::Thread(task), Nanos(net), Evidence::ThreadRecords);
             part.in_phase(Phase::ProducerStalled)
         };
         let mut consumer = consumer();
         for id in 0..778 {
             let tid = 2 * id as i32;
-            let moved = Part { moved_from: Some(jitterscope_model::CpuId(1)), ..bash(tid + 1, 30) };
+            let moved = Part {
+                moved_from: Some(jitterscope_model::CpuId(1)),
+                ..bash(tid + 1, 30)
+            };
             let parts = vec![bash(tid, 70), moved];
-            consumer.add(&Attribution { stall: StallId(id), parts }, Nanos(100));
+            consumer.add(
+                &Attribution {
+                    stall: StallId(id),
+                    parts,
+                },
+                Nanos(100),
+            );
         }
         let blame = consumer.finish();
         assert_eq!(blame.rows.len(), 1);
         let row = &blame.rows[0];
         assert_eq!((row.messages, row.moved, row.threads), (778, 778, 64));
-        assert_eq!((row.total_ns, row.max_ns, row.share), (Nanos(77_800), Nanos(100), 1.0));
+        assert_eq!(
+            (row.total_ns, row.max_ns, row.share),
+            (Nanos(77_800), Nanos(100), 1.0)
+        );
     }
 
     /// A message counts once a row, however many threads of it, and its longest is that of a message.
     #[test]
     fn a_message_is_held_up_once_by_a_program_however_many_of_its_threads_did_it() {
         let part = |tid: i32, net| {
-            let task = Task { tid: Some(tid), comm: "bash".into(), ..Task::default() };
+            let task = Task {
+                tid: Some(tid),
+                comm: "bash".into(),
+                ..Task::default()
+            };
             Part::inside(Subject::Thread(task), Nanos(net), Evidence::ThreadRecords)
         };
         let mut consumer = consumer();
-        for (id, nets) in [vec![40], vec![10, 20, 30], vec![50], vec![]].into_iter().enumerate() {
+        for (id, nets) in [vec![40], vec![10, 20, 30], vec![50], vec![]]
+            .into_iter()
+            .enumerate()
+        {
             let parts = (1..).zip(&nets).map(|(tid, net)| part(tid, *net)).collect();
-            consumer.add(&Attribution { stall: StallId(id as u64), parts }, Nanos(100));
+            consumer.add(
+                &Attribution {
+                    stall: StallId(id as u64),
+                    parts,
+                },
+                Nanos(100),
+            );
         }
         let blame = consumer.finish();
         assert_eq!((blame.split, blame.total_ns), (4, Nanos(400)));
         let row = &blame.rows[0];
         assert_eq!((blame.rows.len(), &row.phase), (1, &Phase::NoVerdict));
-        assert_eq!((row.messages, row.total_ns, row.max_ns), (3, Nanos(150), Nanos(60)));
+        assert_eq!(
+            (row.messages, row.total_ns, row.max_ns),
+            (3, Nanos(150), Nanos(60))
+        );
         assert_eq!((row.share, row.threads, row.moved), (0.375, 3, 0));
     }
 
     #[test]
     fn a_level_has_the_messages_that_took_longer() {
-        let slow = Consumer { level: BlameLevel::AboveP99, longer_than: Nanos(100), ..consumer() };
-        let other = Consumer { tid: 2, ..consumer() };
-        let mut builder = BlameBuilder { consumers: vec![slow, consumer(), other], pending: VecDeque::new() };
-        let victim = jitterscope_model::ThreadRef { tid: 1, comm: jitterscope_model::Comm::new("x") };
+        let slow = Consumer {
+            level: BlameLevel::AboveP99,
+            longer_than: Nanos(100),
+            ..consumer()
+        };
+        let other = Consumer {
+            tid: 2,
+            ..consumer()
+        };
+        let mut builder = BlameBuilder {
+            consumers: vec![slow, consumer(), other],
+            pending: VecDeque::new(),
+        };
+        let victim = jitterscope_model::ThreadRef {
+            tid: 1,
+            comm: jitterscope_model::Comm::new("x"),
+        };
         for (id, length) in [(0, 50), (1, 100), (2, 101), (3, 150)] {
-            let (start, end) = (jitterscope_model::Ticks(0), jitterscope_model::Ticks(length));
-            let stall = Stall { id: StallId(id), cpu: jitterscope_model::CpuId(0), victim, start, end };
+            let (start, end) = (
+                jitterscope_model::Ticks(0),
+                jitterscope_model::Ticks(length),
+            );
+            let stall = Stall {
+                id: StallId(id),
+                cpu: jitterscope_model::CpuId(0),
+                victim,
+                start,
+                end,
+            };
             builder.stall(&stall, Nanos(length));
         }
         // The first has no attribution, and one that was never announced is attributed to nobody.
         for id in [1, 2, 3, 4] {
-            builder.attribution(&Attribution { stall: StallId(id), parts: Vec::new() });
+            builder.attribution(&Attribution {
+                stall: StallId(id),
+                parts: Vec::new(),
+            });
         }
         let told = builder.finish();
-        assert_eq!(told.iter().map(|of| of.split).collect::<Vec<_>>(), [2, 3, 0]);
-        assert_eq!(told.iter().map(|of| of.total_ns.0).collect::<Vec<_>>(), [251, 351, 0]);
-        assert_eq!([told[0].level, told[1].level], [BlameLevel::AboveP99, BlameLevel::Slow]);
+        assert_eq!(
+            told.iter().map(|of| of.split).collect::<Vec<_>>(),
+            [2, 3, 0]
+        );
+        assert_eq!(
+            told.iter().map(|of| of.total_ns.0).collect::<Vec<_>>(),
+            [251, 351, 0]
+        );
+        assert_eq!(
+            [told[0].level, told[1].level],
+            [BlameLevel::AboveP99, BlameLevel::Slow]
+        );
     }
 }

@@ -15,8 +15,8 @@ use crate::summary::{
     Unexplained,
 };
 use jitterscope_model::{
-    Attribution, Delivery, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row, RunManifest,
-    SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Warning,
+    Attribution, Delivery, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row,
+    RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Warning,
 };
 
 /// Takes in a run's rows, in order of their ids, and gives its summary: see [`RowSummer`] for how they come.
@@ -115,7 +115,8 @@ impl<'m> SummaryBuilder<'m> {
     /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
         if self.manifest.idle_control() != Some(stall.cpu) {
-            self.blame.stall(stall, self.manifest.rate.nanos(stall.length()));
+            self.blame
+                .stall(stall, self.manifest.rate.nanos(stall.length()));
         }
         self.rows.stall(stall);
     }
@@ -145,14 +146,26 @@ impl<'m> SummaryBuilder<'m> {
         let kernel_hz = self.machine.as_ref().and_then(timer_frequency);
         let sums = sums(self.known, self.rows, self.blame, manifest, kernel_hz);
         let wakeup = |cpu| manifest.wakeups.iter().find(|wakeup| wakeup.cpu == cpu);
-        let cpus: Vec<CpuSummary> =
-            manifest.results.iter().map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate)).collect();
+        let cpus: Vec<CpuSummary> = manifest
+            .results
+            .iter()
+            .map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate))
+            .collect();
         let run = run_facts(manifest, self.path);
         let trust = trust(manifest, &cpus, sums.inconsistent);
-        let mut warnings: Vec<SummaryWarning> =
-            manifest.warnings.iter().cloned().map(SummaryWarning::from).collect();
+        let mut warnings: Vec<SummaryWarning> = manifest
+            .warnings
+            .iter()
+            .cloned()
+            .map(SummaryWarning::from)
+            .collect();
         if sums.inconsistent > 0 {
-            warnings.push(Warning::InconsistentRows { rows: sums.inconsistent }.into());
+            warnings.push(
+                Warning::InconsistentRows {
+                    rows: sums.inconsistent,
+                }
+                .into(),
+            );
         }
         RunSummary {
             schema_version: SCHEMA_VERSION,
@@ -163,7 +176,9 @@ impl<'m> SummaryBuilder<'m> {
                 tsc_hz: manifest.rate.hz,
                 clock: manifest.clock,
                 fifo_priority: manifest.probe.fifo_priority,
-                event_grain: manifest.attributed.then(|| manifest.probe.event_grain.clone()),
+                event_grain: manifest
+                    .attributed
+                    .then(|| manifest.probe.event_grain.clone()),
                 cpus_chosen_because: manifest.probe.cpus_chosen_because.clone(),
                 cpus,
                 total: cpu::total(manifest),
@@ -217,10 +232,20 @@ fn attribution(
     let mut by_class = std::collections::BTreeMap::new();
     for row in &classes {
         *by_class
-            .entry(format!("{}: {}", row.subject.kind_word(), row.subject.name()))
+            .entry(format!(
+                "{}: {}",
+                row.subject.kind_word(),
+                row.subject.name()
+            ))
             .or_insert(Nanos::ZERO) += row.total_ns;
     }
-    let EventsInGaps { inside, too_short, control_events, control_inside, .. } = manifest.events_in_gaps;
+    let EventsInGaps {
+        inside,
+        too_short,
+        control_events,
+        control_inside,
+        ..
+    } = manifest.events_in_gaps;
     let events = manifest.events_in_gaps.due();
     let fraction = |part: u64, whole: u64| (whole > 0).then(|| share(part, whole));
     AttributionSummary {
@@ -233,7 +258,12 @@ fn attribution(
         events,
         events_too_short: too_short,
         culprits,
-        unexplained: Unexplained { total_ns: rest, share: share(rest.0, stalled.0), by_class, classes },
+        unexplained: Unexplained {
+            total_ns: rest,
+            share: share(rest.0, stalled.0),
+            by_class,
+            classes,
+        },
     }
 }
 
@@ -291,11 +321,23 @@ fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {
 
 fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) -> Trust {
     let lowest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::min).unwrap_or(0.0);
-    let floor = cpus.iter().filter_map(|c| Some((c.floor_ticks?, c.floor_ns?))).max_by_key(|(t, _)| *t);
+    let floor = cpus
+        .iter()
+        .filter_map(|c| Some((c.floor_ticks?, c.floor_ns?)))
+        .max_by_key(|(t, _)| *t);
     let noise = &manifest.self_noise;
-    let consumers = manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
-    let threads = manifest.pipeline.iter().flat_map(|pipeline| &pipeline.threads);
-    let shared = !noise.helper_cpus.intersection(&manifest.probe.cpus).is_empty();
+    let consumers = manifest
+        .pipeline
+        .iter()
+        .flat_map(|pipeline| &pipeline.consumers);
+    let threads = manifest
+        .pipeline
+        .iter()
+        .flat_map(|pipeline| &pipeline.threads);
+    let shared = !noise
+        .helper_cpus
+        .intersection(&manifest.probe.cpus)
+        .is_empty();
     Trust {
         floor_ns: floor.map(|(_, ns)| ns),
         floor_ticks: floor.map(|(ticks, _)| ticks),
@@ -307,7 +349,11 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
             + consumers.clone().map(|c| c.slow_dropped).sum::<u64>(),
         inconsistent_rows,
         doubts: manifest.doubts(),
-        lost_records: manifest.sources.iter().map(|s| s.lost).fold(0, u64::saturating_add),
+        lost_records: manifest
+            .sources
+            .iter()
+            .map(|s| s.lost)
+            .fold(0, u64::saturating_add),
         senders_dropped: manifest.senders_dropped,
         page_faults: cpus.iter().map(|c| c.page_faults).sum::<u64>()
             + threads.clone().map(|t| t.page_faults).sum::<u64>(),

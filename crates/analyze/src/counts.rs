@@ -16,7 +16,10 @@ impl Counts {
     /// All deltas of a CPU. Under the threshold they are exact; a stall stands for the upper end of its
     /// bucket, but never for more than the longest seen.
     pub(crate) fn deltas(result: &ProbeResult) -> Counts {
-        let below = result.below.iter().map(|(ticks, count)| (u64::from(*ticks), *count));
+        let below = result
+            .below
+            .iter()
+            .map(|(ticks, count)| (u64::from(*ticks), *count));
         Counts::collect(below.chain(Counts::capped(result)))
     }
 
@@ -32,11 +35,17 @@ impl Counts {
 
     /// Their lengths, summed.
     pub(crate) fn sum(&self) -> u128 {
-        self.0.iter().map(|(length, n)| u128::from(*length) * u128::from(*n)).fold(0, u128::saturating_add)
+        self.0
+            .iter()
+            .map(|(length, n)| u128::from(*length) * u128::from(*n))
+            .fold(0, u128::saturating_add)
     }
 
     fn capped(result: &ProbeResult) -> impl Iterator<Item = (u64, u64)> + '_ {
-        result.above.iter().map(|(ticks, count)| ((*ticks).min(result.max_ticks), *count))
+        result
+            .above
+            .iter()
+            .map(|(ticks, count)| ((*ticks).min(result.max_ticks), *count))
     }
 
     fn collect(entries: impl Iterator<Item = (u64, u64)>) -> Counts {
@@ -81,7 +90,11 @@ impl Counts {
     /// rests on fewer says nothing.
     pub(crate) fn supported_quantile(&self, share: Ppm, least: u128) -> Option<u64> {
         let above = self.len() * (MILLION - u128::from(share.0).min(MILLION));
-        if above >= least * MILLION { self.quantile(share) } else { None }
+        if above >= least * MILLION {
+            self.quantile(share)
+        } else {
+            None
+        }
     }
 
     /// How long an instant at random waits for the next clock read, at most, with probability `share`:
@@ -111,8 +124,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn spread(entries: &[(u64, u64)]) -> Vec<u64> {
-        let mut all: Vec<u64> =
-            entries.iter().flat_map(|(ticks, count)| (0..*count).map(|_| *ticks)).collect();
+        let mut all: Vec<u64> = entries
+            .iter()
+            .flat_map(|(ticks, count)| (0..*count).map(|_| *ticks))
+            .collect();
         all.sort_unstable();
         all
     }
@@ -144,7 +159,10 @@ mod tests {
     fn an_instant_waits_between_nothing_and_the_longest() {
         let counts = Counts::of(&[(10, 50), (500, 1)]);
         // Half of a thousand ticks are one length, and a tenth of them is what its last hundred are.
-        assert_eq!([0, 1_000_000].map(|share| counts.residual(Ppm(share))), [Some(0.0), Some(500.0)]);
+        assert_eq!(
+            [0, 1_000_000].map(|share| counts.residual(Ppm(share))),
+            [Some(0.0), Some(500.0)]
+        );
         assert_eq!(counts.residual(Ppm(900_000)), Some(400.0));
     }
 

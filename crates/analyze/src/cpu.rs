@@ -32,7 +32,12 @@ impl TotalSummary {
     /// waits, or is not known.
     pub(crate) fn supported_wait(&self, percentile: &str) -> Option<f64> {
         let (_, Ppm(share)) = OF_TIME.into_iter().find(|(name, _)| *name == percentile)?;
-        let wait = self.instant_percentiles_ns.get(percentile).copied().flatten()?.0;
+        let wait = self
+            .instant_percentiles_ns
+            .get(percentile)
+            .copied()
+            .flatten()?
+            .0;
         let above = 1.0 - f64::from(share) / 1e6;
         (self.waits_above(above, wait) >= SUPPORT as f64).then_some(wait)
     }
@@ -40,35 +45,64 @@ impl TotalSummary {
 
 /// A ratio that is zero, not nothing, when there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 fn per_second(count: u64, time: Nanos) -> f64 {
-    if time == Nanos::ZERO { 0.0 } else { count as f64 / time.as_secs_f64() }
+    if time == Nanos::ZERO {
+        0.0
+    } else {
+        count as f64 / time.as_secs_f64()
+    }
 }
 
 fn percentiles(rate: TickRate, of: impl Fn(Ppm) -> Option<f64>) -> Percentiles {
     OF_TIME
         .into_iter()
-        .map(|(name, share)| (name, of(share).map(|ticks| FineNanos::from_ticks(ticks, rate))))
+        .map(|(name, share)| {
+            (
+                name,
+                of(share).map(|ticks| FineNanos::from_ticks(ticks, rate)),
+            )
+        })
         .collect()
 }
 
 fn of_deltas(counts: &Counts, rate: TickRate) -> Percentiles {
-    percentiles(rate, |share| counts.quantile(share).map(|ticks| ticks as f64))
+    percentiles(rate, |share| {
+        counts.quantile(share).map(|ticks| ticks as f64)
+    })
 }
 
 fn of_stalls(counts: &Counts, rate: TickRate) -> Percentiles {
-    percentiles(rate, |share| counts.supported_quantile(share, SUPPORT).map(|ticks| ticks as f64))
+    percentiles(rate, |share| {
+        counts
+            .supported_quantile(share, SUPPORT)
+            .map(|ticks| ticks as f64)
+    })
 }
 
 /// While a probe sleeps an instant waits for nothing.
 fn of_instants(counts: &Counts, sleeper: bool, rate: TickRate) -> Percentiles {
-    percentiles(rate, |share| if sleeper { None } else { counts.residual(share) })
+    percentiles(rate, |share| {
+        if sleeper {
+            None
+        } else {
+            counts.residual(share)
+        }
+    })
 }
 
 /// The summary of one CPU; `wakeup` is what its probe measured in full, if it slept.
-pub(crate) fn summarize(result: &ProbeResult, wakeup: Option<&WakeupResult>, rate: TickRate) -> CpuSummary {
+pub(crate) fn summarize(
+    result: &ProbeResult,
+    wakeup: Option<&WakeupResult>,
+    rate: TickRate,
+) -> CpuSummary {
     let deltas = Counts::deltas(result);
     let span = result.end.since(result.start);
     let measured = rate.nanos(span);
@@ -92,9 +126,12 @@ pub(crate) fn summarize(result: &ProbeResult, wakeup: Option<&WakeupResult>, rat
         max_ns: any.then(|| rate.nanos(Ticks(result.max_ticks))),
         stalls: result.stalls,
         stalls_per_sec: per_second(result.stalls, measured),
-        stall_min_ns: stalls.quantile(Ppm(0)).map(|ticks| rate.nanos(Ticks(ticks))),
-        stall_mean_ns: (result.stalls > 0)
-            .then(|| FineNanos::from_ticks(result.stalled_ticks as f64 / result.stalls as f64, rate)),
+        stall_min_ns: stalls
+            .quantile(Ppm(0))
+            .map(|ticks| rate.nanos(Ticks(ticks))),
+        stall_mean_ns: (result.stalls > 0).then(|| {
+            FineNanos::from_ticks(result.stalled_ticks as f64 / result.stalls as f64, rate)
+        }),
         stall_percentiles_ns: of_stalls(&stalls, rate),
         instant_percentiles_ns: of_instants(&deltas, wakeup.is_some(), rate),
         stolen_ns: rate.nanos(Ticks(result.stalled_ticks)),
@@ -109,29 +146,47 @@ pub(crate) fn summarize(result: &ProbeResult, wakeup: Option<&WakeupResult>, rat
 /// The summary of all CPUs but an idle control.
 pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
     let (rate, control) = (manifest.rate, manifest.idle_control());
-    let results: Vec<&ProbeResult> = manifest.results.iter().filter(|r| Some(r.cpu) != control).collect();
+    let results: Vec<&ProbeResult> = manifest
+        .results
+        .iter()
+        .filter(|r| Some(r.cpu) != control)
+        .collect();
 
-    let sum = |of: fn(&ProbeResult) -> u64| results.iter().map(|r| of(r)).fold(0, u64::saturating_add);
+    let sum =
+        |of: fn(&ProbeResult) -> u64| results.iter().map(|r| of(r)).fold(0, u64::saturating_add);
     let measured = rate.nanos(Ticks(sum(|r| r.end.since(r.start).0)));
-    let (stalls, stalled) = (sum(|r| r.stalls), rate.nanos(Ticks(sum(|r| r.stalled_ticks))));
+    let (stalls, stalled) = (
+        sum(|r| r.stalls),
+        rate.nanos(Ticks(sum(|r| r.stalled_ticks))),
+    );
     let merge = |of: fn(&ProbeResult) -> Counts| {
-        results.iter().map(|r| of(r)).fold(Counts::default(), |all, one| all.merged(&one))
+        results
+            .iter()
+            .map(|r| of(r))
+            .fold(Counts::default(), |all, one| all.merged(&one))
     };
     let (deltas, all_stalls) = (merge(Counts::deltas), merge(Counts::stalls));
     // The first of equals, so that the answer does not depend on the order of iteration.
-    let longest = results.iter().filter(|r| r.samples > 0).rev().max_by_key(|r| r.max_ticks);
+    let longest = results
+        .iter()
+        .filter(|r| r.samples > 0)
+        .rev()
+        .max_by_key(|r| r.max_ticks);
     TotalSummary {
         cpus: results.len(),
         measured_ns: measured,
         stalls,
         stalls_per_sec: per_second(stalls, measured),
-        stalls_per_sec_bound: (stalls == 0 && measured > Nanos::ZERO).then(|| per_second(3, measured)),
+        stalls_per_sec_bound: (stalls == 0 && measured > Nanos::ZERO)
+            .then(|| per_second(3, measured)),
         stolen_ns: stalled,
         stolen_fraction: share(stalled.0, measured.0),
         max_ns: longest.map(|r| rate.nanos(Ticks(r.max_ticks))),
         max_cpu: longest.map(|r| r.cpu),
         percentiles_ns: of_deltas(&deltas, rate),
-        stall_min_ns: all_stalls.quantile(Ppm(0)).map(|ticks| rate.nanos(Ticks(ticks))),
+        stall_min_ns: all_stalls
+            .quantile(Ppm(0))
+            .map(|ticks| rate.nanos(Ticks(ticks))),
         stall_mean_ns: (stalls > 0)
             .then(|| FineNanos::from_ticks(sum(|r| r.stalled_ticks) as f64 / stalls as f64, rate)),
         stall_percentiles_ns: of_stalls(&all_stalls, rate),
@@ -160,7 +215,11 @@ mod tests {
                 instant_percentiles_ns: waits.into_iter().collect(),
                 ..TotalSummary::default()
             };
-            assert_eq!(total.supported_wait(percentile), supported.then_some(wait), "{percentile} {wait}");
+            assert_eq!(
+                total.supported_wait(percentile),
+                supported.then_some(wait),
+                "{percentile} {wait}"
+            );
             assert_eq!(total.supported_wait("99.9"), None, "not known");
             assert_eq!(total.supported_wait("12"), None, "no such percentile");
         }

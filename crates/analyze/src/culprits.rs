@@ -38,7 +38,11 @@ pub(crate) struct CulpritTable {
 
 impl CulpritTable {
     pub(crate) fn new(level: KeyLevel, cap: usize) -> CulpritTable {
-        CulpritTable { cap, sums: CulpritSums::new(level, cap), touched: Vec::new() }
+        CulpritTable {
+            cap,
+            sums: CulpritSums::new(level, cap),
+            touched: Vec::new(),
+        }
     }
 
     /// The parts of one stall.
@@ -85,7 +89,12 @@ impl CulpritTable {
                 explanation: String::new(),
                 subject: row.subject,
                 senders_known: row.value.known,
-                sender: row.value.senders.into_iter().max_by_key(|s| s.count).map(Senders::into_row),
+                sender: row
+                    .value
+                    .senders
+                    .into_iter()
+                    .max_by_key(|s| s.count)
+                    .map(Senders::into_row),
                 count: row.value.count,
                 per_sec: per_sec(row.value.count),
                 total_ns: row.value.total,
@@ -101,7 +110,9 @@ impl CulpritTable {
                 .then_with(|| by_name(a).cmp(&by_name(b)))
                 .then_with(|| a.subject.cmp(&b.subject))
         });
-        let (explained, rest) = rows.into_iter().partition(|row| row.subject.kind().is_explained());
+        let (explained, rest) = rows
+            .into_iter()
+            .partition(|row| row.subject.kind().is_explained());
         [explained, rest]
     }
 }
@@ -168,7 +179,12 @@ mod tests {
     }
 
     fn thread(comm: &str, tid: i32) -> Task {
-        Task { tid: Some(tid), comm: comm.into(), class: Some(SchedClass::RealTime(3)), ..Task::default() }
+        Task {
+            tid: Some(tid),
+            comm: comm.into(),
+            class: Some(SchedClass::RealTime(3)),
+            ..Task::default()
+        }
     }
 
     fn tid(row: &CulpritRow) -> Option<i32> {
@@ -180,31 +196,56 @@ mod tests {
         let bash = |tid, net| part(Subject::Thread(thread("bash", tid)), net);
         let [rows, _] = table(10, &[vec![bash(1, 100), bash(2, 50)], vec![bash(1, 10)]]);
         assert_eq!(rows.len(), 1);
-        assert_eq!((rows[0].count, rows[0].total_ns, rows[0].max_ns), (2, Nanos(160), Nanos(150)));
-        assert_eq!((rows[0].mean_ns, rows[0].share, rows[0].per_sec), (Nanos(80), 0.16, 2.0));
+        assert_eq!(
+            (rows[0].count, rows[0].total_ns, rows[0].max_ns),
+            (2, Nanos(160), Nanos(150))
+        );
+        assert_eq!(
+            (rows[0].mean_ns, rows[0].share, rows[0].per_sec),
+            (Nanos(80), 0.16, 2.0)
+        );
         assert_eq!((rows[0].threads, tid(&rows[0])), (2, None));
         let late = |about| part(Subject::Verdict(Verdict::LateTimer, about), 1);
         let ran = |comm: &str, tid| late(About::Meanwhile(Meanwhile::Ran(thread(comm, tid))));
-        let [_, rows] = table(10, &[vec![ran("a", 1), late(About::Nothing)], vec![ran("a", 1)]]);
-        assert_eq!((rows.len(), rows[0].threads, tid(&rows[0])), (2, 1, Some(1)));
+        let [_, rows] = table(
+            10,
+            &[vec![ran("a", 1), late(About::Nothing)], vec![ran("a", 1)]],
+        );
+        assert_eq!(
+            (rows.len(), rows[0].threads, tid(&rows[0])),
+            (2, 1, Some(1))
+        );
         let [_, rows] = table(10, &[vec![ran("a", 1)], vec![ran("b", 2)]]);
         assert_eq!((rows.len(), rows[0].threads, tid(&rows[0])), (1, 2, None));
     }
 
     #[test]
     fn what_does_not_fit_shares_a_row_of_its_kind() {
-        let device = |n| Subject::Interrupt { number: Some(n), action: format!("dev{n}").into() };
+        let device = |n| Subject::Interrupt {
+            number: Some(n),
+            action: format!("dev{n}").into(),
+        };
         let stalls: Vec<_> = (0..50).map(|n| vec![part(device(n), 10)]).collect();
         let [rows, _] = table(4, &stalls);
         assert_eq!(rows.len(), 5);
-        assert_eq!((&rows[0].subject, rows[0].count), (&Subject::Others(CulpritKind::Irq), 46));
+        assert_eq!(
+            (&rows[0].subject, rows[0].count),
+            (&Subject::Others(CulpritKind::Irq), 46)
+        );
         assert_eq!((rows[0].told_apart, rows[1].told_apart), (Some(4), None));
     }
 
     fn sender() -> Sender {
         let via = Some("try_to_wake_up".into());
         let (context, comm) = (ExecutionContext::Thread, Some("a".into()));
-        Sender { context, comm, tid: 1, tgid: None, cpu: CpuId(0), via }
+        Sender {
+            context,
+            comm,
+            tid: 1,
+            tgid: None,
+            cpu: CpuId(0),
+            via,
+        }
     }
 
     /// The row of a culprit that these triggered, one after the other.
@@ -224,14 +265,46 @@ mod tests {
 
     #[test]
     fn senders_are_one_where_name_context_and_function_agree() {
-        let nameless = |tid| Sender { comm: None, tid, ..sender() };
+        let nameless = |tid| Sender {
+            comm: None,
+            tid,
+            ..sender()
+        };
         for (first, second, same) in [
             (sender(), sender(), true),
             (sender(), Sender { tid: 2, ..sender() }, true),
-            (sender(), Sender { cpu: CpuId(3), ..sender() }, true),
-            (sender(), Sender { comm: Some("b".into()), ..sender() }, false),
-            (sender(), Sender { context: ExecutionContext::Softirq, ..sender() }, false),
-            (sender(), Sender { via: None, ..sender() }, false),
+            (
+                sender(),
+                Sender {
+                    cpu: CpuId(3),
+                    ..sender()
+                },
+                true,
+            ),
+            (
+                sender(),
+                Sender {
+                    comm: Some("b".into()),
+                    ..sender()
+                },
+                false,
+            ),
+            (
+                sender(),
+                Sender {
+                    context: ExecutionContext::Softirq,
+                    ..sender()
+                },
+                false,
+            ),
+            (
+                sender(),
+                Sender {
+                    via: None,
+                    ..sender()
+                },
+                false,
+            ),
             (sender(), nameless(1), false),
             (nameless(1), nameless(1), true),
             // Of threads that nobody could name, each is its own.
@@ -239,13 +312,21 @@ mod tests {
         ] {
             let row = triggered_by([first.clone(), second.clone()]);
             let count = row.sender.map(|sender| sender.count);
-            assert_eq!((row.senders_known, count), (2, Some(1 + u64::from(same))), "{first:?} {second:?}");
+            assert_eq!(
+                (row.senders_known, count),
+                (2, Some(1 + u64::from(same))),
+                "{first:?} {second:?}"
+            );
         }
     }
 
     #[test]
     fn a_thread_and_a_cpu_are_told_where_it_was_always_the_same() {
-        let at = |tid, cpu| Sender { tid, cpu: CpuId(cpu), ..sender() };
+        let at = |tid, cpu| Sender {
+            tid,
+            cpu: CpuId(cpu),
+            ..sender()
+        };
         for (senders, tid, cpu) in [
             ([at(1, 0), at(1, 0), at(1, 0)], Some(1), Some(CpuId(0))),
             ([at(1, 0), at(2, 0), at(1, 0)], None, Some(CpuId(0))),
@@ -258,29 +339,58 @@ mod tests {
 
     #[test]
     fn senders_beyond_those_told_apart_are_counted_and_not_named() {
-        let named = |n: usize| Sender { comm: Some(format!("sender {n}").into()), ..sender() };
+        let named = |n: usize| Sender {
+            comm: Some(format!("sender {n}").into()),
+            ..sender()
+        };
         let most_frequent = |n: usize, last: usize| {
             let row = triggered_by((0..n).map(named).chain((0..last).map(|_| named(n))));
             (row.senders_known, row.sender.map(|sender| sender.count))
         };
-        assert_eq!(most_frequent(MAX_SENDERS - 1, 5), (MAX_SENDERS as u64 + 4, Some(5)));
-        assert_eq!(most_frequent(MAX_SENDERS, 5), (MAX_SENDERS as u64 + 5, Some(1)));
+        assert_eq!(
+            most_frequent(MAX_SENDERS - 1, 5),
+            (MAX_SENDERS as u64 + 4, Some(5))
+        );
+        assert_eq!(
+            most_frequent(MAX_SENDERS, 5),
+            (MAX_SENDERS as u64 + 5, Some(1))
+        );
     }
 
     #[test]
     fn interrupts_are_one_sender_and_have_no_thread() {
-        let from = |context, tid| Sender { context, comm: None, tid, via: None, ..sender() };
+        let from = |context, tid| Sender {
+            context,
+            comm: None,
+            tid,
+            via: None,
+            ..sender()
+        };
         let (interrupt, softirq) = (ExecutionContext::Interrupt, ExecutionContext::Softirq);
-        let sender = triggered_by([from(softirq, 1), from(interrupt, 0), from(interrupt, 0)]).sender.unwrap();
-        assert_eq!((sender.context, sender.count, sender.tid), (interrupt, 2, None));
+        let sender = triggered_by([from(softirq, 1), from(interrupt, 0), from(interrupt, 0)])
+            .sender
+            .unwrap();
+        assert_eq!(
+            (sender.context, sender.count, sender.tid),
+            (interrupt, 2, None)
+        );
         assert_eq!(sender.cpu, Some(CpuId(0)));
     }
 
     #[test]
     fn the_most_frequent_sender_is_named() {
-        let named = |comm: &str, tid| Sender { comm: Some(comm.into()), tid, ..sender() };
-        let sender = triggered_by([named("a", 1), named("b", 2), named("b", 3)]).sender.unwrap();
-        assert_eq!((sender.comm.as_deref(), sender.count, sender.tid), (Some("b"), 2, None));
+        let named = |comm: &str, tid| Sender {
+            comm: Some(comm.into()),
+            tid,
+            ..sender()
+        };
+        let sender = triggered_by([named("a", 1), named("b", 2), named("b", 3)])
+            .sender
+            .unwrap();
+        assert_eq!(
+            (sender.comm.as_deref(), sender.count, sender.tid),
+            (Some("b"), 2, None)
+        );
         assert_eq!(sender.cpu, Some(CpuId(0)));
     }
 }

@@ -49,7 +49,11 @@ mod tests {
 
     #[test]
     fn shows_three_digits() {
-        let rate = TickRate { hz: 2_600_000_000, error_ppb: 0, source: RateSource::Cpuid };
+        let rate = TickRate {
+            hz: 2_600_000_000,
+            error_ppb: 0,
+            source: RateSource::Cpuid,
+        };
         assert_eq!(FineNanos::from_ticks(18.0, rate).to_string(), "6.92 ns");
         assert_eq!(FineNanos::from_ticks(36.0, rate).to_string(), "13.8 ns");
         assert_eq!(FineNanos::from_ticks(2600.0, rate).to_string(), "1.00 us");

@@ -43,30 +43,51 @@ impl HistoryBuilder {
 
     /// The series of a CPU; made when there is none.
     fn of(&mut self, cpu: CpuId) -> &mut CpuHistory {
-        let at = self.cpus.binary_search_by_key(&cpu, |history| history.cpu).unwrap_or_else(|at| {
-            let zero = || vec![Nanos::ZERO; self.steps];
-            self.cpus.insert(at, CpuHistory { cpu, stolen_ns: zero(), max_ns: zero() });
-            at
-        });
+        let at = self
+            .cpus
+            .binary_search_by_key(&cpu, |history| history.cpu)
+            .unwrap_or_else(|at| {
+                let zero = || vec![Nanos::ZERO; self.steps];
+                self.cpus.insert(
+                    at,
+                    CpuHistory {
+                        cpu,
+                        stolen_ns: zero(),
+                        max_ns: zero(),
+                    },
+                );
+                at
+            });
         &mut self.cpus[at]
     }
 
     pub(crate) fn interval(&mut self, row: &IntervalRow) {
         let middle = Ticks(row.start.0 / 2 + row.end.0 / 2);
         let last = self.steps - 1;
-        let at = usize::try_from(middle.since(self.began).0 / self.step.0).unwrap_or(last).min(last);
+        let at = usize::try_from(middle.since(self.began).0 / self.step.0)
+            .unwrap_or(last)
+            .min(last);
         let of = self.of(row.cpu);
         of.stolen_ns[at] += row.stolen;
         of.max_ns[at] = of.max_ns[at].max(row.max);
     }
 
     pub(crate) fn finish(self) -> History {
-        let summed = || self.cpus.iter().filter(|history| Some(history.cpu) != self.control);
+        let summed = || {
+            self.cpus
+                .iter()
+                .filter(|history| Some(history.cpu) != self.control)
+        };
         let steps = 0..self.steps;
         History {
             step_ns: self.step_ns,
-            stolen_ns: steps.clone().map(|at| summed().map(|of| of.stolen_ns[at]).sum()).collect(),
-            max_ns: steps.map(|at| summed().map(|of| of.max_ns[at]).max().unwrap_or_default()).collect(),
+            stolen_ns: steps
+                .clone()
+                .map(|at| summed().map(|of| of.stolen_ns[at]).sum())
+                .collect(),
+            max_ns: steps
+                .map(|at| summed().map(|of| of.max_ns[at]).max().unwrap_or_default())
+                .collect(),
             cpus: self.cpus,
         }
     }

@@ -69,7 +69,11 @@ impl JournalBuilder {
                     JournalError::Marker { offset } => ("marker", *offset),
                     JournalError::Cut { offset, .. } => ("cut", *offset),
                 };
-                self.summary.damage = Some(JournalDamage { kind, offset, why: error.to_string() });
+                self.summary.damage = Some(JournalDamage {
+                    kind,
+                    offset,
+                    why: error.to_string(),
+                });
             }
         }
     }
@@ -84,9 +88,11 @@ impl JournalBuilder {
         let apart = entry.journalled_ns.checked_sub(entry.published_ns);
         let consistent = apart == Some(entry.delta_ns) && entry.delta_ns >= 0;
         summary.inconsistent += u64::from(!consistent);
-        self.transit.record(u64::try_from(entry.delta_ns).unwrap_or(0));
+        self.transit
+            .record(u64::try_from(entry.delta_ns).unwrap_or(0));
         if let Some(previous) = &self.previous {
-            summary.out_of_sequence += u64::from(previous.sequence.wrapping_add(1) != entry.sequence);
+            summary.out_of_sequence +=
+                u64::from(previous.sequence.wrapping_add(1) != entry.sequence);
             let since = entry.journalled_ns.saturating_sub(previous.journalled_ns);
             self.inter.record(u64::try_from(since).unwrap_or(0));
         }
@@ -121,7 +127,11 @@ impl Times {
         if let Some(histogram) = &mut self.histogram {
             histogram.saturating_record(nanos);
         }
-        self.min = if self.count == 0 { nanos } else { self.min.min(nanos) };
+        self.min = if self.count == 0 {
+            nanos
+        } else {
+            self.min.min(nanos)
+        };
         self.max = self.max.max(nanos);
         self.sum += u128::from(nanos);
         self.count += 1;
@@ -135,9 +145,14 @@ impl Times {
         TimesSummary {
             count: self.count,
             min_ns: Nanos(self.min),
-            mean_ns: Nanos(u64::try_from(self.sum / u128::from(self.count.max(1))).unwrap_or(u64::MAX)),
+            mean_ns: Nanos(
+                u64::try_from(self.sum / u128::from(self.count.max(1))).unwrap_or(u64::MAX),
+            ),
             max_ns: Nanos(self.max),
-            percentiles_ns: MESSAGE_LEVELS.iter().map(|(name, q)| (*name, quantile(*q))).collect(),
+            percentiles_ns: MESSAGE_LEVELS
+                .iter()
+                .map(|(name, q)| (*name, quantile(*q)))
+                .collect(),
         }
     }
 }
@@ -148,25 +163,57 @@ mod tests {
     use proptest::prelude::*;
 
     fn entry(sequence: i32, published_ns: i64, delta_ns: i64) -> JournalEntry {
-        JournalEntry { published_ns, journalled_ns: published_ns + delta_ns, delta_ns, sequence }
+        JournalEntry {
+            published_ns,
+            journalled_ns: published_ns + delta_ns,
+            delta_ns,
+            sequence,
+        }
     }
 
     #[test]
     fn a_journal_is_summed_up_and_its_faults_are_counted() {
         let mut builder = JournalBuilder::new();
-        for entry in [entry(0, 1000, 100), entry(1, 2000, 300), entry(3, 3000, 200)] {
+        for entry in [
+            entry(0, 1000, 100),
+            entry(1, 2000, 300),
+            entry(3, 3000, 200),
+        ] {
             builder.add(&Ok(entry));
         }
-        builder.add(&Ok(JournalEntry { delta_ns: 7, ..entry(4, 4000, 100) }));
-        builder.add(&Err(JournalError::Cut { offset: 128, bytes: 5 }));
+        builder.add(&Ok(JournalEntry {
+            delta_ns: 7,
+            ..entry(4, 4000, 100)
+        }));
+        builder.add(&Err(JournalError::Cut {
+            offset: 128,
+            bytes: 5,
+        }));
         let summary = builder.finish();
-        assert_eq!((summary.records, summary.out_of_sequence, summary.inconsistent), (4, 1, 1));
         assert_eq!(
-            (summary.transit.count, summary.transit.min_ns, summary.transit.max_ns),
+            (
+                summary.records,
+                summary.out_of_sequence,
+                summary.inconsistent
+            ),
+            (4, 1, 1)
+        );
+        assert_eq!(
+            (
+                summary.transit.count,
+                summary.transit.min_ns,
+                summary.transit.max_ns
+            ),
             (4, Nanos(7), Nanos(300))
         );
-        assert_eq!((summary.inter.count, summary.inter.max_ns), (3, Nanos(1200)));
-        assert_eq!((summary.first_sequence, summary.last_sequence), (Some(0), Some(4)));
+        assert_eq!(
+            (summary.inter.count, summary.inter.max_ns),
+            (3, Nanos(1200))
+        );
+        assert_eq!(
+            (summary.first_sequence, summary.last_sequence),
+            (Some(0), Some(4))
+        );
         let damage = summary.damage.unwrap();
         assert_eq!((damage.kind, damage.offset), ("cut", 128));
         assert_eq!(
@@ -190,7 +237,10 @@ mod tests {
         ] {
             times.record(nanos);
             let told = times.summary();
-            assert_eq!((told.min_ns, told.mean_ns, told.max_ns), (Nanos(min), Nanos(mean), Nanos(max)));
+            assert_eq!(
+                (told.min_ns, told.mean_ns, told.max_ns),
+                (Nanos(min), Nanos(mean), Nanos(max))
+            );
         }
     }
 

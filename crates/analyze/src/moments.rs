@@ -29,7 +29,11 @@ mod tests {
     #[test]
     fn small_deviations_beside_large_counts_survive() {
         // A billion deltas of 18 ticks and one of 19, twice.
-        let (n, sum, squares) = (2_000_000_002u64, 36_000_000_038u64, 2_000_000_000u128 * 324 + 2 * 361);
+        let (n, sum, squares) = (
+            2_000_000_002u64,
+            36_000_000_038u64,
+            2_000_000_000u128 * 324 + 2 * 361,
+        );
         let (mean, deviation) = mean_and_deviation(n, sum, squares).unwrap();
         assert!((mean - 18.000_000_001).abs() < 1e-9);
         assert!((deviation - 1e-9f64.sqrt()).abs() < 1e-9, "{deviation}");
@@ -39,12 +43,21 @@ mod tests {
     #[test]
     fn where_128_bits_are_too_few_it_is_taken_in_floating_point() {
         // Half of 2^60 values are 0, half are 4.
-        assert_eq!(mean_and_deviation(1 << 60, 1 << 61, 8 << 60), Some((2.0, 2.0)));
+        assert_eq!(
+            mean_and_deviation(1 << 60, 1 << 61, 8 << 60),
+            Some((2.0, 2.0))
+        );
         // 2^60 values of mean 12, the squares' mean is 400: their product needs 129 bits.
-        assert_eq!(mean_and_deviation(1 << 60, 12 << 60, 400 << 60), Some((12.0, 16.0)));
+        assert_eq!(
+            mean_and_deviation(1 << 60, 12 << 60, 400 << 60),
+            Some((12.0, 16.0))
+        );
         let (mean, deviation) = mean_and_deviation(1 << 60, 3 << 60, 1 << 100).unwrap();
         assert!((mean - 3.0).abs() < 1e-9);
-        assert!((deviation - ((1u64 << 40) as f64 - 9.0).sqrt()).abs() < 1e-3, "{deviation}");
+        assert!(
+            (deviation - ((1u64 << 40) as f64 - 9.0).sqrt()).abs() < 1e-3,
+            "{deviation}"
+        );
     }
 
     proptest! {

@@ -23,19 +23,31 @@ pub(crate) struct Ours {
 impl Ours {
     pub(crate) fn of(manifest: &RunManifest) -> Ours {
         let measuring = manifest.results.iter().map(|result| result.tid);
-        let piped = manifest.threads.iter().filter(|thread| thread.role.is_some()).map(|thread| thread.tid);
-        Ours { process: manifest.recorder_pid, threads: measuring.chain(piped).collect() }
+        let piped = manifest
+            .threads
+            .iter()
+            .filter(|thread| thread.role.is_some())
+            .map(|thread| thread.tid);
+        Ours {
+            process: manifest.recorder_pid,
+            threads: measuring.chain(piped).collect(),
+        }
     }
 
     /// Nobody's are ours.
     #[cfg(test)]
     pub(crate) fn of_nobody() -> Ours {
-        Ours { process: None, threads: BTreeSet::new() }
+        Ours {
+            process: None,
+            threads: BTreeSet::new(),
+        }
     }
 
     /// Which thread of ours it is; `None` of all others.
     pub(crate) fn which(&self, subject: &Subject) -> Option<RecorderThread> {
-        let Subject::Thread(task) = subject else { return None };
+        let Subject::Thread(task) = subject else {
+            return None;
+        };
         if task.tid.is_some_and(|tid| self.threads.contains(&tid)) {
             return Some(RecorderThread::Measuring);
         }
@@ -51,11 +63,23 @@ mod tests {
 
     #[test]
     fn threads_are_ours_by_their_ids_alone() {
-        let thread =
-            |tid, tgid| Subject::Thread(Task { tid, tgid, comm: "js-spin/1".into(), ..Task::default() });
-        let known = Ours { process: Some(70), threads: BTreeSet::from([71]) };
+        let thread = |tid, tgid| {
+            Subject::Thread(Task {
+                tid,
+                tgid,
+                comm: "js-spin/1".into(),
+                ..Task::default()
+            })
+        };
+        let known = Ours {
+            process: Some(70),
+            threads: BTreeSet::from([71]),
+        };
         // Who recorded is not known of runs of old.
-        let unknown = Ours { process: None, threads: BTreeSet::from([71]) };
+        let unknown = Ours {
+            process: None,
+            threads: BTreeSet::from([71]),
+        };
         let (measuring, other) = (Some(RecorderThread::Measuring), Some(RecorderThread::Other));
         for (subject, with_process, without) in [
             (thread(Some(71), Some(70)), measuring, measuring),

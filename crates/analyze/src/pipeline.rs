@@ -3,8 +3,8 @@
 use crate::Blame;
 use crate::cpu::SUPPORT;
 use jitterscope_model::{
-    MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineRole, PipelineSetup,
-    PipelineThread, RunManifest,
+    MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineRole,
+    PipelineSetup, PipelineThread, RunManifest,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -63,7 +63,10 @@ impl TimesSummary {
         let (_, share) = MESSAGE_LEVELS.iter().find(|(name, _)| *name == level)?;
         // The last bits of the share must not cost a round number of messages its percentile.
         let above = self.count as f64 * (1.0 - share) * (1.0 + 1e-9);
-        self.percentiles_ns.get(level).copied().filter(|_| above >= SUPPORT as f64)
+        self.percentiles_ns
+            .get(level)
+            .copied()
+            .filter(|_| above >= SUPPORT as f64)
     }
 }
 
@@ -145,7 +148,11 @@ fn publisher(result: &PipelineResult, duration: Nanos) -> PublisherSummary {
     let seconds = duration.as_secs_f64();
     PublisherSummary {
         sent: producer.sent,
-        per_sec: if seconds > 0.0 { producer.sent as f64 / seconds } else { 0.0 },
+        per_sec: if seconds > 0.0 {
+            producer.sent as f64 / seconds
+        } else {
+            0.0
+        },
         completed: producer.completed,
         inter: times(&producer.inter),
         lateness: times(&producer.lateness),
@@ -177,7 +184,10 @@ fn times(times: &MessageTimes) -> TimesSummary {
         min_ns: times.min,
         mean_ns: times.mean(),
         max_ns: times.max,
-        percentiles_ns: MESSAGE_LEVELS.iter().map(|(name, q)| (*name, times.quantile(*q))).collect(),
+        percentiles_ns: MESSAGE_LEVELS
+            .iter()
+            .map(|(name, q)| (*name, times.quantile(*q)))
+            .collect(),
     }
 }
 
@@ -208,16 +218,31 @@ mod tests {
         let count = plain.iter().map(|(_, n)| n).sum();
         let sum = Nanos(plain.iter().map(|(v, n)| v * n).sum());
         let (min, max) = (Nanos(plain[0].0), Nanos(plain[plain.len() - 1].0));
-        MessageTimes { count, min, max, sum, plain: plain.to_vec() }
+        MessageTimes {
+            count,
+            min,
+            max,
+            sum,
+            plain: plain.to_vec(),
+        }
     }
 
     #[test]
     fn a_percentile_that_rests_on_fewer_than_ten_is_not_told() {
-        for (count, expected) in
-            [(9, 0), (20, 1), (99, 1), (100, 2), (99_999, 4), (100_000, 5), (10_000_000, 7)]
-        {
+        for (count, expected) in [
+            (9, 0),
+            (20, 1),
+            (99, 1),
+            (100, 2),
+            (99_999, 4),
+            (100_000, 5),
+            (10_000_000, 7),
+        ] {
             let summary = times(&of(&[(100, count)]));
-            let known = MESSAGE_LEVELS.iter().filter(|(name, _)| summary.supported(name).is_some()).count();
+            let known = MESSAGE_LEVELS
+                .iter()
+                .filter(|(name, _)| summary.supported(name).is_some())
+                .count();
             assert_eq!(known, expected, "of {count}");
         }
         assert_eq!(times(&of(&[(100, 50)])).supported("12"), None);
@@ -233,11 +258,17 @@ mod tests {
             ..PipelineConsumer::default()
         };
         let summary = consumer(&result);
-        let expected =
-            Hidden { percentile: "99.9", transit_ns: Nanos(1_000), from_intended_ns: Nanos(10_000) };
+        let expected = Hidden {
+            percentile: "99.9",
+            transit_ns: Nanos(1_000),
+            from_intended_ns: Nanos(10_000),
+        };
         assert_eq!(summary.hidden, Some(expected));
         assert_eq!(summary.transit.percentiles_ns["99"], Nanos(100));
-        let honest = PipelineConsumer { from_intended: of(&[(105, 9900), (1_050, 100)]), ..result };
+        let honest = PipelineConsumer {
+            from_intended: of(&[(105, 9900), (1_050, 100)]),
+            ..result
+        };
         assert_eq!(consumer(&honest).hidden, None);
         // Of a thousand, that percentile rests on one message, and no table tells it.
         let few = PipelineConsumer {
@@ -247,7 +278,10 @@ mod tests {
             ..honest.clone()
         };
         assert_eq!(consumer(&few).hidden, None);
-        let only_one_side = PipelineConsumer { transit: of(&[(100, 9900), (1_000, 100)]), ..few };
+        let only_one_side = PipelineConsumer {
+            transit: of(&[(100, 9900), (1_000, 100)]),
+            ..few
+        };
         assert_eq!(consumer(&only_one_side).hidden, None);
     }
 
@@ -259,18 +293,36 @@ mod tests {
                 .map(|of| (of.percentile, of.transit_ns.0, of.from_intended_ns.0))
         };
         // A hundred to a thousand is more than ten thousand to twenty-five thousand, though the least in time.
-        assert_eq!(hidden([100, 10_000], [1_050, 25_000]), Some(("50", 100, 1_050)));
-        assert_eq!(hidden([100, 10_000], [200, 25_000]), Some(("90", 10_000, 25_000)));
+        assert_eq!(
+            hidden([100, 10_000], [1_050, 25_000]),
+            Some(("50", 100, 1_050))
+        );
+        assert_eq!(
+            hidden([100, 10_000], [200, 25_000]),
+            Some(("90", 10_000, 25_000))
+        );
         assert_eq!(hidden([1_000, 1_000], [1_100, 1_100]), None);
-        assert_eq!(hidden([1_000, 1_000], [1_100, 1_101]), Some(("90", 1_000, 1_101)));
+        assert_eq!(
+            hidden([1_000, 1_000], [1_100, 1_101]),
+            Some(("90", 1_000, 1_101))
+        );
         assert_eq!(hidden([0, 0], [0, 1]), Some(("90", 0, 1)));
     }
 
     #[test]
     fn messages_in_a_second_are_none_where_no_time_passed() {
-        let producer = jitterscope_model::PublisherResult { sent: 300, ..Default::default() };
-        let result = PipelineResult { producer, ..PipelineResult::default() };
+        let producer = jitterscope_model::PublisherResult {
+            sent: 300,
+            ..Default::default()
+        };
+        let result = PipelineResult {
+            producer,
+            ..PipelineResult::default()
+        };
         let per_sec = |ns| publisher(&result, Nanos(ns)).per_sec;
-        assert_eq!([0, 500_000_000, 2_000_000_000].map(per_sec), [0.0, 600.0, 150.0]);
+        assert_eq!(
+            [0, 500_000_000, 2_000_000_000].map(per_sec),
+            [0.0, 600.0, 150.0]
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! What recording the kernel's events took from whom it was about.
 
-use jitterscope_model::{EventClass, EventPrice, GraphPrice, Nanos, ProbeKind, RecordCost, RunManifest};
+use jitterscope_model::{
+    EventClass, EventPrice, GraphPrice, Nanos, ProbeKind, RecordCost, RunManifest,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -72,7 +74,11 @@ pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, stolen: Nanos) -> P
 
 /// A part of a whole, which is no more than all of it.
 fn fraction(part: Nanos, whole: f64) -> f64 {
-    if whole > 0.0 { (part.0 as f64 / whole).min(1.0) } else { 0.0 }
+    if whole > 0.0 {
+        (part.0 as f64 / whole).min(1.0)
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -81,8 +87,14 @@ mod tests {
 
     #[test]
     fn a_part_is_at_most_the_whole_and_none_of_nothing() {
-        let cases =
-            [(5, 10.0, 0.5), (10, 10.0, 1.0), (20, 10.0, 1.0), (0, 10.0, 0.0), (5, 0.0, 0.0), (0, 0.0, 0.0)];
+        let cases = [
+            (5, 10.0, 0.5),
+            (10, 10.0, 1.0),
+            (20, 10.0, 1.0),
+            (0, 10.0, 0.0),
+            (5, 0.0, 0.0),
+            (0, 0.0, 0.0),
+        ];
         for (part, whole, expected) in cases {
             assert_eq!(fraction(Nanos(part), whole), expected, "{part} of {whole}");
         }

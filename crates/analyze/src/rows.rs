@@ -17,8 +17,8 @@ use crate::summary::{Simultaneous, WorstStall};
 use crate::wakeup::{PhaseRow, PhaseTable};
 use crate::worst::Worst;
 use jitterscope_model::{
-    Attribution, Confidence, CulpritTotals, CulpritTotalsBuilder, Delivery, Evidence, KeyLevel, Nanos, Part,
-    Row, RunManifest, Sink, SinkError, Stall, StallId, Subject, Verdict,
+    Attribution, Confidence, CulpritTotals, CulpritTotalsBuilder, Delivery, Evidence, KeyLevel,
+    Nanos, Part, Row, RunManifest, Sink, SinkError, Stall, StallId, Subject, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -74,7 +74,10 @@ impl RowSums {
     /// Without the periods, for who did not ask for them.
     #[must_use]
     pub fn without_periods(self) -> RowSums {
-        RowSums { periods: None, ..self }
+        RowSums {
+            periods: None,
+            ..self
+        }
     }
 
     /// With fewer of the worst stalls.
@@ -225,7 +228,11 @@ impl RowSummer {
             self.simultaneous.stall(stall);
         }
         if self.of.attributed {
-            self.pending.push_back(Pending { stall: *stall, length, control });
+            self.pending.push_back(Pending {
+                stall: *stall,
+                length,
+                control,
+            });
             if self.pending.len() > PENDING {
                 self.give_up_first();
             }
@@ -237,7 +244,9 @@ impl RowSummer {
     /// The attribution of a stall taken in before.
     pub fn attribution(&mut self, attribution: &Attribution) {
         // Whether it is there is asked first: a row of no stall must not cost others their verdict.
-        let at = self.pending.binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
+        let at = self
+            .pending
+            .binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
         let Ok(at) = at else {
             self.inconsistent += 1;
             self.totals.add(attribution);
@@ -246,7 +255,14 @@ impl RowSummer {
         for _ in 0..at {
             self.give_up_first();
         }
-        let Some(Pending { stall, length, control }) = self.pending.pop_front() else { return };
+        let Some(Pending {
+            stall,
+            length,
+            control,
+        }) = self.pending.pop_front()
+        else {
+            return;
+        };
         if let Some(periods) = &mut self.periods {
             periods.add(&stall, Some(attribution));
         }
@@ -255,7 +271,11 @@ impl RowSummer {
         }
         self.worst.attribution(attribution);
         // Parts sum to their stall; where damaged rows do not, the stall's length holds.
-        let attributed: u128 = attribution.parts.iter().map(|part| u128::from(part.net.0)).sum();
+        let attributed: u128 = attribution
+            .parts
+            .iter()
+            .map(|part| u128::from(part.net.0))
+            .sum();
         self.inconsistent += u64::from(attributed != u128::from(length.0));
         let left = length.saturating_sub(Nanos(u64::try_from(attributed).unwrap_or(u64::MAX)));
         let rest = (left > Nanos::ZERO).then_some((&self.nobody, left));
@@ -270,13 +290,26 @@ impl RowSummer {
     }
 
     fn give_up_first(&mut self) {
-        if let Some(Pending { stall, length, control }) = self.pending.pop_front() {
+        if let Some(Pending {
+            stall,
+            length,
+            control,
+        }) = self.pending.pop_front()
+        {
             if let Some(periods) = &mut self.periods {
                 periods.add(&stall, None);
             }
             self.inconsistent += 1;
-            let culprits = if control { &mut self.control.culprits } else { &mut self.culprits };
-            let phases = if control { &mut self.control.phases } else { &mut self.phases };
+            let culprits = if control {
+                &mut self.control.culprits
+            } else {
+                &mut self.culprits
+            };
+            let phases = if control {
+                &mut self.control.phases
+            } else {
+                &mut self.phases
+            };
             culprits.add([(&self.nobody, length)]);
             phases.add([(&self.nobody, length)]);
         }
@@ -290,7 +323,13 @@ impl RowSummer {
         }
         let seconds = manifest.duration().as_secs_f64();
         let ours = Ours::of(manifest);
-        let per_sec = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let per_sec = |count: u64| {
+            if seconds > 0.0 {
+                count as f64 / seconds
+            } else {
+                0.0
+            }
+        };
         let (simultaneous, groups) = self.simultaneous.finish(manifest);
         RowSums {
             code: code().into(),
@@ -298,14 +337,34 @@ impl RowSummer {
             stalled: self.stalled,
             inconsistent: self.inconsistent,
             culprits: self.culprits.finish(self.stalled, per_sec, &ours),
-            control_culprits: self.control.culprits.finish(self.control.stalled, per_sec, &ours).concat(),
-            phases: [self.phases.finish(self.stalled), self.control.phases.finish(self.control.stalled)],
+            control_culprits: self
+                .control
+                .culprits
+                .finish(self.control.stalled, per_sec, &ours)
+                .concat(),
+            phases: [
+                self.phases.finish(self.stalled),
+                self.control.phases.finish(self.control.stalled),
+            ],
             worst: self.worst.finish(manifest, &groups),
             simultaneous,
             periods: self.periods.map(|search| {
-                let start = manifest.results.iter().map(|r| r.start).min().unwrap_or_default();
-                let end = manifest.results.iter().map(|r| r.end).max().unwrap_or_default();
-                let of = TickOf { kernel_hz, virtual_machine: manifest.host.hypervisor.is_some() };
+                let start = manifest
+                    .results
+                    .iter()
+                    .map(|r| r.start)
+                    .min()
+                    .unwrap_or_default();
+                let end = manifest
+                    .results
+                    .iter()
+                    .map(|r| r.end)
+                    .max()
+                    .unwrap_or_default();
+                let of = TickOf {
+                    kernel_hz,
+                    virtual_machine: manifest.host.hypervisor.is_some(),
+                };
                 PeriodSummary::new(search.finish(start, end, manifest.rate, FALSE_ALARM), of)
             }),
             blame: Vec::new(),

@@ -36,7 +36,14 @@ impl RowsOf {
     /// Those of threads that are followed and of CPUs that are watched.
     #[must_use]
     pub fn without_probes(rate: TickRate) -> RowsOf {
-        RowsOf { rate, attributed: true, probed: 0, control: None, sleeps: false, messages: false }
+        RowsOf {
+            rate,
+            attributed: true,
+            probed: 0,
+            control: None,
+            sleeps: false,
+            messages: false,
+        }
     }
 
     /// CPUs with a probe but for an idle control.

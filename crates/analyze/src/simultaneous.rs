@@ -53,7 +53,10 @@ impl Grouper {
             measured: run.measured(),
             waiting: BinaryHeap::new(),
             group: Vec::new(),
-            found: Simultaneous { window_ns: WINDOW, ..Simultaneous::default() },
+            found: Simultaneous {
+                window_ns: WINDOW,
+                ..Simultaneous::default()
+            },
             worst: Vec::new(),
             comparable: Vec::new(),
             limit,
@@ -76,7 +79,9 @@ impl Grouper {
     }
 
     fn next(&mut self) {
-        let Some(Reverse(start)) = self.waiting.pop() else { return };
+        let Some(Reverse(start)) = self.waiting.pop() else {
+            return;
+        };
         let first = self.group.first().map_or(start.at, |first| first.at);
         // One that comes too late to be put in order has a place in no group but its own.
         if start.at < first || start.at.since(first) > self.window {
@@ -88,11 +93,17 @@ impl Grouper {
     fn close(&mut self) {
         let group = std::mem::take(&mut self.group);
         let cpus: CpuSet = group.iter().map(|start| start.cpu).collect();
-        let (Some(first), true) = (group.first(), cpus.len() > 1) else { return };
+        let (Some(first), true) = (group.first(), cpus.len() > 1) else {
+            return;
+        };
         self.found.groups += 1;
         self.found.stalls += group.len() as u64;
         self.found.on_all_cpus += u64::from(cpus.len() == self.measured);
-        let longest = group.iter().map(|start| start.length).max().unwrap_or_default();
+        let longest = group
+            .iter()
+            .map(|start| start.length)
+            .max()
+            .unwrap_or_default();
         let at = self.worst.partition_point(|(other, ..)| *other >= longest);
         if at < LISTED {
             self.worst.insert(at, (longest, first.at, cpus));
@@ -103,7 +114,9 @@ impl Grouper {
 
     /// Of the group the stalls that bear comparison with its longest, one a CPU.
     fn keep(&mut self, mut group: Vec<Start>, longest: Ticks) {
-        let at = self.comparable.partition_point(|other| other[0].length >= longest);
+        let at = self
+            .comparable
+            .partition_point(|other| other[0].length >= longest);
         if at >= self.limit {
             return;
         }
@@ -119,7 +132,10 @@ impl Grouper {
 
     /// `None` when fewer than two CPUs were measured; and the groups with the longest stalls, of each the
     /// longest first.
-    pub(crate) fn finish(mut self, manifest: &RunManifest) -> (Option<Simultaneous>, Vec<Vec<Start>>) {
+    pub(crate) fn finish(
+        mut self,
+        manifest: &RunManifest,
+    ) -> (Option<Simultaneous>, Vec<Vec<Start>>) {
         if self.measured < 2 {
             return (None, Vec::new());
         }
@@ -144,15 +160,26 @@ impl Grouper {
 /// All CPUs but an idle control.
 fn measured(manifest: &RunManifest) -> impl Iterator<Item = &ProbeResult> {
     let control = manifest.idle_control();
-    manifest.results.iter().filter(move |result| Some(result.cpu) != control)
+    manifest
+        .results
+        .iter()
+        .filter(move |result| Some(result.cpu) != control)
 }
 
 /// Groups expected of CPUs that stall independently, each as a Poisson process: of a CPU's stalls, those
 /// that any other CPU's follows within the window.
 fn by_chance(manifest: &RunManifest, window: Ticks) -> f64 {
     let rates: Vec<(f64, f64)> = measured(manifest)
-        .map(|r| (r.stalls as f64, r.stalls as f64 / (r.end.since(r.start).0.max(1)) as f64))
+        .map(|r| {
+            (
+                r.stalls as f64,
+                r.stalls as f64 / (r.end.since(r.start).0.max(1)) as f64,
+            )
+        })
         .collect();
     let all: f64 = rates.iter().map(|(_, rate)| rate).sum();
-    rates.iter().map(|(stalls, rate)| stalls * -(-(all - rate) * window.0 as f64).exp_m1()).sum()
+    rates
+        .iter()
+        .map(|(stalls, rate)| stalls * -(-(all - rate) * window.0 as f64).exp_m1())
+        .sum()
 }

@@ -5,8 +5,8 @@ use crate::culprit_row::CulpritRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
     AnyVersion, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, EventGrain,
-    MachineState, Nanos, Part, PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport, SourceStatus,
-    StallId, ThreadAccount, Warning,
+    MachineState, Nanos, Part, PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport,
+    SourceStatus, StallId, ThreadAccount, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,7 +67,10 @@ pub struct SummaryWarning {
 
 impl From<Warning> for SummaryWarning {
     fn from(warning: Warning) -> SummaryWarning {
-        SummaryWarning { warning, text: String::new() }
+        SummaryWarning {
+            warning,
+            text: String::new(),
+        }
     }
 }
 

@@ -109,7 +109,11 @@ pub(crate) fn summarize(
     }
     let control = manifest.idle_control();
     let conditions = manifest.probe.wakeup.as_ref();
-    let measured: Vec<&WakeupResult> = manifest.wakeups.iter().filter(|w| Some(w.cpu) != control).collect();
+    let measured: Vec<&WakeupResult> = manifest
+        .wakeups
+        .iter()
+        .filter(|w| Some(w.cpu) != control)
+        .collect();
     let total = lateness(&measured);
     let [phases, control_phases] = phases;
     let idle_control = control.and_then(|cpu| {
@@ -151,9 +155,12 @@ fn ratio(part: Option<FineNanos>, whole: Option<FineNanos>) -> Option<f64> {
 }
 
 fn lateness(of: &[&WakeupResult]) -> Lateness {
-    let sum = |field: fn(&WakeupResult) -> u64| of.iter().map(|w| field(w)).fold(0, u64::saturating_add);
+    let sum =
+        |field: fn(&WakeupResult) -> u64| of.iter().map(|w| field(w)).fold(0, u64::saturating_add);
     let merged = |field: fn(&WakeupResult) -> &[(u64, u64)]| {
-        of.iter().fold(Counts::default(), |all, one| all.merged(&Counts::of(field(one))))
+        of.iter().fold(Counts::default(), |all, one| {
+            all.merged(&Counts::of(field(one)))
+        })
     };
     let (plain, corrected) = (merged(|w| &w.plain), merged(|w| &w.corrected));
     let wakeups = sum(|w| w.wakeups);
@@ -174,8 +181,15 @@ fn lateness(of: &[&WakeupResult]) -> Lateness {
 }
 
 fn percentiles(counts: &Counts) -> Percentiles {
-    let of = |share: Ppm| counts.supported_quantile(share, SUPPORT).map(|ns| FineNanos(ns as f64));
-    OF_TIME.into_iter().map(|(name, share)| (name, of(share))).collect()
+    let of = |share: Ppm| {
+        counts
+            .supported_quantile(share, SUPPORT)
+            .map(|ns| FineNanos(ns as f64))
+    };
+    OF_TIME
+        .into_iter()
+        .map(|(name, share)| (name, of(share)))
+        .collect()
 }
 
 /// Adds up what lateness was spent on, by phase.
@@ -216,11 +230,17 @@ impl PhaseTable {
     }
 
     fn row(&mut self, phase: &Phase) -> usize {
-        let find = |rows: &[(Phase, Sums)], phase: &Phase| rows.iter().position(|(known, _)| known == phase);
+        let find = |rows: &[(Phase, Sums)], phase: &Phase| {
+            rows.iter().position(|(known, _)| known == phase)
+        };
         if let Some(at) = find(&self.rows, phase) {
             return at;
         }
-        let phase = if self.rows.len() + 1 < MOST_PHASES { phase } else { &Phase::NoVerdict };
+        let phase = if self.rows.len() + 1 < MOST_PHASES {
+            phase
+        } else {
+            &Phase::NoVerdict
+        };
         find(&self.rows, phase).unwrap_or_else(|| {
             self.rows.push((phase.clone(), Sums::default()));
             self.rows.len() - 1
@@ -241,7 +261,11 @@ impl PhaseTable {
                 max_ns: sums.max,
             })
             .collect();
-        rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.phase.cmp(&b.phase)));
+        rows.sort_by(|a, b| {
+            b.total_ns
+                .cmp(&a.total_ns)
+                .then_with(|| a.phase.cmp(&b.phase))
+        });
         rows
     }
 }
@@ -264,48 +288,83 @@ mod tests {
             corrected: counts.iter().map(|(ns, count)| (2 * ns, *count)).collect(),
             ..WakeupResult::default()
         };
-        let (a, b) = (one(100, 5_000, 10, 500, &[(50, 100)]), one(300, 30_000, 20, 900, &[(100, 300)]));
+        let (a, b) = (
+            one(100, 5_000, 10, 500, &[(50, 100)]),
+            one(300, 30_000, 20, 900, &[(100, 300)]),
+        );
         // One that never woke says nothing of the smallest.
         let none = one(0, 0, 0, 0, &[]);
         let all = lateness(&[&a, &b, &none]);
         assert_eq!((all.wakeups, all.missed, all.late), (400, 3, 6));
-        assert_eq!((all.min_ns, all.max_ns), (Some(Nanos(10)), Some(Nanos(900))));
+        assert_eq!(
+            (all.min_ns, all.max_ns),
+            (Some(Nanos(10)), Some(Nanos(900)))
+        );
         assert_eq!(all.mean_ns, Some(FineNanos(87.5)));
         assert_eq!(all.corrected_mean_ns, Some(FineNanos(175.0)));
         let percentile = |of: &Percentiles, at: &str| of[at].map(|ns| ns.0);
         assert_eq!(percentile(&all.percentiles_ns, "50"), Some(100.0));
         assert_eq!(percentile(&all.corrected_percentiles_ns, "90"), Some(200.0));
-        assert_eq!(percentile(&all.percentiles_ns, "99"), None, "four lie above");
+        assert_eq!(
+            percentile(&all.percentiles_ns, "99"),
+            None,
+            "four lie above"
+        );
         let nothing = lateness(&[&none]);
-        assert_eq!((nothing.min_ns, nothing.mean_ns, nothing.max_ns), (None, None, None));
+        assert_eq!(
+            (nothing.min_ns, nothing.mean_ns, nothing.max_ns),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn a_ratio_is_of_two_that_were_measured_and_not_to_nothing() {
-        let of = |part: Option<f64>, whole: Option<f64>| ratio(part.map(FineNanos), whole.map(FineNanos));
+        let of = |part: Option<f64>, whole: Option<f64>| {
+            ratio(part.map(FineNanos), whole.map(FineNanos))
+        };
         assert_eq!(of(Some(6.0), Some(4.0)), Some(1.5));
         assert_eq!(of(Some(0.0), Some(4.0)), Some(0.0));
-        assert_eq!([of(Some(6.0), Some(0.0)), of(None, Some(4.0)), of(Some(6.0), None)], [None; 3]);
+        assert_eq!(
+            [
+                of(Some(6.0), Some(0.0)),
+                of(None, Some(4.0)),
+                of(Some(6.0), None)
+            ],
+            [None; 3]
+        );
     }
 
     #[test]
     fn phases_beyond_those_that_are_told_apart_are_added_up() {
         let of = |phase: Phase| {
-            Part::inside(Subject::verdict(Verdict::LateTimer), Nanos(10), Evidence::Nothing).in_phase(phase)
+            Part::inside(
+                Subject::verdict(Verdict::LateTimer),
+                Nanos(10),
+                Evidence::Nothing,
+            )
+            .in_phase(phase)
         };
         let mut table = PhaseTable::default();
         for n in 0..30 {
-            let (known, new) =
-                (of(Phase::LateTimer), of(Phase::from_word(&format!("of a newer version {n}"))));
+            let (known, new) = (
+                of(Phase::LateTimer),
+                of(Phase::from_word(&format!("of a newer version {n}"))),
+            );
             table.add([(&known, Nanos(5)), (&new, Nanos(10)), (&known, Nanos(5))]);
         }
         let rows = table.finish(Nanos(600));
         assert_eq!(rows.len(), MOST_PHASES);
-        assert_eq!(rows.iter().map(|row| row.total_ns).sum::<Nanos>(), Nanos(600));
+        assert_eq!(
+            rows.iter().map(|row| row.total_ns).sum::<Nanos>(),
+            Nanos(600)
+        );
         let row = |phase: &Phase| rows.iter().find(|row| row.phase == *phase).unwrap();
         let first = row(&Phase::LateTimer);
         // A wake-up counts once, however many parts of it are of a phase.
-        assert_eq!((first.count, first.total_ns, first.max_ns), (30, Nanos(300), Nanos(10)));
+        assert_eq!(
+            (first.count, first.total_ns, first.max_ns),
+            (30, Nanos(300), Nanos(10))
+        );
         assert_eq!((first.share, first.mean_ns), (0.5, Nanos(10)));
         assert_eq!(row(&Phase::NoVerdict).count, 30 - (MOST_PHASES as u64 - 2));
     }

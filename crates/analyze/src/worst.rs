@@ -18,7 +18,11 @@ impl WorstStall {
         for part in &self.parts {
             *sums.of((), &part.culprit.subject) += part.net;
         }
-        let mut rows: Vec<_> = sums.into_rows().into_iter().map(|row| (row.subject, row.value)).collect();
+        let mut rows: Vec<_> = sums
+            .into_rows()
+            .into_iter()
+            .map(|row| (row.subject, row.value))
+            .collect();
         rows.sort_by_key(|(_, net)| Reverse(*net));
         rows
     }
@@ -61,12 +65,18 @@ impl Worst {
 
     /// Those of a run: messages that queued up behind one another are one episode, represented by its longest.
     pub(crate) fn of(run: RowsOf, limit: usize) -> Worst {
-        Worst { one_of_overlapping: run.messages, ..Worst::new(limit, run.probed) }
+        Worst {
+            one_of_overlapping: run.messages,
+            ..Worst::new(limit, run.probed)
+        }
     }
 
     /// Only the stall of this number, with its parts.
     pub(crate) fn only(asked: StallId) -> Worst {
-        Worst { asked: Some(asked), ..Worst::new(1, 1) }
+        Worst {
+            asked: Some(asked),
+            ..Worst::new(1, 1)
+        }
     }
 
     pub(crate) fn stall(&mut self, stall: &Stall) {
@@ -81,10 +91,15 @@ impl Worst {
             self.lengths.remove(&id);
         }
         let shortest = self.kept.last_key_value().map(|((length, _), _)| length.0);
-        if self.kept.len() >= self.keep && shortest.is_none_or(|shortest| stall.length() <= shortest) {
+        if self.kept.len() >= self.keep
+            && shortest.is_none_or(|shortest| stall.length() <= shortest)
+        {
             return;
         }
-        let kept = Kept { stall: *stall, parts: Vec::new() };
+        let kept = Kept {
+            stall: *stall,
+            parts: Vec::new(),
+        };
         self.kept.insert((Reverse(stall.length()), stall.id), kept);
         self.lengths.insert(stall.id, stall.length());
         if self.kept.len() > self.keep
@@ -97,26 +112,44 @@ impl Worst {
     fn overlapping(&self, stall: &Stall) -> Option<(Reverse<Ticks>, StallId)> {
         let overlaps = |kept: &Kept| {
             let other = &kept.stall;
-            other.victim.tid == stall.victim.tid && other.start <= stall.end && stall.start <= other.end
+            other.victim.tid == stall.victim.tid
+                && other.start <= stall.end
+                && stall.start <= other.end
         };
-        let found = || self.kept.iter().find(|(_, kept)| overlaps(kept)).map(|(key, _)| *key);
+        let found = || {
+            self.kept
+                .iter()
+                .find(|(_, kept)| overlaps(kept))
+                .map(|(key, _)| *key)
+        };
         self.one_of_overlapping.then(found).flatten()
     }
 
     pub(crate) fn attribution(&mut self, attribution: &Attribution) {
-        let Some(length) = self.lengths.get(&attribution.stall) else { return };
-        let Some(kept) = self.kept.get_mut(&(Reverse(*length), attribution.stall)) else { return };
+        let Some(length) = self.lengths.get(&attribution.stall) else {
+            return;
+        };
+        let Some(kept) = self.kept.get_mut(&(Reverse(*length), attribution.stall)) else {
+            return;
+        };
         kept.parts.clone_from(&attribution.parts);
         kept.parts.sort_by_key(|part| std::cmp::Reverse(part.net));
     }
 
     /// `groups`: stalls that began together, the longest of each first.
     pub(crate) fn finish(self, manifest: &RunManifest, groups: &[Vec<Start>]) -> Vec<WorstStall> {
-        let began = manifest.span().map_or(manifest.clock_start.ticks, |(first, _)| first);
-        let leaders: HashMap<StallId, &[Start]> =
-            groups.iter().filter_map(|group| Some((group.first()?.id, group.as_slice()))).collect();
-        let held: HashSet<StallId> =
-            groups.iter().flat_map(|group| group.iter().skip(1)).map(|s| s.id).collect();
+        let began = manifest
+            .span()
+            .map_or(manifest.clock_start.ticks, |(first, _)| first);
+        let leaders: HashMap<StallId, &[Start]> = groups
+            .iter()
+            .filter_map(|group| Some((group.first()?.id, group.as_slice())))
+            .collect();
+        let held: HashSet<StallId> = groups
+            .iter()
+            .flat_map(|group| group.iter().skip(1))
+            .map(|s| s.id)
+            .collect();
         let asked = self.asked;
         self.kept
             .into_values()
@@ -131,7 +164,9 @@ impl Worst {
                 start_realtime_ns: manifest.realtime_ns(kept.stall.start),
                 start_offset_ns: manifest.rate.nanos(kept.stall.start.since(began)),
                 duration_ns: manifest.rate.nanos(kept.stall.length()),
-                together: leaders.get(&kept.stall.id).map(|group| together(group, manifest)),
+                together: leaders
+                    .get(&kept.stall.id)
+                    .map(|group| together(group, manifest)),
                 parts: kept.parts,
             })
             .collect()
@@ -148,7 +183,10 @@ fn together(group: &[Start], manifest: &RunManifest) -> Together {
         })
         .collect();
     stalls.sort_by_key(|stall| stall.cpu);
-    Together { cpus: stalls.iter().map(|stall| stall.cpu).collect(), stalls }
+    Together {
+        cpus: stalls.iter().map(|stall| stall.cpu).collect(),
+        stalls,
+    }
 }
 
 #[cfg(test)]
@@ -186,28 +224,48 @@ mod tests {
                 part(thread(1, "rustc", None), 10),
             ],
         };
-        let names: Vec<(String, u64)> =
-            stall.by_culprit().iter().map(|(who, net)| (who.name().into(), net.0)).collect();
+        let names: Vec<(String, u64)> = stall
+            .by_culprit()
+            .iter()
+            .map(|(who, net)| (who.name().into(), net.0))
+            .collect();
         assert_eq!(names, [("rustc".to_owned(), 60), ("RCU".to_owned(), 40)]);
     }
 
     #[test]
     fn messages_that_queued_up_are_told_by_the_longest() {
-        let mut worst = Worst { one_of_overlapping: true, ..Worst::new(3, 1) };
+        let mut worst = Worst {
+            one_of_overlapping: true,
+            ..Worst::new(3, 1)
+        };
         let message = |id, tid, start, end| Stall {
             id: StallId(id),
             cpu: CpuId(0),
-            victim: ThreadRef { tid, comm: Comm::default() },
+            victim: ThreadRef {
+                tid,
+                comm: Comm::default(),
+            },
             start: Ticks(start),
             end: Ticks(end),
         };
         // A pile of three, the same at the other consumer, and one alone.
-        for (id, tid, start, end) in
-            [(0, 1, 100, 500), (1, 1, 110, 520), (2, 1, 120, 505), (3, 2, 100, 490), (4, 1, 600, 650)]
-        {
+        for (id, tid, start, end) in [
+            (0, 1, 100, 500),
+            (1, 1, 110, 520),
+            (2, 1, 120, 505),
+            (3, 2, 100, 490),
+            (4, 1, 600, 650),
+        ] {
             worst.stall(&message(id, tid, start, end));
         }
-        assert_eq!(worst.kept.values().map(|kept| kept.stall.id.0).collect::<Vec<_>>(), [1, 3, 4]);
+        assert_eq!(
+            worst
+                .kept
+                .values()
+                .map(|kept| kept.stall.id.0)
+                .collect::<Vec<_>>(),
+            [1, 3, 4]
+        );
     }
 
     proptest! {

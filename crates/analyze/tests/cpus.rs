@@ -24,15 +24,38 @@ fn unmeasured(cpu: u32) -> ProbeResult {
 
 #[test]
 fn means_and_extremes_are_of_what_stalled() {
-    let summary = summary(&manifest(vec![result(0, &[2_600, 5_200]), result(1, &[])], false));
-    let [stalled, quiet] = summary.probe.cpus.as_slice() else { panic!("two CPUs") };
-    assert_eq!((stalled.stalls, stalled.stall_mean_ns), (2, Some(FineNanos(1_500.0))));
-    assert_eq!((stalled.stall_min_ns, stalled.max_ns), (Some(Nanos(1_000)), Some(Nanos(2_000))));
-    assert_eq!((quiet.stalls, quiet.stall_mean_ns, quiet.stall_min_ns), (0, None, None));
-    assert_eq!((quiet.max_ns, quiet.floor_ticks), (Some(Nanos(7)), Some(18)));
+    let summary = summary(&manifest(
+        vec![result(0, &[2_600, 5_200]), result(1, &[])],
+        false,
+    ));
+    let [stalled, quiet] = summary.probe.cpus.as_slice() else {
+        panic!("two CPUs")
+    };
+    assert_eq!(
+        (stalled.stalls, stalled.stall_mean_ns),
+        (2, Some(FineNanos(1_500.0)))
+    );
+    assert_eq!(
+        (stalled.stall_min_ns, stalled.max_ns),
+        (Some(Nanos(1_000)), Some(Nanos(2_000)))
+    );
+    assert_eq!(
+        (quiet.stalls, quiet.stall_mean_ns, quiet.stall_min_ns),
+        (0, None, None)
+    );
+    assert_eq!(
+        (quiet.max_ns, quiet.floor_ticks),
+        (Some(Nanos(7)), Some(18))
+    );
     let total = &summary.probe.total;
-    assert_eq!((total.cpus, total.stalls, total.stolen_ns), (2, 2, Nanos(3_000)));
-    assert_eq!((total.stall_mean_ns, total.max_cpu), (Some(FineNanos(1_500.0)), Some(CpuId(0))));
+    assert_eq!(
+        (total.cpus, total.stalls, total.stolen_ns),
+        (2, 2, Nanos(3_000))
+    );
+    assert_eq!(
+        (total.stall_mean_ns, total.max_cpu),
+        (Some(FineNanos(1_500.0)), Some(CpuId(0)))
+    );
     // Some were seen: their rate is no bound.
     assert_eq!(total.stalls_per_sec_bound, None);
 }
@@ -40,16 +63,32 @@ fn means_and_extremes_are_of_what_stalled() {
 #[test]
 fn where_nothing_stalled_the_rate_has_a_bound() {
     // 18.2 million ticks are seven milliseconds.
-    let quiet = summary(&manifest(vec![result(0, &[]), result(1, &[])], false)).probe.total;
-    assert_eq!((quiet.measured_ns, quiet.stall_mean_ns), (Nanos(14_000_000), None));
+    let quiet = summary(&manifest(vec![result(0, &[]), result(1, &[])], false))
+        .probe
+        .total;
+    assert_eq!(
+        (quiet.measured_ns, quiet.stall_mean_ns),
+        (Nanos(14_000_000), None)
+    );
     let bound = quiet.stalls_per_sec_bound.unwrap();
     assert!((bound - 3.0 / 0.014).abs() < 1e-9, "{bound}");
     // Of equals the first CPU is named.
-    assert_eq!((quiet.max_ns, quiet.max_cpu), (Some(Nanos(7)), Some(CpuId(0))));
+    assert_eq!(
+        (quiet.max_ns, quiet.max_cpu),
+        (Some(Nanos(7)), Some(CpuId(0)))
+    );
     let nothing = summary(&manifest(vec![unmeasured(0)], false)).probe.total;
-    assert_eq!((nothing.measured_ns, nothing.stalls_per_sec_bound), (Nanos::ZERO, None));
-    assert_eq!((nothing.max_ns, nothing.max_cpu, nothing.stall_mean_ns), (None, None, None));
-    let one = summary(&manifest(vec![unmeasured(0), result(1, &[])], false)).probe.total;
+    assert_eq!(
+        (nothing.measured_ns, nothing.stalls_per_sec_bound),
+        (Nanos::ZERO, None)
+    );
+    assert_eq!(
+        (nothing.max_ns, nothing.max_cpu, nothing.stall_mean_ns),
+        (None, None, None)
+    );
+    let one = summary(&manifest(vec![unmeasured(0), result(1, &[])], false))
+        .probe
+        .total;
     assert_eq!(one.max_cpu, Some(CpuId(1)));
 }
 
@@ -60,7 +99,10 @@ fn an_idle_control_is_in_no_total() {
     let summary = summary(&manifest);
     let total = &summary.probe.total;
     assert_eq!((summary.probe.cpus.len(), total.cpus), (2, 1));
-    assert_eq!((total.stalls, total.stolen_ns, total.max_ns), (1, Nanos(1_000), Some(Nanos(1_000))));
+    assert_eq!(
+        (total.stalls, total.stolen_ns, total.max_ns),
+        (1, Nanos(1_000), Some(Nanos(1_000)))
+    );
 }
 
 #[test]
@@ -69,7 +111,9 @@ fn no_share_of_events_is_told_where_there_were_none_and_no_warning_where_all_fit
     let told = summary(&manifest);
     assert!(told.warnings.is_empty(), "{:?}", told.warnings);
     let shares = |summary: RunSummary| {
-        summary.attribution.map(|of| (of.events_in_gaps_fraction, of.events_in_gaps_control))
+        summary
+            .attribution
+            .map(|of| (of.events_in_gaps_fraction, of.events_in_gaps_control))
     };
     assert_eq!(shares(told), Some((Some(0.995), Some(0.01))));
     manifest.events_in_gaps = EventsInGaps::default();

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{RATE, manifest, part, result, stall};
-use jitterscope_analyze::compare::{ComparedRunBuilder, DiffRules, FigureKind, Side, Verdict, diff};
+use jitterscope_analyze::compare::{
+    ComparedRunBuilder, DiffRules, FigureKind, Side, Verdict, diff,
+};
 use jitterscope_model::*;
 use std::path::Path;
 
@@ -12,17 +14,26 @@ fn figures(manifest: &RunManifest) -> Vec<(FigureKind, Option<f64>)> {
     let run = ComparedRunBuilder::new(manifest, None, Path::new("x")).finish();
     let sides = ["a", "b"].map(|name| Side::of_arm(name, vec![run.clone()]).unwrap());
     let told = diff(&sides, DiffRules::default(), &[], &|_, _| false);
-    told.against[0].figures.iter().map(|row| (row.kind, row.first[0])).collect()
+    told.against[0]
+        .figures
+        .iter()
+        .map(|row| (row.kind, row.first[0]))
+        .collect()
 }
 
 fn one(manifest: &RunManifest, kind: FigureKind) -> Option<f64> {
     let all = figures(manifest);
     let found = all.iter().find(|(of, _)| *of == kind);
-    found.unwrap_or_else(|| panic!("{kind:?} is not among {all:?}")).1
+    found
+        .unwrap_or_else(|| panic!("{kind:?} is not among {all:?}"))
+        .1
 }
 
 fn near(found: Option<f64>, wanted: f64) {
-    assert!(found.is_some_and(|found| (found / wanted - 1.0).abs() < 1e-6), "{found:?} {wanted}");
+    assert!(
+        found.is_some_and(|found| (found / wanted - 1.0).abs() < 1e-6),
+        "{found:?} {wanted}"
+    );
 }
 
 /// The lengths over which stalls are counted, and how many there are in all.
@@ -30,7 +41,9 @@ fn over(manifest: &RunManifest) -> Vec<(u64, f64)> {
     figures(manifest)
         .into_iter()
         .filter_map(|(kind, rate)| match kind {
-            FigureKind::StallsOver { over_ns } | FigureKind::LateOver { over_ns } => Some((over_ns.0, rate?)),
+            FigureKind::StallsOver { over_ns } | FigureKind::LateOver { over_ns } => {
+                Some((over_ns.0, rate?))
+            }
             _ => None,
         })
         .collect()
@@ -39,12 +52,29 @@ fn over(manifest: &RunManifest) -> Vec<(u64, f64)> {
 #[test]
 fn stalls_are_counted_from_each_length_on_that_the_threshold_shows() {
     // A microsecond is 2600 ticks.
-    let mut run = manifest(vec![result(1, &[2_599, 2_600, 26_000, 25_999, 26_000_000])], false);
-    let seconds = RATE.nanos(run.results[0].end - run.results[0].start).as_secs_f64();
+    let mut run = manifest(
+        vec![result(1, &[2_599, 2_600, 26_000, 25_999, 26_000_000])],
+        false,
+    );
+    let seconds = RATE
+        .nanos(run.results[0].end - run.results[0].start)
+        .as_secs_f64();
     let counts = |run: &RunManifest| -> Vec<(u64, u64)> {
-        over(run).into_iter().map(|(ns, rate)| (ns, (rate * seconds).round() as u64)).collect()
+        over(run)
+            .into_iter()
+            .map(|(ns, rate)| (ns, (rate * seconds).round() as u64))
+            .collect()
     };
-    assert_eq!(counts(&run), [(1_000, 4), (10_000, 2), (100_000, 1), (1_000_000, 1), (10_000_000, 1)]);
+    assert_eq!(
+        counts(&run),
+        [
+            (1_000, 4),
+            (10_000, 2),
+            (100_000, 1),
+            (1_000_000, 1),
+            (10_000_000, 1)
+        ]
+    );
     run.probe.threshold_ns = Nanos(1_000);
     assert_eq!(counts(&run).len(), 5);
     run.probe.threshold_ns = Nanos(1_001);
@@ -63,10 +93,19 @@ fn late_wakeups_are_counted_from_each_length_on_but_for_those_of_the_control() {
         ..WakeupResult::default()
     };
     let mut run = manifest(vec![result(1, &[]), result(2, &[])], false);
-    run.wakeups = vec![woken(1, &[(999, 4), (1_000, 3), (10_000, 2)]), woken(2, &[(1_000, 1)])];
-    let rates = |run: &RunManifest| -> Vec<f64> { over(run).into_iter().map(|(_, rate)| rate).collect() };
-    let seconds = RATE.nanos(run.results[0].end - run.results[0].start).as_secs_f64();
-    for (control, of, cpus) in [(None, [6.0, 2.0, 0.0], 2.0), (Some(2), [5.0, 2.0, 0.0], 1.0)] {
+    run.wakeups = vec![
+        woken(1, &[(999, 4), (1_000, 3), (10_000, 2)]),
+        woken(2, &[(1_000, 1)]),
+    ];
+    let rates =
+        |run: &RunManifest| -> Vec<f64> { over(run).into_iter().map(|(_, rate)| rate).collect() };
+    let seconds = RATE
+        .nanos(run.results[0].end - run.results[0].start)
+        .as_secs_f64();
+    for (control, of, cpus) in [
+        (None, [6.0, 2.0, 0.0], 2.0),
+        (Some(2), [5.0, 2.0, 0.0], 1.0),
+    ] {
         run.probe.wakeup = Some(WakeupConditions {
             period_ns: Nanos(1_000_000),
             hold_latency: true,
@@ -95,7 +134,10 @@ fn time_of_followed_threads_is_a_share_of_that_in_which_they_had_work() {
         migrations: 2,
         ..ThreadAccount::default()
     };
-    run.threads = vec![account(500_000, 200_000, 30_000), account(300_000, 0, 10_000)];
+    run.threads = vec![
+        account(500_000, 200_000, 30_000),
+        account(300_000, 0, 10_000),
+    ];
     for (kind, wanted) in [
         (FigureKind::Lost, 0.24),
         (FigureKind::Waiting, 0.2),
@@ -107,7 +149,12 @@ fn time_of_followed_threads_is_a_share_of_that_in_which_they_had_work() {
         near(one(&run, kind), wanted);
     }
     run.threads = vec![account(0, 0, 0)];
-    for kind in [FigureKind::Lost, FigureKind::Waiting, FigureKind::Interrupted, FigureKind::Preemptions] {
+    for kind in [
+        FigureKind::Lost,
+        FigureKind::Waiting,
+        FigureKind::Interrupted,
+        FigureKind::Preemptions,
+    ] {
         assert_eq!(one(&run, kind), None, "{kind:?} of no work");
     }
 }
@@ -139,23 +186,39 @@ fn what_was_not_measured_has_no_value() {
         slow_dropped: 0,
     };
     let mut piped = manifest(Vec::new(), false);
-    let mean = FigureKind::MeanMessage { role: PipelineRole::Accumulator };
+    let mean = FigureKind::MeanMessage {
+        role: PipelineRole::Accumulator,
+    };
     for (count, wanted) in [(0, [None; 2]), (4, [Some(500.0), Some(900.0)])] {
-        let result = PipelineResult { consumers: vec![consumer(count)], ..PipelineResult::default() };
+        let result = PipelineResult {
+            consumers: vec![consumer(count)],
+            ..PipelineResult::default()
+        };
         piped.pipeline = Some(result);
-        assert_eq!([mean, FigureKind::Worst].map(|kind| one(&piped, kind)), wanted);
+        assert_eq!(
+            [mean, FigureKind::Worst].map(|kind| one(&piped, kind)),
+            wanted
+        );
     }
 }
 
 #[test]
 fn the_total_is_the_first_of_those_there_are() {
-    let spun =
-        ComparedRunBuilder::new(&manifest(vec![result(1, &[26_000])], false), None, Path::new("x")).finish();
+    let spun = ComparedRunBuilder::new(
+        &manifest(vec![result(1, &[26_000])], false),
+        None,
+        Path::new("x"),
+    )
+    .finish();
     near(spun.total(), 26_000.0 / 18_226_000.0);
     assert_eq!(spun.total_kind(), Some(FigureKind::Stolen));
     let timed = spun.with_wall_time(Nanos(5_000));
-    assert_eq!((timed.total(), timed.total_kind()), (Some(5_000.0), Some(FigureKind::WallTime)));
-    let nothing = ComparedRunBuilder::new(&manifest(Vec::new(), false), None, Path::new("x")).finish();
+    assert_eq!(
+        (timed.total(), timed.total_kind()),
+        (Some(5_000.0), Some(FigureKind::WallTime))
+    );
+    let nothing =
+        ComparedRunBuilder::new(&manifest(Vec::new(), false), None, Path::new("x")).finish();
     assert_eq!((nothing.total(), nothing.total_kind()), (None, None));
 }
 
@@ -163,17 +226,34 @@ fn the_total_is_the_first_of_those_there_are() {
 fn a_culprit_counts_once_a_stall_of_the_measured_cpus() {
     let events = |manifest: &RunManifest, name: &str| {
         let mut builder = ComparedRunBuilder::new(manifest, None, Path::new("x"));
-        for (id, cpu, names) in
-            [(0, 1, &["tick", "tick", "job"][..]), (1, 1, &["tick"]), (2, 2, &["tick"]), (3, 3, &["tick"])]
-        {
-            let parts = names.iter().map(|name| part(CulpritKind::Timer, name, 100)).collect();
-            let attribution = Attribution { stall: StallId(id), parts };
-            builder.stall(&stall(id, cpu, 2_000_000 + 100_000 * id, 26_000), &attribution);
+        for (id, cpu, names) in [
+            (0, 1, &["tick", "tick", "job"][..]),
+            (1, 1, &["tick"]),
+            (2, 2, &["tick"]),
+            (3, 3, &["tick"]),
+        ] {
+            let parts = names
+                .iter()
+                .map(|name| part(CulpritKind::Timer, name, 100))
+                .collect();
+            let attribution = Attribution {
+                stall: StallId(id),
+                parts,
+            };
+            builder.stall(
+                &stall(id, cpu, 2_000_000 + 100_000 * id, 26_000),
+                &attribution,
+            );
         }
-        builder.finish().events_of(&|subject| subject.name() == name)
+        builder
+            .finish()
+            .events_of(&|subject| subject.name() == name)
     };
     let mut run = manifest(vec![result(1, &[26_000]), result(2, &[26_000])], true);
-    assert_eq!(["tick", "job", "cron"].map(|name| events(&run, name)), [Some(3), Some(1), Some(0)]);
+    assert_eq!(
+        ["tick", "job", "cron"].map(|name| events(&run, name)),
+        [Some(3), Some(1), Some(0)]
+    );
     run.probe.wakeup = Some(WakeupConditions {
         period_ns: Nanos(1_000_000),
         hold_latency: true,
@@ -184,7 +264,11 @@ fn a_culprit_counts_once_a_stall_of_the_measured_cpus() {
     assert_eq!(events(&run, "tick"), None);
     // Watched CPUs count as those with a probe do.
     let mut watched = manifest(Vec::new(), true);
-    let cpu = |cpu| PassiveCpu { cpu: CpuId(cpu), running_ns: Nanos(1_000_000_000), ..PassiveCpu::default() };
+    let cpu = |cpu| PassiveCpu {
+        cpu: CpuId(cpu),
+        running_ns: Nanos(1_000_000_000),
+        ..PassiveCpu::default()
+    };
     watched.passive = vec![cpu(1), cpu(2)];
     assert_eq!(events(&watched, "tick"), Some(3));
 }
@@ -196,7 +280,10 @@ fn blocks_of_a_run_say_where_its_own_share_lies() {
     (run.results[0].start, run.results[0].end) = (Ticks(0), Ticks(12 * SECOND));
     let mut builder = ComparedRunBuilder::new(&run, None, Path::new("x"));
     for at in 0..12 {
-        for (cpu, stolen) in [(1, if at % 2 == 0 { 10_000_000 } else { 20_000_000 }), (9, 900_000_000)] {
+        for (cpu, stolen) in [
+            (1, if at % 2 == 0 { 10_000_000 } else { 20_000_000 }),
+            (9, 900_000_000),
+        ] {
             builder.interval(&IntervalRow {
                 cpu: CpuId(cpu),
                 start: Ticks(at * SECOND),
@@ -210,20 +297,33 @@ fn blocks_of_a_run_say_where_its_own_share_lies() {
     let within = builder.finish().within_run.unwrap();
     // Eleven of them, for the last may be cut short: six of one hundredth and five of two.
     near(Some(f64::midpoint(within.low, within.high)), 0.16 / 11.0);
-    assert!(within.width() > 0.005 && within.width() < 0.01, "{within:?}");
+    assert!(
+        within.width() > 0.005 && within.width() < 0.01,
+        "{within:?}"
+    );
 }
 
 #[test]
 fn waits_that_many_support_are_judged_and_as_fine_as_a_tick() {
-    let run =
-        ComparedRunBuilder::new(&manifest(vec![result(1, &[26_000; 2_000])], false), None, Path::new("x"))
-            .finish();
+    let run = ComparedRunBuilder::new(
+        &manifest(vec![result(1, &[26_000; 2_000])], false),
+        None,
+        Path::new("x"),
+    )
+    .finish();
     let sides = ["a", "b"].map(|name| Side::of_arm(name, vec![run.clone(); 4]).unwrap());
     let told = diff(&sides, DiffRules::default(), &[], &|_, _| false);
     let wait = FigureKind::Wait { percentile: "99" };
-    let row = told.against[0].figures.iter().find(|row| row.kind == wait).unwrap();
+    let row = told.against[0]
+        .figures
+        .iter()
+        .find(|row| row.kind == wait)
+        .unwrap();
     let comparison = row.comparison.as_ref().unwrap();
     assert_eq!(comparison.verdict, Verdict::Equivalent, "{comparison:?}");
     // A bucket of three digits to either side.
-    near(comparison.interval.map(|of| of.width()), 1e-3 + 1.0 - 1.0 / 1.001);
+    near(
+        comparison.interval.map(|of| of.width()),
+        1e-3 + 1.0 - 1.0 / 1.001,
+    );
 }

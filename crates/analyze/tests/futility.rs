@@ -3,7 +3,9 @@
 mod common;
 
 use common::{RATE, manifest, result, stall};
-use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, DiffRules, Looks, Side, is_futile};
+use jitterscope_analyze::compare::{
+    ComparedRun, ComparedRunBuilder, DiffRules, Looks, Side, is_futile,
+};
 use jitterscope_model::*;
 use std::path::Path;
 
@@ -23,11 +25,18 @@ struct Taken {
 }
 
 fn taken(name: &str, shares: [f64; 8]) -> Taken {
-    Taken { name: name.into(), shares, turns: [1; 8] }
+    Taken {
+        name: name.into(),
+        shares,
+        turns: [1; 8],
+    }
 }
 
 fn timer(name: &str) -> Subject {
-    Subject::Timer { function: Some(name.into()), source: None }
+    Subject::Timer {
+        function: Some(name.into()),
+        source: None,
+    }
 }
 
 /// The runs of an arm, of which these shares were stolen in all.
@@ -36,13 +45,19 @@ fn side(stolen: [f64; 8], culprits: &[Taken], attributed: bool) -> Side {
         let read = result(1, &[]).sum_ticks as f64;
         let length = (stolen[at] / (1.0 - stolen[at]) * read) as u64;
         let manifest = manifest(vec![result(1, &[length])], attributed);
-        let measured = RATE.nanos(manifest.results[0].end - manifest.results[0].start).0 as f64;
+        let measured = RATE
+            .nanos(manifest.results[0].end - manifest.results[0].start)
+            .0 as f64;
         let mut builder = ComparedRunBuilder::new(&manifest, None, Path::new("x"));
         for of in culprits {
             for turn in 0..of.turns[at] {
                 let net = of.shares[at] * measured / of.turns[at] as f64;
-                let part = Part::inside(timer(&of.name), Nanos(net as u64), Evidence::SwitchRecords);
-                let attribution = Attribution { stall: StallId(turn), parts: vec![part] };
+                let part =
+                    Part::inside(timer(&of.name), Nanos(net as u64), Evidence::SwitchRecords);
+                let attribution = Attribution {
+                    stall: StallId(turn),
+                    parts: vec![part],
+                };
                 builder.stall(&stall(turn, 1, 2_000_000 + turn * 1_000, 900), &attribution);
             }
         }
@@ -57,25 +72,40 @@ fn given_up(sides: [&Side; 2], answered: &[&str], decided: &[&str]) -> bool {
         knob == "a knob" && answered.iter().any(|name| *subject == timer(name))
     };
     let decided = |title: &str| decided.contains(&title);
-    is_futile(sides, &Looks::DEFAULT, DiffRules::default(), &["a knob".into()], &answers, &decided)
+    is_futile(
+        sides,
+        &Looks::DEFAULT,
+        DiffRules::default(),
+        &["a knob".into()],
+        &answers,
+        &decided,
+    )
 }
 
 #[test]
 fn a_total_that_goes_nowhere_is_given_up_and_one_that_may_be_decided_is_not() {
     let side = |stolen| side(stolen, &[], false);
-    let (before, nowhere, halved) =
-        (side(UP_AND_DOWN), side(down_and_up()), side(UP_AND_DOWN.map(|share| share * share * 40.0)));
+    let (before, nowhere, halved) = (
+        side(UP_AND_DOWN),
+        side(down_and_up()),
+        side(UP_AND_DOWN.map(|share| share * share * 40.0)),
+    );
     assert!(given_up([&before, &nowhere], &[], &[]));
     assert!(!given_up([&before, &halved], &[], &[]));
-    assert!(given_up([&before, &halved], &[], &["total"]), "nothing else is asked");
+    assert!(
+        given_up([&before, &halved], &[], &["total"]),
+        "nothing else is asked"
+    );
 }
 
 #[test]
 fn each_of_several_totals_has_to_be_decided_or_given_up() {
     let timed = |stolen: [f64; 8], times: [f64; 8]| {
         let runs = side(stolen, &[], false).runs().to_vec();
-        let timed =
-            runs.into_iter().zip(times).map(|(run, time)| run.with_wall_time(Nanos((time * 1e12) as u64)));
+        let timed = runs
+            .into_iter()
+            .zip(times)
+            .map(|(run, time)| run.with_wall_time(Nanos((time * 1e12) as u64)));
         Side::of_arm("x", timed.collect()).unwrap()
     };
     let before = timed(UP_AND_DOWN, UP_AND_DOWN);
@@ -88,7 +118,11 @@ fn each_of_several_totals_has_to_be_decided_or_given_up() {
         (timed(down_and_up(), halved), &[], false),
         (timed(down_and_up(), halved), &["total"], true),
     ] {
-        assert_eq!(given_up([&before, &after], &[], decided), expected, "{decided:?}");
+        assert_eq!(
+            given_up([&before, &after], &[], decided),
+            expected,
+            "{decided:?}"
+        );
     }
 }
 
@@ -97,16 +131,46 @@ fn a_culprit_that_may_be_decided_keeps_it_going() {
     let total = [0.2; 8];
     let of = |culprits: &[Taken]| side(total, culprits, true);
     let halved = UP_AND_DOWN.map(|share| share * share * 40.0);
-    let often = |shares, turns| Taken { turns, ..taken("x", shares) };
-    let (many, few) = ([40, 44, 38, 46, 41, 43, 39, 45], [20, 24, 18, 22, 21, 20, 19, 23]);
+    let often = |shares, turns| Taken {
+        turns,
+        ..taken("x", shares)
+    };
+    let (many, few) = (
+        [40, 44, 38, 46, 41, 43, 39, 45],
+        [20, 24, 18, 22, 21, 20, 19, 23],
+    );
     let before = of(&[taken("x", UP_AND_DOWN)]);
     let (nowhere, less) = (of(&[taken("x", down_and_up())]), of(&[taken("x", halved)]));
     for (what, sides, answered, decided, expected) in [
-        ("it goes nowhere", [&before, &nowhere], &[][..], &["total"][..], true),
-        ("it goes nowhere, as predicted", [&before, &nowhere], &["x"], &["total"], true),
+        (
+            "it goes nowhere",
+            [&before, &nowhere],
+            &[][..],
+            &["total"][..],
+            true,
+        ),
+        (
+            "it goes nowhere, as predicted",
+            [&before, &nowhere],
+            &["x"],
+            &["total"],
+            true,
+        ),
         ("it took less", [&before, &less], &[], &["total"], false),
-        ("it took less, as predicted", [&before, &less], &["x"], &["total"], false),
-        ("that is decided", [&before, &less], &["x"], &["total", "timer x"], true),
+        (
+            "it took less, as predicted",
+            [&before, &less],
+            &["x"],
+            &["total"],
+            false,
+        ),
+        (
+            "that is decided",
+            [&before, &less],
+            &["x"],
+            &["total", "timer x"],
+            true,
+        ),
         (
             "of what nobody predicted nothing is decided early",
             [&before, &less],
@@ -114,17 +178,29 @@ fn a_culprit_that_may_be_decided_keeps_it_going() {
             &["total", "timer x"],
             false,
         ),
-        ("the knob answers another", [&before, &less], &["y"], &["total", "timer x"], false),
+        (
+            "the knob answers another",
+            [&before, &less],
+            &["y"],
+            &["total", "timer x"],
+            false,
+        ),
         (
             "it came less often",
-            [&of(&[often(UP_AND_DOWN, many)]), &of(&[often(down_and_up(), few)])],
+            [
+                &of(&[often(UP_AND_DOWN, many)]),
+                &of(&[often(down_and_up(), few)]),
+            ],
             &["x"],
             &["total"],
             false,
         ),
         (
             "it came as often and took less",
-            [&of(&[often(UP_AND_DOWN, many)]), &of(&[often(halved, many)])],
+            [
+                &of(&[often(UP_AND_DOWN, many)]),
+                &of(&[often(halved, many)]),
+            ],
             &["x"],
             &["total"],
             false,
@@ -144,7 +220,9 @@ fn what_nobody_predicted_is_one_of_two_figures_of_each_culprit() {
     let sides = |others: usize| {
         let others = (0..others).map(|n| taken(&format!("other {n}"), first));
         [first, second].map(|of| {
-            let all: Vec<Taken> = std::iter::once(taken("x", of)).chain(others.clone()).collect();
+            let all: Vec<Taken> = std::iter::once(taken("x", of))
+                .chain(others.clone())
+                .collect();
             side([0.5; 8], &all, true)
         })
     };

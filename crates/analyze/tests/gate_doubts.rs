@@ -5,8 +5,8 @@ mod common;
 use common::{manifest, part, result, stall};
 use jitterscope_analyze::compare::{ComparedRunBuilder, DiffRules, Side, diff};
 use jitterscope_analyze::gate::{
-    GateNote, GateReason, GateResult, GateSource, GateVerdict, InsteadOfSpinning, SourceDoubt, evaluate,
-    evaluate_changes, parse,
+    GateNote, GateReason, GateResult, GateSource, GateVerdict, InsteadOfSpinning, SourceDoubt,
+    evaluate, evaluate_changes, parse,
 };
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::*;
@@ -17,12 +17,17 @@ const SOURCES: [GateSource; 3] = [GateSource::Events, GateSource::Symbols, GateS
 /// One stall of ten microseconds, by a timer.
 fn attributed(change: impl FnOnce(&mut RunManifest)) -> RunSummary {
     let mut manifest = manifest(vec![result(1, &[26_000])], true);
-    manifest.sources = SOURCES.map(|source| SourceReport::available(source.name())).to_vec();
+    manifest.sources = SOURCES
+        .map(|source| SourceReport::available(source.name()))
+        .to_vec();
     change(&mut manifest);
     let mut builder = SummaryBuilder::new(&manifest);
     builder.stall(&stall(0, 1, 2_000_000, 26_000));
     let parts = vec![part(CulpritKind::Timer, "tick_nohz_handler", 10_000)];
-    builder.attribution(&Attribution { stall: StallId(0), parts });
+    builder.attribution(&Attribution {
+        stall: StallId(0),
+        parts,
+    });
     builder.finish()
 }
 
@@ -64,10 +69,17 @@ fn a_quantity_is_in_doubt_where_a_source_that_it_needs_was_not_all_there() {
         for (at, source) in SOURCES.into_iter().enumerate() {
             let run = attributed(|manifest| manifest.sources[at].status = SourceStatus::Degraded);
             let found = one(condition, &run);
-            let doubt = GateReason::Source { source, why: SourceDoubt::Limited(Vec::new()) };
+            let doubt = GateReason::Source {
+                source,
+                why: SourceDoubt::Limited(Vec::new()),
+            };
             let expected = needed.contains(&source).then_some(doubt);
             assert_eq!(found.why, expected, "{condition} without {}", source.name());
-            assert_eq!(found.verdict == GateVerdict::Undecided, found.why.is_some(), "{condition}");
+            assert_eq!(
+                found.verdict == GateVerdict::Undecided,
+                found.why.is_some(),
+                "{condition}"
+            );
         }
     }
 }
@@ -75,9 +87,17 @@ fn a_quantity_is_in_doubt_where_a_source_that_it_needs_was_not_all_there() {
 #[test]
 fn interrupts_of_firmware_are_in_doubt_unless_they_were_counted_on_bare_metal() {
     let why = |change: fn(&mut RunManifest)| one("firmware>99%", &attributed(change)).why;
-    let smi = |why| Some(GateReason::Source { source: GateSource::Smi, why });
+    let smi = |why| {
+        Some(GateReason::Source {
+            source: GateSource::Smi,
+            why,
+        })
+    };
     assert_eq!(why(|_| ()), None);
-    assert_eq!(why(|manifest| manifest.sources.truncate(2)), smi(SourceDoubt::NotCounted));
+    assert_eq!(
+        why(|manifest| manifest.sources.truncate(2)),
+        smi(SourceDoubt::NotCounted)
+    );
     let guest = why(|manifest| manifest.host.hypervisor = Some("KVMKVMKVM".into()));
     assert_eq!(guest, smi(SourceDoubt::VirtualMachine));
     // What was attributed was so by events, whatever is listed.
@@ -89,11 +109,18 @@ fn what_was_lost_is_a_doubt_by_what_was_lost_first_of_all() {
     let why = |change: fn(&mut RunManifest)| one("unexplained>99%", &attributed(change)).why;
     let events = |manifest: &mut RunManifest| {
         manifest.sources[0].lost = 1;
-        manifest.events_in_gaps = EventsInGaps { events: 20_000, inside: 20_000, ..EventsInGaps::default() };
+        manifest.events_in_gaps = EventsInGaps {
+            events: 20_000,
+            inside: 20_000,
+            ..EventsInGaps::default()
+        };
     };
     assert_eq!(why(events), Some(GateReason::EventsLost(1)));
     let stalls = |manifest: &mut RunManifest| {
-        manifest.results[0] = ProbeResult { dropped_records: 1, ..result(1, &[2600; 1000]) };
+        manifest.results[0] = ProbeResult {
+            dropped_records: 1,
+            ..result(1, &[2600; 1000])
+        };
     };
     assert_eq!(why(stalls), Some(GateReason::StallsUnrecorded(1)));
     // Of stalls that were measured nothing was lost.
@@ -115,13 +142,27 @@ fn how_long_threads_waited_is_told_by_coarse_events_too_and_what_for_is_not() {
         }];
         one(condition, &SummaryBuilder::new(&run).finish()).why
     };
-    let coarse = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
-    let lacks = SourceProblem::EventsNotAsked { grain: EventGrain::Other("switches".into()) };
+    let coarse = SourceProblem::EventsNotAsked {
+        grain: EventGrain::Coarse,
+    };
+    let lacks = SourceProblem::EventsNotAsked {
+        grain: EventGrain::Other("switches".into()),
+    };
     for condition in ["max>1s", "lost>99%"] {
-        assert_eq!(why(condition, std::slice::from_ref(&coarse)), None, "{condition}");
-        let doubt =
-            GateReason::Source { source: GateSource::Events, why: SourceDoubt::Limited(vec![lacks.clone()]) };
-        assert_eq!(why(condition, &[coarse.clone(), lacks.clone()]), Some(doubt), "{condition}");
+        assert_eq!(
+            why(condition, std::slice::from_ref(&coarse)),
+            None,
+            "{condition}"
+        );
+        let doubt = GateReason::Source {
+            source: GateSource::Events,
+            why: SourceDoubt::Limited(vec![lacks.clone()]),
+        };
+        assert_eq!(
+            why(condition, &[coarse.clone(), lacks.clone()]),
+            Some(doubt),
+            "{condition}"
+        );
     }
     assert!(why("unexplained>99%", &[coarse]).is_some());
 }
@@ -162,14 +203,33 @@ fn the_longest_is_in_doubt_only_where_events_tell_it() {
     };
     let whole = [SourceReport::available("tracefs")];
     let part = [SourceReport::of_status("tracefs", SourceStatus::Degraded)];
-    assert_eq!(one("max>1us", &waited(&whole, 0)).verdict, GateVerdict::Kept);
-    assert_eq!(one("max>1us", &waited(&part, 0)).verdict, GateVerdict::Undecided);
-    assert_eq!(one("max>1us", &waited(&part, 3)).verdict, GateVerdict::Kept, "messages are timed");
+    assert_eq!(
+        one("max>1us", &waited(&whole, 0)).verdict,
+        GateVerdict::Kept
+    );
+    assert_eq!(
+        one("max>1us", &waited(&part, 0)).verdict,
+        GateVerdict::Undecided
+    );
+    assert_eq!(
+        one("max>1us", &waited(&part, 3)).verdict,
+        GateVerdict::Kept,
+        "messages are timed"
+    );
     // What was seen was there.
-    assert_eq!(one("max>600ns", &waited(&part, 0)).verdict, GateVerdict::Exceeded);
-    assert_eq!(one("max>850ns", &waited(&part, 3)).verdict, GateVerdict::Exceeded);
+    assert_eq!(
+        one("max>600ns", &waited(&part, 0)).verdict,
+        GateVerdict::Exceeded
+    );
+    assert_eq!(
+        one("max>850ns", &waited(&part, 3)).verdict,
+        GateVerdict::Exceeded
+    );
     let stolen = one("stolen>1%", &waited(&whole, 0)).why;
-    assert_eq!(stolen, Some(GateReason::NoProbeSpun(InsteadOfSpinning::Work)));
+    assert_eq!(
+        stolen,
+        Some(GateReason::NoProbeSpun(InsteadOfSpinning::Work))
+    );
 }
 
 /// Runs of a setting, of which the last lost so many events.
@@ -177,12 +237,25 @@ fn side(name: &str, lost: u64) -> Side {
     let run = |at: u64| {
         let mut manifest = manifest(vec![result(1, &[26_000])], true);
         manifest.id = format!("{name}{at}");
-        manifest.events_in_gaps = EventsInGaps { events: 20_000, inside: 20_000, ..EventsInGaps::default() };
+        manifest.events_in_gaps = EventsInGaps {
+            events: 20_000,
+            inside: 20_000,
+            ..EventsInGaps::default()
+        };
         let lost = if at == 1 { lost } else { 0 };
-        manifest.sources = vec![SourceReport { lost, ..SourceReport::available("tracefs") }];
+        manifest.sources = vec![SourceReport {
+            lost,
+            ..SourceReport::available("tracefs")
+        }];
         let mut builder = ComparedRunBuilder::new(&manifest, None, Path::new("x"));
         let parts = vec![part(CulpritKind::Timer, "tick_nohz_handler", 10_000)];
-        builder.stall(&stall(0, 1, 2_000_000, 26_000), &Attribution { stall: StallId(0), parts });
+        builder.stall(
+            &stall(0, 1, 2_000_000, 26_000),
+            &Attribution {
+                stall: StallId(0),
+                parts,
+            },
+        );
         builder.finish()
     };
     Side::of_arm(name, vec![run(0), run(1)]).unwrap()
@@ -198,11 +271,17 @@ fn a_culprit_is_known_not_to_be_worse_only_where_all_runs_saw_all_of_it() {
     let absent = "worse(culprit postgres)";
     let kept = gate([0, 0], absent);
     assert_eq!(kept.verdict, GateVerdict::Kept);
-    assert_eq!(kept.note, Some(GateNote::Others(vec!["timer tick_nohz_handler".into()])));
+    assert_eq!(
+        kept.note,
+        Some(GateNote::Others(vec!["timer tick_nohz_handler".into()]))
+    );
     for lost in [[0, 3], [3, 0], [4, 3]] {
         let found = gate(lost, absent);
         let lost = if lost[1] > 0 { lost[1] } else { lost[0] };
-        assert_eq!((found.verdict, found.why), (GateVerdict::Undecided, Some(GateReason::EventsLost(lost))));
+        assert_eq!(
+            (found.verdict, found.why),
+            (GateVerdict::Undecided, Some(GateReason::EventsLost(lost)))
+        );
     }
 }
 
@@ -217,5 +296,8 @@ fn nothing_became_worse_only_where_somebody_was_named() {
         (found.verdict, found.why)
     };
     assert_eq!(gate(true), (GateVerdict::Kept, None));
-    assert_eq!(gate(false), (GateVerdict::Undecided, Some(GateReason::NotAllNamed)));
+    assert_eq!(
+        gate(false),
+        (GateVerdict::Undecided, Some(GateReason::NotAllNamed))
+    );
 }

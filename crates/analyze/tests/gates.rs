@@ -18,8 +18,16 @@ fn verdict(condition: &str, run: &RunSummary) -> GateVerdict {
 /// Exceeded just below the value, kept at it and above.
 fn assert_is(quantity: &str, percent: f64, run: &RunSummary) {
     let at = |value: f64| format!("{quantity}>{value:.9}%");
-    assert_eq!(verdict(&at(percent * 0.999), run), GateVerdict::Exceeded, "{quantity} {percent}");
-    assert_eq!(verdict(&at(percent * 1.001), run), GateVerdict::Kept, "{quantity} {percent}");
+    assert_eq!(
+        verdict(&at(percent * 0.999), run),
+        GateVerdict::Exceeded,
+        "{quantity} {percent}"
+    );
+    assert_eq!(
+        verdict(&at(percent * 1.001), run),
+        GateVerdict::Kept,
+        "{quantity} {percent}"
+    );
 }
 
 /// Stalls of a microsecond and of ten, split among four culprits.
@@ -33,9 +41,16 @@ fn attributed(change: impl FnOnce(&mut RunManifest)) -> RunSummary {
             part(CulpritKind::Timer, "tick_nohz_handler", ns / 2),
             part(CulpritKind::Hypervisor, "late interrupt", ns / 4),
             part(CulpritKind::Firmware, "SMI", ns / 10),
-            part(CulpritKind::Unresolved, "under one microsecond", ns - ns / 2 - ns / 4 - ns / 10),
+            part(
+                CulpritKind::Unresolved,
+                "under one microsecond",
+                ns - ns / 2 - ns / 4 - ns / 10,
+            ),
         ];
-        builder.attribution(&Attribution { stall: StallId(id), parts });
+        builder.attribution(&Attribution {
+            stall: StallId(id),
+            parts,
+        });
     }
     builder.finish()
 }
@@ -51,7 +66,11 @@ fn shares_are_exceeded_below_their_value_and_kept_above_it() {
     let run = attributed(|_| ());
     assert_is("stolen", 11_000.0 / measured() * 100.0, &run);
     assert_is("culprit(timer)", 5_500.0 / measured() * 100.0, &run);
-    assert_is("culprit(tick_nohz_handler)", 5_500.0 / measured() * 100.0, &run);
+    assert_is(
+        "culprit(tick_nohz_handler)",
+        5_500.0 / measured() * 100.0,
+        &run,
+    );
     assert_is("hypervisor", 2_750.0 / measured() * 100.0, &run);
     // Of the stalled time.
     assert_is("unexplained", 50.0, &run);
@@ -59,8 +78,14 @@ fn shares_are_exceeded_below_their_value_and_kept_above_it() {
     assert_eq!(verdict("max>9.99us", &run), GateVerdict::Exceeded);
     assert_eq!(verdict("max>10us", &run), GateVerdict::Kept);
     let per_sec = 2.0 / measured() * 1e9;
-    assert_eq!(verdict(&format!("stalls>{:.3}/s", per_sec - 1.0), &run), GateVerdict::Exceeded);
-    assert_eq!(verdict(&format!("stalls>{:.3}/s", per_sec + 1.0), &run), GateVerdict::Kept);
+    assert_eq!(
+        verdict(&format!("stalls>{:.3}/s", per_sec - 1.0), &run),
+        GateVerdict::Exceeded
+    );
+    assert_eq!(
+        verdict(&format!("stalls>{:.3}/s", per_sec + 1.0), &run),
+        GateVerdict::Kept
+    );
     assert_eq!(verdict("coverage<99.9%", &run), GateVerdict::Kept);
 }
 
@@ -82,17 +107,36 @@ fn a_percentile_takes_ten_that_lie_above_it() {
     let one = SummaryBuilder::new(&manifest(vec![result(1, &[26_000_000])], false)).finish();
     let alone = gate("wait.p99>1s", &one);
     assert_eq!(alone.verdict, GateVerdict::Undecided, "{alone:?}");
-    assert!(matches!(alone.why, Some(GateReason::RestsOnFew { of: Counted::Waits, .. })), "{alone:?}");
+    assert!(
+        matches!(
+            alone.why,
+            Some(GateReason::RestsOnFew {
+                of: Counted::Waits,
+                ..
+            })
+        ),
+        "{alone:?}"
+    );
 }
 
 #[test]
 fn what_was_not_measured_is_not_decided() {
     let counted = SummaryBuilder::new(&manifest(vec![result(1, &[2600])], false)).finish();
-    for text in ["culprit(timer)>1%", "hypervisor>1%", "unexplained>1%", "unresolved>1%", "late.p50>1us"] {
+    for text in [
+        "culprit(timer)>1%",
+        "hypervisor>1%",
+        "unexplained>1%",
+        "unresolved>1%",
+        "late.p50>1us",
+    ] {
         assert_eq!(verdict(text, &counted), GateVerdict::Undecided, "{text}");
     }
     for text in ["message.p50>1us", "lost>1%"] {
-        assert_eq!(verdict(text, &attributed(|_| ())), GateVerdict::Undecided, "{text}");
+        assert_eq!(
+            verdict(text, &attributed(|_| ())),
+            GateVerdict::Undecided,
+            "{text}"
+        );
     }
 }
 
@@ -100,9 +144,15 @@ fn what_was_not_measured_is_not_decided() {
 fn what_was_lost_may_have_been_anybodys_and_what_was_seen_was_there() {
     let lost = |records| {
         attributed(|manifest| {
-            manifest.sources = vec![SourceReport { lost: records, ..SourceReport::available("tracefs") }];
-            manifest.events_in_gaps =
-                EventsInGaps { events: 20_000, inside: 20_000, ..EventsInGaps::default() };
+            manifest.sources = vec![SourceReport {
+                lost: records,
+                ..SourceReport::available("tracefs")
+            }];
+            manifest.events_in_gaps = EventsInGaps {
+                events: 20_000,
+                inside: 20_000,
+                ..EventsInGaps::default()
+            };
         })
     };
     let run = lost(1);
@@ -114,7 +164,10 @@ fn what_was_lost_may_have_been_anybodys_and_what_was_seen_was_there() {
     assert_eq!(verdict("max>1ms", &run), GateVerdict::Kept);
     assert_eq!(verdict("stolen>50%", &run), GateVerdict::Kept);
     // So much is lost that nothing is proven.
-    assert_eq!(verdict("culprit(timer)>0.01%", &lost(10_000)), GateVerdict::Undecided);
+    assert_eq!(
+        verdict("culprit(timer)>0.01%", &lost(10_000)),
+        GateVerdict::Undecided
+    );
 }
 
 #[test]
@@ -122,19 +175,44 @@ fn a_threads_name_is_decided_where_accounts_tell_it() {
     let run = |followed: bool| {
         let mut manifest = manifest(vec![result(1, &[2600])], true);
         if followed {
-            manifest.threads = vec![ThreadAccount { running_ns: Nanos(1_000), ..ThreadAccount::default() }];
+            manifest.threads = vec![ThreadAccount {
+                running_ns: Nanos(1_000),
+                ..ThreadAccount::default()
+            }];
         }
         let mut builder = SummaryBuilder::new(&manifest);
         builder.stall(&stall(0, 1, 10_000, 2600));
         let (process, comm) = (Some("rustc".into()), "lto cgu.00".into());
-        let task = Task { tid: Some(71), tgid: Some(70), process, comm, ..Task::default() };
-        let parts = vec![Part::inside(Subject::Thread(task), Nanos(1000), Evidence::SwitchRecords)];
-        builder.attribution(&Attribution { stall: StallId(0), parts });
+        let task = Task {
+            tid: Some(71),
+            tgid: Some(70),
+            process,
+            comm,
+            ..Task::default()
+        };
+        let parts = vec![Part::inside(
+            Subject::Thread(task),
+            Nanos(1000),
+            Evidence::SwitchRecords,
+        )];
+        builder.attribution(&Attribution {
+            stall: StallId(0),
+            parts,
+        });
         builder.finish()
     };
-    assert_eq!(verdict("culprit(lto*)>0%", &run(false)), GateVerdict::Undecided);
-    assert_ne!(verdict("culprit(lto*)>0%", &run(true)), GateVerdict::Undecided);
+    assert_eq!(
+        verdict("culprit(lto*)>0%", &run(false)),
+        GateVerdict::Undecided
+    );
+    assert_ne!(
+        verdict("culprit(lto*)>0%", &run(true)),
+        GateVerdict::Undecided
+    );
     // By its process it is meant, whatever its threads are called.
-    assert_eq!(verdict("culprit(rustc)>0%", &run(false)), GateVerdict::Exceeded);
+    assert_eq!(
+        verdict("culprit(rustc)>0%", &run(false)),
+        GateVerdict::Exceeded
+    );
     assert_eq!(verdict("culprit(*)>0%", &run(false)), GateVerdict::Exceeded);
 }

@@ -8,7 +8,10 @@ fn value<T>(value: T) -> Reading<T> {
 }
 
 fn machine() -> MachineState {
-    let policy = FrequencyPolicy { governor: value("powersave".into()), ..FrequencyPolicy::default() };
+    let policy = FrequencyPolicy {
+        governor: value("powersave".into()),
+        ..FrequencyPolicy::default()
+    };
     let mut state = MachineState::default();
     state.processors.model = (0..8).map(|n| (CpuId(n), "Big 9000".to_owned())).collect();
     state.processors.microcode = value((0..8).map(|n| (CpuId(n), "0x1".to_owned())).collect());
@@ -27,12 +30,23 @@ fn machine() -> MachineState {
         value: value("1".into()),
         ..SettingValue::default()
     };
-    let threads = SettingValue { value: value("59 threads".into()), ..SettingValue::default() };
+    let threads = SettingValue {
+        value: value("59 threads".into()),
+        ..SettingValue::default()
+    };
     state.tuning = value(TuningState {
         cpus: "3".parse().unwrap(),
         settings: vec![
-            KnobSetting { knob: "vmstat".into(), values: vec![vmstat], omitted: 0 },
-            KnobSetting { knob: "kthread-aff".into(), values: vec![threads], omitted: 0 },
+            KnobSetting {
+                knob: "vmstat".into(),
+                values: vec![vmstat],
+                omitted: 0,
+            },
+            KnobSetting {
+                knob: "kthread-aff".into(),
+                values: vec![threads],
+                omitted: 0,
+            },
         ],
         findings: vec![KnobFinding {
             knob: "vmstat".into(),
@@ -41,7 +55,11 @@ fn machine() -> MachineState {
         }],
         ..TuningState::default()
     });
-    state.load = value(vec![CpuLoad { cpu: CpuId(0), busy_share: 0.10, ..CpuLoad::default() }]);
+    state.load = value(vec![CpuLoad {
+        cpu: CpuId(0),
+        busy_share: 0.10,
+        ..CpuLoad::default()
+    }]);
     state
 }
 
@@ -64,14 +82,20 @@ fn only(change: impl FnOnce(&mut MachineState)) -> MachineDifference {
     assert_eq!(found.len(), 1, "{found:?}");
     let back = compare_machines(&other, &machine());
     let difference = found.remove(0);
-    assert_eq!((&back[0].before, &back[0].after), (&difference.after, &difference.before));
+    assert_eq!(
+        (&back[0].before, &back[0].after),
+        (&difference.after, &difference.before)
+    );
     difference
 }
 
 #[test]
 fn a_machine_is_like_itself() {
     assert_eq!(compare_machines(&machine(), &machine()), []);
-    assert_eq!(compare_machines(&MachineState::default(), &MachineState::default()), []);
+    assert_eq!(
+        compare_machines(&MachineState::default(), &MachineState::default()),
+        []
+    );
 }
 
 #[test]
@@ -81,13 +105,18 @@ fn another_processor_makes_runs_incomparable_and_comes_first() {
     other.processors.model = (0..8).map(|n| (CpuId(n), "Small 1".to_owned())).collect();
     let found = compare_machines(&machine(), &other);
     assert_eq!(found[0].class, DifferenceClass::Incomparable);
-    assert_eq!((found[0].what.as_str(), found[1].what.as_str()), ("processors.model", "kernel.release"));
+    assert_eq!(
+        (found[0].what.as_str(), found[1].what.as_str()),
+        ("processors.model", "kernel.release")
+    );
 }
 
 #[test]
 fn one_cpus_governor_is_seen_and_named() {
     let found = only(|state| {
-        let Reading::Value(policies) = &mut state.processors.frequency else { return };
+        let Reading::Value(policies) = &mut state.processors.frequency else {
+            return;
+        };
         let each: Vec<_> = (0..8)
             .map(|n| {
                 let mut policy = policies.of(CpuId(n)).unwrap().clone();
@@ -119,7 +148,10 @@ fn a_knob_differs_by_its_value_and_words_do_not_count() {
         settings[0].values[0].value = value("3600".into());
         settings[1].values[0].value = value("60 threads".into());
     });
-    assert_eq!((found.class, found.what.as_str()), (DifferenceClass::Matters, "tuning.settings.vmstat"));
+    assert_eq!(
+        (found.class, found.what.as_str()),
+        (DifferenceClass::Matters, "tuning.settings.vmstat")
+    );
     assert_eq!((found.before, found.after), (text("1"), text("3600")));
 }
 
@@ -145,11 +177,23 @@ fn what_tune_applied_is_a_difference() {
             now: ChangeNow::InForce,
             ..AppliedChange::default()
         };
-        tuning(state).applied = value(AppliedTuning { changes: vec![change], ..AppliedTuning::default() });
+        tuning(state).applied = value(AppliedTuning {
+            changes: vec![change],
+            ..AppliedTuning::default()
+        });
     });
-    assert_eq!((found.what.as_str(), found.before), ("tuning.applied.vmstat", None));
+    assert_eq!(
+        (found.what.as_str(), found.before),
+        ("tuning.applied.vmstat", None)
+    );
     let value = Box::new(MachineValue::Text("3600".into()));
-    assert_eq!(found.after, Some(MachineValue::With { value, with: "in_force".into() }));
+    assert_eq!(
+        found.after,
+        Some(MachineValue::With {
+            value,
+            with: "in_force".into()
+        })
+    );
 }
 
 #[test]
@@ -158,19 +202,29 @@ fn interrupts_are_known_by_name_not_by_number() {
     renumbered.interrupts.rows[0].irq = 99;
     assert_eq!(compare_machines(&machine(), &renumbered), []);
     let found = only(|state| state.interrupts.rows[0].affinity = value("0-2".parse().unwrap()));
-    assert_eq!((found.class, found.what.as_str()), (DifferenceClass::Matters, "interrupts.nvme0q1"));
+    assert_eq!(
+        (found.class, found.what.as_str()),
+        (DifferenceClass::Matters, "interrupts.nvme0q1")
+    );
     // One with other cards throughout does not flood the list.
     let mut many = machine();
     let row = many.interrupts.rows[0].clone();
-    many.interrupts.rows =
-        (0..4000).map(|n| InterruptRow { actions: format!("dev{n}"), ..row.clone() }).collect();
+    many.interrupts.rows = (0..4000)
+        .map(|n| InterruptRow {
+            actions: format!("dev{n}"),
+            ..row.clone()
+        })
+        .collect();
     assert_eq!(compare_machines(&machine(), &many).len(), 64);
 }
 
 #[test]
 fn what_was_denied_is_no_known_difference() {
     let found = only(|state| state.kernel.boot_line = Reading::Denied);
-    assert_eq!((found.class, found.after), (DifferenceClass::Informational, Some(MachineValue::Denied)));
+    assert_eq!(
+        (found.class, found.after),
+        (DifferenceClass::Informational, Some(MachineValue::Denied))
+    );
     let mut denied = machine();
     denied.kernel.boot_line = Reading::Denied;
     assert_eq!(compare_machines(&denied, &denied), []);
@@ -180,7 +234,11 @@ fn what_was_denied_is_no_known_difference() {
 fn load_differs_beyond_noise() {
     let with = |busy_share| {
         let mut state = machine();
-        state.load = value(vec![CpuLoad { cpu: CpuId(0), busy_share, ..CpuLoad::default() }]);
+        state.load = value(vec![CpuLoad {
+            cpu: CpuId(0),
+            busy_share,
+            ..CpuLoad::default()
+        }]);
         compare_machines(&machine(), &state)
     };
     assert_eq!(with(0.14), []);
@@ -188,14 +246,21 @@ fn load_differs_beyond_noise() {
     assert_eq!(with(0.06), []);
     assert_eq!(with(0.04).len(), 1);
     let found = with(0.80);
-    assert_eq!((found[0].class, found[0].what.as_str()), (DifferenceClass::Matters, "load.busy"));
+    assert_eq!(
+        (found[0].class, found[0].what.as_str()),
+        (DifferenceClass::Matters, "load.busy")
+    );
     assert_eq!(found[0].after, Some(MachineValue::Thousandths(800)));
     // All CPUs were measured: nothing is known of others.
     let mut all = machine();
     all.load = value(Vec::new());
     assert_eq!(compare_machines(&all, &all), []);
     let mut idle = machine();
-    idle.load = value(vec![CpuLoad { cpu: CpuId(0), busy_share: 0.99, ..CpuLoad::default() }]);
+    idle.load = value(vec![CpuLoad {
+        cpu: CpuId(0),
+        busy_share: 0.99,
+        ..CpuLoad::default()
+    }]);
     assert_eq!(compare_machines(&idle, &all), []);
 }
 
@@ -206,14 +271,21 @@ fn mitigations_and_idle_states_are_compared_one_by_one() {
     });
     assert_eq!(found.what, "kernel.mitigations.mds");
     let states = |disabled| -> PerCpu<Vec<IdleState>> {
-        let state = IdleState { name: "C6".into(), disabled: value(disabled), ..IdleState::default() };
+        let state = IdleState {
+            name: "C6".into(),
+            disabled: value(disabled),
+            ..IdleState::default()
+        };
         (0..2).map(|n| (CpuId(n), vec![state.clone()])).collect()
     };
     let (mut on, mut off) = (machine(), machine());
     on.processors.idle.states = states(false);
     off.processors.idle.states = states(true);
     let found = compare_machines(&on, &off);
-    assert_eq!((found[0].what.as_str(), &found[0].before), ("processors.idle.states", &text("C6")));
+    assert_eq!(
+        (found[0].what.as_str(), &found[0].before),
+        ("processors.idle.states", &text("C6"))
+    );
     assert_eq!(found[0].after, text(""));
 }
 
@@ -221,7 +293,11 @@ fn mitigations_and_idle_states_are_compared_one_by_one() {
 fn load_is_the_mean_of_the_other_cpus() {
     let of = |steal: [f64; 2]| {
         let mut state = machine();
-        let load = |(cpu, steal_share)| CpuLoad { cpu: CpuId(cpu), steal_share, ..CpuLoad::default() };
+        let load = |(cpu, steal_share)| CpuLoad {
+            cpu: CpuId(cpu),
+            steal_share,
+            ..CpuLoad::default()
+        };
         state.load = value((0..).zip(steal).map(load).collect());
         state
     };
@@ -230,19 +306,37 @@ fn load_is_the_mean_of_the_other_cpus() {
     let found = compare_machines(&of([0.2, 0.6]), &of([0.6, 0.8]));
     assert_eq!((found.len(), found[0].what.as_str()), (1, "load.steal"));
     let share = |thousandths| Some(MachineValue::Thousandths(thousandths));
-    assert_eq!((&found[0].before, &found[0].after), (&share(400), &share(700)));
+    assert_eq!(
+        (&found[0].before, &found[0].after),
+        (&share(400), &share(700))
+    );
 }
 
 /// What is set in one place of the machine's state, and how the difference to a machine without it is told.
-type Set = (fn(&mut MachineState), &'static str, DifferenceClass, Option<MachineValue>);
+type Set = (
+    fn(&mut MachineState),
+    &'static str,
+    DifferenceClass,
+    Option<MachineValue>,
+);
 
 #[test]
 fn memory_and_placement_are_compared_by_name() {
     use DifferenceClass::{Informational, Matters};
     let number = |number| Some(MachineValue::Number(number));
     let sets: [Set; 11] = [
-        (|m| m.memory.total_kib = value(1024), "memory.total_kib", Informational, number(1024)),
-        (|m| m.memory.swap_kib = value(7), "memory.swap_kib", Matters, number(7)),
+        (
+            |m| m.memory.total_kib = value(1024),
+            "memory.total_kib",
+            Informational,
+            number(1024),
+        ),
+        (
+            |m| m.memory.swap_kib = value(7),
+            "memory.swap_kib",
+            Matters,
+            number(7),
+        ),
         (
             |m| m.memory.transparent_huge_pages = value("always".into()),
             "memory.transparent_huge_pages",
@@ -251,7 +345,10 @@ fn memory_and_placement_are_compared_by_name() {
         ),
         (
             |m| {
-                m.memory.huge_pages = value(vec![HugePages { size_kib: 2048, pages: value(3) }]);
+                m.memory.huge_pages = value(vec![HugePages {
+                    size_kib: 2048,
+                    pages: value(3),
+                }]);
             },
             "memory.huge_pages.2048 KiB",
             Informational,
@@ -260,7 +357,11 @@ fn memory_and_placement_are_compared_by_name() {
         (
             |m| {
                 let cpus = "0-3".parse().unwrap();
-                m.processors.numa = value(vec![NumaNode { id: 1, cpus, ..NumaNode::default() }]);
+                m.processors.numa = value(vec![NumaNode {
+                    id: 1,
+                    cpus,
+                    ..NumaNode::default()
+                }]);
             },
             "processors.numa.1",
             Matters,
@@ -275,15 +376,33 @@ fn memory_and_placement_are_compared_by_name() {
         (
             |m| {
                 let cpus = value("0".parse().unwrap());
-                m.workqueues.queues = vec![WorkqueueMask { name: "writeback".into(), cpus }];
+                m.workqueues.queues = vec![WorkqueueMask {
+                    name: "writeback".into(),
+                    cpus,
+                }];
             },
             "workqueues.writeback",
             Matters,
             text("0"),
         ),
-        (|m| m.cpusets.own = value("4".parse().unwrap()), "cpusets.own", Matters, text("4")),
-        (|m| m.cpusets.groups = vec![group(Reading::Absent)], "cpusets.rt", Matters, text("5-6")),
-        (|m| m.cpusets.groups = vec![group(value("member".into()))], "cpusets.rt", Matters, text("5-6")),
+        (
+            |m| m.cpusets.own = value("4".parse().unwrap()),
+            "cpusets.own",
+            Matters,
+            text("4"),
+        ),
+        (
+            |m| m.cpusets.groups = vec![group(Reading::Absent)],
+            "cpusets.rt",
+            Matters,
+            text("5-6"),
+        ),
+        (
+            |m| m.cpusets.groups = vec![group(value("member".into()))],
+            "cpusets.rt",
+            Matters,
+            text("5-6"),
+        ),
         (
             |m| m.cpusets.groups = vec![group(value("isolated".into()))],
             "cpusets.rt",
@@ -303,5 +422,10 @@ fn memory_and_placement_are_compared_by_name() {
 
 fn group(partition: Reading<String>) -> CpusetGroup {
     let cpus = value("5-6".parse().unwrap());
-    CpusetGroup { path: "rt".into(), cpus, partition, ..CpusetGroup::default() }
+    CpusetGroup {
+        path: "rt".into(),
+        cpus,
+        partition,
+        ..CpusetGroup::default()
+    }
 }

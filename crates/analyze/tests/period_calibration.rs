@@ -48,8 +48,11 @@ fn bursts(random: &mut SplitMix64, span: f64) -> Vec<f64> {
 
 /// On for a while, off for a while.
 fn on_off(random: &mut SplitMix64, span: f64) -> Vec<f64> {
-    let (on, off, mean) =
-        (between(random, 0.02, 1.0), between(random, 0.05, 2.0), between(random, 0.001, 0.05));
+    let (on, off, mean) = (
+        between(random, 0.02, 1.0),
+        between(random, 0.05, 2.0),
+        between(random, 0.001, 0.05),
+    );
     let mut left = 0.0;
     until(span, || {
         let mut gap = random.exponential(mean);
@@ -91,19 +94,41 @@ fn self_exciting(random: &mut SplitMix64, span: f64) -> Vec<f64> {
 
 /// Works and sleeps for a fixed time, again and again.
 fn sleep_loop(random: &mut SplitMix64, span: f64) -> Vec<f64> {
-    let (sleep, work) = (between(random, 0.002, 0.2), between(random, 0.000_02, 0.002));
+    let (sleep, work) = (
+        between(random, 0.002, 0.2),
+        between(random, 0.000_02, 0.002),
+    );
     let error = between(random, 0.000_002, 0.000_1);
-    until(span, || sleep + random.exponential(work) + error * random.normal().abs())
+    until(span, || {
+        sleep + random.exponential(work) + error * random.normal().abs()
+    })
 }
 
 fn search(times: Vec<f64>, span: f64) -> Vec<Period> {
-    let times: Vec<Nanos> = times.into_iter().map(|time| Nanos((time * 1e9) as u64)).collect();
-    let span = if times.len() >= 512 { *times.last().unwrap() } else { Nanos((span * 1e9) as u64) };
-    find(&times, span, SearchSettings { false_alarm: FALSE_ALARM, ..SearchSettings::default() })
+    let times: Vec<Nanos> = times
+        .into_iter()
+        .map(|time| Nanos((time * 1e9) as u64))
+        .collect();
+    let span = if times.len() >= 512 {
+        *times.last().unwrap()
+    } else {
+        Nanos((span * 1e9) as u64)
+    };
+    find(
+        &times,
+        span,
+        SearchSettings {
+            false_alarm: FALSE_ALARM,
+            ..SearchSettings::default()
+        },
+    )
 }
 
 fn runs() -> u64 {
-    std::env::var("JITTERSCOPE_NULL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300)
+    std::env::var("JITTERSCOPE_NULL_RUNS")
+        .ok()
+        .and_then(|runs| runs.parse().ok())
+        .unwrap_or(300)
 }
 
 /// Runs of a process that show an objectionable period.
@@ -131,11 +156,19 @@ fn most_alarms() -> u64 {
 #[test]
 #[ignore = "cargo xtask test calibration runs it"]
 fn processes_without_a_period_show_none() {
-    let processes: [(&str, Process); 4] =
-        [("Poisson", poisson), ("bursts", bursts), ("on-off", on_off), ("self-exciting", self_exciting)];
+    let processes: [(&str, Process); 4] = [
+        ("Poisson", poisson),
+        ("bursts", bursts),
+        ("on-off", on_off),
+        ("self-exciting", self_exciting),
+    ];
     for (name, process) in processes {
         let alarms = alarms(name, process, |_| true);
-        assert!(alarms <= most_alarms(), "{name}: {alarms} of {} runs show a period", runs());
+        assert!(
+            alarms <= most_alarms(),
+            "{name}: {alarms} of {} runs show a period",
+            runs()
+        );
     }
 }
 
@@ -156,7 +189,10 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
         let mut random = SplitMix64(run ^ 0xc10c << 32);
         let period = between(&mut random, 0.003, 0.5);
         let span = period * 100.0;
-        let (phase, jitter) = (random.uniform() * period, between(&mut random, 0.000_5, 0.05) * period);
+        let (phase, jitter) = (
+            random.uniform() * period,
+            between(&mut random, 0.000_5, 0.05) * period,
+        );
         let mut times: Vec<f64> = (0..99)
             .map(|n| phase + f64::from(n) * period + jitter * random.uniform())
             .filter(|time| *time < span)
@@ -174,7 +210,9 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
         }));
         times.sort_by(f64::total_cmp);
         let best = search(times, span).into_iter().next();
-        let Some(best) = best.filter(|best| (best.period.as_secs_f64() / period - 1.0).abs() < 0.002) else {
+        let Some(best) =
+            best.filter(|best| (best.period.as_secs_f64() / period - 1.0).abs() < 0.002)
+        else {
             println!("run {run}: {period} s not found");
             continue;
         };
@@ -183,7 +221,10 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
         assert_ne!(best.regularity, Regularity::Drifting, "run {run}: {best:?}");
     }
     println!("found {found}, called clocked {clocked} of {cases}");
-    assert!(found >= cases * 98 / 100 && clocked >= cases / 2, "{found} found, {clocked} clocked of {cases}");
+    assert!(
+        found >= cases * 98 / 100 && clocked >= cases / 2,
+        "{found} found, {clocked} clocked of {cases}"
+    );
 }
 
 #[test]
@@ -198,5 +239,8 @@ fn a_sleep_loop_is_told_with_about_its_period() {
         found += u64::from(near.is_some());
         drifting += u64::from(near.is_some_and(|best| best.regularity == Regularity::Drifting));
     }
-    assert!(found >= 98 && drifting >= 95, "found {found}, drifting {drifting} of 100");
+    assert!(
+        found >= 98 && drifting >= 95,
+        "found {found}, drifting {drifting} of 100"
+    );
 }

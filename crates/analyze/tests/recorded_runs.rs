@@ -4,7 +4,9 @@
 //! anew: `JITTERSCOPE_WRITE_RECORDED=1 cargo test -p jitterscope-analyze --test recorded_runs`; the change is then
 //! there to be read.
 
-use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Design, DiffRules, Side, diff};
+use jitterscope_analyze::compare::{
+    ComparedRun, ComparedRunBuilder, Design, DiffRules, Side, diff,
+};
 use jitterscope_analyze::gate::{evaluate, evaluate_changes, parse};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::PictureBuilder;
@@ -36,7 +38,9 @@ struct Run {
 }
 
 fn recorded(kind: &str) -> Run {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures").join(kind);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../recording/tests/fixtures")
+        .join(kind);
     let run = RunReader::open(&path).unwrap();
     Run {
         manifest: run.manifest().clone(),
@@ -49,10 +53,16 @@ fn recorded(kind: &str) -> Run {
 
 impl Run {
     fn pairs(&self) -> impl Iterator<Item = (&Stall, &Attribution)> {
-        self.stalls.iter().zip(&self.attributions).inspect(|(stall, of)| assert_eq!(stall.id, of.stall))
+        self.stalls
+            .iter()
+            .zip(&self.attributions)
+            .inspect(|(stall, of)| assert_eq!(stall.id, of.stall))
     }
 
-    fn builder(&self, set: impl FnOnce(SummaryBuilder<'_>) -> SummaryBuilder<'_>) -> SummaryBuilder<'_> {
+    fn builder(
+        &self,
+        set: impl FnOnce(SummaryBuilder<'_>) -> SummaryBuilder<'_>,
+    ) -> SummaryBuilder<'_> {
         let mut builder = set(SummaryBuilder::new(&self.manifest).machine(self.machine.clone()));
         self.pairs().for_each(|(stall, of)| {
             builder.stall(stall);
@@ -67,9 +77,13 @@ impl Run {
     }
 
     fn compared(&self) -> ComparedRun {
-        let mut builder =
-            ComparedRunBuilder::new(&self.manifest, self.machine.clone(), Path::new(&self.manifest.id));
-        self.pairs().for_each(|(stall, of)| builder.stall(stall, of));
+        let mut builder = ComparedRunBuilder::new(
+            &self.manifest,
+            self.machine.clone(),
+            Path::new(&self.manifest.id),
+        );
+        self.pairs()
+            .for_each(|(stall, of)| builder.stall(stall, of));
         self.intervals.iter().for_each(|row| builder.interval(row));
         builder.finish()
     }
@@ -90,7 +104,10 @@ impl Run {
         Run {
             manifest,
             machine: self.machine.clone(),
-            stalls: (0..self.stalls.len()).filter(kept).map(|at| self.stalls[at]).collect(),
+            stalls: (0..self.stalls.len())
+                .filter(kept)
+                .map(|at| self.stalls[at])
+                .collect(),
             attributions: (0..self.stalls.len())
                 .filter(kept)
                 .map(|at| self.attributions[at].clone())
@@ -112,11 +129,22 @@ fn text(value: &impl std::fmt::Debug) -> Value {
 fn comparisons(run: &Run) -> Value {
     let changes = parse("worse(total),worse(any),worse(culprit *)").unwrap();
     let mut all = Vec::new();
-    for (runs, design) in [(1, Design::Unpaired), (4, Design::Unpaired), (6, Design::Paired)] {
-        let sides = [run.side("before", runs, (1, 1), 0), run.side("after", runs, (3, 2), 3)];
-        let rules = DiffRules { design, ..DiffRules::default() };
-        let answers =
-            |knob: &str, subject: &Subject| knob == "a knob" && subject.kind() == CulpritKind::Timer;
+    for (runs, design) in [
+        (1, Design::Unpaired),
+        (4, Design::Unpaired),
+        (6, Design::Paired),
+    ] {
+        let sides = [
+            run.side("before", runs, (1, 1), 0),
+            run.side("after", runs, (3, 2), 3),
+        ];
+        let rules = DiffRules {
+            design,
+            ..DiffRules::default()
+        };
+        let answers = |knob: &str, subject: &Subject| {
+            knob == "a knob" && subject.kind() == CulpritKind::Timer
+        };
         let told = diff(&sides, rules, &["a knob".into()], &answers);
         let against = &told.against[0];
         let culprits = against.culprits.iter().flatten();
@@ -161,7 +189,10 @@ fn all(kind: &str) -> Value {
             summer.stall(stall);
             summer.attribution(of);
         });
-        summer.finish(&run.manifest, run.machine.as_ref().and_then(timer_frequency))
+        summer.finish(
+            &run.manifest,
+            run.machine.as_ref().and_then(timer_frequency),
+        )
     };
     // Summed up as they come or from all that is stored, it comes to the same; who held up a pipeline's messages is
     // known at the end alone.
@@ -172,13 +203,20 @@ fn all(kind: &str) -> Value {
     assert_eq!(stored == sums, kind != "pipeline");
     let mut totals = CulpritTotalsBuilder::default();
     let control = run.manifest.idle_control();
-    run.pairs().filter(|(stall, _)| Some(stall.cpu) != control).for_each(|(_, of)| totals.add(of));
+    run.pairs()
+        .filter(|(stall, _)| Some(stall.cpu) != control)
+        .for_each(|(_, of)| totals.add(of));
     assert_eq!(sums.clone().into_totals(), totals.finish(), "{kind}");
-    let known = SummaryBuilder::new(&run.manifest).machine(run.machine.clone()).known(in_words);
+    let known = SummaryBuilder::new(&run.manifest)
+        .machine(run.machine.clone())
+        .known(in_words);
     let mut again = serde_json::to_value(known.finish()).unwrap();
     let mut direct = serde_json::to_value(&brief).unwrap();
     for summary in [&mut again, &mut direct] {
-        summary.as_object_mut().unwrap().retain(|key, _| key != "history");
+        summary
+            .as_object_mut()
+            .unwrap()
+            .retain(|key, _| key != "history");
     }
     assert_eq!(again, direct, "{kind}");
     let mut redactor = Redactor::new();
@@ -205,7 +243,10 @@ fn rounded(value: &Value) -> String {
     match value {
         Value::Number(number) if number.is_f64() => format!("{:.5e}", number.as_f64().unwrap()),
         Value::Array(all) => all.iter().map(rounded).collect::<Vec<_>>().join(","),
-        Value::Object(all) => all.iter().map(|(key, of)| format!("{key}:{}", rounded(of))).collect(),
+        Value::Object(all) => all
+            .iter()
+            .map(|(key, of)| format!("{key}:{}", rounded(of)))
+            .collect(),
         other => other.to_string(),
     }
 }
@@ -232,8 +273,7 @@ fn shorten(value: &mut Value) {
     match value {
         Value::Array(all) if all.len() > LONGEST => {
             let said = digest(&all.iter().map(rounded).collect::<String>());
-            *value =
-                json!({"length": all.len(), "first": all[0], "last": all[all.len() - 1], "digest": said});
+            *value = json!({"length": all.len(), "first": all[0], "last": all[all.len() - 1], "digest": said});
         }
         Value::Array(all) => all.iter_mut().for_each(shorten),
         Value::Object(all) => {
@@ -248,7 +288,12 @@ fn shorten(value: &mut Value) {
 
 /// Where two values differ first.
 fn difference(at: String, found: &Value, kept: &Value) -> Option<String> {
-    let both = |key: &String| (found.get(key).unwrap_or(&Value::Null), kept.get(key).unwrap_or(&Value::Null));
+    let both = |key: &String| {
+        (
+            found.get(key).unwrap_or(&Value::Null),
+            kept.get(key).unwrap_or(&Value::Null),
+        )
+    };
     match (found, kept) {
         (Value::Object(a), Value::Object(b)) => a.keys().chain(b.keys()).find_map(|key| {
             let (a, b) = both(key);
@@ -266,8 +311,9 @@ fn difference(at: String, found: &Value, kept: &Value) -> Option<String> {
 }
 
 fn check(kind: &str) {
-    let path: PathBuf =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(format!("{kind}.json"));
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/recorded")
+        .join(format!("{kind}.json"));
     let found = all(kind);
     if std::env::var_os("JITTERSCOPE_WRITE_RECORDED").is_some() {
         let mut text = serde_json::to_string_pretty(&found).unwrap();

@@ -35,7 +35,9 @@ fn marked<T: Serialize + DeserializeOwned>(sample: &T, next: &mut usize) -> T {
         let old = map.remove(&key).unwrap();
         map.insert(marker(*next), old);
         if let Ok(read) = serde_json::from_value::<T>(tried.clone())
-            && serde_json::to_string(&read).unwrap().contains(&marker(*next))
+            && serde_json::to_string(&read)
+                .unwrap()
+                .contains(&marker(*next))
         {
             value = tried;
             *next += 1;
@@ -48,9 +50,13 @@ fn texts(value: &Value, path: String, out: &mut Vec<String>) {
     match value {
         Value::String(_) => out.push(path),
         Value::Array(all) => {
-            all.iter().enumerate().for_each(|(at, one)| texts(one, format!("{path}/{at}"), out));
+            all.iter()
+                .enumerate()
+                .for_each(|(at, one)| texts(one, format!("{path}/{at}"), out));
         }
-        Value::Object(all) => all.iter().for_each(|(key, one)| texts(one, format!("{path}/{key}"), out)),
+        Value::Object(all) => all
+            .iter()
+            .for_each(|(key, one)| texts(one, format!("{path}/{key}"), out)),
         _ => {}
     }
 }
@@ -58,7 +64,9 @@ fn texts(value: &Value, path: String, out: &mut Vec<String>) {
 fn keys(value: &Value, path: String, out: &mut Vec<(String, String)>) {
     match value {
         Value::Array(all) => {
-            all.iter().enumerate().for_each(|(at, one)| keys(one, format!("{path}/{at}"), out));
+            all.iter()
+                .enumerate()
+                .for_each(|(at, one)| keys(one, format!("{path}/{at}"), out));
         }
         Value::Object(all) => {
             for (key, one) in all {
@@ -71,7 +79,11 @@ fn keys(value: &Value, path: String, out: &mut Vec<(String, String)>) {
 }
 
 fn assert_clean(what: &str, text: &str) {
-    assert!(!text.contains("ZqMark"), "{what}: {}", &text[text.find("ZqMark").unwrap_or(0)..][..60]);
+    assert!(
+        !text.contains("ZqMark"),
+        "{what}: {}",
+        &text[text.find("ZqMark").unwrap_or(0)..][..60]
+    );
 }
 
 fn times() -> MessageTimes {
@@ -80,12 +92,20 @@ fn times() -> MessageTimes {
 
 fn manifest() -> RunManifest {
     let text = || "x".to_owned();
-    let reading = ClockReading { ticks: Ticks(0), monotonic_raw_ns: 0, realtime_ns: 5, width_ticks: 1 };
+    let reading = ClockReading {
+        ticks: Ticks(0),
+        monotonic_raw_ns: 0,
+        realtime_ns: 5,
+        width_ticks: 1,
+    };
     let account = ThreadAccount {
         comm: text(),
         role: Some(text()),
         ran_instead: vec![RanInstead {
-            subject: Subject::Thread(Task { comm: "x".into(), ..Task::default() }),
+            subject: Subject::Thread(Task {
+                comm: "x".into(),
+                ..Task::default()
+            }),
             threads: 1,
             count: 1,
             min_ns: Nanos(1),
@@ -95,17 +115,39 @@ fn manifest() -> RunManifest {
         ..ThreadAccount::default()
     };
     let watched = PassiveCpu {
-        threads: vec![BelongingThread { comm: text(), ..BelongingThread::default() }],
-        chosen: Some(ChosenThread { comm: text(), ..ChosenThread::default() }),
+        threads: vec![BelongingThread {
+            comm: text(),
+            ..BelongingThread::default()
+        }],
+        chosen: Some(ChosenThread {
+            comm: text(),
+            ..ChosenThread::default()
+        }),
         ran_instead: account.ran_instead.clone(),
         ran_beside: account.ran_instead.clone(),
         ended_early: Some(AnyVersion::Worded(text())),
         ..PassiveCpu::default()
     };
-    let mover = Some(Mover { comm: text(), tid: 1 });
-    let because = Some(MovedBecause { offline: false, by: mover });
-    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because }.into());
-    let wakeup = WakeupResult { ended_early, ..WakeupResult::default() };
+    let mover = Some(Mover {
+        comm: text(),
+        tid: 1,
+    });
+    let because = Some(MovedBecause {
+        offline: false,
+        by: mover,
+    });
+    let ended_early = Some(
+        EndedEarly::Moved {
+            cpu: CpuId(1),
+            to_cpu: CpuId(0),
+            because,
+        }
+        .into(),
+    );
+    let wakeup = WakeupResult {
+        ended_early,
+        ..WakeupResult::default()
+    };
     let result = wakeup.as_probe_result(Nanos(1), Ticks(1), TickRate::NANOSECONDS);
     RunManifest {
         schema_version: RUN_SCHEMA_VERSION,
@@ -197,12 +239,24 @@ fn manifest() -> RunManifest {
         sources: vec![SourceReport {
             name: text(),
             status: SourceStatus::Degraded,
-            problems: vec![SourceProblem::Worded { reason: text(), fix: text() }],
+            problems: vec![SourceProblem::Worded {
+                reason: text(),
+                fix: text(),
+            }],
             losses: vec![SourceLoss::Other(text().into())],
             lost: 1,
         }],
-        counters: vec![CounterTotal { cpu: CpuId(1), name: text(), total: 1, correlation: None }],
-        edge_costs: vec![EdgeCostRow { edge: text(), smallest_ticks: Ticks(1), samples: 1 }],
+        counters: vec![CounterTotal {
+            cpu: CpuId(1),
+            name: text(),
+            total: 1,
+            correlation: None,
+        }],
+        edge_costs: vec![EdgeCostRow {
+            edge: text(),
+            smallest_ticks: Ticks(1),
+            samples: 1,
+        }],
         sleeping_works: vec![],
         senders_dropped: 0,
         events_in_gaps: EventsInGaps::default(),
@@ -225,7 +279,10 @@ fn machine() -> MachineState {
         energy_preference: text(),
         ..FrequencyPolicy::default()
     };
-    let idle_state = IdleState { name: "x".into(), ..IdleState::default() };
+    let idle_state = IdleState {
+        name: "x".into(),
+        ..IdleState::default()
+    };
     let setting = SettingValue {
         path: "x".into(),
         value: text(),
@@ -265,7 +322,10 @@ fn machine() -> MachineState {
         processors: Processors {
             model: per_cpu(),
             microcode: Reading::Value(per_cpu()),
-            smt: Smt { control: text(), active: Reading::refused("x".into()) },
+            smt: Smt {
+                control: text(),
+                active: Reading::refused("x".into()),
+            },
             frequency: Reading::Value([(CpuId(0), policy)].into_iter().collect()),
             boost: text(),
             idle: IdlePolicy {
@@ -297,12 +357,20 @@ fn machine() -> MachineState {
         },
         interrupts: Interrupts {
             default_affinity: cpus(),
-            rows: vec![InterruptRow { irq: 1, actions: "x".into(), affinity: cpus(), effective: cpus() }],
+            rows: vec![InterruptRow {
+                irq: 1,
+                actions: "x".into(),
+                affinity: cpus(),
+                effective: cpus(),
+            }],
             omitted: 0,
         },
         workqueues: Workqueues {
             unbound: cpus(),
-            queues: vec![WorkqueueMask { name: "x".into(), cpus: cpus() }],
+            queues: vec![WorkqueueMask {
+                name: "x".into(),
+                cpus: cpus(),
+            }],
         },
         cpusets: Cpusets {
             own: cpus(),
@@ -317,7 +385,11 @@ fn machine() -> MachineState {
         load: Reading::refused("x".into()),
         tuning: Reading::Value(TuningState {
             cpus: "1".parse().unwrap(),
-            settings: vec![KnobSetting { knob: "x".into(), values: vec![setting], omitted: 0 }],
+            settings: vec![KnobSetting {
+                knob: "x".into(),
+                values: vec![setting],
+                omitted: 0,
+            }],
             findings: vec![finding],
             competitors: vec!["x".into()],
             applied: Reading::Value(AppliedTuning {
@@ -338,9 +410,15 @@ fn no_text_of_a_manifest_comes_out() {
     let mut redactor = Redactor::new();
     let out = redactor.manifest(&marked);
     assert_clean("manifest", &serde_json::to_string(&out).unwrap());
-    assert_clean("head", &serde_json::to_string(&redactor.head(&RunHead::of(&marked))).unwrap());
+    assert_clean(
+        "head",
+        &serde_json::to_string(&redactor.head(&RunHead::of(&marked))).unwrap(),
+    );
     // What the figures are made of is all there.
-    assert_eq!((out.rate, out.results.len(), out.threads[0].tid), (marked.rate, 1, 0));
+    assert_eq!(
+        (out.rate, out.results.len(), out.threads[0].tid),
+        (marked.rate, 1, 0)
+    );
     let summary = SummaryBuilder::new(&out).finish();
     assert_clean("summary", &serde_json::to_string(&summary).unwrap());
 }
@@ -359,7 +437,12 @@ fn no_text_of_a_machine_comes_out() {
 /// Everything that has a text in it.
 fn subjects() -> Vec<Subject> {
     let name = |n: usize| Name::from(marker(n));
-    let owner = || Some(Owner { uid: 1000, cgroup: Some(name(2)) });
+    let owner = || {
+        Some(Owner {
+            uid: 1000,
+            cgroup: Some(name(2)),
+        })
+    };
     let task = |n| Task {
         tid: Some(12),
         tgid: Some(11),
@@ -369,23 +452,48 @@ fn subjects() -> Vec<Subject> {
         owner: owner(),
         kernel: None,
     };
-    let worker = Some(Worker { tid: Some(8), comm: Some(name(3)), class: Some(SchedClass::Other(name(4))) });
+    let worker = Some(Worker {
+        tid: Some(8),
+        comm: Some(name(3)),
+        class: Some(SchedClass::Other(name(4))),
+    });
     let mut all = vec![
         Subject::Thread(task(5)),
         Subject::Throttle(task(6)),
-        Subject::Quota(Quota { cgroup: name(24), limit: None }),
-        Subject::Work(Work { function: Some(name(7)), workqueue: Some(name(8)), worker, unbound: None }),
-        Subject::Interrupt { number: Some(25), action: name(9) },
+        Subject::Quota(Quota {
+            cgroup: name(24),
+            limit: None,
+        }),
+        Subject::Work(Work {
+            function: Some(name(7)),
+            workqueue: Some(name(8)),
+            worker,
+            unbound: None,
+        }),
+        Subject::Interrupt {
+            number: Some(25),
+            action: name(9),
+        },
         Subject::Vector(name(10)),
-        Subject::Timer { function: Some(name(11)), source: Some(TimerSource::Other(name(12))) },
+        Subject::Timer {
+            function: Some(name(11)),
+            source: Some(TimerSource::Other(name(12))),
+        },
         Subject::Call(name(13)),
         Subject::Ipi(name(14)),
         Subject::Nmi(name(15)),
-        Subject::Unknown { kind: name(20), name: name(21), detail: name(22) },
+        Subject::Unknown {
+            kind: name(20),
+            name: name(21),
+            detail: name(22),
+        },
     ];
     for about in [
         About::Meanwhile(Meanwhile::Ran(task(16))),
-        About::Meanwhile(Meanwhile::Worked(Work { function: Some(name(24)), ..Work::default() })),
+        About::Meanwhile(Meanwhile::Worked(Work {
+            function: Some(name(24)),
+            ..Work::default()
+        })),
         About::Vectors([name(17)].into()),
         About::Frame(Evidence::Other(name(18))),
     ] {
@@ -408,7 +516,10 @@ fn part(subject: Subject) -> Part {
         cpu: CpuId(0),
         via: Some(marker(32).into()),
     };
-    let culprit = Culprit { subject, sender: Some(sender) };
+    let culprit = Culprit {
+        subject,
+        sender: Some(sender),
+    };
     let part = Part::inside(culprit, Nanos(5), Evidence::Other(marker(33).into()));
     part.in_phase(Phase::Other(marker(34).into()))
 }
@@ -417,36 +528,76 @@ fn part(subject: Subject) -> Part {
 fn no_text_of_a_row_comes_out() {
     let mut redactor = Redactor::new();
     let parts: Vec<Part> = subjects().into_iter().map(part).collect();
-    let out = redactor.attribution(&Attribution { stall: StallId(1), parts });
+    let out = redactor.attribution(&Attribution {
+        stall: StallId(1),
+        parts,
+    });
     assert_clean("attribution", &serde_json::to_string(&out.parts).unwrap());
     let ran = out.parts[0].culprit.subject.task().unwrap();
     assert_eq!((ran.tid, ran.tgid, &ran.owner), (Some(12), Some(11), &None));
-    let known = Part { evidence: Evidence::TimerRecords, ..part(Subject::Softirq(3)) };
-    let out = redactor.attribution(&Attribution { stall: StallId(1), parts: vec![known] });
+    let known = Part {
+        evidence: Evidence::TimerRecords,
+        ..part(Subject::Softirq(3))
+    };
+    let out = redactor.attribution(&Attribution {
+        stall: StallId(1),
+        parts: vec![known],
+    });
     assert_eq!(
         (&out.parts[0].evidence, &out.parts[0].culprit.subject),
         (&Evidence::TimerRecords, &Subject::Softirq(3))
     );
-    let victim = ThreadRef { tid: 9, comm: Comm::new("ZqMark99") };
-    let stall = Stall { id: StallId(1), cpu: CpuId(0), victim, start: Ticks(1), end: Ticks(2) };
+    let victim = ThreadRef {
+        tid: 9,
+        comm: Comm::new("ZqMark99"),
+    };
+    let stall = Stall {
+        id: StallId(1),
+        cpu: CpuId(0),
+        victim,
+        start: Ticks(1),
+        end: Ticks(2),
+    };
     assert_clean("stall", &redactor.stall(&stall).victim.comm.to_string());
     assert_clean("tag", &redactor.tag("ZqMark-cpu1"));
     assert_eq!(redactor.tag("spin-cpu1"), "spin-cpu1");
-    assert_eq!(redactor.tag("pipeline-accumulator-from-intended"), "pipeline-accumulator-from-intended");
+    assert_eq!(
+        redactor.tag("pipeline-accumulator-from-intended"),
+        "pipeline-accumulator-from-intended"
+    );
 }
 
 #[test]
 fn what_says_nothing_about_the_owner_stays() {
     let mut redactor = Redactor::new();
-    let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
-    let work = |name: &str| Subject::Work(Work { function: Some(name.into()), ..Work::default() });
-    let device = |name: &str| Subject::Interrupt { number: None, action: name.into() };
+    let thread = |comm: &str| {
+        Subject::Thread(Task {
+            comm: comm.into(),
+            ..Task::default()
+        })
+    };
+    let work = |name: &str| {
+        Subject::Work(Work {
+            function: Some(name.into()),
+            ..Work::default()
+        })
+    };
+    let device = |name: &str| Subject::Interrupt {
+        number: None,
+        action: name.into(),
+    };
     for (known, expected) in [
         (thread("ksoftirqd/3"), "ksoftirqd/3"),
         (thread("kworker/1:2H"), "kworker/1:2H"),
         (thread("rcu_preempt"), "rcu_preempt"),
         (work("vmstat_update"), "vmstat_update"),
-        (Subject::Timer { function: Some("tick_nohz_handler".into()), source: None }, "tick_nohz_handler"),
+        (
+            Subject::Timer {
+                function: Some("tick_nohz_handler".into()),
+                source: None,
+            },
+            "tick_nohz_handler",
+        ),
         (Subject::Softirq(3), "NET_RX"),
         (Subject::Vector("thermal_apic".into()), "thermal_apic"),
         (Subject::verdict(Verdict::LateInterrupt), "late interrupt"),
@@ -461,7 +612,10 @@ fn what_says_nothing_about_the_owner_stays() {
     ] {
         let mut alone = part(known.clone());
         std::sync::Arc::make_mut(&mut alone.culprit).sender = None;
-        let told = Attribution { stall: StallId(0), parts: vec![alone] };
+        let told = Attribution {
+            stall: StallId(0),
+            parts: vec![alone],
+        };
         let out = redactor.attribution(&told);
         assert_eq!(out.parts[0].culprit.subject.name(), expected, "{known:?}");
     }
@@ -478,7 +632,10 @@ fn figures_and_settings_stay() {
     plain.counters[0].name = "interrupt LOC (Local timer interrupts)".into();
     plain.warnings[0] = Warning::worded("no-kernel-events", "acme");
     let out = Redactor::new().manifest(&plain);
-    assert_eq!((out.id.as_str(), out.tool_version.as_str()), ("k3x9ab", "0.1.0"));
+    assert_eq!(
+        (out.id.as_str(), out.tool_version.as_str()),
+        ("k3x9ab", "0.1.0")
+    );
     assert_eq!(out.host.kernel_release, "6.1.0-rt12");
     assert_eq!(out.host.kernel_version, "SMP PREEMPT_RT");
     assert_eq!(out.host.cpu_model, plain.host.cpu_model);

@@ -16,7 +16,11 @@ fn one<T: PartialEq>(value: T) -> PerCpu<T> {
 }
 
 fn names(all: &[(&str, &str)]) -> Reading<std::collections::BTreeMap<String, String>> {
-    Reading::Value(all.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
+    Reading::Value(
+        all.iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect(),
+    )
 }
 
 fn cpus(list: &str) -> Reading<CpuSet> {
@@ -32,8 +36,11 @@ fn common() -> MachineState {
         max_khz: Reading::Value(3_500_000),
         energy_preference: word("balance_power"),
     };
-    let state =
-        IdleState { name: "C1E".into(), latency_us: Reading::Value(10), disabled: Reading::Value(true) };
+    let state = IdleState {
+        name: "C1E".into(),
+        latency_us: Reading::Value(10),
+        disabled: Reading::Value(true),
+    };
     MachineState {
         firmware: Firmware {
             vendor: word("Dell Inc."),
@@ -51,7 +58,10 @@ fn common() -> MachineState {
             nohz_full: "3".parse().unwrap(),
             sockets: Reading::Value(2),
             cores: Reading::Value(4),
-            smt: Smt { control: word("off"), active: Reading::Value(false) },
+            smt: Smt {
+                control: word("off"),
+                active: Reading::Value(false),
+            },
             numa: Reading::Value(vec![NumaNode {
                 id: 1,
                 cpus: "0-7".parse().unwrap(),
@@ -59,7 +69,11 @@ fn common() -> MachineState {
             }]),
             frequency: Reading::Value(one(policy)),
             boost: word("1"),
-            idle: IdlePolicy { driver: word("intel_idle"), governor: word("menu"), states: one(vec![state]) },
+            idle: IdlePolicy {
+                driver: word("intel_idle"),
+                governor: word("menu"),
+                states: one(vec![state]),
+            },
         },
         kernel: KernelState {
             release: "6.1.0-rt12".into(),
@@ -77,7 +91,10 @@ fn common() -> MachineState {
         memory: MemoryState {
             total_kib: Reading::Value(131_072),
             swap_kib: Reading::Value(0),
-            huge_pages: Reading::Value(vec![HugePages { size_kib: 2048, pages: Reading::Value(16) }]),
+            huge_pages: Reading::Value(vec![HugePages {
+                size_kib: 2048,
+                pages: Reading::Value(16),
+            }]),
             transparent_huge_pages: word("madvise"),
             transparent_defrag: word("defer+madvise"),
             same_page_merging: word("0"),
@@ -94,7 +111,10 @@ fn common() -> MachineState {
         },
         workqueues: Workqueues {
             unbound: cpus("0-1"),
-            queues: vec![WorkqueueMask { name: "writeback".into(), cpus: cpus("0") }],
+            queues: vec![WorkqueueMask {
+                name: "writeback".into(),
+                cpus: cpus("0"),
+            }],
         },
         cpusets: Cpusets {
             own: cpus("0-7"),
@@ -159,7 +179,10 @@ fn tuning() -> TuningState {
 fn a_machine_of_common_words_stays_as_it_is() {
     let machine = common();
     assert_eq!(Redactor::new().machine(&machine), machine);
-    assert_eq!(Redactor::new().machine(&MachineState::default()), MachineState::default());
+    assert_eq!(
+        Redactor::new().machine(&MachineState::default()),
+        MachineState::default()
+    );
 }
 
 #[test]
@@ -178,7 +201,11 @@ fn a_setting_stays_where_it_is_a_number_or_a_word_that_many_have() {
         let mut machine = MachineState::default();
         machine.processors.boost = word(text);
         let found = Redactor::new().machine(&machine).processors.boost;
-        assert_eq!(found, if stays { word(text) } else { left_out() }, "{text:?}");
+        assert_eq!(
+            found,
+            if stays { word(text) } else { left_out() },
+            "{text:?}"
+        );
     }
 }
 
@@ -218,7 +245,10 @@ fn what_an_owner_may_have_named_is_left_out() {
         ("acme", "Not affected"),
     ]);
     machine.workqueues.queues[0].name = "acme_wq".into();
-    machine.processors.idle.states = one(vec![IdleState { name: "acme".into(), ..IdleState::default() }]);
+    machine.processors.idle.states = one(vec![IdleState {
+        name: "acme".into(),
+        ..IdleState::default()
+    }]);
     let mut knobs = tuning();
     knobs.competitors.push("acmetuned".into());
     knobs.findings[0].knob = "Acme Knob".into();
@@ -230,18 +260,31 @@ fn what_an_owner_may_have_named_is_left_out() {
         [&firmware.product, &firmware.board, &firmware.vendor],
         [&left_out(), &left_out(), &left_out()]
     );
-    assert_eq!([&out.kernel.boot_line, &out.kernel.hypervisor], [&left_out(), &left_out()]);
+    assert_eq!(
+        [&out.kernel.boot_line, &out.kernel.hypervisor],
+        [&left_out(), &left_out()]
+    );
     assert_eq!(out.kernel.arch, "");
     assert_eq!(out.kernel.config, names(&[("HZ", "left_out")]));
     assert_eq!(out.kernel.clocksources, Reading::Value(vec!["tsc".into()]));
-    let known = names(&[("mds", "Mitigation"), ("l1tf", "Vulnerable"), ("srbds", "left_out")]);
+    let known = names(&[
+        ("mds", "Mitigation"),
+        ("l1tf", "Vulnerable"),
+        ("srbds", "left_out"),
+    ]);
     assert_eq!(out.kernel.mitigations, known);
     assert_eq!(out.workqueues.queues[0].name, "workqueue-1");
-    assert_eq!(out.processors.idle.states.of(CpuId(0)).unwrap()[0].name, "left_out");
+    assert_eq!(
+        out.processors.idle.states.of(CpuId(0)).unwrap()[0].name,
+        "left_out"
+    );
     let told = out.tuning.value().unwrap();
     assert_eq!(told.competitors, ["irqbalance"]);
     assert_eq!(
-        (told.findings[0].knob.as_str(), told.settings[0].knob.as_str()),
+        (
+            told.findings[0].knob.as_str(),
+            told.settings[0].knob.as_str()
+        ),
         ("left_out", "cpu-governor")
     );
     assert_eq!(told.settings[0].values[0].in_force, None);
@@ -258,6 +301,9 @@ fn why_a_reading_is_missing_stays_but_for_the_systems_own_words() {
     ] {
         let mut machine = MachineState::default();
         machine.kernel.clocksource = reading;
-        assert_eq!(Redactor::new().machine(&machine).kernel.clocksource, expected);
+        assert_eq!(
+            Redactor::new().machine(&machine).kernel.clocksource,
+            expected
+        );
     }
 }

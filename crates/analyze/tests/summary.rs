@@ -12,8 +12,18 @@ fn assert_identity(summary: &RunSummary) {
     let a = summary.attribution.as_ref().unwrap();
     let explained: Nanos = a.culprits.iter().map(|c| c.total_ns).sum();
     assert_eq!(explained + a.unexplained.total_ns, a.stalled_ns);
-    assert_eq!(a.unexplained.by_class.values().copied().sum::<Nanos>(), a.unexplained.total_ns);
-    assert_eq!(a.unexplained.classes.iter().map(|c| c.total_ns).sum::<Nanos>(), a.unexplained.total_ns);
+    assert_eq!(
+        a.unexplained.by_class.values().copied().sum::<Nanos>(),
+        a.unexplained.total_ns
+    );
+    assert_eq!(
+        a.unexplained
+            .classes
+            .iter()
+            .map(|c| c.total_ns)
+            .sum::<Nanos>(),
+        a.unexplained.total_ns
+    );
     assert!(a.culprits.iter().all(|c| c.subject.kind().is_explained()));
 }
 
@@ -38,7 +48,10 @@ fn the_contract_of_the_json() {
     assert_eq!(json["schema_version"], SCHEMA_VERSION);
     for (at, keys) in [
         (&json["run"], vec!["id", "label", "path"]),
-        (&json["probe"], vec!["kind", "threshold_ns", "tsc_hz", "cpus"]),
+        (
+            &json["probe"],
+            vec!["kind", "threshold_ns", "tsc_hz", "cpus"],
+        ),
         (
             &json["probe"]["cpus"][0],
             vec![
@@ -71,20 +84,41 @@ fn the_contract_of_the_json() {
         ),
         (
             &json["attribution"]["culprits"][0],
-            vec!["kind", "name", "threads", "sender", "count", "total_ns", "share", "mean_ns", "max_ns"],
+            vec![
+                "kind", "name", "threads", "sender", "count", "total_ns", "share", "mean_ns",
+                "max_ns",
+            ],
         ),
-        (&json["attribution"]["unexplained"], vec!["total_ns", "by_class_ns"]),
-        (&json["worst"][0], vec!["cpu", "start_realtime_ns", "duration_ns", "parts"]),
-        (&json["worst"][0]["parts"][0], vec!["kind", "name", "net_ns"]),
+        (
+            &json["attribution"]["unexplained"],
+            vec!["total_ns", "by_class_ns"],
+        ),
+        (
+            &json["worst"][0],
+            vec!["cpu", "start_realtime_ns", "duration_ns", "parts"],
+        ),
+        (
+            &json["worst"][0]["parts"][0],
+            vec!["kind", "name", "net_ns"],
+        ),
     ] {
         for key in keys {
             assert!(at.get(key).is_some(), "{key} is missing in {at}");
         }
     }
-    let percentiles: Vec<&String> =
-        json["probe"]["cpus"][0]["percentiles_ns"].as_object().unwrap().keys().collect();
-    assert_eq!(percentiles, ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"]);
-    assert_eq!(json["attribution"]["unexplained"]["by_class_ns"]["hypervisor: late interrupt"], 5500);
+    let percentiles: Vec<&String> = json["probe"]["cpus"][0]["percentiles_ns"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(
+        percentiles,
+        ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"]
+    );
+    assert_eq!(
+        json["attribution"]["unexplained"]["by_class_ns"]["hypervisor: late interrupt"],
+        5500
+    );
     assert_eq!(json["attribution"]["explained_fraction"], 0.5);
     assert_eq!(json["attribution"]["events_in_gaps_fraction"], 0.995);
     assert_eq!(json["worst"][0]["duration_ns"], 10_000);
@@ -97,13 +131,21 @@ fn the_contract_of_the_json() {
 
 #[test]
 fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
-    let source = |lost| SourceReport { lost, ..SourceReport::available("tracefs") };
+    let source = |lost| SourceReport {
+        lost,
+        ..SourceReport::available("tracefs")
+    };
     let run = |events, inside, lost, dropped, own| {
         let mut result = result(1, &[2600; 1000]);
         (result.dropped_records, result.own_bookkeeping) = (dropped, own);
         let mut run = manifest(vec![result], true);
-        run.events_in_gaps =
-            EventsInGaps { events, inside, too_short: 0, control_events: 1, control_inside: 0 };
+        run.events_in_gaps = EventsInGaps {
+            events,
+            inside,
+            too_short: 0,
+            control_events: 1,
+            control_inside: 0,
+        };
         run.sources = vec![source(lost)];
         run
     };
@@ -118,63 +160,139 @@ fn evidence_that_fails_its_own_proof_is_known_by_what_it_fails() {
         let summary = SummaryBuilder::new(&sound).finish();
         assert!(summary.trust.doubts.is_empty() && summary.attribution.unwrap().proven);
     }
-    let outside = Doubt::EventsOutsideStalls { events: 5_138, inside: 1_027 };
-    let lost = Doubt::EventsLost { lost: 200, events: 5_138 };
-    let unrecorded = Doubt::StallsUnrecorded { unrecorded: 11, stalls: 999 };
+    let outside = Doubt::EventsOutsideStalls {
+        events: 5_138,
+        inside: 1_027,
+    };
+    let lost = Doubt::EventsLost {
+        lost: 200,
+        events: 5_138,
+    };
+    let unrecorded = Doubt::StallsUnrecorded {
+        unrecorded: 11,
+        stalls: 999,
+    };
     for (run, doubts) in [
         (run(5_138, 1_027, 0, 0, 0), vec![outside]),
         (run(5_138, 5_138, 200, 0, 0), vec![lost]),
         (run(5_138, 5_138, 0, 12, 1), vec![unrecorded]),
-        (run(5_138, 1_027, 200, 12, 1), vec![outside, lost, unrecorded]),
+        (
+            run(5_138, 1_027, 200, 12, 1),
+            vec![outside, lost, unrecorded],
+        ),
     ] {
         assert_eq!(run.doubts(), doubts);
         let summary = SummaryBuilder::new(&run).finish();
         assert_eq!(summary.trust.doubts, doubts);
         assert!(!summary.attribution.unwrap().proven);
-        assert_eq!(RunManifest { attributed: false, ..run }.doubts(), [], "it names nobody");
+        assert_eq!(
+            RunManifest {
+                attributed: false,
+                ..run
+            }
+            .doubts(),
+            [],
+            "it names nobody"
+        );
     }
     let json = serde_json::to_value(unrecorded).unwrap();
-    assert_eq!(json, serde_json::json!({"kind": "stalls_unrecorded", "unrecorded": 11, "stalls": 999}));
+    assert_eq!(
+        json,
+        serde_json::json!({"kind": "stalls_unrecorded", "unrecorded": 11, "stalls": 999})
+    );
 }
 
 #[test]
 fn events_of_what_took_less_than_the_threshold_need_not_lie_in_stalls() {
     let summary = |too_short| {
         let mut run = manifest(vec![result(1, &[2600; 1000])], true);
-        run.events_in_gaps =
-            EventsInGaps { events: 10_000, inside: 9_000, too_short, control_events: 1, control_inside: 0 };
-        (run.doubts(), SummaryBuilder::new(&run).finish().attribution.unwrap())
+        run.events_in_gaps = EventsInGaps {
+            events: 10_000,
+            inside: 9_000,
+            too_short,
+            control_events: 1,
+            control_inside: 0,
+        };
+        (
+            run.doubts(),
+            SummaryBuilder::new(&run).finish().attribution.unwrap(),
+        )
     };
     let (doubts, all_short) = summary(1_000);
-    assert_eq!((doubts.len(), all_short.proven, all_short.events_in_gaps_fraction), (0, true, Some(1.0)));
-    assert_eq!((all_short.events, all_short.events_too_short), (9_000, 1_000));
+    assert_eq!(
+        (
+            doubts.len(),
+            all_short.proven,
+            all_short.events_in_gaps_fraction
+        ),
+        (0, true, Some(1.0))
+    );
+    assert_eq!(
+        (all_short.events, all_short.events_too_short),
+        (9_000, 1_000)
+    );
     // The others are judged by themselves.
     let (doubts, some_long) = summary(500);
-    assert_eq!(doubts, [Doubt::EventsOutsideStalls { events: 9_500, inside: 9_000 }]);
+    assert_eq!(
+        doubts,
+        [Doubt::EventsOutsideStalls {
+            events: 9_500,
+            inside: 9_000
+        }]
+    );
     assert!(!some_long.proven);
 }
 
 #[test]
 fn slow_messages_without_rows_are_a_doubt_of_who_made_them_slow() {
     let run = |slow, slow_dropped| {
-        let consumer = PipelineConsumer { slow, slow_dropped, ..PipelineConsumer::default() };
-        let pipeline = PipelineResult { consumers: vec![consumer], ..PipelineResult::default() };
-        RunManifest { pipeline: Some(pipeline), ..manifest(Vec::new(), true) }
+        let consumer = PipelineConsumer {
+            slow,
+            slow_dropped,
+            ..PipelineConsumer::default()
+        };
+        let pipeline = PipelineResult {
+            consumers: vec![consumer],
+            ..PipelineResult::default()
+        };
+        RunManifest {
+            pipeline: Some(pipeline),
+            ..manifest(Vec::new(), true)
+        }
     };
     assert_eq!(run(10_000, 100).doubts(), []);
-    let doubt = Doubt::MessagesUnrecorded { unrecorded: 13_526, slow: 281_044 };
+    let doubt = Doubt::MessagesUnrecorded {
+        unrecorded: 13_526,
+        slow: 281_044,
+    };
     assert_eq!(run(281_044, 13_526).doubts(), [doubt]);
-    assert_eq!(RunManifest { attributed: false, ..run(281_044, 13_526) }.doubts(), []);
+    assert_eq!(
+        RunManifest {
+            attributed: false,
+            ..run(281_044, 13_526)
+        }
+        .doubts(),
+        []
+    );
 }
 
 #[test]
 fn where_wake_ups_and_messages_fall_proves_nothing() {
     let mut slept = manifest(vec![result(1, &[2600])], true);
-    slept.events_in_gaps =
-        EventsInGaps { events: 1000, inside: 10, too_short: 0, control_events: 1000, control_inside: 9 };
+    slept.events_in_gaps = EventsInGaps {
+        events: 1000,
+        inside: 10,
+        too_short: 0,
+        control_events: 1000,
+        control_inside: 9,
+    };
     slept.wakeups = vec![WakeupResult::default()];
     assert_eq!(slept.doubts(), []);
-    let followed = RunManifest { results: Vec::new(), wakeups: Vec::new(), ..slept };
+    let followed = RunManifest {
+        results: Vec::new(),
+        wakeups: Vec::new(),
+        ..slept
+    };
     assert_eq!(followed.doubts(), []);
 }
 
@@ -200,7 +318,11 @@ fn a_clean_machine_and_an_unmeasured_one_have_no_bogus_numbers() {
     let json = serde_json::to_value(SummaryBuilder::new(&manifest).finish()).unwrap();
     assert!(json["attribution"].is_null());
     let cpu = &json["probe"]["cpus"][0];
-    assert!(cpu["floor_ns"].is_null() && cpu["max_ns"].is_null() && cpu["percentiles_ns"]["50"].is_null());
+    assert!(
+        cpu["floor_ns"].is_null()
+            && cpu["max_ns"].is_null()
+            && cpu["percentiles_ns"]["50"].is_null()
+    );
     assert_eq!(cpu["samples_per_sec"], 0.0);
     assert_eq!(RunLine::new(&RunHead::of(&manifest)).max_ns, None);
 }
@@ -212,14 +334,30 @@ fn threads_go_by_their_process_and_a_condition_on_a_threads_name_is_not_decided(
     for (id, comm) in [(0, "lto cgu.00"), (1, "lto cgu.01")] {
         builder.stall(&stall(id, 1, id * 10_000, 2600));
         let process = Some("rustc".into());
-        let task =
-            Task { tid: Some(71 + id as i32), tgid: Some(70), process, comm: comm.into(), ..Task::default() };
+        let task = Task {
+            tid: Some(71 + id as i32),
+            tgid: Some(70),
+            process,
+            comm: comm.into(),
+            ..Task::default()
+        };
         let part = Part::inside(Subject::Thread(task), Nanos(1000), Evidence::SwitchRecords);
-        builder.attribution(&Attribution { stall: StallId(id), parts: vec![part] });
+        builder.attribution(&Attribution {
+            stall: StallId(id),
+            parts: vec![part],
+        });
     }
     let summary = builder.finish();
     let rows = &summary.attribution.as_ref().unwrap().culprits;
-    assert_eq!((rows.len(), &*rows[0].subject.name(), rows[0].count, rows[0].threads), (1, "rustc", 2, 2));
+    assert_eq!(
+        (
+            rows.len(),
+            &*rows[0].subject.name(),
+            rows[0].count,
+            rows[0].threads
+        ),
+        (1, "rustc", 2, 2)
+    );
     assert_eq!(rows[0].thread_names.join(", "), "lto cgu.00, lto cgu.01");
     let verdict = |text: &str| evaluate(&parse(text).unwrap(), &summary).remove(0);
     assert_eq!(verdict("culprit(rustc)>0%").verdict, GateVerdict::Exceeded);
@@ -227,9 +365,11 @@ fn threads_go_by_their_process_and_a_condition_on_a_threads_name_is_not_decided(
     // Kept would be a lie: it took time, under another name.
     let of_thread = verdict("culprit(lto*)>0%");
     assert_eq!(of_thread.verdict, GateVerdict::Undecided);
-    let by_process =
-        |why: &GateReason| matches!(why, GateReason::GoesByProcess { program, .. } if program == "rustc");
-    assert!(of_thread.why.as_ref().is_some_and(by_process), "{of_thread:?}");
+    let by_process = |why: &GateReason| matches!(why, GateReason::GoesByProcess { program, .. } if program == "rustc");
+    assert!(
+        of_thread.why.as_ref().is_some_and(by_process),
+        "{of_thread:?}"
+    );
 }
 
 #[test]
@@ -240,7 +380,10 @@ fn rows_that_do_not_fit_together_are_told_and_keep_the_identity() {
         builder.stall(&stall(id, 1, id * 10_000, 2600));
     }
     // Stall 0 has no row, 1 too much, 2 too little, 9 does not exist.
-    let timer = |id, net| Attribution { stall: StallId(id), parts: vec![part(CulpritKind::Timer, "t", net)] };
+    let timer = |id, net| Attribution {
+        stall: StallId(id),
+        parts: vec![part(CulpritKind::Timer, "t", net)],
+    };
     builder.attribution(&timer(1, 5000));
     builder.attribution(&timer(9, 5000));
     builder.attribution(&timer(2, 400));
@@ -249,7 +392,10 @@ fn rows_that_do_not_fit_together_are_told_and_keep_the_identity() {
     assert_eq!(summary.trust.inconsistent_rows, 5);
     assert_eq!(summary.warnings[0].warning.id(), "inconsistent-rows");
     let a = summary.attribution.unwrap();
-    assert_eq!((a.stalled_ns, a.culprits[0].total_ns), (Nanos(4000), Nanos(1400)));
+    assert_eq!(
+        (a.stalled_ns, a.culprits[0].total_ns),
+        (Nanos(4000), Nanos(1400))
+    );
 }
 
 #[test]
@@ -270,7 +416,15 @@ fn stalls_that_begin_together_are_grouped_whatever_order_they_come_in() {
         builder.stall(&stall(id, cpu, start, 2600));
     }
     let found = builder.finish().simultaneous.unwrap();
-    assert_eq!((found.groups, found.stalls, found.on_all_cpus, found.worst.len()), (2, 4, 2, 2));
+    assert_eq!(
+        (
+            found.groups,
+            found.stalls,
+            found.on_all_cpus,
+            found.worst.len()
+        ),
+        (2, 4, 2, 2)
+    );
     assert!(found.groups_by_chance > 0.0 && found.groups_by_chance < 0.01);
 }
 
@@ -293,8 +447,14 @@ fn intervals_become_a_history() {
     }
     let history = builder.finish().history;
     assert_eq!(history.step_ns, Nanos(1_000_000_000));
-    assert_eq!(history.stolen_ns, (0..10).map(|n| Nanos(n * 10)).collect::<Vec<_>>());
-    assert_eq!((history.cpus.len(), &history.cpus[0].stolen_ns), (1, &history.stolen_ns));
+    assert_eq!(
+        history.stolen_ns,
+        (0..10).map(|n| Nanos(n * 10)).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        (history.cpus.len(), &history.cpus[0].stolen_ns),
+        (1, &history.stolen_ns)
+    );
 }
 
 proptest! {

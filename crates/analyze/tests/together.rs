@@ -19,20 +19,29 @@ fn summary(manifest: &RunManifest, stalls: &[(u32, u64, u64)]) -> RunSummary {
 }
 
 fn run(cpus: u32, stalls: &[(u32, u64, u64)]) -> RunSummary {
-    summary(&manifest((0..cpus).map(|cpu| result(cpu, &[])).collect(), false), stalls)
+    summary(
+        &manifest((0..cpus).map(|cpu| result(cpu, &[])).collect(), false),
+        stalls,
+    )
 }
 
 #[test]
 fn a_group_lasts_two_microseconds_from_its_first_stall() {
     let groups = |starts: &[(u32, u64)]| {
-        let stalls: Vec<(u32, u64, u64)> = starts.iter().map(|(cpu, start)| (*cpu, *start, 2_600)).collect();
+        let stalls: Vec<(u32, u64, u64)> = starts
+            .iter()
+            .map(|(cpu, start)| (*cpu, *start, 2_600))
+            .collect();
         let found = run(3, &stalls).simultaneous.unwrap();
         (found.groups, found.stalls, found.on_all_cpus)
     };
     assert_eq!(groups(&[(0, 10_000), (1, 10_000 + WINDOW)]), (1, 2, 0));
     assert_eq!(groups(&[(0, 10_000), (1, 10_001 + WINDOW)]), (0, 0, 0));
     // From the first one, not from the one before.
-    assert_eq!(groups(&[(0, 10_000), (1, 10_000 + WINDOW), (2, 10_001 + WINDOW)]), (1, 2, 0));
+    assert_eq!(
+        groups(&[(0, 10_000), (1, 10_000 + WINDOW), (2, 10_001 + WINDOW)]),
+        (1, 2, 0)
+    );
     assert_eq!(groups(&[(0, 10_000), (1, 10_001), (2, 10_002)]), (1, 3, 1));
     // Of one CPU there is no group.
     assert_eq!(groups(&[(0, 10_000), (0, 10_001)]), (0, 0, 0));
@@ -50,9 +59,16 @@ fn the_groups_with_the_longest_stalls_are_listed_longest_first() {
     let found = run.simultaneous.unwrap();
     assert_eq!((found.groups, found.stalls, found.on_all_cpus), (7, 14, 7));
     let listed: Vec<u64> = found.worst.iter().map(|group| group.longest_ns.0).collect();
-    assert_eq!(listed, [9_000, 8_000, 7_000, 6_000, 5_000].map(|ticks: u64| ticks * 5 / 13));
+    assert_eq!(
+        listed,
+        [9_000, 8_000, 7_000, 6_000, 5_000].map(|ticks: u64| ticks * 5 / 13)
+    );
     // The second of them began first.
-    let began: Vec<u64> = found.worst.iter().map(|group| group.start_realtime_ns).collect();
+    let began: Vec<u64> = found
+        .worst
+        .iter()
+        .map(|group| group.start_realtime_ns)
+        .collect();
     assert_eq!(began[1] - began[0], 200_000 * 5 / 13);
 }
 
@@ -76,25 +92,38 @@ fn chance_puts_stalls_together_as_often_as_their_rates_say() {
             ..result(cpu, &vec![900; stalls as usize])
         })
         .collect();
-    let found = summary(&manifest(results, false), &[]).simultaneous.unwrap();
+    let found = summary(&manifest(results, false), &[])
+        .simultaneous
+        .unwrap();
     // Of each CPU's stalls those that one of any other CPU follows within the window.
     let of = |stalls: f64, others: f64| stalls * (1.0 - (-others / 20e6 * WINDOW as f64).exp());
     let expected = of(30.0, 30.0) + of(20.0, 40.0) + of(10.0, 50.0);
-    assert!((found.groups_by_chance / expected - 1.0).abs() < 1e-9, "{} {expected}", found.groups_by_chance);
+    assert!(
+        (found.groups_by_chance / expected - 1.0).abs() < 1e-9,
+        "{} {expected}",
+        found.groups_by_chance
+    );
 }
 
 #[test]
 fn an_idle_control_is_no_measured_cpu() {
     let slept = |cpus: u32| {
         let mut run = manifest((0..cpus).map(|cpu| result(cpu, &[900])).collect(), false);
-        run.wakeups =
-            (0..cpus).map(|cpu| WakeupResult { cpu: CpuId(cpu), ..WakeupResult::default() }).collect();
+        run.wakeups = (0..cpus)
+            .map(|cpu| WakeupResult {
+                cpu: CpuId(cpu),
+                ..WakeupResult::default()
+            })
+            .collect();
         run.probe.wakeup = Some(WakeupConditions {
             period_ns: Nanos(1_000_000),
             hold_latency: true,
             idle_control: Some(CpuId(0)),
         });
-        summary(&run, &[(0, 10_000, 900), (1, 10_000, 900), (2, 10_000, 900)])
+        summary(
+            &run,
+            &[(0, 10_000, 900), (1, 10_000, 900), (2, 10_000, 900)],
+        )
     };
     assert_eq!(slept(2).simultaneous, None);
     let found = slept(3).simultaneous.unwrap();
@@ -122,7 +151,10 @@ fn the_others_are_told_beside_the_control() {
     let told = summary(&run, &[]).wakeup.unwrap();
     assert_eq!(told.total.max_ns, Some(Nanos(900)));
     let control = told.idle_control.unwrap();
-    assert_eq!((control.mean_ratio, control.max_ratio), (Some(4.0), Some(4.5)));
+    assert_eq!(
+        (control.mean_ratio, control.max_ratio),
+        (Some(4.0), Some(4.5))
+    );
     // A control of which there is no result takes nobody's place.
     run.results.clear();
     assert_eq!(summary(&run, &[]).simultaneous, None);

@@ -16,25 +16,58 @@ const TURNS: u64 = 1500;
 fn end(threads: i32) -> (f64, usize) {
     let mut follower = follower();
     for tid in 1..=threads {
-        let thread = ThreadRef { tid, comm: Comm::new("worker") };
-        follower.follow(Following { thread, role: None, start: Start::Asleep }, Ticks(0));
-        let kind = EventKind::SchedWaking { task: task(tid), target: CpuId(0) };
+        let thread = ThreadRef {
+            tid,
+            comm: Comm::new("worker"),
+        };
+        follower.follow(
+            Following {
+                thread,
+                role: None,
+                start: Start::Asleep,
+            },
+            Ticks(0),
+        );
+        let kind = EventKind::SchedWaking {
+            task: task(tid),
+            target: CpuId(0),
+        };
         follower.event(&at(1000 + tid as u64, 0, kind), &Names);
     }
     let (mut time, mut on) = (1_000_000, 0);
     for turn in 0..TURNS {
         let next = turn as i32 % threads + 1;
-        let kind = EventKind::SchedSwitch { prev: task(on), prev_state: 0, next: task(next) };
+        let kind = EventKind::SchedSwitch {
+            prev: task(on),
+            prev_state: 0,
+            next: task(next),
+        };
         follower.event(&at(time, on, kind), &Names);
         let vector: Name = "local_timer".into();
-        follower.event(&at(time + 500_000, next, EventKind::VectorEntry { vector: vector.clone() }), &Names);
-        follower.event(&at(time + 506_000, next, EventKind::VectorExit { vector }), &Names);
+        follower.event(
+            &at(
+                time + 500_000,
+                next,
+                EventKind::VectorEntry {
+                    vector: vector.clone(),
+                },
+            ),
+            &Names,
+        );
+        follower.event(
+            &at(time + 506_000, next, EventKind::VectorExit { vector }),
+            &Names,
+        );
         (time, on) = (time + 1_300_000, next);
     }
     follower.take_episodes();
     let start = Instant::now();
     follower.finish(Ticks(time), &Names);
-    let slices = follower.take_episodes().iter().map(|episode| episode.slices.len()).sum();
+    let slices = follower
+        .take_episodes()
+        .iter()
+        .map(|episode| episode.slices.len())
+        .sum();
     (start.elapsed().as_secs_f64(), slices)
 }
 

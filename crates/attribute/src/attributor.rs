@@ -109,7 +109,9 @@ impl Attributor {
     /// from another CPU by `until`.
     #[must_use]
     pub fn sleeping_works(&self, cpu: CpuId, until: Ticks) -> Vec<SleepingWork> {
-        let Some(feed) = self.cpus.get(cpu).map(|cpu| &cpu.feed) else { return Vec::new() };
+        let Some(feed) = self.cpus.get(cpu).map(|cpu| &cpu.feed) else {
+            return Vec::new();
+        };
         feed.machine
             .parked()
             .filter(|(tid, left, _)| !feed.arrives(*tid, *left, until))
@@ -117,7 +119,14 @@ impl Attributor {
             .filter(|(.., frame)| frame.class == Class::Work)
             .map(|(tid, left, frame)| {
                 let (work, function) = (frame.key, KernelAddr(frame.subject));
-                SleepingWork { cpu, tid, left, begun: frame.opened, work, function }
+                SleepingWork {
+                    cpu,
+                    tid,
+                    left,
+                    begun: frame.opened,
+                    work,
+                    function,
+                }
             })
             .collect()
     }
@@ -182,14 +191,19 @@ impl Attributor {
     pub fn sender_event(&mut self, event: &KernelEvent) {
         match event.kind {
             EventKind::SchedWaking { task, target } => {
-                let woken = Woken { at: event.time, prio: task.prio };
+                let woken = Woken {
+                    at: event.time,
+                    prio: task.prio,
+                };
                 self.cpus.of(target).woken(task.tid, woken);
             }
             EventKind::SchedMigrate { task, to, .. } => {
                 self.cpus.of(to).feed.arrived(task.tid, event.time);
             }
             EventKind::TaskNew { tid, .. } => {
-                self.cpus.iter_mut().for_each(|(_, cpu)| cpu.feed.arrived(tid, event.time));
+                self.cpus
+                    .iter_mut()
+                    .for_each(|(_, cpu)| cpu.feed.arrived(tid, event.time));
             }
             _ => {}
         }
@@ -219,9 +233,18 @@ impl Attributor {
         if self.look(stall, true) > 0 {
             self.due(stall, lexicon);
             let rate = self.settings.rate;
-            let Attributor { window, names, senders, bandwidth, costs, scratch, .. } = self;
+            let Attributor {
+                window,
+                names,
+                senders,
+                bandwidth,
+                costs,
+                scratch,
+                ..
+            } = self;
             let naming = naming(stall, names, senders, lexicon, bandwidth);
-            let named = Named::reusing(std::mem::take(scratch), window, naming, &[], rate).named_once();
+            let named =
+                Named::reusing(std::mem::take(scratch), window, naming, &[], rate).named_once();
             gap::learn(&named, costs);
             *scratch = named.into_scratch();
         }
@@ -253,13 +276,19 @@ impl Attributor {
     pub fn forget(&mut self, before: Ticks) {
         for (id, cpu) in self.cpus.iter_mut() {
             let mut tally = self.tally.of(id);
-            cpu.feed.advance(before, false, |at, turns| tally.outside(at, turns));
+            cpu.feed
+                .advance(before, false, |at, turns| tally.outside(at, turns));
             cpu.expiries.forget(before);
         }
     }
 
     /// Splits a spinning thread's stall among its culprits, exactly.
-    pub fn attribute(&mut self, stall: &Stall, hints: &OutsideHints, lexicon: &dyn Lexicon) -> Attribution {
+    pub fn attribute(
+        &mut self,
+        stall: &Stall,
+        hints: &OutsideHints,
+        lexicon: &dyn Lexicon,
+    ) -> Attribution {
         self.senders.spins(stall.victim.tid);
         let inside = self.look(stall, true);
         let rate = self.settings.rate;
@@ -272,10 +301,23 @@ impl Attributor {
         // Only who was stopped meanwhile is woken in the middle of a stall: from there on it waits.
         let waits: Vec<Waits> = self.take_woken(stall).iter().map(Woken::waits).collect();
         let (present, due) = (self.settings.virtual_machine, self.due(stall, lexicon));
-        let Attributor { window, names, senders, bandwidth, costs, scratch, .. } = self;
+        let Attributor {
+            window,
+            names,
+            senders,
+            bandwidth,
+            costs,
+            scratch,
+            ..
+        } = self;
         let naming = naming(stall, names, senders, lexicon, bandwidth);
-        let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate).named_once();
-        let host = Host { present, stolen: hints.stolen, due };
+        let named =
+            Named::reusing(std::mem::take(scratch), window, naming, &waits, rate).named_once();
+        let host = Host {
+            present,
+            stolen: hints.stolen,
+            due,
+        };
         let attribution = gap::split(stall, &named, costs, host, rate);
         gap::learn(&named, costs);
         *scratch = named.into_scratch();
@@ -284,24 +326,45 @@ impl Attributor {
 
     /// Since when the interrupt was due that is the first record of a stall, as far as records tell.
     fn due(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Option<Ticks> {
-        let Attributor { settings, cpus, window, names, senders, .. } = self;
+        let Attributor {
+            settings,
+            cpus,
+            window,
+            names,
+            senders,
+            ..
+        } = self;
         if !settings.virtual_machine {
             return None;
         }
         let expiries = &mut cpus.of(stall.cpu).expiries;
         expiries.forget(stall.start);
-        let first = window.slices.first().filter(|first| first.began.is_none())?;
+        let first = window
+            .slices
+            .first()
+            .filter(|first| first.began.is_none())?;
         if first.ended != Some(Beside::InterruptEntry) {
             return None;
         }
-        let (at, frame) = window.frames.iter().enumerate().find(|(_, frame)| frame.opened == first.end)?;
+        let (at, frame) = window
+            .frames
+            .iter()
+            .enumerate()
+            .find(|(_, frame)| frame.opened == first.end)?;
         if frame.class == Class::LocalTimer {
-            return expiries.tick_due(stall.start, (frame.start, frame.end), lexicon, settings.rate);
+            return expiries.tick_due(
+                stall.start,
+                (frame.start, frame.end),
+                lexicon,
+                settings.rate,
+            );
         }
         let is_call = |inside: &&Frame| inside.class == Class::Call && inside.parent == at as u32;
         let sent = match window.frames.iter().find(is_call) {
             Some(call) => senders.called_at(call.key, KernelAddr(call.subject), call.opened),
-            None if frame.is_vector_of(names, "reschedule") => senders.rescheduled_at(stall.cpu, first.end),
+            None if frame.is_vector_of(names, "reschedule") => {
+                senders.rescheduled_at(stall.cpu, first.end)
+            }
             None => None,
         }?;
         // On its way it may be for as long as stalls begin together; one that was sent before that is another.
@@ -333,7 +396,10 @@ impl Attributor {
     /// Switches that must have been and are not recorded, by CPU.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
-        let all = self.cpus.iter().map(|(id, cpu)| (id, cpu.feed.machine.unrecorded_switches()));
+        let all = self
+            .cpus
+            .iter()
+            .map(|(id, cpu)| (id, cpu.feed.machine.unrecorded_switches()));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -352,7 +418,12 @@ impl Attributor {
     /// Feeds the stall's CPU to the stall's end, and fills the window with what it did in between; how many
     /// records lie inside. A spinning victim ran when the stall began, any did when it ended.
     fn look(&mut self, stall: &Stall, spins: bool) -> u64 {
-        let Attributor { cpus, tally, window, .. } = self;
+        let Attributor {
+            cpus,
+            tally,
+            window,
+            ..
+        } = self;
         let feed = &mut cpus.of(stall.cpu).feed;
         let mut tally = tally.of(stall.cpu);
         feed.advance(stall.start, false, |at, turns| tally.outside(at, turns));
@@ -375,14 +446,18 @@ impl Attributor {
     }
 
     fn is_near_loss(&self, stall: &Stall) -> bool {
-        self.cpus.get(stall.cpu).is_some_and(|cpu| cpu.is_near_loss(stall))
+        self.cpus
+            .get(stall.cpu)
+            .is_some_and(|cpu| cpu.is_near_loss(stall))
     }
 
     fn question<'h>(&mut self, stall: &Stall, hints: &'h OutsideHints) -> OutsideQuestion<'h> {
         let rate = self.settings.rate;
         let (together, near) = (rate.ticks(TOGETHER), rate.ticks(NEAR_FREQUENCY_CHANGE));
         let others = self.cpus.iter().filter(|(id, _)| *id != stall.cpu);
-        let simultaneous = others.filter(|(_, cpu)| cpu.stalled_with(stall, together)).count();
+        let simultaneous = others
+            .filter(|(_, cpu)| cpu.stalled_with(stall, together))
+            .count();
         let cpu = self.cpus.of(stall.cpu);
         OutsideQuestion {
             length: rate.nanos(stall.length()),
@@ -407,15 +482,31 @@ fn naming<'a>(
     bandwidth: &'a Bandwidth,
 ) -> Naming<'a> {
     let (cpu, victim) = (stall.cpu, stall.victim.tid);
-    Naming { cpu, victim, names, senders, lexicon, bandwidth, folded: false }
+    Naming {
+        cpu,
+        victim,
+        names,
+        senders,
+        lexicon,
+        bandwidth,
+        folded: false,
+    }
 }
 
 /// A stall that has one culprit, or none.
 fn whole(stall: &Stall, part: Part) -> Attribution {
-    Attribution { stall: stall.id, parts: vec![part] }
+    Attribution {
+        stall: stall.id,
+        parts: vec![part],
+    }
 }
 
 /// A stall near which records were lost.
 fn lost(stall: &Stall, rate: TickRate) -> Part {
-    Part::whole(culprits::lost(), rate.nanos(stall.length()), Confidence::High, Evidence::LostRecords)
+    Part::whole(
+        culprits::lost(),
+        rate.nanos(stall.length()),
+        Confidence::High,
+        Evidence::LostRecords,
+    )
 }

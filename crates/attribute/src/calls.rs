@@ -3,8 +3,8 @@
 use crate::lexicon::Lexicon;
 use crate::view::TimelineOf;
 use jitterscope_model::{
-    CallRecord, CpuId, EventKind, KernelAddr, KernelEvent, Nanos, Stall, TickRate, Ticks, TimelineItem,
-    TimelineRow,
+    CallRecord, CpuId, EventKind, KernelAddr, KernelEvent, Nanos, Stall, TickRate, Ticks,
+    TimelineItem, TimelineRow,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -58,7 +58,10 @@ pub fn with_calls(
             },
         };
         let length = rate.nanos(stall.length());
-        all.extend(nested(rows.into_iter().chain(found.iter().map(row)).collect(), length));
+        all.extend(nested(
+            rows.into_iter().chain(found.iter().map(row)).collect(),
+            length,
+        ));
     }
     all
 }
@@ -118,7 +121,9 @@ struct Open {
 impl Open {
     /// Its thread has the CPU no more, or the function ends.
     fn leave(&mut self, stall: &Stall, at: Ticks) {
-        let Some(since) = self.since.take() else { return };
+        let Some(since) = self.since.take() else {
+            return;
+        };
         let (from, until) = (since.max(stall.start), at.min(stall.end));
         if from > until {
             return;
@@ -137,20 +142,33 @@ struct Stacks<'s> {
 
 impl Stacks<'_> {
     fn walk(stall: &Stall, cpu: CpuId, events: &[&KernelEvent], calls: &[CallRecord]) -> Vec<Call> {
-        let mut stacks = Stacks { stall, stacks: BTreeMap::new(), found: Vec::new() };
-        let here = events.iter().filter(|event| event.cpu == cpu && event.time <= stall.end);
+        let mut stacks = Stacks {
+            stall,
+            stacks: BTreeMap::new(),
+            found: Vec::new(),
+        };
+        let here = events
+            .iter()
+            .filter(|event| event.cpu == cpu && event.time <= stall.end);
         let mut switches = here.filter_map(|event| match &event.kind {
             EventKind::SchedSwitch { prev, next, .. } => Some((event.time, prev.tid, next.tid)),
             _ => None,
         });
         let mut switch = switches.next();
         let shallow = |call: &CallRecord| (0..DEEPEST).contains(&call.depth);
-        for call in calls.iter().filter(|call| call.cpu == cpu && call.time <= stall.end && shallow(call)) {
+        for call in calls
+            .iter()
+            .filter(|call| call.cpu == cpu && call.time <= stall.end && shallow(call))
+        {
             while let Some((at, prev, next)) = switch.filter(|(at, ..)| *at <= call.time) {
                 stacks.switch(at, prev, next);
                 switch = switches.next();
             }
-            if call.ends { stacks.end(call) } else { stacks.begin(call) }
+            if call.ends {
+                stacks.end(call)
+            } else {
+                stacks.begin(call)
+            }
         }
         for (at, prev, next) in switch.into_iter().chain(switches) {
             stacks.switch(at, prev, next);
@@ -160,7 +178,9 @@ impl Stacks<'_> {
             stacks.close_to(tid, 0, stall.end);
         }
         // Those that lie across the whole of the stall have equal times there, and were found from the innermost on.
-        stacks.found.sort_by_key(|call| (call.from, Reverse(call.until), call.depth));
+        stacks
+            .found
+            .sort_by_key(|call| (call.from, Reverse(call.until), call.depth));
         stacks.found
     }
 
@@ -175,7 +195,11 @@ impl Stacks<'_> {
 
     fn begin(&mut self, call: &CallRecord) {
         // Whose end was lost is over when another begins in its place.
-        let kept = self.stacks.entry(call.tid).or_default().partition_point(|o| o.depth < call.depth);
+        let kept = self
+            .stacks
+            .entry(call.tid)
+            .or_default()
+            .partition_point(|o| o.depth < call.depth);
         self.close_to(call.tid, kept, call.time);
         self.stacks.entry(call.tid).or_default().push(Open {
             function: call.function,
@@ -202,20 +226,28 @@ impl Stacks<'_> {
 
     /// Ends without a record all but so many.
     fn close_to(&mut self, tid: i32, kept: usize, at: Ticks) {
-        while self.stacks.get(&tid).is_some_and(|stack| stack.len() > kept) {
+        while self
+            .stacks
+            .get(&tid)
+            .is_some_and(|stack| stack.len() > kept)
+        {
             self.pop(tid, at, false);
         }
     }
 
     fn pop(&mut self, tid: i32, at: Ticks, ended: bool) {
-        let Some(stack) = self.stacks.get_mut(&tid) else { return };
+        let Some(stack) = self.stacks.get_mut(&tid) else {
+            return;
+        };
         let Some(mut open) = stack.pop() else { return };
         open.leave(self.stall, at);
         if let Some(outer) = stack.last_mut() {
             outer.inner = outer.inner + open.on;
         }
         // Threads that had not the CPU within the stall had no part in it.
-        let Some((from, until)) = open.shown else { return };
+        let Some((from, until)) = open.shown else {
+            return;
+        };
         self.found.push(Call {
             function: open.function,
             depth: open.depth,
@@ -235,28 +267,71 @@ mod tests {
     use jitterscope_model::{Comm, ExecutionContext, StallId, Subject, TaskRef, ThreadRef};
 
     fn call(time: u64, tid: i32, function: u64, depth: i32, ends: bool) -> CallRecord {
-        CallRecord { time: Ticks(time), cpu: CpuId(1), tid, function: KernelAddr(function), depth, ends }
+        CallRecord {
+            time: Ticks(time),
+            cpu: CpuId(1),
+            tid,
+            function: KernelAddr(function),
+            depth,
+            ends,
+        }
     }
 
     fn switch(time: u64, prev: i32, next: i32) -> KernelEvent {
-        let task = |tid| TaskRef { tid, comm: Comm::new("x"), prio: 120 };
-        let kind = EventKind::SchedSwitch { prev: task(prev), prev_state: 0, next: task(next) };
-        KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: prev, context: ExecutionContext::Thread, kind }
+        let task = |tid| TaskRef {
+            tid,
+            comm: Comm::new("x"),
+            prio: 120,
+        };
+        let kind = EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state: 0,
+            next: task(next),
+        };
+        KernelEvent {
+            time: Ticks(time),
+            cpu: CpuId(1),
+            tid: prev,
+            context: ExecutionContext::Thread,
+            kind,
+        }
     }
 
     /// Calls among the rows of a stall from 100 to 200 on CPU 1.
-    fn among(rows: Vec<TimelineRow>, events: &[KernelEvent], calls: &[CallRecord]) -> Vec<TimelineRow> {
-        let victim = ThreadRef { tid: 7, comm: Comm::new("probe") };
+    fn among(
+        rows: Vec<TimelineRow>,
+        events: &[KernelEvent],
+        calls: &[CallRecord],
+    ) -> Vec<TimelineRow> {
+        let victim = ThreadRef {
+            tid: 7,
+            comm: Comm::new("probe"),
+        };
         let (start, end) = (Ticks(100), Ticks(200));
-        let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
-        let of = TimelineOf { stall: &stall, spins: true, producer: None };
+        let stall = Stall {
+            id: StallId(0),
+            cpu: CpuId(1),
+            victim,
+            start,
+            end,
+        };
+        let of = TimelineOf {
+            stall: &stall,
+            spins: true,
+            producer: None,
+        };
         let events: Vec<&KernelEvent> = events.iter().collect();
         with_calls(rows, &of, &events, calls, TickRate::NANOSECONDS, &NoNames)
     }
 
     fn shown(events: &[KernelEvent], calls: &[CallRecord]) -> Vec<String> {
         let line = |row: &TimelineRow| match &row.item {
-            TimelineItem::Call { function, self_ns, began_before, ended } => {
+            TimelineItem::Call {
+                function,
+                self_ns,
+                began_before,
+                ended,
+            } => {
                 let (from, to) = (row.start.0, row.end.unwrap().0);
                 let mut text = format!("{} {function} {from}-{to} self {}", row.depth, self_ns.0);
                 text += if *began_before { " before" } else { "" };
@@ -279,15 +354,27 @@ mod tests {
             call(170, 9, 4, 1, true),
             call(180, 9, 1, 0, true),
         ];
-        let expected =
-            ["0 0x1 10-80 self 30", "1 0x2 20-50 self 25", "2 0x3 30-35 self 5", "1 0x4 60-70 self 10"];
-        assert_eq!(shown(&[switch(105, 7, 9), switch(190, 9, 7)], &calls), expected);
+        let expected = [
+            "0 0x1 10-80 self 30",
+            "1 0x2 20-50 self 25",
+            "2 0x3 30-35 self 5",
+            "1 0x4 60-70 self 10",
+        ];
+        assert_eq!(
+            shown(&[switch(105, 7, 9), switch(190, 9, 7)], &calls),
+            expected
+        );
     }
 
     #[test]
     fn who_sleeps_within_a_call_is_not_charged_for_it() {
         // Thread 9 sleeps within f2 from 130 on, thread 8 runs, and 9 comes back at 160.
-        let events = [switch(105, 7, 9), switch(130, 9, 8), switch(160, 8, 9), switch(195, 9, 7)];
+        let events = [
+            switch(105, 7, 9),
+            switch(130, 9, 8),
+            switch(160, 8, 9),
+            switch(195, 9, 7),
+        ];
         let calls = [
             call(110, 9, 1, 0, false),
             call(120, 9, 2, 1, false),
@@ -297,7 +384,14 @@ mod tests {
             call(180, 9, 1, 0, true),
         ];
         let found = shown(&events, &calls);
-        assert_eq!(found, ["0 0x1 10-80 self 20", "1 0x2 20-70 self 20", "2 0x5 40-50 self 10"]);
+        assert_eq!(
+            found,
+            [
+                "0 0x1 10-80 self 20",
+                "1 0x2 20-70 self 20",
+                "2 0x5 40-50 self 10"
+            ]
+        );
         // Parked all along: it had no part in the stall.
         let parked = [call(50, 9, 1, 0, false)];
         assert_eq!(shown(&[switch(60, 9, 7)], &parked), [""; 0]);
@@ -305,8 +399,15 @@ mod tests {
 
     #[test]
     fn what_lies_across_an_edge_is_cut_there_and_says_so() {
-        let calls = [call(90, 9, 1, 0, false), call(120, 9, 1, 0, true), call(190, 9, 2, 0, false)];
-        assert_eq!(shown(&[], &calls), ["0 0x1 0-20 self 20 before", "0 0x2 90-100 self 10 open"]);
+        let calls = [
+            call(90, 9, 1, 0, false),
+            call(120, 9, 1, 0, true),
+            call(190, 9, 2, 0, false),
+        ];
+        assert_eq!(
+            shown(&[], &calls),
+            ["0 0x1 0-20 self 20 before", "0 0x2 90-100 self 10 open"]
+        );
         // It ends when the stall is over.
         let late = [call(150, 9, 1, 0, false), call(250, 9, 1, 0, true)];
         assert_eq!(shown(&[], &late), ["0 0x1 50-100 self 50 open"]);
@@ -317,11 +418,21 @@ mod tests {
         let (here, there) = (Some(CpuId(1)), Some(CpuId(2)));
         let row = |cpu, depth, start, end: Option<u64>, item| {
             let (start, end) = (Nanos(start), end.map(Nanos));
-            TimelineRow { cpu, depth, start, end, item }
+            TimelineRow {
+                cpu,
+                depth,
+                start,
+                end,
+                item,
+            }
         };
         let frame = |cpu, depth, start, end| {
             let culprit = Subject::Softirq(1).into();
-            let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
+            let item = TimelineItem::Frame {
+                culprit,
+                ended: true,
+                named_inside: false,
+            };
             row(cpu, depth, start, end, item)
         };
         let moment = |cpu, depth, start| row(cpu, depth, start, None, TimelineItem::TickStopped);
@@ -343,7 +454,9 @@ mod tests {
         ];
         let shape = |rows: &[TimelineRow]| -> Vec<(u32, usize, u64, bool)> {
             let is_call = |row: &TimelineRow| matches!(row.item, TimelineItem::Call { .. });
-            rows.iter().map(|row| (row.cpu.unwrap().0, row.depth, row.start.0, is_call(row))).collect()
+            rows.iter()
+                .map(|row| (row.cpu.unwrap().0, row.depth, row.start.0, is_call(row)))
+                .collect()
         };
         assert_eq!(
             shape(&among(rows.clone(), &[], &calls)),
@@ -365,34 +478,75 @@ mod tests {
         // Rows of one CPU do not name it, and neither do the calls among them.
         let alone = among(vec![frame(None, 0, 20, Some(60))], &[], &calls);
         assert_eq!(
-            alone.iter().map(|row| (row.cpu, row.depth)).collect::<Vec<_>>(),
+            alone
+                .iter()
+                .map(|row| (row.cpu, row.depth))
+                .collect::<Vec<_>>(),
             [(None, 0), (None, 1), (None, 0)]
         );
     }
 
     #[test]
     fn what_another_cpu_recorded_neither_calls_nor_switches_here() {
-        let elsewhere = |time| CallRecord { cpu: CpuId(2), ..call(time, 9, 7, 0, time > 130) };
-        let calls = [call(110, 9, 1, 0, false), elsewhere(120), elsewhere(140), call(180, 9, 1, 0, true)];
-        let away = KernelEvent { cpu: CpuId(2), ..switch(150, 9, 7) };
+        let elsewhere = |time| CallRecord {
+            cpu: CpuId(2),
+            ..call(time, 9, 7, 0, time > 130)
+        };
+        let calls = [
+            call(110, 9, 1, 0, false),
+            elsewhere(120),
+            elsewhere(140),
+            call(180, 9, 1, 0, true),
+        ];
+        let away = KernelEvent {
+            cpu: CpuId(2),
+            ..switch(150, 9, 7)
+        };
         assert_eq!(shown(&[away], &calls), ["0 0x1 10-80 self 70"]);
     }
 
     #[test]
     fn at_the_very_moment_of_a_switch_or_of_the_end_what_was_recorded_counts() {
         // Thread 9 is put on at 120, and calls at once; what it calls ends with the stall.
-        let calls = [call(90, 9, 1, 0, false), call(120, 9, 2, 1, false), call(200, 9, 2, 1, true)];
-        let events = [switch(95, 9, 7), switch(120, 7, 9), switch(200, 9, 7), switch(201, 7, 9)];
-        assert_eq!(shown(&events, &calls), ["0 0x1 20-100 self 0 before open", "1 0x2 20-100 self 80"]);
+        let calls = [
+            call(90, 9, 1, 0, false),
+            call(120, 9, 2, 1, false),
+            call(200, 9, 2, 1, true),
+        ];
+        let events = [
+            switch(95, 9, 7),
+            switch(120, 7, 9),
+            switch(200, 9, 7),
+            switch(201, 7, 9),
+        ];
+        assert_eq!(
+            shown(&events, &calls),
+            ["0 0x1 20-100 self 0 before open", "1 0x2 20-100 self 80"]
+        );
         // What ended as the stall began has no length, and what began at its very beginning did not begin before.
-        let calls = [call(80, 9, 1, 0, false), call(100, 9, 1, 0, true), call(100, 9, 2, 0, false)];
-        assert_eq!(shown(&[], &calls), ["0 0x2 0-100 self 100 open", "1 0x1 0-0 self 0 before"]);
+        let calls = [
+            call(80, 9, 1, 0, false),
+            call(100, 9, 1, 0, true),
+            call(100, 9, 2, 0, false),
+        ];
+        assert_eq!(
+            shown(&[], &calls),
+            ["0 0x2 0-100 self 100 open", "1 0x1 0-0 self 0 before"]
+        );
     }
 
     #[test]
     fn calls_that_all_lie_across_a_stall_are_nested_as_they_were_called() {
-        let calls = [call(70, 9, 1, 0, false), call(80, 9, 2, 1, false), call(90, 9, 3, 2, false)];
-        let ends = [call(210, 9, 3, 2, true), call(220, 9, 2, 1, true), call(230, 9, 1, 0, true)];
+        let calls = [
+            call(70, 9, 1, 0, false),
+            call(80, 9, 2, 1, false),
+            call(90, 9, 3, 2, false),
+        ];
+        let ends = [
+            call(210, 9, 3, 2, true),
+            call(220, 9, 2, 1, true),
+            call(230, 9, 1, 0, true),
+        ];
         assert_eq!(
             shown(&[], &[calls, ends].concat()),
             [
@@ -428,7 +582,11 @@ mod tests {
             call(150, 9, 3, 1, true),
             call(160, 9, 1, 0, true),
         ];
-        let expected = ["0 0x1 10-60 self 20", "1 0x2 20-40 self 20 open", "1 0x3 40-50 self 10"];
+        let expected = [
+            "0 0x1 10-60 self 20",
+            "1 0x2 20-40 self 20 open",
+            "1 0x3 40-50 self 10",
+        ];
         assert_eq!(shown(&[], &calls), expected);
     }
 }

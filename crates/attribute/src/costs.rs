@@ -107,7 +107,11 @@ impl EdgeCosts {
     /// Learns from one edge.
     pub fn learn(&mut self, edge: Edge, length: Ticks) {
         let cost = &mut self.costs[edge as usize];
-        cost.smallest = if cost.samples == 0 { length } else { cost.smallest.min(length) };
+        cost.smallest = if cost.samples == 0 {
+            length
+        } else {
+            cost.smallest.min(length)
+        };
         cost.samples += 1;
     }
 
@@ -123,7 +127,11 @@ impl EdgeCosts {
         let seen = |edge: &Edge| self.get(*edge).samples > 0;
         let row = |edge: Edge| {
             let EdgeCost { smallest, samples } = self.get(edge);
-            EdgeCostRow { edge: edge.as_str().into(), smallest_ticks: smallest, samples }
+            EdgeCostRow {
+                edge: edge.as_str().into(),
+                smallest_ticks: smallest,
+                samples,
+            }
         };
         Edge::ALL.into_iter().filter(seen).map(row).collect()
     }
@@ -134,7 +142,10 @@ impl EdgeCosts {
         let mut costs = EdgeCosts::default();
         for row in rows {
             if let Some(edge) = Edge::ALL.into_iter().find(|edge| edge.as_str() == row.edge) {
-                costs.costs[edge as usize] = EdgeCost { smallest: row.smallest_ticks, samples: row.samples };
+                costs.costs[edge as usize] = EdgeCost {
+                    smallest: row.smallest_ticks,
+                    samples: row.samples,
+                };
             }
         }
         costs
@@ -144,7 +155,11 @@ impl EdgeCosts {
     #[must_use]
     pub fn grant(&self, edge: Edge, length: Ticks) -> Ticks {
         let cost = self.get(edge);
-        if cost.samples >= Self::ENOUGH { length.min(cost.smallest) } else { Ticks(0) }
+        if cost.samples >= Self::ENOUGH {
+            length.min(cost.smallest)
+        } else {
+            Ticks(0)
+        }
     }
 }
 
@@ -164,7 +179,10 @@ mod tests {
         assert_eq!(costs.grant(Edge::LeadInterrupt, Ticks(30)), Ticks(30));
         assert_eq!(costs.grant(Edge::LeadSwitch, Ticks(30)), Ticks(0));
         let kept = EdgeCosts::from_rows(&costs.to_rows());
-        assert_eq!(kept.get(Edge::LeadInterrupt), costs.get(Edge::LeadInterrupt));
+        assert_eq!(
+            kept.get(Edge::LeadInterrupt),
+            costs.get(Edge::LeadInterrupt)
+        );
         assert_eq!(kept.to_rows().len(), 1);
     }
 
@@ -195,21 +213,55 @@ mod tests {
         });
         assert_eq!(rows, wanted.collect::<Vec<_>>());
         // One that another version knows.
-        rows.push(EdgeCostRow { edge: "lead_unheard_of".into(), smallest_ticks: Ticks(1), samples: 9 });
+        rows.push(EdgeCostRow {
+            edge: "lead_unheard_of".into(),
+            smallest_ticks: Ticks(1),
+            samples: 9,
+        });
         let kept = EdgeCosts::from_rows(&rows);
-        names.iter().for_each(|(edge, _)| assert_eq!(kept.get(*edge), costs.get(*edge)));
+        names
+            .iter()
+            .for_each(|(edge, _)| assert_eq!(kept.get(*edge), costs.get(*edge)));
     }
 
     #[test]
     fn an_edge_is_of_the_class_of_the_record_beside_it() {
         for (beside, lead, hole, trail) in [
-            (Beside::Switch, Edge::LeadSwitch, Edge::HoleSwitch, Edge::TrailSwitch),
-            (Beside::InterruptEntry, Edge::LeadInterrupt, Edge::HoleOther, Edge::TrailOther),
-            (Beside::SoftirqEntry, Edge::LeadOther, Edge::HoleSoftirq, Edge::TrailOther),
-            (Beside::InterruptExit, Edge::LeadOther, Edge::HoleOther, Edge::TrailInterrupt),
-            (Beside::Other, Edge::LeadOther, Edge::HoleOther, Edge::TrailOther),
+            (
+                Beside::Switch,
+                Edge::LeadSwitch,
+                Edge::HoleSwitch,
+                Edge::TrailSwitch,
+            ),
+            (
+                Beside::InterruptEntry,
+                Edge::LeadInterrupt,
+                Edge::HoleOther,
+                Edge::TrailOther,
+            ),
+            (
+                Beside::SoftirqEntry,
+                Edge::LeadOther,
+                Edge::HoleSoftirq,
+                Edge::TrailOther,
+            ),
+            (
+                Beside::InterruptExit,
+                Edge::LeadOther,
+                Edge::HoleOther,
+                Edge::TrailInterrupt,
+            ),
+            (
+                Beside::Other,
+                Edge::LeadOther,
+                Edge::HoleOther,
+                Edge::TrailOther,
+            ),
         ] {
-            assert_eq!((Edge::lead(beside), Edge::hole(beside), Edge::trail(beside)), (lead, hole, trail));
+            assert_eq!(
+                (Edge::lead(beside), Edge::hole(beside), Edge::trail(beside)),
+                (lead, hole, trail)
+            );
         }
     }
 }

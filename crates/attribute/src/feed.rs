@@ -37,7 +37,11 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub(crate) fn new(rate: TickRate) -> Feed {
-        Feed { machine: Machine::new(rate), pending: VecDeque::new(), aside: VecDeque::new() }
+        Feed {
+            machine: Machine::new(rate),
+            pending: VecDeque::new(),
+            aside: VecDeque::new(),
+        }
     }
 
     /// A record of this CPU.
@@ -66,7 +70,11 @@ impl Feed {
             self.aside.pop_front();
         }
         // Other CPUs' records arrive buffer by buffer.
-        let place = self.aside.iter().rposition(|(other, _)| *other <= at).map_or(0, |before| before + 1);
+        let place = self
+            .aside
+            .iter()
+            .rposition(|(other, _)| *other <= at)
+            .map_or(0, |before| before + 1);
         self.aside.insert(place, (at, what));
     }
 
@@ -80,14 +88,30 @@ impl Feed {
 
     /// Gives the machine what lies before `until`, and what lies at it if it is `inclusive`. `seen` is called for
     /// each record, with who was in its own code before it and after it.
-    pub(crate) fn advance(&mut self, until: Ticks, inclusive: bool, mut seen: impl FnMut(Ticks, Turns)) {
+    pub(crate) fn advance(
+        &mut self,
+        until: Ticks,
+        inclusive: bool,
+        mut seen: impl FnMut(Ticks, Turns),
+    ) {
         let due = |at: Ticks| at < until || (inclusive && at == until);
-        while let Some(record) = self.pending.front().filter(|record| due(record.time)).copied() {
+        while let Some(record) = self
+            .pending
+            .front()
+            .filter(|record| due(record.time))
+            .copied()
+        {
             self.pending.pop_front();
             self.tell_while(|at| at <= record.time);
             let before = self.machine.in_its_own_code();
             self.machine.record(&record);
-            seen(record.time, Turns { before, after: self.machine.in_its_own_code() });
+            seen(
+                record.time,
+                Turns {
+                    before,
+                    after: self.machine.in_its_own_code(),
+                },
+            );
         }
         self.tell_while(due);
     }
@@ -110,9 +134,23 @@ mod tests {
     use jitterscope_model::{Comm, CpuId, EventKind, ExecutionContext, TaskRef};
 
     fn switch(time: u64, prev: i32, next: i32) -> KernelEvent {
-        let task = |tid| TaskRef { tid, comm: Comm::new("x"), prio: 120 };
-        let kind = EventKind::SchedSwitch { prev: task(prev), prev_state: 1, next: task(next) };
-        KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: prev, context: ExecutionContext::Thread, kind }
+        let task = |tid| TaskRef {
+            tid,
+            comm: Comm::new("x"),
+            prio: 120,
+        };
+        let kind = EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state: 1,
+            next: task(next),
+        };
+        KernelEvent {
+            time: Ticks(time),
+            cpu: CpuId(1),
+            tid: prev,
+            context: ExecutionContext::Thread,
+            kind,
+        }
     }
 
     fn feed() -> Feed {
@@ -128,7 +166,13 @@ mod tests {
         let mut feed = feed();
         let mut seen = Vec::new();
         let mut turns = Vec::new();
-        for (until, inclusive) in [(100, false), (100, true), (200, false), (250, false), (300, true)] {
+        for (until, inclusive) in [
+            (100, false),
+            (100, true),
+            (200, false),
+            (250, false),
+            (300, true),
+        ] {
             feed.advance(Ticks(until), inclusive, |at, _| seen.push(at.0));
             turns.push((seen.len(), feed.machine.turn().tid));
         }
@@ -142,7 +186,11 @@ mod tests {
         feed.arrived(7, Ticks(150));
         let arrives = |feed: &Feed, tid, from, until| feed.arrives(tid, Ticks(from), Ticks(until));
         assert!(arrives(&feed, 7, 149, 150) && arrives(&feed, 7, 100, 200));
-        assert!(!arrives(&feed, 7, 150, 200) && !arrives(&feed, 7, 100, 149) && !arrives(&feed, 8, 100, 200));
+        assert!(
+            !arrives(&feed, 7, 150, 200)
+                && !arrives(&feed, 7, 100, 149)
+                && !arrives(&feed, 8, 100, 200)
+        );
         // What lies at a moment is given with the records of that moment, or when that is over.
         feed.advance(Ticks(150), false, |_, _| {});
         assert!(arrives(&feed, 7, 100, 200));
@@ -173,8 +221,18 @@ mod tests {
         assert_eq!(feed.aside.len(), MOST_ASIDE);
         // Of equal times the one that was given first is first.
         feed.arrived(-5, Ticks(1500));
-        assert_eq!((feed.aside.len(), feed.aside[0].0), (MOST_ASIDE, Ticks(1001)));
-        let place = feed.aside.iter().position(|(_, what)| matches!(what, Aside::Arrived(-5))).unwrap();
-        assert_eq!((feed.aside[place - 1].0, feed.aside[place + 1].0), (Ticks(1500), Ticks(1501)));
+        assert_eq!(
+            (feed.aside.len(), feed.aside[0].0),
+            (MOST_ASIDE, Ticks(1001))
+        );
+        let place = feed
+            .aside
+            .iter()
+            .position(|(_, what)| matches!(what, Aside::Arrived(-5)))
+            .unwrap();
+        assert_eq!(
+            (feed.aside[place - 1].0, feed.aside[place + 1].0),
+            (Ticks(1500), Ticks(1501))
+        );
     }
 }

@@ -29,8 +29,15 @@ impl Frequencies {
 
     /// A CPU was set to a frequency.
     pub(crate) fn note(&mut self, cpu: CpuId, at: Ticks, khz: u32) {
-        if self.measured.is_some_and(|(from, until)| from <= at && at <= until) {
-            let new = FrequencyChanges { times: 0, lowest_khz: khz, highest_khz: khz };
+        if self
+            .measured
+            .is_some_and(|(from, until)| from <= at && at <= until)
+        {
+            let new = FrequencyChanges {
+                times: 0,
+                lowest_khz: khz,
+                highest_khz: khz,
+            };
             let changes = self.cpus.entry(cpu).or_insert(new);
             changes.times += 1;
             changes.lowest_khz = changes.lowest_khz.min(khz);
@@ -53,13 +60,28 @@ mod tests {
         let mut frequencies = Frequencies::default();
         frequencies.note(CpuId(1), Ticks(5), 800_000);
         frequencies.measure(Ticks(10), Ticks(20));
-        for (cpu, at, khz) in
-            [(1, 9, 1), (1, 10, 2_000_000), (1, 15, 1_200_000), (3, 20, 5), (1, 21, 9_000_000)]
-        {
+        for (cpu, at, khz) in [
+            (1, 9, 1),
+            (1, 10, 2_000_000),
+            (1, 15, 1_200_000),
+            (3, 20, 5),
+            (1, 21, 9_000_000),
+        ] {
             frequencies.note(CpuId(cpu), Ticks(at), khz);
         }
-        let counted: Vec<_> = frequencies.of_cpus().iter().map(|(cpu, changes)| (cpu.0, *changes)).collect();
-        let changed = |times, lowest_khz, highest_khz| FrequencyChanges { times, lowest_khz, highest_khz };
-        assert_eq!(counted, [(1, changed(2, 1_200_000, 2_000_000)), (3, changed(1, 5, 5))]);
+        let counted: Vec<_> = frequencies
+            .of_cpus()
+            .iter()
+            .map(|(cpu, changes)| (cpu.0, *changes))
+            .collect();
+        let changed = |times, lowest_khz, highest_khz| FrequencyChanges {
+            times,
+            lowest_khz,
+            highest_khz,
+        };
+        assert_eq!(
+            counted,
+            [(1, changed(2, 1_200_000, 2_000_000)), (3, changed(1, 5, 5))]
+        );
     }
 }

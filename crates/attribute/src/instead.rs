@@ -36,12 +36,18 @@ impl Instead {
             None => self.begin(subject, number.row),
         };
         let row = &mut self.rows[place];
-        let is_new = number.subject.is_none_or(|subject| is_new_bit(&mut self.taken, subject));
+        let is_new = number
+            .subject
+            .is_none_or(|subject| is_new_bit(&mut self.taken, subject));
         if is_new && !matches!(row.subject, Subject::Others(_)) {
             row.take_in(subject, Subjects::LEVEL);
         }
         let turns = &mut row.value;
-        turns.min = if turns.count == 0 { length } else { turns.min.min(length) };
+        turns.min = if turns.count == 0 {
+            length
+        } else {
+            turns.min.min(length)
+        };
         turns.max = turns.max.max(length);
         turns.sum = turns.sum + length;
         turns.count += 1;
@@ -56,7 +62,11 @@ impl Instead {
         } else {
             let place = *self.others.entry(subject.kind()).or_insert(next);
             if place == next {
-                self.rows.push(SumRow::of((), &Subject::Others(subject.kind()), Subjects::LEVEL));
+                self.rows.push(SumRow::of(
+                    (),
+                    &Subject::Others(subject.kind()),
+                    Subjects::LEVEL,
+                ));
             }
             place
         };
@@ -102,7 +112,13 @@ mod tests {
         let thread = |n: i32| {
             let process = (n % 3 == 0).then(|| format!("process {}", n % 40).into());
             let comm = format!("comm {}", n % 700).into();
-            Subject::Thread(Task { tid: Some(n), tgid: Some(n / 2), comm, process, ..Task::default() })
+            Subject::Thread(Task {
+                tid: Some(n),
+                tgid: Some(n / 2),
+                comm,
+                process,
+                ..Task::default()
+            })
         };
         let (mut sums, mut subjects) = (Instead::default(), Subjects::default());
         let mut plain: CulpritSums<(), u64> = CulpritSums::new(Subjects::LEVEL, MOST_CULPRITS);
@@ -111,9 +127,15 @@ mod tests {
             sums.add(&subject, subjects.number(&subject), Ticks(n as u64));
             *plain.of((), &subject) += n as u64;
         }
-        let summed: Vec<_> =
-            sums.rows.iter().map(|row| (row.subject.clone(), row.threads(), row.value.sum.0)).collect();
-        let plain: Vec<_> = plain.rows().map(|row| (row.subject.clone(), row.threads(), row.value)).collect();
+        let summed: Vec<_> = sums
+            .rows
+            .iter()
+            .map(|row| (row.subject.clone(), row.threads(), row.value.sum.0))
+            .collect();
+        let plain: Vec<_> = plain
+            .rows()
+            .map(|row| (row.subject.clone(), row.threads(), row.value))
+            .collect();
         assert_eq!(summed, plain);
     }
 
@@ -122,21 +144,37 @@ mod tests {
         let (mut sums, mut subjects) = (Instead::default(), Subjects::default());
         let (much, little) = (Subject::Softirq(1), Subject::verdict(Verdict::Smi));
         let equal = Subject::Softirq(9);
-        for (subject, length) in
-            [(&little, 7), (&much, 30), (&much, 10), (&much, 20), (&little, 5), (&equal, 60), (&much, 0)]
-        {
+        for (subject, length) in [
+            (&little, 7),
+            (&much, 30),
+            (&much, 10),
+            (&much, 20),
+            (&little, 5),
+            (&equal, 60),
+            (&much, 0),
+        ] {
             sums.add(subject, subjects.number(subject), Ticks(length));
         }
         let rows = sums.rows(TickRate::NANOSECONDS);
         let figures = |row: &RanInstead| (row.count, row.min_ns.0, row.max_ns.0, row.total_ns.0);
-        let rows: Vec<_> = rows.iter().map(|row| (row.subject.clone(), figures(row))).collect();
-        let mut wanted = [(much, (4, 0, 30, 60)), (equal, (1, 60, 60, 60)), (little, (2, 5, 7, 12))];
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| (row.subject.clone(), figures(row)))
+            .collect();
+        let mut wanted = [
+            (much, (4, 0, 30, 60)),
+            (equal, (1, 60, 60, 60)),
+            (little, (2, 5, 7, 12)),
+        ];
         // Of equal sums the order is that of the subjects.
         wanted[..2].sort();
         assert_eq!(rows, wanted);
         // In ticks until the end: each thirtieth of a nanosecond counts.
         let mut sums = Instead::default();
-        let fast = TickRate { hz: 30_000_000_000, ..TickRate::NANOSECONDS };
+        let fast = TickRate {
+            hz: 30_000_000_000,
+            ..TickRate::NANOSECONDS
+        };
         let number = subjects.number(&wanted[0].0);
         (0..30).for_each(|_| sums.add(&wanted[0].0, number, Ticks(1)));
         assert_eq!(sums.rows(fast)[0].total_ns, Nanos(1));

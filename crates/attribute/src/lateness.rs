@@ -16,7 +16,11 @@ use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, TickRate, Tic
 use std::collections::VecDeque;
 
 /// The timer function that is the tick, by kernel version.
-const TICK: [&str; 3] = ["tick_nohz_handler", "tick_nohz_highres_handler", "tick_sched_timer"];
+const TICK: [&str; 3] = [
+    "tick_nohz_handler",
+    "tick_nohz_highres_handler",
+    "tick_sched_timer",
+];
 /// The periods that a kernel can be built with (`HZ`), nanoseconds.
 const PERIODS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
 /// Ticks from which the period is known, and which in a row must disagree with the grid to make it a wrong one.
@@ -49,16 +53,26 @@ pub(crate) struct Expiries {
 impl Expiries {
     /// Takes note of a record of this CPU, if it is one of a timer.
     pub(crate) fn note(&mut self, event: &KernelEvent) {
-        let EventKind::HrtimerEntry { function, now, .. } = event.kind else { return };
+        let EventKind::HrtimerEntry { function, now, .. } = event.kind else {
+            return;
+        };
         if self.pending.len() >= MOST {
             self.pending.pop_front();
         }
-        self.pending.push_back(Expiry { at: event.time, function, now });
+        self.pending.push_back(Expiry {
+            at: event.time,
+            function,
+            now,
+        });
     }
 
     /// Timers of before are not asked for any more.
     pub(crate) fn forget(&mut self, before: Ticks) {
-        while self.pending.front().is_some_and(|expiry| expiry.at < before) {
+        while self
+            .pending
+            .front()
+            .is_some_and(|expiry| expiry.at < before)
+        {
             self.pending.pop_front();
         }
     }
@@ -74,7 +88,10 @@ impl Expiries {
     ) -> Option<Ticks> {
         // In order of time, and behind these may be those of all stalls of a turn.
         let first = self.pending.partition_point(|expiry| expiry.at < came.0);
-        let within = self.pending.range(first..).take_while(|expiry| expiry.at <= came.1);
+        let within = self
+            .pending
+            .range(first..)
+            .take_while(|expiry| expiry.at <= came.1);
         let mut ticks = within.filter(|expiry| TICK.contains(&&*lexicon.function(expiry.function)));
         let tick = *ticks.next()?;
         let late = self.grid.tick(tick.now, rate.nanos(tick.at.since(from)))?;
@@ -107,16 +124,28 @@ impl TickGrid {
             return None;
         };
         let after = now.0.wrapping_sub(earliest.0) % period;
-        let earliest = if stood.0 < near && period - after < near { now } else { earliest };
+        let earliest = if stood.0 < near && period - after < near {
+            now
+        } else {
+            earliest
+        };
         self.earliest = Some(earliest);
         let beyond = earliest.0 % period;
-        let due = if beyond <= ALIGNED { earliest.0 - beyond } else { earliest.0 };
+        let due = if beyond <= ALIGNED {
+            earliest.0 - beyond
+        } else {
+            earliest.0
+        };
         let late = now.0.wrapping_sub(due) % period;
         if late > stood.0 && late >= near {
             // It would have come before the CPU stood still.
             self.strangers += 1;
             if self.strangers >= ENOUGH {
-                *self = TickGrid { votes: self.votes, last: self.last, ..TickGrid::default() };
+                *self = TickGrid {
+                    votes: self.votes,
+                    last: self.last,
+                    ..TickGrid::default()
+                };
             }
             return None;
         }
@@ -137,7 +166,11 @@ impl TickGrid {
                 self.votes[which] = self.votes[which].saturating_add(1);
             }
         }
-        let (votes, period) = self.votes.iter().zip(PERIODS).max_by_key(|(votes, _)| **votes)?;
+        let (votes, period) = self
+            .votes
+            .iter()
+            .zip(PERIODS)
+            .max_by_key(|(votes, _)| **votes)?;
         (*votes >= ENOUGH).then_some(period)
     }
 }
@@ -185,7 +218,11 @@ mod tests {
         ] {
             n += 2;
             let now = Nanos(DUE + n * 4 * MS + late);
-            assert_eq!(grid.tick(now, Nanos(stood)), expected.map(Nanos), "{late} late, stood {stood}");
+            assert_eq!(
+                grid.tick(now, Nanos(stood)),
+                expected.map(Nanos),
+                "{late} late, stood {stood}"
+            );
         }
     }
 
@@ -197,7 +234,11 @@ mod tests {
                 grid.tick(Nanos(n * 4 * MS + delay), Nanos(9 * US));
             }
             let late = Nanos(20 * 4 * MS + 30 * US);
-            assert_eq!(grid.tick(late, Nanos(50 * US)), Some(Nanos(expected)), "{delay}");
+            assert_eq!(
+                grid.tick(late, Nanos(50 * US)),
+                Some(Nanos(expected)),
+                "{delay}"
+            );
         }
     }
 
@@ -211,7 +252,10 @@ mod tests {
         assert_eq!(grid.tick(Nanos(DUE + 8 * 4 * MS), Nanos(MS)), None);
         assert_eq!(grid.earliest, None);
         assert_eq!(grid.tick(Nanos(DUE + 9 * 4 * MS), Nanos(2 * US)), None);
-        assert_eq!(grid.tick(Nanos(DUE + 10 * 4 * MS), Nanos(2 * US)), Some(Nanos::ZERO));
+        assert_eq!(
+            grid.tick(Nanos(DUE + 10 * 4 * MS), Nanos(2 * US)),
+            Some(Nanos::ZERO)
+        );
     }
 
     #[test]
@@ -224,7 +268,10 @@ mod tests {
         let n = n + u64::from(ENOUGH);
         assert_eq!(grid.tick(shifted(n), Nanos(2 * US)), None);
         assert_eq!(grid.tick(shifted(n + 1), Nanos(2 * US)), Some(Nanos::ZERO));
-        assert_eq!(grid.tick(shifted(n + 2) + Nanos(40 * US), Nanos(50 * US)), Some(Nanos(40 * US)));
+        assert_eq!(
+            grid.tick(shifted(n + 2) + Nanos(40 * US), Nanos(50 * US)),
+            Some(Nanos(40 * US))
+        );
     }
 
     #[test]
@@ -236,8 +283,16 @@ mod tests {
                 assert_eq!(grid.tick(came(n, 0), Nanos(US)), None, "{period}");
             }
             let n = u64::from(ENOUGH) + 1;
-            assert_eq!(grid.tick(came(n, 0), Nanos(US)), Some(Nanos::ZERO), "{period}");
-            assert_eq!(grid.tick(came(n + 1, 90 * US), Nanos(100 * US)), Some(Nanos(90 * US)), "{period}");
+            assert_eq!(
+                grid.tick(came(n, 0), Nanos(US)),
+                Some(Nanos::ZERO),
+                "{period}"
+            );
+            assert_eq!(
+                grid.tick(came(n + 1, 90 * US), Nanos(100 * US)),
+                Some(Nanos(90 * US)),
+                "{period}"
+            );
         }
         // No kernel ticks every two milliseconds.
         let mut grid = TickGrid::default();
@@ -253,8 +308,14 @@ mod tests {
             (0..20).fold(None, |_, n| grid.period(Nanos(DUE + n * interval)))
         };
         let eighth = 10 * MS / NEAR;
-        assert_eq!([known(10 * MS - eighth + 1), known(10 * MS + eighth - 1)], [Some(10 * MS); 2]);
-        assert_eq!([known(10 * MS - eighth), known(10 * MS + eighth)], [None; 2]);
+        assert_eq!(
+            [known(10 * MS - eighth + 1), known(10 * MS + eighth - 1)],
+            [Some(10 * MS); 2]
+        );
+        assert_eq!(
+            [known(10 * MS - eighth), known(10 * MS + eighth)],
+            [None; 2]
+        );
     }
 
     #[test]
@@ -272,7 +333,9 @@ mod tests {
         let moved = |early: u64, stood: u64| {
             let (mut grid, n) = grid();
             grid.tick(Nanos(DUE + n * 4 * MS + 2 * US - early), Nanos(stood));
-            grid.earliest.is_some_and(|earliest| (earliest.0 + early) % (4 * MS) == (DUE + 2 * US) % (4 * MS))
+            grid.earliest.is_some_and(|earliest| {
+                (earliest.0 + early) % (4 * MS) == (DUE + 2 * US) % (4 * MS)
+            })
         };
         assert_eq!([moved(US, near - 1), moved(US, near)], [true, false]);
         assert_eq!([moved(near - 1, US), moved(near, US)], [true, false]);
@@ -283,10 +346,16 @@ mod tests {
         let (mut grid, n) = grid();
         let strangers = u64::from(ENOUGH) - 1;
         for n in n..n + strangers {
-            assert_eq!(grid.tick(Nanos(DUE + n * 4 * MS + 2 * MS), Nanos(2 * US)), None);
+            assert_eq!(
+                grid.tick(Nanos(DUE + n * 4 * MS + 2 * MS), Nanos(2 * US)),
+                None
+            );
         }
         let n = n + strangers;
-        assert_eq!(grid.tick(Nanos(DUE + n * 4 * MS + 42 * US), Nanos(50 * US)), Some(Nanos(40 * US)));
+        assert_eq!(
+            grid.tick(Nanos(DUE + n * 4 * MS + 42 * US), Nanos(50 * US)),
+            Some(Nanos(40 * US))
+        );
         // They must come in a row.
         assert_eq!(grid.strangers, 0);
     }
@@ -298,22 +367,39 @@ mod tests {
             cpu: CpuId(1),
             tid: 1,
             context: ExecutionContext::Interrupt,
-            kind: EventKind::HrtimerEntry { hrtimer: 7, function: KernelAddr(function), now: Nanos(at) },
+            kind: EventKind::HrtimerEntry {
+                hrtimer: 7,
+                function: KernelAddr(function),
+                now: Nanos(at),
+            },
         };
         let mut expiries = Expiries::default();
         // What knows no tick: every function is another.
         (0..3).for_each(|n| expiries.note(&timer(100 + n, 1)));
-        let none = expiries.tick_due(Ticks(0), (Ticks(0), Ticks(1000)), &NoNames, TickRate::NANOSECONDS);
+        let none = expiries.tick_due(
+            Ticks(0),
+            (Ticks(0), Ticks(1000)),
+            &NoNames,
+            TickRate::NANOSECONDS,
+        );
         assert_eq!(none, None);
-        let kept =
-            |expiries: &Expiries| expiries.pending.iter().map(|expiry| expiry.at.0).collect::<Vec<_>>();
+        let kept = |expiries: &Expiries| {
+            expiries
+                .pending
+                .iter()
+                .map(|expiry| expiry.at.0)
+                .collect::<Vec<_>>()
+        };
         expiries.forget(Ticks(101));
         assert_eq!(kept(&expiries), [101, 102]);
         let mut many = Expiries::default();
         (0..MOST as u64 + 2).for_each(|n| many.note(&timer(n, 1)));
         assert_eq!((many.pending.len(), kept(&many)[0]), (MOST, 2));
         // Another record is none of a timer.
-        many.note(&KernelEvent { kind: EventKind::HrtimerExit { hrtimer: 7 }, ..timer(9, 1) });
+        many.note(&KernelEvent {
+            kind: EventKind::HrtimerExit { hrtimer: 7 },
+            ..timer(9, 1)
+        });
         assert_eq!(many.pending.len(), MOST);
     }
 }

@@ -24,7 +24,11 @@ pub trait Lexicon {
 
     /// A thread of a record, with what it belongs to.
     fn task(&self, task: &TaskRef) -> Task {
-        Task::of(task, self.text(task.comm), self.identity(task.tid, task.comm))
+        Task::of(
+            task,
+            self.text(task.comm),
+            self.identity(task.tid, task.comm),
+        )
     }
 }
 

@@ -26,7 +26,10 @@ pub(crate) struct MeasuredCpus {
 
 impl MeasuredCpus {
     pub(crate) fn new(rate: TickRate) -> MeasuredCpus {
-        MeasuredCpus { rate, cpus: Vec::new() }
+        MeasuredCpus {
+            rate,
+            cpus: Vec::new(),
+        }
     }
 
     fn place(&self, cpu: CpuId) -> Result<usize, usize> {
@@ -92,21 +95,31 @@ impl MeasuredCpu {
     /// Notes a wake-up.
     pub(crate) fn woken(&mut self, tid: i32, woken: Woken) {
         // The CPUs' records arrive buffer by buffer, each one's in order.
-        if self.wakings.back().is_none_or(|(_, last)| last.at <= woken.at) {
+        if self
+            .wakings
+            .back()
+            .is_none_or(|(_, last)| last.at <= woken.at)
+        {
             return keep(&mut self.wakings, KEPT_WAKINGS, (tid, woken));
         }
         if self.wakings.len() >= KEPT_WAKINGS {
             self.wakings.pop_front();
         }
-        let place = self.wakings.partition_point(|(_, other)| other.at <= woken.at);
+        let place = self
+            .wakings
+            .partition_point(|(_, other)| other.at <= woken.at);
         self.wakings.insert(place, (tid, woken));
     }
 
     /// When the victim was woken in a stall, in order; wakings of before its end are given up.
     pub(crate) fn take_woken(&mut self, stall: &Stall) -> Vec<Woken> {
-        let past = self.wakings.partition_point(|(_, waking)| waking.at <= stall.end);
-        let of_victim =
-            self.wakings.drain(..past).filter(|(tid, w)| *tid == stall.victim.tid && stall.contains(w.at));
+        let past = self
+            .wakings
+            .partition_point(|(_, waking)| waking.at <= stall.end);
+        let of_victim = self
+            .wakings
+            .drain(..past)
+            .filter(|(tid, w)| *tid == stall.victim.tid && stall.contains(w.at));
         of_victim.map(|(_, waking)| waking).collect()
     }
 
@@ -118,7 +131,9 @@ impl MeasuredCpu {
 
     /// Whether records were lost that a stall touches.
     pub(crate) fn is_near_loss(&self, stall: &Stall) -> bool {
-        self.losses.iter().any(|(from, to)| *from <= stall.end && stall.start <= *to)
+        self.losses
+            .iter()
+            .any(|(from, to)| *from <= stall.end && stall.start <= *to)
     }
 
     /// A gap that will be attributed soon. They come in order.
@@ -129,15 +144,22 @@ impl MeasuredCpu {
     /// Whether the gap before this time ended at it.
     pub(crate) fn stalled_until(&self, time: Ticks) -> bool {
         let before = self.recent.partition_point(|gap| gap.start < time);
-        before.checked_sub(1).is_some_and(|at| self.recent[at].end() == time)
+        before
+            .checked_sub(1)
+            .is_some_and(|at| self.recent[at].end() == time)
     }
 
     /// Whether a gap began within so much of a stall's start and lasted about as long, so that both may have had
     /// one cause: what stops several CPUs at once stops them for the same time.
     pub(crate) fn stalled_with(&self, stall: &Stall, within: Ticks) -> bool {
         let (start, length) = (stall.start.0, stall.length().0);
-        let first = self.recent.partition_point(|gap| gap.start.0.saturating_add(within.0) < start);
-        let near = self.recent.range(first..).take_while(|gap| gap.start.0 <= start.saturating_add(within.0));
+        let first = self
+            .recent
+            .partition_point(|gap| gap.start.0.saturating_add(within.0) < start);
+        let near = self
+            .recent
+            .range(first..)
+            .take_while(|gap| gap.start.0 <= start.saturating_add(within.0));
         let alike = |other: u64| other / ALIKE <= length && length / ALIKE <= other;
         near.map(|gap| gap.length.0).any(alike)
     }

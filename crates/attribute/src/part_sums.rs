@@ -27,8 +27,14 @@ impl PartKey<'_> {
 
     fn part(&self) -> Part {
         let part = Part::inside(Arc::clone(self.culprit), Nanos::ZERO, self.evidence.clone());
-        let part = Part { moved_from: self.moved_from, ..part.in_phase(self.phase.clone()) };
-        Part { confidence: confidence_of(&part), ..part }
+        let part = Part {
+            moved_from: self.moved_from,
+            ..part.in_phase(self.phase.clone())
+        };
+        Part {
+            confidence: confidence_of(&part),
+            ..part
+        }
     }
 }
 
@@ -81,8 +87,10 @@ mod tests {
 
     #[test]
     fn what_is_the_same_in_every_respect_is_one_part() {
-        let (switch, idle) =
-            (Subject::verdict(Verdict::ContextSwitch).into(), Subject::verdict(Verdict::IdleExit).into());
+        let (switch, idle) = (
+            Subject::verdict(Verdict::ContextSwitch).into(),
+            Subject::verdict(Verdict::IdleExit).into(),
+        );
         let first = PartKey {
             culprit: &switch,
             phase: &Phase::Preempted,
@@ -92,12 +100,27 @@ mod tests {
         let mut sums = PartSums::default();
         sums.add(first, Nanos(5));
         sums.add(first, Nanos(7));
-        assert_eq!((sums.parts.len(), sums.parts[0].net, sums.parts[0].gross), (1, Nanos(12), Nanos(12)));
+        assert_eq!(
+            (sums.parts.len(), sums.parts[0].net, sums.parts[0].gross),
+            (1, Nanos(12), Nanos(12))
+        );
         for (count, other) in [
-            PartKey { culprit: &idle, ..first },
-            PartKey { phase: &Phase::Interrupted, ..first },
-            PartKey { evidence: &Evidence::QuotaCount, ..first },
-            PartKey { moved_from: Some(CpuId(3)), ..first },
+            PartKey {
+                culprit: &idle,
+                ..first
+            },
+            PartKey {
+                phase: &Phase::Interrupted,
+                ..first
+            },
+            PartKey {
+                evidence: &Evidence::QuotaCount,
+                ..first
+            },
+            PartKey {
+                moved_from: Some(CpuId(3)),
+                ..first
+            },
         ]
         .into_iter()
         .enumerate()
@@ -132,20 +155,38 @@ mod tests {
         let sure = |subject: Subject, evidence: &Evidence| {
             let (culprit, mut sums) = (subject.into(), PartSums::default());
             let (phase, moved_from) = (&Phase::Preempted, None);
-            sums.add(PartKey { culprit: &culprit, phase, moved_from, evidence }, Nanos(1));
+            sums.add(
+                PartKey {
+                    culprit: &culprit,
+                    phase,
+                    moved_from,
+                    evidence,
+                },
+                Nanos(1),
+            );
             sums.parts[0].confidence
         };
         let softirq = || Subject::Softirq(1);
         assert_eq!(sure(softirq(), &Evidence::ThreadRecords), Confidence::High);
-        assert_eq!(sure(softirq(), &Evidence::SwitchRecordsWhileThrottled), Confidence::Medium);
+        assert_eq!(
+            sure(softirq(), &Evidence::SwitchRecordsWhileThrottled),
+            Confidence::Medium
+        );
         for (verdict, wanted) in [
             (Verdict::ContextSwitch, Confidence::Medium),
             (Verdict::BetweenEvents, Confidence::Low),
             (Verdict::CpuTaken, Confidence::Low),
             (Verdict::TraceDataLost, Confidence::Low),
         ] {
-            assert_eq!(sure(Subject::verdict(verdict), &Evidence::ThreadRecords), wanted, "{verdict:?}");
+            assert_eq!(
+                sure(Subject::verdict(verdict), &Evidence::ThreadRecords),
+                wanted,
+                "{verdict:?}"
+            );
         }
-        assert_eq!(sure(Subject::PageFault { user: true }, &Evidence::ThreadRecords), Confidence::Medium);
+        assert_eq!(
+            sure(Subject::PageFault { user: true }, &Evidence::ThreadRecords),
+            Confidence::Medium
+        );
     }
 }

@@ -3,7 +3,8 @@
 use crate::lexicon::Lexicon;
 use crate::sent::{Sent, SentQueue};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Sender, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Sender,
+    TickRate, Ticks,
 };
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
@@ -40,7 +41,12 @@ struct Index<K, T> {
 
 impl<K, T> Default for Index<K, T> {
     fn default() -> Self {
-        Index { sent: FxHashMap::default(), total: 0, sweep_at: KEYS, dropped: 0 }
+        Index {
+            sent: FxHashMap::default(),
+            total: 0,
+            sweep_at: KEYS,
+            dropped: 0,
+        }
     }
 }
 
@@ -53,7 +59,10 @@ impl<K: Hash + Eq + Copy, T> Index<K, T> {
         queue.insert(Sent::of(event, what));
         self.total += 1;
         let newest = queue.last().map_or(event.time, |last| last.time);
-        while queue.get(1).is_some_and(|second| second.time <= newest - window) {
+        while queue
+            .get(1)
+            .is_some_and(|second| second.time <= newest - window)
+        {
             queue.drop_first();
             self.total -= 1;
         }
@@ -66,13 +75,18 @@ impl<K: Hash + Eq + Copy, T> Index<K, T> {
 
     /// Drops keys not used since `before`; if those that are left are too many, the older half of them.
     fn sweep(&mut self, before: Ticks) {
-        self.sent.retain(|_, queue| queue.last().is_some_and(|last| last.time >= before));
+        self.sent
+            .retain(|_, queue| queue.last().is_some_and(|last| last.time >= before));
         if self.sent.len() >= MOST_KEYS {
-            let mut newest: Vec<Ticks> =
-                self.sent.values().filter_map(|queue| queue.last().map(|last| last.time)).collect();
+            let mut newest: Vec<Ticks> = self
+                .sent
+                .values()
+                .filter_map(|queue| queue.last().map(|last| last.time))
+                .collect();
             newest.sort_unstable();
             let median = newest.get(newest.len() / 2).copied().unwrap_or_default();
-            self.sent.retain(|_, queue| queue.last().is_some_and(|last| last.time > median));
+            self.sent
+                .retain(|_, queue| queue.last().is_some_and(|last| last.time > median));
         }
         self.total = self.sent.values().map(SentQueue::len).sum();
         self.sweep_at = (self.sent.len() * 2).clamp(KEYS, MOST_KEYS);
@@ -96,7 +110,12 @@ pub(crate) struct Trigger {
 
 impl Trigger {
     fn of<T>(sent: &Sent<T>, via: KernelAddr) -> Trigger {
-        Trigger { tid: sent.tid, context: sent.context, cpu: sent.cpu, via }
+        Trigger {
+            tid: sent.tid,
+            context: sent.context,
+            cpu: sent.cpu,
+            via,
+        }
     }
 
     fn directly<T>(sent: &Sent<T>) -> Trigger {
@@ -148,22 +167,38 @@ impl Senders {
     pub fn note(&mut self, event: &KernelEvent) {
         let window = self.window;
         match &event.kind {
-            EventKind::SchedWaking { task, target } => self.wakers.insert(task.tid, event, *target, window),
+            EventKind::SchedWaking { task, target } => {
+                self.wakers.insert(task.tid, event, *target, window)
+            }
             EventKind::SchedMigrate { task, to, .. } => {
                 self.arrivals.insert((task.tid, *to), event, (), window);
             }
-            EventKind::SchedSwitch { prev, prev_state, .. } if *prev_state & TASK_STATES != 0 => {
+            EventKind::SchedSwitch {
+                prev, prev_state, ..
+            } if *prev_state & TASK_STATES != 0 => {
                 self.sleeps.insert(prev.tid, event, (), window);
             }
             // What woke the last bearer of its id did not wake it.
             EventKind::TaskNew { tid, .. } => self.sleeps.insert(*tid, event, (), window),
-            EventKind::CsdQueued { function, csd, callsite, .. } => {
-                self.callers.insert((*csd, *function), event, *callsite, window);
+            EventKind::CsdQueued {
+                function,
+                csd,
+                callsite,
+                ..
+            } => {
+                self.callers
+                    .insert((*csd, *function), event, *callsite, window);
             }
-            EventKind::WorkQueued { work, workqueue, .. } => {
+            EventKind::WorkQueued {
+                work, workqueue, ..
+            } => {
                 self.queuers.insert(*work, event, workqueue.clone(), window);
             }
-            EventKind::IpiSendCpu { target, callsite, callback } if *callback == KernelAddr(0) => {
+            EventKind::IpiSendCpu {
+                target,
+                callsite,
+                callback,
+            } if *callback == KernelAddr(0) => {
                 self.reschedules.insert(*target, event, *callsite, window);
             }
             EventKind::StopSignal { tid } => self.stops.insert(*tid, event, (), window),
@@ -188,25 +223,44 @@ impl Senders {
         key: K,
         time: Ticks,
     ) -> Option<&'s Sent<T>> {
-        let between = |sent: Ticks| self.losses.iter().any(|(from, to)| *from < time && *to > sent);
+        let between = |sent: Ticks| {
+            self.losses
+                .iter()
+                .any(|(from, to)| *from < time && *to > sent)
+        };
         index.before(key, time).filter(|sent| !between(sent.time))
     }
 
     /// Records that were dropped though somebody might have asked for them: there were too many at once.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        let Senders { wakers, sleeps, arrivals, callers, queuers, reschedules, stops, .. } = self;
+        let Senders {
+            wakers,
+            sleeps,
+            arrivals,
+            callers,
+            queuers,
+            reschedules,
+            stops,
+            ..
+        } = self;
         let of_threads = wakers.dropped + sleeps.dropped + arrivals.dropped + stops.dropped;
         of_threads + callers.dropped + queuers.dropped + reschedules.dropped
     }
 
     /// Who last sent a signal that stops to a thread, or to its process, before `time`.
     pub(crate) fn stopper(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        let process = lexicon.comm(tid).and_then(|comm| lexicon.identity(tid, Comm::new(&comm)).tgid);
-        let of_process =
-            process.filter(|tgid| *tgid != tid).and_then(|tgid| self.last(&self.stops, tgid, time));
+        let process = lexicon
+            .comm(tid)
+            .and_then(|comm| lexicon.identity(tid, Comm::new(&comm)).tgid);
+        let of_process = process
+            .filter(|tgid| *tgid != tid)
+            .and_then(|tgid| self.last(&self.stops, tgid, time));
         let of_thread = self.last(&self.stops, tid, time);
-        let last = of_thread.into_iter().chain(of_process).max_by_key(|sent| sent.time)?;
+        let last = of_thread
+            .into_iter()
+            .chain(of_process)
+            .max_by_key(|sent| sent.time)?;
         Some(self.sender(Trigger::directly(last), lexicon))
     }
 
@@ -224,30 +278,46 @@ impl Senders {
     /// thread has come here from another one since.
     pub(crate) fn woken_by(&self, tid: i32, cpu: CpuId, time: Ticks) -> Option<Trigger> {
         let sent = self.last(&self.wakers, tid, time)?;
-        let slept = self.sleeps.before(tid, time).is_some_and(|sleep| sleep.time > sent.time);
-        let came = self.arrivals.before((tid, cpu), time).is_some_and(|arrival| arrival.time > sent.time);
+        let slept = self
+            .sleeps
+            .before(tid, time)
+            .is_some_and(|sleep| sleep.time > sent.time);
+        let came = self
+            .arrivals
+            .before((tid, cpu), time)
+            .is_some_and(|arrival| arrival.time > sent.time);
         let earlier_stay = slept || (came && sent.what == cpu);
         (!earlier_stay).then(|| Trigger::directly(sent))
     }
 
     /// The same with its names.
-    pub(crate) fn waker(&self, tid: i32, cpu: CpuId, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        self.woken_by(tid, cpu, time).map(|trigger| self.sender(trigger, lexicon))
+    pub(crate) fn waker(
+        &self,
+        tid: i32,
+        cpu: CpuId,
+        time: Ticks,
+        lexicon: &dyn Lexicon,
+    ) -> Option<Sender> {
+        self.woken_by(tid, cpu, time)
+            .map(|trigger| self.sender(trigger, lexicon))
     }
 
     /// Who called a function on this CPU before `time`.
     pub(crate) fn called_by(&self, csd: u64, function: KernelAddr, time: Ticks) -> Option<Trigger> {
-        self.last(&self.callers, (csd, function), time).map(|sent| Trigger::of(sent, sent.what))
+        self.last(&self.callers, (csd, function), time)
+            .map(|sent| Trigger::of(sent, sent.what))
     }
 
     /// When the call of a function on this CPU was sent that is under way at `time`.
     pub(crate) fn called_at(&self, csd: u64, function: KernelAddr, time: Ticks) -> Option<Ticks> {
-        self.last(&self.callers, (csd, function), time).map(|sent| sent.time)
+        self.last(&self.callers, (csd, function), time)
+            .map(|sent| sent.time)
     }
 
     /// When a reschedule interrupt was last sent to a CPU before `time`.
     pub(crate) fn rescheduled_at(&self, cpu: CpuId, time: Ticks) -> Option<Ticks> {
-        self.last(&self.reschedules, cpu, time).map(|sent| sent.time)
+        self.last(&self.reschedules, cpu, time)
+            .map(|sent| sent.time)
     }
 
     /// Who queued a work item before `time`.
@@ -257,24 +327,35 @@ impl Senders {
 
     /// On which workqueue.
     pub(crate) fn workqueue(&self, work: u64, time: Ticks) -> Option<Name> {
-        self.last(&self.queuers, work, time).map(|sent| sent.what.clone())
+        self.last(&self.queuers, work, time)
+            .map(|sent| sent.what.clone())
     }
 
     /// Who last sent a reschedule interrupt to a CPU before `time`.
     pub(crate) fn rescheduled_by(&self, cpu: CpuId, time: Ticks) -> Option<Trigger> {
-        self.last(&self.reschedules, cpu, time).map(|sent| Trigger::of(sent, sent.what))
+        self.last(&self.reschedules, cpu, time)
+            .map(|sent| Trigger::of(sent, sent.what))
     }
 
     /// A trigger with its names.
     pub(crate) fn sender(&self, trigger: Trigger, lexicon: &dyn Lexicon) -> Sender {
-        let Trigger { tid, context, cpu, via } = trigger;
+        let Trigger {
+            tid,
+            context,
+            cpu,
+            via,
+        } = trigger;
         let involved = match context {
             ExecutionContext::Thread => true,
             ExecutionContext::Softirq => !self.spinners.contains(&tid),
-            ExecutionContext::Interrupt | ExecutionContext::Nmi | ExecutionContext::Unknown => false,
+            ExecutionContext::Interrupt | ExecutionContext::Nmi | ExecutionContext::Unknown => {
+                false
+            }
         };
         let comm = involved.then(|| lexicon.comm(tid)).flatten();
-        let tgid = comm.as_ref().and_then(|comm| lexicon.identity(tid, Comm::new(comm)).tgid);
+        let tgid = comm
+            .as_ref()
+            .and_then(|comm| lexicon.identity(tid, Comm::new(comm)).tgid);
         Sender {
             context,
             comm,

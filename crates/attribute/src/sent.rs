@@ -16,8 +16,20 @@ pub(crate) struct Sent<T> {
 
 impl<T> Sent<T> {
     pub(crate) fn of(event: &KernelEvent, what: T) -> Sent<T> {
-        let KernelEvent { time, tid, context, cpu, .. } = *event;
-        Sent { time, tid, context, cpu, what }
+        let KernelEvent {
+            time,
+            tid,
+            context,
+            cpu,
+            ..
+        } = *event;
+        Sent {
+            time,
+            tid,
+            context,
+            cpu,
+            what,
+        }
     }
 }
 
@@ -34,7 +46,11 @@ pub(crate) struct SentQueue<T> {
 
 impl<T> Default for SentQueue<T> {
     fn default() -> Self {
-        SentQueue { records: VecDeque::new(), dropped: 0, passed: Cell::new(0) }
+        SentQueue {
+            records: VecDeque::new(),
+            dropped: 0,
+            passed: Cell::new(0),
+        }
     }
 }
 
@@ -58,7 +74,11 @@ impl<T> SentQueue<T> {
             self.records.push_back(record);
             return;
         }
-        let at = self.records.iter().rposition(|sent| sent.time <= record.time).map_or(0, |at| at + 1);
+        let at = self
+            .records
+            .iter()
+            .rposition(|sent| sent.time <= record.time)
+            .map_or(0, |at| at + 1);
         self.records.insert(at, record);
     }
 
@@ -95,7 +115,11 @@ impl<T> SentQueue<T> {
 fn partition(mut low: usize, mut high: usize, is_passed: impl Fn(usize) -> bool) -> usize {
     while low < high {
         let middle = low.midpoint(high);
-        if is_passed(middle) { low = middle + 1 } else { high = middle }
+        if is_passed(middle) {
+            low = middle + 1
+        } else {
+            high = middle
+        }
     }
     low
 }
@@ -106,7 +130,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn sent(time: u64, what: usize) -> Sent<usize> {
-        Sent { time: Ticks(time), tid: 1, context: ExecutionContext::Thread, cpu: CpuId(0), what }
+        Sent {
+            time: Ticks(time),
+            tid: 1,
+            context: ExecutionContext::Thread,
+            cpu: CpuId(0),
+            what,
+        }
     }
 
     proptest! {

@@ -36,7 +36,10 @@ impl Subjects {
         if self.numbers.len() >= MOST_SUBJECTS {
             return SubjectNo { subject: None, row };
         }
-        let number = SubjectNo { subject: u32::try_from(self.numbers.len()).ok(), row };
+        let number = SubjectNo {
+            subject: u32::try_from(self.numbers.len()).ok(),
+            row,
+        };
         self.numbers.insert(subject.clone(), number);
         number
     }
@@ -58,7 +61,11 @@ mod tests {
     use jitterscope_model::Task;
 
     fn thread(tid: i32, comm: &str) -> Subject {
-        Subject::Thread(Task { tid: Some(tid), comm: comm.into(), ..Task::default() })
+        Subject::Thread(Task {
+            tid: Some(tid),
+            comm: comm.into(),
+            ..Task::default()
+        })
     }
 
     #[test]
@@ -78,7 +85,12 @@ mod tests {
         }
         assert_eq!(all.numbers.len(), MOST_SUBJECTS);
         assert!(all.rows.len() <= MOST_ROWS + 1);
-        let [one, other] = [(-1, "new"), (-2, "newer")].map(|(tid, of)| all.number(&thread(tid, of)));
-        assert_eq!((one.subject, one.row), (None, other.row), "they share the row of all other threads");
+        let [one, other] =
+            [(-1, "new"), (-2, "newer")].map(|(tid, of)| all.number(&thread(tid, of)));
+        assert_eq!(
+            (one.subject, one.row),
+            (None, other.row),
+            "they share the row of all other threads"
+        );
     }
 }

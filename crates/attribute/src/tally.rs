@@ -32,8 +32,14 @@ struct Window {
 }
 
 impl Window {
-    const ALWAYS: Window = Window { from: Ticks(0), until: Ticks(u64::MAX) };
-    const NEVER: Window = Window { from: Ticks(u64::MAX), until: Ticks(u64::MAX) };
+    const ALWAYS: Window = Window {
+        from: Ticks(0),
+        until: Ticks(u64::MAX),
+    };
+    const NEVER: Window = Window {
+        from: Ticks(u64::MAX),
+        until: Ticks(u64::MAX),
+    };
 
     fn contains(self, time: Ticks) -> bool {
         self.from <= time && time <= self.until
@@ -64,7 +70,11 @@ struct Cpu {
 
 impl Default for Cpu {
     fn default() -> Cpu {
-        Cpu { window: Window::ALWAYS, recent: VecDeque::new(), visit: None }
+        Cpu {
+            window: Window::ALWAYS,
+            recent: VecDeque::new(),
+            visit: None,
+        }
     }
 }
 
@@ -100,7 +110,10 @@ impl EventTally {
             must: Ticks(0),
             random: 0x9e37_79b9_7f4a_7c15,
         };
-        EventTally { common, cpus: FxHashMap::default() }
+        EventTally {
+            common,
+            cpus: FxHashMap::default(),
+        }
     }
 
     /// Says which events count; until then none does. A CPU's own window is narrower still.
@@ -126,7 +139,11 @@ impl EventTally {
 
     /// Takes note of a gap; those of one CPU come in order.
     pub fn gap(&mut self, cpu: CpuId, gap: Gap) {
-        let Cpu { window, recent: gaps, .. } = self.cpus.entry(cpu).or_default();
+        let Cpu {
+            window,
+            recent: gaps,
+            ..
+        } = self.cpus.entry(cpu).or_default();
         if gap.start < self.common.planned.from.max(window.from) {
             return;
         }
@@ -139,7 +156,10 @@ impl EventTally {
 
     /// Whoever has events of one CPU.
     pub(crate) fn of(&mut self, cpu: CpuId) -> CpuTally<'_> {
-        CpuTally { common: &mut self.common, cpu: self.cpus.entry(cpu).or_default() }
+        CpuTally {
+            common: &mut self.common,
+            cpu: self.cpus.entry(cpu).or_default(),
+        }
     }
 
     /// The counts so far.
@@ -177,8 +197,18 @@ impl CpuTally<'_> {
         match (last.as_mut(), turns.before) {
             (Some(visit @ Visit { over: None, .. }), _) => visit.events += 1,
             (_, Some(home)) if turns.after != Some(home) => {
-                let mut visit = Visit { home, since: time, events: 1, over: None };
-                if let Some(Visit { home: same, since, events, over: Some((ended, too_short)) }) = *last
+                let mut visit = Visit {
+                    home,
+                    since: time,
+                    events: 1,
+                    over: None,
+                };
+                if let Some(Visit {
+                    home: same,
+                    since,
+                    events,
+                    over: Some((ended, too_short)),
+                }) = *last
                     && same == home
                     && close(ended)
                 {
@@ -190,8 +220,9 @@ impl CpuTally<'_> {
             // A record by itself does not say how long the kernel was there.
             _ => {}
         }
-        if let Some(visit) =
-            last.as_mut().filter(|visit| visit.over.is_none() && turns.after == Some(visit.home))
+        if let Some(visit) = last
+            .as_mut()
+            .filter(|visit| visit.over.is_none() && turns.after == Some(visit.home))
         {
             let too_short = if close(visit.since) { visit.events } else { 0 };
             counts.too_short += too_short;
@@ -201,9 +232,19 @@ impl CpuTally<'_> {
 
     /// Counts an event; whether it happened while the CPU was measured.
     fn event(&mut self, time: Ticks, inside: bool) -> bool {
-        let Common { counts, planned, shift, random, .. } = &mut *self.common;
+        let Common {
+            counts,
+            planned,
+            shift,
+            random,
+            ..
+        } = &mut *self.common;
         let random = next_random(random);
-        let Cpu { window, recent: gaps, .. } = &*self.cpu;
+        let Cpu {
+            window,
+            recent: gaps,
+            ..
+        } = &*self.cpu;
         if !planned.contains(time) || !window.contains(time) {
             return false;
         }
@@ -219,7 +260,10 @@ impl CpuTally<'_> {
         }
         counts.control_events += 1;
         let after = gaps.partition_point(|g| g.start <= shifted);
-        let hit = after.checked_sub(1).and_then(|i| gaps.get(i)).is_some_and(|g| shifted <= g.end());
+        let hit = after
+            .checked_sub(1)
+            .and_then(|i| gaps.get(i))
+            .is_some_and(|g| shifted <= g.end());
         counts.control_inside += u64::from(hit);
         true
     }
@@ -245,7 +289,13 @@ mod tests {
         // A tenth of the time is stolen, strictly periodically: 1000 of every 10,000 ticks.
         for n in 0..20_000u64 {
             let start = Ticks(n * 10_000);
-            tally.gap(cpu, Gap { start, length: Ticks(1000) });
+            tally.gap(
+                cpu,
+                Gap {
+                    start,
+                    length: Ticks(1000),
+                },
+            );
             tally.of(cpu).inside(start + Ticks(500));
         }
         let counts = tally.counts();
@@ -262,14 +312,24 @@ mod tests {
         let many = 2 * ALL_COMPARED;
         for n in 0..many {
             let start = Ticks(n * 10_000);
-            tally.gap(cpu, Gap { start, length: Ticks(3000) });
+            tally.gap(
+                cpu,
+                Gap {
+                    start,
+                    length: Ticks(3000),
+                },
+            );
             tally.of(cpu).inside(start + Ticks(500));
         }
         let counts = tally.counts();
         assert_eq!((counts.events, counts.inside), (many, many));
         let compared = ALL_COMPARED + ALL_COMPARED / EACH;
         // The first ones have no gap that is old enough.
-        assert!((compared - 300..=compared).contains(&counts.control_events), "{}", counts.control_events);
+        assert!(
+            (compared - 300..=compared).contains(&counts.control_events),
+            "{}",
+            counts.control_events
+        );
         let share = counts.control_inside as f64 / counts.control_events as f64;
         assert!((0.29..0.31).contains(&share), "{share}");
     }
@@ -294,7 +354,10 @@ mod tests {
     }
 
     fn gap(start: u64, end: u64) -> Gap {
-        Gap { start: Ticks(start), length: Ticks(end - start) }
+        Gap {
+            start: Ticks(start),
+            length: Ticks(end - start),
+        }
     }
 
     /// Everything is measured.
@@ -306,7 +369,9 @@ mod tests {
 
     /// (events that have a control, those whose control lies in a gap)
     fn control(tally: &mut EventTally, times: impl IntoIterator<Item = u64>) -> (u64, u64) {
-        times.into_iter().for_each(|time| tally.of(CpuId(1)).outside(Ticks(time), Turns::default()));
+        times
+            .into_iter()
+            .for_each(|time| tally.of(CpuId(1)).outside(Ticks(time), Turns::default()));
         let counts = tally.counts();
         assert_eq!(counts.inside, 0);
         (counts.control_events, counts.control_inside)
@@ -341,7 +406,12 @@ mod tests {
             tally.gap(CpuId(1), gap(1, 2));
             gaps.iter().for_each(|gap| tally.gap(CpuId(1), *gap));
             // Gaps of before are kept as long as one of now can need them.
-            tally.cpus.get_mut(&CpuId(1)).unwrap().recent.push_front(gap(0, 0));
+            tally
+                .cpus
+                .get_mut(&CpuId(1))
+                .unwrap()
+                .recent
+                .push_front(gap(0, 0));
             let (events, inside) = control(&mut tally, std::iter::repeat_n(10_000, 4000));
             assert_eq!(events, 4000);
             inside
@@ -382,7 +452,10 @@ mod tests {
                 tally.gap(cpu, gap(start, start + 1));
             }
         }
-        assert_eq!([CpuId(1), CpuId(2)].map(|cpu| tally.cpus[&cpu].recent.len()), [3, 1]);
+        assert_eq!(
+            [CpuId(1), CpuId(2)].map(|cpu| tally.cpus[&cpu].recent.len()),
+            [3, 1]
+        );
     }
 
     /// Events outside of gaps, of a probe (thread 7) that has no gap for what takes less than 20: a time each, and who
@@ -392,7 +465,13 @@ mod tests {
         tally.threshold(Ticks(20 + THERE_AND_BACK.0), TickRate::NANOSECONDS);
         let mut before = Some(7);
         for (time, after) in events {
-            tally.of(CpuId(1)).outside(Ticks(*time), Turns { before, after: *after });
+            tally.of(CpuId(1)).outside(
+                Ticks(*time),
+                Turns {
+                    before,
+                    after: *after,
+                },
+            );
             before = *after;
         }
         (tally.counts().events, tally.counts().too_short)
@@ -402,10 +481,26 @@ mod tests {
     fn only_a_visit_that_was_seen_whole_can_be_too_short() {
         let probe = Some(7);
         assert_eq!(outside(&[(100, None), (105, None), (119, probe)]), (3, 3));
-        assert_eq!(outside(&[(100, None), (105, None), (120, probe)]), (3, 0), "as long as a gap");
-        assert_eq!(outside(&[(100, Some(9)), (110, None), (115, probe)]), (3, 3), "another thread's turn");
-        assert_eq!(outside(&[(100, probe)]), (1, 0), "nothing says how long it was");
-        assert_eq!(outside(&[(100, None), (105, None)]), (2, 0), "nor where no end was seen");
+        assert_eq!(
+            outside(&[(100, None), (105, None), (120, probe)]),
+            (3, 0),
+            "as long as a gap"
+        );
+        assert_eq!(
+            outside(&[(100, Some(9)), (110, None), (115, probe)]),
+            (3, 3),
+            "another thread's turn"
+        );
+        assert_eq!(
+            outside(&[(100, probe)]),
+            (1, 0),
+            "nothing says how long it was"
+        );
+        assert_eq!(
+            outside(&[(100, None), (105, None)]),
+            (2, 0),
+            "nor where no end was seen"
+        );
         assert_eq!(outside(&[(100, None), (105, Some(9))]), (2, 0));
     }
 
@@ -415,9 +510,17 @@ mod tests {
         let (irq, softirq) = ([(100, None), (110, probe)], [(111, None), (118, probe)]);
         assert_eq!(outside(&[irq, softirq].concat()), (4, 4));
         let longer = [(111, None), (125, probe)];
-        assert_eq!(outside(&[irq, longer].concat()), (4, 0), "together they are as long as a gap");
+        assert_eq!(
+            outside(&[irq, longer].concat()),
+            (4, 0),
+            "together they are as long as a gap"
+        );
         let later = [(131, None), (140, probe)];
-        assert_eq!(outside(&[irq, later].concat()), (4, 4), "each by itself is not");
+        assert_eq!(
+            outside(&[irq, later].concat()),
+            (4, 4),
+            "each by itself is not"
+        );
     }
 
     #[test]
@@ -431,7 +534,10 @@ mod tests {
             tally.of(CpuId(1)).outside(Ticks(110), turns(None, Some(7)));
             tally.of(CpuId(1)).outside(Ticks(115), turns(Some(7), None));
             tally.of(CpuId(1)).outside(Ticks(118), turns(None, Some(7)));
-            assert_eq!((tally.counts().events, tally.counts().too_short), (4, too_short));
+            assert_eq!(
+                (tally.counts().events, tally.counts().too_short),
+                (4, too_short)
+            );
         }
     }
 }

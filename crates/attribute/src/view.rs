@@ -41,17 +41,40 @@ pub fn timeline_rows<'e>(
     lexicon: &dyn Lexicon,
 ) -> Vec<TimelineRow> {
     let stall = of.stall;
-    let events: Vec<&KernelEvent> = events.into_iter().filter(|event| event.time <= stall.end).collect();
-    let cpus = if of.spins { vec![stall.cpu] } else { cpus(of, &events) };
+    let events: Vec<&KernelEvent> = events
+        .into_iter()
+        .filter(|event| event.time <= stall.end)
+        .collect();
+    let cpus = if of.spins {
+        vec![stall.cpu]
+    } else {
+        cpus(of, &events)
+    };
     let mut rows = Vec::new();
     for cpu in &cpus {
-        let events: Vec<&KernelEvent> = events.iter().filter(|event| event.cpu == *cpu).copied().collect();
+        let events: Vec<&KernelEvent> = events
+            .iter()
+            .filter(|event| event.cpu == *cpu)
+            .copied()
+            .collect();
         let mut names = NameTable::default();
         let window = look(of, &events, rate, &mut names);
         let (victim, names) = (stall.victim.tid, &names);
         let bandwidth = &Bandwidth::default();
-        let naming = Naming { cpu: *cpu, victim, names, senders, lexicon, bandwidth, folded: false };
-        let shown = Shown { of, named: Named::new(&window, naming, &[], rate), rate };
+        let naming = Naming {
+            cpu: *cpu,
+            victim,
+            names,
+            senders,
+            lexicon,
+            bandwidth,
+            folded: false,
+        };
+        let shown = Shown {
+            of,
+            named: Named::new(&window, naming, &[], rate),
+            rate,
+        };
         let mut here = shown.frames();
         here.extend(events.iter().filter_map(|event| shown.instant(event)));
         here.sort_by_key(|row| (row.start, row.depth));
@@ -85,12 +108,21 @@ fn cpus(of: &TimelineOf<'_>, events: &[&KernelEvent]) -> Vec<CpuId> {
             _ => {}
         }
     }
-    let others: BTreeSet<CpuId> = stays.into_values().flatten().filter(|cpu| *cpu != of.stall.cpu).collect();
+    let others: BTreeSet<CpuId> = stays
+        .into_values()
+        .flatten()
+        .filter(|cpu| *cpu != of.stall.cpu)
+        .collect();
     std::iter::once(of.stall.cpu).chain(others).collect()
 }
 
 /// What a CPU did during a stall.
-fn look(of: &TimelineOf<'_>, events: &[&KernelEvent], rate: TickRate, names: &mut NameTable) -> Window {
+fn look(
+    of: &TimelineOf<'_>,
+    events: &[&KernelEvent],
+    rate: TickRate,
+    names: &mut NameTable,
+) -> Window {
     let stall = of.stall;
     let mut machine = Machine::new(rate);
     let before = events.partition_point(|event| event.time < stall.start);
@@ -130,12 +162,19 @@ impl Shown<'_> {
     }
 
     fn around(&self, index: u32) -> usize {
-        self.named.window.chain(index).skip(1).filter(|outer| self.has_row(*outer)).count()
+        self.named
+            .window
+            .chain(index)
+            .skip(1)
+            .filter(|outer| self.has_row(*outer))
+            .count()
     }
 
     fn frames(&self) -> Vec<TimelineRow> {
         let all = 0..self.named.window.frames.len() as u32;
-        all.filter(|index| self.has_row(*index)).map(|index| self.frame(index)).collect()
+        all.filter(|index| self.has_row(*index))
+            .map(|index| self.frame(index))
+            .collect()
     }
 
     fn frame(&self, index: u32) -> TimelineRow {
@@ -150,7 +189,11 @@ impl Shown<'_> {
             depth: self.around(index),
             start: self.at(frame.start),
             end: ended.then(|| self.at(frame.end)),
-            item: TimelineItem::Frame { culprit, ended, named_inside },
+            item: TimelineItem::Frame {
+                culprit,
+                ended,
+                named_inside,
+            },
         }
     }
 
@@ -172,8 +215,11 @@ impl Shown<'_> {
             _ => false,
         };
         // What another thread does in its own time is not the victim's tale.
-        let own = |frame: &&Frame| !self.of.spins && (frame.tid == 0 || self.of.concerns(frame.tid));
-        let elsewhere = around.iter().any(|frame| frame.class.is_root() && !own(frame));
+        let own =
+            |frame: &&Frame| !self.of.spins && (frame.tid == 0 || self.of.concerns(frame.tid));
+        let elsewhere = around
+            .iter()
+            .any(|frame| frame.class.is_root() && !own(frame));
         (touches || !elsewhere).then(|| TimelineRow {
             cpu: None,
             depth: around.len(),
@@ -187,24 +233,34 @@ impl Shown<'_> {
 /// Records that open no frame and say something all the same.
 fn instant(kind: &EventKind, lexicon: &dyn Lexicon) -> Option<TimelineItem> {
     Some(match *kind {
-        EventKind::SchedWaking { task, target } => {
-            TimelineItem::Wakes { comm: task.comm.to_string().into(), tid: task.tid, target_cpu: target }
-        }
+        EventKind::SchedWaking { task, target } => TimelineItem::Wakes {
+            comm: task.comm.to_string().into(),
+            tid: task.tid,
+            target_cpu: target,
+        },
         EventKind::SchedMigrate { task, from, to } => TimelineItem::Migrates {
             comm: task.comm.to_string().into(),
             tid: task.tid,
             from_cpu: from,
             to_cpu: to,
         },
-        EventKind::WorkQueued { function, ref workqueue, .. } => {
-            TimelineItem::QueuesWork { function: lexicon.function(function), workqueue: workqueue.clone() }
-        }
-        EventKind::TlbFlush { pages, .. } => {
-            TimelineItem::TlbFlush { pages: Some(pages).filter(|n| *n != -1) }
-        }
+        EventKind::WorkQueued {
+            function,
+            ref workqueue,
+            ..
+        } => TimelineItem::QueuesWork {
+            function: lexicon.function(function),
+            workqueue: workqueue.clone(),
+        },
+        EventKind::TlbFlush { pages, .. } => TimelineItem::TlbFlush {
+            pages: Some(pages).filter(|n| *n != -1),
+        },
         EventKind::TickStop { success: true, .. } => TimelineItem::TickStopped,
         EventKind::TickStop { dependency, .. } => TimelineItem::TickKept { dependency },
-        EventKind::CpuFrequency { target, khz } => TimelineItem::Frequency { target_cpu: target, khz },
+        EventKind::CpuFrequency { target, khz } => TimelineItem::Frequency {
+            target_cpu: target,
+            khz,
+        },
         EventKind::CpuIdle { state: Some(state) } => TimelineItem::Idle { state },
         EventKind::CpuIdle { state: None } => TimelineItem::IdleEnds,
         _ => return None,

@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, journal, list, pipeline,
-    record, report, runs, sampler, selftest, serve, sljtest, tune,
+    attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, journal, list,
+    pipeline, record, report, runs, sampler, selftest, serve, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -12,16 +12,25 @@ use clap::{Parser, Subcommand};
 /// Finds what steals time from a machine's CPUs, and names it.
 #[derive(Parser, Debug)]
 #[command(name = "jitterscope", version)]
-#[command(after_help = "Exit codes: 0 ok, 1 failed, 2 wrong arguments, 3 a limit was exceeded, \
+#[command(
+    after_help = "Exit codes: 0 ok, 1 failed, 2 wrong arguments, 3 a limit was exceeded, \
                         4 something required is not available; attach -- COMMAND ends with the code of a \
-                        COMMAND that failed.")]
+                        COMMAND that failed."
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
     #[command(flatten)]
     pub places: Places,
     /// When to colour
-    #[arg(long, value_enum, default_value = "auto", global = true, value_name = "WHEN", display_order = 901)]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "auto",
+        global = true,
+        value_name = "WHEN",
+        display_order = 901
+    )]
     pub color: Color,
 }
 

@@ -22,7 +22,9 @@ pub fn shells() -> Vec<&'static str> {
 
 /// Answers the shell that asks, if one does, and ends the process then. `commands`: what there is to complete.
 pub fn answer(commands: impl Fn() -> clap::Command) {
-    clap_complete::CompleteEnv::with_factory(commands).var(VARIABLE).complete();
+    clap_complete::CompleteEnv::with_factory(commands)
+        .var(VARIABLE)
+        .complete();
 }
 
 /// The script that makes a shell ask.
@@ -31,7 +33,9 @@ pub fn answer(commands: impl Fn() -> clap::Command) {
 /// There is none for this shell.
 pub fn script(shell: &str) -> anyhow::Result<String> {
     let shells = Shells::builtins();
-    let completer = shells.completer(shell).with_context(|| format!("there is no script for {shell}"))?;
+    let completer = shells
+        .completer(shell)
+        .with_context(|| format!("there is no script for {shell}"))?;
     let mut script = Vec::new();
     completer.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
     Ok(String::from_utf8_lossy(&script).into_owned())
@@ -42,12 +46,19 @@ fn stored() -> Vec<RunHead> {
     // The folder of the environment: what else stands on the line is not known here.
     let named = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from);
     let dir = named.map_or_else(crate::places::default_runs, Ok);
-    let stored = dir.ok().and_then(|dir| jitterscope_store::list(&dir).ok()).unwrap_or_default().0;
+    let stored = dir
+        .ok()
+        .and_then(|dir| jitterscope_store::list(&dir).ok())
+        .unwrap_or_default()
+        .0;
     // A shell takes what it is offered for a part of its command: a run that came from elsewhere may call
     // itself anything.
     let whole = |word: &str| jitterscope_store::check_label(word).is_ok();
     let heads = stored.into_iter().rev().map(|run| run.head);
-    heads.filter(|head| whole(&head.id) && whole(&head.label)).take(MOST_RUNS).collect()
+    heads
+        .filter(|head| whole(&head.id) && whole(&head.label))
+        .take(MOST_RUNS)
+        .collect()
 }
 
 /// Ids and labels of the stored runs, the newest first, and `latest`.
@@ -56,12 +67,19 @@ pub fn runs() -> ArgValueCandidates {
         let heads = stored();
         // What reads like an id is the run of that id.
         let mut known: BTreeSet<&str> = heads.iter().map(|head| head.id.as_str()).collect();
-        let mut found = vec![CompletionCandidate::new("latest").help(Some("the newest run".into()))];
+        let mut found =
+            vec![CompletionCandidate::new("latest").help(Some("the newest run".into()))];
         for head in &heads {
-            let cpus = format!("{}, {} on CPU {}", head.label, head.probe.kind, head.figures.cpus);
+            let cpus = format!(
+                "{}, {} on CPU {}",
+                head.label, head.probe.kind, head.figures.cpus
+            );
             found.push(CompletionCandidate::new(&head.id).help(Some(cpus.into())));
             if known.insert(&head.label) {
-                found.push(CompletionCandidate::new(&head.label).help(Some("all runs of this label".into())));
+                found.push(
+                    CompletionCandidate::new(&head.label)
+                        .help(Some("all runs of this label".into())),
+                );
             }
         }
         found
@@ -73,7 +91,10 @@ pub fn labels() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let mut known = BTreeSet::new();
         let labels = stored().into_iter().map(|head| head.label);
-        labels.filter(|label| known.insert(label.clone())).map(CompletionCandidate::new).collect()
+        labels
+            .filter(|label| known.insert(label.clone()))
+            .map(CompletionCandidate::new)
+            .collect()
     })
 }
 
@@ -90,10 +111,17 @@ pub fn cpus() -> ArgValueCompleter {
         if before.is_empty() {
             found.push(("all".into(), Some(format!("CPUs {}", topology.online))));
             if !topology.isolated.is_empty() {
-                found.push(("isolated".into(), Some(format!("CPUs {}", topology.isolated))));
+                found.push((
+                    "isolated".into(),
+                    Some(format!("CPUs {}", topology.isolated)),
+                ));
             }
         }
-        let begun = found.into_iter().filter(|(word, _)| word.starts_with(typed.as_ref()));
-        begun.map(|(word, help)| CompletionCandidate::new(word).help(help.map(Into::into))).collect()
+        let begun = found
+            .into_iter()
+            .filter(|(word, _)| word.starts_with(typed.as_ref()));
+        begun
+            .map(|(word, help)| CompletionCandidate::new(word).help(help.map(Into::into)))
+            .collect()
     })
 }

@@ -25,7 +25,11 @@ impl Exit {
     /// That of a command: `Ok` where it succeeded.
     pub fn of_command(status: ExitStatus) -> Exit {
         let signal = status.signal().map(|signal| 128 + signal);
-        match status.code().or(signal).map(|code| u8::try_from(code).unwrap_or(u8::MAX)) {
+        match status
+            .code()
+            .or(signal)
+            .map(|code| u8::try_from(code).unwrap_or(u8::MAX))
+        {
             Some(0) => Exit::Ok,
             Some(code) => Exit::Command(code),
             None => Exit::Failed,

@@ -8,7 +8,9 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuList, CpuSet, CpusBecause, Nanos, ProbeKind};
-use jitterscope_platform::{CpuChoice, Machine, SelectionError, Topology, current_affinity, select_cpus};
+use jitterscope_platform::{
+    CpuChoice, Machine, SelectionError, Topology, current_affinity, select_cpus,
+};
 use jitterscope_recording::Observer;
 use jitterscope_store::RunEntry;
 use jitterscope_tune::{NowIs, Status, status};
@@ -19,7 +21,11 @@ use std::path::Path;
 ///
 /// # Errors
 /// They cannot be measured, or which may be used cannot be read.
-pub fn choose(machine: &Machine, wanted: Option<&CpuList>, option: &str) -> anyhow::Result<CpuChoice> {
+pub fn choose(
+    machine: &Machine,
+    wanted: Option<&CpuList>,
+    option: &str,
+) -> anyhow::Result<CpuChoice> {
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
     let tuned = match status(machine, &state_dir()) {
         Ok(status) => in_force(&status),
@@ -39,12 +45,19 @@ pub fn choose(machine: &Machine, wanted: Option<&CpuList>, option: &str) -> anyh
 /// The CPUs of what was applied and is in force still: a reboot undoes most of it.
 fn in_force(status: &Status) -> CpuSet {
     let stands = |now: &NowIs| {
-        matches!(now, NowIs::InForce | NowIs::Pending { .. } | NowIs::ChangedAgain | NowIs::Drifted { .. })
+        matches!(
+            now,
+            NowIs::InForce | NowIs::Pending { .. } | NowIs::ChangedAgain | NowIs::Drifted { .. }
+        )
     };
     if !status.changes.iter().any(|change| stands(&change.standing)) {
         return CpuSet::new();
     }
-    status.applies.iter().flat_map(|apply| apply.isolated.iter().collect::<Vec<_>>()).collect()
+    status
+        .applies
+        .iter()
+        .flat_map(|apply| apply.isolated.iter().collect::<Vec<_>>())
+        .collect()
 }
 
 fn among(
@@ -62,19 +75,30 @@ fn among(
     let chosen = select_cpus(Some(&CpuList::Set(tuned.clone())), topology, allowed).map_err(|error| {
         format!("tune keeps CPU {tuned} undisturbed (tune status), so that it is measured, but {error}; or name others")
     })?;
-    Ok(CpuChoice { because: Some(CpusBecause::KeptByTune { cpus: tuned }), ..chosen })
+    Ok(CpuChoice {
+        because: Some(CpusBecause::KeptByTune { cpus: tuned }),
+        ..chosen
+    })
 }
 
 /// Says which CPUs were chosen for the user and why, and when the last run of the kind measured others.
 ///
 /// # Errors
 /// There is no folder of runs.
-pub fn tell(choice: &CpuChoice, kind: ProbeKind, places: &Places, quiet: bool) -> anyhow::Result<()> {
+pub fn tell(
+    choice: &CpuChoice,
+    kind: ProbeKind,
+    places: &Places,
+    quiet: bool,
+) -> anyhow::Result<()> {
     if !quiet {
         // Somebody who watches reads the CPU in the line of progress, and why in the report: one line more would push
         // the head of that off a screen of 24.
         let told_elsewhere = usize::from(output::someone_watches());
-        remarks(choice, kind, places)?.iter().skip(told_elsewhere).for_each(output::talk);
+        remarks(choice, kind, places)?
+            .iter()
+            .skip(told_elsewhere)
+            .for_each(output::talk);
     }
     Ok(())
 }
@@ -83,9 +107,19 @@ pub fn tell(choice: &CpuChoice, kind: ProbeKind, places: &Places, quiet: bool) -
 ///
 /// # Errors
 /// There is no folder of runs.
-pub fn remarks(choice: &CpuChoice, kind: ProbeKind, places: &Places) -> anyhow::Result<Vec<String>> {
-    let Some(because) = &choice.because else { return Ok(Vec::new()) };
-    let mut remarks = vec![format!("measuring CPU {}: {}", choice.cpus, cpus_because(because))];
+pub fn remarks(
+    choice: &CpuChoice,
+    kind: ProbeKind,
+    places: &Places,
+) -> anyhow::Result<Vec<String>> {
+    let Some(because) = &choice.because else {
+        return Ok(Vec::new());
+    };
+    let mut remarks = vec![format!(
+        "measuring CPU {}: {}",
+        choice.cpus,
+        cpus_because(because)
+    )];
     // A folder that cannot be read is reported when the run is to be put there.
     let (runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
     remarks.extend(unlike_the_last(&choice.cpus, kind, &runs));
@@ -116,7 +150,10 @@ fn unlike_the_last(cpus: &CpuSet, kind: ProbeKind, runs: &[RunEntry]) -> Option<
 
 /// The newest run of the kind, where it measured other CPUs.
 fn newest<'r>(cpus: &CpuSet, kind: ProbeKind, runs: &'r [RunEntry]) -> Option<&'r RunEntry> {
-    let last = runs.iter().rev().find(|run| run.head.probe.kind() == Some(kind))?;
+    let last = runs
+        .iter()
+        .rev()
+        .find(|run| run.head.probe.kind() == Some(kind))?;
     let before = &last.head.figures.cpus;
     (before != cpus && !before.is_empty()).then_some(last)
 }
@@ -125,7 +162,9 @@ fn newest<'r>(cpus: &CpuSet, kind: ProbeKind, runs: &'r [RunEntry]) -> Option<&'
 /// the screen.
 pub fn unlike_the_run_before(path: &Path, summary: &RunSummary) -> Option<String> {
     let kind = ProbeKind::from_word(&summary.probe.kind);
-    let (Some(kind), Some(_)) = (kind, &summary.probe.cpus_chosen_because) else { return None };
+    let (Some(kind), Some(_)) = (kind, &summary.probe.cpus_chosen_because) else {
+        return None;
+    };
     let (mut runs, _) = jitterscope_store::list(path.parent()?).unwrap_or_default();
     let this = runs.iter().position(|run| run.head.id == summary.run.id);
     let cpus = this.map(|at| runs[at].head.figures.cpus.clone())?;
@@ -164,19 +203,31 @@ mod tests {
         // The shell was moved to CPU 0.
         let choice = among(None, &topology(None), &set("0"), &set("1-2")).unwrap();
         assert_eq!(choice.cpus, set("1-2"));
-        assert_eq!(choice.because, Some(CpusBecause::KeptByTune { cpus: set("1-2") }));
+        assert_eq!(
+            choice.because,
+            Some(CpusBecause::KeptByTune { cpus: set("1-2") })
+        );
         let isolated = among(None, &topology(None), &set("0"), &set("")).unwrap();
         assert_eq!(isolated.cpus, set("3"));
         let gone = among(None, &topology(None), &set("0"), &set("7")).unwrap();
         assert_eq!(gone.cpus, set("3"));
-        let named = among(Some(&"0".parse().unwrap()), &topology(None), &set("0"), &set("1")).unwrap();
+        let named = among(
+            Some(&"0".parse().unwrap()),
+            &topology(None),
+            &set("0"),
+            &set("1"),
+        )
+        .unwrap();
         assert_eq!((named.cpus, named.because), (set("0"), None));
     }
 
     #[test]
     fn a_tuned_cpu_that_is_out_of_reach_is_not_replaced_by_another() {
         let refused = among(None, &topology(Some("0,3")), &set("0"), &set("1")).unwrap_err();
-        assert!(refused.contains("tune keeps CPU 1 undisturbed") && refused.contains("cpuset"), "{refused}");
+        assert!(
+            refused.contains("tune keeps CPU 1 undisturbed") && refused.contains("cpuset"),
+            "{refused}"
+        );
     }
 
     fn run(id: &str, kind: &str, cpus: &str) -> RunEntry {
@@ -189,7 +240,10 @@ mod tests {
             },
             "figures": {"cpus": cpus, "duration_ns": 1},
         });
-        RunEntry { path: id.into(), head: serde_json::from_value(head).unwrap() }
+        RunEntry {
+            path: id.into(),
+            head: serde_json::from_value(head).unwrap(),
+        }
     }
 
     #[test]
@@ -198,7 +252,10 @@ mod tests {
         let warning_of = |cpus: &str| unlike_the_last(&set(cpus), ProbeKind::Spin, &runs);
         assert_eq!(warning_of("1"), None);
         let warning = warning_of("0").unwrap();
-        assert!(warning.contains("aaaaaa") && warning.contains("--cpus 1"), "{warning}");
+        assert!(
+            warning.contains("aaaaaa") && warning.contains("--cpus 1"),
+            "{warning}"
+        );
         assert_eq!(unlike_the_last(&set("0"), ProbeKind::Wakeup, &runs), None);
         assert_eq!(unlike_the_last(&set("0"), ProbeKind::Spin, &[]), None);
     }

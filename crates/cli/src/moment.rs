@@ -30,7 +30,10 @@ impl std::str::FromStr for Moment {
 
     fn from_str(text: &str) -> Result<Moment, String> {
         let written = text.to_owned();
-        let fraction = text.trim_end_matches('Z').rsplit_once('.').map_or(0, |(_, digits)| digits.len());
+        let fraction = text
+            .trim_end_matches('Z')
+            .rsplit_once('.')
+            .map_or(0, |(_, digits)| digits.len());
         let resolution = SECOND / 10u64.pow(u32::try_from(fraction.min(9)).unwrap_or(9));
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             // Grafana gives milliseconds; other tools seconds, microseconds or nanoseconds.
@@ -43,19 +46,35 @@ impl std::str::FromStr for Moment {
             };
             let number: u64 = text.parse().map_err(|_| wrong())?;
             let epoch = number.checked_mul(unit).ok_or_else(wrong)?;
-            return Ok(Moment { written, kind: Kind::Epoch(epoch), resolution: unit });
+            return Ok(Moment {
+                written,
+                kind: Kind::Epoch(epoch),
+                resolution: unit,
+            });
         }
         if let Ok(time) = text.parse::<Timestamp>() {
             let epoch = u64::try_from(time.as_nanosecond()).map_err(|_| wrong())?;
-            return Ok(Moment { written, kind: Kind::Epoch(epoch), resolution });
+            return Ok(Moment {
+                written,
+                kind: Kind::Epoch(epoch),
+                resolution,
+            });
         }
         // With a zone, `21:40:07Z`, it is of that zone; a bare time is read as both.
         if text.contains(['-', 'T']) || text.contains(' ') {
             let civil = text.parse().map_err(|_| wrong())?;
-            return Ok(Moment { written, kind: Kind::Civil(civil), resolution });
+            return Ok(Moment {
+                written,
+                kind: Kind::Civil(civil),
+                resolution,
+            });
         }
         let time = text.parse().map_err(|_| wrong())?;
-        Ok(Moment { written, kind: Kind::OfDay(time), resolution })
+        Ok(Moment {
+            written,
+            kind: Kind::OfDay(time),
+            resolution,
+        })
     }
 }
 
@@ -73,11 +92,21 @@ impl Moment {
         let zones = [TimeZone::UTC, TimeZone::system()];
         let candidates: Vec<u64> = match &self.kind {
             Kind::Epoch(epoch) => vec![*epoch],
-            Kind::Civil(civil) => zones.iter().filter_map(|zone| epoch(*civil, zone)).collect(),
-            Kind::OfDay(time) => zones.iter().flat_map(|zone| on_days(*time, zone, start, end)).collect(),
+            Kind::Civil(civil) => zones
+                .iter()
+                .filter_map(|zone| epoch(*civil, zone))
+                .collect(),
+            Kind::OfDay(time) => zones
+                .iter()
+                .flat_map(|zone| on_days(*time, zone, start, end))
+                .collect(),
         };
-        let spans = candidates.into_iter().map(|from| from..from.saturating_add(self.resolution));
-        spans.into_iter().find(|span| span.start <= end && span.end > start)
+        let spans = candidates
+            .into_iter()
+            .map(|from| from..from.saturating_add(self.resolution));
+        spans
+            .into_iter()
+            .find(|span| span.start <= end && span.end > start)
     }
 
     /// As it was written.
@@ -97,11 +126,15 @@ fn on_days(time: Time, zone: &TimeZone, start: u64, end: u64) -> Vec<u64> {
         let time = Timestamp::from_nanosecond(i128::from(epoch)).ok()?;
         Some(time.to_zoned(zone.clone()).date())
     };
-    let (Some(mut day), Some(last)) = (day(start), day(end)) else { return Vec::new() };
+    let (Some(mut day), Some(last)) = (day(start), day(end)) else {
+        return Vec::new();
+    };
     let mut moments = Vec::new();
     while day <= last {
         moments.extend(epoch(day.to_datetime(time), zone));
-        let Ok(next) = day.checked_add(1.day()) else { break };
+        let Ok(next) = day.checked_add(1.day()) else {
+            break;
+        };
         day = next;
     }
     moments
@@ -144,7 +177,14 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_is_refused_with_examples() {
-        for text in ["", "now", "25:00:00", "12345", "21.40", "2026-13-01T00:00:00Z"] {
+        for text in [
+            "",
+            "now",
+            "25:00:00",
+            "12345",
+            "21.40",
+            "2026-13-01T00:00:00Z",
+        ] {
             let error = text.parse::<Moment>().unwrap_err();
             assert!(error.contains("21:40:07"), "{text}: {error}");
         }

@@ -121,7 +121,10 @@ pub fn answer(answer: &clap::Error) -> anyhow::Result<Exit> {
         let terminal = terminal_size::terminal_size_of(io::stderr());
         // As our own errors: files and pipes get the lines whole, for programs.
         let text = match terminal {
-            Some((width, _)) => text.lines().map(|line| broken(line, usize::from(width.0)) + "\n").collect(),
+            Some((width, _)) => text
+                .lines()
+                .map(|line| broken(line, usize::from(width.0)) + "\n")
+                .collect(),
             None => text,
         };
         let _ = anstream::stderr().lock().write_all(text.as_bytes());
@@ -134,7 +137,12 @@ pub fn answer(answer: &clap::Error) -> anyhow::Result<Exit> {
 
 /// A line broken between words to `width` columns, the others two columns further in than the first; colours take none.
 fn broken(line: &str, width: usize) -> String {
-    let columns = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
+    let columns = |text: &str| {
+        anstream::adapter::strip_str(text)
+            .to_string()
+            .chars()
+            .count()
+    };
     if columns(line) <= width {
         return line.to_owned();
     }
@@ -158,7 +166,11 @@ fn broken(line: &str, width: usize) -> String {
 fn print(text: &str) -> anyhow::Result<()> {
     to_stdout(|out| {
         out.write_all(text.as_bytes())?;
-        if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") }
+        if text.ends_with('\n') {
+            Ok(())
+        } else {
+            out.write_all(b"\n")
+        }
     })
 }
 
@@ -168,7 +180,9 @@ fn print(text: &str) -> anyhow::Result<()> {
 /// stdout is closed or full.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = BufWriter::new(anstream::stdout().lock());
-    write(&mut out).and_then(|()| out.flush()).context("standard output cannot be written to")
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .context("standard output cannot be written to")
 }
 
 /// Says something on the side: in a line, or on a terminal in as many as its words take.
@@ -200,7 +214,9 @@ pub fn error(error: &anyhow::Error) {
 /// The one place that writes lines to stderr. `eprintln!` panics when stderr is full or its terminal has
 /// been closed; there is nobody to report it to then, and what runs goes on.
 fn aside(text: &str) {
-    let _ = anstream::stderr().lock().write_all(format!("{text}\n").as_bytes());
+    let _ = anstream::stderr()
+        .lock()
+        .write_all(format!("{text}\n").as_bytes());
 }
 
 /// The parameters of the colours that our texts are given; bold, dim, three signal colours, headings, and
@@ -233,7 +249,8 @@ fn colours_only(text: &str) -> Cow<'_, str> {
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?.split_once('m')?.0;
     let mut each = parameters.split(';');
-    (each.clone().count() <= 3 && each.all(|p| COLOURS.contains(&p))).then_some(parameters.len() + 3)
+    (each.clone().count() <= 3 && each.all(|p| COLOURS.contains(&p)))
+        .then_some(parameters.len() + 3)
 }
 
 /// Whether somebody looks at stderr.
@@ -275,17 +292,28 @@ mod tests {
         let red = "a".red().to_string();
         let line = format!("  {red} bb ccc dddd eeeee");
         assert_eq!(broken(&line, 40), line);
-        assert_eq!(broken(&line, 10), format!("  {red} bb ccc\n    dddd\n    eeeee"));
+        assert_eq!(
+            broken(&line, 10),
+            format!("  {red} bb ccc\n    dddd\n    eeeee")
+        );
         assert_eq!(broken("aaaaaaaaaaaa", 5), "aaaaaaaaaaaa");
     }
 
     #[test]
     fn our_colours_pass_and_nothing_else_does() {
-        let ours = format!("{} {} {}\n", "a".red().bold(), "b".green(), "c".yellow().dimmed());
+        let ours = format!(
+            "{} {} {}\n",
+            "a".red().bold(),
+            "b".green(),
+            "c".yellow().dimmed()
+        );
         assert!(ours.contains('\u{1b}'));
         assert_eq!(colours_only(&ours), ours);
         for (text, shown) in [
-            ("\u{1b}[2J\u{1b}[8mx\u{1b}[1;1H", "\\x1b[2J\\x1b[8mx\\x1b[1;1H"),
+            (
+                "\u{1b}[2J\u{1b}[8mx\u{1b}[1;1H",
+                "\\x1b[2J\\x1b[8mx\\x1b[1;1H",
+            ),
             ("\u{1b}]0;title\u{7}", "\\x1b]0;title\\x07"),
             ("\u{1b}[1;31;31;31m", "\\x1b[1;31;31;31m"),
             ("\u{1b}[31", "\\x1b[31"),
@@ -299,12 +327,33 @@ mod tests {
     #[test]
     fn the_reports_own_colours_are_all_among_them() {
         let problem = SourceProblem::MountDenied;
-        let source = SourceReport::limited("tracefs", SourceStatus::Denied, problem, SourceLoss::Causes);
-        let all = [SourceStatus::Available, SourceStatus::Degraded, SourceStatus::Denied]
-            .map(|status| SourceReport { status, ..source.clone() });
+        let source =
+            SourceReport::limited("tracefs", SourceStatus::Denied, problem, SourceLoss::Causes);
+        let all = [
+            SourceStatus::Available,
+            SourceStatus::Degraded,
+            SourceStatus::Denied,
+        ]
+        .map(|status| SourceReport {
+            status,
+            ..source.clone()
+        });
         for text in [
-            jitterscope_view::doctor::render(&all, Style { color: true, ..Style::default() }),
-            jitterscope_view::list::render(&[], &[], Style { color: true, ..Style::default() }),
+            jitterscope_view::doctor::render(
+                &all,
+                Style {
+                    color: true,
+                    ..Style::default()
+                },
+            ),
+            jitterscope_view::list::render(
+                &[],
+                &[],
+                Style {
+                    color: true,
+                    ..Style::default()
+                },
+            ),
         ] {
             assert_eq!(colours_only(&text), text);
         }

@@ -41,7 +41,11 @@ fn probe_first(given: &[OsString], error: &clap::Error) -> Option<Vec<OsString>>
         _ => return None,
     };
     let record = given.iter().position(|arg| arg == "record")?;
-    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == probe.as_str())?;
+    let at = record
+        + 1
+        + given[record + 1..]
+            .iter()
+            .position(|arg| arg == probe.as_str())?;
     let mut ordered = given.to_vec();
     let word = ordered.remove(at);
     ordered.insert(record + 1, word);

@@ -46,15 +46,26 @@ impl Places {
 /// How this program is called so that it finds a stored run again by its id.
 pub fn program(run: &Path) -> String {
     let folder = folder_of(run);
-    let unasked = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from).or_else(|| default_runs().ok());
-    if unasked.as_ref() == Some(&folder) { "jitterscope".into() } else { with_runs("jitterscope", &folder) }
+    let unasked = std::env::var_os("JITTERSCOPE_RUNS")
+        .map(PathBuf::from)
+        .or_else(|| default_runs().ok());
+    if unasked.as_ref() == Some(&folder) {
+        "jitterscope".into()
+    } else {
+        with_runs("jitterscope", &folder)
+    }
 }
 
 /// The same for root: sudo leaves the variable out, and root has a home of its own.
 pub fn program_as_root(run: &Path) -> String {
     let folder = folder_of(run);
-    let is_roots = rustix::process::geteuid().is_root() && default_runs().ok().as_ref() == Some(&folder);
-    if is_roots { "sudo jitterscope".into() } else { with_runs("sudo jitterscope", &folder) }
+    let is_roots =
+        rustix::process::geteuid().is_root() && default_runs().ok().as_ref() == Some(&folder);
+    if is_roots {
+        "sudo jitterscope".into()
+    } else {
+        with_runs("sudo jitterscope", &folder)
+    }
 }
 
 fn folder_of(run: &Path) -> PathBuf {

@@ -9,7 +9,11 @@ use jitterscope_view::pipeline::progress as lines;
 use std::time::{Duration, Instant};
 
 /// What may be done, in as many words as there is room for.
-const HINTS: [&str; 3] = [" (Ctrl-C ends early and keeps it)", " (Ctrl-C keeps it)", ""];
+const HINTS: [&str; 3] = [
+    " (Ctrl-C ends early and keeps it)",
+    " (Ctrl-C keeps it)",
+    "",
+];
 
 /// How often the line changes.
 const EVERY: Duration = Duration::from_millis(250);
@@ -43,7 +47,13 @@ impl ProgressLine {
             ProbeKind::Attach => "waits",
             ProbeKind::Passive => "interruptions",
         };
-        ProgressLine { bar, last: None, prefix: String::new(), stalls, quiet }
+        ProgressLine {
+            bar,
+            last: None,
+            prefix: String::new(),
+            stalls,
+            quiet,
+        }
     }
 
     /// Wipes the line.
@@ -77,15 +87,19 @@ impl Observer for ProgressLine {
         }
         self.last = Some(Instant::now());
         let whole = |time: Nanos| {
-            humantime::format_duration(Duration::from_secs(time.0.div_ceil(1_000_000_000))).to_string()
+            humantime::format_duration(Duration::from_secs(time.0.div_ceil(1_000_000_000)))
+                .to_string()
         };
         let when = match progress.total {
             Nanos::ZERO => format!("{} so far", whole(progress.elapsed)),
             total => format!("{} left", whole(total.saturating_sub(progress.elapsed))),
         };
-        let found =
-            format!("{}: {when}, {} {}, worst {}", self.prefix, progress.stalls, self.stalls, progress.worst);
-        self.bar.set_message(longest_that_fits(&found, &HINTS, output::talk_width()));
+        let found = format!(
+            "{}: {when}, {} {}, worst {}",
+            self.prefix, progress.stalls, self.stalls, progress.worst
+        );
+        self.bar
+            .set_message(longest_that_fits(&found, &HINTS, output::talk_width()));
         self.bar.tick();
     }
 
@@ -99,8 +113,10 @@ impl Observer for ProgressLine {
             Step::Starting => output::talk(lines::starting(now)),
             Step::Threads(threads) => {
                 // The producer's last, as the ancestor's script finds them.
-                let (producers, consumers): (Vec<_>, Vec<_>) =
-                    threads.iter().copied().partition(|(role, _)| *role == PipelineRole::Producer);
+                let (producers, consumers): (Vec<_>, Vec<_>) = threads
+                    .iter()
+                    .copied()
+                    .partition(|(role, _)| *role == PipelineRole::Producer);
                 for (role, thread) in consumers.into_iter().chain(producers) {
                     output::talk(lines::thread_id(role, thread.tid));
                 }
@@ -115,7 +131,8 @@ impl Observer for ProgressLine {
     }
 
     fn output_failed(&mut self, output: &str, why: &SinkError) {
-        self.bar.suspend(|| output::talk(format_args!("{output} takes no more rows: {why}")));
+        self.bar
+            .suspend(|| output::talk(format_args!("{output} takes no more rows: {why}")));
     }
 }
 
@@ -126,8 +143,14 @@ mod tests {
     #[test]
     fn a_line_says_less_before_it_is_cut() {
         let measured = "measuring CPU 0-127: 59m 59s left, 1234567 stalls, worst 12.3 ms";
-        assert_eq!(longest_that_fits(measured, &HINTS, 120), format!("{measured}{}", HINTS[0]));
-        assert_eq!(longest_that_fits(measured, &HINTS, 85), format!("{measured}{}", HINTS[1]));
+        assert_eq!(
+            longest_that_fits(measured, &HINTS, 120),
+            format!("{measured}{}", HINTS[0])
+        );
+        assert_eq!(
+            longest_that_fits(measured, &HINTS, 85),
+            format!("{measured}{}", HINTS[1])
+        );
         assert_eq!(longest_that_fits(measured, &HINTS, 80), measured);
     }
 }

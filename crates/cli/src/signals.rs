@@ -58,7 +58,10 @@ pub fn stop_flag(places: &Places) -> io::Result<Arc<AtomicBool>> {
                 }
             }
         };
-        std::thread::Builder::new().name("js-signals".into()).stack_size(STACK).spawn(wait)?;
+        std::thread::Builder::new()
+            .name("js-signals".into())
+            .stack_size(STACK)
+            .spawn(wait)?;
     }
     Ok(stop)
 }
@@ -72,5 +75,7 @@ fn end_now(runs: Option<OsString>) {
         command.arg("--runs").arg(runs);
     }
     let error = command.exec();
-    crate::output::talk(format_args!("it cannot be ended at once ({error}): wait for it"));
+    crate::output::talk(format_args!(
+        "it cannot be ended at once ({error}): wait for it"
+    ));
 }

@@ -8,15 +8,19 @@ use jitterscope_model::Nanos;
 /// No unit, an unknown one, or more than 584 years.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let bad = |why: &dyn std::fmt::Display| {
-        format!("{why}; write a number and a unit (ns, us, ms, s, m, h, d), for example 10s, 250us or 1m30s")
+        format!(
+            "{why}; write a number and a unit (ns, us, ms, s, m, h, d), for example 10s, 250us or 1m30s"
+        )
     };
     if text.trim().parse::<f64>().is_ok() {
         return Err(bad(&format!("'{text}' has no unit")));
     }
     // Its own words are about characters and their offsets.
-    let parsed =
-        humantime::parse_duration(text).map_err(|_| bad(&format!("'{text}' is no length of time")))?;
-    u64::try_from(parsed.as_nanos()).map(Nanos).map_err(|_| bad(&"too long"))
+    let parsed = humantime::parse_duration(text)
+        .map_err(|_| bad(&format!("'{text}' is no length of time")))?;
+    u64::try_from(parsed.as_nanos())
+        .map(Nanos)
+        .map_err(|_| bad(&"too long"))
 }
 
 /// A length of time that is not zero.
@@ -35,8 +39,13 @@ pub fn some_duration(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// As [`some_duration`].
 pub fn in_seconds(text: &str) -> Result<Nanos, String> {
-    in_units_of(text, "s")
-        .and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
+    in_units_of(text, "s").and_then(|nanos| {
+        if nanos == Nanos::ZERO {
+            Err("must be more than zero".into())
+        } else {
+            Ok(nanos)
+        }
+    })
 }
 
 /// Milliseconds when no unit is given; otherwise as [`duration`].
@@ -52,8 +61,13 @@ pub fn in_millis(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// As [`some_duration`].
 pub fn in_nanos(text: &str) -> Result<Nanos, String> {
-    in_units_of(text, "ns")
-        .and_then(|nanos| if nanos == Nanos::ZERO { Err("must be more than zero".into()) } else { Ok(nanos) })
+    in_units_of(text, "ns").and_then(|nanos| {
+        if nanos == Nanos::ZERO {
+            Err("must be more than zero".into())
+        } else {
+            Ok(nanos)
+        }
+    })
 }
 
 fn in_units_of(text: &str, unit: &str) -> Result<Nanos, String> {
@@ -68,7 +82,11 @@ fn in_units_of(text: &str, unit: &str) -> Result<Nanos, String> {
         }
         _ => {}
     }
-    if plain { duration(&format!("{text}{unit}")) } else { duration(text) }
+    if plain {
+        duration(&format!("{text}{unit}"))
+    } else {
+        duration(text)
+    }
 }
 
 /// A whole number.
@@ -80,7 +98,9 @@ pub fn whole(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(number) if digits => Ok(number),
         _ if digits => Err(format!("'{text}' is too large")),
-        _ => Err(format!("'{text}' is not a whole number; write digits only, for example 50")),
+        _ => Err(format!(
+            "'{text}' is not a whole number; write digits only, for example 50"
+        )),
     }
 }
 
@@ -90,18 +110,27 @@ pub fn whole(text: &str) -> Result<u64, String> {
 /// Not a number with one of these units.
 pub fn size(text: &str) -> Result<u64, String> {
     let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kib" => 10,
         "m" | "mib" => 20,
         "g" | "gib" => 30,
-        _ => return Err(format!("'{text}' is not a size; write for example 512KiB, 8MiB or 1GiB")),
+        _ => {
+            return Err(format!(
+                "'{text}' is not a size; write for example 512KiB, 8MiB or 1GiB"
+            ));
+        }
     };
-    let number: u64 =
-        number.parse().map_err(|_| format!("'{text}' is not a size; write for example 8MiB"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' is not a size; write for example 8MiB"))?;
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| format!("'{text}' is too large"))
 }
 
 #[cfg(test)]
@@ -117,7 +146,10 @@ mod tests {
         assert_eq!(duration("30m"), Ok(Nanos(1_800_000_000_000)));
         assert_eq!(some_duration("1h"), Ok(Nanos(3_600_000_000_000)));
         assert_eq!(duration("30d"), duration("720h"));
-        assert_eq!((in_seconds("1h"), in_millis("1h")), (some_duration("1h"), some_duration("1h")));
+        assert_eq!(
+            (in_seconds("1h"), in_millis("1h")),
+            (some_duration("1h"), some_duration("1h"))
+        );
         for text in ["10", "1 parsec", "1hh", "h"] {
             let error = some_duration(text).unwrap_err();
             assert!(error.contains("(ns, us, ms, s, m, h, d)"), "{error}");
@@ -138,7 +170,11 @@ mod tests {
         assert_eq!(in_seconds("1.5s"), Ok(Nanos(1_500_000_000)));
         assert!(in_seconds("1.5").unwrap_err().contains("1.5s"));
         assert!(in_nanos("-3").unwrap_err().contains("'-3'"));
-        assert!(in_seconds("99999999999999999999").unwrap_err().contains("no length of time"));
+        assert!(
+            in_seconds("99999999999999999999")
+                .unwrap_err()
+                .contains("no length of time")
+        );
     }
 
     #[test]
@@ -147,7 +183,11 @@ mod tests {
         for text in ["", "x", "-1", "+1", "1.5", " 1"] {
             assert!(whole(text).unwrap_err().contains("whole number"), "{text}");
         }
-        assert!(whole("99999999999999999999").unwrap_err().contains("too large"));
+        assert!(
+            whole("99999999999999999999")
+                .unwrap_err()
+                .contains("too large")
+        );
     }
 
     #[test]

@@ -17,9 +17,15 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
         ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
         _ => None,
     };
-    let Some(ContextValue::String(word)) = unknown else { return None };
+    let Some(ContextValue::String(word)) = unknown else {
+        return None;
+    };
     let record = given.iter().position(|arg| arg == "record")?;
-    let at = record + 1 + given[record + 1..].iter().position(|arg| arg == word.as_str())?;
+    let at = record
+        + 1
+        + given[record + 1..]
+            .iter()
+            .position(|arg| arg == word.as_str())?;
     // A misspelt probe is reported by clap.
     if word.starts_with('-')
         || PROBES.contains(&word.as_str())
@@ -27,7 +33,10 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
     {
         return None;
     }
-    let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
+    let words: Vec<_> = given[at..]
+        .iter()
+        .map(|arg| shell_word(&arg.to_string_lossy()))
+        .collect();
     let text = format!(
         "'{word}' is no probe: there are {}. To start a command and follow its threads: \
          jitterscope attach -- {}",
@@ -37,7 +46,10 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
     let mut cli = Cli::command();
     // So that the usage below it is that of `record`.
     cli.build();
-    Some(cli.find_subcommand_mut("record")?.error(ErrorKind::InvalidSubcommand, text))
+    Some(
+        cli.find_subcommand_mut("record")?
+            .error(ErrorKind::InvalidSubcommand, text),
+    )
 }
 
 /// A word that belongs behind an option or behind `--`: `record spin 5`, `attach sleep 2`.
@@ -47,13 +59,16 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
         ErrorKind::UnknownArgument => error.get(ContextKind::InvalidArg),
         _ => None,
     };
-    let Some(ContextValue::String(word)) = word else { return None };
+    let Some(ContextValue::String(word)) = word else {
+        return None;
+    };
     if word.starts_with('-') {
         return None;
     }
     // Options that stand before it may have values.
-    let command =
-        ["record", "attach"].into_iter().find(|name| given.iter().skip(1).any(|arg| arg == name))?;
+    let command = ["record", "attach"]
+        .into_iter()
+        .find(|name| given.iter().skip(1).any(|arg| arg == name))?;
     let at = given.iter().position(|arg| arg == word.as_str())?;
     let number = word.parse::<f64>().is_ok();
     let text = match command {
@@ -63,11 +78,18 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
             )
         }
         "record" | "attach" if number || duration(word).is_ok() => {
-            let length = if number { format!("{word}s") } else { word.clone() };
+            let length = if number {
+                format!("{word}s")
+            } else {
+                word.clone()
+            };
             format!("'{word}' stands alone; a length of time is an option: -d {length}")
         }
         "attach" => {
-            let words: Vec<_> = given[at..].iter().map(|arg| shell_word(&arg.to_string_lossy())).collect();
+            let words: Vec<_> = given[at..]
+                .iter()
+                .map(|arg| shell_word(&arg.to_string_lossy()))
+                .collect();
             format!(
                 "'{word}' stands alone; a command to start stands behind --: jitterscope attach -- {}",
                 words.join(" ")
@@ -84,7 +106,10 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
 fn of_number(error: &clap::Error) -> Option<clap::Error> {
     use std::num::{IntErrorKind, ParseIntError};
     let cause = std::error::Error::source(error)?;
-    let why = match cause.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+    let why = match cause
+        .downcast_ref::<ParseIntError>()
+        .map(ParseIntError::kind)
+    {
         Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
             "is a greater number than this option takes"
         }
@@ -96,7 +121,10 @@ fn of_number(error: &clap::Error) -> Option<clap::Error> {
         Some(ContextValue::String(text)) => Some(text),
         _ => None,
     };
-    let (value, option) = (text_of(ContextKind::InvalidValue)?, text_of(ContextKind::InvalidArg)?);
+    let (value, option) = (
+        text_of(ContextKind::InvalidValue)?,
+        text_of(ContextKind::InvalidArg)?,
+    );
     let text = format!(
         "invalid value '{value}' for '{option}': '{value}' {why}\n\nFor more information, try '--help'.\n"
     );
@@ -107,8 +135,14 @@ fn of_number(error: &clap::Error) -> Option<clap::Error> {
 /// Commands that are for ourselves are offered to nobody.
 fn without_hidden(error: &mut clap::Error) {
     let cli = Cli::command();
-    let hidden = |name: &String| cli.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
-    for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
+    let hidden = |name: &String| {
+        cli.find_subcommand(name)
+            .is_some_and(clap::Command::is_hide_set)
+    };
+    for kind in [
+        ContextKind::ValidSubcommand,
+        ContextKind::SuggestedSubcommand,
+    ] {
         if let Some(ContextValue::Strings(names)) = error.get(kind) {
             let shown: Vec<String> = names.iter().filter(|name| !hidden(name)).cloned().collect();
             error.insert(kind, ContextValue::Strings(shown));
@@ -129,15 +163,25 @@ fn reworded(given: &[OsString], mut error: clap::Error) -> clap::Error {
 /// Always, but where an argument is wrong only for its characters.
 pub fn explained(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
     let error = reworded(given, error);
-    let spelt: Vec<OsString> = given.iter().map(|arg| OsString::from(visible_os(arg).as_ref())).collect();
+    let spelt: Vec<OsString> = given
+        .iter()
+        .map(|arg| OsString::from(visible_os(arg).as_ref()))
+        .collect();
     if spelt.as_slice() == given {
         return Err(error);
     }
     match Cli::try_parse_from(&spelt) {
         Err(error) => Err(reworded(&spelt, error)),
         Ok(_) => {
-            let spelt: Vec<_> = spelt.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
-            let text = format!("an argument has characters that it cannot have: {}", spelt.join(" "));
+            let spelt: Vec<_> = spelt
+                .iter()
+                .skip(1)
+                .map(|arg| arg.to_string_lossy())
+                .collect();
+            let text = format!(
+                "an argument has characters that it cannot have: {}",
+                spelt.join(" ")
+            );
             Err(Cli::command().error(ErrorKind::InvalidValue, text))
         }
     }
@@ -149,7 +193,10 @@ mod tests {
 
     #[test]
     fn commands_of_our_own_are_not_offered() {
-        for given in [vec!["jitterscope", "--color", "never"], vec!["jitterscope", "disturbe"]] {
+        for given in [
+            vec!["jitterscope", "--color", "never"],
+            vec!["jitterscope", "disturbe"],
+        ] {
             let given: Vec<OsString> = given.into_iter().map(OsString::from).collect();
             let error = Cli::try_parse_from(&given).unwrap_err();
             let text = explained(&given, error).unwrap_err().to_string();

@@ -35,7 +35,11 @@ impl Known {
                 body();
             }
         });
-        Known { tid: tid.recv().unwrap(), stop, thread: Some(thread) }
+        Known {
+            tid: tid.recv().unwrap(),
+            stop,
+            thread: Some(thread),
+        }
     }
 }
 
@@ -58,19 +62,30 @@ fn threads(report: &Value) -> &Vec<Value> {
 }
 
 fn thread(report: &Value, tid: i32) -> &Value {
-    threads(report).iter().find(|thread| thread["tid"] == tid).unwrap_or_else(|| panic!("{report:#}"))
+    threads(report)
+        .iter()
+        .find(|thread| thread["tid"] == tid)
+        .unwrap_or_else(|| panic!("{report:#}"))
 }
 
 fn ns(thread: &Value, name: &str) -> f64 {
-    thread[name].as_f64().unwrap_or_else(|| panic!("{name} in {thread}"))
+    thread[name]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{name} in {thread}"))
 }
 
 /// The times of a thread sum to the time that it was followed.
 fn assert_whole(thread: &Value) -> f64 {
-    let sum: f64 = ["running_ns", "waiting_ns", "stopped_ns", "blocked_ns", "unknown_ns"]
-        .iter()
-        .map(|name| ns(thread, name))
-        .sum();
+    let sum: f64 = [
+        "running_ns",
+        "waiting_ns",
+        "stopped_ns",
+        "blocked_ns",
+        "unknown_ns",
+    ]
+    .iter()
+    .map(|name| ns(thread, name))
+    .sum();
     assert!(sum > 0.0, "{thread}");
     sum
 }
@@ -88,7 +103,10 @@ fn a_thread_that_shares_its_cpu_is_reported_with_whom() {
         spin(Duration::from_millis(2));
     });
     let tid = victim.tid.to_string();
-    let output = jitterscope(runs.path(), &["attach", "--tid", &tid, "-d", "2s", "--json", "-q"]);
+    let output = jitterscope(
+        runs.path(),
+        &["attach", "--tid", &tid, "-d", "2s", "--json", "-q"],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
     assert_eq!(threads(&report).len(), 1, "{report:#}");
@@ -96,18 +114,24 @@ fn a_thread_that_shares_its_cpu_is_reported_with_whom() {
     let all = assert_whole(victim);
     assert!(ns(victim, "unknown_ns") < 0.05 * all, "{victim}");
     assert_eq!(ns(victim, "blocked_ns"), 0.0, "it never sleeps: {victim}");
-    let rival = victim["ran_instead"].as_array().unwrap().iter().find(|ran| ran["name"] == "at-rival");
+    let rival = victim["ran_instead"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|ran| ran["name"] == "at-rival");
     let rival = rival.unwrap_or_else(|| panic!("the rival is not named: {victim:#}"));
     // It runs a fifth of the time when nobody else does, and each turn takes the CPU from the victim.
     assert!(rival["count"].as_u64().unwrap() >= 20, "{rival}");
     assert!(ns(rival, "total_ns") > 0.02 * all, "{rival}");
     let kept = ns(victim, "running_ns") + ns(victim, "waiting_ns");
     assert!(kept > 0.9 * all, "{victim}");
-    let blamed = report["worst"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .any(|stall| stall["parts"].as_array().unwrap().iter().any(|part| part["name"] == "at-rival"));
+    let blamed = report["worst"].as_array().unwrap().iter().any(|stall| {
+        stall["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|part| part["name"] == "at-rival")
+    });
     assert!(blamed, "{:#}", report["worst"]);
     // The stored run says the same.
     let again = json(&jitterscope(runs.path(), &["report", "--json"]));
@@ -122,17 +146,32 @@ fn the_exit_code_of_a_command_that_fails_is_passed_on() {
         return;
     }
     let runs = tempfile::tempdir().unwrap();
-    let ended = |args: &[&str]| jitterscope(runs.path(), &[&["attach", "-q"], args].concat()).status.code();
+    let ended = |args: &[&str]| {
+        jitterscope(runs.path(), &[&["attach", "-q"], args].concat())
+            .status
+            .code()
+    };
     assert_eq!(ended(&["--", "sh", "-c", "exit 7"]), Some(7));
     assert_eq!(ended(&["--", "sh", "-c", "kill -TERM $$"]), Some(128 + 15));
     assert_eq!(ended(&["--", "true"]), Some(0));
     // A command that failed did not do what the condition is about; of one that did, it decides.
     let never = ["--fail-if", "max>0ns"];
-    assert_eq!(ended(&[&never[..], &["--", "sh", "-c", "exit 7"]].concat()), Some(7));
+    assert_eq!(
+        ended(&[&never[..], &["--", "sh", "-c", "exit 7"]].concat()),
+        Some(7)
+    );
     assert_eq!(
         ended(
-            &[&never[..], &["--", "sh", "-c", "i=0; while [ $i -lt 9 ]; do sleep 0.01; i=$((i+1)); done"]]
-                .concat()
+            &[
+                &never[..],
+                &[
+                    "--",
+                    "sh",
+                    "-c",
+                    "i=0; while [ $i -lt 9 ]; do sleep 0.01; i=$((i+1)); done"
+                ]
+            ]
+            .concat()
         ),
         Some(3)
     );
@@ -147,14 +186,22 @@ fn a_sleeper_is_blocked_and_found_by_name() {
         return;
     }
     let runs = tempfile::tempdir().unwrap();
-    let sleeper = Known::start("at-sleeper", CpuId(0), || std::thread::sleep(Duration::from_millis(20)));
-    let output = jitterscope(runs.path(), &["attach", "--comm", "at-sleeper", "-d", "1s", "--json", "-q"]);
+    let sleeper = Known::start("at-sleeper", CpuId(0), || {
+        std::thread::sleep(Duration::from_millis(20))
+    });
+    let output = jitterscope(
+        runs.path(),
+        &["attach", "--comm", "at-sleeper", "-d", "1s", "--json", "-q"],
+    );
     let report = json(&output);
     let thread = thread(&report, sleeper.tid);
     let all = assert_whole(thread);
     assert!(ns(thread, "blocked_ns") > 0.8 * all, "{thread}");
     let sleeps = thread["voluntary_switches"].as_u64().unwrap();
-    assert!((10..=50).contains(&sleeps), "one each 20 ms at most: {thread}");
+    assert!(
+        (10..=50).contains(&sleeps),
+        "one each 20 ms at most: {thread}"
+    );
 }
 
 /// A shell that runs the same program again and again. Ends it with its child when dropped.
@@ -177,8 +224,23 @@ fn processes_that_come_by_exec_are_followed_by_their_name() {
     let sleeper = runs.path().join("at-exec-slp");
     std::fs::copy("/bin/sleep", &sleeper).unwrap();
     let script = format!("while :; do {} 0.05; done", sleeper.display());
-    let _again = Again(Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap());
-    let args = ["attach", "--comm", "at-exec-slp", "--wait", "-d", "2s", "--json", "-q"];
+    let _again = Again(
+        Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let args = [
+        "attach",
+        "--comm",
+        "at-exec-slp",
+        "--wait",
+        "-d",
+        "2s",
+        "--json",
+        "-q",
+    ];
     let output = jitterscope(runs.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
@@ -187,11 +249,19 @@ fn processes_that_come_by_exec_are_followed_by_their_name() {
     let until = |thread: &&Value| thread["until_ticks"].as_u64();
     let end = threads(&report).iter().map(|thread| until(&thread)).max();
     let ended = |thread: &&Value| thread["exited"] == true && Some(until(thread)) < end;
-    let whole: Vec<f64> = threads(&report).iter().filter(ended).map(assert_whole).collect();
+    let whole: Vec<f64> = threads(&report)
+        .iter()
+        .filter(ended)
+        .map(assert_whole)
+        .collect();
     let long = whole.iter().filter(|ns| **ns >= 45e6).count();
     assert!(long >= 3, "{whole:?}");
     let unmet: u64 = (whole.len() - long) as u64;
-    let sender = report["warnings"].as_array().unwrap().iter().any(|warning| warning["id"] == "not-followed");
+    let sender = report["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|warning| warning["id"] == "not-followed");
     assert!(
         unmet <= 1 || sender,
         "{unmet} of {} were followed for a part only, and nobody says so",
@@ -208,19 +278,41 @@ fn a_commands_processes_are_followed_from_birth_to_death() {
     }
     let runs = tempfile::tempdir().unwrap();
     let script = "for i in 1 2 3; do sleep 0.05; done; exit 3";
-    let output = jitterscope(runs.path(), &["attach", "--json", "-q", "--", "sh", "-c", script]);
-    assert_eq!(output.status.code(), Some(3), "the command's own: {}", stderr(&output));
+    let output = jitterscope(
+        runs.path(),
+        &["attach", "--json", "-q", "--", "sh", "-c", script],
+    );
+    assert_eq!(
+        output.status.code(),
+        Some(3),
+        "the command's own: {}",
+        stderr(&output)
+    );
     let report = json(&output);
-    let sleeps: Vec<&Value> = threads(&report).iter().filter(|thread| thread["comm"] == "sleep").collect();
+    let sleeps: Vec<&Value> = threads(&report)
+        .iter()
+        .filter(|thread| thread["comm"] == "sleep")
+        .collect();
     assert_eq!(sleeps.len(), 3, "{report:#}");
     for sleep in sleeps {
-        assert_eq!((&sleep["appeared"], &sleep["exited"]), (&true.into(), &true.into()), "{sleep}");
+        assert_eq!(
+            (&sleep["appeared"], &sleep["exited"]),
+            (&true.into(), &true.into()),
+            "{sleep}"
+        );
         assert!(ns(sleep, "blocked_ns") > 40e6, "{sleep}");
         assert_whole(sleep);
     }
-    let warnings: Vec<&str> =
-        report["warnings"].as_array().unwrap().iter().filter_map(|w| w["id"].as_str()).collect();
-    assert!(warnings.contains(&"command-failed"), "its status is reported: {warnings:?}");
+    let warnings: Vec<&str> = report["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|w| w["id"].as_str())
+        .collect();
+    assert!(
+        warnings.contains(&"command-failed"),
+        "its status is reported: {warnings:?}"
+    );
 }
 
 #[test]
@@ -231,7 +323,12 @@ fn a_command_that_does_not_end_is_ended_with_the_time() {
     }
     let runs = tempfile::tempdir().unwrap();
     let began = Instant::now();
-    let output = jitterscope(runs.path(), &["attach", "-d", "300ms", "-q", "--json", "--", "sleep", "600"]);
+    let output = jitterscope(
+        runs.path(),
+        &[
+            "attach", "-d", "300ms", "-q", "--json", "--", "sleep", "600",
+        ],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(began.elapsed() < Duration::from_secs(60));
     assert_eq!(threads(&json(&output))[0]["comm"], "sleep");
@@ -242,14 +339,29 @@ fn what_cannot_be_followed_is_said() {
     let runs = tempfile::tempdir().unwrap();
     let refused = |args: &[&str], says: &str| {
         let output = jitterscope(runs.path(), args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(says), "{args:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(says),
+            "{args:?}: {}",
+            stderr(&output)
+        );
     };
     refused(&["attach"], "nothing to follow");
     refused(&["attach", "--pid", "4194303"], "no process 4194303");
     refused(&["attach", "--tid", "4194303"], "no thread 4194303");
-    refused(&["attach", "--comm", "nobody-has-this"], "no thread is called 'nobody-has-this'");
-    refused(&["attach", "--pid", "1", "--comm", "x"], "cannot be used with");
+    refused(
+        &["attach", "--comm", "nobody-has-this"],
+        "no thread is called 'nobody-has-this'",
+    );
+    refused(
+        &["attach", "--pid", "1", "--comm", "x"],
+        "cannot be used with",
+    );
     refused(&["attach", "--pid", "0"], "0 is not in");
     let left: Vec<_> = std::fs::read_dir(runs.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
@@ -264,7 +376,16 @@ fn the_time_begins_with_the_thread_that_is_waited_for() {
     let runs = tempfile::tempdir().unwrap();
     let waiting = Command::new(program())
         .env("JITTERSCOPE_RUNS", runs.path())
-        .args(["attach", "--comm", "at-awaited", "--wait", "-d", "500ms", "--json", "-q"])
+        .args([
+            "attach",
+            "--comm",
+            "at-awaited",
+            "--wait",
+            "-d",
+            "500ms",
+            "--json",
+            "-q",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -279,8 +400,15 @@ fn the_time_begins_with_the_thread_that_is_waited_for() {
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
     let followed = assert_whole(thread(&report, awaited.tid));
-    assert!(followed >= 500e6, "followed for {followed} ns only: {report:#}");
-    let met = report["warnings"].as_array().unwrap().iter().all(|warning| warning["id"] != "nobody-met");
+    assert!(
+        followed >= 500e6,
+        "followed for {followed} ns only: {report:#}"
+    );
+    let met = report["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .all(|warning| warning["id"] != "nobody-met");
     assert!(met, "{report:#}");
 }
 
@@ -290,13 +418,21 @@ fn run_and_wait_agree_with_perf_sched_timehist() {
     if !can_trace() {
         return;
     }
-    if Command::new("perf").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+    if Command::new("perf")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_err()
+    {
         eprintln!("skipped: perf is not installed (Debian's linux-perf)");
         return;
     }
     let _mounts = PerfsMount::watch();
     let Some(cpu) = traced_idle_cpu() else {
-        eprintln!("skipped: the kernel records no switches of any CPU's idle thread, so perf cannot tell");
+        eprintln!(
+            "skipped: the kernel records no switches of any CPU's idle thread, so perf cannot tell"
+        );
         return;
     };
     // What the kernel does not record of some threads perf takes for the next thread's run time.
@@ -327,7 +463,18 @@ fn beside_perf(data: &Path, dir: &Path, cpu: u32) -> Value {
         .arg(data)
         .arg("--")
         .arg(program())
-        .args(["attach", "--json", "-q", "--", "taskset", "-c", &cpu.to_string(), "sh", "-c", &both])
+        .args([
+            "attach",
+            "--json",
+            "-q",
+            "--",
+            "taskset",
+            "-c",
+            &cpu.to_string(),
+            "sh",
+            "-c",
+            &both,
+        ])
         .env("JITTERSCOPE_RUNS", dir.join("runs"))
         .output()
         .unwrap();
@@ -338,8 +485,17 @@ fn beside_perf(data: &Path, dir: &Path, cpu: u32) -> Value {
 /// Whether the tool said so of this CPU.
 fn has_unrecorded_switches(report: &Value, cpu: u32) -> bool {
     let warnings = report["warnings"].as_array().unwrap();
-    let mut of_it = warnings.iter().filter(|warning| warning["id"] == "unrecorded-switches");
-    of_it.any(|warning| warning["cpus"].as_str().unwrap().parse::<CpuSet>().unwrap().contains(CpuId(cpu)))
+    let mut of_it = warnings
+        .iter()
+        .filter(|warning| warning["id"] == "unrecorded-switches");
+    of_it.any(|warning| {
+        warning["cpus"]
+            .as_str()
+            .unwrap()
+            .parse::<CpuSet>()
+            .unwrap()
+            .contains(CpuId(cpu))
+    })
 }
 
 fn compare(report: &Value, data: &Path) {
@@ -352,13 +508,23 @@ fn compare(report: &Value, data: &Path) {
         let (wait, delay, run) = timehist(data, thread["tid"].as_i64().unwrap());
         let near = |name: &str, ours: f64, perfs: f64| {
             let off = (ours - perfs).abs() / perfs.max(1e6);
-            assert!(off < 0.01, "{name}: {ours} ns here, {perfs} ns in perf ({off:.4}): {thread}");
+            assert!(
+                off < 0.01,
+                "{name}: {ours} ns here, {perfs} ns in perf ({off:.4}): {thread}"
+            );
         };
         near("run", ns(thread, "running_ns"), run);
         // perf's "wait time" reaches from one switch to the next, the delay after the wake-up included.
-        near("wait", ns(thread, "blocked_ns") + ns(thread, "waiting_ns"), wait);
+        near(
+            "wait",
+            ns(thread, "blocked_ns") + ns(thread, "waiting_ns"),
+            wait,
+        );
         let woken = ns(thread, "waiting_ns") - ns(thread, "preempted_ns");
-        assert!((woken - delay).abs() < 0.01 * (wait + run), "{woken} and {delay}: {thread}");
+        assert!(
+            (woken - delay).abs() < 0.01 * (wait + run),
+            "{woken} and {delay}: {thread}"
+        );
         compared += 1;
     }
     assert!(compared >= 2, "{report:#}");
@@ -373,12 +539,16 @@ const TRACEFS: &str = "/sys/kernel/tracing";
 
 impl PerfsMount {
     fn watch() -> PerfsMount {
-        PerfsMount { before: PerfsMount::is_there() }
+        PerfsMount {
+            before: PerfsMount::is_there(),
+        }
     }
 
     fn is_there() -> bool {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        mounts.lines().any(|line| line.contains(&format!(" {TRACEFS} ")))
+        mounts
+            .lines()
+            .any(|line| line.contains(&format!(" {TRACEFS} ")))
     }
 }
 
@@ -403,7 +573,11 @@ fn traced_idle_cpu() -> Option<u32> {
         .output()
         .unwrap();
     assert!(recorded.status.success(), "{}", stderr(&recorded));
-    let script = Command::new("perf").args(["script", "-i"]).arg(&data).output().unwrap();
+    let script = Command::new("perf")
+        .args(["script", "-i"])
+        .arg(&data)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&script.stdout).into_owned();
     (0..64).find(|cpu| text.contains(&format!("prev_comm=swapper/{cpu} ")))
 }
@@ -419,16 +593,28 @@ fn timehist(data: &Path, tid: i64) -> (f64, f64, f64) {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         // Rows have the CPU in brackets as their second field, and end with the three times in ms.
-        let [.., wait, delay, run] = fields[..] else { continue };
+        let [.., wait, delay, run] = fields[..] else {
+            continue;
+        };
         if !fields[1].starts_with('[') {
             continue;
         }
-        if let (Ok(wait), Ok(delay), Ok(run)) =
-            (wait.parse::<f64>(), delay.parse::<f64>(), run.parse::<f64>())
-        {
+        if let (Ok(wait), Ok(delay), Ok(run)) = (
+            wait.parse::<f64>(),
+            delay.parse::<f64>(),
+            run.parse::<f64>(),
+        ) {
             // Of a new thread perf reports the wait for its first run as a delay only.
-            let first = if sums.2 == 0.0 && wait == 0.0 { delay } else { 0.0 };
-            sums = (sums.0 + (wait + first) * 1e6, sums.1 + delay * 1e6, sums.2 + run * 1e6);
+            let first = if sums.2 == 0.0 && wait == 0.0 {
+                delay
+            } else {
+                0.0
+            };
+            sums = (
+                sums.0 + (wait + first) * 1e6,
+                sums.1 + delay * 1e6,
+                sums.2 + run * 1e6,
+            );
         }
     }
     sums

@@ -8,11 +8,16 @@ use std::process::Command;
 fn events() -> (Value, Vec<(f64, String)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/first-session.cast");
     let text = std::fs::read_to_string(path).unwrap();
-    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let head = lines.next().unwrap();
     let event = |event: Value| {
         assert_eq!(event[1], "o", "{event}");
-        (event[0].as_f64().unwrap(), event[2].as_str().unwrap().to_owned())
+        (
+            event[0].as_f64().unwrap(),
+            event[2].as_str().unwrap().to_owned(),
+        )
     };
     (head, lines.map(event).collect())
 }
@@ -20,7 +25,10 @@ fn events() -> (Value, Vec<(f64, String)>) {
 #[test]
 fn it_plays_on_eighty_columns() {
     let (head, events) = events();
-    assert_eq!((&head["version"], &head["width"], &head["height"]), (&2.into(), &80.into(), &24.into()));
+    assert_eq!(
+        (&head["version"], &head["width"], &head["height"]),
+        (&2.into(), &80.into(), &24.into())
+    );
     assert!(events.is_sorted_by(|a, b| a.0 <= b.0));
     for line in events.iter().flat_map(|(_, text)| text.split("\r\n")) {
         let is_typed = line.starts_with("# ");
@@ -32,17 +40,34 @@ fn it_plays_on_eighty_columns() {
 #[test]
 fn every_command_in_it_is_still_one_and_answered() {
     let (_, events) = events();
-    let typed: Vec<_> =
-        events.iter().enumerate().filter(|(_, (_, text))| text.starts_with("# jitterscope ")).collect();
-    assert!(typed.len() >= 6, "a session has more than {} commands", typed.len());
+    let typed: Vec<_> = events
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, text))| text.starts_with("# jitterscope "))
+        .collect();
+    assert!(
+        typed.len() >= 6,
+        "a session has more than {} commands",
+        typed.len()
+    );
     for (at, (_, text)) in typed {
         let words: Vec<&str> = text.trim_end().split(' ').skip(2).collect();
         // What is wrong in front of --help is an error all the same.
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_jitterscope")).args(&words).arg("--help").output().unwrap();
-        assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+            .args(&words)
+            .arg("--help")
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{text}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let answer = &events[at + 1].1;
-        assert!(answer.len() > 2 && !answer.starts_with("error:"), "{text}: {answer}");
+        assert!(
+            answer.len() > 2 && !answer.starts_with("error:"),
+            "{text}: {answer}"
+        );
     }
 }
 

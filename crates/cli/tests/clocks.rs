@@ -52,19 +52,41 @@ fn recordings_read_the_clock_that_is_asked_for() {
     let threshold = spin["probe"]["threshold_ns"].as_u64().unwrap();
     // Not asked for, it follows from what this clock and storing a stall take.
     assert_eq!(costs["decide_threshold"], true, "{costs:#}");
-    assert!(threshold >= costs["store_ns"].as_u64().unwrap(), "{threshold}: {costs:#}");
+    assert!(
+        threshold >= costs["store_ns"].as_u64().unwrap(),
+        "{threshold}: {costs:#}"
+    );
     let asked = by_the_slow_clock(runs, &["record", "-d", "1s", "--threshold", "7us"]);
     assert_eq!(asked["probe"]["threshold_ns"], 7000);
     assert_eq!(asked["probe"]["clock_costs"]["decide_threshold"], false);
     by_the_slow_clock(runs, &["record", "wakeup", "-d", "1s"]);
-    let pipeline = ["record", "pipeline", "--two-thread", "--force", "--messages", "2000", "--pause", "10ms"];
+    let pipeline = [
+        "record",
+        "pipeline",
+        "--two-thread",
+        "--force",
+        "--messages",
+        "2000",
+        "--pause",
+        "10ms",
+    ];
     by_the_slow_clock(runs, &pipeline);
     if live::can_trace() {
         let pid = std::process::id().to_string();
         by_the_slow_clock(runs, &["attach", "--pid", &pid, "-d", "1s"]);
-        by_the_slow_clock(runs, &["record", "--probe", "none", "--for", &pid, "-d", "1s"]);
+        by_the_slow_clock(
+            runs,
+            &["record", "--probe", "none", "--for", &pid, "-d", "1s"],
+        );
     }
-    let dry = ["experiment", "--knob", "vmstat", "--dry-run", "--clock", "monotonic-raw"];
+    let dry = [
+        "experiment",
+        "--knob",
+        "vmstat",
+        "--dry-run",
+        "--clock",
+        "monotonic-raw",
+    ];
     let printed = jitterscope(runs, &dry);
     let printed = String::from_utf8(printed.stdout).unwrap();
     let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");

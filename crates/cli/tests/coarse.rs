@@ -9,7 +9,11 @@ use std::path::Path;
 
 fn recorded(runs: &Path, args: &[&str]) -> Value {
     let cpu = highest_cpu().to_string();
-    let args = [&["record", "-q", "-d", "1s", "--cpus", &cpu, "--json"], args].concat();
+    let args = [
+        &["record", "-q", "-d", "1s", "--cpus", &cpu, "--json"],
+        args,
+    ]
+    .concat();
     let output = jitterscope(runs, &args);
     assert!(output.status.success(), "{}", stderr(&output));
     json(&output)
@@ -17,11 +21,19 @@ fn recorded(runs: &Path, args: &[&str]) -> Value {
 
 fn source<'r>(report: &'r Value, name: &str) -> &'r Value {
     let sources = report["sources"].as_array().unwrap();
-    sources.iter().find(|source| source["name"] == name).unwrap()
+    sources
+        .iter()
+        .find(|source| source["name"] == name)
+        .unwrap()
 }
 
 fn losses(source: &Value) -> Vec<&str> {
-    source["losses"].as_array().unwrap().iter().filter_map(Value::as_str).collect()
+    source["losses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 fn culprits(report: &Value) -> &[Value] {
@@ -38,28 +50,61 @@ fn coarse_events_name_who_had_the_cpu_and_what_was_not_asked_for_is_told_as_lost
     let dir = tempfile::tempdir().unwrap();
     let coarse = recorded(dir.path(), &["-l", "COARSE", "--events", "coarse"]);
     assert_eq!(coarse["probe"]["event_grain"], "coarse");
-    let ticks: Vec<&Value> = culprits(&coarse).iter().filter(|row| row["kind"] == "timer").collect();
-    assert!(!ticks.is_empty(), "a tick in a second at least: {}", coarse["attribution"]);
-    assert!(ticks.iter().all(|row| row["name"] == "local_timer"), "no function was recorded: {ticks:?}");
-    let worked =
-        |row: &&Value| row["kind"] == "kworker" && !row["name"].as_str().unwrap().contains("kworker");
-    assert_eq!(culprits(&coarse).iter().find(worked), None, "a work item is its worker's turn");
+    let ticks: Vec<&Value> = culprits(&coarse)
+        .iter()
+        .filter(|row| row["kind"] == "timer")
+        .collect();
+    assert!(
+        !ticks.is_empty(),
+        "a tick in a second at least: {}",
+        coarse["attribution"]
+    );
+    assert!(
+        ticks.iter().all(|row| row["name"] == "local_timer"),
+        "no function was recorded: {ticks:?}"
+    );
+    let worked = |row: &&Value| {
+        row["kind"] == "kworker" && !row["name"].as_str().unwrap().contains("kworker")
+    };
+    assert_eq!(
+        culprits(&coarse).iter().find(worked),
+        None,
+        "a work item is its worker's turn"
+    );
     let price = &coarse["trust"]["price"]["events"];
     assert!(price["interrupts"].as_u64().unwrap() > 100, "{price}");
-    assert_eq!((&price["timers"], &price["work"]), (&Value::Null, &Value::Null), "{price}");
-    for (name, loss) in
-        [("tracefs", "hrtimer_functions"), ("tracefs", "work_items"), ("senders", "work_queuers")]
-    {
+    assert_eq!(
+        (&price["timers"], &price["work"]),
+        (&Value::Null, &Value::Null),
+        "{price}"
+    );
+    for (name, loss) in [
+        ("tracefs", "hrtimer_functions"),
+        ("tracefs", "work_items"),
+        ("senders", "work_queuers"),
+    ] {
         let source = source(&coarse, name);
         assert_eq!(source["status"], "degraded");
         assert!(losses(source).contains(&loss), "{source}");
         let problems = source["problems"].as_array().unwrap();
         let not_asked = serde_json::json!({"id": "events_not_asked", "grain": "coarse"});
         assert!(problems.contains(&not_asked), "{source}");
-        assert!(source["fix"].as_str().unwrap().contains("--events all"), "{source}");
+        assert!(
+            source["fix"].as_str().unwrap().contains("--events all"),
+            "{source}"
+        );
     }
-    for kept in ["switches", "vectors", "page_faults", "frequency_changes", "idle_states"] {
-        assert!(!losses(source(&coarse, "tracefs")).contains(&kept), "{kept}");
+    for kept in [
+        "switches",
+        "vectors",
+        "page_faults",
+        "frequency_changes",
+        "idle_states",
+    ] {
+        assert!(
+            !losses(source(&coarse, "tracefs")).contains(&kept),
+            "{kept}"
+        );
     }
 
     let all = recorded(dir.path(), &["-l", "ALL"]);
@@ -67,23 +112,39 @@ fn coarse_events_name_who_had_the_cpu_and_what_was_not_asked_for_is_told_as_lost
     assert!(all["trust"]["price"]["events"]["timers"].as_u64().unwrap() > 100);
 
     // What is stored says the same, its trace names the same again, and it is not compared with the other.
-    let again = json(&jitterscope(dir.path(), &["report", "COARSE", "--reattribute", "--json"]));
+    let again = json(&jitterscope(
+        dir.path(),
+        &["report", "COARSE", "--reattribute", "--json"],
+    ));
     assert_eq!(again["probe"]["event_grain"], "coarse");
     let total = |report: &Value| {
         let timers = culprits(report).iter().filter(|row| row["kind"] == "timer");
-        timers.map(|row| row["total_ns"].as_u64().unwrap()).sum::<u64>()
+        timers
+            .map(|row| row["total_ns"].as_u64().unwrap())
+            .sum::<u64>()
     };
     assert_eq!(total(&again), total(&coarse));
-    let diff = json(&jitterscope(dir.path(), &["diff", "ALL", "COARSE", "--json"]));
+    let diff = json(&jitterscope(
+        dir.path(),
+        &["diff", "ALL", "COARSE", "--json"],
+    ));
     let conditions = diff["against"][0]["conditions"].as_array().unwrap();
     assert!(
-        conditions.iter().any(|of| of["what"] == "kernel events" && of["incomparable"] == true),
+        conditions
+            .iter()
+            .any(|of| of["what"] == "kernel events" && of["incomparable"] == true),
         "{diff}"
     );
     // The full report tells it in words.
     let text = jitterscope(dir.path(), &["report", "COARSE", "--full"]);
-    let text = String::from_utf8_lossy(&text.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("not all events were asked for (--events coarse)"), "{text}");
+    let text = String::from_utf8_lossy(&text.stdout)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        text.contains("not all events were asked for (--events coarse)"),
+        "{text}"
+    );
     assert!(!text.contains("this kernel lacks"), "{text}");
 }
 
@@ -99,13 +160,22 @@ fn a_sleeping_probe_and_a_watched_cpu_have_coarse_events_too() {
     // A watched CPU needs somebody whose work belongs there.
     let _neighbour = Neighbour::on(highest_cpu());
     for probe in ["wakeup", "none"] {
-        let args = ["record", probe, "-q", "-d", "1s", "--cpus", &cpu, "--events", "coarse", "--json"];
+        let args = [
+            "record", probe, "-q", "-d", "1s", "--cpus", &cpu, "--events", "coarse", "--json",
+        ];
         let output = jitterscope(dir.path(), &args);
         assert!(output.status.success(), "{probe}: {}", stderr(&output));
         let report = json(&output);
         assert_eq!(report["probe"]["event_grain"], "coarse", "{probe}");
-        assert!(losses(source(&report, "tracefs")).contains(&"hrtimer_functions"), "{probe}");
-        assert_eq!(report["trust"]["price"]["events"]["timers"], Value::Null, "{probe}");
+        assert!(
+            losses(source(&report, "tracefs")).contains(&"hrtimer_functions"),
+            "{probe}"
+        );
+        assert_eq!(
+            report["trust"]["price"]["events"]["timers"],
+            Value::Null,
+            "{probe}"
+        );
     }
 }
 
@@ -113,14 +183,32 @@ fn a_sleeping_probe_and_a_watched_cpu_have_coarse_events_too() {
 fn what_it_does_not_go_with_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (args, why) in [
-        (&["record", "--events", "coarse", "--no-trace"][..], "--no-trace"),
-        (&["record", "--events", "coarse", "--graph", "culprit"], "leave one of the two out"),
-        (&["record", "--events", "fine"], "[possible values: all, coarse]"),
+        (
+            &["record", "--events", "coarse", "--no-trace"][..],
+            "--no-trace",
+        ),
+        (
+            &["record", "--events", "coarse", "--graph", "culprit"],
+            "leave one of the two out",
+        ),
+        (
+            &["record", "--events", "fine"],
+            "[possible values: all, coarse]",
+        ),
         (&["attach", "--events", "coarse", "--pid", "1"], "--events"),
         (&["record", "pipeline", "--events", "coarse"], "--events"),
     ] {
         let output = jitterscope(dir.path(), args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(why), "{args:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(why),
+            "{args:?}: {}",
+            stderr(&output)
+        );
     }
 }

@@ -4,7 +4,9 @@
 mod common;
 
 use common::{Scenario, busy, late, part};
-use jitterscope_model::{ChosenThread, CulpritKind, EventGrain, MachineState, Nanos, PassiveCpu, RanInstead};
+use jitterscope_model::{
+    ChosenThread, CulpritKind, EventGrain, MachineState, Nanos, PassiveCpu, RanInstead,
+};
 use jitterscope_store::RunWriter;
 use serde_json::Value;
 use std::path::Path;
@@ -38,7 +40,11 @@ fn diff(runs: &Path, args: &[&str]) -> Output {
 }
 
 fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
@@ -90,40 +96,91 @@ fn total(diff: &Value) -> &Value {
 fn one_run_of_each_decides_what_was_predicted_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let (before, after) = (with_stat_interval("1"), with_stat_interval("60"));
-    store(&ten_seconds(true, 30, 9_000), "BEFORE", 0, dir.path(), Some(&before));
-    store(&ten_seconds(true, 12, 7_000), "SAME", 100, dir.path(), Some(&before));
-    store(&ten_seconds(false, 12, 7_000), "AFTER", 200, dir.path(), Some(&after));
+    store(
+        &ten_seconds(true, 30, 9_000),
+        "BEFORE",
+        0,
+        dir.path(),
+        Some(&before),
+    );
+    store(
+        &ten_seconds(true, 12, 7_000),
+        "SAME",
+        100,
+        dir.path(),
+        Some(&before),
+    );
+    store(
+        &ten_seconds(false, 12, 7_000),
+        "AFTER",
+        200,
+        dir.path(),
+        Some(&after),
+    );
 
     let same = json(&diff(dir.path(), &["BEFORE", "SAME", "--json"]));
     assert_eq!(total(&same)["verdict"], "inconclusive");
     assert_eq!(total(&same)["undecided"]["because"], "single_runs");
     let work = culprit(&same, "vmstat_update");
-    assert_eq!((&work["predicted"], &work["became"]), (&Value::Bool(false), &"stayed".into()));
+    assert_eq!(
+        (&work["predicted"], &work["became"]),
+        (&Value::Bool(false), &"stayed".into())
+    );
     assert!(!["better", "worse"].contains(&work["events"]["verdict"].as_str().unwrap()));
 
     let knob = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
     assert_eq!(total(&knob)["verdict"], "inconclusive");
     assert_eq!(knob["against"][0]["knobs"][0], "vmstat");
     let work = culprit(&knob, "vmstat_update");
-    assert_eq!((&work["predicted"], &work["became"]), (&Value::Bool(true), &"vanished".into()));
+    assert_eq!(
+        (&work["predicted"], &work["became"]),
+        (&Value::Bool(true), &"vanished".into())
+    );
     assert_eq!(work["events"]["verdict"], "better", "{work}");
     assert_eq!(work["stolen"]["verdict"], "inconclusive");
     let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
     for run_together in ["beforeinconclusive", "%0", "%<"] {
         assert!(!printed.contains(run_together), "{run_together}: {printed}");
     }
-    assert!(printed.contains("* kworker vmstat_update") && printed.contains("better, count"), "{printed}");
-    assert!(printed.contains("tuning.settings.vmstat: 1 in A, 60 in B"), "{printed}");
-    assert!(printed.contains("stolen is undecided: one run of each"), "{printed}");
+    assert!(
+        printed.contains("* kworker vmstat_update") && printed.contains("better, count"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("tuning.settings.vmstat: 1 in A, 60 in B"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("stolen is undecided: one run of each"),
+        "{printed}"
+    );
 }
 
 #[test]
 fn labels_are_samples_and_samples_decide() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..5u32 {
-        store(&ten_seconds(true, 20 + at, 9_000), "BUSY", u64::from(at) * 60, dir.path(), None);
-        store(&ten_seconds(true, 5 + at % 2, 9_000), "QUIET", u64::from(at) * 60 + 30, dir.path(), None);
-        store(&ten_seconds(true, 7 + at % 2, 9_000), "LESS", u64::from(at) * 60 + 45, dir.path(), None);
+        store(
+            &ten_seconds(true, 20 + at, 9_000),
+            "BUSY",
+            u64::from(at) * 60,
+            dir.path(),
+            None,
+        );
+        store(
+            &ten_seconds(true, 5 + at % 2, 9_000),
+            "QUIET",
+            u64::from(at) * 60 + 30,
+            dir.path(),
+            None,
+        );
+        store(
+            &ten_seconds(true, 7 + at % 2, 9_000),
+            "LESS",
+            u64::from(at) * 60 + 45,
+            dir.path(),
+            None,
+        );
     }
     let found = json(&diff(dir.path(), &["BUSY", "QUIET", "--json"]));
     assert_eq!(found["sides"][0]["runs"].as_array().unwrap().len(), 5);
@@ -132,15 +189,34 @@ fn labels_are_samples_and_samples_decide() {
     assert!(total(&found)["noise_floor"].as_f64().unwrap() > 0.0);
     assert_eq!(culprit(&found, "rival")["stolen"]["verdict"], "better");
     let printed = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
-    assert!(printed.contains("ALL SIDES") && printed.contains("C AGAINST A"), "{printed}");
+    assert!(
+        printed.contains("ALL SIDES") && printed.contains("C AGAINST A"),
+        "{printed}"
+    );
     // The longest of all of a side's runs, with the time in which it was looked for.
-    store(&ten_seconds(true, 5, 90_000), "QUIET", 400, dir.path(), None);
+    store(
+        &ten_seconds(true, 5, 90_000),
+        "QUIET",
+        400,
+        dir.path(),
+        None,
+    );
     let printed = text(&diff(dir.path(), &["BUSY", "QUIET"]));
-    let worst = printed.lines().find(|line| line.starts_with("worst")).unwrap();
-    assert!(worst.contains("9.00 us  90.0 us  in 49.") && worst.contains("and 59."), "{worst}");
+    let worst = printed
+        .lines()
+        .find(|line| line.starts_with("worst"))
+        .unwrap();
+    assert!(
+        worst.contains("9.00 us  90.0 us  in 49.") && worst.contains("and 59."),
+        "{worst}"
+    );
     let printed = text(&diff(dir.path(), &["BUSY", "QUIET", "LESS"]));
     for line in printed.lines() {
-        assert!(line.chars().count() <= 80, "{}: {line}", line.chars().count());
+        assert!(
+            line.chars().count() <= 80,
+            "{}: {line}",
+            line.chars().count()
+        );
     }
 }
 
@@ -157,14 +233,24 @@ fn what_cannot_be_compared_is_not_judged() {
         let figures = found["against"][0]["figures"].as_array().unwrap();
         assert!(figures.iter().all(|row| row["comparison"].is_null()));
         assert!(text(&diff(dir.path(), &["SPIN", other])).contains("NOT COMPARABLE"));
-        let gate = ["SPIN", other, "--fail-if", "worse(any), worse(culprit rival)"];
+        let gate = [
+            "SPIN",
+            other,
+            "--fail-if",
+            "worse(any), worse(culprit rival)",
+        ];
         let printed = diff(dir.path(), &gate);
-        let said = String::from_utf8_lossy(&printed.stderr).matches("not comparable: ").count();
+        let said = String::from_utf8_lossy(&printed.stderr)
+            .matches("not comparable: ")
+            .count();
         assert_eq!((printed.status.code(), said), (Some(4), 2), "{other}");
     }
     assert!(text(&diff(dir.path(), &["SPIN", "COARSE"])).contains("the same --threshold"));
     let cpus = json(&diff(dir.path(), &["SPIN@0", "SPIN@1", "--json"]));
-    assert_eq!((&cpus["sides"][0]["cpus"], &cpus["sides"][1]["cpus"]), (&"0".into(), &"1".into()));
+    assert_eq!(
+        (&cpus["sides"][0]["cpus"], &cpus["sides"][1]["cpus"]),
+        (&"0".into(), &"1".into())
+    );
     assert_eq!(total(&cpus)["verdict"], "inconclusive");
 }
 
@@ -184,16 +270,27 @@ fn runs_with_another_choice_of_kernel_events_are_not_compared() {
     let told = serde_json::json!({"what": "kernel events", "before": "all", "after": "coarse", "incomparable": true});
     assert_eq!(found["against"][0]["conditions"], Value::Array(vec![told]));
     let printed = text(&diff(dir.path(), &["ALL", "COARSE"]));
-    assert!(printed.contains("NOT COMPARABLE: kernel events: all in A, coarse in B"), "{printed}");
+    assert!(
+        printed.contains("NOT COMPARABLE: kernel events: all in A, coarse in B"),
+        "{printed}"
+    );
     assert!(printed.contains("the same --events"), "{printed}");
     let alike = json(&diff(dir.path(), &["COARSE", "AGAIN", "--json"]));
     assert_eq!(alike["against"][0]["conditions"], Value::Array(Vec::new()));
     // Whether there were events at all is told as before.
     let without = json(&diff(dir.path(), &["BARE", "COARSE", "--json"]));
     let conditions = without["against"][0]["conditions"].as_array().unwrap();
-    assert_eq!((conditions.len(), &conditions[0]["incomparable"]), (1, &false.into()), "{conditions:?}");
+    assert_eq!(
+        (conditions.len(), &conditions[0]["incomparable"]),
+        (1, &false.into()),
+        "{conditions:?}"
+    );
     // A report says which there were.
-    for (label, grain) in [("ALL", Value::from("all")), ("COARSE", "coarse".into()), ("BARE", Value::Null)] {
+    for (label, grain) in [
+        ("ALL", Value::from("all")),
+        ("COARSE", "coarse".into()),
+        ("BARE", Value::Null),
+    ] {
         let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
             .args(["report", label, "--json", "--runs"])
             .arg(dir.path())
@@ -206,9 +303,27 @@ fn runs_with_another_choice_of_kernel_events_are_not_compared() {
 #[test]
 fn wrong_sides_are_refused_with_what_is_wrong() {
     let dir = tempfile::tempdir().unwrap();
-    store(&busy(&[0, 1]), "ONE", 0, dir.path(), Some(&with_stat_interval("1")));
-    store(&busy(&[0, 1]), "TWO", 30, dir.path(), Some(&with_stat_interval("1")));
-    store(&busy(&[0, 1]), "TWO", 60, dir.path(), Some(&with_stat_interval("60")));
+    store(
+        &busy(&[0, 1]),
+        "ONE",
+        0,
+        dir.path(),
+        Some(&with_stat_interval("1")),
+    );
+    store(
+        &busy(&[0, 1]),
+        "TWO",
+        30,
+        dir.path(),
+        Some(&with_stat_interval("1")),
+    );
+    store(
+        &busy(&[0, 1]),
+        "TWO",
+        60,
+        dir.path(),
+        Some(&with_stat_interval("60")),
+    );
     let mixed = refused(&diff(dir.path(), &["ONE", "TWO"]));
     assert!(
         mixed.contains("different settings") && mixed.contains("tuning.settings.vmstat: 1, 60"),
@@ -217,8 +332,13 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
     assert!(refused(&diff(dir.path(), &["ONE@7", "ONE@0"])).contains("did not measure CPU 7"));
     assert!(refused(&diff(dir.path(), &["ONE@x", "ONE@0"])).contains("no list of CPUs"));
     assert!(refused(&diff(dir.path(), &["ONE", "ONE"])).contains("in both ONE and ONE"));
-    assert!(refused(&diff(dir.path(), &["ONE@0", "ONE@0,1"])).contains("in both ONE@0 and ONE@0,1"));
-    for picture in [["--html", "-"].as_slice(), &["--chart", "culprits", "--out", "-"]] {
+    assert!(
+        refused(&diff(dir.path(), &["ONE@0", "ONE@0,1"])).contains("in both ONE@0 and ONE@0,1")
+    );
+    for picture in [
+        ["--html", "-"].as_slice(),
+        &["--chart", "culprits", "--out", "-"],
+    ] {
         let drawn = diff(dir.path(), &[&["ONE@0", "ONE@1"], picture].concat());
         assert!(refused(&drawn).contains("ONE@0: charts are of whole runs. Leave out --html"));
         assert!(drawn.stdout.is_empty());
@@ -227,16 +347,30 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
     let absent = diff(dir.path(), &["ONE", "THREE"]);
     assert_eq!(absent.status.code(), Some(1));
     // A folder from elsewhere.
-    let folder = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+    let folder = std::fs::read_dir(dir.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join("copied");
     std::fs::create_dir(&copy).unwrap();
-    for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if file.is_file() {
             std::fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
         }
     }
-    assert!(text(&diff(dir.path(), &["ONE@0", &format!("{}@1", copy.display())])).contains("copied@1"));
+    assert!(
+        text(&diff(
+            dir.path(),
+            &["ONE@0", &format!("{}@1", copy.display())]
+        ))
+        .contains("copied@1")
+    );
 }
 
 /// As part of a label and by itself, or as a copy: a run beside itself says that nothing changed.
@@ -244,24 +378,43 @@ fn wrong_sides_are_refused_with_what_is_wrong() {
 fn a_run_is_not_compared_with_itself_however_it_is_called() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..4u32 {
-        store(&ten_seconds(true, 20 + at, 9_000), "BUSY", u64::from(at) * 60, dir.path(), None);
+        store(
+            &ten_seconds(true, 20 + at, 9_000),
+            "BUSY",
+            u64::from(at) * 60,
+            dir.path(),
+            None,
+        );
     }
     store(&ten_seconds(true, 5, 9_000), "QUIET", 300, dir.path(), None);
-    let mut folders: Vec<_> =
-        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     folders.retain(|folder| folder.display().to_string().contains("BUSY"));
     let one = folders[0].to_str().unwrap();
     for sides in [["BUSY", one], [one, "BUSY"]] {
         let printed = refused(&diff(dir.path(), &sides));
-        assert!(printed.contains("is in both") && printed.contains("name by id"), "{printed}");
-        assert!(printed.contains("is in both BUSY and ") || printed.contains(" and BUSY:"), "{printed}");
+        assert!(
+            printed.contains("is in both") && printed.contains("name by id"),
+            "{printed}"
+        );
+        assert!(
+            printed.contains("is in both BUSY and ") || printed.contains(" and BUSY:"),
+            "{printed}"
+        );
     }
-    assert!(refused(&diff(dir.path(), &["QUIET", "BUSY", "QUIET"])).contains("in both QUIET and QUIET"));
+    assert!(
+        refused(&diff(dir.path(), &["QUIET", "BUSY", "QUIET"])).contains("in both QUIET and QUIET")
+    );
     text(&diff(dir.path(), &["BUSY", "QUIET"]));
     // A copy beside it under the same label is no second run.
     let copy = folders[0].with_extension("copy");
     std::fs::create_dir(&copy).unwrap();
-    for file in std::fs::read_dir(&folders[0]).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in std::fs::read_dir(&folders[0])
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if file.is_file() {
             std::fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
         }
@@ -277,8 +430,20 @@ fn a_run_is_not_compared_with_itself_however_it_is_called() {
 fn conditions_decide_the_exit_code() {
     let dir = tempfile::tempdir().unwrap();
     let (before, after) = (with_stat_interval("1"), with_stat_interval("60"));
-    store(&ten_seconds(true, 30, 9_000), "BEFORE", 0, dir.path(), Some(&before));
-    store(&ten_seconds(false, 12, 7_000), "AFTER", 200, dir.path(), Some(&after));
+    store(
+        &ten_seconds(true, 30, 9_000),
+        "BEFORE",
+        0,
+        dir.path(),
+        Some(&before),
+    );
+    store(
+        &ten_seconds(false, 12, 7_000),
+        "AFTER",
+        200,
+        dir.path(),
+        Some(&after),
+    );
     let code = |args: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
             .args(args)
@@ -286,7 +451,10 @@ fn conditions_decide_the_exit_code() {
             .arg(dir.path())
             .output()
             .unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     for (condition, exit, said) in [
         ("max>1ms, culprit(rival)>50%", 0, "max>1ms: 9.00 us, kept"),
@@ -314,10 +482,20 @@ fn conditions_decide_the_exit_code() {
     }
     let junit = dir.path().join("gates.xml");
     let path = junit.to_str().unwrap();
-    let (found, _) = code(&["report", "BEFORE", "--fail-if", "max>1us, late.p50>1us", "--junit", path]);
+    let (found, _) = code(&[
+        "report",
+        "BEFORE",
+        "--fail-if",
+        "max>1us, late.p50>1us",
+        "--junit",
+        path,
+    ]);
     assert_eq!(found, 3);
     let text = std::fs::read_to_string(&junit).unwrap();
-    assert!(text.contains(r#"tests="2" failures="1" errors="1""#), "{text}");
+    assert!(
+        text.contains(r#"tests="2" failures="1" errors="1""#),
+        "{text}"
+    );
 }
 
 /// Two watched CPUs on which something wanted to run half of the time, and a rival took the CPU from it.
@@ -349,7 +527,11 @@ fn watched(rivals: u64, length: u64, belongs: &str) -> Scenario {
                 cpu: of.cpu,
                 from_ticks: of.start,
                 until_ticks: of.end,
-                chosen: Some(ChosenThread { tid: 7, comm: belongs.into(), ..ChosenThread::default() }),
+                chosen: Some(ChosenThread {
+                    tid: 7,
+                    comm: belongs.into(),
+                    ..ChosenThread::default()
+                }),
                 running_ns: Nanos(5_000_000_000 - ran.total_ns.0),
                 waiting_ns: ran.total_ns,
                 idle_ns: Nanos(5_000_000_000),
@@ -368,47 +550,104 @@ fn watched(rivals: u64, length: u64, belongs: &str) -> Scenario {
 fn watched_cpus_are_compared_by_what_was_taken_from_what_belongs_there() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..5u64 {
-        store(&watched(1000 + at * 7, 40_000, "mine"), "BEFORE", at * 20, dir.path(), None);
-        store(&watched(500 + at * 5, 40_000, "mine"), "AFTER", at * 20 + 10, dir.path(), None);
+        store(
+            &watched(1000 + at * 7, 40_000, "mine"),
+            "BEFORE",
+            at * 20,
+            dir.path(),
+            None,
+        );
+        store(
+            &watched(500 + at * 5, 40_000, "mine"),
+            "AFTER",
+            at * 20 + 10,
+            dir.path(),
+            None,
+        );
     }
-    store(&watched(500, 40_000, "yours"), "OTHER", 200, dir.path(), None);
+    store(
+        &watched(500, 40_000, "yours"),
+        "OTHER",
+        200,
+        dir.path(),
+        None,
+    );
     let found = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
     let figures = found["against"][0]["figures"].as_array().unwrap();
-    let names: Vec<&str> = figures.iter().map(|row| row["figure"].as_str().unwrap()).collect();
-    assert_eq!(names[..4], ["lost", "waiting", "interrupted", "stalls_over"], "{names:?}");
+    let names: Vec<&str> = figures
+        .iter()
+        .map(|row| row["figure"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names[..4],
+        ["lost", "waiting", "interrupted", "stalls_over"],
+        "{names:?}"
+    );
     assert_eq!(names.last(), Some(&"worst"));
     assert_eq!(total(&found)["verdict"], "better", "{found}");
     // 1000 of 40 us and a tenth more, of 5 s that were wanted, on either CPU.
     let lost = figures[0]["first"][0].as_f64().unwrap();
     assert!((lost - 0.0088).abs() < 1e-6, "{lost}");
     let over = figures.iter().find(|row| row["over_ns"] == 10_000).unwrap();
-    assert!((over["first"][0].as_f64().unwrap() - 200.0).abs() < 1e-6, "{over}");
+    assert!(
+        (over["first"][0].as_f64().unwrap() - 200.0).abs() < 1e-6,
+        "{over}"
+    );
     assert_eq!(found["against"][0]["cpus"].as_array().unwrap().len(), 2);
     let rival = culprit(&found, "rival");
-    assert_eq!((&rival["became"], &rival["stolen"]["verdict"]), (&"shrank".into(), &"better".into()));
-    assert!((rival["stolen"]["first"].as_f64().unwrap() - 0.0089).abs() < 0.0002, "{rival}");
+    assert_eq!(
+        (&rival["became"], &rival["stolen"]["verdict"]),
+        (&"shrank".into(), &"better".into())
+    );
+    assert!(
+        (rival["stolen"]["first"].as_f64().unwrap() - 0.0089).abs() < 0.0002,
+        "{rival}"
+    );
     // Of one CPU; and what was taken from somebody else is no comparison.
     let one = json(&diff(dir.path(), &["BEFORE@1", "AFTER@2", "--json"]));
     assert_eq!(total(&one)["verdict"], "better");
     assert!(refused(&diff(dir.path(), &["BEFORE@3", "AFTER"])).contains("did not measure CPU 3"));
     let other = json(&diff(dir.path(), &["BEFORE", "OTHER", "--json"]));
-    assert_eq!(other["against"][0]["conditions"][0]["what"], "what belongs there");
+    assert_eq!(
+        other["against"][0]["conditions"][0]["what"],
+        "what belongs there"
+    );
     assert_eq!(other["against"][0]["culprits"], Value::Null);
     let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
-    assert!(printed.contains("lost") && printed.contains("better"), "{printed}");
+    assert!(
+        printed.contains("lost") && printed.contains("better"),
+        "{printed}"
+    );
 }
 
 #[test]
 fn a_redacted_comparison_names_nobody_and_calls_everybody_the_same_throughout() {
     let dir = tempfile::tempdir().unwrap();
-    store(&watched(1000, 40_000, "secret-victim"), "SECRET-BEFORE", 0, dir.path(), None);
-    store(&watched(500, 40_000, "secret-victim"), "SECRET-AFTER", 20, dir.path(), None);
+    store(
+        &watched(1000, 40_000, "secret-victim"),
+        "SECRET-BEFORE",
+        0,
+        dir.path(),
+        None,
+    );
+    store(
+        &watched(500, 40_000, "secret-victim"),
+        "SECRET-AFTER",
+        20,
+        dir.path(),
+        None,
+    );
     let sides = ["SECRET-BEFORE", "SECRET-AFTER", "--redact"];
     let printed = text(&diff(dir.path(), &sides));
     let as_json = text(&diff(dir.path(), &[&sides[..], &["--json"]].concat()));
     let page = text(&diff(dir.path(), &[&sides[..], &["--html", "-"]].concat()));
     for text in [&printed, &as_json, &page] {
-        for name in ["SECRET", "secret-victim", "rival", dir.path().to_str().unwrap()] {
+        for name in [
+            "SECRET",
+            "secret-victim",
+            "rival",
+            dir.path().to_str().unwrap(),
+        ] {
             assert!(!text.contains(name), "{name}: {text}");
         }
     }
@@ -420,7 +659,14 @@ fn a_redacted_comparison_names_nobody_and_calls_everybody_the_same_throughout() 
     // One name for one thread in both, and those of both are comparable.
     let rows = found["against"][0]["culprits"].as_array().unwrap();
     let threads: Vec<&Value> = rows.iter().filter(|row| row["kind"] == "thread").collect();
-    assert_eq!((threads.len(), &threads[0]["became"]), (1, &"shrank".into()), "{rows:?}");
+    assert_eq!(
+        (threads.len(), &threads[0]["became"]),
+        (1, &"shrank".into()),
+        "{rows:?}"
+    );
     let name = format!("thread {}", threads[0]["name"].as_str().unwrap());
-    assert!(printed.contains(&name) && page.matches(&name).count() >= 3, "{name}: {printed}");
+    assert!(
+        printed.contains(&name) && page.matches(&name).count() >= 3,
+        "{name}: {printed}"
+    );
 }

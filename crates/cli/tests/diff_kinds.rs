@@ -15,11 +15,20 @@ use stored::store;
 
 fn diff(runs: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
-    command.arg("diff").args(args).env("JITTERSCOPE_RUNS", runs).output().unwrap()
+    command
+        .arg("diff")
+        .args(args)
+        .env("JITTERSCOPE_RUNS", runs)
+        .output()
+        .unwrap()
 }
 
 fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
@@ -36,7 +45,9 @@ fn store_as(mut scenario: Scenario, label: &str, minute: u64, runs: &Path) {
 
 fn figures(diff: &Value) -> Vec<&str> {
     let rows = diff["against"][0]["figures"].as_array().unwrap();
-    rows.iter().map(|row| row["figure"].as_str().unwrap()).collect()
+    rows.iter()
+        .map(|row| row["figure"].as_str().unwrap())
+        .collect()
 }
 
 fn total(diff: &Value) -> &Value {
@@ -46,13 +57,18 @@ fn total(diff: &Value) -> &Value {
 
 fn culprit<'d>(diff: &'d Value, name: &str) -> &'d Value {
     let rows = diff["against"][0]["culprits"].as_array().unwrap();
-    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {rows:?}"))
+    rows.iter()
+        .find(|row| row["name"] == name)
+        .unwrap_or_else(|| panic!("{name}: {rows:?}"))
 }
 
 /// A thread that had work for five seconds, of which it waited so many milliseconds behind a rival.
 fn followed(waited_ms: u64) -> Scenario {
     let mut run = Scenario::new(&[]);
-    let rival = part(CulpritKind::Thread, "rival", "pid 99", 1).culprit.subject.clone();
+    let rival = part(CulpritKind::Thread, "rival", "pid 99", 1)
+        .culprit
+        .subject
+        .clone();
     let manifest: &mut RunManifest = &mut run.manifest;
     manifest.probe.kind = "attach".into();
     manifest.threads = vec![ThreadAccount {
@@ -87,18 +103,34 @@ fn followed_threads_are_compared_by_what_they_lost_of_the_time_they_had_work() {
     let found = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
     assert_eq!(
         figures(&found),
-        ["lost", "waiting", "interrupted", "preemptions", "migrations", "worst"],
+        [
+            "lost",
+            "waiting",
+            "interrupted",
+            "preemptions",
+            "migrations",
+            "worst"
+        ],
         "{found}"
     );
     assert_eq!(total(&found)["verdict"], "better");
     let row = &found["against"][0]["figures"][0];
     // 400 ms of waiting and 10 under interrupts, of five seconds.
-    assert!((row["first"][0].as_f64().unwrap() - 0.082).abs() < 1e-9, "{row}");
+    assert!(
+        (row["first"][0].as_f64().unwrap() - 0.082).abs() < 1e-9,
+        "{row}"
+    );
     let rival = culprit(&found, "rival");
-    assert_eq!((&rival["became"], &rival["stolen"]["verdict"]), (&"shrank".into(), &"better".into()));
+    assert_eq!(
+        (&rival["became"], &rival["stolen"]["verdict"]),
+        (&"shrank".into(), &"better".into())
+    );
     // The longest is shown and never judged.
     let worst = &found["against"][0]["figures"][5];
-    assert!(worst["comparison"].is_null() && worst["first"][0] == 2_000_400.0, "{worst}");
+    assert!(
+        worst["comparison"].is_null() && worst["first"][0] == 2_000_400.0,
+        "{worst}"
+    );
     // Threads go from CPU to CPU.
     let of_cpu = diff(dir.path(), &["BEFORE@1", "AFTER"]);
     assert_eq!(of_cpu.status.code(), Some(2));
@@ -123,17 +155,33 @@ fn wake_ups_are_compared_by_how_late_they_were_and_another_pacing_is_no_comparis
     let found = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
     let names = figures(&found);
     assert_eq!(names[..2], ["mean_lateness", "lateness"], "{names:?}");
-    assert!(names.contains(&"late_over") && names.last() == Some(&"worst"), "{names:?}");
+    assert!(
+        names.contains(&"late_over") && names.last() == Some(&"worst"),
+        "{names:?}"
+    );
     // The same figures in both: within any margin.
     assert_eq!(total(&found)["verdict"], "equivalent", "{}", total(&found));
     let few = json(&diff(dir.path(), &["BEFORE", "FEW", "--json"]));
-    assert_eq!(total(&few)["undecided"]["because"], "too_few_runs", "{}", total(&few));
+    assert_eq!(
+        total(&few)["undecided"]["because"],
+        "too_few_runs",
+        "{}",
+        total(&few)
+    );
     // The idle control is no CPU that is compared.
     let cpus = found["against"][0]["cpus"].as_array().unwrap();
-    assert_eq!(cpus.iter().map(|row| row["cpu"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(
+        cpus.iter()
+            .map(|row| row["cpu"].as_u64().unwrap())
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
     let paced = json(&diff(dir.path(), &["BEFORE", "SLOWER", "--json"]));
     let pacing = &paced["against"][0]["conditions"][0];
-    assert_eq!((&pacing["what"], &pacing["incomparable"]), (&"pacing".into(), &true.into()));
+    assert_eq!(
+        (&pacing["what"], &pacing["incomparable"]),
+        (&"pacing".into(), &true.into())
+    );
     assert!(paced["against"][0]["culprits"].is_null());
     assert!(text(&diff(dir.path(), &["BEFORE", "SLOWER"])).contains("NOT COMPARABLE: pacing"));
 }
@@ -141,14 +189,20 @@ fn wake_ups_are_compared_by_how_late_they_were_and_another_pacing_is_no_comparis
 /// What `sljtest -s` stores: a spinning probe's run from 150 ns on, whose stalls are as long as this.
 fn sljtest(stall_ns: u64) -> Scenario {
     let mut run = Scenario::new(&[1]);
-    run.manifest.command_line = ["jitterscope", "sljtest", "-s", "-r", "10"].map(str::to_owned).to_vec();
+    run.manifest.command_line = ["jitterscope", "sljtest", "-s", "-r", "10"]
+        .map(str::to_owned)
+        .to_vec();
     run.manifest.probe.threshold_ns = Nanos(150);
     for n in 0..2_000 {
         let tick = part(CulpritKind::Irq, "local_timer", "vector 236", stall_ns);
         run.stall(1, n * 4_000 + 100, vec![tick]);
     }
     for n in 0..40 {
-        run.stall(1, n * 200_000 + 2_000, vec![part(CulpritKind::Thread, "rival", "pid 99", 50 * stall_ns)]);
+        run.stall(
+            1,
+            n * 200_000 + 2_000,
+            vec![part(CulpritKind::Thread, "rival", "pid 99", 50 * stall_ns)],
+        );
     }
     run.finish()
 }
@@ -159,27 +213,48 @@ fn stored_runs_of_sljtest_are_compared_with_one_another_and_not_with_another_thr
     for at in 0..5 {
         store_as(sljtest(2_000 + at * 20), "SLOW", at * 3, dir.path());
         store_as(sljtest(1_000 + at * 10), "FAST", at * 3 + 1, dir.path());
-        store_as(sljtest(2_010 + (4 - at) * 20), "AGAIN", at * 3 + 2, dir.path());
+        store_as(
+            sljtest(2_010 + (4 - at) * 20),
+            "AGAIN",
+            at * 3 + 2,
+            dir.path(),
+        );
     }
     let found = json(&diff(dir.path(), &["SLOW", "FAST", "--json"]));
     let names = figures(&found);
-    assert!(names[0] == "stolen" && names.contains(&"stalls_over") && names.contains(&"wait"), "{names:?}");
+    assert!(
+        names[0] == "stolen" && names.contains(&"stalls_over") && names.contains(&"wait"),
+        "{names:?}"
+    );
     assert_eq!(found["against"][0]["conditions"], Value::Array(Vec::new()));
     assert_eq!(total(&found)["verdict"], "better", "{}", total(&found));
-    assert!((total(&found)["change"].as_f64().unwrap() + 0.5).abs() < 0.01, "{}", total(&found));
+    assert!(
+        (total(&found)["change"].as_f64().unwrap() + 0.5).abs() < 0.01,
+        "{}",
+        total(&found)
+    );
     let rival = culprit(&found, "rival");
-    assert_eq!((&rival["became"], &rival["stolen"]["verdict"]), (&"shrank".into(), &"better".into()));
+    assert_eq!(
+        (&rival["became"], &rival["stolen"]["verdict"]),
+        (&"shrank".into(), &"better".into())
+    );
     let again = json(&diff(dir.path(), &["SLOW", "AGAIN", "--json"]));
     assert_eq!(total(&again)["verdict"], "equivalent", "{}", total(&again));
     let printed = text(&diff(dir.path(), &["SLOW", "FAST"]));
-    assert!(printed.contains("SLOW  5 runs") && printed.contains(", CPU 1, "), "{printed}");
+    assert!(
+        printed.contains("SLOW  5 runs") && printed.contains(", CPU 1, "),
+        "{printed}"
+    );
     // A recording leaves out what is shorter than its own threshold.
     let mut other = sljtest(2_000);
     other.manifest.probe.threshold_ns = Nanos(300);
     store_as(other, "RECORD", 30, dir.path());
     let apart = json(&diff(dir.path(), &["SLOW", "RECORD", "--json"]));
     let threshold = &apart["against"][0]["conditions"][0];
-    assert_eq!((&threshold["what"], &threshold["incomparable"]), (&"threshold".into(), &true.into()));
+    assert_eq!(
+        (&threshold["what"], &threshold["incomparable"]),
+        (&"threshold".into(), &true.into())
+    );
     assert!(total(&apart).is_null(), "{}", total(&apart));
 }
 
@@ -189,7 +264,11 @@ fn rival_on(cpu: u32, length: u64) -> Scenario {
     for n in 0..900 {
         for of in [0, 1] {
             let net = if of == cpu { length } else { 1_000 };
-            run.stall(of, n * 10_000 + 100, vec![part(CulpritKind::Thread, "rival", "pid 99", net)]);
+            run.stall(
+                of,
+                n * 10_000 + 100,
+                vec![part(CulpritKind::Thread, "rival", "pid 99", net)],
+            );
         }
     }
     run.finish()
@@ -200,13 +279,26 @@ fn rival_on(cpu: u32, length: u64) -> Scenario {
 fn noise_that_moved_to_another_cpu_is_reported_as_moved() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..5 {
-        store_as(rival_on(1, 400_000 + at * 2_000), "BEFORE", at * 2, dir.path());
-        store_as(rival_on(0, 404_000 + at * 2_000), "AFTER", at * 2 + 1, dir.path());
+        store_as(
+            rival_on(1, 400_000 + at * 2_000),
+            "BEFORE",
+            at * 2,
+            dir.path(),
+        );
+        store_as(
+            rival_on(0, 404_000 + at * 2_000),
+            "AFTER",
+            at * 2 + 1,
+            dir.path(),
+        );
     }
     let found = json(&diff(dir.path(), &["BEFORE", "AFTER", "--json"]));
     assert_eq!(total(&found)["verdict"], "equivalent", "{}", total(&found));
     let cpus = found["against"][0]["cpus"].as_array().unwrap();
-    let verdicts: Vec<&Value> = cpus.iter().map(|row| &row["comparison"]["verdict"]).collect();
+    let verdicts: Vec<&Value> = cpus
+        .iter()
+        .map(|row| &row["comparison"]["verdict"])
+        .collect();
     assert_eq!(verdicts, ["worse", "better"]);
     let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
     assert!(printed.contains("moved"), "{printed}");
@@ -219,18 +311,27 @@ fn another_probe_is_reported_once() {
     store_as(sljtest(1_000), "SPIN", 0, dir.path());
     store_as(late(&[0, 1, 3], Some(3)), "WAKEUP", 1, dir.path());
     let found = json(&diff(dir.path(), &["SPIN", "WAKEUP", "--json"]));
-    assert!(found["against"][0]["conditions"].as_array().unwrap().len() > 1, "{found}");
+    assert!(
+        found["against"][0]["conditions"].as_array().unwrap().len() > 1,
+        "{found}"
+    );
     let printed = text(&diff(dir.path(), &["SPIN", "WAKEUP"]));
     assert_eq!(printed.matches("NOT COMPARABLE").count(), 1, "{printed}");
     assert!(
-        printed.contains("NOT COMPARABLE: probe: spin in A, wakeup in B") && !printed.contains("pacing"),
+        printed.contains("NOT COMPARABLE: probe: spin in A, wakeup in B")
+            && !printed.contains("pacing"),
         "{printed}"
     );
-    assert!(printed.contains("CPU 1,") && !printed.contains("CPUs 1,"), "{printed}");
+    assert!(
+        printed.contains("CPU 1,") && !printed.contains("CPUs 1,"),
+        "{printed}"
+    );
 }
 
 fn fixture(kind: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures").join(kind)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../recording/tests/fixtures")
+        .join(kind)
 }
 
 /// Runs that were recorded on a machine, by their folders as from another host: a second run is made of each by
@@ -250,7 +351,10 @@ fn recorded_runs_of_each_kind_are_compared() {
         let manifest = std::fs::read(fixture(kind).join("manifest.json")).unwrap();
         let manifest: Value = serde_json::from_slice(&manifest).unwrap();
         let id = manifest["id"].as_str().unwrap().to_owned();
-        for file in std::fs::read_dir(fixture(kind)).unwrap().map(|entry| entry.unwrap().path()) {
+        for file in std::fs::read_dir(fixture(kind))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             let name = file.file_name().unwrap().to_owned();
             if file.extension().is_some_and(|ending| ending == "json") {
                 // Each file that says whose it is.
@@ -264,10 +368,20 @@ fn recorded_runs_of_each_kind_are_compared() {
         let sides = [folder.to_str().unwrap(), copy.to_str().unwrap()];
         let found = json(&diff(dir.path(), &[sides[0], sides[1], "--json"]));
         let names = figures(&found);
-        assert!(names[0] == first && names.contains(&has), "{kind}: {names:?}");
+        assert!(
+            names[0] == first && names.contains(&has),
+            "{kind}: {names:?}"
+        );
         assert_eq!(total(&found)["change"], 0.0, "{kind}: {}", total(&found));
-        assert_eq!(total(&found)["verdict"], "inconclusive", "{kind}: one run of each");
-        assert!(text(&diff(dir.path(), &sides)).contains("one run of each"), "{kind}");
+        assert_eq!(
+            total(&found)["verdict"],
+            "inconclusive",
+            "{kind}: one run of each"
+        );
+        assert!(
+            text(&diff(dir.path(), &sides)).contains("one run of each"),
+            "{kind}"
+        );
         // The very same one is no comparison.
         let same = diff(dir.path(), &[sides[0], sides[0]]);
         assert_eq!(same.status.code(), Some(2), "{kind}");
@@ -291,11 +405,17 @@ fn a_limit_is_not_kept_where_the_events_that_show_it_were_lost() {
             .env("JITTERSCOPE_RUNS", dir.path())
             .output()
             .unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     for label in ["ATTACH", "PASSIVE"] {
         let (code, printed) = report(label, "max>1s");
-        assert!(code == 4 && printed.contains("50 kernel events were lost"), "{label} {code}: {printed}");
+        assert!(
+            code == 4 && printed.contains("50 kernel events were lost"),
+            "{label} {code}: {printed}"
+        );
         // What was seen is above it, whatever else there was.
         assert_eq!(report(label, "max>1us").0, 3, "{label}");
     }
@@ -306,7 +426,11 @@ fn a_limit_is_not_kept_where_the_events_that_show_it_were_lost() {
 fn watched() -> Scenario {
     let mut scenario = Scenario::new(&[1]);
     for n in 0..100 {
-        scenario.stall(1, n * 10_000, vec![part(CulpritKind::Thread, "rival", "pid 99", 40_000)]);
+        scenario.stall(
+            1,
+            n * 10_000,
+            vec![part(CulpritKind::Thread, "rival", "pid 99", 40_000)],
+        );
     }
     let mut scenario = scenario.finish();
     let manifest = &mut scenario.manifest;
@@ -337,7 +461,12 @@ fn eight_seconds(works: u64, stolen: f64) -> Scenario {
     }
     let hypervisor = (stolen * 8e9 / 800.0) as u64;
     for n in 0..800 {
-        let host = part(CulpritKind::Hypervisor, "CPU taken", "no kernel event inside", hypervisor);
+        let host = part(
+            CulpritKind::Hypervisor,
+            "CPU taken",
+            "no kernel event inside",
+            hypervisor,
+        );
         scenario.stall(1, n * 9_900 + 2_000, vec![host]);
     }
     scenario.finish()
@@ -356,14 +485,19 @@ fn the_pair_that_was_really_seen_is_reported_as_it_was() {
         }] } } }))
         .unwrap()
     };
-    for (label, minute, works, stolen, interval) in
-        [("ONCE", 0, 8, 0.0347, "1"), ("TWICE", 1, 8, 0.0128, "1"), ("KNOB", 2, 0, 0.0128, "60")]
-    {
+    for (label, minute, works, stolen, interval) in [
+        ("ONCE", 0, 8, 0.0347, "1"),
+        ("TWICE", 1, 8, 0.0128, "1"),
+        ("KNOB", 2, 0, 0.0128, "60"),
+    ] {
         let mut run = eight_seconds(works, stolen);
         run.manifest.label = label.into();
         run.manifest.clock_start.realtime_ns += minute * 60_000_000_000;
-        let mut writer = RunWriter::create(dir.path(), label, run.manifest.clock_start.realtime_ns).unwrap();
-        writer.begin(run.manifest.clock_start, run.manifest.rate).unwrap();
+        let mut writer =
+            RunWriter::create(dir.path(), label, run.manifest.clock_start.realtime_ns).unwrap();
+        writer
+            .begin(run.manifest.clock_start, run.manifest.rate)
+            .unwrap();
         writer.machine(&with_stat_interval(interval)).unwrap();
         for (stall, attribution) in run.stalls.iter().zip(&run.attributions) {
             writer.stall(stall).unwrap();
@@ -374,15 +508,24 @@ fn the_pair_that_was_really_seen_is_reported_as_it_was() {
     let twice = json(&diff(dir.path(), &["ONCE", "TWICE", "--json"]));
     let row = &twice["against"][0]["figures"][0];
     let shares = [&row["first"][0], &row["second"][0]].map(|share| share.as_f64().unwrap());
-    assert!((shares[0] - 0.0347).abs() < 2e-3 && (shares[1] - 0.0128).abs() < 1e-3, "{shares:?}");
+    assert!(
+        (shares[0] - 0.0347).abs() < 2e-3 && (shares[1] - 0.0128).abs() < 1e-3,
+        "{shares:?}"
+    );
     assert_eq!(total(&twice)["verdict"], "inconclusive");
     let work = culprit(&twice, "vmstat_update");
-    assert!(!["better", "worse"].contains(&work["events"]["verdict"].as_str().unwrap()), "{work}");
+    assert!(
+        !["better", "worse"].contains(&work["events"]["verdict"].as_str().unwrap()),
+        "{work}"
+    );
     let knob = json(&diff(dir.path(), &["ONCE", "KNOB", "--json"]));
     assert_eq!(total(&knob)["verdict"], "inconclusive");
     assert_eq!(total(&knob)["undecided"]["because"], "single_runs");
     let work = culprit(&knob, "vmstat_update");
-    assert_eq!((&work["predicted"], &work["became"]), (&true.into(), &"vanished".into()));
+    assert_eq!(
+        (&work["predicted"], &work["became"]),
+        (&true.into(), &"vanished".into())
+    );
     assert_eq!(work["events"]["verdict"], "better", "{work}");
     // How many more runs of which length would decide the total is shown, too.
     let printed = text(&diff(dir.path(), &["ONCE", "KNOB"]));

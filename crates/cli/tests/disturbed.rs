@@ -37,7 +37,9 @@ fn report(output: &Output) -> Value {
 fn rows(report: &Value) -> Vec<&Value> {
     let attribution = &report["attribution"];
     let of = |rows: &'static str| attribution[rows].as_array().unwrap().iter();
-    of("culprits").chain(attribution["unexplained"]["classes"].as_array().unwrap()).collect()
+    of("culprits")
+        .chain(attribution["unexplained"]["classes"].as_array().unwrap())
+        .collect()
 }
 
 fn named<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
@@ -46,14 +48,26 @@ fn named<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
 
 /// The same of single threads: by themselves, programs are reported by their processes' names.
 fn by_thread(runs: &Path) -> Value {
-    json(&jitterscope(runs, &["report", "latest", "--by", "thread", "--json"]))
+    json(&jitterscope(
+        runs,
+        &["report", "latest", "--by", "thread", "--json"],
+    ))
 }
 
 /// A stored run says the same when it is attributed again.
 fn assert_replays(runs: &Path, report: &Value) {
-    let again = json(&jitterscope(runs, &["report", "latest", "--reattribute", "--json"]));
-    assert_eq!(again["attribution"]["culprits"], report["attribution"]["culprits"]);
-    assert_eq!(again["attribution"]["unexplained"], report["attribution"]["unexplained"]);
+    let again = json(&jitterscope(
+        runs,
+        &["report", "latest", "--reattribute", "--json"],
+    ));
+    assert_eq!(
+        again["attribution"]["culprits"],
+        report["attribution"]["culprits"]
+    );
+    assert_eq!(
+        again["attribution"]["unexplained"],
+        report["attribution"]["unexplained"]
+    );
 }
 
 /// A thread of the test that does something again and again.
@@ -72,7 +86,10 @@ impl Doing {
                 body();
             }
         });
-        Doing { stop, thread: Some(thread) }
+        Doing {
+            stop,
+            thread: Some(thread),
+        }
     }
 }
 
@@ -113,7 +130,10 @@ impl Freezer {
 impl Drop for Freezer {
     fn drop(&mut self) {
         let _ = fs::write(self.0.join("freezer.state"), "THAWED");
-        for pid in fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines() {
+        for pid in fs::read_to_string(self.0.join("cgroup.procs"))
+            .unwrap_or_default()
+            .lines()
+        {
             let _ = fs::write("/sys/fs/cgroup/freezer/cgroup.procs", pid);
         }
         let until = Instant::now() + Duration::from_secs(5);
@@ -129,7 +149,9 @@ fn a_recording_that_is_frozen_blames_neither_the_idle_task_nor_the_host() {
     if !can_trace() {
         return;
     }
-    let Some(freezer) = Freezer::make() else { return };
+    let Some(freezer) = Freezer::make() else {
+        return;
+    };
     let runs = tempfile::tempdir().unwrap();
     let recorder = start_recording(runs.path(), "4s");
     until_it_measures(recorder.id());
@@ -145,8 +167,12 @@ fn a_recording_that_is_frozen_blames_neither_the_idle_task_nor_the_host() {
         named(&report, "swapper").is_none()
             && named(&report, &format!("swapper/{}", highest_cpu())).is_none()
     );
-    let slept = named(&report, "asleep in the kernel").expect("it slept for as long as it was frozen");
-    assert!(slept["total_ns"].as_u64().unwrap() > 50_000_000, "{slept:#}");
+    let slept =
+        named(&report, "asleep in the kernel").expect("it slept for as long as it was frozen");
+    assert!(
+        slept["total_ns"].as_u64().unwrap() > 50_000_000,
+        "{slept:#}"
+    );
     assert_replays(runs.path(), &report);
 }
 
@@ -175,20 +201,40 @@ fn a_thread_that_renames_itself_in_its_turn_is_named_by_its_last_name() {
     let whole = report(&recorder.wait_with_output().unwrap());
     let report = by_thread(runs.path());
     let of = |kind: &str, name: &str| -> u64 {
-        let found = rows(&report).into_iter().filter(|row| row["kind"] == kind && row["name"] == name);
+        let found = rows(&report)
+            .into_iter()
+            .filter(|row| row["kind"] == kind && row["name"] == name);
         found.map(|row| row["total_ns"].as_u64().unwrap()).sum()
     };
     for row in rows(&report) {
         println!("{} {} {}", row["kind"], row["name"], row["total_ns"]);
     }
     // 2 ms of each 12 of 3 s: reported as a thread, by the name that it had at the end of its turn.
-    assert!(of("thread", "swapper/1") > 100_000_000, "{:#}", report["attribution"]);
+    assert!(
+        of("thread", "swapper/1") > 100_000_000,
+        "{:#}",
+        report["attribution"]
+    );
     // A turn that was cut short, by throttling or a more urgent thread, ends with the name that it has by then.
     let cut = of("thread", "kworker/1:9") + of("thread", "dt-before");
-    assert!(cut * 10 < of("thread", "swapper/1"), "{cut}: {:#}", report["attribution"]);
-    assert_eq!(of("kworker", "kworker/1:9"), 0, "whatever it calls itself, it is no kernel thread");
-    let row = rows(&report).into_iter().find(|row| row["name"] == "swapper/1").unwrap();
-    assert!(!row["explanation"].as_str().unwrap().contains("idle"), "{row:#}");
+    assert!(
+        cut * 10 < of("thread", "swapper/1"),
+        "{cut}: {:#}",
+        report["attribution"]
+    );
+    assert_eq!(
+        of("kworker", "kworker/1:9"),
+        0,
+        "whatever it calls itself, it is no kernel thread"
+    );
+    let row = rows(&report)
+        .into_iter()
+        .find(|row| row["name"] == "swapper/1")
+        .unwrap();
+    assert!(
+        !row["explanation"].as_str().unwrap().contains("idle"),
+        "{row:#}"
+    );
     assert_replays(runs.path(), &whole);
 }
 
@@ -196,7 +242,15 @@ fn a_thread_that_renames_itself_in_its_turn_is_named_by_its_last_name() {
 fn of_name<'r>(report: &'r Value, name: &str) -> Vec<(&'r str, &'r str, u64)> {
     let listed = rows(report).into_iter().filter(|row| row["name"] == name);
     let text = |field: &'r Value| field.as_str().unwrap_or_default();
-    listed.map(|row| (text(&row["kind"]), text(&row["space"]), row["total_ns"].as_u64().unwrap())).collect()
+    listed
+        .map(|row| {
+            (
+                text(&row["kind"]),
+                text(&row["space"]),
+                row["total_ns"].as_u64().unwrap(),
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -220,7 +274,8 @@ fn threads_and_processes_that_live_shorter_than_a_drain_do_not_pass_for_the_kern
         });
         short.join().unwrap();
     });
-    let line = format!("echo {softirqs} > /proc/$$/comm; n=0; while [ $n -lt 2000 ]; do n=$((n+1)); done");
+    let line =
+        format!("echo {softirqs} > /proc/$$/comm; n=0; while [ $n -lt 2000 ]; do n=$((n+1)); done");
     let _processes = Doing::start("dt-shell", move || {
         std::thread::sleep(Duration::from_millis(30));
         let shell = ["-c", &cpu.to_string(), "chrt", "-f", "3", "sh", "-c", &line];
@@ -230,17 +285,33 @@ fn threads_and_processes_that_live_shorter_than_a_drain_do_not_pass_for_the_kern
     let report = by_thread(runs.path());
     let (as_worker, as_softirqs) = (of_name(&report, worker), of_name(&report, softirqs));
     println!("{as_worker:?} {as_softirqs:?}");
-    assert!(as_worker.iter().all(|(kind, space, _)| (*kind, *space) == ("thread", "user")), "{as_worker:?}");
-    assert!(as_worker.iter().map(|(.., ns)| ns).sum::<u64>() > 20_000_000, "{as_worker:?}");
     assert!(
-        as_softirqs.iter().all(|(kind, space, _)| (*kind, *space) == ("thread", "user")),
+        as_worker
+            .iter()
+            .all(|(kind, space, _)| (*kind, *space) == ("thread", "user")),
+        "{as_worker:?}"
+    );
+    assert!(
+        as_worker.iter().map(|(.., ns)| ns).sum::<u64>() > 20_000_000,
+        "{as_worker:?}"
+    );
+    assert!(
+        as_softirqs
+            .iter()
+            .all(|(kind, space, _)| (*kind, *space) == ("thread", "user")),
         "{as_softirqs:?}"
     );
     if as_softirqs.is_empty() {
         eprintln!("skipped in part: there is no taskset or no chrt");
     }
-    for row in rows(&report).into_iter().filter(|row| row["name"] == softirqs) {
-        assert!(!row["explanation"].as_str().unwrap().contains("softirq"), "{row:#}");
+    for row in rows(&report)
+        .into_iter()
+        .filter(|row| row["name"] == softirqs)
+    {
+        assert!(
+            !row["explanation"].as_str().unwrap().contains("softirq"),
+            "{row:#}"
+        );
     }
     assert_replays(runs.path(), &whole);
 }
@@ -288,23 +359,34 @@ fn a_thread_that_two_others_wake_is_reported_with_the_one_that_did_it_more_often
     let report = by_thread(runs.path());
     let row = named(&report, "dt-woken").expect("it ran");
     println!("{row:#}");
-    let (count, known) = (row["count"].as_u64().unwrap(), row["senders_known"].as_u64().unwrap());
+    let (count, known) = (
+        row["count"].as_u64().unwrap(),
+        row["senders_known"].as_u64().unwrap(),
+    );
     assert!(count > 30 && known * 10 > count * 9, "{row:#}");
     let [often, seldom] = [0, 1].map(|at: usize| woke[at].load(Ordering::Relaxed) as f64);
     let (sender, by_it) = (&row["sender"], row["sender"]["count"].as_u64().unwrap());
     assert_eq!(
         sender["comm"],
-        if often > seldom { "dt-often" } else { "dt-seldom" },
+        if often > seldom {
+            "dt-often"
+        } else {
+            "dt-seldom"
+        },
         "{often} and {seldom}: {row:#}"
     );
     // The other one is among the known ones.
     let share = often.max(seldom) / (often + seldom);
-    assert!((by_it as f64 / known as f64 - share).abs() < 0.2, "{often} and {seldom}: {row:#}");
+    assert!(
+        (by_it as f64 / known as f64 - share).abs() < 0.2,
+        "{often} and {seldom}: {row:#}"
+    );
     assert_replays(runs.path(), &whole);
 }
 
 #[test]
-fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_reported_where_it_waited_and_for_whom() {
+fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_reported_where_it_waited_and_for_whom()
+ {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -326,7 +408,9 @@ fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_reported_where_i
     });
     let victim = victim.recv().unwrap();
     let move_to = move |cpu: CpuId| {
-        let moved = Command::new("taskset").args(["-pc", &cpu.to_string(), &victim.to_string()]).output();
+        let moved = Command::new("taskset")
+            .args(["-pc", &cpu.to_string(), &victim.to_string()])
+            .output();
         moved.is_ok_and(|output| output.status.success())
     };
     if !move_to(first) {
@@ -350,7 +434,17 @@ fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_reported_where_i
     });
     let tid = victim.to_string();
     // However short: what is below the threshold is in the account and in no stall.
-    let all = ["attach", "--tid", &tid, "-d", "4s", "--threshold", "1ns", "--json", "-q"];
+    let all = [
+        "attach",
+        "--tid",
+        &tid,
+        "-d",
+        "4s",
+        "--threshold",
+        "1ns",
+        "--json",
+        "-q",
+    ];
     let output = jitterscope(runs.path(), &all);
     drop(mover);
     let report = report(&output);

@@ -16,17 +16,26 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a line of shell with `"$J"` for the program.
 fn shell(runs: &Path, line: &str) -> std::process::Output {
-    shell_command(runs, line).stdin(Stdio::null()).output().unwrap()
+    shell_command(runs, line)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 fn shell_command(runs: &Path, line: &str) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", line]).env("J", program()).env("JITTERSCOPE_RUNS", runs);
+    command
+        .args(["-c", line])
+        .env("J", program())
+        .env("JITTERSCOPE_RUNS", runs);
     command
 }
 
 fn send(pid: u32, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 
@@ -39,30 +48,48 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn wait(child: &mut Child) -> ExitStatus {
-    until("the end of the process", || child.try_wait().unwrap().is_some());
+    until("the end of the process", || {
+        child.try_wait().unwrap().is_some()
+    });
     child.wait().unwrap()
 }
 
 /// The instances of one process.
 fn instances(pid: u32) -> Vec<PathBuf> {
     let prefix = format!("jitterscope-{pid}-");
-    let Ok(folder) = fs::read_dir("/sys/kernel/tracing/instances") else { return Vec::new() };
-    let named = |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&prefix));
-    folder.flatten().map(|entry| entry.path()).filter(named).collect()
+    let Ok(folder) = fs::read_dir("/sys/kernel/tracing/instances") else {
+        return Vec::new();
+    };
+    let named = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|n| n.to_string_lossy().starts_with(&prefix))
+    };
+    folder
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(named)
+        .collect()
 }
 
 fn tracing_is_on(pid: u32) -> bool {
-    instances(pid).iter().any(|path| fs::read_to_string(path.join("tracing_on")).is_ok_and(|on| on == "1\n"))
+    instances(pid)
+        .iter()
+        .any(|path| fs::read_to_string(path.join("tracing_on")).is_ok_and(|on| on == "1\n"))
 }
 
 /// Whole runs, as `list` shows them.
 fn runs(folder: &Path) -> Vec<serde_json::Value> {
-    json(&jitterscope(folder, &["list", "--json"]))["runs"].as_array().unwrap().clone()
+    json(&jitterscope(folder, &["list", "--json"]))["runs"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    list.split_whitespace().map(|child| child.parse().unwrap()).collect()
+    list.split_whitespace()
+        .map(|child| child.parse().unwrap())
+        .collect()
 }
 
 const SHORT: &str = "--duration 300ms --warmup 50ms";
@@ -77,8 +104,16 @@ fn a_full_or_closed_stderr_stops_nothing() {
     for to in ["2>/dev/full", "2>&-", "0<&- 2>&-"] {
         for (line, code, stores) in [
             (format!("record {SHORT}"), 0, true),
-            (format!("attach --duration 300ms --pid {}", std::process::id()), 0, true),
-            (format!("record pipeline --force {SHORT} --pause 10ms"), 0, true),
+            (
+                format!("attach --duration 300ms --pid {}", std::process::id()),
+                0,
+                true,
+            ),
+            (
+                format!("record pipeline --force {SHORT} --pause 10ms"),
+                0,
+                true,
+            ),
             ("list".to_owned(), 0, false),
             ("doctor".to_owned(), 0, false),
             ("report no-such-run".to_owned(), 1, false),
@@ -111,9 +146,16 @@ fn a_full_stdout_is_an_error_that_says_so_and_the_run_is_stored() {
         let output = shell(dir.path(), &format!("\"$J\" {line} >/dev/full"));
         assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
         let said = stderr(&output);
-        assert!(said.contains("standard output") && said.contains("No space left"), "{line}: {said}");
+        assert!(
+            said.contains("standard output") && said.contains("No space left"),
+            "{line}: {said}"
+        );
         let output = shell(dir.path(), &format!("\"$J\" {line} | true"));
-        assert!(!stderr(&output).contains("error"), "{line}: {}", stderr(&output));
+        assert!(
+            !stderr(&output).contains("error"),
+            "{line}: {}",
+            stderr(&output)
+        );
         let both = shell(dir.path(), &format!("\"$J\" {line} >/dev/full 2>&1"));
         assert_eq!(both.status.code(), Some(1), "{line}: {both:?}");
     }
@@ -126,14 +168,19 @@ fn with_all_three_closed_it_records_and_no_file_takes_their_place() {
     let dir = tempfile::tempdir().unwrap();
     let line = "exec \"$J\" record --duration 60s --warmup 50ms 0<&- >&- 2>&-";
     let mut child = shell_command(dir.path(), line).spawn().unwrap();
-    let opened = |fd: u32| fs::read_link(format!("/proc/{}/fd/{fd}", child.id())).unwrap_or_default();
+    let opened =
+        |fd: u32| fs::read_link(format!("/proc/{}/fd/{fd}", child.id())).unwrap_or_default();
     until("a run begun", || {
         fs::read_dir(format!("/proc/{}/fd", child.id())).is_ok_and(|fds| {
-            fds.flatten().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(dir.path())))
+            fds.flatten()
+                .any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(dir.path())))
         })
     });
     let std: Vec<PathBuf> = (0..3).map(opened).collect();
-    assert!(std.iter().all(|path| path == Path::new("/dev/null")), "{std:?}");
+    assert!(
+        std.iter().all(|path| path == Path::new("/dev/null")),
+        "{std:?}"
+    );
     std::thread::sleep(Duration::from_secs(2));
     send(child.id(), "TERM");
     assert!(wait(&mut child).success());
@@ -146,7 +193,11 @@ fn terminal() -> (OwnedFd, File) {
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap();
-    let slave = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let slave = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(name.to_str().unwrap())
+        .unwrap();
     (master, slave)
 }
 
@@ -188,15 +239,21 @@ fn a_closing_terminal_keeps_the_run_however_often_it_says_so() {
         drop(master);
         // The shell of a terminal passes the signal on to its jobs, after the kernel.
         while child.try_wait().unwrap().is_none() {
-            let _ =
-                Command::new("kill").args(["-HUP", &child.id().to_string()]).stderr(Stdio::null()).status();
+            let _ = Command::new("kill")
+                .args(["-HUP", &child.id().to_string()])
+                .stderr(Stdio::null())
+                .status();
             std::thread::sleep(Duration::from_millis(3));
         }
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), None, "turn {turn}: a signal ended it");
         assert!(instances(child.id()).is_empty(), "turn {turn}");
         let stored = runs(dir.path());
-        assert_eq!((stored.len(), stored[0]["interrupted"].as_bool()), (1, Some(true)), "turn {turn}");
+        assert_eq!(
+            (stored.len(), stored[0]["interrupted"].as_bool()),
+            (1, Some(true)),
+            "turn {turn}"
+        );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "turn {turn}");
     }
 }
@@ -218,7 +275,10 @@ fn nohup_is_honoured() {
     send(child.id(), "HUP");
     wait(&mut child);
     let stored = runs(dir.path());
-    assert_eq!((stored.len(), stored[0]["interrupted"].as_bool()), (1, Some(false)));
+    assert_eq!(
+        (stored.len(), stored[0]["interrupted"].as_bool()),
+        (1, Some(false))
+    );
 }
 
 #[test]
@@ -233,11 +293,16 @@ fn an_ignored_interrupt_stays_ignored() {
         "trap '' INT; exec \"$J\" record --duration 4s --warmup 50ms --json >{}/out",
         dir.path().display()
     );
-    let mut child = shell_command(&dir.path().join("runs"), &line).spawn().unwrap();
+    let mut child = shell_command(&dir.path().join("runs"), &line)
+        .spawn()
+        .unwrap();
     until("tracing on", || tracing_is_on(child.id()));
     send(child.id(), "INT");
     assert!(wait(&mut child).success());
-    assert_eq!(runs(&dir.path().join("runs"))[0]["interrupted"].as_bool(), Some(false));
+    assert_eq!(
+        runs(&dir.path().join("runs"))[0]["interrupted"].as_bool(),
+        Some(false)
+    );
 }
 
 #[test]
@@ -249,7 +314,15 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_tracing() {
     let dir = tempfile::tempdir().unwrap();
     // The command takes its time to end: that is what the first Ctrl-C has to wait for.
     let mut child = Command::new(program())
-        .args(["attach", "--duration", "60s", "--", "sh", "-c", "trap '' TERM; sleep 7"])
+        .args([
+            "attach",
+            "--duration",
+            "60s",
+            "--",
+            "sh",
+            "-c",
+            "trap '' TERM; sleep 7",
+        ])
         .env("JITTERSCOPE_RUNS", dir.path())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -263,7 +336,10 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_tracing() {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(700));
-    assert!(child.try_wait().unwrap().is_none(), "the command is not patient enough for this test");
+    assert!(
+        child.try_wait().unwrap().is_none(),
+        "the command is not patient enough for this test"
+    );
     send(child.id(), "INT");
     let mut said = child.stderr.take().unwrap();
     let status = wait(&mut child);
@@ -284,7 +360,10 @@ fn a_doctor_that_is_interrupted_leaves_no_mount() {
     }
     let mounts = || {
         let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        text.lines().filter(|line| line.contains(" - tracefs ")).map(str::to_owned).collect::<Vec<String>>()
+        text.lines()
+            .filter(|line| line.contains(" - tracefs "))
+            .map(str::to_owned)
+            .collect::<Vec<String>>()
     };
     let before = mounts();
     let dir = tempfile::tempdir().unwrap();
@@ -323,10 +402,15 @@ fn the_command_of_a_killed_attach_ends() {
     child.wait().unwrap();
     until("the end of the command", || {
         let stat = fs::read_to_string(format!("/proc/{command}/stat"));
-        stat.map_or(true, |stat| !stat.contains("(sleep)") || stat.contains(") Z "))
+        stat.map_or(true, |stat| {
+            !stat.contains("(sleep)") || stat.contains(") Z ")
+        })
     });
     let cleaned = json(&jitterscope(dir.path(), &["doctor", "--clean", "--json"]));
-    assert!(cleaned["removed"].to_string().contains("tracing instance"), "{cleaned}");
+    assert!(
+        cleaned["removed"].to_string().contains("tracing instance"),
+        "{cleaned}"
+    );
     assert!(instances(child.id()).is_empty());
 }
 
@@ -337,7 +421,12 @@ fn clean_in_another_pid_namespace_leaves_what_lives() {
         return;
     }
     let unshare = ["--pid", "--fork", "--mount-proc"];
-    if !Command::new("unshare").args(unshare).arg("true").status().is_ok_and(|status| status.success()) {
+    if !Command::new("unshare")
+        .args(unshare)
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         eprintln!("skipped: no PID namespace can be made here");
         return;
     }
@@ -352,9 +441,19 @@ fn clean_in_another_pid_namespace_leaves_what_lives() {
     // From its first step on: before the buffers are open the kernel would let anybody remove an instance.
     let clean = || {
         let mut command = Command::new("unshare");
-        command.args(unshare).arg(program()).args(["doctor", "--clean", "--json"]);
-        let output = command.env("JITTERSCOPE_RUNS", dir.path()).output().unwrap();
-        assert_eq!(json(&output)["removed"].as_array().unwrap().len(), 0, "{output:?}");
+        command
+            .args(unshare)
+            .arg(program())
+            .args(["doctor", "--clean", "--json"]);
+        let output = command
+            .env("JITTERSCOPE_RUNS", dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(
+            json(&output)["removed"].as_array().unwrap().len(),
+            0,
+            "{output:?}"
+        );
     };
     until("tracing on", || {
         clean();

@@ -42,14 +42,28 @@ fn a_competitor_in_one_arm_is_found_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let cpu = highest_cpu().to_string();
     let (apply, revert) = rival(dir.path(), &cpu);
-    let args =
-        ["experiment", "--apply", &apply, "--revert", &revert, "-d", "300ms", "--cpus", &cpu, "--json", "-q"];
+    let args = [
+        "experiment",
+        "--apply",
+        &apply,
+        "--revert",
+        &revert,
+        "-d",
+        "300ms",
+        "--cpus",
+        &cpu,
+        "--json",
+        "-q",
+    ];
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     hold(&schema("experiment"), &found, "experiment");
     let rows = found["diff"]["against"][0]["culprits"].as_array().unwrap();
-    let row = rows.iter().find(|row| row["name"] == "js-rival").expect("it is named");
+    let row = rows
+        .iter()
+        .find(|row| row["name"] == "js-rival")
+        .expect("it is named");
     assert_eq!(row["became"], "appeared", "{row}");
     let worse = |figure: &str| row[figure]["verdict"] == "worse";
     assert!(worse("events") || worse("stolen"), "{row}");
@@ -57,13 +71,16 @@ fn a_competitor_in_one_arm_is_found_and_named() {
 }
 
 fn traced() -> usize {
-    ["/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"]
-        .iter()
-        .filter_map(|path| fs::read_dir(path).ok())
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().contains("jitterscope"))
-        .count()
+    [
+        "/sys/kernel/tracing/instances",
+        "/sys/kernel/debug/tracing/instances",
+    ]
+    .iter()
+    .filter_map(|path| fs::read_dir(path).ok())
+    .flatten()
+    .flatten()
+    .filter(|entry| entry.file_name().to_string_lossy().contains("jitterscope"))
+    .count()
 }
 
 /// JITTERSCOPE_KILLS says how many, where three are too few.
@@ -73,7 +90,10 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
     if !can_experiment() {
         return;
     }
-    let kills: u64 = std::env::var("JITTERSCOPE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    let kills: u64 = std::env::var("JITTERSCOPE_KILLS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(3);
     let before = fs::read_to_string(STAT_INTERVAL).unwrap();
     let mut random = SplitMix64(before.len() as u64 + kills);
     let mut applied = 0;
@@ -84,8 +104,11 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
         }
         let dir = tempfile::tempdir().unwrap();
         let args = ["experiment", "--knob", "vmstat", "-d", "300ms", "-q"];
-        let mut child =
-            command(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command(dir.path(), &args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         if kill < kills {
             std::thread::sleep(Duration::from_millis(300 + random.below(5_000)));
         } else {
@@ -96,7 +119,10 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
             std::thread::sleep(Duration::from_millis(random.below(300)));
         }
         let early = child.try_wait().unwrap();
-        assert!(early.is_none(), "kill {kill}: it ended by itself: {early:?}");
+        assert!(
+            early.is_none(),
+            "kill {kill}: it ended by itself: {early:?}"
+        );
         applied += usize::from(fs::read_to_string(STAT_INTERVAL).unwrap() != before);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -105,13 +131,20 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
         while !is_back() && begun.elapsed() < UNDONE {
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "kill {kill}");
+        assert_eq!(
+            fs::read_to_string(STAT_INTERVAL).unwrap(),
+            before,
+            "kill {kill}"
+        );
         assert_eq!(traced(), 0, "kill {kill}: tracing instances were left");
         let status = run(dir.path(), &["tune", "status", "--json"]);
         let status: Value = serde_json::from_slice(&status.stdout).unwrap();
         assert_eq!(status["active"], false, "kill {kill}: {status}");
     }
-    assert!(applied > 0, "no kill met the change applied, so none shows that it is undone");
+    assert!(
+        applied > 0,
+        "no kill met the change applied, so none shows that it is undone"
+    );
 }
 
 /// Killed while its command runs, which the guard, or without it the next start, has to end first.
@@ -124,17 +157,31 @@ fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
     for (noted, guard_too) in [(true, false), (true, true), (false, false)] {
         let dir = tempfile::tempdir().unwrap();
         let apply = "touch started; (sleep 1; touch y) & sleep 1; touch x";
-        let args =
-            ["experiment", "--apply", apply, "--revert", "touch undone; rm -f x y", "-d", "200ms", "-q"];
+        let args = [
+            "experiment",
+            "--apply",
+            apply,
+            "--revert",
+            "touch undone; rm -f x y",
+            "-d",
+            "200ms",
+            "-q",
+        ];
         let mut child = command(dir.path(), &args);
-        child.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        child
+            .current_dir(dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         if !noted {
             child.env("JITTERSCOPE_STATE", "/proc/no-place-for-a-note");
         }
         let mut child = child.spawn().unwrap();
         let (at, begun) = (|name: &str| dir.path().join(name).exists(), Instant::now());
         while !at("started") {
-            assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none(), "noted: {noted}");
+            assert!(
+                begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none(),
+                "noted: {noted}"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         std::thread::sleep(Duration::from_millis(300));
@@ -155,7 +202,10 @@ fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
             assert!(killed.elapsed() < UNDONE, "noted: {noted}");
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert!(!at("x") && !at("y"), "noted: {noted}, guard killed: {guard_too}");
+        assert!(
+            !at("x") && !at("y"),
+            "noted: {noted}, guard killed: {guard_too}"
+        );
         assert!(!dir.path().join("state/experiment.json").exists());
     }
 }
@@ -170,9 +220,21 @@ fn an_undoing_that_still_runs_is_ended_before_the_guard_begins_one() {
     for noted in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let revert = "echo begun >> log; sleep 1; rm -f x; echo done >> log";
-        let args = ["experiment", "--apply", "touch x", "--revert", revert, "-d", "200ms", "-q"];
+        let args = [
+            "experiment",
+            "--apply",
+            "touch x",
+            "--revert",
+            revert,
+            "-d",
+            "200ms",
+            "-q",
+        ];
         let mut child = command(dir.path(), &args);
-        child.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        child
+            .current_dir(dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         if !noted {
             child.env("JITTERSCOPE_STATE", "/proc/no-place-for-a-note");
         }
@@ -180,7 +242,10 @@ fn an_undoing_that_still_runs_is_ended_before_the_guard_begins_one() {
         let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
         let begun = Instant::now();
         while log().is_empty() {
-            assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none(), "noted: {noted}");
+            assert!(
+                begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none(),
+                "noted: {noted}"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         child.kill().unwrap();
@@ -208,7 +273,17 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
         return;
     }
     let cpu = highest_cpu().to_string();
-    let args = ["experiment", "--apply", "true", "--revert", "true", "-d", "200ms", "--cpus", &cpu];
+    let args = [
+        "experiment",
+        "--apply",
+        "true",
+        "--revert",
+        "true",
+        "-d",
+        "200ms",
+        "--cpus",
+        &cpu,
+    ];
     let mut printed = Vec::new();
     for _ in 0..2 {
         let dir = tempfile::tempdir().unwrap();
@@ -221,10 +296,20 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
             .iter()
             .filter(|row| row["is_total"] == true);
         let verdicts = totals.map(|row| &row["comparison"]["verdict"]);
-        let decided = found["decisions"].as_array().unwrap().iter().map(|decision| &decision["verdict"]);
-        let all: Vec<&str> = verdicts.chain(decided).map(|verdict| verdict.as_str().unwrap()).collect();
+        let decided = found["decisions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|decision| &decision["verdict"]);
+        let all: Vec<&str> = verdicts
+            .chain(decided)
+            .map(|verdict| verdict.as_str().unwrap())
+            .collect();
         assert!(!all.is_empty(), "{found}");
-        if all.iter().all(|verdict| ["equivalent", "inconclusive", "not_seen"].contains(verdict)) {
+        if all
+            .iter()
+            .all(|verdict| ["equivalent", "inconclusive", "not_seen"].contains(verdict))
+        {
             return;
         }
         printed.push(all.join(", "));
@@ -233,7 +318,11 @@ fn two_arms_that_are_the_same_are_not_told_apart() {
 }
 
 fn stopped_after_a_pair(dir: &Path, args: &[&str]) -> String {
-    let mut child = command(dir, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command(dir, args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     said(&mut child, "pair 1 of 8");
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
@@ -263,33 +352,77 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
     let (apply, revert) = rival(dir.path(), &cpu);
     let apply = format!("touch {}; {apply}", file.display());
     let revert = format!("rm {}; {revert}", file.display());
-    let args =
-        ["experiment", "--apply", &apply, "--revert", &revert, "--probe", "none", "--for", "js-victim"];
+    let args = [
+        "experiment",
+        "--apply",
+        &apply,
+        "--revert",
+        &revert,
+        "--probe",
+        "none",
+        "--for",
+        "js-victim",
+    ];
     let args = [&args[..], &["--cpus", &cpu, "-d", "100ms"]].concat();
     let printed = stopped_after_a_pair(dir.path(), &args);
-    assert!(printed.contains("1 pair: stopped") && printed.contains("--resume goes on"), "{printed}");
+    assert!(
+        printed.contains("1 pair: stopped") && printed.contains("--resume goes on"),
+        "{printed}"
+    );
     assert!(!file.exists(), "it is undone");
-    let other = run(dir.path(), &[&args[..], &["--margin", "20%", "--resume", "-q"]].concat());
-    assert!(stderr(&other).contains("no such experiment"), "{}", stderr(&other));
-    let other = run(dir.path(), &[&args[..], &["--pairs", "9", "--resume", "-q"]].concat());
-    assert!(stderr(&other).contains("no such experiment"), "other looks: {}", stderr(&other));
+    let other = run(
+        dir.path(),
+        &[&args[..], &["--margin", "20%", "--resume", "-q"]].concat(),
+    );
+    assert!(
+        stderr(&other).contains("no such experiment"),
+        "{}",
+        stderr(&other)
+    );
+    let other = run(
+        dir.path(),
+        &[&args[..], &["--pairs", "9", "--resume", "-q"]].concat(),
+    );
+    assert!(
+        stderr(&other).contains("no such experiment"),
+        "other looks: {}",
+        stderr(&other)
+    );
     let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
     let _ = victim.kill();
     let _ = victim.wait();
     assert!(resumed.status.success(), "{}", stderr(&resumed));
-    assert!(stderr(&resumed).contains("going on after 1 pairs"), "{}", stderr(&resumed));
+    assert!(
+        stderr(&resumed).contains("going on after 1 pairs"),
+        "{}",
+        stderr(&resumed)
+    );
     let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
     hold(&schema("experiment"), &found, "experiment");
     // It may be given up as futile before the first look, but not at the pair where it was stopped.
     let enough = if found["ended"] == "futile" { 2 } else { 8 };
     assert!(found["pairs"].as_u64() >= Some(enough), "{found}");
-    assert_eq!(found["diff"]["sides"][0]["runs"].as_array().unwrap().len() as u64, found["pairs"]);
+    assert_eq!(
+        found["diff"]["sides"][0]["runs"].as_array().unwrap().len() as u64,
+        found["pairs"]
+    );
     let total = &found["diff"]["against"][0]["figures"][0];
-    assert_eq!((&total["figure"], &total["is_total"]), (&"lost".into(), &true.into()));
+    assert_eq!(
+        (&total["figure"], &total["is_total"]),
+        (&"lost".into(), &true.into())
+    );
     assert!(total["first"][0].as_f64().is_some(), "{total}");
-    let session = fs::read_dir(dir.path().join("runs/experiments")).unwrap().next().unwrap().unwrap();
+    let session = fs::read_dir(dir.path().join("runs/experiments"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
     let pairs = fs::read_to_string(session.path().join("experiment.jsonl")).unwrap();
-    assert_eq!(pairs.lines().count() as u64, 1 + found["pairs"].as_u64().unwrap(), "{pairs}");
+    assert_eq!(
+        pairs.lines().count() as u64,
+        1 + found["pairs"].as_u64().unwrap(),
+        "{pairs}"
+    );
 }
 
 /// Where the arms do not take turns, what was measured stays as well.
@@ -302,11 +435,27 @@ fn a_stopped_experiment_whose_arms_do_not_take_turns_is_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("changed").display().to_string();
     let (apply, revert) = (format!("touch {file}"), format!("rm {file}"));
-    let args = ["experiment", "--apply", &apply, "--revert", &revert, "-d", "100ms"];
-    let args = [&args[..], &["--settles-in", "500ms", "--longest-wait", "100ms"]].concat();
+    let args = [
+        "experiment",
+        "--apply",
+        &apply,
+        "--revert",
+        &revert,
+        "-d",
+        "100ms",
+    ];
+    let args = [
+        &args[..],
+        &["--settles-in", "500ms", "--longest-wait", "100ms"],
+    ]
+    .concat();
     let stopped = |more: &[&str], at: &str| {
         let mut child = command(dir.path(), &[&args[..], more].concat());
-        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = child
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         said(&mut child, at);
         interrupt(&child);
         let output = child.wait_with_output().unwrap();
@@ -315,16 +464,28 @@ fn a_stopped_experiment_whose_arms_do_not_take_turns_is_resumed() {
         String::from_utf8(output.stdout).unwrap()
     };
     let printed = stopped(&[], "run 2 of 8 without the change");
-    assert!(printed.contains("stopped") && printed.contains("--resume goes on"), "{printed}");
+    assert!(
+        printed.contains("stopped") && printed.contains("--resume goes on"),
+        "{printed}"
+    );
     stopped(&["--resume"], "run 1 of 8 with the change");
     let resumed = run(dir.path(), &[&args[..], &["--resume", "--json"]].concat());
     assert!(resumed.status.success(), "{}", stderr(&resumed));
     let printed = stderr(&resumed);
-    assert!(printed.contains("going on after 8 runs without the change and 1 with it"), "{printed}");
+    assert!(
+        printed.contains("going on after 8 runs without the change and 1 with it"),
+        "{printed}"
+    );
     let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
     hold(&schema("experiment"), &found, "experiment");
-    assert_eq!((&found["ended"], &found["pairs"]), (&"last_look".into(), &8.into()));
-    assert_eq!((&found["interleaved"], &found["left_out"]), (&false.into(), &Value::Null));
+    assert_eq!(
+        (&found["ended"], &found["pairs"]),
+        (&"last_look".into(), &8.into())
+    );
+    assert_eq!(
+        (&found["interleaved"], &found["left_out"]),
+        (&false.into(), &Value::Null)
+    );
     let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
     assert_eq!(
         list["runs"].as_array().unwrap().len(),
@@ -340,17 +501,47 @@ fn a_pipeline_is_what_can_be_measured_too() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let args = ["experiment", "--apply", "true", "--revert", "true", "--probe", "pipeline", "-d", "100ms"];
+    let args = [
+        "experiment",
+        "--apply",
+        "true",
+        "--revert",
+        "true",
+        "--probe",
+        "pipeline",
+        "-d",
+        "100ms",
+    ];
     let printed = stopped_after_a_pair(dir.path(), &args);
     assert!(printed.contains("1 pair: stopped"), "{printed}");
     let list: Value = serde_json::from_slice(&run(dir.path(), &["list", "--json"]).stdout).unwrap();
-    let kinds: Vec<&Value> = list["runs"].as_array().unwrap().iter().map(|run| &run["probe"]).collect();
-    assert!(kinds.len() >= 2 && kinds.iter().all(|kind| **kind == "pipeline"), "{list}");
-    let found = run(dir.path(), &["diff", "experiment-A", "experiment-B", "--json"]);
+    let kinds: Vec<&Value> = list["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["probe"])
+        .collect();
+    assert!(
+        kinds.len() >= 2 && kinds.iter().all(|kind| **kind == "pipeline"),
+        "{list}"
+    );
+    let found = run(
+        dir.path(),
+        &["diff", "experiment-A", "experiment-B", "--json"],
+    );
     let found: Value = serde_json::from_slice(&found.stdout).unwrap();
     let figures = found["against"][0]["figures"].as_array().unwrap();
-    assert!(figures.iter().any(|row| row["figure"] == "mean_message" && row["is_total"] == true), "{found}");
-    assert_eq!(found["against"][0]["conditions"], Value::Array(Vec::new()), "runs are alike");
+    assert!(
+        figures
+            .iter()
+            .any(|row| row["figure"] == "mean_message" && row["is_total"] == true),
+        "{found}"
+    );
+    assert_eq!(
+        found["against"][0]["conditions"],
+        Value::Array(Vec::new()),
+        "runs are alike"
+    );
 }
 
 /// What shows that a change is in force is asked until it does; a pair in which it never does is void.
@@ -364,35 +555,78 @@ fn an_arm_by_command_begins_when_another_command_shows_it() {
     let at = |name: &str| dir.path().join(name).display().to_string();
     let (ready, asked) = (at("ready"), at("asked"));
     let apply = format!("(sleep 1; touch {ready}) >/dev/null 2>&1 &");
-    let (revert, shows) = (format!("rm -f {ready}"), format!("echo x >> {asked}; test -e {ready}"));
-    let args =
-        ["experiment", "--apply", &apply, "--revert", &revert, "--applied-when", &shows, "-d", "100ms"];
+    let (revert, shows) = (
+        format!("rm -f {ready}"),
+        format!("echo x >> {asked}; test -e {ready}"),
+    );
+    let args = [
+        "experiment",
+        "--apply",
+        &apply,
+        "--revert",
+        &revert,
+        "--applied-when",
+        &shows,
+        "-d",
+        "100ms",
+    ];
     let printed = stopped_after_a_pair(dir.path(), &args);
     assert!(printed.contains("1 pair: stopped"), "{printed}");
     let times = fs::read_to_string(&asked).unwrap().lines().count();
     assert!(times >= 2, "asked {times} times of what took a second");
     // What is never seen.
-    let never = ["experiment", "--apply", "true", "--revert", "true", "--applied-when", "false"];
-    let never = [&never[..], &["--longest-wait", "300ms", "-d", "100ms", "--json"]].concat();
+    let never = [
+        "experiment",
+        "--apply",
+        "true",
+        "--revert",
+        "true",
+        "--applied-when",
+        "false",
+    ];
+    let never = [
+        &never[..],
+        &["--longest-wait", "300ms", "-d", "100ms", "--json"],
+    ]
+    .concat();
     let output = run(dir.path(), &never);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     hold(&schema("experiment"), &found, "experiment");
-    assert_eq!((&found["ended"], &found["pairs"]), (&"void".into(), &0.into()));
+    assert_eq!(
+        (&found["ended"], &found["pairs"]),
+        (&"void".into(), &0.into())
+    );
     let void = found["void"].as_array().unwrap();
     let unseen = json!({"id": "not_in_force", "arm": "B", "within_ns": 300_000_000});
-    assert!(void.len() == 5 && void.iter().all(|why| *why == unseen), "{found}");
-    let wrong =
-        ["experiment", "--apply", "true", "--revert", "true", "--applied-when", "no-such-command-at-all"];
+    assert!(
+        void.len() == 5 && void.iter().all(|why| *why == unseen),
+        "{found}"
+    );
+    let wrong = [
+        "experiment",
+        "--apply",
+        "true",
+        "--revert",
+        "true",
+        "--applied-when",
+        "no-such-command-at-all",
+    ];
     let output = run(dir.path(), &[&wrong[..], &["-d", "200ms", "-q"]].concat());
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("no-such-command-at-all"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("no-such-command-at-all"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 /// The children of a process.
 fn children(pid: u32) -> Vec<i32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    text.split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
 }
 
 /// The process that guards an experiment.
@@ -404,7 +638,9 @@ fn guard_of(experiment: &Child) -> i32 {
             String::from_utf8_lossy(&line).contains("experiment-guard")
         })
         .collect();
-    let [guard] = guards[..] else { panic!("one guard: {guards:?}") };
+    let [guard] = guards[..] else {
+        panic!("one guard: {guards:?}")
+    };
     guard
 }
 
@@ -417,9 +653,21 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
     let dir = tempfile::tempdir().unwrap();
     let changed = dir.path().join("changed");
     // Relative: it is undone where it was done.
-    let args = ["experiment", "--apply", "touch changed", "--revert", "rm changed", "-d", "5s", "-q"];
+    let args = [
+        "experiment",
+        "--apply",
+        "touch changed",
+        "--revert",
+        "rm changed",
+        "-d",
+        "5s",
+        "-q",
+    ];
     let mut child = command(dir.path(), &args);
-    child.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    child
+        .current_dir(dir.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = child.spawn().unwrap();
     let begun = Instant::now();
     while !changed.exists() {
@@ -434,7 +682,8 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
     };
     let lists = |list: &Value| {
         let all = list.as_array().unwrap().iter();
-        all.filter_map(Value::as_str).any(|what| what.contains("which 'rm changed' undoes"))
+        all.filter_map(Value::as_str)
+            .any(|what| what.contains("which 'rm changed' undoes"))
     };
     assert!(!lists(&doctor(&[])["leftovers"]), "its experiment lives");
     rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
@@ -461,7 +710,11 @@ fn knobs_are_put_back_by_the_next_start_where_the_guard_was_killed_too() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["experiment", "--knob", "vmstat", "-d", "5s", "-q"];
     let mut child = command(dir.path(), &args);
-    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = child
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let begun = Instant::now();
     while fs::read_to_string(STAT_INTERVAL).unwrap() == before {
         assert!(begun.elapsed() < UNDONE && child.try_wait().unwrap().is_none());
@@ -471,13 +724,49 @@ fn knobs_are_put_back_by_the_next_start_where_the_guard_was_killed_too() {
     rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_ne!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "nobody is left to undo it");
-    let output = run(dir.path(), &["record", "-d", "200ms", "--warmup", "10ms", "--no-trace", "-q"]);
+    assert_ne!(
+        fs::read_to_string(STAT_INTERVAL).unwrap(),
+        before,
+        "nobody is left to undo it"
+    );
+    let output = run(
+        dir.path(),
+        &[
+            "record",
+            "-d",
+            "200ms",
+            "--warmup",
+            "10ms",
+            "--no-trace",
+            "-q",
+        ],
+    );
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(fs::read_to_string(STAT_INTERVAL).unwrap(), before, "{printed}");
-    assert!(printed.contains("knobs of a killed experiment: vmstat"), "{printed}");
-    let again = run(dir.path(), &["record", "-d", "200ms", "--warmup", "10ms", "--no-trace", "-q"]);
-    assert!(!String::from_utf8_lossy(&again.stderr).contains("killed experiment"), "once");
+    assert_eq!(
+        fs::read_to_string(STAT_INTERVAL).unwrap(),
+        before,
+        "{printed}"
+    );
+    assert!(
+        printed.contains("knobs of a killed experiment: vmstat"),
+        "{printed}"
+    );
+    let again = run(
+        dir.path(),
+        &[
+            "record",
+            "-d",
+            "200ms",
+            "--warmup",
+            "10ms",
+            "--no-trace",
+            "-q",
+        ],
+    );
+    assert!(
+        !String::from_utf8_lossy(&again.stderr).contains("killed experiment"),
+        "once"
+    );
 }
 
 /// Before anything was measured there is nothing to keep, and nothing went wrong either.
@@ -488,10 +777,22 @@ fn an_experiment_that_is_stopped_while_it_starts_says_so() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let args = ["experiment", "--apply", "touch changed", "--revert", "rm changed", "-d", "2s"];
+    let args = [
+        "experiment",
+        "--apply",
+        "touch changed",
+        "--revert",
+        "rm changed",
+        "-d",
+        "2s",
+    ];
     let mut child = command(dir.path(), &args);
-    let mut child =
-        child.current_dir(dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = child
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     said(&mut child, "measuring CPU");
     interrupt(&child);
     let output = child.wait_with_output().unwrap();

@@ -7,16 +7,25 @@ mod common;
 mod stored;
 
 use common::{Scenario, part, source};
-use jitterscope_model::{CpuId, CulpritKind, Nanos, RunManifest, SourceProblem, SourceStatus, ThreadAccount};
+use jitterscope_model::{
+    CpuId, CulpritKind, Nanos, RunManifest, SourceProblem, SourceStatus, ThreadAccount,
+};
 use std::path::Path;
 use std::process::Command;
 use stored::store;
 
 /// The exit code, and what was said.
 fn printed(runs: &Path, args: &[&str]) -> (i32, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_jitterscope")).args(args).arg("--runs").arg(runs).output().unwrap();
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+        .args(args)
+        .arg("--runs")
+        .arg(runs)
+        .output()
+        .unwrap();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 fn holds(runs: &Path, args: &[&str], table: &[(&str, i32, &str)]) {
@@ -84,14 +93,18 @@ fn a_percentile_that_rests_on_too_little_is_no_shorter_than_a_lower_one() {
     holds(
         dir.path(),
         &["report", "RUN"],
-        &[("wait.p99.9>50us", 3, "exceeded"), ("wait.p99.9>10s", 4, "rests on")],
+        &[
+            ("wait.p99.9>50us", 3, "exceeded"),
+            ("wait.p99.9>10s", 4, "rests on"),
+        ],
     );
 }
 
 #[test]
 fn what_a_missing_source_would_have_shown_is_not_kept() {
     let plain = stored_with(|_| {});
-    let firmware = "firmware>0.1%: 0.0000 %, cannot be decided: firmware (smi) could not be told apart";
+    let firmware =
+        "firmware>0.1%: 0.0000 %, cannot be decided: firmware (smi) could not be told apart";
     holds(
         plain.path(),
         &["report", "RUN"],
@@ -100,35 +113,67 @@ fn what_a_missing_source_would_have_shown_is_not_kept() {
             ("culprit(firmware)>0.1%", 4, "firmware (smi)"),
             ("culprit(SMI)>0.1%", 4, "firmware (smi)"),
             // Others are found without it.
-            ("culprit(*)>90%, culprit(rival)>50%, hypervisor>1%, unresolved>1%", 0, "kept"),
+            (
+                "culprit(*)>90%, culprit(rival)>50%, hypervisor>1%, unresolved>1%",
+                0,
+                "kept",
+            ),
             ("firmware>=0%", 3, "exceeded"),
             // Kind and name, as reports print them.
             ("culprit(thread rival)>0.01%", 3, "exceeded"),
-            ("culprit(irq rival)>0.01%", 0, "nobody of this name was seen; thread rival was"),
+            (
+                "culprit(irq rival)>0.01%",
+                0,
+                "nobody of this name was seen; thread rival was",
+            ),
         ],
     );
     let absent = stored_with(|manifest| {
         let mut smi = source("smi", SourceStatus::Absent, 0);
-        smi.problems = vec![SourceProblem::NoMsrDevice { cpu: CpuId(0), virtual_machine: false }];
+        smi.problems = vec![SourceProblem::NoMsrDevice {
+            cpu: CpuId(0),
+            virtual_machine: false,
+        }];
         manifest.sources.push(smi);
     });
-    holds(absent.path(), &["report", "RUN"], &[("firmware>0.1%", 4, "the kernel has no msr driver")]);
+    holds(
+        absent.path(),
+        &["report", "RUN"],
+        &[("firmware>0.1%", 4, "the kernel has no msr driver")],
+    );
     let counted = |hypervisor: Option<String>| {
         stored_with(|manifest| {
-            manifest.sources.push(source("smi", SourceStatus::Available, 0));
+            manifest
+                .sources
+                .push(source("smi", SourceStatus::Available, 0));
             manifest.host.hypervisor = hypervisor;
         })
     };
-    holds(counted(None).path(), &["report", "RUN"], &[("firmware>0.1%", 0, "kept")]);
+    holds(
+        counted(None).path(),
+        &["report", "RUN"],
+        &[("firmware>0.1%", 0, "kept")],
+    );
     let guest = counted(Some("KVMKVMKVM".into()));
-    holds(guest.path(), &["report", "RUN"], &[("firmware>0.1%", 4, "does not see the host's")]);
-    let nameless =
-        stored_with(|manifest| manifest.sources.push(source("symbols", SourceStatus::Degraded, 0)));
+    holds(
+        guest.path(),
+        &["report", "RUN"],
+        &[("firmware>0.1%", 4, "does not see the host's")],
+    );
+    let nameless = stored_with(|manifest| {
+        manifest
+            .sources
+            .push(source("symbols", SourceStatus::Degraded, 0))
+    });
     holds(
         nameless.path(),
         &["report", "RUN"],
         &[
-            ("culprit(vmstat_update)>0.1%", 4, "names of kernel functions"),
+            (
+                "culprit(vmstat_update)>0.1%",
+                4,
+                "names of kernel functions",
+            ),
             ("culprit(kworker)>0.1%", 0, "kept"),
             ("culprit(rival)>0.01%", 3, "exceeded"),
         ],
@@ -164,20 +209,35 @@ fn followed_by(lost: u64, hypervisor: Option<&str>) -> tempfile::TempDir {
 #[test]
 fn the_longest_wait_of_followed_threads_is_not_known_where_events_were_lost() {
     let whole = followed(0);
-    holds(whole.path(), &["report", "RUN"], &[("max>1s", 0, "max>1s: 2.00 ms, kept")]);
+    holds(
+        whole.path(),
+        &["report", "RUN"],
+        &[("max>1s", 0, "max>1s: 2.00 ms, kept")],
+    );
     let lossy = followed(50_000);
     holds(
         lossy.path(),
         &["report", "RUN"],
         &[
-            ("max>1s", 4, "2.00 ms, cannot be decided: 50000 kernel events were lost"),
+            (
+                "max>1s",
+                4,
+                "2.00 ms, cannot be decided: 50000 kernel events were lost",
+            ),
             ("max>1ms", 3, "exceeded"),
             ("lost>50%", 4, "50000 kernel events were lost"),
         ],
     );
     // A probe measures its longest stall itself.
     let spun = stored_with(|manifest| manifest.sources[0].lost = 50_000);
-    holds(spun.path(), &["report", "RUN"], &[("max>1s", 0, "kept"), ("culprit(rival)>50%", 4, "were lost")]);
+    holds(
+        spun.path(),
+        &["report", "RUN"],
+        &[
+            ("max>1s", 0, "kept"),
+            ("culprit(rival)>50%", 4, "were lost"),
+        ],
+    );
 }
 
 #[test]
@@ -186,7 +246,11 @@ fn what_the_host_took_of_a_guest_is_bounded_by_what_nobody_explains() {
         let dir = tempfile::tempdir().unwrap();
         let mut run = Scenario::new(&[1]);
         for n in 0..200u64 {
-            run.stall(1, n * 10_000, vec![part(CulpritKind::Unresolved, "no kernel event", "", 5_000)]);
+            run.stall(
+                1,
+                n * 10_000,
+                vec![part(CulpritKind::Unresolved, "no kernel event", "", 5_000)],
+            );
         }
         let mut run = run.finish();
         run.manifest.label = "RUN".into();
@@ -207,11 +271,23 @@ fn what_the_host_took_of_a_guest_is_bounded_by_what_nobody_explains() {
             ("culprit(*)>0.001%", 3, "exceeded"),
         ],
     );
-    holds(of(None).path(), &["report", "RUN"], &[("hypervisor>0.001%", 0, "kept")]);
+    holds(
+        of(None).path(),
+        &["report", "RUN"],
+        &[("hypervisor>0.001%", 0, "kept")],
+    );
     let whole = followed(0);
-    holds(whole.path(), &["report", "RUN"], &[("hypervisor>1%", 0, "kept")]);
+    holds(
+        whole.path(),
+        &["report", "RUN"],
+        &[("hypervisor>1%", 0, "kept")],
+    );
     let guest = followed_by(0, Some("KVMKVMKVM"));
-    holds(guest.path(), &["report", "RUN"], &[("hypervisor>1%", 4, "only probes see it")]);
+    holds(
+        guest.path(),
+        &["report", "RUN"],
+        &[("hypervisor>1%", 4, "only probes see it")],
+    );
 }
 
 #[test]
@@ -236,7 +312,11 @@ fn conditions_of_diff_are_about_the_cpus_that_were_asked_for() {
             ],
         );
     }
-    holds(dir.path(), &["diff", "A@1", "B"], &[("culprit(rival)>0.04%", 3, ": 0.045")]);
+    holds(
+        dir.path(),
+        &["diff", "A@1", "B"],
+        &[("culprit(rival)>0.04%", 3, ": 0.045")],
+    );
 }
 
 #[test]
@@ -256,19 +336,29 @@ fn nothing_became_worse_only_where_everything_is_known_not_to_have() {
     holds(
         dir.path(),
         &["diff", "SAME", "AGAIN"],
-        &[("worse(total)", 0, "kept"), ("worse(any)", 0, "not worse, kept")],
+        &[
+            ("worse(total)", 0, "kept"),
+            ("worse(any)", 0, "not worse, kept"),
+        ],
     );
     holds(
         dir.path(),
         &["diff", "SAME", "BLIND"],
-        &[("worse(total)", 0, "kept"), ("worse(any)", 4, "not every run names culprits")],
+        &[
+            ("worse(total)", 0, "kept"),
+            ("worse(any)", 4, "not every run names culprits"),
+        ],
     );
     // One run of each leaves figures open, though its culprits may be decided.
     let one = tempfile::tempdir().unwrap();
     for label in ["A", "B"] {
         store(&rivals(label), one.path());
     }
-    holds(one.path(), &["diff", "A", "B"], &[("worse(any)", 4, "figures may be worse")]);
+    holds(
+        one.path(),
+        &["diff", "A", "B"],
+        &[("worse(any)", 4, "figures may be worse")],
+    );
 }
 
 /// A name that nobody has is kept, and that nobody has it is said; a slip of a word of ours is refused.
@@ -279,7 +369,11 @@ fn a_misspelt_name_is_not_passed_silently() {
         dir.path(),
         &["report", "RUN"],
         &[
-            ("culprit(rivel)>0.1%", 0, "kept: nobody of this name was seen; thread rival was"),
+            (
+                "culprit(rivel)>0.1%",
+                0,
+                "kept: nobody of this name was seen; thread rival was",
+            ),
             (
                 "culprit(postgres)>0.1%",
                 0,
@@ -288,14 +382,28 @@ fn a_misspelt_name_is_not_passed_silently() {
             ("culprit(kworker)>0.1%", 0, "kept: none was seen"),
             ("culprit(rival)>50%", 0, "%, kept\n"),
             ("culprit(kwroker)>0.1%", 2, "a letter away from \"kworker\""),
-            ("culprit(thread kwroker)>0.1%", 0, "nobody of this name was seen"),
+            (
+                "culprit(thread kwroker)>0.1%",
+                0,
+                "nobody of this name was seen",
+            ),
         ],
     );
     let junit = dir.path().join("gates.xml");
-    let gate = ["report", "RUN", "--fail-if", "culprit(rivel)>0.1%", "--junit", junit.to_str().unwrap()];
+    let gate = [
+        "report",
+        "RUN",
+        "--fail-if",
+        "culprit(rivel)>0.1%",
+        "--junit",
+        junit.to_str().unwrap(),
+    ];
     assert_eq!(printed(dir.path(), &gate).0, 0);
     let text = std::fs::read_to_string(&junit).unwrap();
-    assert!(text.contains("nobody of this name was seen; thread rival was"), "{text}");
+    assert!(
+        text.contains("nobody of this name was seen; thread rival was"),
+        "{text}"
+    );
     let two = tempfile::tempdir().unwrap();
     for label in ["A", "B"] {
         store(&rivals(label), two.path());
@@ -304,7 +412,10 @@ fn a_misspelt_name_is_not_passed_silently() {
     holds(
         two.path(),
         &["diff", "A", "B"],
-        &[("worse(culprit rivel)", 0, "thread rival was"), (slip, 2, "a letter away")],
+        &[
+            ("worse(culprit rivel)", 0, "thread rival was"),
+            (slip, 2, "a letter away"),
+        ],
     );
 }
 
@@ -320,12 +431,18 @@ fn a_change_of_what_neither_run_could_see_is_not_kept() {
         dir
     };
     let counted = |manifest: &mut RunManifest| {
-        manifest.sources.push(source("smi", SourceStatus::Available, 0));
+        manifest
+            .sources
+            .push(source("smi", SourceStatus::Available, 0));
         manifest.host.hypervisor = None;
     };
     let firmware = "worse(culprit firmware)";
     let blind = "cannot be decided: firmware (smi) could not be told apart: this run did not count";
-    holds(pair(&|_, _| {}).path(), &["diff", "A", "B"], &[(firmware, 4, blind)]);
+    holds(
+        pair(&|_, _| {}).path(),
+        &["diff", "A", "B"],
+        &[(firmware, 4, blind)],
+    );
     // One of them could not see it.
     let one = pair(&|label, manifest| {
         if label == "A" {
@@ -334,12 +451,20 @@ fn a_change_of_what_neither_run_could_see_is_not_kept() {
     });
     holds(one.path(), &["diff", "A", "B"], &[(firmware, 4, blind)]);
     let both = pair(&|_, manifest| counted(manifest));
-    holds(both.path(), &["diff", "A", "B"], &[(firmware, 0, "not worse, kept: none was seen")]);
+    holds(
+        both.path(),
+        &["diff", "A", "B"],
+        &[(firmware, 0, "not worse, kept: none was seen")],
+    );
     // A probe measures what was stolen itself; who stole it is known by events, and some were lost.
-    let lossy = pair(&|label, manifest| manifest.sources[0].lost = if label == "B" { 40 } else { 0 });
+    let lossy =
+        pair(&|label, manifest| manifest.sources[0].lost = if label == "B" { 40 } else { 0 });
     holds(
         lossy.path(),
         &["diff", "A", "B"],
-        &[("worse(culprit nobody)", 4, "40 kernel events were lost"), ("max>1s", 0, "kept")],
+        &[
+            ("worse(culprit nobody)", 4, "40 kernel events were lost"),
+            ("max>1s", 0, "kept"),
+        ],
     );
 }

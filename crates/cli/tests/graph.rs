@@ -23,12 +23,27 @@ fn what_the_kernel_cannot_look_into_is_refused_as_doctor_says() {
     let dir = tempfile::tempdir().unwrap();
     let doctor = json(&jitterscope(dir.path(), &["doctor", "--json"]));
     let sources = doctor["sources"].as_array().unwrap();
-    let graph = sources.iter().find(|source| source["name"] == "function_graph").unwrap();
+    let graph = sources
+        .iter()
+        .find(|source| source["name"] == "function_graph")
+        .unwrap();
     let before = (chosen(), instances());
-    let args = ["record", "-q", "-d", "1s", "--graph", "no_function_of_any_kernel", "--json"];
+    let args = [
+        "record",
+        "-q",
+        "-d",
+        "1s",
+        "--graph",
+        "no_function_of_any_kernel",
+        "--json",
+    ];
     let output = jitterscope(dir.path(), &args);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-    let why = if graph["status"] == "available" { "no_function_of_any_kernel" } else { "function_graph" };
+    let why = if graph["status"] == "available" {
+        "no_function_of_any_kernel"
+    } else {
+        "function_graph"
+    };
     assert!(stderr(&output).contains(why), "{}", stderr(&output));
     assert!(output.stdout.is_empty(), "there is no run to show");
     let runs = fs::read_dir(dir.path()).map_or(0, |runs| runs.flatten().count());
@@ -41,9 +56,21 @@ fn a_graph_needs_a_probe_and_kernel_events() {
     let dir = tempfile::tempdir().unwrap();
     for args in [
         &["record", "none", "--graph", "vmstat_update", "-d", "1s"][..],
-        &["record", "--graph", "vmstat_update", "--no-trace", "-d", "1s"],
+        &[
+            "record",
+            "--graph",
+            "vmstat_update",
+            "--no-trace",
+            "-d",
+            "1s",
+        ],
     ] {
         let output = jitterscope(dir.path(), args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            stderr(&output)
+        );
     }
 }

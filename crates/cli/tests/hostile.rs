@@ -28,7 +28,10 @@ struct Screen {
 
 /// `args` is split at blanks; `NAME` in it stands for the hostile name.
 fn of(args: &str, shows: &'static str) -> Screen {
-    let args = args.split(' ').map(|arg| OsString::from(arg.replace("NAME", NAME))).collect();
+    let args = args
+        .split(' ')
+        .map(|arg| OsString::from(arg.replace("NAME", NAME)))
+        .collect();
     Screen { args, shows }
 }
 
@@ -37,7 +40,11 @@ fn walk(folder: &Path, screens: Vec<Screen>) {
     for Screen { args, shows } in screens {
         for place in [Place::Pipes, Place::Terminal] {
             // A pipe gets CSV as it is.
-            if place == Place::Pipes && args.iter().any(|arg| arg.as_bytes().starts_with(b"csv://-")) {
+            if place == Place::Pipes
+                && args
+                    .iter()
+                    .any(|arg| arg.as_bytes().starts_with(b"csv://-"))
+            {
                 continue;
             }
             let screen = screen(place, &args, folder);
@@ -45,7 +52,9 @@ fn walk(folder: &Path, screens: Vec<Screen>) {
                 failures.push(format!("{args:?} ({place:?}): {what}"));
             }
             if !screen.contains(shows) {
-                failures.push(format!("{args:?} ({place:?}) does not show {shows:?}:\n{screen}"));
+                failures.push(format!(
+                    "{args:?} ({place:?}) does not show {shows:?}:\n{screen}"
+                ));
             }
         }
     }
@@ -57,31 +66,48 @@ fn stored_runs_of_hostile_names() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
     let runs = folder.join("runs");
-    for (at, kind) in ["other", "wakeup", "attach", "spin"].into_iter().enumerate() {
+    for (at, kind) in ["other", "wakeup", "attach", "spin"]
+        .into_iter()
+        .enumerate()
+    {
         fs::rename(store(&runs, kind, at as u64), runs.join(kind)).unwrap();
     }
     // One that cannot be read, in a folder of a hostile name.
     let damaged = runs.join(NAME);
     fs::create_dir(&damaged).unwrap();
-    fs::write(damaged.join("manifest.json"), format!("{{\"schema_version\": 1, \"{NAME}\": \"")).unwrap();
+    fs::write(
+        damaged.join("manifest.json"),
+        format!("{{\"schema_version\": 1, \"{NAME}\": \""),
+    )
+    .unwrap();
     // A run of a version that writes what this one does not know.
     let newer = runs.join("newer");
     fs::create_dir(&newer).unwrap();
-    fs::write(newer.join("manifest.json"), format!("{{\"schema_version\": \"{}\"}}", COMM.escape_default()))
-        .unwrap();
+    fs::write(
+        newer.join("manifest.json"),
+        format!("{{\"schema_version\": \"{}\"}}", COMM.escape_default()),
+    )
+    .unwrap();
     // The remains of a killed recorder.
     let mut partial = b".partial-999999999-1-EVIL\x1b[2J\xff".to_vec();
     partial.extend_from_slice("\u{202e}".as_bytes());
     fs::create_dir(runs.join(OsStr::from_bytes(&partial))).unwrap();
     fs::write(folder.join(NAME), "what is no journal").unwrap();
-    fs::write(folder.join("properties"), format!("perf.workshop.affinity.producer={COMM}\n")).unwrap();
+    fs::write(
+        folder.join("properties"),
+        format!("perf.workshop.affinity.producer={COMM}\n"),
+    )
+    .unwrap();
 
     // Whoever records takes a turn; some of these go as far as that before they fail.
     let _turn = live::turn();
     let mut screens = Vec::new();
     for kind in ["other", "wakeup", "attach", "spin"] {
         screens.extend([
-            of(&format!("report {kind} --periods --all-cpus --list 50"), "EVIL\\x1b"),
+            of(
+                &format!("report {kind} --periods --all-cpus --list 50"),
+                "EVIL\\x1b",
+            ),
             of(&format!("report {kind}"), "EVIL\\x1b"),
             of(&format!("report {kind} --full"), "EVIL\\x1b"),
             of(&format!("report {kind} --json"), "EVIL\\u001b"),
@@ -124,8 +150,14 @@ fn stored_runs_of_hostile_names() {
         of("export spin --to csv:///nonexistent/NAME/x", "EVIL\\x1b"),
         of("export spin --to parquet:///dev/null/NAME", "EVIL\\x1b"),
         of("export spin --to influx://NAME:1", "EVIL\\x1b"),
-        of("export spin --to influx3+http://127.0.0.1:1/NAME?db=d", "EVIL\\x1b"),
-        of("export spin --to influx3+http://127.0.0.1:1/?db=d&token_file=NAME.none", "EVIL\\x1b"),
+        of(
+            "export spin --to influx3+http://127.0.0.1:1/NAME?db=d",
+            "EVIL\\x1b",
+        ),
+        of(
+            "export spin --to influx3+http://127.0.0.1:1/?db=d&token_file=NAME.none",
+            "EVIL\\x1b",
+        ),
         of("journal NAME", "EVIL\\x1b"),
         of("journal NAME --json", "EVIL\\x1b"),
         of("journal NAME --format table", "EVIL\\x1b"),
@@ -143,8 +175,14 @@ fn stored_runs_of_hostile_names() {
         of("record --cpus NAME", "EVIL\\x1b"),
         of("record --require NAME", "EVIL\\x1b"),
         of("record pipeline --label NAME --messages 1", "EVIL\\x1b"),
-        of("record pipeline --two-thread --force --properties properties", "EVIL\\x1b"),
-        of("record pipeline --two-thread --force --input NAME.none --messages 1", "EVIL\\x1b"),
+        of(
+            "record pipeline --two-thread --force --properties properties",
+            "EVIL\\x1b",
+        ),
+        of(
+            "record pipeline --two-thread --force --input NAME.none --messages 1",
+            "EVIL\\x1b",
+        ),
         of("attach --comm NAME", "EVIL\\x1b"),
         of("attach --pid NAME", "EVIL\\x1b"),
         of("sljtest -f /nonexistent/NAME", "EVIL\\x1b"),
@@ -158,7 +196,11 @@ fn stored_runs_of_hostile_names() {
     let raw = |bytes: &[u8]| OsStr::from_bytes(bytes).to_os_string();
     for args in [
         vec![raw(b"report"), raw(b"EVIL\xff\x1b[2J")],
-        vec![raw(b"list"), raw(b"--runs"), raw(b"/dev/null/EVIL\xff\x1b[2J")],
+        vec![
+            raw(b"list"),
+            raw(b"--runs"),
+            raw(b"/dev/null/EVIL\xff\x1b[2J"),
+        ],
         vec![raw(b"EVIL\xff\x1b[2J")],
     ] {
         screens.push(Screen { args, shows: "" });
@@ -178,7 +220,10 @@ fn a_pipe_gets_names_as_they_are() {
     // The culprit and the phase.
     let fields = |field: &str| text.matches(&format!(",{field},")).count();
     assert!(fields(&quoted) >= 80, "{text:?}");
-    let escaped = live::jitterscope(&runs, &["export", "--to", "csv://-?formulas=escape", "--quiet"]);
+    let escaped = live::jitterscope(
+        &runs,
+        &["export", "--to", "csv://-?formulas=escape", "--quiet"],
+    );
     let text = String::from_utf8(escaped.stdout).unwrap();
     let fields = text.matches(&format!(",\"'{NAME}\",")).count();
     assert!(fields >= 80, "{text:?}");
@@ -244,15 +289,42 @@ fn a_machine_of_hostile_settings() {
     support::put_thread(&root, 303, 1, RED, 0x0040_0000, "0-3");
     support::put_thread(&root, 304, 2, "EVIL\u{1b}[2J", 0x0020_8040, "0-3");
     support::put_thread(&root, 305, 2, "EVIL\u{1b}[2J", 0x0420_8040, "2");
-    put("proc/305/task/305/status", "Name:\tEVIL\u{1b}[2J\nCpus_allowed_list:\t2\n");
-    put("proc/cmdline", &format!("quiet nohz_full={} isolcpus=\u{1b}[2J2-3\n", NAME.replace('\n', "")));
+    put(
+        "proc/305/task/305/status",
+        "Name:\tEVIL\u{1b}[2J\nCpus_allowed_list:\t2\n",
+    );
+    put(
+        "proc/cmdline",
+        &format!(
+            "quiet nohz_full={} isolcpus=\u{1b}[2J2-3\n",
+            NAME.replace('\n', "")
+        ),
+    );
     put("proc/sys/vm/stat_interval", "EVIL\u{1b}[2J\u{9b}H\n");
     put("proc/sys/vm/swappiness", &format!("{NAME}\n"));
-    put("sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "EVIL\u{1b}]0;t\u{7}\n");
-    put("sys/devices/system/cpu/cpu2/cpufreq/scaling_driver", "EVIL\u{1b}]0;t\u{7}\n");
-    put("sys/kernel/mm/transparent_hugepage/enabled", "[EVIL\u{1b}[2J] madvise never\n");
-    put("etc/default/grub", &format!("GRUB_CMDLINE_LINUX_DEFAULT=\"{}\"\n", NAME.replace('\n', "")));
-    put(&format!("etc/sysctl.d/99-{}.conf", NAME.replace('\n', "")), "vm.stat_interval = \u{1b}[2J\n");
+    put(
+        "sys/devices/system/cpu/cpu2/cpufreq/scaling_governor",
+        "EVIL\u{1b}]0;t\u{7}\n",
+    );
+    put(
+        "sys/devices/system/cpu/cpu2/cpufreq/scaling_driver",
+        "EVIL\u{1b}]0;t\u{7}\n",
+    );
+    put(
+        "sys/kernel/mm/transparent_hugepage/enabled",
+        "[EVIL\u{1b}[2J] madvise never\n",
+    );
+    put(
+        "etc/default/grub",
+        &format!(
+            "GRUB_CMDLINE_LINUX_DEFAULT=\"{}\"\n",
+            NAME.replace('\n', "")
+        ),
+    );
+    put(
+        &format!("etc/sysctl.d/99-{}.conf", NAME.replace('\n', "")),
+        "vm.stat_interval = \u{1b}[2J\n",
+    );
     put("proc/irq/24/EVIL\u{1b}[2J/x", "");
 
     let state = "--state-dir NAME";
@@ -276,7 +348,10 @@ fn a_machine_of_hostile_settings() {
             ("tune plan --run spin", ""),
             ("tune status --state-dir NAME", "Nothing is applied"),
             (&format!("tune apply --cpus 2-3 --profile all {state}"), ""),
-            (&format!("tune apply --cpus 2-3 --profile all --yes {state}"), ""),
+            (
+                &format!("tune apply --cpus 2-3 --profile all --yes {state}"),
+                "",
+            ),
         ]),
     );
     assert!(folder.join(NAME).exists(), "nothing was applied");
@@ -311,7 +386,9 @@ impl Busy {
             let mut cpus = rustix::thread::CpuSet::new();
             cpus.set(cpu.0 as usize);
             rustix::thread::sched_setaffinity(None, &cpus).unwrap();
-            sender.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            sender
+                .send(rustix::thread::gettid().as_raw_nonzero().get())
+                .unwrap();
             while !of_thread.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_micros(500) {
@@ -320,7 +397,11 @@ impl Busy {
                 std::thread::sleep(Duration::from_millis(4));
             }
         });
-        Busy { stop, thread: Some(thread), tid: receiver.recv().unwrap() }
+        Busy {
+            stop,
+            thread: Some(thread),
+            tid: receiver.recv().unwrap(),
+        }
     }
 }
 
@@ -349,7 +430,16 @@ fn a_thread_that_names_itself_so_beside_a_recording() {
     // that this thread made.
     let cpus = cpu.to_string();
     let rank = (0..10).find_map(|_| {
-        let args = ["record", "--cpus", &cpus, "--duration", "1s", "--label", "found", "-q"];
+        let args = [
+            "record",
+            "--cpus",
+            &cpus,
+            "--duration",
+            "1s",
+            "--label",
+            "found",
+            "-q",
+        ];
         let recorded = live::jitterscope(&runs, &args);
         assert!(recorded.status.success(), "{}", live::stderr(&recorded));
         let args = ["report", "found", "--json", "--list", "100000"];
@@ -361,17 +451,35 @@ fn a_thread_that_names_itself_so_beside_a_recording() {
     walk(
         dir.path(),
         vec![
-            of(&format!("report found --worst {rank}"), "EVIL\\x1b[2J\\nFORG"),
-            of(&format!("report found --worst {rank} --json"), "EVIL\\u001b[2J\\nFORG"),
+            of(
+                &format!("report found --worst {rank}"),
+                "EVIL\\x1b[2J\\nFORG",
+            ),
+            of(
+                &format!("report found --worst {rank} --json"),
+                "EVIL\\u001b[2J\\nFORG",
+            ),
             // By program it goes by its process's name everywhere.
-            of(&format!("report found --list {rank} --threads"), "EVIL\\x1b[2J\\nFORG"),
+            of(
+                &format!("report found --list {rank} --threads"),
+                "EVIL\\x1b[2J\\nFORG",
+            ),
             of("export found --to csv://-", "EVIL\\x1b[2J\\nFORG"),
             of("audit --run found", ""),
             of("tune plan --run found", ""),
-            of(&format!("record --cpus {cpu} --duration 700ms --warmup 100ms"), ""),
-            of(&format!("attach --tid {tid} --duration 700ms"), "EVIL\\x1b[2J\\nFORG"),
+            of(
+                &format!("record --cpus {cpu} --duration 700ms --warmup 100ms"),
+                "",
+            ),
+            of(
+                &format!("attach --tid {tid} --duration 700ms"),
+                "EVIL\\x1b[2J\\nFORG",
+            ),
             of("report", "EVIL\\x1b[2J\\nFORG"),
-            of(&format!("sampler -c {cpu} -d 1 --attribute -o csv://-?rows=stalls"), ""),
+            of(
+                &format!("sampler -c {cpu} -d 1 --attribute -o csv://-?rows=stalls"),
+                "",
+            ),
             of(&format!("sljtest -c {cpu} -r 1 --periods"), ""),
             of("attach --label NAME -- true", ""),
             of("attach -- /nonexistent/NAME", "EVIL\\x1b"),

@@ -79,8 +79,21 @@ fn answer(stream: impl Read + Write) -> Option<(String, String)> {
 fn sampler(folder: &Path, port: u16, duration: &str, trusted: Option<&Path>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
     let target = format!("influx+https://localhost:{port}/?db=jitter");
-    command.args(["sampler", "-d", duration, "-o", "csv://j.csv", "-o", &target]).current_dir(folder);
-    command.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR").stdin(Stdio::null());
+    command
+        .args([
+            "sampler",
+            "-d",
+            duration,
+            "-o",
+            "csv://j.csv",
+            "-o",
+            &target,
+        ])
+        .current_dir(folder);
+    command
+        .env_remove("SSL_CERT_FILE")
+        .env_remove("SSL_CERT_DIR")
+        .stdin(Stdio::null());
     if let Some(file) = trusted {
         command.env("SSL_CERT_FILE", file);
     }
@@ -91,7 +104,10 @@ fn sampler(folder: &Path, port: u16, duration: &str, trusted: Option<&Path>) -> 
 fn refused(folder: &Path, output: &Output, begun: Instant) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("certificate") && stderr.contains("SSL_CERT_FILE"), "{stderr}");
+    assert!(
+        stderr.contains("certificate") && stderr.contains("SSL_CERT_FILE"),
+        "{stderr}"
+    );
     assert!(begun.elapsed() < Duration::from_secs(60), "it measured");
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0, "{stderr}");
 }
@@ -107,21 +123,42 @@ fn only_a_server_with_a_trusted_certificate_gets_anything() {
     let (unknown, seen) = server("localhost", &theirs);
     for trust in [None, Some(ca.as_path())] {
         let begun = Instant::now();
-        refused(dir.path(), &sampler(dir.path(), unknown, "3600", trust), begun);
+        refused(
+            dir.path(),
+            &sampler(dir.path(), unknown, "3600", trust),
+            begun,
+        );
     }
-    assert!(seen.lock().unwrap().is_empty(), "who is not trusted sees no request");
+    assert!(
+        seen.lock().unwrap().is_empty(),
+        "who is not trusted sees no request"
+    );
 
     let (misnamed, seen) = server("elsewhere.invalid", &ours);
     let begun = Instant::now();
-    refused(dir.path(), &sampler(dir.path(), misnamed, "3600", Some(&ca)), begun);
-    assert!(seen.lock().unwrap().is_empty(), "nor does who has another's name");
+    refused(
+        dir.path(),
+        &sampler(dir.path(), misnamed, "3600", Some(&ca)),
+        begun,
+    );
+    assert!(
+        seen.lock().unwrap().is_empty(),
+        "nor does who has another's name"
+    );
 
     let (trusted, seen) = server("localhost", &ours);
     let output = sampler(dir.path(), trusted, "300ms", Some(&ca));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let seen = seen.lock().unwrap();
     assert!(seen[0].0.starts_with("GET /ping "), "{seen:?}");
-    assert!(seen[1].0.starts_with("POST /write?db=jitter&precision=ns "), "{seen:?}");
+    assert!(
+        seen[1].0.starts_with("POST /write?db=jitter&precision=ns "),
+        "{seen:?}"
+    );
     assert!(seen[1].1.starts_with("jitter_run,"), "{seen:?}");
     let sent: usize = seen.iter().map(|(_, body)| body.lines().count()).sum();
     let message = format!("localhost:{trusted}: {sent} rows");

@@ -15,7 +15,11 @@ const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
 
 fn command(runs: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
-    command.arg("--runs").arg(runs).args(args).stdin(Stdio::null());
+    command
+        .arg("--runs")
+        .arg(runs)
+        .args(args)
+        .stdin(Stdio::null());
     command
 }
 
@@ -33,7 +37,10 @@ fn json(output: &Output) -> Value {
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// Waits until something holds; false when it did not within reason.
@@ -49,9 +56,19 @@ fn until(mut holds: impl FnMut() -> bool) -> bool {
 }
 
 fn partials(runs: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(runs) else { return Vec::new() };
-    let hidden = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(".partial-");
-    entries.map(|entry| entry.unwrap().path()).filter(hidden).collect()
+    let Ok(entries) = fs::read_dir(runs) else {
+        return Vec::new();
+    };
+    let hidden = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with(".partial-")
+    };
+    entries
+        .map(|entry| entry.unwrap().path())
+        .filter(hidden)
+        .collect()
 }
 
 /// Puts a control file back, whatever becomes of the test.
@@ -82,7 +99,10 @@ impl Drop for Kill {
 }
 
 fn send(pid: u32, signal: &str) {
-    let sent = Command::new("sh").args(["-c", "kill -s $0 $1", signal, &pid.to_string()]).status().unwrap();
+    let sent = Command::new("sh")
+        .args(["-c", "kill -s $0 $1", signal, &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(sent.success(), "kill -s {signal} {pid}");
 }
 
@@ -95,7 +115,13 @@ fn kill_a_selftest_in_writeback(runs: &Path, original: &str) -> bool {
 /// Kills a selftest together with its child, of one kind, once the child has changed something.
 fn kill_a_selftest_in(kind: &str, runs: &Path, changed: impl Fn() -> bool) -> bool {
     let mut selftest = command(runs, &["selftest", "--only", kind]);
-    let mut selftest = Kill(selftest.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let mut selftest = Kill(
+        selftest
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
     let ended = |child: &mut Kill| child.0.try_wait().unwrap().is_some();
     if !until(|| changed() || ended(&mut selftest)) || ended(&mut selftest) {
         eprintln!("skipped: selftest does not disturb by {kind} here");
@@ -107,9 +133,16 @@ fn kill_a_selftest_in(kind: &str, runs: &Path, changed: impl Fn() -> bool) -> bo
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let children: Vec<u32> = tasks
         .filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok())
-        .flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>())
+        .flat_map(|list| {
+            list.split_whitespace()
+                .map(|pid| pid.parse().unwrap())
+                .collect::<Vec<_>>()
+        })
         .collect();
-    assert!(!children.is_empty(), "something changed, so there is a child");
+    assert!(
+        !children.is_empty(),
+        "something changed, so there is a child"
+    );
     for child in &children {
         send(*child, "KILL");
     }
@@ -143,19 +176,42 @@ fn the_next_start_puts_back_what_a_killed_selftest_changed_and_removes_its_run()
         assert_ne!(read(MASK), original.1, "killed, it left the mask changed");
         assert_eq!(partials(runs.path()).len(), 1);
         let printed = json(&jitterscope(runs.path(), &["doctor", "--json"]));
-        let printed: Vec<&str> =
-            printed["leftovers"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert!(printed.iter().any(|what| what.contains(MASK)), "{printed:?}");
-        assert!(printed.iter().any(|what| what.contains("unfinished run")), "{printed:?}");
+        let printed: Vec<&str> = printed["leftovers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        assert!(
+            printed.iter().any(|what| what.contains(MASK)),
+            "{printed:?}"
+        );
+        assert!(
+            printed.iter().any(|what| what.contains("unfinished run")),
+            "{printed:?}"
+        );
         assert_ne!(read(MASK), original.1, "doctor only looks");
         let output = jitterscope(runs.path(), start);
         assert_eq!(read(MASK), original.1, "{start:?}: {}", stderr(&output));
-        assert_eq!(partials(runs.path()), Vec::<PathBuf>::new(), "{start:?}: {}", stderr(&output));
+        assert_eq!(
+            partials(runs.path()),
+            Vec::<PathBuf>::new(),
+            "{start:?}: {}",
+            stderr(&output)
+        );
         let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains(MASK) && said.contains("unfinished run"), "{start:?}: {said}");
+        assert!(
+            said.contains(MASK) && said.contains("unfinished run"),
+            "{start:?}: {said}"
+        );
         let after = json(&jitterscope(runs.path(), &["doctor", "--json"]));
         let after = after["leftovers"].as_array().unwrap();
-        assert!(!after.iter().any(|what| what.as_str().unwrap().contains(MASK)), "{after:?}");
+        assert!(
+            !after
+                .iter()
+                .any(|what| what.as_str().unwrap().contains(MASK)),
+            "{after:?}"
+        );
     }
 }
 
@@ -165,7 +221,11 @@ fn quota_groups() -> Vec<String> {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let path = entry.path();
-                if entry.file_name().to_string_lossy().starts_with("jitterscope-selftest-") {
+                if entry
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with("jitterscope-selftest-")
+                {
                     found.push(path.display().to_string());
                 }
                 below(&path, found);
@@ -185,23 +245,32 @@ fn the_next_start_removes_the_control_group_of_a_killed_selftest() {
     }
     // Somebody else's selftest may be under way.
     let others = quota_groups();
-    let quota_groups =
-        || -> Vec<String> { quota_groups().into_iter().filter(|group| !others.contains(group)).collect() };
-    for start in [["record", "--duration", "200ms"].as_slice(), &["doctor", "--clean"]] {
+    let quota_groups = || -> Vec<String> {
+        quota_groups()
+            .into_iter()
+            .filter(|group| !others.contains(group))
+            .collect()
+    };
+    for start in [
+        ["record", "--duration", "200ms"].as_slice(),
+        &["doctor", "--clean"],
+    ] {
         let runs = tempfile::tempdir().unwrap();
         if !kill_a_selftest_in("quota", runs.path(), || !quota_groups().is_empty()) {
             return;
         }
         let left = quota_groups();
         assert_eq!(left.len(), 1, "killed, it left its group");
-        let printed = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
+        let printed =
+            json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
         assert!(printed.contains(&left[0]), "{printed}");
         assert_eq!(quota_groups(), left, "doctor only looks");
         let output = jitterscope(runs.path(), start);
         let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
         assert_eq!(quota_groups(), Vec::<String>::new(), "{start:?}: {said}");
         assert!(said.contains(&left[0]), "{start:?}: {said}");
-        let printed = json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
+        let printed =
+            json(&jitterscope(runs.path(), &["doctor", "--json"]))["leftovers"].to_string();
         assert!(!printed.contains(&left[0]), "{printed}");
     }
 }
@@ -211,18 +280,38 @@ fn a_living_recordings_run_is_left_alone_and_a_killed_ones_is_removed() {
     let _turn = turn();
     let runs = tempfile::tempdir().unwrap();
     let mut first = command(runs.path(), &["record", "--duration", "10m"]);
-    let mut first = Kill(first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    assert!(until(|| partials(runs.path()).len() == 1 || first.0.try_wait().unwrap().is_some()));
+    let mut first = Kill(
+        first
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    assert!(until(
+        || partials(runs.path()).len() == 1 || first.0.try_wait().unwrap().is_some()
+    ));
     let living = partials(runs.path());
     assert_eq!(living.len(), 1);
-    for args in [["record", "--duration", "200ms"].as_slice(), &["doctor", "--clean"]] {
+    for args in [
+        ["record", "--duration", "200ms"].as_slice(),
+        &["doctor", "--clean"],
+    ] {
         let output = jitterscope(runs.path(), args);
-        assert_eq!(partials(runs.path()), living, "{args:?}: {}", stderr(&output));
+        assert_eq!(
+            partials(runs.path()),
+            living,
+            "{args:?}: {}",
+            stderr(&output)
+        );
     }
     drop(first);
     assert_eq!(partials(runs.path()), living, "killed, it left its run");
     let output = jitterscope(runs.path(), &["record", "--duration", "200ms"]);
-    assert!(output.status.success() && stderr(&output).contains("unfinished run"), "{}", stderr(&output));
+    assert!(
+        output.status.success() && stderr(&output).contains("unfinished run"),
+        "{}",
+        stderr(&output)
+    );
     assert_eq!(partials(runs.path()), Vec::<PathBuf>::new());
 }
 
@@ -253,7 +342,11 @@ fn a_clean_up_that_fails_is_listed_keeps_no_other_and_shows_in_the_exit_code() {
     });
     fs::write(&note.0, text.to_string()).unwrap();
     let start = jitterscope(runs.path(), &["record", "--duration", "200ms"]);
-    assert!(start.status.success(), "it is no reason not to record: {}", stderr(&start));
+    assert!(
+        start.status.success(),
+        "it is no reason not to record: {}",
+        stderr(&start)
+    );
     assert!(
         stderr(&start).contains("not put right") && stderr(&start).contains("victim"),
         "{}",
@@ -263,14 +356,25 @@ fn a_clean_up_that_fails_is_listed_keeps_no_other_and_shows_in_the_exit_code() {
     let cleaned = jitterscope(runs.path(), &["doctor", "--clean", "--json"]);
     assert_eq!(cleaned.status.code(), Some(1));
     let cleaned = json(&cleaned);
-    let phrases =
-        |key: &str| cleaned[key].as_array().unwrap().iter().map(Value::to_string).collect::<String>();
+    let phrases = |key: &str| {
+        cleaned[key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(Value::to_string)
+            .collect::<String>()
+    };
     assert!(phrases("failed").contains("victim"), "{cleaned}");
     assert!(phrases("removed").contains("unfinished run"), "{cleaned}");
     assert_eq!(partials(runs.path()), Vec::<PathBuf>::new());
     assert_eq!(fs::read_to_string(&victim).unwrap(), "2");
     drop(note);
-    assert_eq!(jitterscope(runs.path(), &["doctor", "--clean"]).status.code(), Some(0));
+    assert_eq!(
+        jitterscope(runs.path(), &["doctor", "--clean"])
+            .status
+            .code(),
+        Some(0)
+    );
 }
 
 #[test]
@@ -289,7 +393,17 @@ fn doctor_lists_what_tune_changed_and_what_has_drifted() {
         eprintln!("skipped: isolating a CPU needs a second one");
         return;
     }
-    let apply = ["tune", "apply", "--only", "vmstat", "--cpus", cpu, "--yes", "--state-dir", state];
+    let apply = [
+        "tune",
+        "apply",
+        "--only",
+        "vmstat",
+        "--cpus",
+        cpu,
+        "--yes",
+        "--state-dir",
+        state,
+    ];
     let applied = jitterscope(&runs, &apply);
     assert!(applied.status.success(), "{}", stderr(&applied));
     let doctor = || {
@@ -298,13 +412,26 @@ fn doctor_lists_what_tune_changed_and_what_has_drifted() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let text = doctor();
-    assert!(text.contains("changed by tune") && text.contains(STAT_INTERVAL), "{text}");
+    assert!(
+        text.contains("changed by tune") && text.contains(STAT_INTERVAL),
+        "{text}"
+    );
     fs::write(STAT_INTERVAL, "77").unwrap();
     let text = doctor();
     assert!(text.contains("drifted") && text.contains("77"), "{text}");
-    let all = json(&jitterscope(&runs, &["doctor", "--state-dir", state, "--json"]));
-    assert_eq!(all["tune"]["changes"][0]["now"], "drifted", "{}", all["tune"]);
-    let rolled_back = jitterscope(&runs, &["tune", "rollback", "--yes", "--force", "--state-dir", state]);
+    let all = json(&jitterscope(
+        &runs,
+        &["doctor", "--state-dir", state, "--json"],
+    ));
+    assert_eq!(
+        all["tune"]["changes"][0]["now"], "drifted",
+        "{}",
+        all["tune"]
+    );
+    let rolled_back = jitterscope(
+        &runs,
+        &["tune", "rollback", "--yes", "--force", "--state-dir", state],
+    );
     assert!(rolled_back.status.success(), "{}", stderr(&rolled_back));
     assert_eq!(read(STAT_INTERVAL), before.1);
     assert!(!doctor().contains("changed by tune"));
@@ -315,14 +442,19 @@ fn a_forged_journal_ends_with_one_and_leaves_the_files_as_they_are() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let (root, state) = (dir.path().join("root"), dir.path().join("state"));
-    for folder in [&root.join("etc"), &root.join("proc/sys/kernel/random"), &state] {
+    for folder in [
+        &root.join("etc"),
+        &root.join("proc/sys/kernel/random"),
+        &state,
+    ] {
         fs::create_dir_all(folder).unwrap();
     }
     fs::write(root.join("proc/sys/kernel/random/boot_id"), "b\n").unwrap();
     let secret = root.join("etc/secret");
     fs::write(&secret, "secret").unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
-    let who = serde_json::json!({"uid": 0, "name": null, "pid": 1, "command": "x", "at_realtime_ns": 1});
+    let who =
+        serde_json::json!({"uid": 0, "name": null, "pid": 1, "command": "x", "at_realtime_ns": 1});
     let lines = [
         serde_json::json!({"record": "begin", "version": 1, "boot_id": "b", "who": who, "isolated": "1", "housekeeping": "0"}),
         serde_json::json!({"record": "intend", "seq": 0, "knob": "persist",
@@ -335,19 +467,39 @@ fn a_forged_journal_ends_with_one_and_leaves_the_files_as_they_are() {
     fs::write(&journal, lines.map(|line| line.to_string() + "\n").concat()).unwrap();
     fs::set_permissions(&journal, fs::Permissions::from_mode(0o644)).unwrap();
     let rollback = |extra: &str| {
-        let args = ["tune", "rollback", "--yes", "--root", root.to_str().unwrap(), "--state-dir"];
-        let args: Vec<&str> = args.into_iter().chain([state.to_str().unwrap(), extra]).collect();
+        let args = [
+            "tune",
+            "rollback",
+            "--yes",
+            "--root",
+            root.to_str().unwrap(),
+            "--state-dir",
+        ];
+        let args: Vec<&str> = args
+            .into_iter()
+            .chain([state.to_str().unwrap(), extra])
+            .collect();
         jitterscope(dir.path(), &args)
     };
     let output = rollback("--force");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
-    assert!(text.contains("0 restored") && text.contains("/etc/secret"), "{text}");
+    assert!(
+        text.contains("0 restored") && text.contains("/etc/secret"),
+        "{text}"
+    );
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
-    assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&secret).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     // A folder that anybody can write to is reported, with what to do.
     fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
     let output = rollback("--keep");
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("0777") && stderr(&output).contains("chmod"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("0777") && stderr(&output).contains("chmod"),
+        "{}",
+        stderr(&output)
+    );
 }

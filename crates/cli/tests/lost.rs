@@ -49,14 +49,19 @@ impl Flood {
             prepare("lost-pong");
             while come.recv().is_ok() && back.send(()).is_ok() {}
         });
-        Flood { stop, threads: vec![ping, pong] }
+        Flood {
+            stop,
+            threads: vec![ping, pong],
+        }
     }
 }
 
 impl Drop for Flood {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.threads
+            .drain(..)
+            .for_each(|thread| drop(thread.join()));
     }
 }
 
@@ -67,19 +72,38 @@ fn report(output: &Output) -> Value {
 
 /// How much of the stalled time has no verdict because records were lost.
 fn lost_ns(report: &Value) -> u64 {
-    let classes = report["attribution"]["unexplained"]["by_class_ns"].as_object().unwrap();
-    classes.iter().filter(|(class, _)| class.starts_with("loss")).map(|(_, ns)| ns.as_u64().unwrap()).sum()
+    let classes = report["attribution"]["unexplained"]["by_class_ns"]
+        .as_object()
+        .unwrap();
+    classes
+        .iter()
+        .filter(|(class, _)| class.starts_with("loss"))
+        .map(|(_, ns)| ns.as_u64().unwrap())
+        .sum()
 }
 
 /// What holds of each kind: it is counted, warned of, shown in the text, and the same when it is attributed again.
 fn assert_told(runs: &Path, report: &Value) {
     let lost = report["trust"]["lost_records"].as_u64().unwrap();
     assert!(lost > 0, "nothing was lost: {:#}", report["sources"]);
-    assert!(report["warnings"].as_array().unwrap().iter().any(|warning| warning["id"] == "trace-lost"));
+    assert!(
+        report["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|warning| warning["id"] == "trace-lost")
+    );
     // More was lost than one record in a hundred.
     assert_eq!(report["attribution"]["proven"], false);
-    assert_eq!(report["trust"]["doubts"][0]["kind"], "events_lost", "{:#}", report["trust"]);
-    for form in [["report", "latest"].as_slice(), &["report", "latest", "--full"]] {
+    assert_eq!(
+        report["trust"]["doubts"][0]["kind"], "events_lost",
+        "{:#}",
+        report["trust"]
+    );
+    for form in [
+        ["report", "latest"].as_slice(),
+        &["report", "latest", "--full"],
+    ] {
         let output = jitterscope(runs, form);
         let text = String::from_utf8(output.stdout).unwrap();
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -87,10 +111,16 @@ fn assert_told(runs: &Path, report: &Value) {
         assert!(words.contains("kernel events were lost"), "{text}");
         assert!(!words.contains("lost-ping") || form.len() > 2, "{text}");
     }
-    let again = json(&jitterscope(runs, &["report", "latest", "--reattribute", "--json"]));
+    let again = json(&jitterscope(
+        runs,
+        &["report", "latest", "--reattribute", "--json"],
+    ));
     assert_eq!(again["attribution"], report["attribution"]);
     assert_eq!(again["threads"], report["threads"]);
-    println!("{lost} records lost, {} ns without a verdict", lost_ns(report));
+    println!(
+        "{lost} records lost, {} ns without a verdict",
+        lost_ns(report)
+    );
 }
 
 #[test]
@@ -102,11 +132,25 @@ fn stalls_in_which_records_were_lost_get_no_verdict() {
     let runs = tempfile::tempdir().unwrap();
     let _flood = Flood::start();
     let cpu = highest_cpu().to_string();
-    let args = ["record", "--cpus", &cpu, "-d", "3s", "--trace-buffer", "64KiB", "--json", "-q"];
+    let args = [
+        "record",
+        "--cpus",
+        &cpu,
+        "-d",
+        "3s",
+        "--trace-buffer",
+        "64KiB",
+        "--json",
+        "-q",
+    ];
     let report = report(&jitterscope(runs.path(), &args));
     assert_told(runs.path(), &report);
     // 120 of each 400 ms are theirs; as long as they hand over the buffer overruns.
-    assert!(lost_ns(&report) > 100_000_000, "{:#}", report["attribution"]["unexplained"]);
+    assert!(
+        lost_ns(&report) > 100_000_000,
+        "{:#}",
+        report["attribution"]["unexplained"]
+    );
 }
 
 #[test]
@@ -129,7 +173,17 @@ fn waits_in_which_records_were_lost_are_unknown_time() {
         }
     });
     let tid = victim.recv().unwrap().to_string();
-    let args = ["attach", "--tid", &tid, "-d", "3s", "--trace-buffer", "64KiB", "--json", "-q"];
+    let args = [
+        "attach",
+        "--tid",
+        &tid,
+        "-d",
+        "3s",
+        "--trace-buffer",
+        "64KiB",
+        "--json",
+        "-q",
+    ];
     let output = jitterscope(runs.path(), &args);
     stop.store(true, Ordering::Relaxed);
     spins.join().unwrap();
@@ -138,10 +192,21 @@ fn waits_in_which_records_were_lost_are_unknown_time() {
     let thread = &report["threads"][0];
     let ns = |name: &str| thread[name].as_u64().unwrap();
     assert!(ns("unknown_ns") > 100_000_000, "{thread:#}");
-    let sum: u64 =
-        ["running_ns", "waiting_ns", "blocked_ns", "stopped_ns", "unknown_ns"].map(ns).iter().sum();
+    let sum: u64 = [
+        "running_ns",
+        "waiting_ns",
+        "blocked_ns",
+        "stopped_ns",
+        "unknown_ns",
+    ]
+    .map(ns)
+    .iter()
+    .sum();
     let run = report["run"]["duration_ns"].as_u64().unwrap();
-    assert!(sum.abs_diff(run) * 20 < run, "all of its time is accounted for: {sum} of {run}");
+    assert!(
+        sum.abs_diff(run) * 20 < run,
+        "all of its time is accounted for: {sum} of {run}"
+    );
     // It never slept.
     assert!(ns("blocked_ns") < 50_000_000, "{thread:#}");
 }
@@ -154,10 +219,34 @@ fn messages_in_which_records_were_lost_get_no_verdict() {
     }
     let runs = tempfile::tempdir().unwrap();
     let _flood = Flood::start();
-    let args =
-        ["record", "pipeline", "--two-thread", "--duration", "3s", "--warmup", "200ms", "--pause", "10ms"];
-    let more = ["--period", "50us", "--trace-buffer", "64KiB", "--force", "--json", "-q"];
-    let report = report(&jitterscope(runs.path(), &[args.as_slice(), &more].concat()));
+    let args = [
+        "record",
+        "pipeline",
+        "--two-thread",
+        "--duration",
+        "3s",
+        "--warmup",
+        "200ms",
+        "--pause",
+        "10ms",
+    ];
+    let more = [
+        "--period",
+        "50us",
+        "--trace-buffer",
+        "64KiB",
+        "--force",
+        "--json",
+        "-q",
+    ];
+    let report = report(&jitterscope(
+        runs.path(),
+        &[args.as_slice(), &more].concat(),
+    ));
     assert_told(runs.path(), &report);
-    assert!(lost_ns(&report) > 100_000_000, "{:#}", report["attribution"]["unexplained"]);
+    assert!(
+        lost_ns(&report) > 100_000_000,
+        "{:#}",
+        report["attribution"]["unexplained"]
+    );
 }

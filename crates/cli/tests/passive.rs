@@ -14,8 +14,9 @@ struct Spinner(Child);
 
 impl Spinner {
     fn start(cpu: &str) -> Spinner {
-        let line =
-            format!("exec taskset -c {cpu} sh -c 'n=0; while [ $n -lt 30000000 ]; do n=$((n+1)); done'");
+        let line = format!(
+            "exec taskset -c {cpu} sh -c 'n=0; while [ $n -lt 30000000 ]; do n=$((n+1)); done'"
+        );
         Spinner(Command::new("sh").args(["-c", &line]).spawn().unwrap())
     }
 }
@@ -37,8 +38,10 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
     let cpu = highest_cpu().to_string();
     let spinner = Spinner::start(&cpu);
     let pid = spinner.0.id().to_string();
-    let args =
-        ["record", "--probe", "none", "--cpus", &cpu, "--for", &pid, "-d", "1s", "-l", "MINE", "--json"];
+    let args = [
+        "record", "--probe", "none", "--cpus", &cpu, "--for", &pid, "-d", "1s", "-l", "MINE",
+        "--json",
+    ];
     let output = jitterscope(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     let run = json(&output);
@@ -47,7 +50,11 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
         (Some("MINE"), Some("passive"))
     );
     let watched = &run["passive"][0];
-    assert_eq!(watched["threads"][0]["tid"].as_i64().unwrap().to_string(), pid, "{watched}");
+    assert_eq!(
+        watched["threads"][0]["tid"].as_i64().unwrap().to_string(),
+        pid,
+        "{watched}"
+    );
     assert_eq!(watched["chosen"], serde_json::Value::Null);
     assert!(!watched["ran_instead"].as_array().unwrap().is_empty());
     let shown = |args: &[&str], parts: &[&str]| {
@@ -57,14 +64,32 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
         }
         text
     };
-    let full = ["What belongs on CPU", "not visible passively", "ran instead", "WHO STOLE IT"];
+    let full = [
+        "What belongs on CPU",
+        "not visible passively",
+        "ran instead",
+        "WHO STOLE IT",
+    ];
     shown(&["report", "MINE", "--full"], &full);
-    let screen =
-        ["What belongs on CPU", "The longest, ", " belongs to sh (tid ", "by whom", "Trust: ", "Next: "];
+    let screen = [
+        "What belongs on CPU",
+        "The longest, ",
+        " belongs to sh (tid ",
+        "by whom",
+        "Trust: ",
+        "Next: ",
+    ];
     let brief = shown(&["report", "MINE"], &screen);
-    assert!(brief.lines().count() <= 23 && brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
+    assert!(
+        brief.lines().count() <= 23 && brief.lines().all(|line| line.chars().count() <= 80),
+        "{brief}"
+    );
     let stall = jitterscope(dir.path(), &["report", "MINE", "--stall", "1"]);
-    assert!(String::from_utf8_lossy(&stall.stdout).starts_with("stolen time"), "{}", stderr(&stall));
+    assert!(
+        String::from_utf8_lossy(&stall.stdout).starts_with("stolen time"),
+        "{}",
+        stderr(&stall)
+    );
     let list = json(&jitterscope(dir.path(), &["list", "--json"]));
     let line = &list["runs"][0];
     assert!(line["stolen_fraction"].as_f64().unwrap() > 0.0, "{line}");
@@ -72,12 +97,18 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
     assert_eq!(line["max_ns"], watched["longest_ns"]);
     // Redacted it names no process of the user's.
     let redacted = jitterscope(dir.path(), &["report", "MINE", "--json", "--redact"]);
-    assert_ne!(json(&redacted)["passive"][0]["threads"][0]["comm"], watched["threads"][0]["comm"]);
+    assert_ne!(
+        json(&redacted)["passive"][0]["threads"][0]["comm"],
+        watched["threads"][0]["comm"]
+    );
     let file = dir.path().join("stalls.csv");
     let to = format!("csv://{}", file.display());
     let export = jitterscope(dir.path(), &["export", "MINE", "--to", &to]);
     assert!(export.status.success() && std::fs::read_to_string(&file).unwrap().lines().count() > 1);
-    let again = json(&jitterscope(dir.path(), &["report", "MINE", "--json", "--reattribute"]));
+    let again = json(&jitterscope(
+        dir.path(),
+        &["report", "MINE", "--json", "--reattribute"],
+    ));
     assert_eq!(again["passive"], run["passive"]);
     assert_eq!(again["attribution"], run["attribution"]);
 }
@@ -92,13 +123,18 @@ fn ctrl_c_keeps_what_was_watched() {
     let cpu = highest_cpu().to_string();
     let _spinner = Spinner::start(&cpu);
     let mut child = Command::new(program())
-        .args(["record", "none", "--cpus", &cpu, "-d", "60s", "--json", "-q", "--runs"])
+        .args([
+            "record", "none", "--cpus", &cpu, "-d", "60s", "--json", "-q", "--runs",
+        ])
         .arg(dir.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_secs(4));
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(kill.success());
     let started = Instant::now();
     let mut out = child.stdout.take().unwrap();
@@ -107,10 +143,18 @@ fn ctrl_c_keeps_what_was_watched() {
     assert!(child.wait().unwrap().success() && started.elapsed() < Duration::from_secs(30));
     let run: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(run["run"]["interrupted"].as_bool(), Some(true));
-    let ids: Vec<&str> =
-        run["warnings"].as_array().unwrap().iter().filter_map(|w| w["id"].as_str()).collect();
+    let ids: Vec<&str> = run["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|w| w["id"].as_str())
+        .collect();
     assert!(ids.contains(&"interrupted"), "{ids:?}");
-    assert!(run["passive"][0]["chosen"]["share"].as_f64().is_some_and(|share| share > 0.0));
+    assert!(
+        run["passive"][0]["chosen"]["share"]
+            .as_f64()
+            .is_some_and(|share| share > 0.0)
+    );
 }
 
 #[test]
@@ -120,14 +164,20 @@ fn without_root_it_says_what_is_missing_and_what_to_do() {
     }
     // Where that user can reach it.
     let dir = tempfile::tempdir_in("/tmp").unwrap();
-    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(
+        dir.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let runs = dir.path().join("runs");
     std::fs::create_dir(&runs).unwrap();
     std::os::unix::fs::chown(&runs, Some(65_534), Some(65_534)).unwrap();
     let copy = dir.path().join("jitterscope");
     std::fs::copy(program(), &copy).unwrap();
     let output = Command::new(&copy)
-        .args(["record", "--probe", "none", "--for", "sh", "-d", "1s", "--runs"])
+        .args([
+            "record", "--probe", "none", "--for", "sh", "-d", "1s", "--runs",
+        ])
         .arg(&runs)
         .uid(65_534)
         .gid(65_534)
@@ -135,6 +185,9 @@ fn without_root_it_says_what_is_missing_and_what_to_do() {
         .unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("without a probe only kernel events tell"), "{said}");
+    assert!(
+        said.contains("without a probe only kernel events tell"),
+        "{said}"
+    );
     assert!(!runs.read_dir().is_ok_and(|mut all| all.next().is_some()));
 }

@@ -10,7 +10,10 @@ use std::process::{Child, Command, Output, Stdio};
 /// The command with its runs and its cache in `dir`.
 fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
-    command.args(args).env("JITTERSCOPE_RUNS", dir.join("runs")).env("XDG_CACHE_HOME", dir.join("cache"));
+    command
+        .args(args)
+        .env("JITTERSCOPE_RUNS", dir.join("runs"))
+        .env("XDG_CACHE_HOME", dir.join("cache"));
     command.stdin(Stdio::null()).current_dir(dir);
     command
 }
@@ -21,7 +24,9 @@ fn run(dir: &Path, args: &[&str]) -> Output {
 
 /// A short recording; the machine may be smaller than the pipeline wants.
 fn record(dir: &Path, args: &[&str]) -> Output {
-    let short = ["record", "pipeline", "--force", "--warmup", "20ms", "--pause", "10ms", "--period", "20us"];
+    let short = [
+        "record", "pipeline", "--force", "--warmup", "20ms", "--pause", "10ms", "--period", "20us",
+    ];
     run(dir, &[&short, args].concat())
 }
 
@@ -40,13 +45,20 @@ fn json(output: &Output) -> Value {
 
 /// The numbers of a table in the long form.
 fn table(text: &str, title: &str) -> Vec<(String, u64)> {
-    let mut lines = text.lines().skip_while(|line| *line != format!("== {title} =="));
-    lines.next().unwrap_or_else(|| panic!("no table {title}:\n{text}"));
+    let mut lines = text
+        .lines()
+        .skip_while(|line| *line != format!("== {title} =="));
+    lines
+        .next()
+        .unwrap_or_else(|| panic!("no table {title}:\n{text}"));
     lines
         .take_while(|line| !line.is_empty())
         .map(|line| {
             assert_eq!(line.len(), 28, "{line}");
-            (line[..8].trim_end().to_owned(), line[8..].trim_start().parse().unwrap())
+            (
+                line[..8].trim_end().to_owned(),
+                line[8..].trim_start().parse().unwrap(),
+            )
         })
         .collect()
 }
@@ -70,15 +82,20 @@ fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
         assert_eq!(
             names,
             [
-                "mean", "min", "50.00%", "90.00%", "99.00%", "99.90%", "99.99%", "99.999%", "99.9999%",
-                "max", "count"
+                "mean", "min", "50.00%", "90.00%", "99.00%", "99.90%", "99.99%", "99.999%",
+                "99.9999%", "max", "count"
             ]
         );
         assert_eq!(rows[10].1, 4000, "{title}");
-        assert!(rows[1..10].windows(2).all(|pair| pair[0].1 <= pair[1].1), "{rows:?}");
+        assert!(
+            rows[1..10].windows(2).all(|pair| pair[0].1 <= pair[1].1),
+            "{rows:?}"
+        );
     }
     assert!(
-        text.contains("intended") && text.contains("oordinated omission") && text.contains("HOW FAR"),
+        text.contains("intended")
+            && text.contains("oordinated omission")
+            && text.contains("HOW FAR"),
         "{text}"
     );
     let talk = stderr(&output);
@@ -94,10 +111,18 @@ fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
     ]) {
         assert!(line.starts_with(begins), "{line} is not {begins}\n{talk}");
     }
-    assert_eq!(stdout(&run(dir.path(), &["report", "latest", "--full"])), text);
+    assert_eq!(
+        stdout(&run(dir.path(), &["report", "latest", "--full"])),
+        text
+    );
     let brief = stdout(&run(dir.path(), &["report"]));
-    assert!(brief.lines().count() <= 24 && brief.contains("a message reached the"), "{brief}");
-    let made: Vec<_> = fs::read_dir(dir.path().join("cache/jitterscope")).unwrap().collect();
+    assert!(
+        brief.lines().count() <= 24 && brief.contains("a message reached the"),
+        "{brief}"
+    );
+    let made: Vec<_> = fs::read_dir(dir.path().join("cache/jitterscope"))
+        .unwrap()
+        .collect();
     assert_eq!(made.len(), 1, "the input is made on first use");
 }
 
@@ -105,11 +130,25 @@ fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
 fn json_has_the_promised_fields() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let output = record(dir.path(), &["--two-thread", "--messages", "3000", "--json", "--quiet", "-l", "J"]);
+    let output = record(
+        dir.path(),
+        &[
+            "--two-thread",
+            "--messages",
+            "3000",
+            "--json",
+            "--quiet",
+            "-l",
+            "J",
+        ],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let value = json(&output);
-    assert_eq!((&value["schema_version"], &value["run"]["label"]), (&Value::from(2), &Value::from("J")));
+    assert_eq!(
+        (&value["schema_version"], &value["run"]["label"]),
+        (&Value::from(2), &Value::from("J"))
+    );
     let pipeline = &value["pipeline"];
     assert_eq!(pipeline["setup"]["pacing"], "schedule");
     assert_eq!(pipeline["producer"]["sent"], 3000);
@@ -119,7 +158,11 @@ fn json_has_the_promised_fields() {
     for times in ["transit", "from_intended", "inter"] {
         assert_eq!(accumulator[times]["count"], 3000);
         // Of 3000 messages thirty lie above 99 %, and three above 99.9 %.
-        let listed: Vec<&String> = accumulator[times]["percentiles_ns"].as_object().unwrap().keys().collect();
+        let listed: Vec<&String> = accumulator[times]["percentiles_ns"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect();
         assert_eq!(listed, ["50", "90", "99"], "{times}");
     }
     assert!(pipeline["journal"].is_null() && pipeline["threads"].as_array().unwrap().len() == 2);
@@ -135,33 +178,73 @@ fn the_journal_is_read_back_and_damage_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let own = dir.path().join("own.jnl");
     let own_text = own.to_str().unwrap();
-    let output = record(dir.path(), &["--messages", "2500", "--quiet", "--journal", own_text, "--json"]);
+    let output = record(
+        dir.path(),
+        &[
+            "--messages",
+            "2500",
+            "--quiet",
+            "--journal",
+            own_text,
+            "--json",
+        ],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
-    let transit_max = json(&output)["pipeline"]["consumers"][1]["transit"]["max_ns"].as_u64().unwrap();
+    let transit_max = json(&output)["pipeline"]["consumers"][1]["transit"]["max_ns"]
+        .as_u64()
+        .unwrap();
 
     let csv = stdout(&run(dir.path(), &["journal", own_text, "--format", "csv"]));
     let rows: Vec<Vec<i64>> = csv
         .lines()
         .skip(1)
-        .map(|line| line.split(',').map(|field| field.parse().unwrap()).collect())
+        .map(|line| {
+            line.split(',')
+                .map(|field| field.parse().unwrap())
+                .collect()
+        })
         .collect();
     assert_eq!(rows.len(), 2500);
-    assert!(rows.iter().zip(0..).all(|(row, n)| row[0] == n && row[2] - row[1] == row[3]));
-    assert_eq!(rows.iter().map(|row| row[3]).max(), Some(transit_max as i64));
-
-    let document = json(&run(dir.path(), &["journal", own_text, "--json", "--limit", "2"]));
+    assert!(
+        rows.iter()
+            .zip(0..)
+            .all(|(row, n)| row[0] == n && row[2] - row[1] == row[3])
+    );
     assert_eq!(
-        (&document["summary"]["records"], &document["summary"]["damage"]),
+        rows.iter().map(|row| row[3]).max(),
+        Some(transit_max as i64)
+    );
+
+    let document = json(&run(
+        dir.path(),
+        &["journal", own_text, "--json", "--limit", "2"],
+    ));
+    assert_eq!(
+        (
+            &document["summary"]["records"],
+            &document["summary"]["damage"]
+        ),
         (&Value::from(2500), &Value::Null)
     );
     assert_eq!(document["summary"]["transit"]["max_ns"], transit_max);
     assert_eq!(document["records"].as_array().unwrap().len(), 2);
     assert_eq!(document["records"][1]["sequence"], 1);
-    let shown = run(dir.path(), &["journal", own_text, "--format", "table", "--limit", "3"]);
+    let shown = run(
+        dir.path(),
+        &["journal", own_text, "--format", "table", "--limit", "3"],
+    );
     assert_eq!(stdout(&shown).lines().count(), 4);
-    assert!(stderr(&shown).contains("2497 more records"), "{}", stderr(&shown));
+    assert!(
+        stderr(&shown).contains("2497 more records"),
+        "{}",
+        stderr(&shown)
+    );
     let named = run(dir.path(), &["journal"]);
-    assert_eq!(named.status.code(), Some(2), "the run keeps its journal elsewhere");
+    assert_eq!(
+        named.status.code(),
+        Some(2),
+        "the run keeps its journal elsewhere"
+    );
     assert!(stderr(&named).contains(own_text), "{}", stderr(&named));
 
     // Cut within a record, then with a record overwritten.
@@ -170,7 +253,10 @@ fn the_journal_is_read_back_and_damage_is_reported() {
     let cut = run(dir.path(), &["journal", own_text, "--json"]);
     assert_eq!(cut.status.code(), Some(1));
     assert_eq!(
-        (&json(&cut)["summary"]["records"], &json(&cut)["summary"]["damage"]["kind"]),
+        (
+            &json(&cut)["summary"]["records"],
+            &json(&cut)["summary"]["damage"]["kind"]
+        ),
         (&Value::from(100), &Value::from("cut"))
     );
     let mut torn = bytes;
@@ -178,7 +264,11 @@ fn the_journal_is_read_back_and_damage_is_reported() {
     fs::write(&own, &torn).unwrap();
     let torn = run(dir.path(), &["journal", own_text]);
     assert_eq!(torn.status.code(), Some(1));
-    assert!(stdout(&torn).contains("7 records") && stderr(&torn).contains("byte 224"), "{}", stderr(&torn));
+    assert!(
+        stdout(&torn).contains("7 records") && stderr(&torn).contains("byte 224"),
+        "{}",
+        stderr(&torn)
+    );
 }
 
 #[test]
@@ -188,7 +278,11 @@ fn a_run_keeps_its_journal_unless_a_file_is_named() {
     let output = record(dir.path(), &["--messages", "500", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let shown = run(dir.path(), &["journal"]);
-    assert!(shown.status.success() && stdout(&shown).contains("500 records"), "{}", stdout(&shown));
+    assert!(
+        shown.status.success() && stdout(&shown).contains("500 records"),
+        "{}",
+        stdout(&shown)
+    );
 }
 
 #[test]
@@ -197,13 +291,28 @@ fn an_input_without_a_record_and_a_journal_that_is_no_file_are_refused() {
     fs::write(dir.path().join("empty"), "").unwrap();
     let refused = record(dir.path(), &["--two-thread", "--input", "empty", "--quiet"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    assert!(stderr(&refused).contains("the input of 0 bytes holds no record of 64 bytes"), "{refused:?}");
+    assert!(
+        stderr(&refused).contains("the input of 0 bytes holds no record of 64 bytes"),
+        "{refused:?}"
+    );
     let pipe = dir.path().join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
     let _turn = turn();
-    let refused = record(dir.path(), &["--journal", "pipe", "--messages", "100", "--quiet"]);
+    let refused = record(
+        dir.path(),
+        &["--journal", "pipe", "--messages", "100", "--quiet"],
+    );
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-    assert!(stderr(&refused).contains("it is a named pipe, not a regular file"), "{refused:?}");
+    assert!(
+        stderr(&refused).contains("it is a named pipe, not a regular file"),
+        "{refused:?}"
+    );
     assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 0);
 }
 
@@ -243,12 +352,24 @@ fn the_ancestors_flags_and_files_work() {
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     let line = text.lines().next().unwrap();
-    let fields: Vec<u64> = line.split(',').map(|field| field.parse().unwrap()).collect();
+    let fields: Vec<u64> = line
+        .split(',')
+        .map(|field| field.parse().unwrap())
+        .collect();
     assert_eq!((fields.len(), fields[8]), (9, 1200), "{line}");
-    assert!(!text.contains("Journaller"), "the properties file that was made says there is none");
-    assert!(fs::read_to_string(&properties).unwrap().contains("perf.workshop.journaller.enabled=false"));
-    let files: Vec<String> =
-        fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(
+        !text.contains("Journaller"),
+        "the properties file that was made says there is none"
+    );
+    assert!(
+        fs::read_to_string(&properties)
+            .unwrap()
+            .contains("perf.workshop.journaller.enabled=false")
+    );
+    let files: Vec<String> = fs::read_dir(&out)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     assert_eq!(files.len(), 2 * 4, "{files:?}");
     for extension in [".hgrm", ".hlog"] {
         let of = |title: &str| {
@@ -262,13 +383,20 @@ fn the_ancestors_flags_and_files_work() {
     let run_of = json(&run(dir.path(), &["report", "BASELINE", "--json"]));
     let setup = &run_of["pipeline"]["setup"];
     assert_eq!(
-        (&setup["record_length_bytes"], &setup["ring"], &setup["warm_up_messages"]),
+        (
+            &setup["record_length_bytes"],
+            &setup["ring"],
+            &setup["warm_up_messages"]
+        ),
         (&32.into(), &1024.into(), &800.into())
     );
 
     // Flags win over the file.
-    fs::write(&properties, "perf.workshop.journaller.enabled=false\nperf.workshop.affinity.producer=0\n")
-        .unwrap();
+    fs::write(
+        &properties,
+        "perf.workshop.journaller.enabled=false\nperf.workshop.affinity.producer=0\n",
+    )
+    .unwrap();
     let output = record(
         dir.path(),
         &[
@@ -282,21 +410,42 @@ fn the_ancestors_flags_and_files_work() {
             "on",
         ],
     );
-    let threads = json(&output)["pipeline"]["threads"].as_array().unwrap().clone();
+    let threads = json(&output)["pipeline"]["threads"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert_eq!((threads.len(), &threads[0]["cpu"]), (3, &Value::from(0)));
     fs::write(&properties, "perf.workshop.affinity.producer=first\n").unwrap();
     let refused = record(dir.path(), &["--properties", properties.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("line 1: 'first'"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("line 1: 'first'"),
+        "{}",
+        stderr(&refused)
+    );
 }
 
 #[test]
 fn a_limit_that_is_exceeded_is_code_three() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let output = record(dir.path(), &["--two-thread", "--messages", "500", "--fail-above", "1ns", "-q"]);
+    let output = record(
+        dir.path(),
+        &[
+            "--two-thread",
+            "--messages",
+            "500",
+            "--fail-above",
+            "1ns",
+            "-q",
+        ],
+    );
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(stderr(&output).contains("--fail-above 1 ns"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--fail-above 1 ns"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 /// Waits until the child has said `what` on stderr.
@@ -338,7 +487,10 @@ fn ctrl_c_keeps_what_was_measured() {
     .unwrap();
     let mut talk = wait_for(&mut child, "Executing test at ");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(killed.success());
     // Both ends at once: the result is larger than a pipe.
     let rest = std::thread::spawn(move || {
@@ -351,7 +503,10 @@ fn ctrl_c_keeps_what_was_measured() {
     assert_eq!(value["run"]["interrupted"], true);
     let sent = value["pipeline"]["producer"]["sent"].as_u64().unwrap();
     assert!(sent > 0 && value["pipeline"]["consumers"][0]["transit"]["count"] == sent);
-    assert_eq!(json(&run(dir.path(), &["report", "latest", "--json"])), value);
+    assert_eq!(
+        json(&run(dir.path(), &["report", "latest", "--json"])),
+        value
+    );
 }
 
 #[test]
@@ -359,11 +514,30 @@ fn ctrl_c_in_the_warm_up_leaves_no_run_and_no_journal_of_zeros() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let journal = dir.path().join("journal");
-    let args = ["record", "pipeline", "--force", "--no-trace", "--warmup", "1h", "--journal", "journal"];
-    let mut child = command(dir.path(), &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let args = [
+        "record",
+        "pipeline",
+        "--force",
+        "--no-trace",
+        "--warmup",
+        "1h",
+        "--journal",
+        "journal",
+    ];
+    let mut child = command(dir.path(), &args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut talk = wait_for(&mut child, "Producer thread has pid: ");
-    assert!(fs::metadata(&journal).unwrap().len() > 0, "its room is reserved while it warms up");
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(
+        fs::metadata(&journal).unwrap().len() > 0,
+        "its room is reserved while it warms up"
+    );
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(killed.success());
     let mut rest = String::new();
     talk.read_to_string(&mut rest).unwrap();
@@ -376,10 +550,15 @@ fn ctrl_c_in_the_warm_up_leaves_no_run_and_no_journal_of_zeros() {
 fn a_full_disk_is_a_failure_that_keeps_what_was_measured() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = Tmpfs::mount(768 << 10) else { return };
+    let Some(disk) = Tmpfs::mount(768 << 10) else {
+        return;
+    };
     let journal = disk.path().join("j");
     let journal = journal.to_str().unwrap();
-    let output = record(dir.path(), &["--duration", "1h", "--journal", journal, "--json", "-q"]);
+    let output = record(
+        dir.path(),
+        &["--duration", "1h", "--journal", journal, "--json", "-q"],
+    );
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("journal ended") && stderr(&output).contains("make room"),
@@ -389,27 +568,54 @@ fn a_full_disk_is_a_failure_that_keeps_what_was_measured() {
     let value = json(&output);
     let written = value["pipeline"]["journal"]["written"].as_u64().unwrap();
     assert_eq!(value["pipeline"]["journal"]["ended"]["disk_full"], true);
-    let read = json(&run(dir.path(), &["journal", journal, "--json", "--limit", "0"]));
-    assert_eq!((&read["summary"]["records"], &read["summary"]["damage"]), (&written.into(), &Value::Null));
+    let read = json(&run(
+        dir.path(),
+        &["journal", journal, "--json", "--limit", "0"],
+    ));
+    assert_eq!(
+        (&read["summary"]["records"], &read["summary"]["damage"]),
+        (&written.into(), &Value::Null)
+    );
 }
 
 #[test]
 fn its_whole_histograms_are_exported() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let output =
-        record(dir.path(), &["--two-thread", "--messages", "3000", "--no-trace", "--quiet", "-l", "E"]);
+    let output = record(
+        dir.path(),
+        &[
+            "--two-thread",
+            "--messages",
+            "3000",
+            "--no-trace",
+            "--quiet",
+            "-l",
+            "E",
+        ],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     let export = |to: &str| run(dir.path(), &["export", "E", "--quiet", "--to", to]);
     let table = stdout(&export("hgrm://-"));
     assert!(table.contains("Total count    =         3000"), "{table}");
     let lateness = stdout(&export("hgrm://-?of=pipeline-producer-lateness"));
-    assert!(lateness.contains("Total count    =         3000") && lateness != table, "{lateness}");
+    assert!(
+        lateness.contains("Total count    =         3000") && lateness != table,
+        "{lateness}"
+    );
     let log = stdout(&export("hlog://-"));
-    for tag in
-        ["pipeline-accumulator-transit", "pipeline-producer-inter", "pipeline-accumulator-from-intended"]
-    {
-        assert_eq!(log.lines().filter(|line| line.starts_with(&format!("Tag={tag},"))).count(), 1, "{log}");
+    for tag in [
+        "pipeline-accumulator-transit",
+        "pipeline-producer-inter",
+        "pipeline-accumulator-from-intended",
+    ] {
+        assert_eq!(
+            log.lines()
+                .filter(|line| line.starts_with(&format!("Tag={tag},")))
+                .count(),
+            1,
+            "{log}"
+        );
     }
     let file = dir.path().join("none.hgrm");
     let wrong = export(&format!("hgrm://{}?of=nothing", file.display()));

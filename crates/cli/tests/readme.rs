@@ -26,14 +26,26 @@ fn printed(runs: &Path) -> Vec<String> {
         .env_remove("COLUMNS")
         .output()
         .unwrap();
-    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
-    String::from_utf8(report.stdout).unwrap().lines().map(str::to_owned).collect()
+    assert!(
+        report.status.success(),
+        "{}",
+        String::from_utf8_lossy(&report.stderr)
+    );
+    String::from_utf8(report.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn readme_shows_what_a_report_prints() {
     let dir = tempfile::tempdir().unwrap();
-    let kept = std::fs::read_dir(here().join("tests/readme")).unwrap().next().unwrap().unwrap();
+    let kept = std::fs::read_dir(here().join("tests/readme"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
     let copy = dir.path().join(kept.file_name());
     std::fs::create_dir(&copy).unwrap();
     for file in std::fs::read_dir(kept.path()).unwrap() {
@@ -51,5 +63,8 @@ fn readme_shows_what_a_report_prints() {
             .collect()
     };
     assert_eq!(of_any_machine(&shown), of_any_machine(&printed));
-    assert!(shown.iter().any(|line| line.starts_with(&advice)), "{shown:?}");
+    assert!(
+        shown.iter().any(|line| line.starts_with(&advice)),
+        "{shown:?}"
+    );
 }

@@ -19,7 +19,13 @@ fn program() -> &'static Path {
 }
 
 fn jitterscope(runs: &Path, args: &[&str]) -> Output {
-    Command::new(program()).args(args).arg("--runs").arg(runs).stdin(Stdio::null()).output().unwrap()
+    Command::new(program())
+        .args(args)
+        .arg("--runs")
+        .arg(runs)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 fn json(output: &Output) -> Value {
@@ -48,7 +54,11 @@ fn can_trace() -> bool {
 /// What a recording must not leave behind.
 fn tracing_state() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    mounts.lines().filter(|line| line.contains(" tracefs ")).map(str::to_owned).collect()
+    mounts
+        .lines()
+        .filter(|line| line.contains(" tracefs "))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -60,7 +70,16 @@ fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
     let before = tracing_state();
     let dir = tempfile::tempdir().unwrap();
     // The default follows the clock's own tail, which a host that is busy just then makes longer.
-    let args = ["record", "--duration", "2s", "--label", "FIELDS", "--threshold", "300ns", "--json"];
+    let args = [
+        "record",
+        "--duration",
+        "2s",
+        "--label",
+        "FIELDS",
+        "--threshold",
+        "300ns",
+        "--json",
+    ];
     let output = jitterscope(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(tracing_state(), before, "the recording left a mount");
@@ -84,18 +103,32 @@ fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
         "stolen_fraction",
         "dropped_records",
     ] {
-        assert!(cpu[field].is_number(), "probe.cpus[].{field}: {}", cpu[field]);
+        assert!(
+            cpu[field].is_number(),
+            "probe.cpus[].{field}: {}",
+            cpu[field]
+        );
     }
     for p in ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"] {
         assert!(!cpu["percentiles_ns"][p].is_null(), "percentile {p}");
     }
     assert!(cpu["coverage"].as_f64().unwrap() >= 0.9999);
     let attribution = &run["attribution"];
-    assert!(attribution["events_in_gaps_fraction"].as_f64().unwrap() >= 0.999, "{attribution}");
+    assert!(
+        attribution["events_in_gaps_fraction"].as_f64().unwrap() >= 0.999,
+        "{attribution}"
+    );
     let culprits = attribution["culprits"].as_array().unwrap();
-    let explained: u64 = culprits.iter().map(|c| c["total_ns"].as_u64().unwrap()).sum();
+    let explained: u64 = culprits
+        .iter()
+        .map(|c| c["total_ns"].as_u64().unwrap())
+        .sum();
     let unexplained = attribution["unexplained"]["total_ns"].as_u64().unwrap();
-    assert_eq!(explained + unexplained, attribution["stalled_ns"].as_u64().unwrap(), "to the nanosecond");
+    assert_eq!(
+        explained + unexplained,
+        attribution["stalled_ns"].as_u64().unwrap(),
+        "to the nanosecond"
+    );
     let classes: u64 = attribution["unexplained"]["by_class_ns"]
         .as_object()
         .unwrap()
@@ -112,20 +145,43 @@ fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
         }
     }
     let worst = &run["worst"][0];
-    let parts: u64 = worst["parts"].as_array().unwrap().iter().map(|p| p["net_ns"].as_u64().unwrap()).sum();
+    let parts: u64 = worst["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["net_ns"].as_u64().unwrap())
+        .sum();
     assert_eq!(parts, worst["duration_ns"].as_u64().unwrap());
-    assert!(run["sources"].as_array().unwrap().iter().any(|s| s["name"] == "tracefs"));
+    assert!(
+        run["sources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|s| s["name"] == "tracefs")
+    );
 
     let again = jitterscope(dir.path(), &["report", "FIELDS", "--json"]);
     assert_eq!(json(&again), run, "a stored run reports what was printed");
     let text = jitterscope(dir.path(), &["report"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.lines().count() <= 24, "the answer is on one screen: {text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert!(
+        text.lines().count() <= 24,
+        "the answer is on one screen: {text}"
+    );
     let full = jitterscope(dir.path(), &["report", "--full"]);
     let full = String::from_utf8_lossy(&full.stdout).into_owned();
-    assert!(full.lines().all(|line| line.chars().count() <= 80), "{full}");
-    assert!(full.contains("HOW FAR TO TRUST IT") && full.contains("PERCENTILES"), "{full}");
+    assert!(
+        full.lines().all(|line| line.chars().count() <= 80),
+        "{full}"
+    );
+    assert!(
+        full.contains("HOW FAR TO TRUST IT") && full.contains("PERCENTILES"),
+        "{full}"
+    );
     one_stall_is_found_by_rank_number_and_time(dir.path());
     let list = json(&jitterscope(dir.path(), &["list", "--json"]));
     assert_eq!(list["runs"].as_array().unwrap().len(), 1, "{list}");
@@ -139,22 +195,43 @@ fn one_stall_is_found_by_rank_number_and_time(runs: &Path) {
     };
     let longest = stall(&["--worst", "1"]);
     assert_eq!(longest["rank"], 1);
-    let of = |found: &Value| ["stall", "cpu", "duration_ns", "parts"].map(|field| found[field].clone());
+    let of =
+        |found: &Value| ["stall", "cpu", "duration_ns", "parts"].map(|field| found[field].clone());
     let number = longest["stall"].to_string();
     assert_eq!(of(&stall(&["--stall", &number])), of(&longest));
     let start = longest["start_realtime_ns"].as_u64().unwrap();
-    assert_eq!(of(&stall(&["--at", &start.to_string()])), of(&longest), "nanoseconds since the epoch");
+    assert_eq!(
+        of(&stall(&["--at", &start.to_string()])),
+        of(&longest),
+        "nanoseconds since the epoch"
+    );
     let millis = (start / 1_000_000).to_string();
-    assert_eq!(of(&stall(&["--at", &millis])), of(&longest), "the longest of its millisecond");
+    assert_eq!(
+        of(&stall(&["--at", &millis])),
+        of(&longest),
+        "the longest of its millisecond"
+    );
     for (args, why) in [
-        (["--stall", "18446744073709551615"], "no stall of that number"),
+        (
+            ["--stall", "18446744073709551615"],
+            "no stall of that number",
+        ),
         (["--worst", "4000000000"], "stalls"),
         (["--at", "2020-01-01T00:00:00Z"], "is not in it"),
         (["--at", "yesterday"], "21:40:07"),
     ] {
         let refused = jitterscope(runs, &[&["report"][..], &args].concat());
-        assert_eq!(refused.status.code(), Some(2), "{args:?}: {}", stderr(&refused));
-        assert!(stderr(&refused).contains(why), "{args:?}: {}", stderr(&refused));
+        assert_eq!(
+            refused.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            stderr(&refused)
+        );
+        assert!(
+            stderr(&refused).contains(why),
+            "{args:?}: {}",
+            stderr(&refused)
+        );
     }
 }
 
@@ -162,14 +239,26 @@ fn one_stall_is_found_by_rank_number_and_time(runs: &Path) {
 fn a_limit_that_is_exceeded_ends_with_3_and_a_missing_source_with_4() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let args = ["record", "--duration", "300ms", "--warmup", "50ms", "--no-trace", "--quiet"];
+    let args = [
+        "record",
+        "--duration",
+        "300ms",
+        "--warmup",
+        "50ms",
+        "--no-trace",
+        "--quiet",
+    ];
     let over = jitterscope(dir.path(), &[&args[..], &["--fail-above", "1ns"]].concat());
     assert_eq!(over.status.code(), Some(3), "{}", stderr(&over));
     let under = jitterscope(dir.path(), &[&args[..], &["--fail-above", "1h"]].concat());
     assert_eq!(under.status.code(), Some(0));
     // No user may count SMIs and trace as nobody; root may not everywhere.
     let doctor = json(&jitterscope(dir.path(), &["doctor", "--json"]));
-    let missing = doctor["sources"].as_array().unwrap().iter().find(|s| s["status"] != "available");
+    let missing = doctor["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|s| s["status"] != "available");
     if let Some(source) = missing {
         let name = source["name"].as_str().unwrap();
         let required = jitterscope(dir.path(), &["doctor", "--require", name]);
@@ -184,7 +273,15 @@ fn an_interrupt_keeps_what_was_measured_and_a_kill_leaves_nothing_that_looks_lik
     let dir = tempfile::tempdir().unwrap();
     let start = || {
         Command::new(program())
-            .args(["record", "--duration", "60s", "--warmup", "50ms", "--quiet", "--runs"])
+            .args([
+                "record",
+                "--duration",
+                "60s",
+                "--warmup",
+                "50ms",
+                "--quiet",
+                "--runs",
+            ])
             .arg(dir.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -198,14 +295,21 @@ fn an_interrupt_keeps_what_was_measured_and_a_kill_leaves_nothing_that_looks_lik
     let ended = wait(&mut interrupted, Duration::from_secs(20));
     assert!(ended.success());
     let text = heard.join().unwrap();
-    assert!(text.contains("by whom") || text.contains("stalls"), "{text}");
+    assert!(
+        text.contains("by whom") || text.contains("stalls"),
+        "{text}"
+    );
 
     let mut killed = start();
     std::thread::sleep(Duration::from_secs(3));
     signal(killed.id(), "KILL");
     wait(&mut killed, Duration::from_secs(20));
     let list = json(&jitterscope(dir.path(), &["list", "--json"]));
-    assert_eq!(list["runs"].as_array().unwrap().len(), 1, "only the interrupted one: {list}");
+    assert_eq!(
+        list["runs"].as_array().unwrap().len(),
+        1,
+        "only the interrupted one: {list}"
+    );
     assert!(list["runs"][0]["interrupted"].as_bool().unwrap());
     let cleaned = json(&jitterscope(dir.path(), &["doctor", "--clean", "--json"]));
     let removed = cleaned["removed"].to_string();
@@ -219,7 +323,9 @@ fn an_interrupt_keeps_what_was_measured_and_a_kill_leaves_nothing_that_looks_lik
 fn instances() -> Vec<PathBuf> {
     let folder = fs::read_dir("/sys/kernel/tracing/instances");
     let ours = |p: &PathBuf| p.to_string_lossy().contains("jitterscope-");
-    folder.map(|d| d.map(|e| e.unwrap().path()).filter(ours).collect()).unwrap_or_default()
+    folder
+        .map(|d| d.map(|e| e.unwrap().path()).filter(ours).collect())
+        .unwrap_or_default()
 }
 
 /// A folder of the user nobody with a copy of the program: the test's own build folder need not be open to everyone.
@@ -249,10 +355,19 @@ fn without_privilege_it_measures_and_says_what_it_cannot_see() {
     let run = json(&output);
     assert!(run["attribution"].is_null());
     assert!(run["probe"]["cpus"][0]["samples"].as_u64().unwrap() > 1_000_000);
-    let ids: Vec<&str> =
-        run["warnings"].as_array().unwrap().iter().map(|w| w["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = run["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w["id"].as_str().unwrap())
+        .collect();
     assert!(ids.contains(&"no-kernel-events"), "{ids:?}");
-    let tracefs = run["sources"].as_array().unwrap().iter().find(|s| s["name"] == "tracefs").unwrap();
+    let tracefs = run["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|s| s["name"] == "tracefs")
+        .unwrap();
     assert_eq!(tracefs["status"], "denied");
     assert!(!tracefs["fix"].as_str().unwrap().is_empty());
     assert!(!run["counters"].as_array().unwrap().is_empty());
@@ -267,13 +382,33 @@ fn what_takes_a_privilege_ends_with_code_four_without_it() {
     let (dir, copy) = nobodys_copy();
     let refused = |args: &[&str], said: &str| {
         let mut command = Command::new(&copy);
-        command.args(args).arg("--runs").arg(dir.path().join("runs")).uid(NOBODY).gid(NOBODY);
+        command
+            .args(args)
+            .arg("--runs")
+            .arg(dir.path().join("runs"))
+            .uid(NOBODY)
+            .gid(NOBODY);
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(4), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(4),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(said),
+            "{args:?}: {}",
+            stderr(&output)
+        );
     };
-    refused(&["record", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
-    refused(&["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"], "CAP_SYS_NICE");
+    refused(
+        &["record", "-d", "300ms", "--priority", "5", "-q"],
+        "CAP_SYS_NICE",
+    );
+    refused(
+        &["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"],
+        "CAP_SYS_NICE",
+    );
     refused(&["selftest", "--only", "fair"], "run as root");
 }
 
@@ -285,13 +420,24 @@ fn an_experiment_that_may_not_note_its_change_says_so_before_it_measures() {
     }
     let (dir, copy) = nobodys_copy();
     let mut command = Command::new(&copy);
-    command.args(["experiment", "--knob", "vmstat", "-d", "300ms"]).uid(NOBODY).gid(NOBODY);
+    command
+        .args(["experiment", "--knob", "vmstat", "-d", "300ms"])
+        .uid(NOBODY)
+        .gid(NOBODY);
     // A folder that is root's.
     let state = tempfile::tempdir().unwrap();
-    command.arg("--runs").arg(dir.path().join("others")).arg("--state-dir").arg(state.path());
+    command
+        .arg("--runs")
+        .arg(dir.path().join("others"))
+        .arg("--state-dir")
+        .arg(state.path());
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("Permission denied"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("Permission denied"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!dir.path().join("others").exists());
 }
 
@@ -316,7 +462,16 @@ fn a_cpu_that_goes_offline_in_mid_run_keeps_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();
     let list = cpu.to_string();
     let mut child = Command::new(program())
-        .args(["record", "--cpus", &list, "--duration", "20s", "--json", "--quiet", "--runs"])
+        .args([
+            "record",
+            "--cpus",
+            &list,
+            "--duration",
+            "20s",
+            "--json",
+            "--quiet",
+            "--runs",
+        ])
         .arg(dir.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -330,13 +485,19 @@ fn a_cpu_that_goes_offline_in_mid_run_keeps_what_was_measured() {
     let ended = wait(&mut child, Duration::from_secs(30));
     drop(online);
     assert!(ended.success());
-    assert!(started.elapsed() < Duration::from_secs(18), "it went on without its CPU");
+    assert!(
+        started.elapsed() < Duration::from_secs(18),
+        "it went on without its CPU"
+    );
     let text = heard.join().unwrap();
     let run: Value = serde_json::from_str(&text).unwrap();
     let measured = &run["probe"]["cpus"][0];
     assert!(measured["samples"].as_u64().unwrap() > 1_000_000);
     assert_eq!(measured["ended_early"]["id"], "moved", "{measured}");
-    assert_eq!(measured["ended_early"]["because"]["offline"], true, "{measured}");
+    assert_eq!(
+        measured["ended_early"]["because"]["offline"], true,
+        "{measured}"
+    );
     assert!(run["warnings"].to_string().contains("cpu-ended-early"));
 }
 
@@ -346,7 +507,9 @@ fn a_full_disk_is_found_before_measuring() {
     if !is_root() {
         return;
     }
-    let Some(disk) = Tmpfs::mount(8 << 20) else { return };
+    let Some(disk) = Tmpfs::mount(8 << 20) else {
+        return;
+    };
     let output = jitterscope(disk.path(), &["record", "--duration", "30s", "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("MiB free"), "{}", stderr(&output));
@@ -365,19 +528,34 @@ fn known_disturbances_are_found_and_named() {
     schema_check::hold(&schema_check::schema("selftest"), &report, "selftest");
     for row in report["rows"].as_array().unwrap() {
         assert_eq!(row["passed"], true, "{row}");
-        let (named, injected) = (row["named"].as_u64().unwrap(), row["injected"].as_u64().unwrap());
+        let (named, injected) = (
+            row["named"].as_u64().unwrap(),
+            row["injected"].as_u64().unwrap(),
+        );
         assert!(injected > 0 && named * 100 >= injected * 95, "{row}");
         // On a machine whose CPU is mostly taken, long stalls reach from one injection into the control
         // of the next; by chance alone nearly all would be named.
-        assert!(row["named_when_shifted"].as_u64().unwrap() < named * 3 / 4, "named by chance: {row}");
+        assert!(
+            row["named_when_shifted"].as_u64().unwrap() < named * 3 / 4,
+            "named by chance: {row}"
+        );
     }
     let of = |list: &str, kind: &str| {
         let rows = report[list].as_array().unwrap();
         rows.iter().find(|row| row["kind"] == kind).cloned()
     };
-    for kind in
-        ["fifo", "fair", "timer", "membarrier", "softirq", "kworker", "writeback", "quota", "stop", "trap"]
-    {
+    for kind in [
+        "fifo",
+        "fair",
+        "timer",
+        "membarrier",
+        "softirq",
+        "kworker",
+        "writeback",
+        "quota",
+        "stop",
+        "trap",
+    ] {
         match (of("rows", kind), of("skipped", kind)) {
             (Some(_), None) => {}
             (None, Some(skipped)) => {
@@ -389,15 +567,26 @@ fn known_disturbances_are_found_and_named() {
         }
     }
     for kind in ["fifo", "timer", "stop"] {
-        let too_busy = of("skipped", kind).is_some_and(|skipped| skipped["cause"]["id"] == "too-busy");
-        assert!(too_busy || of("rows", kind).is_some(), "{kind} needs nothing but root: {report}");
+        let too_busy =
+            of("skipped", kind).is_some_and(|skipped| skipped["cause"]["id"] == "too-busy");
+        assert!(
+            too_busy || of("rows", kind).is_some(),
+            "{kind} needs nothing but root: {report}"
+        );
     }
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "selftest keeps its run only when asked to");
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "selftest keeps its run only when asked to"
+    );
 }
 
 fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 

@@ -10,11 +10,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn report(run: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jitterscope")).arg("report").arg(run).args(args).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+        .arg("report")
+        .arg(run)
+        .args(args)
+        .output()
+        .unwrap()
 }
 
 fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -27,7 +36,11 @@ fn fixtures(of: &str) -> PathBuf {
 /// [`a_run_of_each_kind_says_again_all_that_it_said`].
 fn but_verdicts(mut report: Value) -> Value {
     let sum = |rows: &Value| -> u64 {
-        rows.as_array().into_iter().flatten().filter_map(|row| row["total_ns"].as_u64()).sum()
+        rows.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|row| row["total_ns"].as_u64())
+            .sum()
     };
     let attribution = report["attribution"].take();
     let unexplained = attribution["unexplained"]["total_ns"].as_u64().unwrap();
@@ -44,7 +57,11 @@ fn but_verdicts(mut report: Value) -> Value {
     }
     for worst in report["worst"].as_array_mut().into_iter().flatten() {
         let parts = worst["parts"].take();
-        let net = parts.as_array().into_iter().flatten().filter_map(|part| part["net_ns"].as_u64());
+        let net = parts
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|part| part["net_ns"].as_u64());
         worst["parts_ns"] = net.sum::<u64>().into();
     }
     report
@@ -54,12 +71,22 @@ fn but_verdicts(mut report: Value) -> Value {
 fn what_is_attributed_again_reports_as_it_did_and_says_so() {
     for kind in ["spin", "wakeup", "attach", "pipeline"] {
         let run = fixtures("recording/tests/fixtures").join(kind);
-        let (before, again) =
-            (json(&report(&run, &["--json"])), json(&report(&run, &["--json", "--reattribute"])));
+        let (before, again) = (
+            json(&report(&run, &["--json"])),
+            json(&report(&run, &["--json", "--reattribute"])),
+        );
         let warnings = again["warnings"].clone();
         assert_eq!(but_verdicts(before), but_verdicts(again), "{kind}");
-        let ids: Vec<&str> = warnings.as_array().unwrap().iter().filter_map(|w| w["id"].as_str()).collect();
-        assert!(ids.contains(&"attributed-again") && !ids.contains(&"verdicts-kept"), "{ids:?}");
+        let ids: Vec<&str> = warnings
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|w| w["id"].as_str())
+            .collect();
+        assert!(
+            ids.contains(&"attributed-again") && !ids.contains(&"verdicts-kept"),
+            "{ids:?}"
+        );
     }
 }
 
@@ -76,7 +103,17 @@ fn a_run_of_each_kind_says_again_all_that_it_said() {
     let recordings: [&[&str]; 5] = [
         &["record", "-d", "1s"],
         &["record", "wakeup", "-d", "1s"],
-        &["record", "pipeline", "--force", "--warmup", "50ms", "--period", "50us", "--messages", "20000"],
+        &[
+            "record",
+            "pipeline",
+            "--force",
+            "--warmup",
+            "50ms",
+            "--period",
+            "50us",
+            "--messages",
+            "20000",
+        ],
         &["record", "--probe", "none", "-d", "1s"],
         &["attach", "--", "sh", "-c", busy],
     ];
@@ -93,7 +130,12 @@ fn a_run_of_each_kind_says_again_all_that_it_said() {
         let all = listed.len();
         listed.retain(|warning| warning["id"] != "attributed-again");
         assert_eq!(all - listed.len(), 1, "{args:?}: it says so");
-        assert!(before["attribution"]["culprits"].as_array().is_some_and(|all| !all.is_empty()), "{args:?}");
+        assert!(
+            before["attribution"]["culprits"]
+                .as_array()
+                .is_some_and(|all| !all.is_empty()),
+            "{args:?}"
+        );
         let differing = differences(&before, &again, "");
         assert!(differing.is_empty(), "{args:?}:\n{}", differing.join("\n"));
     }
@@ -111,7 +153,9 @@ fn differences(one: &Value, other: &Value, at: &str) -> Vec<String> {
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             let pairs = a.iter().zip(b).enumerate();
-            pairs.flat_map(|(n, (a, b))| differences(a, b, &format!("{at}[{n}]"))).collect()
+            pairs
+                .flat_map(|(n, (a, b))| differences(a, b, &format!("{at}[{n}]")))
+                .collect()
         }
         _ if one == other => Vec::new(),
         _ => vec![format!("{at}: {one} before, {other} again")],
@@ -124,6 +168,12 @@ fn a_run_without_enough_trace_is_refused_with_the_reason() {
     let refused = report(&run, &["--reattribute"]);
     assert_eq!(refused.status.code(), Some(1));
     let why = String::from_utf8_lossy(&refused.stderr);
-    assert!(why.contains("did not keep what redoing a run of 'attach' needs"), "{why}");
-    assert!(report(&run, &[]).status.success(), "as it is stored it can be read");
+    assert!(
+        why.contains("did not keep what redoing a run of 'attach' needs"),
+        "{why}"
+    );
+    assert!(
+        report(&run, &[]).status.success(),
+        "as it is stored it can be read"
+    );
 }

@@ -13,9 +13,26 @@ fn mark(what: &str) -> String {
 }
 
 fn manifest(clock: ClockReading) -> RunManifest {
-    let because = Some(MovedBecause { offline: false, by: Some(Mover { comm: mark("early"), tid: 1 }) });
-    let ended_early = Some(EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because }.into());
-    let wakeup = WakeupResult { cpu: CpuId(1), ended_early, ..WakeupResult::default() };
+    let because = Some(MovedBecause {
+        offline: false,
+        by: Some(Mover {
+            comm: mark("early"),
+            tid: 1,
+        }),
+    });
+    let ended_early = Some(
+        EndedEarly::Moved {
+            cpu: CpuId(1),
+            to_cpu: CpuId(0),
+            because,
+        }
+        .into(),
+    );
+    let wakeup = WakeupResult {
+        cpu: CpuId(1),
+        ended_early,
+        ..WakeupResult::default()
+    };
     let mut result = wakeup.as_probe_result(Nanos(300), Ticks(2_000), TickRate::NANOSECONDS);
     (result.samples, result.stalls, result.max_ticks) = (10, 1, 900);
     (result.start, result.end) = (Ticks(1_000), Ticks(1_000_000));
@@ -24,8 +41,13 @@ fn manifest(clock: ClockReading) -> RunManifest {
         name: name.into(),
         status: SourceStatus::Degraded,
         problems: vec![
-            SourceProblem::Worded { reason: mark("reason"), fix: mark("fix") },
-            SourceProblem::GraphTaken { functions: mark("functions") },
+            SourceProblem::Worded {
+                reason: mark("reason"),
+                fix: mark("fix"),
+            },
+            SourceProblem::GraphTaken {
+                functions: mark("functions"),
+            },
         ],
         losses: vec![SourceLoss::Other(mark("loses").into()), SourceLoss::Causes],
         lost: 1,
@@ -70,7 +92,12 @@ fn manifest(clock: ClockReading) -> RunManifest {
         passive: Vec::new(),
         attributed: true,
         sources: vec![source("tracefs"), source(&mark("source"))],
-        counters: vec![CounterTotal { cpu: CpuId(1), name: mark("counter"), total: 3, correlation: None }],
+        counters: vec![CounterTotal {
+            cpu: CpuId(1),
+            name: mark("counter"),
+            total: 3,
+            correlation: None,
+        }],
         edge_costs: vec![],
         sleeping_works: vec![],
         senders_dropped: 0,
@@ -81,14 +108,36 @@ fn manifest(clock: ClockReading) -> RunManifest {
         interrupted: false,
         warnings: vec![
             Warning::worded("no-kernel-events", &mark("warning")),
-            Warning::ClockFallback { reason: TscFlaw::OtherClockSource { source: mark("source") }.into() },
-            Warning::ClockDoubt { reason: TscFlaw::ClockSourceUnreadable { system: mark("clock") }.into() },
-            Warning::ForcedPlacement { misfit: AnyVersion::Worded(mark("misfit")) },
+            Warning::ClockFallback {
+                reason: TscFlaw::OtherClockSource {
+                    source: mark("source"),
+                }
+                .into(),
+            },
+            Warning::ClockDoubt {
+                reason: TscFlaw::ClockSourceUnreadable {
+                    system: mark("clock"),
+                }
+                .into(),
+            },
+            Warning::ForcedPlacement {
+                misfit: AnyVersion::Worded(mark("misfit")),
+            },
             Warning::NobodyMet {
-                whom: Some(NamedOwner::Named { name: mark("owner") }.into()),
+                whom: Some(
+                    NamedOwner::Named {
+                        name: mark("owner"),
+                    }
+                    .into(),
+                ),
                 watching: true,
             },
-            Warning::JournalEnded { why: JournalFault::System { system: mark("journal") }.into() },
+            Warning::JournalEnded {
+                why: JournalFault::System {
+                    system: mark("journal"),
+                }
+                .into(),
+            },
         ],
     }
 }
@@ -97,21 +146,50 @@ fn machine() -> MachineState {
     let mut state = MachineState::default();
     state.kernel.boot_line = Reading::Value(mark("boot"));
     state.firmware.product = Reading::Value(mark("product"));
-    state.interrupts.rows = vec![InterruptRow { actions: mark("device"), ..InterruptRow::default() }];
-    state.cpusets.groups = vec![CpusetGroup { path: mark("container"), ..CpusetGroup::default() }];
-    let apply = TuningApply { user: Some(mark("user")), command: mark("command"), ..TuningApply::default() };
-    let applied = AppliedTuning { applies: vec![apply], ..AppliedTuning::default() };
-    state.tuning = Reading::Value(TuningState { applied: Reading::Value(applied), ..TuningState::default() });
+    state.interrupts.rows = vec![InterruptRow {
+        actions: mark("device"),
+        ..InterruptRow::default()
+    }];
+    state.cpusets.groups = vec![CpusetGroup {
+        path: mark("container"),
+        ..CpusetGroup::default()
+    }];
+    let apply = TuningApply {
+        user: Some(mark("user")),
+        command: mark("command"),
+        ..TuningApply::default()
+    };
+    let applied = AppliedTuning {
+        applies: vec![apply],
+        ..AppliedTuning::default()
+    };
+    state.tuning = Reading::Value(TuningState {
+        applied: Reading::Value(applied),
+        ..TuningState::default()
+    });
     state
 }
 
 fn store(runs: &Path) {
-    let clock =
-        ClockReading { ticks: Ticks(1_000), monotonic_raw_ns: 1, realtime_ns: EPOCH, width_ticks: 10 };
+    let clock = ClockReading {
+        ticks: Ticks(1_000),
+        monotonic_raw_ns: 1,
+        realtime_ns: EPOCH,
+        width_ticks: 10,
+    };
     let mut run = RunWriter::create(runs, &mark("label"), EPOCH).unwrap();
     run.begin(clock, TickRate::NANOSECONDS).unwrap();
-    let victim = ThreadRef { tid: 7, comm: Comm::new(&mark("victim")) };
-    let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start: Ticks(2_000), end: Ticks(2_900) };
+    let victim = ThreadRef {
+        tid: 7,
+        comm: Comm::new(&mark("victim")),
+    };
+    let stall = Stall {
+        id: StallId(0),
+        cpu: CpuId(1),
+        victim,
+        start: Ticks(2_000),
+        end: Ticks(2_900),
+    };
     run.stall(&stall).unwrap();
     let sender = Sender {
         context: ExecutionContext::Thread,
@@ -122,40 +200,95 @@ fn store(runs: &Path) {
         via: Some(mark("via").into()),
     };
     let part = |subject, net| {
-        let culprit = Culprit { subject, sender: Some(sender.clone()) };
-        let part = Part::inside(culprit, Nanos(net), Evidence::Other(mark("evidence").into()));
+        let culprit = Culprit {
+            subject,
+            sender: Some(sender.clone()),
+        };
+        let part = Part::inside(
+            culprit,
+            Nanos(net),
+            Evidence::Other(mark("evidence").into()),
+        );
         part.in_phase(Phase::Other(mark("phase").into()))
     };
     let name = |what: &str| Name::from(mark(what));
-    let owner = Some(Owner { uid: 1000, cgroup: Some(name("cgroup")) });
-    let thread = Task { tid: Some(12), comm: name("culprit"), owner, ..Task::default() };
-    let worker = Some(Worker { tid: Some(8), comm: Some(name("worker")), class: None });
+    let owner = Some(Owner {
+        uid: 1000,
+        cgroup: Some(name("cgroup")),
+    });
+    let thread = Task {
+        tid: Some(12),
+        comm: name("culprit"),
+        owner,
+        ..Task::default()
+    };
+    let worker = Some(Worker {
+        tid: Some(8),
+        comm: Some(name("worker")),
+        class: None,
+    });
     let (function, workqueue) = (Some(name("function")), Some(name("queue")));
-    let work = Work { function, workqueue, worker, unbound: None };
-    let newer = Subject::Unknown { kind: name("kind"), name: name("newer"), detail: name("detail") };
+    let work = Work {
+        function,
+        workqueue,
+        worker,
+        unbound: None,
+    };
+    let newer = Subject::Unknown {
+        kind: name("kind"),
+        name: name("newer"),
+        detail: name("detail"),
+    };
     let parts = vec![
         part(Subject::Thread(thread), 500),
-        part(Subject::Interrupt { number: Some(25), action: name("device") }, 200),
+        part(
+            Subject::Interrupt {
+                number: Some(25),
+                action: name("device"),
+            },
+            200,
+        ),
         part(Subject::Work(work), 100),
         part(newer, 100),
     ];
-    run.attribution(&Attribution { stall: StallId(0), parts }).unwrap();
+    run.attribution(&Attribution {
+        stall: StallId(0),
+        parts,
+    })
+    .unwrap();
     let (start, end) = (Ticks(1_000), Ticks(1_000_000));
-    let row = IntervalRow { cpu: CpuId(1), start, end, count: 1, max: Nanos(900), stolen: Nanos(900) };
+    let row = IntervalRow {
+        cpu: CpuId(1),
+        start,
+        end,
+        count: 1,
+        max: Nanos(900),
+        stolen: Nanos(900),
+    };
     run.interval(&row).unwrap();
     let lengths = hdrhistogram::Histogram::<u64>::new(3).unwrap();
-    run.interval_histogram("spin", CpuId(1), start, end, &lengths).unwrap();
-    run.tagged_histogram(&mark("tag"), start, end, &lengths).unwrap();
+    run.interval_histogram("spin", CpuId(1), start, end, &lengths)
+        .unwrap();
+    run.tagged_histogram(&mark("tag"), start, end, &lengths)
+        .unwrap();
     run.machine(&machine()).unwrap();
     run.finish(manifest(clock)).unwrap();
 }
 
 fn run(runs: &Path, args: &[&str]) -> (String, bool) {
     let program = env!("CARGO_BIN_EXE_jitterscope");
-    let output =
-        Command::new(program).args(args).arg("--runs").arg(runs).stdin(Stdio::null()).output().unwrap();
+    let output = Command::new(program)
+        .args(args)
+        .arg("--runs")
+        .arg(runs)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    (text + &String::from_utf8_lossy(&output.stderr), output.status.success())
+    (
+        text + &String::from_utf8_lossy(&output.stderr),
+        output.status.success(),
+    )
 }
 
 #[test]
@@ -167,8 +300,10 @@ fn no_name_is_in_any_output() {
     let out = dir.path().join(mark("out"));
     std::fs::create_dir(&out).unwrap();
     let file = |name: &str| out.join(name).display().to_string();
-    let targets: Vec<String> =
-        ["csv", "json", "hlog", "hgrm"].iter().map(|format| format!("{format}://{}", file(format))).collect();
+    let targets: Vec<String> = ["csv", "json", "hlog", "hgrm"]
+        .iter()
+        .map(|format| format!("{format}://{}", file(format)))
+        .collect();
     let mut export = vec!["export", "--redact", "latest", "--json"];
     export.extend(targets.iter().flat_map(|target| ["--to", target.as_str()]));
     let commands: [&[&str]; 7] = [
@@ -185,7 +320,11 @@ fn no_name_is_in_any_output() {
         assert!(ok, "{args:?}: {text}");
         assert!(!text.contains(MARK), "{args:?}: {text}");
         // Without the flag the names are there: the check can fail.
-        let plain: Vec<&str> = args.iter().copied().filter(|arg| *arg != "--redact").collect();
+        let plain: Vec<&str> = args
+            .iter()
+            .copied()
+            .filter(|arg| *arg != "--redact")
+            .collect();
         if plain[0] != "export" {
             assert!(run(&runs, &plain).0.contains(MARK), "{plain:?}");
         }
@@ -195,7 +334,10 @@ fn no_name_is_in_any_output() {
         assert!(!text.is_empty() && !text.contains(MARK), "{name}: {text}");
     }
     let json = std::fs::read_to_string(out.join("json")).unwrap();
-    assert!(json.contains("thread-1") && json.contains("\"duration_ns\":900"), "{json}");
+    assert!(
+        json.contains("thread-1") && json.contains("\"duration_ns\":900"),
+        "{json}"
+    );
 }
 
 #[test]

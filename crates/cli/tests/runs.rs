@@ -8,15 +8,28 @@ use serde_json::Value;
 use std::path::Path;
 
 fn record(runs: &Path, label: &str) {
-    let args =
-        ["record", "--duration", "50ms", "--warmup", "10ms", "--no-trace", "--quiet", "--label", label];
+    let args = [
+        "record",
+        "--duration",
+        "50ms",
+        "--warmup",
+        "10ms",
+        "--no-trace",
+        "--quiet",
+        "--label",
+        label,
+    ];
     let output = jitterscope(runs, &args);
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
 fn labels(runs: &Path) -> Vec<String> {
     let list = json(&jitterscope(runs, &["list", "--json"]));
-    let labels = list["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap().to_owned());
+    let labels = list["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["label"].as_str().unwrap().to_owned());
     labels.collect()
 }
 
@@ -36,26 +49,47 @@ fn runs_are_removed_by_name_and_by_age_and_only_with_consent() {
     let would: Value = json(&of(&["prune", "--keep", "1", "--dry-run", "--json"]));
     assert_eq!(would["runs"].as_array().unwrap().len(), 3);
     assert!(would["runs"][0]["bytes"].as_u64().unwrap() > 1000);
-    assert_eq!(labels(dir.path()), ["A", "A", "B", "C"], "nothing was removed so far");
+    assert_eq!(
+        labels(dir.path()),
+        ["A", "A", "B", "C"],
+        "nothing was removed so far"
+    );
 
     let several = of(&["rm", "A", "--yes"]);
     assert_eq!(several.status.code(), Some(2));
-    assert!(stderr(&several).contains("2 runs have the label 'A'"), "{}", stderr(&several));
+    assert!(
+        stderr(&several).contains("2 runs have the label 'A'"),
+        "{}",
+        stderr(&several)
+    );
     assert!(of(&["rm", "B", "--yes"]).status.success());
     assert_eq!(labels(dir.path()), ["A", "A", "C"]);
     assert!(of(&["prune", "--older", "1h", "--yes"]).status.success());
     assert_eq!(labels(dir.path()), ["A", "A", "C"], "all are young");
-    let done = json(&of(&["prune", "--keep", "1", "--label", "A", "--yes", "--json"]));
+    let done = json(&of(&[
+        "prune", "--keep", "1", "--label", "A", "--yes", "--json",
+    ]));
     assert_eq!(done["runs"][0]["removed"], true);
     assert_eq!(labels(dir.path()), ["A", "C"]);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "the folders are gone");
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        2,
+        "the folders are gone"
+    );
 }
 
 #[test]
 fn the_newest_run_has_a_name_of_its_own() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let output = jitterscope(dir.path(), &["record", "--duration", "50ms", "--label", "latest"]);
+    let output = jitterscope(
+        dir.path(),
+        &["record", "--duration", "50ms", "--label", "latest"],
+    );
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the newest run"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("the newest run"),
+        "{}",
+        stderr(&output)
+    );
 }

@@ -33,8 +33,15 @@ fn ended(mut child: Child, within: Duration) -> Output {
 
 fn start(runs: &Path, args: &[&str]) -> Child {
     let mut command = Command::new(program());
-    command.env("JITTERSCOPE_RUNS", runs).args(args).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .env("JITTERSCOPE_RUNS", runs)
+        .args(args)
+        .stdin(Stdio::null());
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn in_time(runs: &Path, args: &[&str]) -> Output {
@@ -50,11 +57,22 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
     }
     fifo(&runs.join("fifo/manifest.json"));
     fs::create_dir(runs.join("folder/manifest.json")).unwrap();
-    File::create(runs.join("sparse/manifest.json")).unwrap().set_len(10 << 30).unwrap();
+    File::create(runs.join("sparse/manifest.json"))
+        .unwrap()
+        .set_len(10 << 30)
+        .unwrap();
     let listed = in_time(&runs, &["list"]);
-    let text = format!("{}{}", String::from_utf8_lossy(&listed.stdout), stderr(&listed));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&listed.stdout),
+        stderr(&listed)
+    );
     assert!(listed.status.success(), "{text}");
-    for why in ["a named pipe, not a regular file", "a folder, not a regular file", "larger than 64 MiB"] {
+    for why in [
+        "a named pipe, not a regular file",
+        "a folder, not a regular file",
+        "larger than 64 MiB",
+    ] {
         assert!(text.contains(why), "{text}");
     }
     let pipe = dir.path().join("pipe");
@@ -67,7 +85,10 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
         &["record", "pipeline", "--properties", "/dev/zero"],
     ] {
         let refused = in_time(&runs, args);
-        assert!(matches!(refused.status.code(), Some(1 | 2)), "{args:?}: {refused:?}");
+        assert!(
+            matches!(refused.status.code(), Some(1 | 2)),
+            "{args:?}: {refused:?}"
+        );
     }
 }
 
@@ -86,10 +107,23 @@ fn root_records_into_no_folder_that_another_user_may_change() {
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
     symlink(&hers, shared.join("link")).unwrap();
     for runs in [hers.clone(), hers.join("runs"), shared.join("link/runs")] {
-        let refused = in_time(&runs, &["record", "--duration", "100ms", "--warmup", "0s", "--no-trace"]);
+        let refused = in_time(
+            &runs,
+            &[
+                "record",
+                "--duration",
+                "100ms",
+                "--warmup",
+                "0s",
+                "--no-trace",
+            ],
+        );
         let text = stderr(&refused);
         assert_eq!(refused.status.code(), Some(1), "{text}");
-        assert!(text.contains(&format!("{} belongs to user {OTHER}", hers.display())), "{text}");
+        assert!(
+            text.contains(&format!("{} belongs to user {OTHER}", hers.display())),
+            "{text}"
+        );
         assert!(text.contains("--runs"), "{text}");
         assert_eq!(fs::read_dir(&hers).unwrap().count(), 0);
     }
@@ -109,16 +143,27 @@ fn a_disk_that_fills_up_in_mid_run_keeps_what_was_measured() {
         if trace && !can_trace() {
             continue;
         }
-        let Some(disk) = Tmpfs::mount(100 << 20) else { return };
+        let Some(disk) = Tmpfs::mount(100 << 20) else {
+            return;
+        };
         let runs = disk.path().join("runs");
         // Low enough that there are many rows, too.
-        let mut args = vec!["record", "--duration", "60s", "--warmup", "0s", "--threshold", "300ns"];
+        let mut args = vec![
+            "record",
+            "--duration",
+            "60s",
+            "--warmup",
+            "0s",
+            "--threshold",
+            "300ns",
+        ];
         if !trace {
             args.push("--no-trace");
         }
         let child = start(&runs, &args);
         let begin = Instant::now();
-        while fs::read_dir(&runs).map_or(0, Iterator::count) == 0 && begin.elapsed() < Duration::from_secs(30)
+        while fs::read_dir(&runs).map_or(0, Iterator::count) == 0
+            && begin.elapsed() < Duration::from_secs(30)
         {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -127,8 +172,13 @@ fn a_disk_that_fills_up_in_mid_run_keeps_what_was_measured() {
         let done = ended(child, Duration::from_secs(50));
         assert!(done.status.success(), "{}", stderr(&done));
         let report = json(&jitterscope(&runs, &["report", "latest", "--json"]));
-        let warnings = report["warnings"].as_array().unwrap_or_else(|| panic!("{report}"));
-        assert!(warnings.iter().any(|warning| warning["id"] == "disk-full"), "{warnings:?}");
+        let warnings = report["warnings"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{report}"));
+        assert!(
+            warnings.iter().any(|warning| warning["id"] == "disk-full"),
+            "{warnings:?}"
+        );
         let listed = json(&jitterscope(&runs, &["list", "--json"]));
         assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1), "{listed}");
         let rows = jitterscope(&runs, &["export", "latest", "--to", "csv://-"]);

@@ -12,9 +12,10 @@ mod schema_check;
 use common::{busy, late};
 use jitterscope_inject::{DisturbKind, Expectation, ExpectedSender, Unavailable};
 use jitterscope_model::{
-    AnyVersion, CpuId, CpuSet, CpuUse, CulpritKind, EndedEarly, Evidence, ExecutionContext, JournalFault,
-    MeasuringThread, Misfit, MovedBecause, Mover, NamedOwner, Nanos, NoKernelEvents, PipelineRole,
-    QuotaLimit, RoleNode, SourceProblem, SubjectFields, TimerSource, TscFlaw, Warning,
+    AnyVersion, CpuId, CpuSet, CpuUse, CulpritKind, EndedEarly, Evidence, ExecutionContext,
+    JournalFault, MeasuringThread, Misfit, MovedBecause, Mover, NamedOwner, Nanos, NoKernelEvents,
+    PipelineRole, QuotaLimit, RoleNode, SourceProblem, SubjectFields, TimerSource, TscFlaw,
+    Warning,
 };
 use jitterscope_recording::selftest::{
     Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
@@ -31,7 +32,11 @@ fn run(args: &[&str], runs: &Path) -> String {
         .args(args)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
     // Fields stand as they are declared, and who reads a line at a time sees first what it is a version of.
     assert!(
@@ -42,8 +47,15 @@ fn run(args: &[&str], runs: &Path) -> String {
 }
 
 fn moved(cpu: CpuId) -> EndedEarly {
-    let by = Some(Mover { comm: "taskset".into(), tid: 812 });
-    EndedEarly::Moved { cpu, to_cpu: CpuId(0), because: Some(MovedBecause { offline: false, by }) }
+    let by = Some(Mover {
+        comm: "taskset".into(),
+        tid: 812,
+    });
+    EndedEarly::Moved {
+        cpu,
+        to_cpu: CpuId(0),
+        because: Some(MovedBecause { offline: false, by }),
+    }
 }
 
 /// One of each kind.
@@ -52,45 +64,117 @@ fn warnings() -> Vec<Warning> {
     let text = || "x".to_owned();
     let (cpu, role) = (CpuId(1), PipelineRole::Journaller);
     vec![
-        Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(SourceProblem::MountDenied) }),
-        Warning::NoFreeCpu { cpus: cpus(), taken: CpuUse::Measured },
-        Warning::NobodyBelongs { cpus: cpus(), look_ns: Nanos(1) },
-        Warning::NobodyMet { whom: Some(NamedOwner::Process { pid: 1 }.into()), watching: true },
-        Warning::NobodyMet { whom: Some(NamedOwner::Named { name: text() }.into()), watching: true },
-        Warning::NobodyMet { whom: None, watching: false },
+        Warning::NoKernelEvents(NoKernelEvents {
+            wanted: true,
+            problem: Some(SourceProblem::MountDenied),
+        }),
+        Warning::NoFreeCpu {
+            cpus: cpus(),
+            taken: CpuUse::Measured,
+        },
+        Warning::NobodyBelongs {
+            cpus: cpus(),
+            look_ns: Nanos(1),
+        },
+        Warning::NobodyMet {
+            whom: Some(NamedOwner::Process { pid: 1 }.into()),
+            watching: true,
+        },
+        Warning::NobodyMet {
+            whom: Some(NamedOwner::Named { name: text() }.into()),
+            watching: true,
+        },
+        Warning::NobodyMet {
+            whom: None,
+            watching: false,
+        },
         Warning::CommandFailed { status: text() },
-        Warning::TooManyThreads { refused: 1, most: 2 },
+        Warning::TooManyThreads {
+            refused: 1,
+            most: 2,
+        },
         Warning::NotFollowed { late: 1, missed: 2 },
-        Warning::UnrecordedSwitches { count: 1, cpus: cpus() },
+        Warning::UnrecordedSwitches {
+            count: 1,
+            cpus: cpus(),
+        },
         Warning::Folded { time_ns: Nanos(1) },
         Warning::CpuQuota {
             cgroup: text(),
-            limit: Some(QuotaLimit { quota_us: 1, period_us: 2 }),
+            limit: Some(QuotaLimit {
+                quota_us: 1,
+                period_us: 2,
+            }),
             times: 1,
             time_ns: Nanos(1),
         },
-        Warning::FrequencyChanged { cpu, times: 1, lowest_khz: 1, highest_khz: 2 },
+        Warning::FrequencyChanged {
+            cpu,
+            times: 1,
+            lowest_khz: 1,
+            highest_khz: 2,
+        },
         Warning::CpuOffline { cpus: cpus() },
         Warning::IdleControlShared { cpu },
-        Warning::SmtSibling { cpu, siblings: cpus() },
-        Warning::RtThrottling { runtime_us: 1, period_us: 2 },
-        Warning::ClockFallback { reason: AnyVersion::Worded(text()) },
-        Warning::ClockFallback { reason: TscFlaw::OtherClockSource { source: text() }.into() },
-        Warning::ClockFallback { reason: TscFlaw::ClockSourceUnreadable { system: text() }.into() },
-        Warning::ClockDoubt { reason: TscFlaw::NotConstant.into() },
-        Warning::OwnBookkeeping { cpu, count: 1, threshold_ns: Nanos(1), store_ns: Nanos(1) },
-        Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped: 1 },
-        Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped: 1 },
+        Warning::SmtSibling {
+            cpu,
+            siblings: cpus(),
+        },
+        Warning::RtThrottling {
+            runtime_us: 1,
+            period_us: 2,
+        },
+        Warning::ClockFallback {
+            reason: AnyVersion::Worded(text()),
+        },
+        Warning::ClockFallback {
+            reason: TscFlaw::OtherClockSource { source: text() }.into(),
+        },
+        Warning::ClockFallback {
+            reason: TscFlaw::ClockSourceUnreadable { system: text() }.into(),
+        },
+        Warning::ClockDoubt {
+            reason: TscFlaw::NotConstant.into(),
+        },
+        Warning::OwnBookkeeping {
+            cpu,
+            count: 1,
+            threshold_ns: Nanos(1),
+            store_ns: Nanos(1),
+        },
+        Warning::DroppedRecords {
+            thread: MeasuringThread::Cpu(cpu),
+            dropped: 1,
+        },
+        Warning::DroppedRecords {
+            thread: MeasuringThread::Role(role),
+            dropped: 1,
+        },
         Warning::TraceLost { lost: 1 },
-        Warning::WriterBehind { waited_ns: Nanos(1) },
-        Warning::CpuEndedEarly { cpu, why: moved(cpu).into() },
-        Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults: 1 },
+        Warning::WriterBehind {
+            waited_ns: Nanos(1),
+        },
+        Warning::CpuEndedEarly {
+            cpu,
+            why: moved(cpu).into(),
+        },
+        Warning::OwnPageFaults {
+            thread: MeasuringThread::Cpu(cpu),
+            faults: 1,
+        },
         Warning::LeftoversRemoved { count: 1 },
         Warning::TraceDiscarded { at_the_end: true },
         Warning::DiskFull { unstored: 1 },
-        Warning::OutputLost { output: text(), delivered: 1, lost: 1, why: text() },
+        Warning::OutputLost {
+            output: text(),
+            delivered: 1,
+            lost: 1,
+            why: text(),
+        },
         Warning::Interrupted,
-        Warning::ForcedPlacement { misfit: AnyVersion::Worded(text()) },
+        Warning::ForcedPlacement {
+            misfit: AnyVersion::Worded(text()),
+        },
         Warning::ForcedPlacement {
             misfit: Misfit::TooFewCpus {
                 threads: 3,
@@ -100,24 +184,68 @@ fn warnings() -> Vec<Warning> {
             }
             .into(),
         },
-        Warning::ForcedPlacement { misfit: Misfit::Quota { threads: 3, quota_millis: 2_500 }.into() },
-        Warning::ForcedPlacement { misfit: Misfit::SameCpu { roles: vec![role], cpu }.into() },
-        Warning::ForcedPlacement { misfit: Misfit::SameCore { roles: vec![role], core: cpus() }.into() },
         Warning::ForcedPlacement {
-            misfit: Misfit::TooFewCores { threads: 3, cpus: cpus(), cores: 1 }.into(),
+            misfit: Misfit::Quota {
+                threads: 3,
+                quota_millis: 2_500,
+            }
+            .into(),
         },
         Warning::ForcedPlacement {
-            misfit: Misfit::AcrossNodes { nodes: vec![RoleNode { role, node: 0 }] }.into(),
+            misfit: Misfit::SameCpu {
+                roles: vec![role],
+                cpu,
+            }
+            .into(),
         },
-        Warning::NotPinned { one_core: true, many_nodes: true },
+        Warning::ForcedPlacement {
+            misfit: Misfit::SameCore {
+                roles: vec![role],
+                core: cpus(),
+            }
+            .into(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::TooFewCores {
+                threads: 3,
+                cpus: cpus(),
+                cores: 1,
+            }
+            .into(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::AcrossNodes {
+                nodes: vec![RoleNode { role, node: 0 }],
+            }
+            .into(),
+        },
+        Warning::NotPinned {
+            one_core: true,
+            many_nodes: true,
+        },
         Warning::MemoryNotLocked { why: text() },
-        Warning::JournalEnded { why: AnyVersion::Worded(text()) },
-        Warning::JournalDiskFull { why: JournalFault::System { system: text() }.into() },
-        Warning::JournalEnded { why: JournalFault::StockOverfilled.into() },
+        Warning::JournalEnded {
+            why: AnyVersion::Worded(text()),
+        },
+        Warning::JournalDiskFull {
+            why: JournalFault::System { system: text() }.into(),
+        },
+        Warning::JournalEnded {
+            why: JournalFault::StockOverfilled.into(),
+        },
         Warning::JournalWaits { waits: 1 },
-        Warning::RingFull { waits: 1, waited_ns: Nanos(1) },
-        Warning::Disordered { role, disordered: 1 },
-        Warning::AttributedAgain { by: text(), recorded_by: text() },
+        Warning::RingFull {
+            waits: 1,
+            waited_ns: Nanos(1),
+        },
+        Warning::Disordered {
+            role,
+            disordered: 1,
+        },
+        Warning::AttributedAgain {
+            by: text(),
+            recorded_by: text(),
+        },
         Warning::VerdictsKept { kept: 1, stalls: 1 },
         Warning::InconsistentRows { rows: 1 },
         Warning::worded("x", "x"),
@@ -131,12 +259,16 @@ fn each_warning_is_printed_as_described_and_read_back_as_it_was() {
     spin.manifest.label = "SPIN".into();
     spin.manifest.warnings = warnings();
     store(&spin, dir.path());
-    let value: Value = serde_json::from_str(&run(&["report", "SPIN", "--json"], dir.path())).unwrap();
+    let value: Value =
+        serde_json::from_str(&run(&["report", "SPIN", "--json"], dir.path())).unwrap();
     hold(&schema("report"), &value, "warnings");
     let rows = value["warnings"].as_array().unwrap();
     for (row, stored) in rows.iter().zip(&spin.manifest.warnings) {
         let text = row["text"].as_str().unwrap();
-        assert!(!text.is_empty() && (text == "x" || text.ends_with('.')), "{row}");
+        assert!(
+            !text.is_empty() && (text == "x" || text.ends_with('.')),
+            "{row}"
+        );
         let mut fields = row.clone();
         if !matches!(stored, Warning::Other(_)) {
             fields.as_object_mut().unwrap().remove("text");
@@ -155,31 +287,71 @@ fn stored_runs_are_printed_as_described() {
     wakeup.manifest.label = "WAKEUP".into();
     store(&spin, dir.path());
     store(&wakeup, dir.path());
-    for (label, level) in [("SPIN", "program"), ("SPIN", "thread"), ("SPIN", "process"), ("WAKEUP", "thread")]
-    {
+    for (label, level) in [
+        ("SPIN", "program"),
+        ("SPIN", "thread"),
+        ("SPIN", "process"),
+        ("WAKEUP", "thread"),
+    ] {
         let text = run(&["report", label, "--json", "--by", level], dir.path());
-        hold(&schema("report"), &serde_json::from_str(&text).unwrap(), label);
+        hold(
+            &schema("report"),
+            &serde_json::from_str(&text).unwrap(),
+            label,
+        );
     }
     let mut again = busy(&[0, 1]);
     again.manifest.label = "AGAIN".into();
     store(&again, dir.path());
     for sides in [["SPIN", "AGAIN"], ["SPIN@0", "SPIN@1"], ["SPIN", "WAKEUP"]] {
         let text = run(&["diff", sides[0], sides[1], "--json"], dir.path());
-        hold(&schema("diff"), &serde_json::from_str(&text).unwrap(), "diff");
+        hold(
+            &schema("diff"),
+            &serde_json::from_str(&text).unwrap(),
+            "diff",
+        );
     }
     let text = run(&["list", "--json"], dir.path());
-    hold(&schema("list"), &serde_json::from_str(&text).unwrap(), "list");
-    let text = run(&["audit", "--json", "--run", "SPIN", "--cpus", "0"], dir.path());
-    hold(&schema("audit"), &serde_json::from_str(&text).unwrap(), "audit");
-    let estimate = ["experiment", "--apply", "true", "--revert", "true", "--dry-run", "--json", "-q"];
+    hold(
+        &schema("list"),
+        &serde_json::from_str(&text).unwrap(),
+        "list",
+    );
+    let text = run(
+        &["audit", "--json", "--run", "SPIN", "--cpus", "0"],
+        dir.path(),
+    );
+    hold(
+        &schema("audit"),
+        &serde_json::from_str(&text).unwrap(),
+        "audit",
+    );
+    let estimate = [
+        "experiment",
+        "--apply",
+        "true",
+        "--revert",
+        "true",
+        "--dry-run",
+        "--json",
+        "-q",
+    ];
     let text = run(&estimate, dir.path());
-    hold(&schema("experiment-estimate"), &serde_json::from_str(&text).unwrap(), "experiment-estimate");
+    hold(
+        &schema("experiment-estimate"),
+        &serde_json::from_str(&text).unwrap(),
+        "experiment-estimate",
+    );
     let lines = schema("export");
     for label in ["SPIN", "WAKEUP"] {
         let file = dir.path().join(format!("{label}.json"));
         let to = format!("json://{}", file.display());
         let shown = run(&["export", label, "-q", "--to", &to, "--json"], dir.path());
-        hold(&schema("delivered"), &serde_json::from_str(&shown).unwrap(), "delivered");
+        hold(
+            &schema("delivered"),
+            &serde_json::from_str(&shown).unwrap(),
+            "delivered",
+        );
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let value: Value = serde_json::from_str(line).unwrap();
             let described = &lines["lines"][value["type"].as_str().unwrap()];
@@ -207,7 +379,11 @@ fn a_watched_cpu_is_printed_as_described() {
     assert!(!report["passive"].as_array().unwrap().is_empty());
     hold(&schema("report"), &report, "passive");
     let text = run(&["report", run_of, "--stall", "1", "--json"], dir.path());
-    hold(&schema("stall"), &serde_json::from_str(&text).unwrap(), "stall");
+    hold(
+        &schema("stall"),
+        &serde_json::from_str(&text).unwrap(),
+        "stall",
+    );
 }
 
 /// Every field that a culprit can have. Without `..`, so that a new one must be added here.
@@ -280,7 +456,14 @@ fn wherever_a_culprit_is_printed_all_that_it_can_have_is_described() {
     }
     let subject = all_subject_fields();
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
-    for name in ["diff", "experiment", "experiment-auto", "export", "report", "stall"] {
+    for name in [
+        "diff",
+        "experiment",
+        "experiment-auto",
+        "export",
+        "report",
+        "stall",
+    ] {
         let before = found.len();
         walk(&schema(name), &subject, name, &mut found, &mut wrong);
         assert!(found.len() > before, "{name} describes no culprit");
@@ -298,9 +481,16 @@ fn what_is_printed_within_another_is_described_alike() {
         }
         schema
     };
-    let (diff, experiment, auto) = (schema("diff"), schema("experiment"), schema("experiment-auto"));
+    let (diff, experiment, auto) = (
+        schema("diff"),
+        schema("experiment"),
+        schema("experiment-auto"),
+    );
     assert_eq!(bare(experiment["properties"]["diff"].clone()), bare(diff));
-    assert_eq!(bare(auto["properties"]["confirmed"].clone()), bare(experiment));
+    assert_eq!(
+        bare(auto["properties"]["confirmed"].clone()),
+        bare(experiment)
+    );
 }
 
 #[test]
@@ -333,9 +523,13 @@ fn every_number_in_a_schema_says_its_unit() {
         }
     }
     let mut wrong = Vec::new();
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema")).unwrap() {
+    for entry in
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema")).unwrap()
+    {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let Some(name) = name.strip_suffix(".json") else { continue };
+        let Some(name) = name.strip_suffix(".json") else {
+            continue;
+        };
         let schema = schema(name);
         walk(&schema, name, &mut wrong);
         for (kind, line) in schema["lines"].as_object().into_iter().flatten() {
@@ -353,25 +547,52 @@ fn a_selftests_score_is_as_described() {
         Instead::NoStall,
         Instead::NoAttribution,
         Instead::NoSender,
-        Instead::OtherSender { context: ExecutionContext::Thread, comm: Some("x".into()), tid: None },
-        Instead::OtherSender { context: ExecutionContext::Softirq, comm: None, tid: Some(1) },
-        Instead::OtherCulprit { kind: CulpritKind::Irq, name: "x".into() },
+        Instead::OtherSender {
+            context: ExecutionContext::Thread,
+            comm: Some("x".into()),
+            tid: None,
+        },
+        Instead::OtherSender {
+            context: ExecutionContext::Softirq,
+            comm: None,
+            tid: Some(1),
+        },
+        Instead::OtherCulprit {
+            kind: CulpritKind::Irq,
+            name: "x".into(),
+        },
     ];
     let shortfalls = [
         None,
         Some(Shortfall::NothingInjected),
-        Some(Shortfall::TooBusy { out_of_reach: 1, of: 2 }),
+        Some(Shortfall::TooBusy {
+            out_of_reach: 1,
+            of: 2,
+        }),
         Some(Shortfall::TooFewFound),
         Some(Shortfall::TooFewNamed),
         Some(Shortfall::Broken { error: text() }),
     ];
-    let sender = Some(ExpectedSender { comm: text(), tid: 1 });
-    let expected = Expectation { kind: CulpritKind::Ipi, name: text(), sender };
+    let sender = Some(ExpectedSender {
+        comm: text(),
+        tid: 1,
+    });
+    let expected = Expectation {
+        kind: CulpritKind::Ipi,
+        name: text(),
+        sender,
+    };
     let row = |shortfall: Option<Shortfall>| SelftestRow {
         passed: shortfall.is_none(),
         expected: shortfall.is_none().then(|| expected.clone()),
         length_error: shortfall.is_none().then_some(0.5),
-        wrong: wrong.iter().map(|instead| WrongVerdict { instead: instead.clone(), count: 1 }).collect(),
+        wrong: wrong
+            .iter()
+            .map(|instead| WrongVerdict {
+                instead: instead.clone(),
+                count: 1,
+            })
+            .collect(),
         shortfall,
         ..SelftestRow::of(DisturbKind::Membarrier)
     };
@@ -379,16 +600,40 @@ fn a_selftests_score_is_as_described() {
         Unavailable::NoHelper,
         Unavailable::NoVictim,
         Unavailable::Kernel { lacks: text() },
-        Unavailable::NoEvents { tell: text(), events: vec![text()] },
-        Unavailable::Capability { what: text(), capability: text() },
-        Unavailable::ControlFile { path: text(), error: text(), what: text() },
+        Unavailable::NoEvents {
+            tell: text(),
+            events: vec![text()],
+        },
+        Unavailable::Capability {
+            what: text(),
+            capability: text(),
+        },
+        Unavailable::ControlFile {
+            path: text(),
+            error: text(),
+            what: text(),
+        },
         Unavailable::Refused { error: text() },
-        Unavailable::InMemory { folder: text(), file_system: text() },
+        Unavailable::InMemory {
+            folder: text(),
+            file_system: text(),
+        },
     ];
-    let causes = unavailable.into_iter().map(|cause| SkipCause::Unavailable { cause });
+    let causes = unavailable
+        .into_iter()
+        .map(|cause| SkipCause::Unavailable { cause });
     let causes = causes
-        .chain([SkipCause::NotReady { error: text() }, SkipCause::TooBusy { out_of_reach: 1, of: 2 }])
-        .map(|cause| SkippedKind { kind: DisturbKind::Softirq, cause });
+        .chain([
+            SkipCause::NotReady { error: text() },
+            SkipCause::TooBusy {
+                out_of_reach: 1,
+                of: 2,
+            },
+        ])
+        .map(|cause| SkippedKind {
+            kind: DisturbKind::Softirq,
+            cause,
+        });
     let report = SelftestReport::new(shortfalls.map(row).into(), causes.collect());
     let value = serde_json::to_value(jitterscope_view::selftest::json(&report)).unwrap();
     hold(&schema("selftest"), &value, "selftest");
@@ -396,13 +641,22 @@ fn a_selftests_score_is_as_described() {
 
 #[test]
 fn the_check_notices_what_is_wrong() {
-    let text = r#"{"type": "object", "required": ["a_ns"], "properties": {"a_ns": {"type": "integer"}}}"#;
+    let text =
+        r#"{"type": "object", "required": ["a_ns"], "properties": {"a_ns": {"type": "integer"}}}"#;
     let schema: Value = serde_json::from_str(text).unwrap();
-    for (value, found) in
-        [(r#"{"a_ns": 1}"#, 0), ("{}", 1), (r#"{"a_ns": "x"}"#, 1), (r#"{"a_ns": 1, "b": 2}"#, 1)]
-    {
+    for (value, found) in [
+        (r#"{"a_ns": 1}"#, 0),
+        ("{}", 1),
+        (r#"{"a_ns": "x"}"#, 1),
+        (r#"{"a_ns": 1, "b": 2}"#, 1),
+    ] {
         let mut wrong = Vec::new();
-        check(&schema, &serde_json::from_str(value).unwrap(), "x", &mut wrong);
+        check(
+            &schema,
+            &serde_json::from_str(value).unwrap(),
+            "x",
+            &mut wrong,
+        );
         assert_eq!(wrong.len(), found, "{value}: {wrong:?}");
     }
 }

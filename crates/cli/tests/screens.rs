@@ -6,5 +6,7 @@ use jitterscope_testing::turn;
 fn screens() {
     // Some begin to record before what they show is found, and a CPU is measured by one recording at a time.
     let _turn = turn();
-    trycmd::TestCases::new().case("tests/cmd/*.toml").case("tests/cmd/*.trycmd");
+    trycmd::TestCases::new()
+        .case("tests/cmd/*.toml")
+        .case("tests/cmd/*.trycmd");
 }

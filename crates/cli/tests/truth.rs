@@ -40,7 +40,10 @@ impl Group {
     fn enter(&self, mut command: Command) -> Command {
         let tasks = self.0.join("cgroup.procs");
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg(format!("echo $$ > {} && exec \"$@\"", tasks.display())).arg("sh");
+        shell
+            .arg("-c")
+            .arg(format!("echo $$ > {} && exec \"$@\"", tasks.display()))
+            .arg("sh");
         shell.arg(command.get_program()).args(command.get_args());
         for (key, value) in command.get_envs() {
             if let Some(value) = value {
@@ -55,14 +58,20 @@ impl Group {
     /// Periods in which it was throttled.
     fn throttled(&self) -> u64 {
         let stat = fs::read_to_string(self.0.join("cpu.stat")).unwrap();
-        let line = stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")).unwrap();
+        let line = stat
+            .lines()
+            .find_map(|line| line.strip_prefix("nr_throttled "))
+            .unwrap();
         line.parse().unwrap()
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for tid in fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines() {
+        for tid in fs::read_to_string(self.0.join("cgroup.procs"))
+            .unwrap_or_default()
+            .lines()
+        {
             let _ = fs::write("/sys/fs/cgroup/cpu/cgroup.procs", tid);
         }
         // The last process may still be on its way out.
@@ -84,26 +93,51 @@ impl Drop for Owned {
 }
 
 fn signal(pid: u32, name: &str) {
-    assert!(Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(pid.to_string())
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// All culprits and classes of a report: kind, name, time.
 fn culprits(report: &Value) -> Vec<(String, String, u64)> {
     let attribution = &report["attribution"];
-    let rows = [&attribution["culprits"], &attribution["unexplained"]["classes"]].into_iter();
+    let rows = [
+        &attribution["culprits"],
+        &attribution["unexplained"]["classes"],
+    ]
+    .into_iter();
     let listed = |row: &Value| {
         let text = |field: &str| row[field].as_str().unwrap().to_owned();
-        (text("kind"), text("name"), row["total_ns"].as_u64().unwrap())
+        (
+            text("kind"),
+            text("name"),
+            row["total_ns"].as_u64().unwrap(),
+        )
     };
-    rows.flat_map(|rows| rows.as_array().unwrap()).map(listed).collect()
+    rows.flat_map(|rows| rows.as_array().unwrap())
+        .map(listed)
+        .collect()
 }
 
 fn total(culprits: &[(String, String, u64)], kind: &str) -> u64 {
-    culprits.iter().filter(|(of, ..)| of == kind).map(|(.., ns)| ns).sum()
+    culprits
+        .iter()
+        .filter(|(of, ..)| of == kind)
+        .map(|(.., ns)| ns)
+        .sum()
 }
 
 fn warns(report: &Value, id: &str) -> bool {
-    report["warnings"].as_array().unwrap().iter().any(|warning| warning["id"] == id)
+    report["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|warning| warning["id"] == id)
 }
 
 /// A stored run says the same when it is attributed again.
@@ -120,7 +154,9 @@ fn a_followed_process_under_a_quota_is_reported_so_and_not_that_it_left_idle_sta
     if !can_trace() {
         return;
     }
-    let Some(group) = Group::make("attach", 10_000) else { return };
+    let Some(group) = Group::make("attach", 10_000) else {
+        return;
+    };
     let mut busy = Command::new("sh");
     busy.args(["-c", "while :; do :; done"]);
     let busy = Owned(group.enter(busy).spawn().unwrap());
@@ -128,14 +164,24 @@ fn a_followed_process_under_a_quota_is_reported_so_and_not_that_it_left_idle_sta
     let runs = tempfile::tempdir().unwrap();
     let before = group.throttled();
     let pid = busy.0.id().to_string();
-    let output = jitterscope(runs.path(), &["attach", "--pid", &pid, "-d", "3s", "--json", "-q"]);
+    let output = jitterscope(
+        runs.path(),
+        &["attach", "--pid", &pid, "-d", "3s", "--json", "-q"],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(group.throttled() > before + 10, "the quota did not bite");
     let report = json(&output);
     let listed = culprits(&report);
     let quota = total(&listed, "quota");
-    let idle: u64 = listed.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
-    println!("quota {quota} ns, idle exit {idle} ns, perhaps the quota's {} ns", perhaps(&report));
+    let idle: u64 = listed
+        .iter()
+        .filter(|(_, name, _)| name == "idle exit")
+        .map(|(.., ns)| ns)
+        .sum();
+    println!(
+        "quota {quota} ns, idle exit {idle} ns, perhaps the quota's {} ns",
+        perhaps(&report)
+    );
     // On a busy machine others have its CPU while it is throttled.
     assert!(quota + perhaps(&report) > 10 * idle, "{listed:?}");
     assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
@@ -146,16 +192,27 @@ fn a_followed_process_under_a_quota_is_reported_so_and_not_that_it_left_idle_sta
         );
         return;
     }
-    assert!(output_names(&report, &group.name()), "{:#}", report["attribution"]);
+    assert!(
+        output_names(&report, &group.name()),
+        "{:#}",
+        report["attribution"]
+    );
     assert_answered_by(runs.path(), "cfs-quota");
 }
 
 /// The plan that the latest run leads to has this knob.
 fn assert_answered_by(runs: &Path, knob: &str) {
     let cpu = highest_cpu().to_string();
-    let plan = jitterscope(runs, &["tune", "plan", "--run", "latest", "--cpus", &cpu, "--json"]);
+    let plan = jitterscope(
+        runs,
+        &["tune", "plan", "--run", "latest", "--cpus", &cpu, "--json"],
+    );
     assert!(plan.status.success(), "{}", stderr(&plan));
-    assert!(json(&plan).to_string().contains(&format!("\"{knob}\"")), "{:#}", json(&plan));
+    assert!(
+        json(&plan).to_string().contains(&format!("\"{knob}\"")),
+        "{:#}",
+        json(&plan)
+    );
 }
 
 #[test]
@@ -165,13 +222,22 @@ fn a_followed_thread_that_is_stopped_is_reported_so_and_neither_waits_nor_sleeps
         return;
     }
     let mut busy = Command::new("sh");
-    busy.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+    busy.args(["-c", "while :; do :; done"])
+        .stdin(Stdio::null());
     let busy = Owned(busy.spawn().unwrap());
     let runs = tempfile::tempdir().unwrap();
     let pid = busy.0.id();
     let attach = Command::new(program())
         .env("JITTERSCOPE_RUNS", runs.path())
-        .args(["attach", "--pid", &pid.to_string(), "-d", "6s", "--json", "-q"])
+        .args([
+            "attach",
+            "--pid",
+            &pid.to_string(),
+            "-d",
+            "6s",
+            "--json",
+            "-q",
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -191,10 +257,16 @@ fn a_followed_thread_that_is_stopped_is_reported_so_and_neither_waits_nor_sleeps
     let report = json(&output);
     let thread = &report["threads"][0];
     let ns = |name: &str| thread[name].as_u64().unwrap();
-    assert!((800_000_000..2_000_000_000).contains(&ns("stopped_ns")), "{thread:#}");
+    assert!(
+        (800_000_000..2_000_000_000).contains(&ns("stopped_ns")),
+        "{thread:#}"
+    );
     assert!(ns("blocked_ns") < 100_000_000, "{thread:#}");
     let listed = culprits(&report);
-    assert!(total(&listed, "stopped").abs_diff(ns("stopped_ns")) < 1_000_000, "{listed:?}");
+    assert!(
+        total(&listed, "stopped").abs_diff(ns("stopped_ns")) < 1_000_000,
+        "{listed:?}"
+    );
     let rows = report["attribution"]["culprits"].as_array().unwrap();
     let row = rows.iter().find(|row| row["kind"] == "stopped").unwrap();
     assert_eq!(row["sender"]["comm"], "kill", "{row:#}");
@@ -205,7 +277,11 @@ fn a_followed_thread_that_is_stopped_is_reported_so_and_neither_waits_nor_sleeps
     );
     assert_replays(runs.path(), &report);
     let text = jitterscope(runs.path(), &["report"]);
-    assert!(String::from_utf8_lossy(&text.stdout).contains("kept it stopped for"), "{:?}", text.stdout);
+    assert!(
+        String::from_utf8_lossy(&text.stdout).contains("kept it stopped for"),
+        "{:?}",
+        text.stdout
+    );
 }
 
 #[test]
@@ -220,11 +296,25 @@ fn a_thread_that_is_stopped_before_and_stays_so_is_reported_as_stopped() {
     signal(pid, "STOP");
     std::thread::sleep(Duration::from_millis(200));
     let runs = tempfile::tempdir().unwrap();
-    let output = jitterscope(runs.path(), &["attach", "--pid", &pid.to_string(), "-d", "1s", "--json", "-q"]);
+    let output = jitterscope(
+        runs.path(),
+        &[
+            "attach",
+            "--pid",
+            &pid.to_string(),
+            "-d",
+            "1s",
+            "--json",
+            "-q",
+        ],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
     let thread = &report["threads"][0];
-    assert!(thread["stopped_ns"].as_u64().unwrap() > 800_000_000, "{thread:#}");
+    assert!(
+        thread["stopped_ns"].as_u64().unwrap() > 800_000_000,
+        "{thread:#}"
+    );
     assert_eq!(thread["blocked_ns"], 0, "{thread:#}");
     assert_replays(runs.path(), &report);
 }
@@ -233,13 +323,23 @@ fn a_thread_that_is_stopped_before_and_stays_so_is_reported_as_stopped() {
 fn perhaps(report: &Value) -> u64 {
     let worst = report["worst"].as_array().unwrap().iter();
     let parts = worst.flat_map(|stall| stall["parts"].as_array().unwrap());
-    let may_be = |part: &&Value| part["evidence"].as_str().unwrap().contains("perhaps of this thread");
-    parts.filter(may_be).map(|part| part["net_ns"].as_u64().unwrap()).sum()
+    let may_be = |part: &&Value| {
+        part["evidence"]
+            .as_str()
+            .unwrap()
+            .contains("perhaps of this thread")
+    };
+    parts
+        .filter(may_be)
+        .map(|part| part["net_ns"].as_u64().unwrap())
+        .sum()
 }
 
 fn output_names(report: &Value, group: &str) -> bool {
     let culprits = report["attribution"]["culprits"].as_array().unwrap();
-    culprits.iter().any(|row| row["kind"] == "quota" && row["cgroup"] == group && row["quota_us"] == 10_000)
+    culprits
+        .iter()
+        .any(|row| row["kind"] == "quota" && row["cgroup"] == group && row["quota_us"] == 10_000)
 }
 
 #[test]
@@ -248,7 +348,9 @@ fn a_recording_under_a_quota_is_reported_so_and_its_knob_is_the_quotas() {
     if !can_trace() {
         return;
     }
-    let Some(group) = Group::make("record", 20_000) else { return };
+    let Some(group) = Group::make("record", 20_000) else {
+        return;
+    };
     let runs = tempfile::tempdir().unwrap();
     let cpu = highest_cpu().to_string();
     let mut command = Command::new(program());
@@ -259,10 +361,15 @@ fn a_recording_under_a_quota_is_reported_so_and_its_knob_is_the_quotas() {
     let report = json(&output);
     let listed = culprits(&report);
     let quota = total(&listed, "quota");
-    println!("quota {quota} ns, perhaps the quota's {} ns", perhaps(&report));
+    println!(
+        "quota {quota} ns, perhaps the quota's {} ns",
+        perhaps(&report)
+    );
     assert!(quota + perhaps(&report) > 0, "{listed:?}");
     assert!(
-        !listed.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")),
+        !listed
+            .iter()
+            .any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")),
         "{listed:?}"
     );
     assert!(warns(&report, "cpu-quota"), "{}", report["warnings"]);
@@ -275,7 +382,11 @@ fn a_recording_under_a_quota_is_reported_so_and_its_knob_is_the_quotas() {
     }
     let rows = report["attribution"]["culprits"].as_array().unwrap();
     let row = rows.iter().find(|row| row["kind"] == "quota").unwrap();
-    assert_eq!((&row["cgroup"], &row["quota_us"]), (&group.name().into(), &20_000.into()), "{row:#}");
+    assert_eq!(
+        (&row["cgroup"], &row["quota_us"]),
+        (&group.name().into(), &20_000.into()),
+        "{row:#}"
+    );
     assert_answered_by(runs.path(), "cfs-quota");
 }
 
@@ -308,7 +419,9 @@ fn a_recording_that_is_stopped_for_a_second_says_by_whom() {
     let stopped = total(&listed, "stopped");
     assert!(stopped > 500_000_000, "{listed:?}");
     assert!(
-        !listed.iter().any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")),
+        !listed
+            .iter()
+            .any(|(kind, name, _)| kind == "thread" && name.starts_with("swapper")),
         "{listed:?}"
     );
     let rows = report["attribution"]["culprits"].as_array().unwrap();
@@ -332,13 +445,25 @@ fn two_recordings_on_one_cpu_are_refused() {
         .unwrap();
     let first = Owned(first);
     std::thread::sleep(Duration::from_millis(1500));
-    let second = jitterscope(runs.path(), &["record", "--cpus", &cpu, "-d", "1s", "--no-trace", "-q"]);
+    let second = jitterscope(
+        runs.path(),
+        &["record", "--cpus", &cpu, "-d", "1s", "--no-trace", "-q"],
+    );
     assert!(!second.status.success());
     let said = stderr(&second);
-    assert!(said.contains("being measured by another recording"), "{said}");
-    assert!(said.contains(&format!("process {}", first.0.id())), "{said}");
+    assert!(
+        said.contains("being measured by another recording"),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("process {}", first.0.id())),
+        "{said}"
+    );
     drop(first);
-    let third = jitterscope(runs.path(), &["record", "--cpus", &cpu, "-d", "1s", "--no-trace", "-q"]);
+    let third = jitterscope(
+        runs.path(),
+        &["record", "--cpus", &cpu, "-d", "1s", "--no-trace", "-q"],
+    );
     assert!(third.status.success(), "{}", stderr(&third));
 }
 
@@ -349,7 +474,11 @@ fn a_followed_real_time_thread_is_reported_as_throttled() {
         return;
     }
     let number = |name: &str| -> i64 {
-        fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap().trim().parse().unwrap()
+        fs::read_to_string(format!("/proc/sys/kernel/{name}"))
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
     };
     let (runtime, period) = (number("sched_rt_runtime_us"), number("sched_rt_period_us"));
     if !(0..period).contains(&runtime) {
@@ -359,7 +488,16 @@ fn a_followed_real_time_thread_is_reported_as_throttled() {
     let runs = tempfile::tempdir().unwrap();
     let cpu = highest_cpu().to_string();
     let busy = Command::new("chrt")
-        .args(["-f", "5", "taskset", "-c", &cpu, "sh", "-c", "while :; do :; done"])
+        .args([
+            "-f",
+            "5",
+            "taskset",
+            "-c",
+            &cpu,
+            "sh",
+            "-c",
+            "while :; do :; done",
+        ])
         .stdin(Stdio::null())
         .spawn();
     let Ok(busy) = busy else {
@@ -369,7 +507,10 @@ fn a_followed_real_time_thread_is_reported_as_throttled() {
     let busy = Owned(busy);
     std::thread::sleep(Duration::from_millis(300));
     let pid = busy.0.id().to_string();
-    let output = jitterscope(runs.path(), &["attach", "--pid", &pid, "-d", "4s", "--json", "-q"]);
+    let output = jitterscope(
+        runs.path(),
+        &["attach", "--pid", &pid, "-d", "4s", "--json", "-q"],
+    );
     drop(busy);
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
@@ -382,16 +523,28 @@ fn a_followed_real_time_thread_is_reported_as_throttled() {
         return;
     }
     // All but what more urgent threads took, and interrupts.
-    assert!(throttled * 10 > waited * 8, "waited for {waited} ns: {listed:?}");
-    assert!(!listed.iter().any(|(_, name, _)| name == "idle exit"), "{listed:?}");
+    assert!(
+        throttled * 10 > waited * 8,
+        "waited for {waited} ns: {listed:?}"
+    );
+    assert!(
+        !listed.iter().any(|(_, name, _)| name == "idle exit"),
+        "{listed:?}"
+    );
     assert_replays(runs.path(), &report);
 }
 
 /// A thread with 2 ms in each 10 ms that never stops asking for more. `None`, and why on stderr, where the kernel
 /// refuses.
 fn deadline_spinner() -> Option<Owned> {
-    let parameters =
-        ["--sched-runtime", "2000000", "--sched-deadline", "10000000", "--sched-period", "10000000"];
+    let parameters = [
+        "--sched-runtime",
+        "2000000",
+        "--sched-deadline",
+        "10000000",
+        "--sched-period",
+        "10000000",
+    ];
     let spawned = Command::new("chrt")
         .arg("-d")
         .args(parameters)
@@ -407,8 +560,17 @@ fn deadline_spinner() -> Option<Owned> {
     std::thread::sleep(Duration::from_millis(500));
     if let Some(status) = spinner.0.try_wait().unwrap() {
         let mut said = String::new();
-        spinner.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        eprintln!("skipped: no thread of the deadline class can be had here ({status}): {}", said.trim());
+        spinner
+            .0
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        eprintln!(
+            "skipped: no thread of the deadline class can be had here ({status}): {}",
+            said.trim()
+        );
         return None;
     }
     // The policy is the 39th field behind the name; 6 is SCHED_DEADLINE.
@@ -424,25 +586,49 @@ fn a_followed_deadline_thread_is_reported_to_have_used_up_its_own_budget() {
     if !can_trace() {
         return;
     }
-    let Some(spinner) = deadline_spinner() else { return };
+    let Some(spinner) = deadline_spinner() else {
+        return;
+    };
     let runs = tempfile::tempdir().unwrap();
     let pid = spinner.0.id().to_string();
-    let output = jitterscope(runs.path(), &["attach", "--pid", &pid, "-d", "3s", "--json", "-q"]);
+    let output = jitterscope(
+        runs.path(),
+        &["attach", "--pid", &pid, "-d", "3s", "--json", "-q"],
+    );
     drop(spinner);
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
     let listed = culprits(&report);
     let thread = &report["threads"][0];
-    let (waited, ran) = (thread["waiting_ns"].as_u64().unwrap(), thread["running_ns"].as_u64().unwrap());
+    let (waited, ran) = (
+        thread["waiting_ns"].as_u64().unwrap(),
+        thread["running_ns"].as_u64().unwrap(),
+    );
     println!("ran for {ran} ns, waited for {waited} ns: {listed:?}");
     assert!(waited > ran, "it was not throttled: {thread:#}");
-    let budget: u64 = listed.iter().filter(|(_, name, _)| name == "deadline budget").map(|(.., ns)| ns).sum();
+    let budget: u64 = listed
+        .iter()
+        .filter(|(_, name, _)| name == "deadline budget")
+        .map(|(.., ns)| ns)
+        .sum();
     // All but interrupts, which are reported as what they are.
-    assert!(budget * 10 > waited * 8, "waited for {waited} ns: {listed:?}");
-    assert!(!listed.iter().any(|(_, name, _)| name == "runnable but idle"), "{listed:?}");
+    assert!(
+        budget * 10 > waited * 8,
+        "waited for {waited} ns: {listed:?}"
+    );
+    assert!(
+        !listed
+            .iter()
+            .any(|(_, name, _)| name == "runnable but idle"),
+        "{listed:?}"
+    );
     // Where the CPU is idle meanwhile it is left once a period, when the budget is there again: microseconds of
     // the 8 ms.
-    let idle: u64 = listed.iter().filter(|(_, name, _)| name == "idle exit").map(|(.., ns)| ns).sum();
+    let idle: u64 = listed
+        .iter()
+        .filter(|(_, name, _)| name == "idle exit")
+        .map(|(.., ns)| ns)
+        .sum();
     assert!(idle * 50 < waited, "waited for {waited} ns: {listed:?}");
     assert_eq!(total(&listed, "quota"), 0, "{listed:?}");
     assert_replays(runs.path(), &report);
@@ -454,15 +640,22 @@ fn a_deadline_thread_beside_a_probe_is_named_with_its_class() {
     if !can_trace() {
         return;
     }
-    let Some(spinner) = deadline_spinner() else { return };
+    let Some(spinner) = deadline_spinner() else {
+        return;
+    };
     let runs = tempfile::tempdir().unwrap();
     // A thread of this class may not be pinned: wherever it goes, a probe is there.
-    let output = jitterscope(runs.path(), &["record", "--cpus", "all", "-d", "2s", "--json", "-q"]);
+    let output = jitterscope(
+        runs.path(),
+        &["record", "--cpus", "all", "-d", "2s", "--json", "-q"],
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     let report = json(&output);
     let tid = u64::from(spinner.0.id());
     let rows = report["attribution"]["culprits"].as_array().unwrap();
-    let row = rows.iter().find(|row| row["kind"] == "thread" && row["tid"] == tid);
+    let row = rows
+        .iter()
+        .find(|row| row["kind"] == "thread" && row["tid"] == tid);
     let row = row.unwrap_or_else(|| panic!("{:#}", report["attribution"]));
     println!("{row}");
     assert_eq!(row["class"], "deadline", "{row:#}");

@@ -15,18 +15,30 @@ fn walk(dir: &Path, args: &[&str]) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/steps/walk.sh");
     let mut command = Command::new("sh");
     command.arg(script).args(args).current_dir(dir);
-    command.env("JITTERSCOPE", program()).env("JITTERSCOPE_STATE", dir.join("state"));
+    command
+        .env("JITTERSCOPE", program())
+        .env("JITTERSCOPE_STATE", dir.join("state"));
     command.output().unwrap()
 }
 
 /// The folder of runs that it made, and the labels in it.
 fn labels(dir: &Path) -> (PathBuf, Vec<String>) {
-    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("walk-");
+    let entries = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let named = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("walk-")
+    };
     let runs: PathBuf = entries.into_iter().find(named).unwrap();
     let list = json(&live::jitterscope(&runs, &["list", "--json"]));
     let label = |run: &serde_json::Value| run["label"].as_str().unwrap().to_owned();
-    (runs, list["runs"].as_array().unwrap().iter().map(label).collect())
+    (
+        runs,
+        list["runs"].as_array().unwrap().iter().map(label).collect(),
+    )
 }
 
 fn can_walk() -> Option<String> {
@@ -44,16 +56,32 @@ fn each_step_is_taken_checked_and_put_back() {
     let Some(cpu) = can_walk() else { return };
     let before = [WATCHDOG, WRITEBACK].map(|file| fs::read_to_string(file).unwrap());
     let dir = tempfile::tempdir().unwrap();
-    let args = ["--cpus", &cpu, "--duration", "2s", "--steps", "watchdog,workqueues"];
+    let args = [
+        "--cpus",
+        &cpu,
+        "--duration",
+        "2s",
+        "--steps",
+        "watchdog,workqueues",
+    ];
     let output = walk(dir.path(), &args);
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{talk}");
-    assert_eq!([WATCHDOG, WRITEBACK].map(|file| fs::read_to_string(file).unwrap()), before);
+    assert_eq!(
+        [WATCHDOG, WRITEBACK].map(|file| fs::read_to_string(file).unwrap()),
+        before
+    );
     let (_, labels) = labels(dir.path());
     assert_eq!(labels, ["BASELINE", "watchdog", "workqueues"], "{talk}");
-    assert!(talk.contains("culprit(watchdog_timer_fn)>") && talk.contains(", kept"), "{talk}");
+    assert!(
+        talk.contains("culprit(watchdog_timer_fn)>") && talk.contains(", kept"),
+        "{talk}"
+    );
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(shown.contains("stolen") && shown.contains("VERDICT"), "{shown}");
+    assert!(
+        shown.contains("stolen") && shown.contains("VERDICT"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -66,11 +94,19 @@ fn a_step_that_this_machine_refuses_is_reported_before_anything_is_measured() {
     }
     let before = fs::read_to_string(WATCHDOG).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let args = ["--cpus", &cpu, "--duration", "300ms", "--steps", "governor,watchdog"];
+    let args = [
+        "--cpus",
+        &cpu,
+        "--duration",
+        "300ms",
+        "--steps",
+        "governor,watchdog",
+    ];
     let output = walk(dir.path(), &args);
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{talk}");
-    let message = "governor cannot be done on this machine (leave it out with --skip governor): the kernel";
+    let message =
+        "governor cannot be done on this machine (leave it out with --skip governor): the kernel";
     assert!(talk.contains(message), "{talk}");
     // Before anything was measured.
     assert_eq!(

@@ -15,7 +15,9 @@ impl Cntvct {
     pub fn hz(self) -> u64 {
         let hz: u64;
         // SAFETY: reads a register that Linux opens to user mode, and touches neither memory nor flags.
-        unsafe { asm!("mrs {hz}, cntfrq_el0", hz = out(reg) hz, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            asm!("mrs {hz}, cntfrq_el0", hz = out(reg) hz, options(nomem, nostack, preserves_flags))
+        };
         hz
     }
 }
@@ -54,11 +56,18 @@ mod tests {
 
     #[test]
     fn it_moves_forwards_at_a_stated_rate() {
-        assert!((1_000_000..=1_000_000_000).contains(&Cntvct.hz()), "{}", Cntvct.hz());
+        assert!(
+            (1_000_000..=1_000_000_000).contains(&Cntvct.hz()),
+            "{}",
+            Cntvct.hz()
+        );
         let first = Cntvct.now();
         std::thread::sleep(std::time::Duration::from_millis(5));
         assert!(Cntvct.now() > first);
         let stamps = [(); 4].map(|()| Cntvct.now_after_loads());
-        assert!(stamps.windows(2).all(|pair| pair[0] <= pair[1]), "{stamps:?}");
+        assert!(
+            stamps.windows(2).all(|pair| pair[0] <= pair[1]),
+            "{stamps:?}"
+        );
     }
 }

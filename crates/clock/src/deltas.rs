@@ -23,7 +23,10 @@ impl<'a> ShortDeltas<'a> {
     /// has room for ([`ShortDeltas::counters`]).
     #[must_use]
     pub fn within(tables: &'a mut [u64]) -> ShortDeltas<'a> {
-        ShortDeltas { threshold: tables.len() / STEPS, tables }
+        ShortDeltas {
+            threshold: tables.len() / STEPS,
+            tables,
+        }
     }
 
     /// Counts a delta in the table of `step`; false when it is too long and was not counted.
@@ -33,7 +36,11 @@ impl<'a> ShortDeltas<'a> {
             debug_assert!(step < STEPS);
             // SAFETY: `delta < threshold` was just tested and `step < STEPS` holds at every call (the
             // unrolled loop's constants), and `tables` holds at least `STEPS * threshold` counters.
-            unsafe { *self.tables.get_unchecked_mut(step * self.threshold + delta as usize) += 1 };
+            unsafe {
+                *self
+                    .tables
+                    .get_unchecked_mut(step * self.threshold + delta as usize) += 1
+            };
             true
         } else {
             false
@@ -44,7 +51,9 @@ impl<'a> ShortDeltas<'a> {
     pub fn seen(tables: &[u64]) -> impl Iterator<Item = (u32, u64)> {
         let threshold = tables.len() / STEPS;
         (0..threshold).filter_map(move |delta| {
-            let count: u64 = (0..STEPS).map(|step| tables[step * threshold + delta]).sum();
+            let count: u64 = (0..STEPS)
+                .map(|step| tables[step * threshold + delta])
+                .sum();
             (count > 0).then_some((delta as u32, count))
         })
     }
@@ -60,10 +69,15 @@ mod tests {
         let mut deltas = ShortDeltas::within(&mut memory);
         let mut refused = 0;
         for delta in [0, 7, 7, 99, 100, 5_000_000, u64::MAX] {
-            refused += (0..STEPS).filter(|step| !deltas.count(*step, delta)).count();
+            refused += (0..STEPS)
+                .filter(|step| !deltas.count(*step, delta))
+                .count();
         }
         assert_eq!(refused, 3 * STEPS);
-        assert_eq!(ShortDeltas::seen(&memory).collect::<Vec<_>>(), [(0, 8), (7, 16), (99, 8)]);
+        assert_eq!(
+            ShortDeltas::seen(&memory).collect::<Vec<_>>(),
+            [(0, 8), (7, 16), (99, 8)]
+        );
     }
 
     #[test]
@@ -71,7 +85,9 @@ mod tests {
         for length in 0..3 * STEPS {
             let mut memory = vec![0; length];
             let mut deltas = ShortDeltas::within(&mut memory);
-            let fits = (0..4).filter(|delta| deltas.count(STEPS - 1, *delta)).count();
+            let fits = (0..4)
+                .filter(|delta| deltas.count(STEPS - 1, *delta))
+                .count();
             assert_eq!(fits, length / STEPS);
         }
     }

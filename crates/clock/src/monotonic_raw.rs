@@ -55,7 +55,10 @@ mod tests {
         let (last, wall_after) = (MonotonicRaw.now(), wall.elapsed());
         let passed = u128::from(last - first);
         // Read inside the other's span; the two rates differ by less than 500 ppm (the limit of slewing).
-        assert!(passed >= 19_900_000 && passed <= wall_after.as_nanos() * 1001 / 1000, "{passed}");
+        assert!(
+            passed >= 19_900_000 && passed <= wall_after.as_nanos() * 1001 / 1000,
+            "{passed}"
+        );
         assert!(last <= MonotonicRaw.now_after_loads());
     }
 }

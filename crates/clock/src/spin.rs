@@ -114,17 +114,32 @@ mod tests {
 
         fn at_mark(&mut self, now: u64) -> AtMark {
             self.marks.push(now);
-            if self.marks.len() == self.end_at { AtMark::End } else { AtMark::Until(now + 1000) }
+            if self.marks.len() == self.end_at {
+                AtMark::End
+            } else {
+                AtMark::Until(now + 1000)
+            }
         }
     }
 
     #[test]
     fn every_delta_is_in_exactly_one_account_and_they_sum_to_the_whole() {
         let mut memory = vec![0; ShortDeltas::counters(20)];
-        let mut notes = Notes { end_at: 3, ..Notes::default() };
+        let mut notes = Notes {
+            end_at: 3,
+            ..Notes::default()
+        };
         let first = Uneven.now();
-        let last = spin(Uneven, &mut ShortDeltas::within(&mut memory), &mut notes, first, first + 500);
-        let short: u64 = ShortDeltas::seen(&memory).map(|(delta, count)| u64::from(delta) * count).sum();
+        let last = spin(
+            Uneven,
+            &mut ShortDeltas::within(&mut memory),
+            &mut notes,
+            first,
+            first + 500,
+        );
+        let short: u64 = ShortDeltas::seen(&memory)
+            .map(|(delta, count)| u64::from(delta) * count)
+            .sum();
         let long: u64 = notes.stalls.iter().map(|stall| stall.1).sum();
         assert_eq!(short + long, last - first);
         assert!(notes.stalls.len() > 10 && notes.stalls.iter().all(|stall| stall.1 == 50));
@@ -133,14 +148,29 @@ mod tests {
         // Each mark is seen within a turn of its time, and the last one ended it.
         assert_eq!((notes.marks.len(), notes.marks[2]), (3, last));
         assert!((first + 500..first + 600).contains(&notes.marks[0]));
-        assert!(notes.marks.windows(2).all(|two| (1000..1100).contains(&(two[1] - two[0]))));
+        assert!(
+            notes
+                .marks
+                .windows(2)
+                .all(|two| (1000..1100).contains(&(two[1] - two[0])))
+        );
     }
 
     #[test]
     fn a_watcher_that_asks_is_heard_at_the_end_of_the_turn() {
         let mut memory = vec![0; ShortDeltas::counters(20)];
-        let mut notes = Notes { end_at: 1, look_at_stall: Some(2), ..Notes::default() };
-        let last = spin(Uneven, &mut ShortDeltas::within(&mut memory), &mut notes, SHOWN.get(), u64::MAX);
+        let mut notes = Notes {
+            end_at: 1,
+            look_at_stall: Some(2),
+            ..Notes::default()
+        };
+        let last = spin(
+            Uneven,
+            &mut ShortDeltas::within(&mut memory),
+            &mut notes,
+            SHOWN.get(),
+            u64::MAX,
+        );
         let (start, length) = notes.stalls[1];
         assert_eq!(notes.stalls.len(), 2);
         assert!(last >= start + length && last <= start + length + 3 * STEPS as u64);

@@ -32,7 +32,10 @@ mod tests {
     fn an_ordered_stamp_lies_between_its_neighbours() {
         // Each waits for those before it; a plain read may overlap, but not run backwards on one CPU.
         let stamps = [(); 4].map(|()| Tsc.now_after_loads());
-        assert!(stamps.windows(2).all(|pair| pair[0] < pair[1]), "{stamps:?}");
+        assert!(
+            stamps.windows(2).all(|pair| pair[0] < pair[1]),
+            "{stamps:?}"
+        );
         assert!(Tsc.now() <= Tsc.now_after_loads());
     }
 }

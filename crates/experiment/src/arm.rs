@@ -16,8 +16,13 @@ pub enum Arm {
 #[must_use]
 pub fn order(seed: u64, pair: usize) -> [Arm; 2] {
     // One generator a pair: neighbouring seeds of one generator begin alike.
-    let mut random = fastrand::Rng::with_seed(seed ^ (pair as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    if random.bool() { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] }
+    let mut random =
+        fastrand::Rng::with_seed(seed ^ (pair as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    if random.bool() {
+        [Arm::A, Arm::B]
+    } else {
+        [Arm::B, Arm::A]
+    }
 }
 
 #[cfg(test)]
@@ -26,7 +31,11 @@ mod tests {
 
     #[test]
     fn orders_repeat_by_seed_and_are_both_drawn() {
-        let draw = |seed| (0..64).map(|pair| order(seed, pair)[0] == Arm::A).collect::<Vec<_>>();
+        let draw = |seed| {
+            (0..64)
+                .map(|pair| order(seed, pair)[0] == Arm::A)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
         let first = draw(3).into_iter().filter(|a| *a).count();

@@ -3,7 +3,9 @@
 use crate::{BootArm, Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
-use jitterscope_tune::{BootLine, Cmdline, Goal, Select, SkipReason, Skipped, catalogue, online_cpus, plan};
+use jitterscope_tune::{
+    BootLine, Cmdline, Goal, Select, SkipReason, Skipped, catalogue, online_cpus, plan,
+};
 use serde::{Deserialize, Serialize};
 
 /// What must be the same in both boots for their difference to be the change.
@@ -24,13 +26,21 @@ impl Surroundings {
     #[must_use]
     pub fn difference(&self, now: &Surroundings) -> Option<Difference> {
         if self.kernel != now.kernel {
-            return Some(Difference::Kernel { before: self.kernel.clone(), now: now.kernel.clone() });
+            return Some(Difference::Kernel {
+                before: self.kernel.clone(),
+                now: now.kernel.clone(),
+            });
         }
         if self.online != now.online {
-            return Some(Difference::Online { before: self.online.clone(), now: now.online.clone() });
+            return Some(Difference::Online {
+                before: self.online.clone(),
+                now: now.online.clone(),
+            });
         }
-        (self.boot_line != now.boot_line)
-            .then(|| Difference::BootLine { before: self.boot_line.clone(), now: now.boot_line.clone() })
+        (self.boot_line != now.boot_line).then(|| Difference::BootLine {
+            before: self.boot_line.clone(),
+            now: now.boot_line.clone(),
+        })
     }
 }
 
@@ -75,24 +85,40 @@ impl BootChange {
     ///
     /// # Errors
     /// A knob is unknown, needs no reboot or is not there, or this boot has some of them.
-    pub fn new(machine: &Machine, goal: &Goal, knobs: Vec<String>) -> Result<BootChange, ExperimentError> {
+    pub fn new(
+        machine: &Machine,
+        goal: &Goal,
+        knobs: Vec<String>,
+    ) -> Result<BootChange, ExperimentError> {
         let now = plan(machine, goal, &Select::Only(knobs.clone()), &[], false)?;
         let of = |knob: &String| now.skipped.iter().find(|skipped| skipped.knob == knob);
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for knob in &knobs {
             let at_boot = catalogue::find(knob).is_some_and(|knob| !knob.boot.is_empty());
             match of(knob) {
-                Some(Skipped { why: SkipReason::AlreadySo { .. }, .. }) if at_boot => with.push(knob.clone()),
-                Some(Skipped { why: SkipReason::NeedsReboot { .. }, .. }) if at_boot => {
+                Some(Skipped {
+                    why: SkipReason::AlreadySo { .. },
+                    ..
+                }) if at_boot => with.push(knob.clone()),
+                Some(Skipped {
+                    why: SkipReason::NeedsReboot { .. },
+                    ..
+                }) if at_boot => {
                     without.push(knob.clone());
                 }
                 Some(skipped) => {
                     let why = Untried::NoChange(Some(skipped.why.clone()));
-                    return Err(ExperimentError::Untried { knob: knob.clone(), why });
+                    return Err(ExperimentError::Untried {
+                        knob: knob.clone(),
+                        why,
+                    });
                 }
                 None => {
                     let why = Untried::NeedsNoReboot;
-                    return Err(ExperimentError::Untried { knob: knob.clone(), why });
+                    return Err(ExperimentError::Untried {
+                        knob: knob.clone(),
+                        why,
+                    });
                 }
             }
         }
@@ -100,10 +126,22 @@ impl BootChange {
             return Err(ExperimentError::PartInForce { with, without });
         }
         let lasting = plan(machine, goal, &Select::Only(knobs.clone()), &[], true)?;
-        let arm = if without.is_empty() { BootArm::With } else { BootArm::Without };
-        let parameters = lasting.boot.as_ref().map_or_else(Vec::new, |line| line.add.clone());
+        let arm = if without.is_empty() {
+            BootArm::With
+        } else {
+            BootArm::Without
+        };
+        let parameters = lasting
+            .boot
+            .as_ref()
+            .map_or_else(Vec::new, |line| line.add.clone());
         let surroundings = surroundings(machine, &knobs, parameters)?;
-        Ok(BootChange { knobs, arm, surroundings, line: lasting.boot })
+        Ok(BootChange {
+            knobs,
+            arm,
+            surroundings,
+            line: lasting.boot,
+        })
     }
 
     /// What this boot is like.
@@ -124,7 +162,11 @@ fn surroundings(
     knobs: &[String],
     parameters: Vec<String>,
 ) -> Result<Surroundings, ExperimentError> {
-    let read = |path: &str| machine.read_trimmed(path).map_err(ExperimentError::MachineUnknown);
+    let read = |path: &str| {
+        machine
+            .read_trimmed(path)
+            .map_err(ExperimentError::MachineUnknown)
+    };
     let text = read("/proc/cmdline")?;
     let tried: Vec<&str> = knobs
         .iter()
@@ -140,10 +182,18 @@ fn surroundings(
     let line = Cmdline::parse(&text);
     let standing = || tried.iter().filter_map(|key| line.shown(key)).collect();
     Ok(Surroundings {
-        kernel: format!("{} {}", read("/proc/sys/kernel/osrelease")?, read("/proc/sys/kernel/version")?),
+        kernel: format!(
+            "{} {}",
+            read("/proc/sys/kernel/osrelease")?,
+            read("/proc/sys/kernel/version")?
+        ),
         online: online_cpus(machine)?,
         boot_line: others.join(" "),
-        parameters: if parameters.is_empty() { standing() } else { parameters },
+        parameters: if parameters.is_empty() {
+            standing()
+        } else {
+            parameters
+        },
     })
 }
 
@@ -151,7 +201,9 @@ impl Change for BootChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
         match self.arm {
             BootArm::With => Ok(InForceIn::Now),
-            _ => Err(ExperimentError::NeedsReboot { change: self.describe() }),
+            _ => Err(ExperimentError::NeedsReboot {
+                change: self.describe(),
+            }),
         }
     }
 
@@ -203,8 +255,15 @@ mod tests {
 
     fn change(line: &str, isolated: &str, knobs: &[&str]) -> Result<BootChange, ExperimentError> {
         let (_dir, machine) = machine(line, isolated);
-        let goal = Goal { isolated: "3".parse().unwrap(), housekeeping: "0-2".parse().unwrap() };
-        BootChange::new(&machine, &goal, knobs.iter().map(|knob| (*knob).to_owned()).collect())
+        let goal = Goal {
+            isolated: "3".parse().unwrap(),
+            housekeeping: "0-2".parse().unwrap(),
+        };
+        BootChange::new(
+            &machine,
+            &goal,
+            knobs.iter().map(|knob| (*knob).to_owned()).collect(),
+        )
     }
 
     #[test]
@@ -215,12 +274,21 @@ mod tests {
         assert_eq!(without.line().unwrap().add, ["isolcpus=domain,3"]);
         let line = "quiet isolcpus=domain,3 root=/dev/vda";
         let mut with = change(line, "3\n", &["isolcpus-domain"]).unwrap();
-        assert_eq!((with.boot(), with.apply().unwrap()), (BootArm::With, InForceIn::Now));
+        assert_eq!(
+            (with.boot(), with.apply().unwrap()),
+            (BootArm::With, InForceIn::Now)
+        );
         assert_eq!(with.surroundings().parameters, ["isolcpus=domain,3"]);
         assert_eq!(without.surroundings().difference(with.surroundings()), None);
-        let other =
-            change("quiet isolcpus=domain,3 root=/dev/vdb mitigations=off", "3\n", &["isolcpus-domain"]);
-        let told = without.surroundings().difference(other.unwrap().surroundings()).unwrap();
+        let other = change(
+            "quiet isolcpus=domain,3 root=/dev/vdb mitigations=off",
+            "3\n",
+            &["isolcpus-domain"],
+        );
+        let told = without
+            .surroundings()
+            .difference(other.unwrap().surroundings())
+            .unwrap();
         assert!(
             matches!(&told, Difference::BootLine { now, .. } if now.contains("mitigations=off")),
             "{told:?}"
@@ -237,8 +305,16 @@ mod tests {
 
     #[test]
     fn what_needs_no_reboot_or_is_there_in_part_is_refused() {
-        let part = change("isolcpus=domain,3", "3\n", &["isolcpus-domain", "isolcpus-managed"]).unwrap_err();
-        assert!(part.to_string().contains("isolcpus-managed is not"), "{part}");
+        let part = change(
+            "isolcpus=domain,3",
+            "3\n",
+            &["isolcpus-domain", "isolcpus-managed"],
+        )
+        .unwrap_err();
+        assert!(
+            part.to_string().contains("isolcpus-managed is not"),
+            "{part}"
+        );
         assert!(change("quiet", "\n", &["vmstat"]).is_err());
     }
 }

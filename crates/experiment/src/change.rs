@@ -99,7 +99,12 @@ pub trait Change {
     ///
     /// # Errors
     /// It cannot be asked.
-    fn shows(&mut self, _arm: Arm, _patience: Duration, _stop: &AtomicBool) -> Result<bool, ExperimentError> {
+    fn shows(
+        &mut self,
+        _arm: Arm,
+        _patience: Duration,
+        _stop: &AtomicBool,
+    ) -> Result<bool, ExperimentError> {
         Ok(true)
     }
 
@@ -128,7 +133,11 @@ pub struct Declared {
 
 impl Declared {
     fn in_force(&self) -> InForceIn {
-        if self.within == Nanos::ZERO { InForceIn::Now } else { InForceIn::Within(self.within) }
+        if self.within == Nanos::ZERO {
+            InForceIn::Now
+        } else {
+            InForceIn::Within(self.within)
+        }
     }
 }
 
@@ -165,8 +174,18 @@ impl CommandChange {
 
     /// Says when it is in force, when its undoing is, and what it is to remove.
     #[must_use]
-    pub fn declaring(self, applied: Declared, reverted: Declared, removes: Vec<Predicted>) -> CommandChange {
-        CommandChange { making: applied, undoing: reverted, removes, ..self }
+    pub fn declaring(
+        self,
+        applied: Declared,
+        reverted: Declared,
+        removes: Vec<Predicted>,
+    ) -> CommandChange {
+        CommandChange {
+            making: applied,
+            undoing: reverted,
+            removes,
+            ..self
+        }
     }
 
     /// When an arm is in force.
@@ -186,17 +205,30 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Whether a command of the user's succeeds; one that takes longer than `patience` does not, and is ended with what
 /// it started.
 fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
-    let failed = |failure| ExperimentError::Command { command: command.to_owned(), failure };
+    let failed = |failure| ExperimentError::Command {
+        command: command.to_owned(),
+        failure,
+    };
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child =
-        shell.process_group(0).spawn().map_err(|error| failed(CommandFailure::NotStarted(error)))?;
+    shell
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = shell
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed(CommandFailure::NotStarted(error)))?;
     let until = Instant::now() + patience;
     loop {
-        let ended = child.try_wait().map_err(|error| failed(CommandFailure::NotWaitedFor(error)))?;
+        let ended = child
+            .try_wait()
+            .map_err(|error| failed(CommandFailure::NotWaitedFor(error)))?;
         if let Some(status) = ended {
             return match status.code() {
-                Some(code) if NOT_RUN.contains(&code) => Err(failed(CommandFailure::NotRun(status))),
+                Some(code) if NOT_RUN.contains(&code) => {
+                    Err(failed(CommandFailure::NotRun(status)))
+                }
                 _ => Ok(status.success()),
             };
         }
@@ -227,7 +259,13 @@ impl Change for CommandChange {
         begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
     ) -> Result<InForceIn, ExperimentError> {
         let folder = here()?;
-        let CommandChange { apply, revert, applied, notes, .. } = self;
+        let CommandChange {
+            apply,
+            revert,
+            applied,
+            notes,
+            ..
+        } = self;
         let mut noted = |leader: &Leader| {
             begins(leader)?;
             if let Some(notes) = notes {
@@ -279,7 +317,12 @@ impl Change for CommandChange {
         self.declared(arm).seen_by.is_some()
     }
 
-    fn shows(&mut self, arm: Arm, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
+    fn shows(
+        &mut self,
+        arm: Arm,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<bool, ExperimentError> {
         let command = self.declared(arm).seen_by.as_deref();
         command.map_or(Ok(true), |command| succeeds(command, patience, stop))
     }
@@ -332,11 +375,17 @@ mod tests {
 
     #[test]
     fn what_shows_a_change_is_asked_and_never_waited_for_beyond_its_time() {
-        let asked = |command: &str| succeeds(command, Duration::from_secs(60), &AtomicBool::new(false));
+        let asked =
+            |command: &str| succeeds(command, Duration::from_secs(60), &AtomicBool::new(false));
         assert!(asked("true").unwrap());
         assert!(!asked("exit 1").unwrap());
-        let error = asked("jitterscope-no-such-command").unwrap_err().to_string();
-        assert!(error.contains("jitterscope-no-such-command") && error.contains("cannot be run"), "{error}");
+        let error = asked("jitterscope-no-such-command")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("jitterscope-no-such-command") && error.contains("cannot be run"),
+            "{error}"
+        );
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("later");
         // What it started goes with it.
@@ -354,7 +403,10 @@ mod tests {
     fn who_undoes_a_change_is_told_before_that_begins() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("changed");
-        let (apply, revert) = (format!("touch {}", file.display()), format!("rm {}", file.display()));
+        let (apply, revert) = (
+            format!("touch {}", file.display()),
+            format!("rm {}", file.display()),
+        );
         let mut change = CommandChange::new(&apply, &revert, None);
         let mut told = Vec::new();
         let mut begins = |leader: &Leader| {
@@ -371,15 +423,32 @@ mod tests {
 
     #[test]
     fn a_command_declares_when_it_and_its_undoing_are_in_force() {
-        let within = |seconds: u64| Declared { within: Nanos(seconds * 1_000_000_000), seen_by: None };
+        let within = |seconds: u64| Declared {
+            within: Nanos(seconds * 1_000_000_000),
+            seen_by: None,
+        };
         let x = vec![Predicted::Pattern("x".into())];
-        let mut change = CommandChange::new("true", "true", None).declaring(within(1), within(2), x.clone());
+        let mut change =
+            CommandChange::new("true", "true", None).declaring(within(1), within(2), x.clone());
         assert_eq!(change.making(), InForceIn::Within(Nanos(1_000_000_000)));
         assert_eq!(change.undoing(), InForceIn::Within(Nanos(2_000_000_000)));
-        assert_eq!(change.revert().unwrap(), InForceIn::Now, "there is nothing to undo");
-        assert_eq!(change.apply().unwrap(), InForceIn::Within(Nanos(1_000_000_000)));
-        assert_eq!(change.revert().unwrap(), InForceIn::Within(Nanos(2_000_000_000)));
+        assert_eq!(
+            change.revert().unwrap(),
+            InForceIn::Now,
+            "there is nothing to undo"
+        );
+        assert_eq!(
+            change.apply().unwrap(),
+            InForceIn::Within(Nanos(1_000_000_000))
+        );
+        assert_eq!(
+            change.revert().unwrap(),
+            InForceIn::Within(Nanos(2_000_000_000))
+        );
         assert!(!change.is_shown(Arm::A) && !change.is_shown(Arm::B));
-        assert_eq!((change.predicted(), change.shown_by_recording()), (x.clone(), x));
+        assert_eq!(
+            (change.predicted(), change.shown_by_recording()),
+            (x.clone(), x)
+        );
     }
 }

@@ -4,7 +4,9 @@ mod block;
 mod judging;
 mod turning;
 
-use crate::{Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, VoidReason, order};
+use crate::{
+    Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, VoidReason, order,
+};
 use jitterscope_analyze::compare::{
     ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
 };
@@ -21,7 +23,11 @@ pub trait Runner {
     ///
     /// # Errors
     /// It cannot be measured.
-    fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError>;
+    fn measure(
+        &mut self,
+        arm: Arm,
+        stop: &AtomicBool,
+    ) -> Result<Option<ComparedRun>, ExperimentError>;
 
     /// Looks on until `seen` is true of some culprit, for so long at most; whether it was. `None`: it has no
     /// means to look.
@@ -251,7 +257,9 @@ impl Engine<'_> {
             return self.one_after_the_other();
         }
         for at in 0..self.of.session.pairs.len() {
-            let Pair { a, b, void, order, .. } = self.of.session.pairs[at].clone();
+            let Pair {
+                a, b, void, order, ..
+            } = self.of.session.pairs[at].clone();
             match (void, a, b) {
                 (Some(why), ..) => self.void.push(why),
                 (None, None, _) | (None, _, None) => self.void.push(VoidReason::NotMeasured.into()),
@@ -286,7 +294,12 @@ impl Engine<'_> {
             if self.void.len() > self.of.rules.most_void {
                 return Ok(self.outcome(Ended::Void, true, last));
             }
-            if self.of.rules.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if self
+                .of
+                .rules
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
+            {
                 return Ok(self.outcome(Ended::Deadline, true, last));
             }
             if !self.pair()? {
@@ -305,7 +318,13 @@ impl Engine<'_> {
                 Turn::Begins => {}
                 Turn::Stopped => return Ok(false),
                 Turn::Unseen(why) => {
-                    let pair = Pair { pair: number, order, a: None, b: None, void: Some(why.clone().into()) };
+                    let pair = Pair {
+                        pair: number,
+                        order,
+                        a: None,
+                        b: None,
+                        void: Some(why.clone().into()),
+                    };
                     self.of.session.add(pair)?;
                     self.of.observer.void(&why);
                     self.of.observer.paired(self.runs[0].len());
@@ -314,14 +333,24 @@ impl Engine<'_> {
                 }
             }
             self.of.observer.measuring(number, arm);
-            let Some(run) = self.of.runner.measure(arm, self.of.stop)? else { return Ok(false) };
+            let Some(run) = self.of.runner.measure(arm, self.of.stop)? else {
+                return Ok(false);
+            };
             made[arm as usize] = Some(run);
         }
-        let [Some(a), Some(b)] = made else { return Ok(false) };
+        let [Some(a), Some(b)] = made else {
+            return Ok(false);
+        };
         let void = self.is_void(&a, &b);
         let path = |run: &ComparedRun| Some(PathBuf::from(&run.path));
         let kept = void.clone().map(AnyVersion::from);
-        self.of.session.add(Pair { pair: number, order, a: path(&a), b: path(&b), void: kept })?;
+        self.of.session.add(Pair {
+            pair: number,
+            order,
+            a: path(&a),
+            b: path(&b),
+            void: kept,
+        })?;
         let void = match void {
             Some(why) => {
                 self.void.push(why.clone().into());
@@ -352,19 +381,33 @@ impl Engine<'_> {
 
     fn sides(&self) -> Result<[Side; 2], ExperimentError> {
         let side = |arm: Arm, name: &str| {
-            Side::of_arm(name, self.runs[arm as usize].clone()).map_err(|error| ExperimentError::Run {
-                arm: if arm == Arm::A { 'A' } else { 'B' },
-                why: error.to_string(),
+            Side::of_arm(name, self.runs[arm as usize].clone()).map_err(|error| {
+                ExperimentError::Run {
+                    arm: if arm == Arm::A { 'A' } else { 'B' },
+                    why: error.to_string(),
+                }
             })
         };
-        Ok([side(Arm::A, "without")?, side(Arm::B, &self.of.change.describe())?])
+        Ok([
+            side(Arm::A, "without")?,
+            side(Arm::B, &self.of.change.describe())?,
+        ])
     }
 
     fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
         let sides = self.sides()?;
-        let rules = DiffRules { design, alpha, margin: self.of.rules.margin };
+        let rules = DiffRules {
+            design,
+            alpha,
+            margin: self.of.rules.margin,
+        };
         let predicted = self.of.change.predicted();
-        Ok(diff(&sides, rules, &names(&predicted), &self.by_name(&predicted)))
+        Ok(diff(
+            &sides,
+            rules,
+            &names(&predicted),
+            &self.by_name(&predicted),
+        ))
     }
 
     /// Whether what is called so is to remove a culprit: what is predicted, or a knob by which the machines differ.
@@ -380,13 +423,19 @@ impl Engine<'_> {
         for (what, comparison) in primary(found) {
             let known = self.has_decided(&what);
             if !known && is_decided(comparison) {
-                self.decisions.push(Decision { what, verdict: comparison.verdict, pairs });
+                self.decisions.push(Decision {
+                    what,
+                    verdict: comparison.verdict,
+                    pairs,
+                });
             }
         }
     }
 
     fn is_decided(&self, found: &Diff) -> bool {
-        primary(found).iter().all(|(what, _)| self.has_decided(what))
+        primary(found)
+            .iter()
+            .all(|(what, _)| self.has_decided(what))
     }
 
     fn has_decided(&self, what: &Asked) -> bool {
@@ -395,17 +444,35 @@ impl Engine<'_> {
 
     /// Whether going on is hardly worth it.
     fn is_futile(&self) -> bool {
-        let Ok(sides) = self.sides() else { return false };
-        let rules =
-            DiffRules { design: Design::Paired, margin: self.of.rules.margin, ..DiffRules::default() };
-        let decided = |what: &str| self.decisions.iter().any(|decision| decision.what.title() == what);
+        let Ok(sides) = self.sides() else {
+            return false;
+        };
+        let rules = DiffRules {
+            design: Design::Paired,
+            margin: self.of.rules.margin,
+            ..DiffRules::default()
+        };
+        let decided = |what: &str| {
+            self.decisions
+                .iter()
+                .any(|decision| decision.what.title() == what)
+        };
         let predicted = self.of.change.predicted();
         let by_name = self.by_name(&predicted);
-        is_futile(sides.each_ref(), &self.of.rules.looks, rules, &names(&predicted), &by_name, &decided)
+        is_futile(
+            sides.each_ref(),
+            &self.of.rules.looks,
+            rules,
+            &names(&predicted),
+            &by_name,
+            &decided,
+        )
     }
 
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
-        let verified = diff.as_ref().map_or(Verified::Undecided, |diff| self.verified(diff));
+        let verified = diff
+            .as_ref()
+            .map_or(Verified::Undecided, |diff| self.verified(diff));
         Outcome {
             schema_version: SCHEMA_VERSION,
             ended,
@@ -421,8 +488,15 @@ impl Engine<'_> {
     }
 
     fn verified(&self, diff: &Diff) -> Verified {
-        let Some(against) = diff.against.first() else { return Verified::Undecided };
-        let decided = |what: Asked| self.decisions.iter().find(|d| d.what == what).map(|d| d.verdict);
+        let Some(against) = diff.against.first() else {
+            return Verified::Undecided;
+        };
+        let decided = |what: Asked| {
+            self.decisions
+                .iter()
+                .find(|d| d.what == what)
+                .map(|d| d.verdict)
+        };
         let predicted: Vec<Option<Verdict>> = against
             .culprits
             .iter()
@@ -431,11 +505,14 @@ impl Engine<'_> {
             .filter(|row| row.predicted && row.verdict() != Verdict::NotSeen)
             .map(|row| decided(Asked::Culprit(row.title())))
             .collect();
-        let totals: Vec<(Option<Verdict>, bool)> =
-            against.totals().map(|(what, of)| (decided(Asked::Total(what)), of.not_worse())).collect();
+        let totals: Vec<(Option<Verdict>, bool)> = against
+            .totals()
+            .map(|(what, of)| (decided(Asked::Total(what)), of.not_worse()))
+            .collect();
         // Beyond the margin: a direction that is certain may still be of no matter.
-        let is_worse =
-            |(verdict, not_worse): &(Option<Verdict>, bool)| *verdict == Some(Verdict::Worse) && !not_worse;
+        let is_worse = |(verdict, not_worse): &(Option<Verdict>, bool)| {
+            *verdict == Some(Verdict::Worse) && !not_worse
+        };
         let total_worse = totals.iter().any(is_worse);
         let total_fine = !totals.is_empty()
             && totals.iter().all(|of| match of.0 {
@@ -449,7 +526,10 @@ impl Engine<'_> {
         if total_worse || predicted.iter().any(missed) {
             return Verified::No;
         }
-        match (predicted.iter().all(|v| *v == Some(Verdict::Better)), total_fine) {
+        match (
+            predicted.iter().all(|v| *v == Some(Verdict::Better)),
+            total_fine,
+        ) {
             (true, true) => Verified::Yes,
             (true, false) => Verified::CulpritsOnly,
             (false, _) => Verified::Undecided,
@@ -463,11 +543,17 @@ fn is_decided(comparison: &Comparison) -> bool {
 
 /// What was fixed to be asked before anything was measured.
 fn primary(found: &Diff) -> Vec<(Asked, &Comparison)> {
-    let Some(against) = found.against.first() else { return Vec::new() };
+    let Some(against) = found.against.first() else {
+        return Vec::new();
+    };
     let totals: Vec<String> = against.totals().map(|(title, _)| title).collect();
     let asked = |title: String| match totals.contains(&title) {
         true => Asked::Total(title),
         false => Asked::Culprit(title),
     };
-    against.primary().into_iter().map(|(title, comparison)| (asked(title), comparison)).collect()
+    against
+        .primary()
+        .into_iter()
+        .map(|(title, comparison)| (asked(title), comparison))
+        .collect()
 }

@@ -47,16 +47,29 @@ pub fn runs_take(run: Nanos, runs: usize) -> Nanos {
 /// Estimates it. A run measures for so long, if that is known; `totals` are of earlier runs of the same kind on this
 /// machine.
 #[must_use]
-pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: &[f64]) -> Estimate {
+pub fn estimate(
+    change: &dyn Change,
+    run: Option<Nanos>,
+    rules: &Rules,
+    totals: &[f64],
+) -> Estimate {
     let interleaved = interleaves(change, rules);
     let wait = |in_force| match in_force {
         InForceIn::Within(time) => time,
         InForceIn::Now | InForceIn::Unknown => Nanos::ZERO,
     };
     let apply_wait = wait(change.making());
-    let wait = if interleaved { wait(change.undoing()) } else { Nanos::ZERO };
+    let wait = if interleaved {
+        wait(change.undoing())
+    } else {
+        Nanos::ZERO
+    };
     let (first, last) = (rules.looks.first(), rules.looks.last());
-    let runs = if interleaved { [first.pairs, last.pairs] } else { [first.pairs, first.pairs] };
+    let runs = if interleaved {
+        [first.pairs, last.pairs]
+    } else {
+        [first.pairs, first.pairs]
+    };
     let of = |pairs: usize, run: Nanos| {
         // In a fourth of all neighbouring pairs B follows on B, in another A on A.
         let turns = if interleaved { 3 * pairs as u64 / 4 } else { 1 };
@@ -64,7 +77,11 @@ pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: 
         Nanos(runs_take(run, 2 * pairs).0.saturating_add(waits))
     };
     let takes_ns = run.map(|run| runs.map(|pairs| of(pairs, run)));
-    let logs: Vec<f64> = totals.iter().filter(|total| **total > 0.0).map(|total| total.ln()).collect();
+    let logs: Vec<f64> = totals
+        .iter()
+        .filter(|total| **total > 0.0)
+        .map(|total| total.ln())
+        .collect();
     let known = logs.len() >= 3;
     let scatter = if known {
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
@@ -72,7 +89,11 @@ pub fn estimate(change: &dyn Change, run: Option<Nanos>, rules: &Rules, totals: 
     } else {
         ASSUMED
     };
-    let (design, alpha) = if interleaved { (Design::Paired, last.alpha) } else { (Design::Unpaired, 0.05) };
+    let (design, alpha) = if interleaved {
+        (Design::Paired, last.alpha)
+    } else {
+        (Design::Unpaired, 0.05)
+    };
     let distance = detectable(design, scatter * std::f64::consts::SQRT_2, runs[1], alpha);
     Estimate {
         schema_version: SCHEMA_VERSION,
@@ -98,12 +119,27 @@ mod tests {
     const SECOND: Nanos = Nanos(1_000_000_000);
 
     fn of(making: u64, undoing: u64, removes: &[&str]) -> Estimate {
-        let within = |seconds: u64| Declared { within: Nanos(seconds * SECOND.0), seen_by: None };
-        let removes = removes.iter().map(|what| crate::Predicted::Pattern((*what).to_owned())).collect();
-        let change =
-            CommandChange::new("true", "true", None).declaring(within(making), within(undoing), removes);
+        let within = |seconds: u64| Declared {
+            within: Nanos(seconds * SECOND.0),
+            seen_by: None,
+        };
+        let removes = removes
+            .iter()
+            .map(|what| crate::Predicted::Pattern((*what).to_owned()))
+            .collect();
+        let change = CommandChange::new("true", "true", None).declaring(
+            within(making),
+            within(undoing),
+            removes,
+        );
         let longest_wait = Nanos(60 * SECOND.0);
-        let rules = Rules { looks: Looks::DEFAULT, margin: 0.1, longest_wait, most_void: 4, deadline: None };
+        let rules = Rules {
+            looks: Looks::DEFAULT,
+            margin: 0.1,
+            longest_wait,
+            most_void: 4,
+            deadline: None,
+        };
         estimate(&change, Some(SECOND), &rules, &[])
     }
 
@@ -112,7 +148,10 @@ mod tests {
         let took = |of: &Estimate| of.takes_ns.unwrap().map(|time| time.0 / SECOND.0);
         let plain = took(&of(0, 0, &[]));
         let both = of(10, 20, &[]);
-        assert_eq!((both.apply_wait_ns, both.wait_ns), (Nanos(10 * SECOND.0), Nanos(20 * SECOND.0)));
+        assert_eq!(
+            (both.apply_wait_ns, both.wait_ns),
+            (Nanos(10 * SECOND.0), Nanos(20 * SECOND.0))
+        );
         assert_eq!(took(&both), [plain[0] + 6 * 30, plain[1] + 12 * 30]);
         // One after the other it is made once, and nothing follows its undoing.
         let block = of(10, 90, &[]);

@@ -4,8 +4,8 @@ use crate::{Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Goal, InForce, InForceBy, MachineHands, OnDrift, OnRefusal, Op, Plan, Select, Settles, Sign, StateDir,
-    Who, apply, plan, realtime_ns, rollback_only, status,
+    Goal, InForce, InForceBy, MachineHands, OnDrift, OnRefusal, Op, Plan, Select, Settles, Sign,
+    StateDir, Who, apply, plan, realtime_ns, rollback_only, status,
 };
 
 /// Some knobs, set for some CPUs.
@@ -36,15 +36,28 @@ impl KnobChange {
         for knob in &knobs {
             if !standing.applied_of(std::slice::from_ref(knob)).is_empty() {
                 let why = Untried::Applied;
-                return Err(ExperimentError::Untried { knob: knob.clone(), why });
+                return Err(ExperimentError::Untried {
+                    knob: knob.clone(),
+                    why,
+                });
             }
             if !plan.changes.iter().any(|change| change.knob == knob) {
                 let why = plan.skipped.iter().find(|skipped| skipped.knob == knob);
                 let why = Untried::NoChange(why.map(|skipped| skipped.why.clone()));
-                return Err(ExperimentError::Untried { knob: knob.clone(), why });
+                return Err(ExperimentError::Untried {
+                    knob: knob.clone(),
+                    why,
+                });
             }
         }
-        Ok(KnobChange { machine: machine.clone(), dir, who, goal, knobs, plan })
+        Ok(KnobChange {
+            machine: machine.clone(),
+            dir,
+            who,
+            goal,
+            knobs,
+            plan,
+        })
     }
 
     /// The CPUs that it is for.
@@ -58,7 +71,9 @@ impl KnobChange {
     /// How long all of its changes take at most; `of` says how one settles, and what it replaces.
     fn longest(&self, of: impl for<'o> Fn(&InForce, &'o Op) -> (Settles, &'o str)) -> InForceIn {
         let in_force = |change: &jitterscope_tune::Change| {
-            let Some(declared) = InForce::of(change.knob) else { return InForceIn::Now };
+            let Some(declared) = InForce::of(change.knob) else {
+                return InForceIn::Now;
+            };
             let (settles, replaced) = of(&declared, &change.op);
             match settles.longest(replaced) {
                 Some(Nanos::ZERO) => InForceIn::Now,
@@ -66,7 +81,11 @@ impl KnobChange {
                 None => InForceIn::Unknown,
             }
         };
-        self.plan.changes.iter().map(in_force).fold(InForceIn::Now, InForceIn::and)
+        self.plan
+            .changes
+            .iter()
+            .map(in_force)
+            .fold(InForceIn::Now, InForceIn::and)
     }
 
     /// Undoes some of its knobs; nothing of those that are not applied.
@@ -85,7 +104,10 @@ impl KnobChange {
         if let Some(left) = report.unsettled().next() {
             return Err(ExperimentError::NotUndone(Box::new(left.clone())));
         }
-        let waits = report.steps.iter().map(|step| wait(step.in_force_by.as_ref()));
+        let waits = report
+            .steps
+            .iter()
+            .map(|step| wait(step.in_force_by.as_ref()));
         Ok(waits.fold(InForceIn::Now, InForceIn::and))
     }
 }
@@ -109,12 +131,18 @@ fn wait(by: Option<&InForceBy>) -> InForceIn {
 impl Change for KnobChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
         let mut hands = MachineHands::new(&self.machine);
-        let who = Who { at_realtime_ns: realtime_ns(), ..self.who.clone() };
+        let who = Who {
+            at_realtime_ns: realtime_ns(),
+            ..self.who.clone()
+        };
         let report = apply(&mut hands, &self.dir, &self.plan, who, OnRefusal::Stop)?;
         if let Some(failed) = report.refused().next() {
             return Err(ExperimentError::Refused(Box::new(failed.clone())));
         }
-        let waits = report.applied.iter().map(|applied| wait(applied.in_force_by.as_ref()));
+        let waits = report
+            .applied
+            .iter()
+            .map(|applied| wait(applied.in_force_by.as_ref()));
         Ok(waits.fold(InForceIn::Now, InForceIn::and))
     }
 
@@ -125,22 +153,39 @@ impl Change for KnobChange {
     fn shown_by_recording(&self) -> Vec<Predicted> {
         let shows = |knob: &&String| {
             InForce::of(knob).is_some_and(|declared| {
-                declared.rollback != Settles::Immediately && matches!(declared.shown_by, Sign::Recording(_))
+                declared.rollback != Settles::Immediately
+                    && matches!(declared.shown_by, Sign::Recording(_))
             })
         };
-        self.knobs.iter().filter(shows).cloned().map(Predicted::Knob).collect()
+        self.knobs
+            .iter()
+            .filter(shows)
+            .cloned()
+            .map(Predicted::Knob)
+            .collect()
     }
 
     fn making(&self) -> InForceIn {
         self.longest(|declared, op| {
-            let replaced = if let Op::Write { from: Some(from), .. } = op { from } else { "" };
+            let replaced = if let Op::Write {
+                from: Some(from), ..
+            } = op
+            {
+                from
+            } else {
+                ""
+            };
             (declared.apply, replaced)
         })
     }
 
     fn undoing(&self) -> InForceIn {
         self.longest(|declared, op| {
-            let replaced = if let Op::Write { to, .. } = op { to.as_str() } else { "" };
+            let replaced = if let Op::Write { to, .. } = op {
+                to.as_str()
+            } else {
+                ""
+            };
             (declared.rollback, replaced)
         })
     }

@@ -42,7 +42,11 @@ impl Leader {
     fn of(child: &Child) -> Option<Leader> {
         let (machine, pid) = (Machine::host(), child.id().cast_signed());
         let found = TaskStat::of(&machine, pid).filter(|stat| stat.group() == Some(pid))?;
-        Some(Leader { pid, start_time: found.start_time()?, boot_id: boot_id(&machine) })
+        Some(Leader {
+            pid,
+            start_time: found.start_time()?,
+            boot_id: boot_id(&machine),
+        })
     }
 
     /// Whether it still is that process, and has not ended.
@@ -50,8 +54,9 @@ impl Leader {
     pub fn is_alive(&self) -> bool {
         let machine = Machine::host();
         self.boot_id == boot_id(&machine)
-            && TaskStat::of(&machine, self.pid)
-                .is_some_and(|now| self.has_in_group(&now) && now.start_time() == Some(self.start_time))
+            && TaskStat::of(&machine, self.pid).is_some_and(|now| {
+                self.has_in_group(&now) && now.start_time() == Some(self.start_time)
+            })
     }
 
     /// Ends its group and waits until nobody of it is left; nothing where the leader has ended. What a command left
@@ -60,10 +65,14 @@ impl Leader {
     /// # Errors
     /// It may not be ended, or does not end.
     pub fn end_group(&self) -> Result<(), ExperimentError> {
-        let Some(group) = Pid::from_raw(self.pid).filter(|_| self.pid > 1 && self.is_alive()) else {
+        let Some(group) = Pid::from_raw(self.pid).filter(|_| self.pid > 1 && self.is_alive())
+        else {
             return Ok(());
         };
-        let failed = |refused| ExperimentError::StillRuns { group: self.pid, refused };
+        let failed = |refused| ExperimentError::StillRuns {
+            group: self.pid,
+            refused,
+        };
         match kill_process_group(group, Signal::KILL) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
             Err(error) => return Err(failed(Some(error.into()))),
@@ -82,7 +91,9 @@ impl Leader {
     fn group_runs(&self) -> bool {
         let machine = Machine::host();
         let pids = machine.list("/proc");
-        let mut of = pids.iter().filter_map(|name| TaskStat::of(&machine, name.parse::<i32>().ok()?));
+        let mut of = pids
+            .iter()
+            .filter_map(|name| TaskStat::of(&machine, name.parse::<i32>().ok()?));
         of.any(|stat| self.has_in_group(&stat))
     }
 
@@ -99,7 +110,10 @@ pub(crate) fn shell_in(
     folder: Option<&Path>,
     begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
-    let failed = |failure| ExperimentError::Command { command: command.to_owned(), failure };
+    let failed = |failure| ExperimentError::Command {
+        command: command.to_owned(),
+        failure,
+    };
     let mut shell = Command::new("sh");
     // What it prints is no result of ours.
     shell
@@ -110,8 +124,10 @@ pub(crate) fn shell_in(
     if let Some(folder) = folder {
         shell.current_dir(folder);
     }
-    let mut child =
-        shell.process_group(0).spawn().map_err(|error| failed(CommandFailure::NotStarted(error)))?;
+    let mut child = shell
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed(CommandFailure::NotStarted(error)))?;
     let told = match Leader::of(&child) {
         Some(leader) => begins(&leader),
         None => Err(failed(CommandFailure::NotSeen)),
@@ -130,7 +146,9 @@ pub(crate) fn shell_in(
                 let _ = kill_process_group(group, Signal::KILL);
             }
             let _ = child.wait();
-            Err(ExperimentError::WantsTerminal { command: command.to_owned() })
+            Err(ExperimentError::WantsTerminal {
+                command: command.to_owned(),
+            })
         }
         Ok(Ended::With(status)) => Ok(status),
         Err(error) => Err(failed(CommandFailure::NotWaitedFor(error))),
@@ -140,7 +158,9 @@ pub(crate) fn shell_in(
     if status.success() {
         return Ok(());
     }
-    let said = said.and_then(|said| said.recv_timeout(SAID).ok()).unwrap_or_default();
+    let said = said
+        .and_then(|said| said.recv_timeout(SAID).ok())
+        .unwrap_or_default();
     let said = String::from_utf8_lossy(&said).trim().to_owned();
     Err(failed(CommandFailure::Ended { status, said }))
 }
@@ -169,11 +189,15 @@ enum Ended {
 /// Waits for a group's leader. The kernel stops all of a group of which one reads from the terminal that is not its
 /// own: nobody would ever start it again.
 fn ended(child: &mut Child) -> std::io::Result<Ended> {
-    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return child.wait().map(Ended::With) };
+    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else {
+        return child.wait().map(Ended::With);
+    };
     loop {
         // It is left to be waited for, so that its number stays its own.
-        let how =
-            waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT);
+        let how = waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT,
+        );
         match how {
             Ok(Some(status)) if status.stopped() => {
                 let by = |signal: Signal| status.stopping_signal() == Some(signal.as_raw());
@@ -181,7 +205,10 @@ fn ended(child: &mut Child) -> std::io::Result<Ended> {
                     return Ok(Ended::WantsTerminal);
                 }
                 // Somebody else stopped it, who will let it go on. Taken, it is not told again.
-                waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)?;
+                waitid(
+                    WaitId::Pid(pid),
+                    WaitIdOptions::STOPPED | WaitIdOptions::NOHANG,
+                )?;
             }
             Ok(_) => return child.wait().map(Ended::With),
             Err(rustix::io::Errno::INTR) => {}
@@ -208,12 +235,19 @@ mod tests {
         // It reads nothing, and what it says on its way out is reported.
         shell_in("test -z \"$(cat)\" && touch x", folder, &mut noted).unwrap();
         assert!(dir.path().join("x").exists());
-        let error = shell_in("echo no >&2; exit 3", folder, &mut noted).unwrap_err().to_string();
+        let error = shell_in("echo no >&2; exit 3", folder, &mut noted)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no") && error.contains("exit 3"), "{error}");
         assert!(leaders.len() == 2 && leaders.iter().all(|leader| !leader.is_alive()));
         let mut refused = |_: &Leader| Err(ExperimentError::NotApplied("the disk is full".into()));
-        let error = shell_in("touch y", folder, &mut refused).unwrap_err().to_string();
-        assert!(error.contains("the disk is full") && !dir.path().join("y").exists(), "{error}");
+        let error = shell_in("touch y", folder, &mut refused)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("the disk is full") && !dir.path().join("y").exists(),
+            "{error}"
+        );
     }
 
     /// What the kernel does to a group that reads from the terminal of another.
@@ -227,23 +261,44 @@ mod tests {
                 of = Some(leader.clone());
                 Ok(())
             };
-            let error = shell_in(&format!("kill -{signal} $$; touch x"), folder, &mut noted).unwrap_err();
-            assert!(matches!(error, ExperimentError::WantsTerminal { .. }), "{error}");
-            assert!(error.to_string().contains("sudo -n") && error.to_string().contains(signal), "{error}");
-            assert!(!of.unwrap().group_runs() && !dir.path().join("x").exists(), "{signal}");
+            let error =
+                shell_in(&format!("kill -{signal} $$; touch x"), folder, &mut noted).unwrap_err();
+            assert!(
+                matches!(error, ExperimentError::WantsTerminal { .. }),
+                "{error}"
+            );
+            assert!(
+                error.to_string().contains("sudo -n") && error.to_string().contains(signal),
+                "{error}"
+            );
+            assert!(
+                !of.unwrap().group_runs() && !dir.path().join("x").exists(),
+                "{signal}"
+            );
         }
-        shell_in("(sleep 0.2; kill -CONT $$) & kill -STOP $$; touch y", folder, &mut |_| Ok(())).unwrap();
+        shell_in(
+            "(sleep 0.2; kill -CONT $$) & kill -STOP $$; touch y",
+            folder,
+            &mut |_| Ok(()),
+        )
+        .unwrap();
         assert!(dir.path().join("y").exists());
     }
 
     #[test]
     fn of_a_command_that_says_very_much_the_beginning_is_kept_and_it_is_heard_to_its_end() {
         let dir = tempfile::tempdir().unwrap();
-        let long = "echo first >&2; head -c 1000000 /dev/zero | tr '\\0' x >&2 && touch heard; exit 3";
-        let error = shell_in(long, Some(dir.path()), &mut |_| Ok(())).unwrap_err().to_string();
+        let long =
+            "echo first >&2; head -c 1000000 /dev/zero | tr '\\0' x >&2 && touch heard; exit 3";
+        let error = shell_in(long, Some(dir.path()), &mut |_| Ok(()))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("first\nxxx"), "{}", error.len());
         assert!(error.len() as u64 <= KEPT + 1_000, "{}", error.len());
-        assert!(dir.path().join("heard").exists(), "whoever writes is not stopped");
+        assert!(
+            dir.path().join("heard").exists(),
+            "whoever writes is not stopped"
+        );
     }
 
     #[test]
@@ -267,18 +322,31 @@ mod tests {
     #[test]
     fn a_group_is_ended_only_if_its_leader_still_is_that_process() {
         let group = |script: &str| {
-            let child = Command::new("sh").args(["-c", script]).process_group(0).spawn().unwrap();
+            let child = Command::new("sh")
+                .args(["-c", script])
+                .process_group(0)
+                .spawn()
+                .unwrap();
             (Leader::of(&child).unwrap(), child)
         };
         let dir = tempfile::tempdir().unwrap();
         let late = dir.path().join("late");
         let (leader, mut child) = group(&format!("(sleep 1; touch {}) & wait", late.display()));
         for other in [
-            Leader { start_time: leader.start_time + 1, ..leader.clone() },
-            Leader { boot_id: "another".into(), ..leader.clone() },
+            Leader {
+                start_time: leader.start_time + 1,
+                ..leader.clone()
+            },
+            Leader {
+                boot_id: "another".into(),
+                ..leader.clone()
+            },
         ] {
             other.end_group().unwrap();
-            assert!(!other.is_alive() && child.try_wait().unwrap().is_none(), "it is not meant");
+            assert!(
+                !other.is_alive() && child.try_wait().unwrap().is_none(),
+                "it is not meant"
+            );
         }
         leader.end_group().unwrap();
         assert!(!leader.is_alive() && !leader.group_runs());

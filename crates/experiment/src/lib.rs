@@ -31,7 +31,8 @@ pub use boot_arm::BootArm;
 pub use boot_change::{BootChange, Difference, Surroundings};
 pub use change::{Change, CommandChange, Declared, InForceIn, NoChange};
 pub use engine::{
-    Asked, Decision, Ended, Experiment, Observer, Outcome, Rules, Runner, Verified, interleaves, run,
+    Asked, Decision, Ended, Experiment, Observer, Outcome, Rules, Runner, Verified, interleaves,
+    run,
 };
 pub use error::{CommandFailure, ExperimentError, Untried};
 pub use estimate::{Estimate, estimate, runs_take};

@@ -69,7 +69,9 @@ impl Notes {
     /// # Errors
     /// The folder is not to be trusted.
     pub fn left(state: &Path) -> Result<Option<Notes>, NoteError> {
-        let Some(folder) = TrustedFolder::open(state)? else { return Ok(None) };
+        let Some(folder) = TrustedFolder::open(state)? else {
+            return Ok(None);
+        };
         if folder.open_file(NOTE, OFlags::RDONLY)?.is_none() {
             return Ok(None);
         }
@@ -83,11 +85,15 @@ impl Notes {
     fn of(folder: TrustedFolder, patience: Duration) -> Result<Notes, NoteError> {
         let lock = folder.lock_file(LOCK)?;
         match HeldLock::take(lock, patience) {
-            Ok(lock) => Ok(Notes { folder, _lock: lock }),
+            Ok(lock) => Ok(Notes {
+                folder,
+                _lock: lock,
+            }),
             Err((_, TryLockError::WouldBlock)) => Err(NoteError::Busy),
-            Err((_, TryLockError::Error(source))) => {
-                Err(NoteError::Io { path: folder.path().join(LOCK), source })
-            }
+            Err((_, TryLockError::Error(source))) => Err(NoteError::Io {
+                path: folder.path().join(LOCK),
+                source,
+            }),
         }
     }
 
@@ -96,9 +102,15 @@ impl Notes {
     /// # Errors
     /// It cannot be read, or makes no sense.
     pub fn read(&self) -> Result<Option<Note>, NoteError> {
-        let Some(text) = self.folder.read(NOTE)? else { return Ok(None) };
-        let damaged = |why: String| NoteError::Damaged { path: self.folder.path().join(NOTE), why };
-        let note: Note = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        let Some(text) = self.folder.read(NOTE)? else {
+            return Ok(None);
+        };
+        let damaged = |why: String| NoteError::Damaged {
+            path: self.folder.path().join(NOTE),
+            why,
+        };
+        let note: Note =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         if note.version != VERSION {
             return Err(damaged(format!("it is of version {}", note.version)));
         }
@@ -109,7 +121,12 @@ impl Notes {
     ///
     /// # Errors
     /// It cannot be written: then nothing may be changed.
-    pub fn write(&self, revert: &str, folder: &Path, leader: Option<&Leader>) -> Result<(), NoteError> {
+    pub fn write(
+        &self,
+        revert: &str,
+        folder: &Path,
+        leader: Option<&Leader>,
+    ) -> Result<(), NoteError> {
         self.put(&Note {
             version: VERSION,
             revert: revert.to_owned(),
@@ -125,15 +142,26 @@ impl Notes {
     /// It cannot be written: then nothing may be changed.
     pub fn write_knobs(&self, knobs: &[String]) -> Result<(), NoteError> {
         let (revert, folder) = (String::new(), PathBuf::from("/"));
-        self.put(&Note { version: VERSION, revert, folder, leader: None, knobs: knobs.to_vec() })
+        self.put(&Note {
+            version: VERSION,
+            revert,
+            folder,
+            leader: None,
+            knobs: knobs.to_vec(),
+        })
     }
 
     fn put(&self, note: &Note) -> Result<(), NoteError> {
-        let failed = |source: io::Error| NoteError::Io { path: self.folder.path().join(NEW), source };
+        let failed = |source: io::Error| NoteError::Io {
+            path: self.folder.path().join(NEW),
+            source,
+        };
         let text = serde_json::to_vec(note).map_err(|error| failed(error.into()))?;
         self.folder.remove(NEW)?;
         let mut file = self.folder.make_file(NEW, OFlags::WRONLY, 0o600)?;
-        file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed)?;
+        file.write_all(&text)
+            .and_then(|()| file.sync_data())
+            .map_err(failed)?;
         self.folder.rename(NEW, NOTE)?;
         Ok(self.folder.sync()?)
     }
@@ -161,7 +189,9 @@ impl Notes {
         &self,
         knobs: &mut dyn FnMut(&[String]) -> Result<(), ExperimentError>,
     ) -> Result<Option<Note>, ExperimentError> {
-        let Some(note) = self.read()? else { return Ok(None) };
+        let Some(note) = self.read()? else {
+            return Ok(None);
+        };
         if let Some(leader) = &note.leader {
             leader.end_group()?;
         }
@@ -199,7 +229,10 @@ mod tests {
         assert_eq!(notes.read().unwrap(), None);
         fs::write(dir.path().join("changed"), "").unwrap();
         notes.write("rm changed", dir.path(), None).unwrap();
-        assert!(Notes::left(&state).unwrap().is_none(), "its experiment lives");
+        assert!(
+            Notes::left(&state).unwrap().is_none(),
+            "its experiment lives"
+        );
         assert!(matches!(Notes::take(&state, SOON), Err(NoteError::Busy)));
         drop(notes);
         let left = Notes::left(&state).unwrap().expect("nobody holds it");
@@ -213,10 +246,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let notes = Notes::take(dir.path(), SOON).unwrap();
         notes.write("test -e ready", dir.path(), None).unwrap();
-        assert!(undo(&notes).unwrap_err().to_string().contains("test -e ready"));
+        assert!(
+            undo(&notes)
+                .unwrap_err()
+                .to_string()
+                .contains("test -e ready")
+        );
         fs::write(dir.path().join("ready"), "").unwrap();
         assert!(undo(&notes).unwrap().is_some());
-        fs::write(dir.path().join(NOTE), r#"{"version":9,"revert":"x","folder":"/"}"#).unwrap();
+        fs::write(
+            dir.path().join(NOTE),
+            r#"{"version":9,"revert":"x","folder":"/"}"#,
+        )
+        .unwrap();
         assert!(undo(&notes).unwrap_err().to_string().contains("version 9"));
     }
 
@@ -243,7 +285,10 @@ mod tests {
     fn a_note_that_others_could_have_written_is_not_believed() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        Notes::take(dir.path(), SOON).unwrap().write("true", dir.path(), None).unwrap();
+        Notes::take(dir.path(), SOON)
+            .unwrap()
+            .write("true", dir.path(), None)
+            .unwrap();
         let note = dir.path().join(NOTE);
         fs::set_permissions(&note, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(Notes::left(dir.path()).is_err());

@@ -34,7 +34,10 @@ mod tests {
         // It went on after seven pairs; two were made since, one of them void: the eighth takes as long as each.
         pace.made_one();
         pace.made_one();
-        assert_eq!(pace.left(Duration::from_secs(20), 1), Some(Duration::from_secs(10)));
+        assert_eq!(
+            pace.left(Duration::from_secs(20), 1),
+            Some(Duration::from_secs(10))
+        );
         assert_eq!(pace.left(Duration::from_secs(20), 0), Some(Duration::ZERO));
     }
 }

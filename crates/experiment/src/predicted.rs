@@ -40,11 +40,20 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_called_like_a_knob_is_none() {
-        let culprit = Subject::Thread(Task { comm: "vmstat".into(), ..Task::default() });
+        let culprit = Subject::Thread(Task {
+            comm: "vmstat".into(),
+            ..Task::default()
+        });
         let answers = |_: &str, _: &Subject| false;
-        let [knob, pattern] = [Predicted::Knob("vmstat".into()), Predicted::Pattern("vmstat".into())];
+        let [knob, pattern] = [
+            Predicted::Knob("vmstat".into()),
+            Predicted::Pattern("vmstat".into()),
+        ];
         assert!(!knob.removes(&culprit, &answers) && pattern.removes(&culprit, &answers));
-        assert_eq!((knob.to_string(), pattern.to_string()), ("vmstat".into(), "--removes vmstat".to_owned()));
+        assert_eq!(
+            (knob.to_string(), pattern.to_string()),
+            ("vmstat".into(), "--removes vmstat".to_owned())
+        );
         assert!(knob.removes(&culprit, &|id, _| id == "vmstat"));
     }
 }

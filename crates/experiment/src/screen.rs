@@ -1,7 +1,9 @@
 //! Which of several knobs, all applied at once, did what they declare.
 
 use crate::ExperimentError;
-use jitterscope_analyze::compare::{ComparedRun, CulpritDiff, Design, DiffRules, Side, Verdict, diff};
+use jitterscope_analyze::compare::{
+    ComparedRun, CulpritDiff, Design, DiffRules, Side, Verdict, diff,
+};
 use jitterscope_model::Subject;
 use serde::Serialize;
 
@@ -43,21 +45,36 @@ pub fn screen(
     answers: &dyn Fn(&str, &Subject) -> bool,
 ) -> Result<Vec<Screened>, ExperimentError> {
     let side = |name: &str, runs: &[ComparedRun]| {
-        Side::of_arm(name, runs.to_vec())
-            .map_err(|error| ExperimentError::Run { arm: 'A', why: error.to_string() })
+        Side::of_arm(name, runs.to_vec()).map_err(|error| ExperimentError::Run {
+            arm: 'A',
+            why: error.to_string(),
+        })
     };
     let sides = [side("without", without)?, side("with", with)?];
-    let rules = DiffRules { design: Design::Unpaired, margin, ..DiffRules::default() };
+    let rules = DiffRules {
+        design: Design::Unpaired,
+        margin,
+        ..DiffRules::default()
+    };
     let found = diff(&sides, rules, knobs, answers);
-    let rows: &[CulpritDiff] =
-        found.against.first().and_then(|against| against.culprits.as_deref()).unwrap_or_default();
+    let rows: &[CulpritDiff] = found
+        .against
+        .first()
+        .and_then(|against| against.culprits.as_deref())
+        .unwrap_or_default();
     Ok(knobs
         .iter()
         .map(|knob| {
-            let own: Vec<&CulpritDiff> = rows.iter().filter(|row| answers(knob, &row.subject)).collect();
-            let sum = |of: fn(&CulpritDiff) -> Option<f64>| own.iter().filter_map(|row| of(row)).sum::<f64>();
+            let own: Vec<&CulpritDiff> = rows
+                .iter()
+                .filter(|row| answers(knob, &row.subject))
+                .collect();
+            let sum = |of: fn(&CulpritDiff) -> Option<f64>| {
+                own.iter().filter_map(|row| of(row)).sum::<f64>()
+            };
             let verdicts = || own.iter().map(|row| row.verdict());
-            let kept = verdicts().any(|v| v == Verdict::Better) && !verdicts().any(|v| v == Verdict::Worse);
+            let kept = verdicts().any(|v| v == Verdict::Better)
+                && !verdicts().any(|v| v == Verdict::Worse);
             let cause = match (kept, own.is_empty()) {
                 (true, _) => None,
                 (false, true) => Some(NotKept::NothingThere),
@@ -65,7 +82,12 @@ pub fn screen(
                 (false, false) => Some(NotKept::NotBeyondChance),
             };
             let events_per_sec = [sum(|row| row.events.first), sum(|row| row.events.second)];
-            Screened { knob: knob.clone(), kept, events_per_sec, cause }
+            Screened {
+                knob: knob.clone(),
+                kept,
+                events_per_sec,
+                cause,
+            }
         })
         .collect())
 }

@@ -113,10 +113,19 @@ impl Session {
     /// The folder cannot be made, is there already, or another user may change what is in it.
     pub fn begin(folder: &Path, header: Header) -> Result<Session, ExperimentError> {
         let path = folder.join(FILE);
-        let failed = |source: io::Error| ExperimentError::Session { path: path.clone(), source };
+        let failed = |source: io::Error| ExperimentError::Session {
+            path: path.clone(),
+            source,
+        };
         let held = HeldDir::trusted_or_made(folder).map_err(|error| failed(error.into_io()))?;
-        let file = held.create_new(FILE).map_err(|error| failed(error.into_io()))?;
-        let mut session = Session { path: path.clone(), file: Some(file), ..Session::in_memory(header) };
+        let file = held
+            .create_new(FILE)
+            .map_err(|error| failed(error.into_io()))?;
+        let mut session = Session {
+            path: path.clone(),
+            file: Some(file),
+            ..Session::in_memory(header)
+        };
         let line = serde_json::to_string(&session.header).map_err(|error| failed(error.into()))?;
         session.line(&line)?;
         Ok(session)
@@ -145,15 +154,32 @@ impl Session {
     /// It cannot be read, makes no sense, or another user may change it.
     pub fn resume(folder: &Path, boot_id: &str) -> Result<Session, ExperimentError> {
         let path = folder.join(FILE);
-        let failed = |source: io::Error| ExperimentError::Session { path: path.clone(), source };
+        let failed = |source: io::Error| ExperimentError::Session {
+            path: path.clone(),
+            source,
+        };
         let held = HeldDir::trusted(folder).map_err(|error| failed(error.into_io()))?;
-        let text = held.read(FILE, LARGEST).map_err(|error| failed(error.into_io()))?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let damaged = |line: usize, why: String| ExperimentError::Damaged { path: path.clone(), line, why };
-        let mut lines =
-            text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
-        let (_, first) = lines.next().ok_or_else(|| damaged(1, "it is empty".into()))?;
-        let header: Header = serde_json::from_slice(first).map_err(|error| damaged(1, error.to_string()))?;
+        let text = held
+            .read(FILE, LARGEST)
+            .map_err(|error| failed(error.into_io()))?;
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let damaged = |line: usize, why: String| ExperimentError::Damaged {
+            path: path.clone(),
+            line,
+            why,
+        };
+        let mut lines = text[..whole]
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .enumerate();
+        let (_, first) = lines
+            .next()
+            .ok_or_else(|| damaged(1, "it is empty".into()))?;
+        let header: Header =
+            serde_json::from_slice(first).map_err(|error| damaged(1, error.to_string()))?;
         if header.version != SESSION_VERSION {
             return Err(damaged(1, format!("it is of version {}", header.version)));
         }
@@ -161,12 +187,26 @@ impl Session {
             (Vec::new(), Vec::new(), None);
         let mut surroundings = None;
         for (at, line) in lines {
-            match serde_json::from_slice(line).map_err(|error| damaged(at + 1, error.to_string()))? {
+            match serde_json::from_slice(line)
+                .map_err(|error| damaged(at + 1, error.to_string()))?
+            {
                 Line::Pair(pair) if pair.pair != pairs.len() => {
-                    return Err(damaged(at + 1, format!("pair {} does not follow", pair.pair)));
+                    return Err(damaged(
+                        at + 1,
+                        format!("pair {} does not follow", pair.pair),
+                    ));
                 }
-                Line::Pair(Pair { pair, a, b, void: None, .. }) if a.is_none() || b.is_none() => {
-                    return Err(damaged(at + 1, format!("pair {pair} counts, and was not measured")));
+                Line::Pair(Pair {
+                    pair,
+                    a,
+                    b,
+                    void: None,
+                    ..
+                }) if a.is_none() || b.is_none() => {
+                    return Err(damaged(
+                        at + 1,
+                        format!("pair {pair} counts, and was not measured"),
+                    ));
                 }
                 Line::Pair(pair) => pairs.push(pair),
                 Line::Run(run) => block.push(run),
@@ -178,12 +218,23 @@ impl Session {
                 Line::Surroundings(of) => surroundings = Some(of),
             }
         }
-        let file = held.open_own(FILE).map_err(|error| failed(error.into_io()))?;
+        let file = held
+            .open_own(FILE)
+            .map_err(|error| failed(error.into_io()))?;
         // What is torn off must not become part of the next line.
         file.set_len(whole as u64).map_err(failed)?;
         let boot_id = boot_id.to_owned();
         let path = path.clone();
-        Ok(Session { path, file: Some(file), header, pairs, block, chosen, surroundings, boot_id })
+        Ok(Session {
+            path,
+            file: Some(file),
+            header,
+            pairs,
+            block,
+            chosen,
+            surroundings,
+            boot_id,
+        })
     }
 
     /// Adds a pair, on disk when it returns.
@@ -191,7 +242,10 @@ impl Session {
     /// # Errors
     /// The disk is full or gone.
     pub fn add(&mut self, pair: Pair) -> Result<(), ExperimentError> {
-        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let failed = |source: io::Error| ExperimentError::Session {
+            path: self.path.clone(),
+            source,
+        };
         let line = serde_json::to_string(&pair).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
         self.pairs.push(pair);
@@ -208,9 +262,17 @@ impl Session {
         run: PathBuf,
         void: Option<VoidReason>,
     ) -> Result<(), ExperimentError> {
-        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let failed = |source: io::Error| ExperimentError::Session {
+            path: self.path.clone(),
+            source,
+        };
         let void = void.map(AnyVersion::from);
-        let made = BlockRun { arm, run, boot_id: self.boot_id.clone(), void };
+        let made = BlockRun {
+            arm,
+            run,
+            boot_id: self.boot_id.clone(),
+            void,
+        };
         let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
         self.block.push(made);
@@ -223,7 +285,10 @@ impl Session {
     /// # Errors
     /// The disk is full or gone.
     pub fn choose(&mut self, chosen: Chosen) -> Result<(), ExperimentError> {
-        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let failed = |source: io::Error| ExperimentError::Session {
+            path: self.path.clone(),
+            source,
+        };
         let line = serde_json::to_string(&chosen).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
         self.chosen = Some(chosen);
@@ -235,7 +300,10 @@ impl Session {
     /// # Errors
     /// The disk is full or gone.
     pub fn surround(&mut self, surroundings: Surroundings) -> Result<(), ExperimentError> {
-        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let failed = |source: io::Error| ExperimentError::Session {
+            path: self.path.clone(),
+            source,
+        };
         let line = serde_json::to_string(&surroundings).map_err(|error| failed(error.into()))?;
         self.line(&line)?;
         self.surroundings = Some(surroundings);
@@ -243,11 +311,15 @@ impl Session {
     }
 
     fn line(&mut self, line: &str) -> Result<(), ExperimentError> {
-        let failed = |source: io::Error| ExperimentError::Session { path: self.path.clone(), source };
+        let failed = |source: io::Error| ExperimentError::Session {
+            path: self.path.clone(),
+            source,
+        };
         match &mut self.file {
-            Some(file) => {
-                file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.sync_data()).map_err(failed)
-            }
+            Some(file) => file
+                .write_all(format!("{line}\n").as_bytes())
+                .and_then(|()| file.sync_data())
+                .map_err(failed),
             None => Ok(()),
         }
     }
@@ -300,13 +372,19 @@ mod tests {
         session.add(pair(0)).unwrap();
         session.add(pair(1)).unwrap();
         drop(session);
-        let mut file = std::fs::OpenOptions::new().append(true).open(folder.join(FILE)).unwrap();
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(folder.join(FILE))
+            .unwrap();
         file.write_all(br#"{"pair":2,"or"#).unwrap();
         let mut session = Session::resume(&folder, "boot").unwrap();
         assert_eq!(session.pairs, [pair(0), pair(1)]);
         session.add(pair(2)).unwrap();
         assert_eq!(Session::resume(&folder, "boot").unwrap().pairs.len(), 3);
-        assert!(Session::begin(&folder, header()).is_err(), "it is there already");
+        assert!(
+            Session::begin(&folder, header()).is_err(),
+            "it is there already"
+        );
     }
 
     #[test]
@@ -315,17 +393,31 @@ mod tests {
         let folder = dir.path().join("session");
         let mut session = Session::begin(&folder, header()).unwrap();
         let order = crate::order(7, 0);
-        let unseen =
-            Pair { pair: 0, order, a: None, b: None, void: Some(AnyVersion::Worded("unseen".into())) };
+        let unseen = Pair {
+            pair: 0,
+            order,
+            a: None,
+            b: None,
+            void: Some(AnyVersion::Worded("unseen".into())),
+        };
         session.add(unseen.clone()).unwrap();
         let line = |rest: &str| format!("{{\"pair\":1,\"order\":[\"A\",\"B\"],{rest}}}\n");
         let file = folder.join(FILE);
         let whole = std::fs::read_to_string(&file).unwrap();
         // As sessions of before have it.
-        std::fs::write(&file, whole.clone() + &line(r#""a":"","b":"","void":"unseen""#)).unwrap();
-        let [first, second] = &Session::resume(&folder, "boot").unwrap().pairs[..] else { panic!("two") };
+        std::fs::write(
+            &file,
+            whole.clone() + &line(r#""a":"","b":"","void":"unseen""#),
+        )
+        .unwrap();
+        let [first, second] = &Session::resume(&folder, "boot").unwrap().pairs[..] else {
+            panic!("two")
+        };
         assert_eq!(*first, unseen);
-        assert_eq!((&second.a, &second.b, &second.void), (&None, &None, &unseen.void));
+        assert_eq!(
+            (&second.a, &second.b, &second.void),
+            (&None, &None, &unseen.void)
+        );
         for counts in [r#""a":"","b":"b","void":null"#, r#""a":"a","void":null"#] {
             std::fs::write(&file, whole.clone() + &line(counts)).unwrap();
             let error = Session::resume(&folder, "boot").unwrap_err().to_string();
@@ -341,11 +433,21 @@ mod tests {
         session.add_run(Arm::A, "a".into(), None).unwrap();
         drop(session);
         let mut session = Session::resume(&folder, "the next boot").unwrap();
-        let why = VoidReason::CommandFailed { arm: Arm::B, status: "1".into() };
-        session.add_run(Arm::B, "b".into(), Some(why.clone())).unwrap();
-        let [a, b] = &Session::resume(&folder, "boot").unwrap().block[..] else { panic!("two") };
+        let why = VoidReason::CommandFailed {
+            arm: Arm::B,
+            status: "1".into(),
+        };
+        session
+            .add_run(Arm::B, "b".into(), Some(why.clone()))
+            .unwrap();
+        let [a, b] = &Session::resume(&folder, "boot").unwrap().block[..] else {
+            panic!("two")
+        };
         assert_eq!((a.arm, &*a.boot_id, &a.void), (Arm::A, "boot", &None));
-        assert_eq!((b.arm, &*b.boot_id, &b.void), (Arm::B, "the next boot", &Some(why.into())));
+        assert_eq!(
+            (b.arm, &*b.boot_id, &b.void),
+            (Arm::B, "the next boot", &Some(why.into()))
+        );
     }
 
     #[test]
@@ -362,7 +464,10 @@ mod tests {
                 ("old".into(), AnyVersion::Worded("why".into())),
             ],
         };
-        let fewer = Chosen { candidates: Vec::new(), ..chosen.clone() };
+        let fewer = Chosen {
+            candidates: Vec::new(),
+            ..chosen.clone()
+        };
         session.choose(fewer).unwrap();
         assert_eq!(Session::resume(&folder, "boot").unwrap().tried(), None);
         // A larger budget leaves time for more, as long as none was tried.

@@ -48,6 +48,8 @@ pub enum VoidReason {
 impl VoidReason {
     /// What is predicted to go was not back; `alone`: nothing else is predicted.
     pub(crate) fn not_back(what: &Predicted, alone: bool) -> VoidReason {
-        VoidReason::NotBack { which: (!alone).then(|| what.to_string()) }
+        VoidReason::NotBack {
+            which: (!alone).then(|| what.to_string()),
+        }
     }
 }

@@ -10,7 +10,10 @@ use jitterscope_model::Nanos;
 
 #[test]
 fn what_takes_too_long_to_undo_is_not_interleaved() {
-    let mut machine = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let mut machine = Fake {
+        undoing: InForceIn::Within(Nanos(2)),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 6), session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.interleaved, outcome.pairs), (false, 8));
@@ -21,7 +24,10 @@ fn what_takes_too_long_to_undo_is_not_interleaved() {
 /// What was measured without the change stays; after a break the change is made anew before there is more with it.
 #[test]
 fn what_is_not_interleaved_goes_on_where_it_was_unless_the_machine_was_started_anew() {
-    let slow = || Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let slow = || Fake {
+        undoing: InForceIn::Within(Nanos(2)),
+        ..Fake::new()
+    };
     for (stopped, had) in [(3, [3, 0]), (8, [8, 0]), (11, [8, 3])] {
         let mut machine = slow();
         let (mut bench, mut session) = (Bench::of(&machine, 6), session());
@@ -34,7 +40,10 @@ fn what_is_not_interleaved_goes_on_where_it_was_unless_the_machine_was_started_a
         assert!(!machine.applied.get());
         (bench.stop_after, bench.arms) = (None, Vec::new());
         let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-        assert_eq!((outcome.ended, outcome.pairs, outcome.left_out_runs), (Ended::LastLook, 8, 0));
+        assert_eq!(
+            (outcome.ended, outcome.pairs, outcome.left_out_runs),
+            (Ended::LastLook, 8, 0)
+        );
         let of = |arm: Arm| bench.arms.iter().filter(|made| **made == arm).count();
         assert_eq!([of(Arm::A), of(Arm::B)], [8 - had[0], 8 - had[1]]);
         assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
@@ -48,43 +57,73 @@ fn what_is_not_interleaved_goes_on_where_it_was_unless_the_machine_was_started_a
     (bench.stop_after, bench.arms) = (None, Vec::new());
     session.boot_id = "the next".into();
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, bench.arms.len()), (Ended::LastLook, 8, 16));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, bench.arms.len()),
+        (Ended::LastLook, 8, 16)
+    );
     assert_eq!(outcome.left_out_runs, 10);
 }
 
 /// A run that names nobody is made again, and counts as void after a break as well.
 #[test]
 fn void_runs_stay_void_after_a_break() {
-    let mut machine = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let mut machine = Fake {
+        undoing: InForceIn::Within(Nanos(2)),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 11), session());
     (bench.lost, bench.stop_after) = (vec![1, 2], Some(4));
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.void.len()), (Ended::Stopped, 2));
     (bench.stop_after, bench.arms, bench.lost) = (None, Vec::new(), vec![0, 1, 2]);
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.void.len(), bench.arms.len()), (Ended::Void, 5, 3));
+    assert_eq!(
+        (outcome.ended, outcome.void.len(), bench.arms.len()),
+        (Ended::Void, 5, 3)
+    );
 }
 
 /// Of the change only one is asked whether it is in force: it is not seen, and that is no run that was void.
 #[test]
 fn a_change_that_is_not_seen_to_be_in_force_is_reported_as_that() {
     let (undoing, settles) = (InForceIn::Within(Nanos(2)), InForceIn::Within(Nanos(1_000)));
-    let mut machine = Fake { undoing, settles, seen: Some(|arm, _| arm == Arm::A), ..Fake::new() };
+    let mut machine = Fake {
+        undoing,
+        settles,
+        seen: Some(|arm, _| arm == Arm::A),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 6), session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.interleaved, bench.arms.len()), (Ended::Unseen, false, 8));
-    assert_eq!(outcome.void, [VoidReason::NotInForce { arm: Arm::B, within_ns: Nanos(1_000) }]);
+    assert_eq!(
+        (outcome.ended, outcome.interleaved, bench.arms.len()),
+        (Ended::Unseen, false, 8)
+    );
+    assert_eq!(
+        outcome.void,
+        [VoidReason::NotInForce {
+            arm: Arm::B,
+            within_ns: Nanos(1_000)
+        }]
+    );
     assert!(!machine.applied.get());
     // What was measured without it stays.
     (machine.seen, bench.arms) = (None, Vec::new());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.void.len(), bench.arms.len()), (Ended::LastLook, 0, 8));
+    assert_eq!(
+        (outcome.ended, outcome.void.len(), bench.arms.len()),
+        (Ended::LastLook, 0, 8)
+    );
 }
 
 /// The arm without the change is of one boot, that with it of a later one.
 #[test]
 fn across_a_reboot_each_boot_makes_its_arm() {
-    let boot = |arm| Fake { undoing: InForceIn::Unknown, boot: arm, ..Fake::new() };
+    let boot = |arm| Fake {
+        undoing: InForceIn::Unknown,
+        boot: arm,
+        ..Fake::new()
+    };
     let mut machine = boot(BootArm::Without);
     let (mut bench, mut session) = (Bench::of(&machine, 6), session());
     session.boot_id = "first".into();
@@ -95,9 +134,15 @@ fn across_a_reboot_each_boot_makes_its_arm() {
     session.boot_id = "second".into();
     (bench.stop_after, bench.arms) = (None, Vec::new());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.across_reboot, bench.arms.len()), (Ended::AwaitsReboot, true, 8));
+    assert_eq!(
+        (outcome.ended, outcome.across_reboot, bench.arms.len()),
+        (Ended::AwaitsReboot, true, 8)
+    );
     assert_eq!(outcome.left_out_runs, 5);
-    assert!(machine.done.borrow().is_empty(), "nothing is changed but by a reboot");
+    assert!(
+        machine.done.borrow().is_empty(),
+        "nothing is changed but by a reboot"
+    );
     // The same once more measures nothing.
     bench.arms = Vec::new();
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
@@ -112,7 +157,10 @@ fn across_a_reboot_each_boot_makes_its_arm() {
     session.boot_id = "fourth".into();
     (bench.stop_after, bench.arms) = (None, Vec::new());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, outcome.across_reboot), (Ended::LastLook, 8, true));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, outcome.across_reboot),
+        (Ended::LastLook, 8, true)
+    );
     assert_eq!(bench.arms, [Arm::B; 8]);
     assert_eq!(outcome.left_out_runs, 2);
     assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
@@ -120,7 +168,10 @@ fn across_a_reboot_each_boot_makes_its_arm() {
 
 #[test]
 fn across_a_reboot_too_few_runs_without_the_change_cannot_be_made_up_for() {
-    let mut machine = Fake { undoing: InForceIn::Unknown, ..Fake::new() };
+    let mut machine = Fake {
+        undoing: InForceIn::Unknown,
+        ..Fake::new()
+    };
     machine.boot = BootArm::Without;
     let (mut bench, mut session) = (Bench::of(&machine, 6), session());
     bench.stop_after = Some(3);
@@ -130,5 +181,8 @@ fn across_a_reboot_too_few_runs_without_the_change_cannot_be_made_up_for() {
     (bench.stop_after, bench.arms) = (None, Vec::new());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, bench.arms.len()), (Ended::Unseen, 0));
-    assert_eq!(outcome.void, [VoidReason::TooFewBeforeReboot { made: 3, wanted: 8 }]);
+    assert_eq!(
+        outcome.void,
+        [VoidReason::TooFewBeforeReboot { made: 3, wanted: 8 }]
+    );
 }

@@ -15,10 +15,16 @@ fn what_the_knob_removes_is_verified_and_the_machine_is_put_back() {
     let mut machine = Fake::new();
     let (mut bench, mut session) = (Bench::of(&machine, 1), session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, outcome.interleaved), (Ended::Decided, 8, true));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, outcome.interleaved),
+        (Ended::Decided, 8, true)
+    );
     assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
-    let culprit =
-        outcome.decisions.iter().find(|d| d.what == Asked::Culprit("kworker vmstat_update".into())).unwrap();
+    let culprit = outcome
+        .decisions
+        .iter()
+        .find(|d| d.what == Asked::Culprit("kworker vmstat_update".into()))
+        .unwrap();
     assert_eq!((culprit.verdict, culprit.pairs), (Verdict::Better, 8));
     assert!(!machine.applied.get());
     // Each pair has one of each, in the order that was drawn.
@@ -49,7 +55,10 @@ fn a_pair_in_which_the_culprit_is_not_back_is_void() {
     let (mut bench, mut session) = (Bench::of(&machine, 3), session());
     bench.missing = vec![2, 5];
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.pairs, outcome.void.len(), session.pairs.len()), (8, 2, 10));
+    assert_eq!(
+        (outcome.pairs, outcome.void.len(), session.pairs.len()),
+        (8, 2, 10)
+    );
     assert!(session.pairs[2].void.is_some() && session.pairs[5].void.is_some());
     // Where it never comes back there is an end.
     let (mut bench, mut session) = (Bench::of(&machine, 3), self::session());
@@ -64,7 +73,10 @@ fn a_stopped_experiment_goes_on_where_it_was() {
     let (mut bench, mut session) = (Bench::of(&machine, 4), session());
     bench.stop_after = Some(7);
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, session.pairs.len()), (Ended::Stopped, 3, 3));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, session.pairs.len()),
+        (Ended::Stopped, 3, 3)
+    );
     assert!(!machine.applied.get());
     bench.stop_after = None;
     bench.arms.clear();
@@ -75,7 +87,10 @@ fn a_stopped_experiment_goes_on_where_it_was() {
 
 #[test]
 fn a_change_that_fails_half_way_is_undone() {
-    let mut machine = Fake { fails_at: Some(2), ..Fake::new() };
+    let mut machine = Fake {
+        fails_at: Some(2),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 5), session());
     let error = experiment(&mut machine, &mut bench, &mut session).unwrap_err();
     assert!(error.to_string().contains("half of it"), "{error}");
@@ -86,12 +101,21 @@ fn a_change_that_fails_half_way_is_undone() {
 /// An hour each time, were it waited for.
 #[test]
 fn an_arm_begins_when_what_the_change_removes_is_seen_again() {
-    let mut machine = Fake { settles: InForceIn::Within(Nanos(3_600_000_000_000)), ..Fake::new() };
+    let mut machine = Fake {
+        settles: InForceIn::Within(Nanos(3_600_000_000_000)),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 7), session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, outcome.interleaved), (Ended::Decided, 8, true));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, outcome.interleaved),
+        (Ended::Decided, 8, true)
+    );
     let drawn: Vec<Arm> = (0..8).flat_map(|pair| order(11, pair)).collect();
-    let undone = drawn.windows(2).filter(|arms| arms == &[Arm::B, Arm::A]).count();
+    let undone = drawn
+        .windows(2)
+        .filter(|arms| arms == &[Arm::B, Arm::A])
+        .count();
     assert_eq!(bench.looks, vec![Nanos(3_600_000_000_000); undone]);
 }
 
@@ -99,16 +123,30 @@ fn an_arm_begins_when_what_the_change_removes_is_seen_again() {
 #[test]
 fn an_arm_begins_when_what_shows_it_is_seen_and_is_asked_for_until_then() {
     let hour = InForceIn::Within(Nanos(3_600_000_000_000));
-    let mut machine = Fake { settles: hour, seen: Some(|_, asked| asked % 2 == 0), ..Fake::new() };
+    let mut machine = Fake {
+        settles: hour,
+        seen: Some(|_, asked| asked % 2 == 0),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 8), session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, outcome.interleaved), (Ended::Decided, 8, true));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, outcome.interleaved),
+        (Ended::Decided, 8, true)
+    );
     assert!(outcome.void.is_empty() && bench.looks.is_empty());
     let drawn: Vec<Arm> = (0..8).flat_map(|pair| order(11, pair)).collect();
     // The first arm is as the machine was found, if it is A.
     let first = drawn.first().filter(|arm| **arm == Arm::B).copied();
-    let turns = drawn.windows(2).filter(|arms| arms[0] != arms[1]).map(|arms| arms[1]);
-    let twice: Vec<Arm> = first.into_iter().chain(turns).flat_map(|arm| [arm, arm]).collect();
+    let turns = drawn
+        .windows(2)
+        .filter(|arms| arms[0] != arms[1])
+        .map(|arms| arms[1]);
+    let twice: Vec<Arm> = first
+        .into_iter()
+        .chain(turns)
+        .flat_map(|arm| [arm, arm])
+        .collect();
     assert_eq!(*machine.asked.borrow(), twice);
 }
 
@@ -116,11 +154,21 @@ fn an_arm_begins_when_what_shows_it_is_seen_and_is_asked_for_until_then() {
 fn a_pair_is_void_where_an_arm_was_not_seen_to_be_in_force() {
     // It never is without the change again; what is asked anew is not applied or reverted anew.
     let soon = InForceIn::Within(Nanos(1_000));
-    let mut machine = Fake { settles: soon.clone(), seen: Some(|arm, _| arm == Arm::B), ..Fake::new() };
+    let mut machine = Fake {
+        settles: soon.clone(),
+        seen: Some(|arm, _| arm == Arm::B),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 9), session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.void.len()), (Ended::Void, 5));
-    assert_eq!(outcome.void[0], VoidReason::NotInForce { arm: Arm::A, within_ns: Nanos(1_000) });
+    assert_eq!(
+        outcome.void[0],
+        VoidReason::NotInForce {
+            arm: Arm::A,
+            within_ns: Nanos(1_000)
+        }
+    );
     assert!(
         session
             .pairs
@@ -130,14 +178,27 @@ fn a_pair_is_void_where_an_arm_was_not_seen_to_be_in_force() {
     );
     assert!(!machine.applied.get());
     // Nothing is measured that was not seen to be in force; a session with such pairs goes on.
-    let reverts = machine.done.borrow().iter().filter(|what| **what == "revert").count();
-    assert!(bench.arms.iter().filter(|arm| **arm == Arm::A).count() <= 1, "{:?}", bench.arms);
+    let reverts = machine
+        .done
+        .borrow()
+        .iter()
+        .filter(|what| **what == "revert")
+        .count();
+    assert!(
+        bench.arms.iter().filter(|arm| **arm == Arm::A).count() <= 1,
+        "{:?}",
+        bench.arms
+    );
     assert!(reverts <= 6, "{reverts}");
     machine.seen = None;
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!(outcome.void.len(), 5, "it was given up already");
     // The change: seen once it is asked for the fourth time, which is in the second pair at the earliest.
-    let mut machine = Fake { settles: soon, seen: Some(|_, asked| asked > 3), ..Fake::new() };
+    let mut machine = Fake {
+        settles: soon,
+        seen: Some(|_, asked| asked > 3),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 10), self::session());
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
     assert_eq!((outcome.ended, outcome.pairs), (Ended::Decided, 8));
@@ -151,26 +212,50 @@ fn a_pair_of_which_a_run_names_nobody_is_void() {
         let (mut bench, mut session) = (Bench::of(&machine, 11), session());
         bench.lost = vec![lost];
         let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-        assert_eq!((outcome.pairs, outcome.verified), (8, Verified::Yes), "{:?}", outcome.decisions);
-        let [why] = &outcome.void[..] else { panic!("{:?}", outcome.void) };
-        let Some(VoidReason::NamesNobody { doubts, .. }) = why.known() else { panic!("{why:?}") };
-        assert!(matches!(doubts[..], [Doubt::EventsLost { .. }]), "{doubts:?}");
+        assert_eq!(
+            (outcome.pairs, outcome.verified),
+            (8, Verified::Yes),
+            "{:?}",
+            outcome.decisions
+        );
+        let [why] = &outcome.void[..] else {
+            panic!("{:?}", outcome.void)
+        };
+        let Some(VoidReason::NamesNobody { doubts, .. }) = why.known() else {
+            panic!("{why:?}")
+        };
+        assert!(
+            matches!(doubts[..], [Doubt::EventsLost { .. }]),
+            "{doubts:?}"
+        );
         assert!(session.pairs[1].void.is_some());
     }
     // Where none can be told ever, there is an end, and nothing is said of culprits.
     let (mut bench, mut session) = (Bench::of(&machine, 11), session());
     bench.lost = (0..100).collect();
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, outcome.verified), (Ended::Void, 0, Verified::Undecided));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, outcome.verified),
+        (Ended::Void, 0, Verified::Undecided)
+    );
     // One after the other, the run is made again.
-    let mut slow = Fake { undoing: InForceIn::Within(Nanos(2)), ..Fake::new() };
+    let mut slow = Fake {
+        undoing: InForceIn::Within(Nanos(2)),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&slow, 11), self::session());
     bench.lost = vec![3, 12];
     let outcome = experiment(&mut slow, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.pairs, outcome.void.len(), bench.arms.len()), (8, 2, 18));
+    assert_eq!(
+        (outcome.pairs, outcome.void.len(), bench.arms.len()),
+        (8, 2, 18)
+    );
     assert!(outcome.diff.unwrap().against[0].culprits.is_some());
     // The total needs no names.
-    let mut unnamed = Fake { knobs: Vec::new(), ..Fake::new() };
+    let mut unnamed = Fake {
+        knobs: Vec::new(),
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&unnamed, 11), self::session());
     bench.lost = vec![2];
     let outcome = experiment(&mut unnamed, &mut bench, &mut session).unwrap();
@@ -183,8 +268,20 @@ fn a_pair_of_which_a_command_failed_is_void() {
     let (mut bench, mut session) = (Bench::of(&machine, 11), session());
     bench.failing = vec![3];
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.pairs, outcome.void.len()), (8, 1), "{:?}", outcome.void);
-    assert!(matches!(outcome.void[0].known(), Some(VoidReason::CommandFailed { .. })), "{:?}", outcome.void);
+    assert_eq!(
+        (outcome.pairs, outcome.void.len()),
+        (8, 1),
+        "{:?}",
+        outcome.void
+    );
+    assert!(
+        matches!(
+            outcome.void[0].known(),
+            Some(VoidReason::CommandFailed { .. })
+        ),
+        "{:?}",
+        outcome.void
+    );
     // A failure that is quick is no gain.
     let (mut bench, mut session) = (Bench::of(&machine, 11), self::session());
     bench.failing = (0..100).collect();
@@ -198,19 +295,36 @@ fn a_total_that_is_worse_by_less_than_the_margin_denies_nothing() {
     let (mut bench, mut session) = (Bench::of(&machine, 2), session());
     bench.costs = 1.05;
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    let total = outcome.decisions.iter().find(|d| d.what == Asked::Total("total".into()));
-    assert_eq!(total.map(|total| total.verdict), Some(Verdict::Worse), "else nothing was tried");
+    let total = outcome
+        .decisions
+        .iter()
+        .find(|d| d.what == Asked::Total("total".into()));
+    assert_eq!(
+        total.map(|total| total.verdict),
+        Some(Verdict::Worse),
+        "else nothing was tried"
+    );
     assert_eq!(outcome.verified, Verified::Yes);
 }
 
 #[test]
 fn what_each_knob_removes_must_be_back() {
-    let mut machine = Fake { knobs: vec!["vmstat", "drain"], ..Fake::new() };
+    let mut machine = Fake {
+        knobs: vec!["vmstat", "drain"],
+        ..Fake::new()
+    };
     let (mut bench, mut session) = (Bench::of(&machine, 12), session());
     (bench.missing, bench.drained) = (vec![2], Some(vec![4]));
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.pairs, outcome.void.len()), (8, 2), "{:?}", outcome.void);
-    let not_back = |which: &str| VoidReason::NotBack { which: Some(which.into()) };
+    assert_eq!(
+        (outcome.pairs, outcome.void.len()),
+        (8, 2),
+        "{:?}",
+        outcome.void
+    );
+    let not_back = |which: &str| VoidReason::NotBack {
+        which: Some(which.into()),
+    };
     assert_eq!(outcome.void, [not_back("vmstat"), not_back("drain")]);
     assert!(session.pairs[2].void.is_some() && session.pairs[4].void.is_some());
     // What was never there is not waited for.
@@ -231,13 +345,23 @@ fn a_first_pair_that_began_with_the_change_is_judged_by_the_next() {
     let (mut bench, mut session) = (Bench::of(&machine, 13), session_of(seed_with(Arm::B)));
     (bench.missing, bench.stop_after) = (vec![0], Some(8));
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, outcome.void.len()), (Ended::Stopped, 3, 1));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, outcome.void.len()),
+        (Ended::Stopped, 3, 1)
+    );
     // The same once it goes on.
     bench.stop_after = None;
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, outcome.void.len()), (Ended::Decided, 8, 1));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, outcome.void.len()),
+        (Ended::Decided, 8, 1)
+    );
     assert_eq!((session.pairs.len(), outcome.verified), (9, Verified::Yes));
-    assert!(matches!(outcome.void[0].known(), Some(VoidReason::NotBack { .. })), "{:?}", outcome.void);
+    assert!(
+        matches!(outcome.void[0].known(), Some(VoidReason::NotBack { .. })),
+        "{:?}",
+        outcome.void
+    );
     // As the machine was found it was not there: that is so.
     let (mut bench, mut session) = (Bench::of(&machine, 13), session_of(seed_with(Arm::A)));
     bench.missing = vec![0];
@@ -258,8 +382,18 @@ fn it_is_given_up_where_only_the_total_is_open_and_hardly_ever_decided() {
         "not before what is predicted was looked at: {}",
         outcome.pairs
     );
-    assert_eq!(outcome.verified, Verified::CulpritsOnly, "{:?}", outcome.decisions);
-    assert!(outcome.decisions.iter().all(|decision| !matches!(decision.what, Asked::Total(_))));
+    assert_eq!(
+        outcome.verified,
+        Verified::CulpritsOnly,
+        "{:?}",
+        outcome.decisions
+    );
+    assert!(
+        outcome
+            .decisions
+            .iter()
+            .all(|decision| !matches!(decision.what, Asked::Total(_)))
+    );
     assert!(!machine.applied.get());
 }
 
@@ -274,7 +408,10 @@ fn it_is_given_up_before_the_first_look_where_nothing_goes_anywhere() {
         let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
         if outcome.ended == Ended::Futile && outcome.pairs < 8 {
             before += 1;
-            assert_eq!((outcome.verified, &outcome.decisions[..]), (Verified::Undecided, &[][..]));
+            assert_eq!(
+                (outcome.verified, &outcome.decisions[..]),
+                (Verified::Undecided, &[][..])
+            );
         }
         assert!(!machine.applied.get());
     }
@@ -289,9 +426,15 @@ fn no_pair_begins_after_the_deadline() {
     experiment(&mut machine, &mut bench, &mut session).unwrap();
     bench.stop_after = None;
     bench.arms.clear();
-    let rules = Rules { deadline: Some(Instant::now()), ..RULES };
+    let rules = Rules {
+        deadline: Some(Instant::now()),
+        ..RULES
+    };
     let outcome = experiment_by(rules, &mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.pairs, bench.arms.len()), (Ended::Deadline, 3, 0));
+    assert_eq!(
+        (outcome.ended, outcome.pairs, bench.arms.len()),
+        (Ended::Deadline, 3, 0)
+    );
     assert_eq!(outcome.verified, Verified::Undecided);
 }
 
@@ -301,7 +444,15 @@ fn where_nothing_that_is_predicted_was_there_the_total_alone_speaks() {
     let (mut bench, mut session) = (Bench::of(&machine, 16), session());
     bench.missing = (0..100).collect();
     let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
-    assert_eq!((outcome.ended, outcome.verified), (Ended::Decided, Verified::NothingPredicted));
-    let [total] = &outcome.decisions[..] else { panic!("{:?}", outcome.decisions) };
-    assert_eq!((&total.what, total.verdict), (&Asked::Total("total".into()), Verdict::Equivalent));
+    assert_eq!(
+        (outcome.ended, outcome.verified),
+        (Ended::Decided, Verified::NothingPredicted)
+    );
+    let [total] = &outcome.decisions[..] else {
+        panic!("{:?}", outcome.decisions)
+    };
+    assert_eq!(
+        (&total.what, total.verdict),
+        (&Asked::Total("total".into()), Verdict::Equivalent)
+    );
 }

@@ -14,7 +14,12 @@ fn run(works: &[(&str, u64)]) -> ComparedRun {
     let mut scenario = Scenario::new(&[1]);
     for (at, (name, count)) in works.iter().enumerate() {
         for n in 0..*count {
-            let work = part(CulpritKind::Kworker, name, "kworker/1:1, pid 12, workqueue events", 5_000);
+            let work = part(
+                CulpritKind::Kworker,
+                name,
+                "kworker/1:1, pid 12, workqueue events",
+                5_000,
+            );
             scenario.stall(1, n * 10_000 + at as u64 * 100, vec![work]);
         }
     }
@@ -38,24 +43,34 @@ fn screened(without: &[ComparedRun], with: &[ComparedRun], knobs: &[&str]) -> Ve
 
 #[test]
 fn what_fell_is_kept_and_each_other_knob_says_why_it_is_not() {
-    let without: Vec<_> =
-        (0..4).map(|n| run(&[("falls", 50 + n), ("stays", 40 + n), ("grows", 10 + n)])).collect();
-    let with: Vec<_> =
-        (0..4).map(|n| run(&[("falls", 2 * n), ("stays", 41 + n), ("grows", 60 + n)])).collect();
+    let without: Vec<_> = (0..4)
+        .map(|n| run(&[("falls", 50 + n), ("stays", 40 + n), ("grows", 10 + n)]))
+        .collect();
+    let with: Vec<_> = (0..4)
+        .map(|n| run(&[("falls", 2 * n), ("stays", 41 + n), ("grows", 60 + n)]))
+        .collect();
     let found = screened(&without, &with, &["falls", "stays", "grows", "absent"]);
     let of = |knob: &str| found.iter().find(|of| of.knob == knob).unwrap();
     assert_eq!((of("falls").kept, of("falls").cause), (true, None));
     let [before, after] = of("falls").events_per_sec;
     // Fifty of ten seconds, of which a fiftieth or so is not measured.
-    assert!((before - 5.2).abs() < 0.1 && after < 0.5, "{before} {after}");
-    for (knob, why) in
-        [("stays", NotKept::NotBeyondChance), ("grows", NotKept::More), ("absent", NotKept::NothingThere)]
-    {
+    assert!(
+        (before - 5.2).abs() < 0.1 && after < 0.5,
+        "{before} {after}"
+    );
+    for (knob, why) in [
+        ("stays", NotKept::NotBeyondChance),
+        ("grows", NotKept::More),
+        ("absent", NotKept::NothingThere),
+    ] {
         let of = of(knob);
         assert!(!of.kept && of.cause == Some(why), "{of:?}");
     }
     // In the order in which they were given.
-    assert_eq!(found.iter().map(|of| &*of.knob).collect::<Vec<_>>(), ["falls", "stays", "grows", "absent"]);
+    assert_eq!(
+        found.iter().map(|of| &*of.knob).collect::<Vec<_>>(),
+        ["falls", "stays", "grows", "absent"]
+    );
 }
 
 /// Candidates share an alpha: many that do nothing are not kept because one of them fell by chance.
@@ -67,8 +82,10 @@ fn of_many_that_do_nothing_hardly_one_is_kept() {
     for _ in 0..50 {
         let mut arm = || -> Vec<ComparedRun> {
             let mut one = || {
-                let works: Vec<(&str, u64)> =
-                    names.iter().map(|name| (name.as_str(), 5 + random.below(40))).collect();
+                let works: Vec<(&str, u64)> = names
+                    .iter()
+                    .map(|name| (name.as_str(), 5 + random.below(40)))
+                    .collect();
                 run(&works)
             };
             (0..4).map(|_| one()).collect()

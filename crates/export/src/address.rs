@@ -20,8 +20,9 @@ impl<'a> Address<'a> {
     /// # Errors
     /// It has no scheme, or an option twice.
     pub(crate) fn split(whole: &'a str) -> Result<Address<'a>, DestinationError> {
-        let (scheme, rest) =
-            whole.split_once("://").ok_or_else(|| DestinationError::NoScheme(whole.to_owned()))?;
+        let (scheme, rest) = whole
+            .split_once("://")
+            .ok_or_else(|| DestinationError::NoScheme(whole.to_owned()))?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let options: Vec<_> = query
             .split('&')
@@ -30,10 +31,18 @@ impl<'a> Address<'a> {
             .collect();
         for (index, (key, _)) in options.iter().enumerate() {
             if options[..index].iter().any(|(earlier, _)| earlier == key) {
-                return Err(DestinationError::OptionTwice { target: whole.into(), option: (*key).into() });
+                return Err(DestinationError::OptionTwice {
+                    target: whole.into(),
+                    option: (*key).into(),
+                });
             }
         }
-        Ok(Address { whole, scheme, place, options })
+        Ok(Address {
+            whole,
+            scheme,
+            place,
+            options,
+        })
     }
 
     /// The place as a file or folder.
@@ -59,16 +68,27 @@ impl<'a> Address<'a> {
 
     /// The error of what is missing; `missing` says what to write.
     pub(crate) fn incomplete(&self, missing: &'static str) -> DestinationError {
-        DestinationError::Incomplete { target: self.whole.into(), missing }
+        DestinationError::Incomplete {
+            target: self.whole.into(),
+            missing,
+        }
     }
 
     /// The error of an option that the format does not have; `known` are those that it has.
     pub(crate) fn unknown(&self, option: &str, known: &'static str) -> DestinationError {
-        DestinationError::Option { target: self.whole.into(), option: option.into(), known }
+        DestinationError::Option {
+            target: self.whole.into(),
+            option: option.into(),
+            known,
+        }
     }
 
     /// The error of an option's value.
     pub(crate) fn value(&self, option: &'static str, value: &str) -> DestinationError {
-        DestinationError::Value { target: self.whole.into(), option, value: value.into() }
+        DestinationError::Value {
+            target: self.whole.into(),
+            option,
+            value: value.into(),
+        }
     }
 }

@@ -38,17 +38,33 @@ impl Destination {
     /// An option's value, as given.
     #[must_use]
     pub fn option(&self, key: &str) -> Option<&str> {
-        self.options.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
+        self.options
+            .iter()
+            .find(|(own, _)| own == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The same format with the same options, and one more, written to another file.
     ///
     /// # Errors
     /// The format does not take the option, or the path cannot be written as text.
-    pub fn with(&self, path: &Path, (key, value): (&str, &str)) -> Result<Destination, DestinationError> {
-        let options: Vec<String> =
-            self.options.iter().map(|(key, value)| format!("{key}={value}&")).collect();
-        format!("{}://{}?{}{key}={value}", self.scheme, path.display(), options.concat()).parse()
+    pub fn with(
+        &self,
+        path: &Path,
+        (key, value): (&str, &str),
+    ) -> Result<Destination, DestinationError> {
+        let options: Vec<String> = self
+            .options
+            .iter()
+            .map(|(key, value)| format!("{key}={value}&"))
+            .collect();
+        format!(
+            "{}://{}?{}{key}={value}",
+            self.scheme,
+            path.display(),
+            options.concat()
+        )
+        .parse()
     }
 
     /// What the user should know before relying on it.
@@ -103,7 +119,9 @@ impl fmt::Display for Destination {
     /// Its scheme and place, without options.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.exporter.place {
-            Place::File(path) | Place::Folder(path) => write!(f, "{}://{}", self.scheme, path.display()),
+            Place::File(path) | Place::Folder(path) => {
+                write!(f, "{}://{}", self.scheme, path.display())
+            }
             Place::Server(shown) => write!(f, "{}://{shown}", self.scheme),
         }
     }
@@ -133,7 +151,11 @@ impl FromStr for Destination {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
         let mut options: Vec<(String, String)> = address.options.iter().map(own).collect();
         options.sort();
-        Ok(Destination { scheme, options, exporter })
+        Ok(Destination {
+            scheme,
+            options,
+            exporter,
+        })
     }
 }
 
@@ -153,16 +175,25 @@ mod tests {
             ("hgrm:///x?cpu=3", "hgrm:///x", Some("/x")),
             ("parquet://a/", "parquet://a/", Some("a/")),
             ("influx://[::1]:8089/", "influx://[::1]:8089", None),
-            ("influx2+https://h:1/?org=my%20org&bucket=b", "influx2+https://h:1", None),
+            (
+                "influx2+https://h:1/?org=my%20org&bucket=b",
+                "influx2+https://h:1",
+                None,
+            ),
         ] {
             let read = target(text).unwrap();
-            assert_eq!((read.to_string().as_str(), read.path()), (shown, path.map(Path::new)));
+            assert_eq!(
+                (read.to_string().as_str(), read.path()),
+                (shown, path.map(Path::new))
+            );
         }
         assert_eq!(target("hgrm:///x?cpu=3").unwrap().option("cpu"), Some("3"));
         assert_eq!(target("hgrm://x?cpu=3&of=a"), target("hgrm://x?of=a&cpu=3"));
         assert_ne!(target("hgrm://x?cpu=3"), target("hgrm://x?cpu=4"));
         assert_ne!(target("hgrm://x"), target("csv://x"));
-        let with = target("csv://x?formulas=escape").unwrap().with(Path::new("y"), ("rows", "series"));
+        let with = target("csv://x?formulas=escape")
+            .unwrap()
+            .with(Path::new("y"), ("rows", "series"));
         assert_eq!(with, target("csv://y?rows=series&formulas=escape"));
     }
 
@@ -173,7 +204,10 @@ mod tests {
             ("xml://a", "csv, json"),
             ("csv://", "name a file"),
             ("csv://a?row=1", "rows="),
-            ("csv://a?rows=all", "'rows=all' is no option of it; there is rows=stalls"),
+            (
+                "csv://a?rows=all",
+                "'rows=all' is no option of it; there is rows=stalls",
+            ),
             ("csv://a?formulas=1", "'formulas=1' is no option of it"),
             ("csv://a?rows=stalls&rows=series", "'rows' is given twice"),
             ("hgrm://a?cpu=x", "cpu cannot be 'x'"),

@@ -65,7 +65,9 @@ pub enum DestinationError {
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The run's own tables cannot go out without names.
-    #[error("parquet:// copies the run's own tables, names and all: with --redact take csv:// or json://")]
+    #[error(
+        "parquet:// copies the run's own tables, names and all: with --redact take csv:// or json://"
+    )]
     NamesInTables,
     /// A file cannot be written.
     #[error("{} cannot be written: {source}{}", path.display(), to_do(source))]
@@ -178,19 +180,30 @@ impl ExportError {
     /// A file that cannot be written.
     #[must_use]
     pub fn file(path: &Path, source: io::Error) -> ExportError {
-        ExportError::File { path: path.to_path_buf(), source }
+        ExportError::File {
+            path: path.to_path_buf(),
+            source,
+        }
     }
 }
 
 impl From<ExportError> for SinkError {
     fn from(error: ExportError) -> SinkError {
-        if error.is_usage() { SinkError::usage(error) } else { SinkError::new(error) }
+        if error.is_usage() {
+            SinkError::usage(error)
+        } else {
+            SinkError::new(error)
+        }
     }
 }
 
 /// Tags in a line.
 fn listed(known: &[String]) -> String {
-    if known.is_empty() { "those of its intervals".into() } else { known.join(", ") }
+    if known.is_empty() {
+        "those of its intervals".into()
+    } else {
+        known.join(", ")
+    }
 }
 
 /// "No such file" of a file that was to be made says little.

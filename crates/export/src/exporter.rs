@@ -58,7 +58,11 @@ impl Exporter {
         let open = move |pace| -> Result<Box<dyn Sink + Send>, ExportError> {
             Ok(Box::new(sink(Output::open(&own, pace)?)))
         };
-        Exporter { place: Place::File(path), opening: Opening::Rows(Box::new(open)), remark: None }
+        Exporter {
+            place: Place::File(path),
+            opening: Opening::Rows(Box::new(open)),
+            remark: None,
+        }
     }
 
     /// Writes a line of each row to one file; `lines` is asked with whether somebody reads it on a terminal.
@@ -66,7 +70,9 @@ impl Exporter {
         path: PathBuf,
         lines: impl Fn(bool) -> L + Send + Sync + 'static,
     ) -> Exporter {
-        Exporter::file(path, move |output| LineFile::new(lines(output.is_terminal()), output))
+        Exporter::file(path, move |output| {
+            LineFile::new(lines(output.is_terminal()), output)
+        })
     }
 
     /// Sends rows to a server.
@@ -74,9 +80,14 @@ impl Exporter {
         shown: &str,
         sink: impl Fn(Pace) -> Result<S, ExportError> + Send + Sync + 'static,
     ) -> Exporter {
-        let open = move |pace| -> Result<Box<dyn Sink + Send>, ExportError> { Ok(Box::new(sink(pace)?)) };
+        let open =
+            move |pace| -> Result<Box<dyn Sink + Send>, ExportError> { Ok(Box::new(sink(pace)?)) };
         let place = Place::Server(shown.to_owned());
-        Exporter { place, opening: Opening::Rows(Box::new(open)), remark: None }
+        Exporter {
+            place,
+            opening: Opening::Rows(Box::new(open)),
+            remark: None,
+        }
     }
 
     /// Copies files of a stored run into a folder.
@@ -86,6 +97,10 @@ impl Exporter {
     ) -> Exporter {
         let own = path.clone();
         let open = move || -> Result<Box<dyn CopyRun>, ExportError> { Ok(Box::new(copy(&own)?)) };
-        Exporter { place: Place::Folder(path), opening: Opening::Copy(Box::new(open)), remark: None }
+        Exporter {
+            place: Place::Folder(path),
+            opening: Opening::Copy(Box::new(open)),
+            remark: None,
+        }
     }
 }

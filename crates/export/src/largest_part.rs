@@ -32,18 +32,33 @@ pub(crate) fn facts(part: &Part) -> [(&'static str, Option<Fact>); FACTS] {
     [
         ("culprit_kind", Some(Fact::text(fields.kind))),
         ("culprit", Some(Fact::text(fields.name))),
-        ("culprit_ns", Some(Fact::Number(i64::try_from(part.net.0).unwrap_or(i64::MAX)))),
+        (
+            "culprit_ns",
+            Some(Fact::Number(i64::try_from(part.net.0).unwrap_or(i64::MAX))),
+        ),
         ("culprit_tid", number(fields.tid)),
         ("culprit_tgid", number(fields.tgid)),
         ("culprit_comm", text(fields.comm)),
         ("culprit_class", text(fields.class)),
-        ("culprit_priority", fields.priority.map(|value| Fact::Number(value.into()))),
-        ("culprit_uid", fields.uid.map(|value| Fact::Number(value.into()))),
+        (
+            "culprit_priority",
+            fields.priority.map(|value| Fact::Number(value.into())),
+        ),
+        (
+            "culprit_uid",
+            fields.uid.map(|value| Fact::Number(value.into())),
+        ),
         ("culprit_cgroup", text(fields.cgroup)),
         ("culprit_function", text(fields.function)),
         ("culprit_workqueue", text(fields.workqueue)),
-        ("culprit_irq", fields.irq.map(|value| Fact::Number(value.into()))),
+        (
+            "culprit_irq",
+            fields.irq.map(|value| Fact::Number(value.into())),
+        ),
         ("phase", part.phase.as_ref().map(Fact::text)),
-        ("moved_from_cpu", part.moved_from.map(|cpu| Fact::Number(cpu.0.into()))),
+        (
+            "moved_from_cpu",
+            part.moved_from.map(|cpu| Fact::Number(cpu.0.into())),
+        ),
     ]
 }

@@ -40,7 +40,12 @@ pub(crate) struct LineFile<L> {
 
 impl<L> LineFile<L> {
     pub(crate) fn new(lines: L, output: Output) -> LineFile<L> {
-        LineFile { lines, output, facts: None, written: 0 }
+        LineFile {
+            lines,
+            output,
+            facts: None,
+            written: 0,
+        }
     }
 }
 
@@ -53,7 +58,9 @@ impl<L: RowLines> Sink for LineFile<L> {
     }
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
-        let Some(facts) = &self.facts else { return Ok(()) };
+        let Some(facts) = &self.facts else {
+            return Ok(());
+        };
         for row in batch {
             if self.lines.takes(row) {
                 let line = self.lines.line(facts, row)?;

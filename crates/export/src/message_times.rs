@@ -62,9 +62,13 @@ mod tests {
             plain: vec![(76, 50), (168, 54), (11_534_399, 1)],
         };
         let dir = tempfile::tempdir().unwrap();
-        let [hgrm, hlog] =
-            write_message_times(dir.path(), "x", &times, (1_443_100_651_000_000_000, Nanos(2_000_000_000)))
-                .unwrap();
+        let [hgrm, hlog] = write_message_times(
+            dir.path(),
+            "x",
+            &times,
+            (1_443_100_651_000_000_000, Nanos(2_000_000_000)),
+        )
+        .unwrap();
         let text = std::fs::read_to_string(hgrm).unwrap();
         assert!(text.contains("Total count    =          105"), "{text}");
         assert!(text.lines().nth(2).unwrap().contains("76.000"), "{text}");

@@ -52,25 +52,43 @@ impl Output {
         if path == Path::new("-") {
             let out = std::io::stdout();
             let terminal = out.is_terminal();
-            return Ok(opened(None, None, Writer::Stdout(BufWriter::new(out), terminal), false));
+            return Ok(opened(
+                None,
+                None,
+                Writer::Stdout(BufWriter::new(out), terminal),
+                false,
+            ));
         }
         let failed = |error| ExportError::access(path, error);
         let place = OutputPlace::find(path).map_err(failed)?;
         let existing = std::fs::metadata(path).ok();
         if pace == Pace::Stored && existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-            return Err(ExportError::file(path, std::io::ErrorKind::IsADirectory.into()));
+            return Err(ExportError::file(
+                path,
+                std::io::ErrorKind::IsADirectory.into(),
+            ));
         }
         // A pipe or a device can neither be replaced nor emptied.
         let special = existing.is_some_and(|m| !m.is_file());
         if pace == Pace::Stored && !special {
             let PartialFile { name, file, lock } =
                 partial::make(place.folder(), place.name()).map_err(failed)?;
-            let mut output = opened(Some(place), Some(name), Writer::File(BufWriter::new(file)), true);
+            let mut output = opened(
+                Some(place),
+                Some(name),
+                Writer::File(BufWriter::new(file)),
+                true,
+            );
             output._lock = lock;
             return Ok(output);
         }
         let (place, found) = place.open().map_err(failed)?;
-        Ok(opened(Some(place), None, Writer::File(BufWriter::new(found.file)), found.made))
+        Ok(opened(
+            Some(place),
+            None,
+            Writer::File(BufWriter::new(found.file)),
+            found.made,
+        ))
     }
 
     /// The name that it has, or will have.
@@ -88,7 +106,9 @@ impl Output {
         if let Writer::File(file) = &self.writer
             && file.get_ref().metadata().is_ok_and(|m| m.is_file())
         {
-            file.get_ref().set_len(0).map_err(|e| ExportError::file(&self.path, e))?;
+            file.get_ref()
+                .set_len(0)
+                .map_err(|e| ExportError::file(&self.path, e))?;
         }
         self.remove = self.partial.is_some();
         Ok(())
@@ -125,7 +145,10 @@ impl Output {
         if let Writer::File(file) = std::mem::replace(&mut self.writer, Writer::Closed) {
             // What is still in the buffer must not follow.
             let (file, _) = file.into_parts();
-            if file.metadata().is_ok_and(|m| m.is_file() && m.len() > self.whole) {
+            if file
+                .metadata()
+                .is_ok_and(|m| m.is_file() && m.len() > self.whole)
+            {
                 // The error to tell is the first one.
                 let _ = file.set_len(self.whole);
             }
@@ -136,9 +159,16 @@ impl Output {
     /// Flushes, and gives the file its name.
     pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
         self.flush()?;
-        if let (Some(partial), Some(place), Writer::File(file)) = (&self.partial, &self.place, &self.writer) {
-            file.get_ref().sync_all().map_err(|e| ExportError::file(&self.path, e))?;
-            place.folder().rename(partial, place.name()).map_err(|e| ExportError::access(&self.path, e))?;
+        if let (Some(partial), Some(place), Writer::File(file)) =
+            (&self.partial, &self.place, &self.writer)
+        {
+            file.get_ref()
+                .sync_all()
+                .map_err(|e| ExportError::file(&self.path, e))?;
+            place
+                .folder()
+                .rename(partial, place.name())
+                .map_err(|e| ExportError::access(&self.path, e))?;
         }
         self.remove = false;
         Ok(())
@@ -176,7 +206,9 @@ impl Drop for Output {
     fn drop(&mut self) {
         if let (true, Some(place)) = (self.remove, &self.place) {
             // Nobody is left to report it to.
-            let _ = place.folder().remove_file(self.partial.as_deref().unwrap_or(place.name()));
+            let _ = place
+                .folder()
+                .remove_file(self.partial.as_deref().unwrap_or(place.name()));
         }
     }
 }
@@ -231,7 +263,9 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_reported() {
-        let error = Output::open(Path::new("/nonexistent/x.csv"), Pace::Live).err().unwrap();
+        let error = Output::open(Path::new("/nonexistent/x.csv"), Pace::Live)
+            .err()
+            .unwrap();
         assert!(error.to_string().contains("/nonexistent/x.csv"));
     }
 

@@ -30,9 +30,21 @@ pub(crate) fn make(folder: &HeldDir, name: &OsStr) -> Result<PartialFile, Access
         let _ = folder.remove_file(&hidden);
         let file = folder.create_output(&hidden)?;
         match OwnerLock::take(&folder.path().join(&hidden)) {
-            Ok(lock) => return Ok(PartialFile { name: hidden, file, lock: Some(lock) }),
+            Ok(lock) => {
+                return Ok(PartialFile {
+                    name: hidden,
+                    file,
+                    lock: Some(lock),
+                });
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => tries += 1,
-            Err(_) => return Ok(PartialFile { name: hidden, file, lock: None }),
+            Err(_) => {
+                return Ok(PartialFile {
+                    name: hidden,
+                    file,
+                    lock: None,
+                });
+            }
         }
     }
 }
@@ -49,11 +61,15 @@ fn start(name: &OsStr) -> OsString {
 fn remove_abandoned(folder: &HeldDir, name: &OsStr) {
     let start = start(name);
     let is_ours = |other: &OsStr| {
-        let id = other.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
+        let id = other
+            .as_encoded_bytes()
+            .strip_prefix(start.as_encoded_bytes());
         let id = id.and_then(|rest| rest.strip_suffix(END.as_bytes()));
         id.is_some_and(|id| !id.is_empty() && id.iter().all(u8::is_ascii_digit))
     };
-    let Ok(entries) = std::fs::read_dir(folder.path()) else { return };
+    let Ok(entries) = std::fs::read_dir(folder.path()) else {
+        return;
+    };
     for entry in entries.flatten() {
         let other = entry.file_name();
         if is_ours(&other)
@@ -76,15 +92,28 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = HeldDir::named_or_made(dir.path()).unwrap();
         let at = |name: &str| dir.path().join(name);
-        for name in [".x.csv.1.partial", ".x.csv.2.partial", ".y.csv.1.partial", ".x.csv.z.partial", "x.csv"]
-        {
+        for name in [
+            ".x.csv.1.partial",
+            ".x.csv.2.partial",
+            ".y.csv.1.partial",
+            ".x.csv.z.partial",
+            "x.csv",
+        ] {
             fs::write(at(name), "half").unwrap();
         }
         let living = OwnerLock::take(&at(".x.csv.2.partial")).unwrap();
         let ours = make(&folder, OsStr::new("x.csv")).unwrap();
-        assert!(matches!(owner_of(&at(ours.name.to_str().unwrap())), Owner::Living));
+        assert!(matches!(
+            owner_of(&at(ours.name.to_str().unwrap())),
+            Owner::Living
+        ));
         assert!(!at(".x.csv.1.partial").exists());
-        for name in [".x.csv.2.partial", ".y.csv.1.partial", ".x.csv.z.partial", "x.csv"] {
+        for name in [
+            ".x.csv.2.partial",
+            ".y.csv.1.partial",
+            ".x.csv.z.partial",
+            "x.csv",
+        ] {
             assert!(at(name).exists(), "{name}");
         }
         drop((living, ours));

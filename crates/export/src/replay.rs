@@ -5,7 +5,8 @@ use crate::error::ExportError;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::Redactor;
 use jitterscope_model::{
-    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks, begin_all,
+    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks,
+    begin_all,
 };
 use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 
@@ -23,7 +24,10 @@ pub fn export_run(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delive
 ///
 /// # Errors
 /// As [`export_run`], and when a target is the run's tables.
-pub fn export_redacted(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delivery>, SinkError> {
+pub fn export_redacted(
+    run: &RunReader,
+    targets: &[Destination],
+) -> Result<Vec<Delivery>, SinkError> {
     if targets.iter().any(Destination::is_copy) {
         return Err(ExportError::NamesInTables.into());
     }
@@ -35,28 +39,44 @@ struct Passed(Option<Redactor>);
 
 impl Passed {
     fn manifest(&mut self, manifest: &RunManifest) -> RunManifest {
-        self.0.as_mut().map_or_else(|| manifest.clone(), |redactor| redactor.manifest(manifest))
+        self.0
+            .as_mut()
+            .map_or_else(|| manifest.clone(), |redactor| redactor.manifest(manifest))
     }
 
     fn row(&mut self, row: Stored) -> Stored {
-        let Some(redactor) = &mut self.0 else { return row };
+        let Some(redactor) = &mut self.0 else {
+            return row;
+        };
         match row {
-            Stored::Stall(stall, attribution) => {
-                Stored::Stall(redactor.stall(&stall), attribution.map(|own| redactor.attribution(&own)))
-            }
-            Stored::Whole(stored, span) => {
-                Stored::Whole(StoredHistogram { tag: redactor.tag(&stored.tag), ..stored }, span)
-            }
+            Stored::Stall(stall, attribution) => Stored::Stall(
+                redactor.stall(&stall),
+                attribution.map(|own| redactor.attribution(&own)),
+            ),
+            Stored::Whole(stored, span) => Stored::Whole(
+                StoredHistogram {
+                    tag: redactor.tag(&stored.tag),
+                    ..stored
+                },
+                span,
+            ),
             // Numbers alone.
             Stored::Interval(..) => row,
         }
     }
 }
 
-fn export(run: &RunReader, targets: &[Destination], passed: &mut Passed) -> Result<Vec<Delivery>, SinkError> {
+fn export(
+    run: &RunReader,
+    targets: &[Destination],
+    passed: &mut Passed,
+) -> Result<Vec<Delivery>, SinkError> {
     let manifest = passed.manifest(run.manifest());
     let facts = RunFacts::of(&manifest);
-    let mut outputs = targets.iter().map(Destination::open_stored).collect::<Result<Vec<_>, _>>()?;
+    let mut outputs = targets
+        .iter()
+        .map(Destination::open_stored)
+        .collect::<Result<Vec<_>, _>>()?;
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     for output in &mut outputs {
         if let Opened::Rows(sink) = output {
@@ -70,7 +90,11 @@ fn export(run: &RunReader, targets: &[Destination], passed: &mut Passed) -> Resu
         // The lengths of an interval are large: none waits for another.
         let full = batch.len() + 1 >= BATCH || !matches!(row, Stored::Stall(..));
         batch.push(row);
-        if full { hand_over(&mut batch, &mut sinks) } else { Ok(()) }
+        if full {
+            hand_over(&mut batch, &mut sinks)
+        } else {
+            Ok(())
+        }
     })?;
     hand_over(&mut batch, &mut sinks)?;
     let end = |output| match output {
@@ -108,7 +132,10 @@ fn hand_over(batch: &mut Vec<Stored>, sinks: &mut [&mut dyn Sink]) -> Result<(),
 }
 
 /// Stalls before the interval in which they ended.
-fn each(run: &RunReader, mut take: impl FnMut(Stored) -> Result<(), SinkError>) -> Result<(), SinkError> {
+fn each(
+    run: &RunReader,
+    mut take: impl FnMut(Stored) -> Result<(), SinkError>,
+) -> Result<(), SinkError> {
     let read = |error: StoreError| SinkError::from(ExportError::Store(error));
     let mut stalls = run.stalls().map_err(read)?.peekable();
     let mut attributions = run.attributions().map_err(read)?.peekable();
@@ -116,7 +143,9 @@ fn each(run: &RunReader, mut take: impl FnMut(Stored) -> Result<(), SinkError>) 
     let mut own = |stall: &Stall| -> Result<Option<Attribution>, SinkError> {
         let mut own = None;
         // Both are in order of the stalls' ids.
-        while let Some(next) = attributions.next_if(|a| a.as_ref().map_or(true, |a| a.stall <= stall.id)) {
+        while let Some(next) =
+            attributions.next_if(|a| a.as_ref().map_or(true, |a| a.stall <= stall.id))
+        {
             let next = next.map_err(read)?;
             own = (next.stall == stall.id).then_some(next);
         }
@@ -124,8 +153,9 @@ fn each(run: &RunReader, mut take: impl FnMut(Stored) -> Result<(), SinkError>) 
     };
     for interval in run.intervals().map_err(read)? {
         let interval = interval.map_err(read)?;
-        let before =
-            |stall: &Result<Stall, StoreError>| stall.as_ref().map_or(true, |s| s.end <= interval.end);
+        let before = |stall: &Result<Stall, StoreError>| {
+            stall.as_ref().map_or(true, |s| s.end <= interval.end)
+        };
         while let Some(stall) = stalls.next_if(before) {
             let stall = stall.map_err(read)?;
             take(Stored::Stall(stall, own(&stall)?))?;
@@ -134,7 +164,12 @@ fn each(run: &RunReader, mut take: impl FnMut(Stored) -> Result<(), SinkError>) 
             path: run.path().join("histograms.hlog"),
             why: "it has fewer lines than there are intervals".into(),
         };
-        let lengths = histograms.next().transpose().map_err(read)?.ok_or_else(missing).map_err(read)?;
+        let lengths = histograms
+            .next()
+            .transpose()
+            .map_err(read)?
+            .ok_or_else(missing)
+            .map_err(read)?;
         take(Stored::Interval(interval, lengths.histogram))?;
     }
     for stall in stalls {

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 /// Two would be written to the same file, folder, stream or server.
 pub fn distinct(targets: &[Destination]) -> Result<(), DestinationError> {
     for (index, target) in targets.iter().enumerate() {
-        if targets[..index].iter().any(|earlier| same_place(earlier, target)) {
+        if targets[..index]
+            .iter()
+            .any(|earlier| same_place(earlier, target))
+        {
             return Err(DestinationError::Twice(target.to_string()));
         }
     }
@@ -36,8 +39,13 @@ impl Place {
         // Not there yet: then its folder says which one it will be.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        Place(path.file_name().map_or(folder.clone(), |name| folder.join(name)))
+        let folder = folder
+            .canonicalize()
+            .unwrap_or_else(|_| folder.to_path_buf());
+        Place(
+            path.file_name()
+                .map_or(folder.clone(), |name| folder.join(name)),
+        )
     }
 }
 
@@ -63,10 +71,19 @@ mod tests {
         let d = dir.path().display();
         for (one, other) in [
             (format!("csv://{d}/a"), format!("json://{d}/a")),
-            (format!("csv://{d}/a"), format!("csv://{d}/link?rows=series")),
-            (format!("csv://{d}/new"), format!("csv://{d}/../{}/new", file_name(dir.path()))),
+            (
+                format!("csv://{d}/a"),
+                format!("csv://{d}/link?rows=series"),
+            ),
+            (
+                format!("csv://{d}/new"),
+                format!("csv://{d}/../{}/new", file_name(dir.path())),
+            ),
             ("csv://new".into(), "hlog://./new".into()),
-            ("csv://no/folder/new".into(), "hlog://./no/folder/new".into()),
+            (
+                "csv://no/folder/new".into(),
+                "hlog://./no/folder/new".into(),
+            ),
             ("influx://localhost:1".into(), "influx://localhost:1".into()),
             ("csv://-".into(), "csv://-".into()),
         ] {

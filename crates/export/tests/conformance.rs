@@ -6,7 +6,9 @@ mod common;
 use common::stored_rows::{StoredRows, feed};
 use jitterscope_analyze::SummaryBuilder;
 use jitterscope_export::{Destination, Pace, export_run};
-use jitterscope_model::{Attribution, Delivery, Row, RunFacts, RunManifest, Sink, SinkError, Stall};
+use jitterscope_model::{
+    Attribution, Delivery, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
+};
 use jitterscope_store::{RunReader, RunWriter, StoreSink};
 use std::fs;
 use std::path::Path;
@@ -23,7 +25,9 @@ const KINDS: [(&str, &str); 7] = [
 ];
 
 fn target(folder: &Path, n: usize, (scheme, options): (&str, &str)) -> Destination {
-    format!("{scheme}://{}/{n}{options}", folder.display()).parse().unwrap()
+    format!("{scheme}://{}/{n}{options}", folder.display())
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -34,8 +38,11 @@ fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
     let rows = rows.rows();
     let stored = dir.path().join("stored");
     fs::create_dir(&stored).unwrap();
-    let targets: Vec<Destination> =
-        KINDS.into_iter().enumerate().map(|(n, kind)| target(&stored, n, kind)).collect();
+    let targets: Vec<Destination> = KINDS
+        .into_iter()
+        .enumerate()
+        .map(|(n, kind)| target(&stored, n, kind))
+        .collect();
     let delivered = export_run(&run, &targets).unwrap();
     for at_once in [1, 7, rows.len()] {
         let folder = dir.path().join(at_once.to_string());
@@ -46,7 +53,11 @@ fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
             assert_eq!(delivery, delivered[n], "{kind:?}");
             let read = |folder: &Path| fs::read_to_string(folder.join(n.to_string())).unwrap();
             assert!(read(&folder).lines().count() > 5, "{kind:?}");
-            assert_eq!(read(&folder), read(&stored), "{kind:?} in batches of {at_once}");
+            assert_eq!(
+                read(&folder),
+                read(&stored),
+                "{kind:?} in batches of {at_once}"
+            );
         }
     }
 }
@@ -61,13 +72,25 @@ fn the_store_gives_back_what_it_was_given() {
         let mut sink = StoreSink::new(RunWriter::create(&runs, "golden", common::EPOCH).unwrap());
         let facts = RunFacts::of(run.manifest());
         sink.begin(&facts).unwrap();
-        stored.rows().chunks(at_once).for_each(|batch| sink.rows(batch).unwrap());
+        stored
+            .rows()
+            .chunks(at_once)
+            .for_each(|batch| sink.rows(batch).unwrap());
         let path = sink.finish(run.manifest().clone()).unwrap();
         let again = RunReader::open(&path).unwrap();
         let stalls: Vec<Stall> = again.stalls().unwrap().map(Result::unwrap).collect();
-        let attributions: Vec<Attribution> = again.attributions().unwrap().map(Result::unwrap).collect();
-        assert!(stalls.iter().eq(stored.stalls.iter().map(|(stall, _)| stall)));
-        assert!(attributions.iter().eq(stored.stalls.iter().map(|(_, own)| own)));
+        let attributions: Vec<Attribution> =
+            again.attributions().unwrap().map(Result::unwrap).collect();
+        assert!(
+            stalls
+                .iter()
+                .eq(stored.stalls.iter().map(|(stall, _)| stall))
+        );
+        assert!(
+            attributions
+                .iter()
+                .eq(stored.stalls.iter().map(|(_, own)| own))
+        );
         let (before, after) = (StoredRows::of(&run), StoredRows::of(&again));
         assert_eq!(before.intervals, after.intervals);
     }
@@ -81,13 +104,19 @@ fn a_summary_takes_rows_as_it_takes_tables() {
     let manifest = run.manifest();
     let mut by_rows = SummaryBuilder::new(manifest);
     by_rows.begin(&RunFacts::of(manifest)).unwrap();
-    stored.rows().chunks(7).for_each(|batch| by_rows.rows(batch).unwrap());
+    stored
+        .rows()
+        .chunks(7)
+        .for_each(|batch| by_rows.rows(batch).unwrap());
     let mut by_tables = SummaryBuilder::new(manifest);
     for (stall, own) in &stored.stalls {
         by_tables.stall(stall);
         by_tables.attribution(own);
     }
-    stored.intervals.iter().for_each(|(row, _)| by_tables.interval(row));
+    stored
+        .intervals
+        .iter()
+        .for_each(|(row, _)| by_tables.interval(row));
     let json = |builder: SummaryBuilder<'_>| serde_json::to_value(builder.finish()).unwrap();
     assert_eq!(json(by_rows), json(by_tables));
 }
@@ -121,10 +150,16 @@ fn a_sink_behind_a_reference_is_given_the_same() {
     let run = common::run(dir.path());
     let stored = StoredRows::of(&run);
     let (mut notes, mut behind) = (Notes::default(), Notes::default());
-    stored.rows().chunks(3).for_each(|batch| notes.rows(batch).unwrap());
+    stored
+        .rows()
+        .chunks(3)
+        .for_each(|batch| notes.rows(batch).unwrap());
     let mut reference: &mut dyn Sink = &mut behind;
     Sink::begin(&mut reference, &RunFacts::of(run.manifest())).unwrap();
-    stored.rows().chunks(100).for_each(|batch| Sink::rows(&mut reference, batch).unwrap());
+    stored
+        .rows()
+        .chunks(100)
+        .for_each(|batch| Sink::rows(&mut reference, batch).unwrap());
     assert_eq!(notes.0, behind.0);
     assert_eq!(notes.0.len(), stored.stalls.len() + stored.intervals.len());
 }

@@ -28,23 +28,42 @@ fn python() -> Option<PathBuf> {
     lock.lock().unwrap();
     let has_it = || {
         let check = format!("import duckdb, sys; sys.exit(duckdb.__version__ != '{DUCKDB}')");
-        Command::new(&python).args(["-c", &check]).output().is_ok_and(|output| output.status.success())
+        Command::new(&python)
+            .args(["-c", &check])
+            .output()
+            .is_ok_and(|output| output.status.success())
     };
     if has_it() {
         return Some(python);
     }
-    match Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).output() {
+    match Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(&folder)
+        .output()
+    {
         Err(_) => return skipped("there is no python3"),
         Ok(output) if !output.status.success() => return skipped("python3 has no venv"),
         Ok(_) => {}
     }
-    let pip = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--no-deps"];
-    let installed = Command::new(&python).args(pip).arg(format!("duckdb=={DUCKDB}")).output();
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--only-binary",
+        ":all:",
+        "--no-deps",
+    ];
+    let installed = Command::new(&python)
+        .args(pip)
+        .arg(format!("duckdb=={DUCKDB}"))
+        .output();
     match installed {
         Ok(output) if output.status.success() && has_it() => Some(python),
-        Ok(output) => {
-            skipped(&format!("pip could not get DuckDB: {}", String::from_utf8_lossy(&output.stderr)))
-        }
+        Ok(output) => skipped(&format!(
+            "pip could not get DuckDB: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )),
         Err(error) => skipped(&format!("pip cannot be started: {error}")),
     }
 }
@@ -53,8 +72,17 @@ fn python() -> Option<PathBuf> {
 fn seen(python: &Path, folder: &Path) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables.py");
     let tables = SCHEMA.iter().map(|(name, _)| name);
-    let output = Command::new(python).arg(script).arg(folder).args(tables).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(python)
+        .arg(script)
+        .arg(folder)
+        .args(tables)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -75,9 +103,12 @@ fn promised(column: Column) -> (&'static str, bool) {
 /// Rows of each table and sums of its columns, as our own reader has them.
 fn own(run: &RunReader) -> BTreeMap<(&'static str, &'static str), u128> {
     let mut sums = BTreeMap::new();
-    let mut add = |table, column, value: u64| *sums.entry((table, column)).or_insert(0) += u128::from(value);
+    let mut add =
+        |table, column, value: u64| *sums.entry((table, column)).or_insert(0) += u128::from(value);
     let manifest = run.manifest();
-    let (rate, epoch) = (manifest.rate, |at| manifest.clock_start.realtime_of(at, manifest.rate));
+    let (rate, epoch) = (manifest.rate, |at| {
+        manifest.clock_start.realtime_of(at, manifest.rate)
+    });
     for stall in run.stalls().unwrap().map(Result::unwrap) {
         let mut add = |column, value| add("gaps.parquet", column, value);
         add("rows", 1);
@@ -134,12 +165,19 @@ fn check(seen: &Value, run: &RunReader) {
         for (column, sum) in seen[table]["sums"].as_object().unwrap() {
             // The columns of senders are null here: there is nothing to add.
             let theirs = sum.as_str().map(|sum| sum.parse::<u128>().unwrap());
-            let ours = own.iter().find(|((t, c), _)| *t == table && c == column).map(|(_, sum)| *sum);
+            let ours = own
+                .iter()
+                .find(|((t, c), _)| *t == table && c == column)
+                .map(|(_, sum)| *sum);
             assert_eq!(theirs, ours, "{table}: {column}");
             compared += usize::from(ours.is_some());
         }
     }
-    assert_eq!(compared, own.len() - SCHEMA.len(), "each sum of ours has one of theirs");
+    assert_eq!(
+        compared,
+        own.len() - SCHEMA.len(),
+        "each sum of ours has one of theirs"
+    );
 }
 
 #[test]
@@ -148,7 +186,11 @@ fn duckdb_reads_the_tables_as_we_do() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(&dir.path().join("runs"));
     let folder = dir.path().join("tables");
-    export_run(&run, &[format!("parquet://{}", folder.display()).parse().unwrap()]).unwrap();
+    export_run(
+        &run,
+        &[format!("parquet://{}", folder.display()).parse().unwrap()],
+    )
+    .unwrap();
     for place in [folder.as_path(), run.path()] {
         let seen = seen(&python, place);
         check(&seen, &run);
@@ -171,7 +213,11 @@ fn duckdb_reads_the_tables_as_we_do() {
                 serde_json::json!([cpu, kind, name, count, net.to_string()])
             })
             .collect();
-        assert_eq!(seen["by_culprit"], Value::Array(expected), "the tables join by stall_id");
+        assert_eq!(
+            seen["by_culprit"],
+            Value::Array(expected),
+            "the tables join by stall_id"
+        );
         assert_eq!(seen["victims"], serde_json::json!(["js-spin, \"x\""]));
     }
 }

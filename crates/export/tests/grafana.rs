@@ -32,7 +32,10 @@ fn queries_name_measurements_tags_and_fields_that_exist() {
         }
         // A tag is compared as text, a field is what functions take.
         for tag in tags.iter() {
-            assert!(!query.contains(&format!("(\"{tag}\")")), "a function of a tag: {query}");
+            assert!(
+                !query.contains(&format!("(\"{tag}\")")),
+                "a function of a tag: {query}"
+            );
         }
     }
 }
@@ -42,12 +45,32 @@ fn queries_name_measurements_tags_and_fields_that_exist() {
 fn stalls_lead_back_to_the_command_that_shows_them() {
     let dashboard = dashboard::whole();
     let links: Vec<(&str, &str)> = dashboard::links(&dashboard);
-    let of = |command: &str| links.iter().find(|(title, _)| title.contains(command)).copied();
+    let of = |command: &str| {
+        links
+            .iter()
+            .find(|(title, _)| title.contains(command))
+            .copied()
+    };
     let (title, url) = of("--stall").unwrap();
-    assert_eq!(title, "jitterscope report ${__data.fields.run} --stall ${__data.fields.stall_id}");
-    assert_eq!(url, "${serve}/run/${__data.fields.run}#stall=${__data.fields.stall_id}");
+    assert_eq!(
+        title,
+        "jitterscope report ${__data.fields.run} --stall ${__data.fields.stall_id}"
+    );
+    assert_eq!(
+        url,
+        "${serve}/run/${__data.fields.run}#stall=${__data.fields.stall_id}"
+    );
     // Columns of that panel's query.
-    let query = dashboard::queries().into_iter().find(|query| query.contains("top(")).unwrap();
-    assert!(query.contains("\"run\"") && query.contains("\"stall_id\""), "{query}");
-    assert_eq!(of("--at").unwrap().0, "jitterscope report RUN --at ${__value.time}");
+    let query = dashboard::queries()
+        .into_iter()
+        .find(|query| query.contains("top("))
+        .unwrap();
+    assert!(
+        query.contains("\"run\"") && query.contains("\"stall_id\""),
+        "{query}"
+    );
+    assert_eq!(
+        of("--at").unwrap().0,
+        "jitterscope report RUN --at ${__value.time}"
+    );
 }

@@ -59,11 +59,25 @@ impl Influx {
             eprintln!("SKIPPED: there is no influxd; apt-get install influxdb");
             return None;
         };
-        let mut influx = Influx { child, http, udp, _dir: dir };
+        let mut influx = Influx {
+            child,
+            http,
+            udp,
+            _dir: dir,
+        };
         let begun = Instant::now();
-        while ureq::get(format!("http://127.0.0.1:{http}/ping")).call().is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "influxd does not answer");
-            assert!(influx.child.try_wait().unwrap().is_none(), "influxd has ended");
+        while ureq::get(format!("http://127.0.0.1:{http}/ping"))
+            .call()
+            .is_err()
+        {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "influxd does not answer"
+            );
+            assert!(
+                influx.child.try_wait().unwrap().is_none(),
+                "influxd has ended"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         Some(influx)
@@ -97,7 +111,13 @@ impl Influx {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|row| columns.iter().cloned().zip(row.as_array().unwrap().iter().cloned()).collect())
+            .map(|row| {
+                columns
+                    .iter()
+                    .cloned()
+                    .zip(row.as_array().unwrap().iter().cloned())
+                    .collect()
+            })
             .collect()
     }
 }
@@ -121,10 +141,16 @@ fn check(influx: &Influx, db: &str) {
     stalls.sort_by_key(|point| point["stall_id"].as_u64());
     assert_eq!(stalls.len(), expected.len());
     for (point, (stall, attribution)) in stalls.iter().zip(&expected) {
-        assert_eq!(point["time"].as_u64(), Some(common::EPOCH + stall.start.0 - 1_000_000));
+        assert_eq!(
+            point["time"].as_u64(),
+            Some(common::EPOCH + stall.start.0 - 1_000_000)
+        );
         assert_eq!(point["stall_id"].as_u64(), Some(stall.id.0));
         assert_eq!(point["duration_ns"].as_u64(), Some(stall.length().0));
-        assert_eq!(point["explained_ns"].as_u64(), Some(attribution.explained().0));
+        assert_eq!(
+            point["explained_ns"].as_u64(),
+            Some(attribution.explained().0)
+        );
         assert_eq!(point["cpu"].as_str(), Some(stall.cpu.to_string().as_str()));
         assert_eq!(point["culprit"].as_str(), Some("tick_sched_timer"));
         assert_eq!(point["comm"].as_str(), Some("js-spin, \"x\""));
@@ -132,16 +158,23 @@ fn check(influx: &Influx, db: &str) {
         assert_eq!(point["culprit_function"].as_str(), Some("tick_sched_timer"));
         assert!(point["culprit_ns"].as_u64() > Some(0));
     }
-    assert_eq!(influx.points(db, "jitter_interval").len() as u64, 2 * common::INTERVALS);
+    assert_eq!(
+        influx.points(db, "jitter_interval").len() as u64,
+        2 * common::INTERVALS
+    );
     assert_eq!(influx.points(db, "jitter_run").len(), 1);
 }
 
 #[test]
 fn the_dashboards_queries_find_what_is_written() {
-    let Some(influx) = Influx::start() else { return };
+    let Some(influx) = Influx::start() else {
+        return;
+    };
     let dir = tempfile::tempdir().unwrap();
     influx.query("", "CREATE DATABASE http");
-    let to = format!("influx+http://127.0.0.1:{}/?db=http", influx.http).parse().unwrap();
+    let to = format!("influx+http://127.0.0.1:{}/?db=http", influx.http)
+        .parse()
+        .unwrap();
     export_run(&common::run(dir.path()), &[to]).unwrap();
     for query in dashboard::queries() {
         let concrete = query
@@ -151,24 +184,36 @@ fn the_dashboards_queries_find_what_is_written() {
             .replace("$__interval", "1s")
             .replace(
                 "$timeFilter",
-                &format!("time >= {} AND time < {}", common::EPOCH, common::EPOCH + 4_000_000_000),
+                &format!(
+                    "time >= {} AND time < {}",
+                    common::EPOCH,
+                    common::EPOCH + 4_000_000_000
+                ),
             );
         let answer = influx.query("http", &concrete);
         let values = &answer["results"][0]["series"][0]["values"];
-        assert!(values.as_array().is_some_and(|rows| !rows.is_empty()), "{concrete}: {answer}");
+        assert!(
+            values.as_array().is_some_and(|rows| !rows.is_empty()),
+            "{concrete}: {answer}"
+        );
     }
 }
 
 #[test]
 fn what_was_written_is_queried_back_and_equal() {
-    let Some(influx) = Influx::start() else { return };
+    let Some(influx) = Influx::start() else {
+        return;
+    };
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
     influx.query("", "CREATE DATABASE http");
     let target = |text: String| -> Vec<Destination> { vec![text.parse().unwrap()] };
     let http = target(format!("influx+http://127.0.0.1:{}/?db=http", influx.http));
     let delivery = &export_run(&run, &http).unwrap()[0];
-    assert_eq!((delivery.delivered, delivery.lost, delivery.confirmed), (307, 0, true));
+    assert_eq!(
+        (delivery.delivered, delivery.lost, delivery.confirmed),
+        (307, 0, true)
+    );
     check(&influx, "http");
 
     let udp = target(format!("influx://127.0.0.1:{}", influx.udp));
@@ -176,7 +221,13 @@ fn what_was_written_is_queried_back_and_equal() {
     assert_eq!((delivery.delivered, delivery.confirmed), (307, false));
     check(&influx, "udp");
 
-    let wrong = target(format!("influx+http://127.0.0.1:{}/?db=missing", influx.http));
+    let wrong = target(format!(
+        "influx+http://127.0.0.1:{}/?db=missing",
+        influx.http
+    ));
     let error = export_run(&run, &wrong).unwrap_err().to_string();
-    assert!(error.contains("database not found") && error.contains("Create the database"), "{error}");
+    assert!(
+        error.contains("database not found") && error.contains("Create the database"),
+        "{error}"
+    );
 }

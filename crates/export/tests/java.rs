@@ -22,7 +22,11 @@ fn jar(folder: &Path) -> Option<PathBuf> {
         return skipped("there is no java");
     }
     let copied = Command::new("mvn")
-        .args(["-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"])
+        .args([
+            "-q",
+            "-B",
+            "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy",
+        ])
         .arg(format!("-Dartifact={ARTIFACT}"))
         .arg(format!("-DoutputDirectory={}", folder.display()))
         .current_dir(folder)
@@ -65,9 +69,16 @@ fn javas_reader_sees_the_same_intervals_and_makes_the_same_table() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 
-    let intervals: Vec<&str> = text.lines().filter(|line| line.starts_with("interval ")).collect();
+    let intervals: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("interval "))
+        .collect();
     let epoch_ms = common::EPOCH / 1_000_000;
     let expected: Vec<String> = run
         .intervals()
@@ -82,7 +93,10 @@ fn javas_reader_sees_the_same_intervals_and_makes_the_same_table() {
         .collect();
     assert_eq!(intervals.len(), expected.len(), "{text}");
     for (found, expected) in intervals.iter().zip(&expected) {
-        assert!(found.starts_with(expected.as_str()), "{found} is not {expected}");
+        assert!(
+            found.starts_with(expected.as_str()),
+            "{found} is not {expected}"
+        );
     }
 
     let ours = fs::read_to_string(&hgrm).unwrap();
@@ -90,7 +104,9 @@ fn javas_reader_sees_the_same_intervals_and_makes_the_same_table() {
     assert_eq!(rows(&ours), rows(&text), "ours:\n{ours}\ntheirs:\n{text}");
     let summary = |table: &str| -> Vec<String> {
         let lines = table.lines().filter(|line| line.starts_with("#["));
-        lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        lines
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect()
     };
     assert_eq!(summary(&ours)[..2], summary(&text)[..2]);
 }

@@ -27,7 +27,11 @@ pub(super) fn burn(kind: ClockKind, rate: TickRate, length: Nanos) -> Injection 
         }
         last = now;
     }
-    Injection { start_ticks: start, end_ticks: last, length_ticks: Some(own) }
+    Injection {
+        start_ticks: start,
+        end_ticks: last,
+        length_ticks: Some(own),
+    }
 }
 
 #[cfg(test)]

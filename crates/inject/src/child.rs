@@ -34,7 +34,10 @@ impl ChildCommand {
     /// The program's own path cannot be found.
     pub fn current_exe(subcommand: &str) -> Result<ChildCommand, ChildError> {
         let program = std::env::current_exe().map_err(ChildError::Start)?;
-        Ok(ChildCommand { program, arguments: vec![subcommand.into()] })
+        Ok(ChildCommand {
+            program,
+            arguments: vec![subcommand.into()],
+        })
     }
 }
 
@@ -115,8 +118,12 @@ impl ChildHandle {
         settings: &DisturbSettings,
         patience: Duration,
     ) -> Result<ChildHandle, ChildError> {
-        let settings = DisturbSettings { parent_pid: std::process::id(), ..settings.clone() };
-        let json = serde_json::to_string(&settings).map_err(|error| ChildError::Start(error.into()))?;
+        let settings = DisturbSettings {
+            parent_pid: std::process::id(),
+            ..settings.clone()
+        };
+        let json =
+            serde_json::to_string(&settings).map_err(|error| ChildError::Start(error.into()))?;
         // A process group of its own: Ctrl-C is for the parent, which ends its children in order.
         let mut child = Command::new(&command.program)
             .args(&command.arguments)
@@ -129,15 +136,29 @@ impl ChildHandle {
             .spawn()
             .map_err(ChildError::Start)?;
         let stdin = child.stdin.take();
-        let mut starting = Starting { kind, child: Some(child) };
+        let mut starting = Starting {
+            kind,
+            child: Some(child),
+        };
         let lines = starting.listen()?;
         let header = match next_line(kind, &lines, patience)? {
             Some(Line::Header(header)) => header,
-            Some(other) => return Err(ChildError::Garbled { kind, line: format!("{other:?}") }),
+            Some(other) => {
+                return Err(ChildError::Garbled {
+                    kind,
+                    line: format!("{other:?}"),
+                });
+            }
             None => return Err(starting.not_ready()),
         };
         match starting.child.take() {
-            Some(child) => Ok(ChildHandle { kind, child, stdin, lines, header }),
+            Some(child) => Ok(ChildHandle {
+                kind,
+                child,
+                stdin,
+                lines,
+                header,
+            }),
             None => Err(ChildError::Start(io::ErrorKind::NotFound.into())),
         }
     }
@@ -183,18 +204,30 @@ impl ChildHandle {
             match next_line(kind, &self.lines, patience)? {
                 Some(Line::Injection(injection)) => injections.push(injection),
                 Some(Line::Done { injected }) if injected == injections.len() as u64 => break,
-                Some(other) => return Err(ChildError::Garbled { kind, line: format!("{other:?}") }),
+                Some(other) => {
+                    return Err(ChildError::Garbled {
+                        kind,
+                        line: format!("{other:?}"),
+                    });
+                }
                 None => return Err(self.failed()),
             }
         }
         self.stdin = None;
-        Ok(Disturbed { header: self.header.clone(), injections })
+        Ok(Disturbed {
+            header: self.header.clone(),
+            injections,
+        })
     }
 
     fn failed(&mut self) -> ChildError {
         self.stdin = None;
         let (status, reason) = end(&mut self.child);
-        ChildError::Failed { kind: self.kind, status, reason }
+        ChildError::Failed {
+            kind: self.kind,
+            status,
+            reason,
+        }
     }
 }
 
@@ -225,11 +258,22 @@ impl Starting {
     }
 
     fn not_ready(&mut self) -> ChildError {
-        let reason = self.child.as_mut().map(end).map_or_else(String::new, |(status, complaint)| {
-            if complaint.is_empty() { format!("the child ended ({status})") } else { complaint }
-        });
+        let reason =
+            self.child
+                .as_mut()
+                .map(end)
+                .map_or_else(String::new, |(status, complaint)| {
+                    if complaint.is_empty() {
+                        format!("the child ended ({status})")
+                    } else {
+                        complaint
+                    }
+                });
         self.child = None;
-        ChildError::NotReady { kind: self.kind, reason }
+        ChildError::NotReady {
+            kind: self.kind,
+            reason,
+        }
     }
 }
 
@@ -262,7 +306,10 @@ fn next_line(
             Err(_) => Err(ChildError::Garbled { kind, line }),
         },
         Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Ok(None),
-        Err(RecvTimeoutError::Timeout) => Err(ChildError::Silent { kind, seconds: patience.as_secs() }),
+        Err(RecvTimeoutError::Timeout) => Err(ChildError::Silent {
+            kind,
+            seconds: patience.as_secs(),
+        }),
     }
 }
 
@@ -287,8 +334,14 @@ fn end(child: &mut Child) -> (String, String) {
     if let Some(stderr) = child.stderr.take() {
         let _ = stderr.take(MAX_COMPLAINT).read_to_end(&mut complaint);
     }
-    let status = status.map_or_else(|| "it cannot be waited for".into(), |status| status.to_string());
-    (status, String::from_utf8_lossy(&complaint).trim().to_owned())
+    let status = status.map_or_else(
+        || "it cannot be waited for".into(),
+        |status| status.to_string(),
+    );
+    (
+        status,
+        String::from_utf8_lossy(&complaint).trim().to_owned(),
+    )
 }
 
 fn wait(child: &mut Child, patience: Duration) -> Option<ExitStatus> {

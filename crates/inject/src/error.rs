@@ -42,7 +42,12 @@ pub enum DisturbError {
 
 impl DisturbError {
     /// For `map_err`: a refusal of `what`.
-    pub(super) fn refused<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> DisturbError {
-        move |source| DisturbError::Refused { what, source: source.into() }
+    pub(super) fn refused<E: Into<io::Error>>(
+        what: &'static str,
+    ) -> impl FnOnce(E) -> DisturbError {
+        move |source| DisturbError::Refused {
+            what,
+            source: source.into(),
+        }
     }
 }

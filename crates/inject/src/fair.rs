@@ -15,13 +15,19 @@ pub(super) struct Fair {
 
 impl Fair {
     pub(super) fn new(settings: &DisturbSettings) -> Fair {
-        Fair { settings: settings.clone() }
+        Fair {
+            settings: settings.clone(),
+        }
     }
 }
 
 impl Injector for Fair {
     fn expectation(&self, comm: &str, _tid: i32) -> Expectation {
-        Expectation { kind: CulpritKind::Thread, name: comm.into(), sender: None }
+        Expectation {
+            kind: CulpritKind::Thread,
+            name: comm.into(),
+            sender: None,
+        }
     }
 
     fn begin(&mut self) -> Result<(), DisturbError> {
@@ -32,6 +38,10 @@ impl Injector for Fair {
         if !pace::sleep_until(deadline)? {
             return Ok(None);
         }
-        Ok(Some(burn(self.settings.clock, self.settings.rate, self.settings.length)))
+        Ok(Some(burn(
+            self.settings.clock,
+            self.settings.rate,
+            self.settings.length,
+        )))
     }
 }

@@ -18,7 +18,9 @@ pub(super) fn availability(machine: &Machine) -> Result<(), Unavailable> {
     match std::thread::spawn(|| set_fifo(PRIORITY)).join() {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(Unavailable::refused(error)),
-        Err(_) => Err(Unavailable::refused("the thread that tried SCHED_FIFO died")),
+        Err(_) => Err(Unavailable::refused(
+            "the thread that tried SCHED_FIFO died",
+        )),
     }
 }
 
@@ -29,13 +31,19 @@ pub(super) struct Fifo {
 
 impl Fifo {
     pub(super) fn new(settings: &DisturbSettings) -> Fifo {
-        Fifo { settings: settings.clone() }
+        Fifo {
+            settings: settings.clone(),
+        }
     }
 }
 
 impl Injector for Fifo {
     fn expectation(&self, comm: &str, _tid: i32) -> Expectation {
-        Expectation { kind: CulpritKind::Thread, name: comm.into(), sender: None }
+        Expectation {
+            kind: CulpritKind::Thread,
+            name: comm.into(),
+            sender: None,
+        }
     }
 
     fn begin(&mut self) -> Result<(), DisturbError> {
@@ -47,6 +55,10 @@ impl Injector for Fifo {
         if !pace::sleep_until(deadline)? {
             return Ok(None);
         }
-        Ok(Some(burn(self.settings.clock, self.settings.rate, self.settings.length)))
+        Ok(Some(burn(
+            self.settings.clock,
+            self.settings.rate,
+            self.settings.length,
+        )))
     }
 }

@@ -85,9 +85,10 @@ impl DisturbKind {
     #[must_use]
     pub fn needs_events(self) -> (&'static [&'static str], &'static str) {
         match self {
-            DisturbKind::Membarrier => {
-                (&["csd/csd_queue_cpu", "csd/csd_function_entry"], "who sent a function call, and which")
-            }
+            DisturbKind::Membarrier => (
+                &["csd/csd_queue_cpu", "csd/csd_function_entry"],
+                "who sent a function call, and which",
+            ),
             _ => (&[], ""),
         }
     }
@@ -97,15 +98,23 @@ impl DisturbKind {
     #[must_use]
     pub fn cannot_be_named(self, has: impl Fn(&str) -> bool) -> Option<Unavailable> {
         let (events, tell) = self.needs_events();
-        let lacking: Vec<String> =
-            events.iter().filter(|event| !has(event)).map(|event| event.replace('/', ":")).collect();
-        (!lacking.is_empty()).then(|| Unavailable::NoEvents { tell: tell.into(), events: lacking })
+        let lacking: Vec<String> = events
+            .iter()
+            .filter(|event| !has(event))
+            .map(|event| event.replace('/', ":"))
+            .collect();
+        (!lacking.is_empty()).then(|| Unavailable::NoEvents {
+            tell: tell.into(),
+            events: lacking,
+        })
     }
 
     /// The kind of this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<DisturbKind> {
-        DisturbKind::ALL.into_iter().find(|kind| kind.as_str() == name)
+        DisturbKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
     }
 
     /// The name that the child's thread of this kind takes: unique among the machine's threads while it
@@ -134,12 +143,22 @@ mod tests {
     #[test]
     fn what_a_kernel_has_no_event_for_is_not_named_there() {
         let linux_6_1 = |event: &str| !event.starts_with("csd/");
-        let why = DisturbKind::Membarrier.cannot_be_named(linux_6_1).unwrap().to_string();
-        assert!(why.contains("no event that says who sent a function call"), "{why}");
+        let why = DisturbKind::Membarrier
+            .cannot_be_named(linux_6_1)
+            .unwrap()
+            .to_string();
+        assert!(
+            why.contains("no event that says who sent a function call"),
+            "{why}"
+        );
         assert!(why.contains("csd:csd_queue_cpu"), "{why}");
         for kind in DisturbKind::ALL {
             assert_eq!(kind.cannot_be_named(|_| true), None, "{kind}");
-            assert_eq!(kind.cannot_be_named(linux_6_1).is_some(), kind == DisturbKind::Membarrier, "{kind}");
+            assert_eq!(
+                kind.cannot_be_named(linux_6_1).is_some(),
+                kind == DisturbKind::Membarrier,
+                "{kind}"
+            );
         }
     }
 

@@ -13,10 +13,15 @@ const FILE: &str = "/proc/sys/vm/stat_refresh";
 /// The work function (`mm/vmstat.c`).
 const FUNCTION: &str = "refresh_vm_stats";
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
+pub(super) fn availability(
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if !machine.exists(FILE) {
-        return Err(Unavailable::kernel(format!("has no {FILE} (Linux 4.8, CONFIG_PROC_SYSCTL)")));
+        return Err(Unavailable::kernel(format!(
+            "has no {FILE} (Linux 4.8, CONFIG_PROC_SYSCTL)"
+        )));
     }
     match File::open(machine.path(FILE)) {
         Ok(_) => Ok(()),
@@ -34,7 +39,10 @@ impl Kworker {
     pub(super) fn new(settings: &DisturbSettings) -> Result<Kworker, DisturbError> {
         let path = Machine::host().path(FILE);
         let file = File::open(&path).map_err(|source| FileError { path, source })?;
-        Ok(Kworker { settings: settings.clone(), file })
+        Ok(Kworker {
+            settings: settings.clone(),
+            file,
+        })
     }
 }
 
@@ -43,7 +51,10 @@ impl Injector for Kworker {
         Expectation {
             kind: CulpritKind::Kworker,
             name: FUNCTION.into(),
-            sender: Some(ExpectedSender { comm: comm.into(), tid }),
+            sender: Some(ExpectedSender {
+                comm: comm.into(),
+                tid,
+            }),
         }
     }
 
@@ -53,8 +64,14 @@ impl Injector for Kworker {
         }
         // The read returns when the work has been done on every CPU.
         let start_ticks = clock::now(self.settings.clock);
-        self.file.read_at(&mut [0], 0).map_err(DisturbError::refused("reading /proc/sys/vm/stat_refresh"))?;
+        self.file
+            .read_at(&mut [0], 0)
+            .map_err(DisturbError::refused("reading /proc/sys/vm/stat_refresh"))?;
         let end_ticks = clock::now(self.settings.clock);
-        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+        Ok(Some(Injection {
+            start_ticks,
+            end_ticks,
+            length_ticks: None,
+        }))
     }
 }

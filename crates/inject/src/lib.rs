@@ -87,10 +87,10 @@ pub fn availability(
 /// # Errors
 /// The arguments are not from there; or as [`run`].
 pub fn run_command(kind: &str, settings: &str, out: &mut impl Write) -> Result<(), DisturbError> {
-    let kind =
-        DisturbKind::parse(kind).ok_or_else(|| DisturbError::Arguments(format!("no kind '{kind}'")))?;
-    let settings =
-        serde_json::from_str(settings).map_err(|error| DisturbError::Arguments(error.to_string()))?;
+    let kind = DisturbKind::parse(kind)
+        .ok_or_else(|| DisturbError::Arguments(format!("no kind '{kind}'")))?;
+    let settings = serde_json::from_str(settings)
+        .map_err(|error| DisturbError::Arguments(error.to_string()))?;
     run(kind, &settings, out)
 }
 
@@ -100,9 +100,20 @@ pub fn run_command(kind: &str, settings: &str, out: &mut impl Write) -> Result<(
 ///
 /// # Errors
 /// The disturbance could not be prepared or injected, or the parent is gone.
-pub fn run(kind: DisturbKind, settings: &DisturbSettings, out: &mut impl Write) -> Result<(), DisturbError> {
-    let puts_back = matches!(kind, DisturbKind::Writeback | DisturbKind::Stop | DisturbKind::Quota);
-    let orphaned = if puts_back { OnOrphaned::Asked } else { OnOrphaned::Killed };
+pub fn run(
+    kind: DisturbKind,
+    settings: &DisturbSettings,
+    out: &mut impl Write,
+) -> Result<(), DisturbError> {
+    let puts_back = matches!(
+        kind,
+        DisturbKind::Writeback | DisturbKind::Stop | DisturbKind::Quota
+    );
+    let orphaned = if puts_back {
+        OnOrphaned::Asked
+    } else {
+        OnOrphaned::Killed
+    };
     lifetime::tie_to_parent(settings.parent_pid, orphaned)?;
     let comm = kind.thread_name(std::process::id());
     name_current_thread(&comm);
@@ -112,7 +123,16 @@ pub fn run(kind: DisturbKind, settings: &DisturbSettings, out: &mut impl Write) 
     let mut injector = prepare(kind, settings)?;
     let tid = current_tid();
     let expected = injector.expectation(&comm, tid);
-    tell(out, &Line::Header(Header { kind, tid, comm, expected, settings: settings.clone() }))?;
+    tell(
+        out,
+        &Line::Header(Header {
+            kind,
+            tid,
+            comm,
+            expected,
+            settings: settings.clone(),
+        }),
+    )?;
     if !lifetime::wait_for_go(&mut io::stdin().lock())? {
         return Ok(());
     }
@@ -126,10 +146,18 @@ pub fn run(kind: DisturbKind, settings: &DisturbSettings, out: &mut impl Write) 
     for injection in &injections {
         tell_later(out, &Line::Injection(*injection))?;
     }
-    tell(out, &Line::Done { injected: injections.len() as u64 })
+    tell(
+        out,
+        &Line::Done {
+            injected: injections.len() as u64,
+        },
+    )
 }
 
-fn prepare(kind: DisturbKind, settings: &DisturbSettings) -> Result<Box<dyn Injector>, DisturbError> {
+fn prepare(
+    kind: DisturbKind,
+    settings: &DisturbSettings,
+) -> Result<Box<dyn Injector>, DisturbError> {
     Ok(match kind {
         DisturbKind::Fifo => Box::new(fifo::Fifo::new(settings)),
         DisturbKind::Fair => Box::new(fair::Fair::new(settings)),
@@ -145,7 +173,8 @@ fn prepare(kind: DisturbKind, settings: &DisturbSettings) -> Result<Box<dyn Inje
 }
 
 fn tell_later(out: &mut impl Write, line: &Line) -> Result<(), DisturbError> {
-    let mut text = serde_json::to_string(line).map_err(|error| DisturbError::Parent(error.into()))?;
+    let mut text =
+        serde_json::to_string(line).map_err(|error| DisturbError::Parent(error.into()))?;
     text.push('\n');
     out.write_all(text.as_bytes()).map_err(DisturbError::Parent)
 }

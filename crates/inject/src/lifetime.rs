@@ -33,18 +33,25 @@ pub(super) fn tie_to_parent(parent: u32, orphaned: OnOrphaned) -> Result<(), Dis
         // SAFETY: `action` outlives the call, the old action is not asked for, and the handler only
         // stores to an atomic, which is async-signal-safe.
         if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
-            return Err(DisturbError::refused("installing a signal handler")(io::Error::last_os_error()));
+            return Err(DisturbError::refused("installing a signal handler")(
+                io::Error::last_os_error(),
+            ));
         }
     }
     let signal = match orphaned {
         OnOrphaned::Killed => Signal::KILL,
         OnOrphaned::Asked => Signal::TERM,
     };
-    set_parent_process_death_signal(Some(signal))
-        .map_err(DisturbError::refused("asking for a signal at the parent's death"))?;
+    set_parent_process_death_signal(Some(signal)).map_err(DisturbError::refused(
+        "asking for a signal at the parent's death",
+    ))?;
     // The parent may have died before the kernel was asked.
     let actual = getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
-    if actual == parent { Ok(()) } else { Err(DisturbError::Orphaned(parent)) }
+    if actual == parent {
+        Ok(())
+    } else {
+        Err(DisturbError::Orphaned(parent))
+    }
 }
 
 /// Waits for the line `go`; false when the parent closed our stdin, or a signal came, instead.
@@ -61,7 +68,11 @@ pub(super) fn wait_for_go(input: &mut impl Read) -> Result<bool, DisturbError> {
                 line.clear();
             }
             Ok(_) if line.len() < 64 => line.push(byte[0]),
-            Ok(_) => return Err(DisturbError::Arguments("stdin holds something else than 'go'".into())),
+            Ok(_) => {
+                return Err(DisturbError::Arguments(
+                    "stdin holds something else than 'go'".into(),
+                ));
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(DisturbError::Parent(e)),
         }
@@ -76,7 +87,11 @@ pub(super) fn must_end() -> bool {
     if ASKED_TO_END.load(Ordering::Relaxed) {
         return true;
     }
-    let mut poll = libc::pollfd { fd: io::stdin().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut poll = libc::pollfd {
+        fd: io::stdin().as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
     // SAFETY: one valid `pollfd`, which outlives the call; it does not wait.
     unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
 }

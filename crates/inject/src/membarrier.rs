@@ -16,13 +16,18 @@ const FUNCTION: &str = "ipi_mb";
 /// # Errors
 /// The kernel has no global expedited membarrier (before 4.16, or CONFIG_MEMBARRIER is off).
 pub fn register() -> Result<(), DisturbError> {
-    membarrier(MembarrierCommand::RegisterGlobalExpedited)
-        .map_err(DisturbError::refused("registering for global expedited membarriers"))
+    membarrier(MembarrierCommand::RegisterGlobalExpedited).map_err(DisturbError::refused(
+        "registering for global expedited membarriers",
+    ))
 }
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
+pub(super) fn availability(
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
     needs_helper(settings)?;
-    if machine.is_host() && !membarrier_query().contains_command(MembarrierCommand::GlobalExpedited) {
+    if machine.is_host() && !membarrier_query().contains_command(MembarrierCommand::GlobalExpedited)
+    {
         return Err(Unavailable::kernel("has no global expedited membarrier"));
     }
     Ok(())
@@ -35,7 +40,9 @@ pub(super) struct Membarrier {
 
 impl Membarrier {
     pub(super) fn new(settings: &DisturbSettings) -> Membarrier {
-        Membarrier { settings: settings.clone() }
+        Membarrier {
+            settings: settings.clone(),
+        }
     }
 }
 
@@ -44,7 +51,10 @@ impl Injector for Membarrier {
         Expectation {
             kind: CulpritKind::Ipi,
             name: FUNCTION.into(),
-            sender: Some(ExpectedSender { comm: comm.into(), tid }),
+            sender: Some(ExpectedSender {
+                comm: comm.into(),
+                tid,
+            }),
         }
     }
 
@@ -57,6 +67,10 @@ impl Injector for Membarrier {
         membarrier(MembarrierCommand::GlobalExpedited)
             .map_err(DisturbError::refused("a global expedited membarrier"))?;
         let end_ticks = clock::now(self.settings.clock);
-        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+        Ok(Some(Injection {
+            start_ticks,
+            end_ticks,
+            length_ticks: None,
+        }))
     }
 }

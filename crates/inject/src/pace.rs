@@ -31,7 +31,11 @@ pub(super) fn sleep_until(deadline: Nanos) -> Result<bool, DisturbError> {
             Ok(()) => return Ok(!lifetime::must_end()),
             Err(Errno::INTR) if lifetime::must_end() => return Ok(false),
             Err(Errno::INTR) => {}
-            Err(e) => return Err(DisturbError::refused("sleeping until the next injection")(e)),
+            Err(e) => {
+                return Err(DisturbError::refused("sleeping until the next injection")(
+                    e,
+                ));
+            }
         }
     }
 }
@@ -46,11 +50,14 @@ pub(super) fn inject_all(
 ) -> Result<Vec<Injection>, DisturbError> {
     let period = Nanos(period.0.max(1));
     // Touched here, so that growing it costs no page fault between injections.
-    let mut injections =
-        vec![
-            Injection { start_ticks: Default::default(), end_ticks: Default::default(), length_ticks: None };
-            count as usize
-        ];
+    let mut injections = vec![
+        Injection {
+            start_ticks: Default::default(),
+            end_ticks: Default::default(),
+            length_ticks: None
+        };
+        count as usize
+    ];
     injections.clear();
     injector.begin()?;
     let start = monotonic() + LEAD;

@@ -34,7 +34,12 @@ impl PlannedDisturbance {
     /// `common` with the period, the length and the count of this turn.
     #[must_use]
     pub fn settings(&self, common: &DisturbSettings) -> DisturbSettings {
-        DisturbSettings { period: self.period, length: self.length, count: self.count, ..common.clone() }
+        DisturbSettings {
+            period: self.period,
+            length: self.length,
+            count: self.count,
+            ..common.clone()
+        }
     }
 }
 
@@ -59,7 +64,9 @@ impl SelftestPlan {
             count: ((f64::from(turn.count) * share).round() as u32).max(1),
             ..*turn
         };
-        SelftestPlan { turns: self.turns.iter().map(scale).collect() }
+        SelftestPlan {
+            turns: self.turns.iter().map(scale).collect(),
+        }
     }
 }
 
@@ -100,13 +107,23 @@ mod tests {
     #[test]
     fn the_default_plan_is_short_and_has_enough_of_each() {
         let plan = SelftestPlan::default();
-        assert!(plan.duration() < Duration::from_secs(24), "{:?}", plan.duration());
+        assert!(
+            plan.duration() < Duration::from_secs(24),
+            "{:?}",
+            plan.duration()
+        );
         let kinds: Vec<_> = plan.turns.iter().map(|turn| turn.kind).collect();
         assert_eq!(kinds, DisturbKind::ALL);
         for turn in &plan.turns {
-            assert!(turn.count >= 100 || matches!(turn.kind, DisturbKind::Writeback | DisturbKind::Quota));
+            assert!(
+                turn.count >= 100
+                    || matches!(turn.kind, DisturbKind::Writeback | DisturbKind::Quota)
+            );
             for tick_us in [1_000, 3_333, 4_000, 10_000] {
-                assert!(turn.period.0 / 1_000 % tick_us > 100, "{turn:?} keeps step with a tick");
+                assert!(
+                    turn.period.0 / 1_000 % tick_us > 100,
+                    "{turn:?} keeps step with a tick"
+                );
             }
         }
     }

@@ -15,21 +15,35 @@ use std::os::unix::fs::MetadataExt;
 pub(super) fn enter() -> Result<(), DisturbError> {
     let before = sys_device()?;
     // SAFETY: file descriptors are not unshared, so none can become unusable to another thread.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::NEWNET) }
-        .map_err(DisturbError::refused("entering a private network and mount namespace"))?;
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(DisturbError::refused("making the mounts private"))?;
-    mount("none", "/sys", "sysfs", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
-        .map_err(DisturbError::refused("mounting a private /sys"))?;
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::NEWNET) }.map_err(
+        DisturbError::refused("entering a private network and mount namespace"),
+    )?;
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .map_err(DisturbError::refused("making the mounts private"))?;
+    mount(
+        "none",
+        "/sys",
+        "sysfs",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )
+    .map_err(DisturbError::refused("mounting a private /sys"))?;
     // Each network has a sysfs of its own. Were this still the machine's, we would turn its knobs.
     if sys_device()? == before {
-        return Err(DisturbError::Unavailable("/sys still shows the machine's own network".into()));
+        return Err(DisturbError::Unavailable(
+            "/sys still shows the machine's own network".into(),
+        ));
     }
     bring_up_loopback()
 }
 
 fn sys_device() -> Result<u64, DisturbError> {
-    Ok(fs::metadata("/sys").map_err(DisturbError::refused("looking at /sys"))?.dev())
+    Ok(fs::metadata("/sys")
+        .map_err(DisturbError::refused("looking at /sys"))?
+        .dev())
 }
 
 fn bring_up_loopback() -> Result<(), DisturbError> {
@@ -42,11 +56,17 @@ fn bring_up_loopback() -> Result<(), DisturbError> {
     }
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).unwrap_or(1);
     // SAFETY: SIOCSIFFLAGS reads an `ifreq` whose name is NUL-terminated; it outlives the call.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) };
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw mut request,
+        )
+    };
     if result != 0 {
-        return Err(DisturbError::refused("bringing up the private loopback device")(
-            io::Error::last_os_error(),
-        ));
+        return Err(DisturbError::refused(
+            "bringing up the private loopback device",
+        )(io::Error::last_os_error()));
     }
     Ok(())
 }

@@ -105,10 +105,16 @@ mod tests {
 
     #[test]
     fn lines_are_tagged_json() {
-        let line =
-            Line::Injection(Injection { start_ticks: Ticks(5), end_ticks: Ticks(9), length_ticks: None });
+        let line = Line::Injection(Injection {
+            start_ticks: Ticks(5),
+            end_ticks: Ticks(9),
+            length_ticks: None,
+        });
         let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(text, r#"{"line":"injection","start_ticks":5,"end_ticks":9,"length_ticks":null}"#);
+        assert_eq!(
+            text,
+            r#"{"line":"injection","start_ticks":5,"end_ticks":9,"length_ticks":null}"#
+        );
         assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
     }
 }

@@ -19,7 +19,10 @@ const TIGHT: &str = "2000";
 /// A recorder looks once a second which groups threads are in.
 const UNTIL_SEEN: Duration = Duration::from_millis(1300);
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
+pub(super) fn availability(
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if settings.victim_tid.is_none() {
         return Err(Unavailable::NoVictim);
@@ -27,14 +30,23 @@ pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Res
     let root = root(machine).ok_or_else(|| {
         Unavailable::kernel("has no control group of version 1 with a cpu controller mounted")
     })?;
-    match std::fs::OpenOptions::new().write(true).open(machine.path(format!("{root}/tasks"))) {
+    match std::fs::OpenOptions::new()
+        .write(true)
+        .open(machine.path(format!("{root}/tasks")))
+    {
         Ok(_) => Ok(()),
-        Err(error) => Err(Unavailable::file(&format!("{root}/tasks"), &error, "moving a thread")),
+        Err(error) => Err(Unavailable::file(
+            &format!("{root}/tasks"),
+            &error,
+            "moving a thread",
+        )),
     }
 }
 
 fn root(machine: &Machine) -> Option<&'static str> {
-    ROOTS.into_iter().find(|root| machine.exists(format!("{root}/cpu.cfs_quota_us")))
+    ROOTS
+        .into_iter()
+        .find(|root| machine.exists(format!("{root}/cpu.cfs_quota_us")))
 }
 
 /// The folder of a thread's own group.
@@ -44,7 +56,10 @@ fn own_group(machine: &Machine, root: &str, tid: i32) -> Option<String> {
         let mut fields = line.splitn(3, ':').skip(1);
         let controllers = fields.next()?;
         let path = fields.next()?;
-        controllers.split(',').any(|controller| controller == "cpu").then_some(path)
+        controllers
+            .split(',')
+            .any(|controller| controller == "cpu")
+            .then_some(path)
     })?;
     let outside = path.split('/').any(|component| component == "..");
     (!outside).then(|| format!("{root}{}", path.trim_end_matches('/')))
@@ -64,31 +79,53 @@ pub(super) struct Quota {
 impl Quota {
     pub(super) fn new(settings: &DisturbSettings) -> Result<Quota, DisturbError> {
         let machine = Machine::host();
-        let missing =
-            || DisturbError::Unavailable("the measuring thread's control group is not known".into());
+        let missing = || {
+            DisturbError::Unavailable("the measuring thread's control group is not known".into())
+        };
         let victim = settings.victim_tid.ok_or_else(missing)?;
         let root = root(&machine).ok_or_else(missing)?;
         remove_leftover_groups(&machine);
         let before = own_group(&machine, root, victim).ok_or_else(missing)?;
         let group = format!("{before}/{NAME}{}", std::process::id());
-        std::fs::create_dir(machine.path(&group))
-            .map_err(|source| jitterscope_platform::FileError { path: machine.path(&group), source })?;
+        std::fs::create_dir(machine.path(&group)).map_err(|source| {
+            jitterscope_platform::FileError {
+                path: machine.path(&group),
+                source,
+            }
+        })?;
         // From here on the drop puts everything back.
-        let quota = Quota { settings: settings.clone(), machine, victim, before, group, waited: false };
-        quota.machine.write(format!("{}/cpu.cfs_period_us", quota.group), PERIOD)?;
+        let quota = Quota {
+            settings: settings.clone(),
+            machine,
+            victim,
+            before,
+            group,
+            waited: false,
+        };
+        quota
+            .machine
+            .write(format!("{}/cpu.cfs_period_us", quota.group), PERIOD)?;
         quota.set(AMPLE)?;
-        quota.machine.write(format!("{}/tasks", quota.group), &victim.to_string())?;
+        quota
+            .machine
+            .write(format!("{}/tasks", quota.group), &victim.to_string())?;
         Ok(quota)
     }
 
     fn set(&self, quota: &str) -> Result<(), DisturbError> {
-        Ok(self.machine.write(format!("{}/cpu.cfs_quota_us", self.group), quota)?)
+        Ok(self
+            .machine
+            .write(format!("{}/cpu.cfs_quota_us", self.group), quota)?)
     }
 }
 
 impl Injector for Quota {
     fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
-        Expectation { kind: CulpritKind::Quota, name: "CPU quota".into(), sender: None }
+        Expectation {
+            kind: CulpritKind::Quota,
+            name: "CPU quota".into(),
+            sender: None,
+        }
     }
 
     fn begin(&mut self) -> Result<(), DisturbError> {
@@ -107,14 +144,20 @@ impl Injector for Quota {
         self.set(AMPLE)?;
         let end_ticks = clock::now(self.settings.clock);
         slept?;
-        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+        Ok(Some(Injection {
+            start_ticks,
+            end_ticks,
+            length_ticks: None,
+        }))
     }
 }
 
 impl Drop for Quota {
     fn drop(&mut self) {
         // Where the thread has ended, there is nothing to move.
-        let _ = self.machine.write(format!("{}/tasks", self.before), &self.victim.to_string());
+        let _ = self
+            .machine
+            .write(format!("{}/tasks", self.before), &self.victim.to_string());
         let _ = std::fs::remove_dir(self.machine.path(&self.group));
     }
 }
@@ -126,9 +169,13 @@ const MOST_FOLDERS: usize = 4096;
 /// Groups of children that were killed, wherever a selftest ran: it may have been in another group than this process.
 #[must_use]
 pub fn leftover_groups(machine: &Machine) -> Vec<String> {
-    let Some(root) = root(machine) else { return Vec::new() };
+    let Some(root) = root(machine) else {
+        return Vec::new();
+    };
     let dead = |name: &str| {
-        let pid = name.strip_prefix(NAME).filter(|pid| pid.parse::<u32>().is_ok());
+        let pid = name
+            .strip_prefix(NAME)
+            .filter(|pid| pid.parse::<u32>().is_ok());
         pid.is_some_and(|pid| !is_alive(machine, pid))
     };
     let mut found = Vec::new();
@@ -144,7 +191,11 @@ pub fn leftover_groups(machine: &Machine) -> Vec<String> {
                 if !is_own_folder(&machine.path(&path)) {
                     continue;
                 }
-                if dead(&name) { found.push(path) } else { below.push(path) }
+                if dead(&name) {
+                    found.push(path)
+                } else {
+                    below.push(path)
+                }
             }
         }
         level = below;
@@ -163,8 +214,14 @@ fn is_own_folder(path: &std::path::Path) -> bool {
 /// it. Returns those that are gone, and those that are not.
 pub fn remove_leftover_groups(machine: &Machine) -> (Vec<String>, Vec<String>) {
     leftover_groups(machine).into_iter().partition(|group| {
-        let above = group.rsplit_once('/').map_or(group.as_str(), |(above, _)| above);
-        for tid in machine.read(format!("{group}/tasks")).unwrap_or_default().lines() {
+        let above = group
+            .rsplit_once('/')
+            .map_or(group.as_str(), |(above, _)| above);
+        for tid in machine
+            .read(format!("{group}/tasks"))
+            .unwrap_or_default()
+            .lines()
+        {
             let _ = machine.write(format!("{above}/tasks"), tid);
         }
         std::fs::remove_dir(machine.path(group)).is_ok()
@@ -186,9 +243,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine::at(dir.path());
         let cpu = "sys/fs/cgroup/cpu";
-        for group in
-            ["", "/jitterscope-selftest-7", "/user/a/jitterscope-selftest-8", "/jitterscope-selftest-9"]
-        {
+        for group in [
+            "",
+            "/jitterscope-selftest-7",
+            "/user/a/jitterscope-selftest-8",
+            "/jitterscope-selftest-9",
+        ] {
             let folder = dir.path().join(format!("{cpu}{group}"));
             fs::create_dir_all(&folder).unwrap();
         }
@@ -197,11 +257,16 @@ mod tests {
         // 9 lives, 8 is a corpse.
         for (pid, state) in [(9, 'S'), (8, 'Z')] {
             fs::create_dir_all(dir.path().join(format!("proc/{pid}"))).unwrap();
-            fs::write(dir.path().join(format!("proc/{pid}/stat")), format!("{pid} (a) b) {state} 1"))
-                .unwrap();
+            fs::write(
+                dir.path().join(format!("proc/{pid}/stat")),
+                format!("{pid} (a) b) {state} 1"),
+            )
+            .unwrap();
         }
-        let dead =
-            ["/sys/fs/cgroup/cpu/jitterscope-selftest-7", "/sys/fs/cgroup/cpu/user/a/jitterscope-selftest-8"];
+        let dead = [
+            "/sys/fs/cgroup/cpu/jitterscope-selftest-7",
+            "/sys/fs/cgroup/cpu/user/a/jitterscope-selftest-8",
+        ];
         assert_eq!(leftover_groups(&machine), dead);
         let (gone, kept) = remove_leftover_groups(&machine);
         assert_eq!(
@@ -209,8 +274,16 @@ mod tests {
             (dead.map(str::to_owned).as_slice(), &[] as &[String])
         );
         assert!(leftover_groups(&machine).is_empty());
-        assert!(dir.path().join(format!("{cpu}/jitterscope-selftest-9")).exists());
-        assert!(dir.path().join(format!("{cpu}/jitterscope-selftest-x")).exists());
+        assert!(
+            dir.path()
+                .join(format!("{cpu}/jitterscope-selftest-9"))
+                .exists()
+        );
+        assert!(
+            dir.path()
+                .join(format!("{cpu}/jitterscope-selftest-x"))
+                .exists()
+        );
     }
 
     #[test]

@@ -69,12 +69,19 @@ pub(super) struct TemporaryValue {
 
 impl TemporaryValue {
     /// Writes `value` to `file`, having noted what was there.
-    pub(super) fn set(machine: &Machine, file: &Path, value: &str) -> Result<TemporaryValue, DisturbError> {
+    pub(super) fn set(
+        machine: &Machine,
+        file: &Path,
+        value: &str,
+    ) -> Result<TemporaryValue, DisturbError> {
         let folder = TrustedFolder::make(&machine.path(NOTES))?;
         let lock = folder.lock_file(LOCK)?;
         let lock = HeldLock::take(lock, PATIENCE).map_err(|(_, error)| match error {
             TryLockError::WouldBlock => {
-                let why = format!("another selftest is changing {}: wait for it", file.display());
+                let why = format!(
+                    "another selftest is changing {}: wait for it",
+                    file.display()
+                );
                 DisturbError::Unavailable(why)
             }
             TryLockError::Error(error) => {
@@ -93,7 +100,13 @@ impl TemporaryValue {
         let name = format!("{pid}.json");
         write_note(&folder, &name, &note)?;
         // From here on the drop puts back, even if the write is refused half-way.
-        let guard = TemporaryValue { machine: machine.clone(), note, folder, name, _lock: lock };
+        let guard = TemporaryValue {
+            machine: machine.clone(),
+            note,
+            folder,
+            name,
+            _lock: lock,
+        };
         machine.write(file, value)?;
         Ok(guard)
     }
@@ -102,7 +115,11 @@ impl TemporaryValue {
 impl Drop for TemporaryValue {
     fn drop(&mut self) {
         // On failure the note stays, for the next start to try again.
-        if self.machine.write(&self.note.file, &self.note.original).is_ok() {
+        if self
+            .machine
+            .write(&self.note.file, &self.note.original)
+            .is_ok()
+        {
             let _ = self.folder.remove(&self.name);
         }
     }
@@ -157,12 +174,18 @@ pub fn restore_leftovers(machine: &Machine) -> Result<Vec<Leftover>, TrustError>
                 Err(error) => LeftoverState::Failed(error.to_string()),
             };
         }
-        if leftover.as_ref().is_some_and(|l| matches!(l.state, LeftoverState::Failed(_))) {
+        if leftover
+            .as_ref()
+            .is_some_and(|l| matches!(l.state, LeftoverState::Failed(_)))
+        {
             return leftover;
         }
         if let Err(error) = folder.remove(&found.name) {
-            let done =
-                if leftover.is_some() { "that is settled, but its note stays" } else { "a spent note stays" };
+            let done = if leftover.is_some() {
+                "that is settled, but its note stays"
+            } else {
+                "a spent note stays"
+            };
             let file = leftover.map_or_else(|| folder.path().join(&found.name), |l| l.file);
             return Some(failed(file, format!("{done}: {error}")));
         }
@@ -181,15 +204,24 @@ fn each_note(
     machine: &Machine,
     mut take: impl FnMut(&TrustedFolder, Found) -> Option<Leftover>,
 ) -> Result<Vec<Leftover>, TrustError> {
-    let Some(folder) = TrustedFolder::open(&machine.path(NOTES))? else { return Ok(Vec::new()) };
+    let Some(folder) = TrustedFolder::open(&machine.path(NOTES))? else {
+        return Ok(Vec::new());
+    };
     // Held until all are settled: nobody begins a change meanwhile. Who may not open it goes by the ids.
-    let lock = folder.lock_file(LOCK).ok().map(|lock| HeldLock::take(lock, Duration::ZERO));
+    let lock = folder
+        .lock_file(LOCK)
+        .ok()
+        .map(|lock| HeldLock::take(lock, Duration::ZERO));
     if matches!(lock, Some(Err((_, TryLockError::WouldBlock)))) {
         // Somebody is at it, and what an earlier one left can wait for him.
         return Ok(Vec::new());
     }
     let mut leftovers = Vec::new();
-    for name in folder.names()?.into_iter().filter(|name| name.ends_with(".json")) {
+    for name in folder
+        .names()?
+        .into_iter()
+        .filter(|name| name.ends_with(".json"))
+    {
         let leftover = match folder.read(&name) {
             // It ended, and removed its note, while we looked.
             Ok(None) => continue,
@@ -206,7 +238,11 @@ fn each_note(
 }
 
 fn failed(file: PathBuf, why: String) -> Leftover {
-    Leftover { file, original: String::new(), state: LeftoverState::Failed(why) }
+    Leftover {
+        file,
+        original: String::new(),
+        state: LeftoverState::Failed(why),
+    }
 }
 
 /// What a note says.
@@ -221,7 +257,9 @@ enum Look {
 
 fn look(machine: &Machine, path: &Path, bytes: &[u8]) -> Look {
     // A note that is not whole was never acted upon: the change comes after the note.
-    let Ok(note) = serde_json::from_slice::<Note>(bytes) else { return Look::Nothing };
+    let Ok(note) = serde_json::from_slice::<Note>(bytes) else {
+        return Look::Nothing;
+    };
     match boot_id(machine) {
         Ok(boot) if boot != note.boot_id => return Look::Nothing,
         Ok(_) => {}
@@ -233,7 +271,10 @@ fn look(machine: &Machine, path: &Path, bytes: &[u8]) -> Look {
     if let Some(fault) = note.fault() {
         return Look::Left(failed(
             note.file,
-            format!("{fault}: remove {}, which no disturbance wrote", path.display()),
+            format!(
+                "{fault}: remove {}, which no disturbance wrote",
+                path.display()
+            ),
         ));
     }
     let state = match machine.read_trimmed(&note.file) {
@@ -242,12 +283,18 @@ fn look(machine: &Machine, path: &Path, bytes: &[u8]) -> Look {
         Err(error) if error.is_absent() => LeftoverState::Foreign,
         Err(error) => LeftoverState::Failed(error.to_string()),
     };
-    Look::Left(Leftover { file: note.file, original: note.original, state })
+    Look::Left(Leftover {
+        file: note.file,
+        original: note.original,
+        state,
+    })
 }
 
 /// As the kernel prints a mask; no mask is longer than a page.
 fn is_mask(text: &str) -> bool {
-    !text.is_empty() && text.len() <= 4096 && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',')
+    !text.is_empty()
+        && text.len() <= 4096
+        && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',')
 }
 
 /// The kernel prints masks padded with zeros, and does not mind how they are written.
@@ -262,17 +309,25 @@ fn boot_id(machine: &Machine) -> Result<String, FileError> {
 
 /// When a process was started; `None` when there is no such process, or only its corpse.
 fn start_time(machine: &Machine, pid: u32) -> Option<u64> {
-    TaskStat::of(machine, pid).filter(|stat| stat.has_ended() == Some(false))?.start_time()
+    TaskStat::of(machine, pid)
+        .filter(|stat| stat.has_ended() == Some(false))?
+        .start_time()
 }
 
 /// Under a temporary name first: a note is there whole, or not at all.
 fn write_note(folder: &TrustedFolder, name: &str, note: &Note) -> Result<(), DisturbError> {
     let temporary = format!("{name}.new");
-    let error = |source| FileError { path: folder.path().join(&temporary), source };
+    let error = |source| FileError {
+        path: folder.path().join(&temporary),
+        source,
+    };
     let text = serde_json::to_vec(note).map_err(|e| error(e.into()))?;
     // A killed child's that had our process id.
     folder.remove(&temporary)?;
-    folder.make_file(&temporary, OFlags::WRONLY, 0o644)?.write_all(&text).map_err(error)?;
+    folder
+        .make_file(&temporary, OFlags::WRONLY, 0o644)?
+        .write_all(&text)
+        .map_err(error)?;
     folder.rename(&temporary, name)?;
     Ok(())
 }
@@ -302,14 +357,21 @@ mod tests {
     }
 
     fn notes(machine: &Machine) -> usize {
-        machine.list(NOTES).iter().filter(|name| name.ends_with(".json")).count()
+        machine
+            .list(NOTES)
+            .iter()
+            .filter(|name| name.ends_with(".json"))
+            .count()
     }
 
     fn change_and_be_killed(machine: &Machine) {
         let killed = TemporaryValue::set(machine, Path::new(KNOB), "2").unwrap();
         killed._lock.file().unlock().unwrap();
         std::mem::forget(killed);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(machine)), ("2", 1));
+        assert_eq!(
+            (machine.read_trimmed(KNOB).unwrap().as_str(), notes(machine)),
+            ("2", 1)
+        );
     }
 
     fn end_process(machine: &Machine) {
@@ -320,21 +382,47 @@ mod tests {
     fn dropping_the_guard_puts_the_value_back() {
         let (_dir, machine) = fake();
         let guard = TemporaryValue::set(&machine, Path::new(KNOB), "2").unwrap();
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 1));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("2", 1)
+        );
         drop(guard);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("3", 0)
+        );
     }
 
     #[test]
     fn the_next_start_puts_back_what_a_killed_child_left() {
         let (_dir, machine) = fake();
         change_and_be_killed(&machine);
-        assert_eq!(restore_leftovers(&machine).unwrap(), [], "a living child is left alone");
+        assert_eq!(
+            restore_leftovers(&machine).unwrap(),
+            [],
+            "a living child is left alone"
+        );
         assert_eq!(machine.read_trimmed(KNOB).unwrap(), "2");
         end_process(&machine);
-        let put_back = Leftover { file: KNOB.into(), original: "3".into(), state: LeftoverState::Restored };
+        let put_back = Leftover {
+            file: KNOB.into(),
+            original: "3".into(),
+            state: LeftoverState::Restored,
+        };
         assert_eq!(restore_leftovers(&machine).unwrap(), [put_back]);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("3", 0)
+        );
         assert_eq!(restore_leftovers(&machine).unwrap(), []);
     }
 
@@ -345,9 +433,21 @@ mod tests {
         end_process(&machine);
         assert_eq!(leftovers(&machine).unwrap(), []);
         assert_eq!(restore_leftovers(&machine).unwrap(), []);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 1));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("2", 1)
+        );
         drop(guard);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("3", 0)
+        );
     }
 
     #[test]
@@ -355,8 +455,15 @@ mod tests {
         let (_dir, machine) = fake();
         change_and_be_killed(&machine);
         let stat = "9 (other) S 1 9 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9999 0";
-        fs::write(machine.path(format!("/proc/{}/stat", std::process::id())), stat).unwrap();
-        assert_eq!(restore_leftovers(&machine).unwrap()[0].state, LeftoverState::Restored);
+        fs::write(
+            machine.path(format!("/proc/{}/stat", std::process::id())),
+            stat,
+        )
+        .unwrap();
+        assert_eq!(
+            restore_leftovers(&machine).unwrap()[0].state,
+            LeftoverState::Restored
+        );
     }
 
     #[test]
@@ -365,8 +472,17 @@ mod tests {
         change_and_be_killed(&machine);
         end_process(&machine);
         machine.write(KNOB, "1").unwrap();
-        assert_eq!(restore_leftovers(&machine).unwrap()[0].state, LeftoverState::Foreign);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("1", 0));
+        assert_eq!(
+            restore_leftovers(&machine).unwrap()[0].state,
+            LeftoverState::Foreign
+        );
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("1", 0)
+        );
     }
 
     #[test]
@@ -375,7 +491,10 @@ mod tests {
         change_and_be_killed(&machine);
         end_process(&machine);
         fs::remove_file(machine.path(KNOB)).unwrap();
-        assert_eq!(restore_leftovers(&machine).unwrap()[0].state, LeftoverState::Foreign);
+        assert_eq!(
+            restore_leftovers(&machine).unwrap()[0].state,
+            LeftoverState::Foreign
+        );
         assert_eq!(notes(&machine), 0);
     }
 
@@ -383,10 +502,18 @@ mod tests {
     fn notes_of_another_boot_or_torn_ones_are_only_removed() {
         let (_dir, machine) = fake();
         change_and_be_killed(&machine);
-        machine.write("/proc/sys/kernel/random/boot_id", "next-boot").unwrap();
+        machine
+            .write("/proc/sys/kernel/random/boot_id", "next-boot")
+            .unwrap();
         fs::write(machine.path(NOTES).join("1.json"), "{\"boot_id\":").unwrap();
         assert_eq!(restore_leftovers(&machine).unwrap(), []);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 0));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("2", 0)
+        );
     }
 
     #[test]
@@ -406,10 +533,19 @@ mod tests {
         let (_dir, machine) = fake();
         let guard = TemporaryValue::set(&machine, Path::new(KNOB), "2").unwrap();
         let second = TemporaryValue::set(&machine, Path::new(KNOB), "1");
-        assert!(matches!(second, Err(DisturbError::Unavailable(_))), "{second:?}");
+        assert!(
+            matches!(second, Err(DisturbError::Unavailable(_))),
+            "{second:?}"
+        );
         assert_eq!(machine.read_trimmed(KNOB).unwrap(), "2");
         drop(guard);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 0));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("3", 0)
+        );
     }
 
     #[test]
@@ -418,9 +554,19 @@ mod tests {
         change_and_be_killed(&machine);
         assert_eq!(leftovers(&machine).unwrap(), []);
         end_process(&machine);
-        let changed = Leftover { file: KNOB.into(), original: "3".into(), state: LeftoverState::Changed };
+        let changed = Leftover {
+            file: KNOB.into(),
+            original: "3".into(),
+            state: LeftoverState::Changed,
+        };
         assert_eq!(leftovers(&machine).unwrap(), [changed]);
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 1));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("2", 1)
+        );
     }
 
     #[test]
@@ -436,16 +582,41 @@ mod tests {
         fs::create_dir_all(machine.path(victim).parent().unwrap()).unwrap();
         fs::write(machine.path(victim), "2").unwrap();
         for (name, note) in [
-            ("0.json", Note { file: victim.into(), ..real.clone() }),
-            ("00.json", Note { original: "|/tmp/x".into(), ..real.clone() }),
+            (
+                "0.json",
+                Note {
+                    file: victim.into(),
+                    ..real.clone()
+                },
+            ),
+            (
+                "00.json",
+                Note {
+                    original: "|/tmp/x".into(),
+                    ..real.clone()
+                },
+            ),
         ] {
-            fs::write(machine.path(NOTES).join(name), serde_json::to_vec(&note).unwrap()).unwrap();
+            fs::write(
+                machine.path(NOTES).join(name),
+                serde_json::to_vec(&note).unwrap(),
+            )
+            .unwrap();
         }
         let found = restore_leftovers(&machine).unwrap();
-        let states: Vec<bool> = found.iter().map(|l| matches!(l.state, LeftoverState::Failed(_))).collect();
+        let states: Vec<bool> = found
+            .iter()
+            .map(|l| matches!(l.state, LeftoverState::Failed(_)))
+            .collect();
         assert_eq!(states, [true, true, false], "{found:?}");
         assert_eq!(machine.read_trimmed(victim).unwrap(), "2");
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("3", 2));
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("3", 2)
+        );
     }
 
     #[test]
@@ -454,13 +625,25 @@ mod tests {
         change_and_be_killed(&machine);
         end_process(&machine);
         set_mode(&machine.path(NOTES), 0o777);
-        assert!(matches!(restore_leftovers(&machine), Err(TrustError::Distrusted { .. })));
+        assert!(matches!(
+            restore_leftovers(&machine),
+            Err(TrustError::Distrusted { .. })
+        ));
         assert_eq!(machine.read_trimmed(KNOB).unwrap(), "2");
         set_mode(&machine.path(NOTES), 0o755);
         let note = machine.path(NOTES).join(machine.list(NOTES).remove(0));
         set_mode(&note, 0o666);
         let found = restore_leftovers(&machine).unwrap();
-        assert!(matches!(found[0].state, LeftoverState::Failed(_)), "{found:?}");
-        assert_eq!((machine.read_trimmed(KNOB).unwrap().as_str(), notes(&machine)), ("2", 1));
+        assert!(
+            matches!(found[0].state, LeftoverState::Failed(_)),
+            "{found:?}"
+        );
+        assert_eq!(
+            (
+                machine.read_trimmed(KNOB).unwrap().as_str(),
+                notes(&machine)
+            ),
+            ("2", 1)
+        );
     }
 }

@@ -18,13 +18,20 @@ const PATIENCE: Nanos = Nanos(2_000_000_000);
 const CAP_NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
 const CAP_SYS_ADMIN: (u32, &str) = (21, "CAP_SYS_ADMIN");
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
+pub(super) fn availability(
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if !machine.exists("/proc/self/ns/net") {
-        return Err(Unavailable::kernel("has no network namespaces (CONFIG_NET_NS)"));
+        return Err(Unavailable::kernel(
+            "has no network namespaces (CONFIG_NET_NS)",
+        ));
     }
     if !machine.exists(STEERING) {
-        return Err(Unavailable::kernel("cannot steer packets to a CPU (CONFIG_RPS)"));
+        return Err(Unavailable::kernel(
+            "cannot steer packets to a CPU (CONFIG_RPS)",
+        ));
     }
     [CAP_SYS_ADMIN, CAP_NET_ADMIN]
         .into_iter()
@@ -51,7 +58,11 @@ impl Softirq {
             .set_nonblocking(true)
             .and_then(|()| sender.connect(receiver.local_addr()?))
             .map_err(DisturbError::refused("connecting the sockets"))?;
-        Ok(Softirq { settings: settings.clone(), sender, receiver })
+        Ok(Softirq {
+            settings: settings.clone(),
+            sender,
+            receiver,
+        })
     }
 
     /// Waits, without sleeping, until the packet is there: nobody needs to be woken for it on the
@@ -73,7 +84,11 @@ impl Softirq {
 
 impl Injector for Softirq {
     fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
-        Expectation { kind: CulpritKind::Softirq, name: "NET_RX".into(), sender: None }
+        Expectation {
+            kind: CulpritKind::Softirq,
+            name: "NET_RX".into(),
+            sender: None,
+        }
     }
 
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
@@ -81,8 +96,14 @@ impl Injector for Softirq {
             return Ok(None);
         }
         let start_ticks = clock::now(self.settings.clock);
-        self.sender.send(&[0; 8]).map_err(DisturbError::refused("sending a packet"))?;
+        self.sender
+            .send(&[0; 8])
+            .map_err(DisturbError::refused("sending a packet"))?;
         let end_ticks = self.receive(start_ticks)?;
-        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+        Ok(Some(Injection {
+            start_ticks,
+            end_ticks,
+            length_ticks: None,
+        }))
     }
 }

@@ -11,7 +11,10 @@ use rustix::io::Errno;
 /// `CAP_SYS_PTRACE` (`include/uapi/linux/capability.h`).
 const CAP_SYS_PTRACE: (u32, &str) = (19, "CAP_SYS_PTRACE");
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
+pub(super) fn availability(
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
     needs_helper(settings)?;
     if settings.victim_tid.is_none() {
         return Err(Unavailable::NoVictim);
@@ -31,9 +34,13 @@ impl Stop {
             DisturbError::Arguments("there is no thread to stop: victim_tid is missing".into())
         })?;
         // Whether it can be done shows now.
-        let stopped = Stopped::new(victim).map_err(DisturbError::refused("tracing the measuring thread"))?;
+        let stopped =
+            Stopped::new(victim).map_err(DisturbError::refused("tracing the measuring thread"))?;
         drop(stopped);
-        Ok(Stop { settings: settings.clone(), victim })
+        Ok(Stop {
+            settings: settings.clone(),
+            victim,
+        })
     }
 }
 
@@ -61,7 +68,11 @@ impl Stopped {
             }
         }
         let by_us = status >> 16 == libc::PTRACE_EVENT_STOP;
-        let signal = if by_us || !libc::WIFSTOPPED(status) { 0 } else { libc::WSTOPSIG(status) };
+        let signal = if by_us || !libc::WIFSTOPPED(status) {
+            0
+        } else {
+            libc::WSTOPSIG(status)
+        };
         Ok(Stopped { thread, signal })
     }
 
@@ -77,7 +88,12 @@ impl Stopped {
         const GENERAL: usize = 1;
         // SAFETY: the thread is stopped and traced by us; the kernel writes no more than the place holds.
         let done = unsafe {
-            libc::ptrace(libc::PTRACE_GETREGSET, self.thread, GENERAL as *mut libc::c_void, &raw mut place)
+            libc::ptrace(
+                libc::PTRACE_GETREGSET,
+                self.thread,
+                GENERAL as *mut libc::c_void,
+                &raw mut place,
+            )
         };
         if done < 0 {
             return Err(last_error());
@@ -101,7 +117,11 @@ impl Drop for Stopped {
 impl Injector for Stop {
     fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
         let name = Verdict::StoppedByTracer.as_str().into();
-        Expectation { kind: CulpritKind::Stopped, name, sender: None }
+        Expectation {
+            kind: CulpritKind::Stopped,
+            name,
+            sender: None,
+        }
     }
 
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
@@ -109,14 +129,18 @@ impl Injector for Stop {
             return Ok(None);
         }
         let start_ticks = clock::now(self.settings.clock);
-        let stopped =
-            Stopped::new(self.victim).map_err(DisturbError::refused("stopping the measuring thread"))?;
+        let stopped = Stopped::new(self.victim)
+            .map_err(DisturbError::refused("stopping the measuring thread"))?;
         // Asked to end in the middle, it was stopped for less.
         let slept = pace::sleep_until(monotonic_now() + self.settings.length);
         drop(stopped);
         let end_ticks = clock::now(self.settings.clock);
         slept?;
-        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+        Ok(Some(Injection {
+            start_ticks,
+            end_ticks,
+            length_ticks: None,
+        }))
     }
 }
 

@@ -35,18 +35,29 @@ fn fake(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
 fn what_comes_from_elsewhere_needs_an_elsewhere() {
     let (_dir, machine) = fake(&[]);
     for helper in [None, Some(1)] {
-        for kind in [DisturbKind::Membarrier, DisturbKind::Softirq, DisturbKind::Kworker] {
+        for kind in [
+            DisturbKind::Membarrier,
+            DisturbKind::Softirq,
+            DisturbKind::Kworker,
+        ] {
             let reason = availability(kind, &machine, &settings(helper)).unwrap_err();
             assert_eq!(reason, Unavailable::NoHelper, "{kind}");
         }
-        assert_eq!(availability(DisturbKind::Timer, &machine, &settings(helper)), Ok(()));
+        assert_eq!(
+            availability(DisturbKind::Timer, &machine, &settings(helper)),
+            Ok(())
+        );
     }
 }
 
 #[test]
 fn reasons_name_what_is_missing() {
     let (_dir, machine) = fake(&[]);
-    let reason = |kind| availability(kind, &machine, &settings(Some(0))).unwrap_err().to_string();
+    let reason = |kind| {
+        availability(kind, &machine, &settings(Some(0)))
+            .unwrap_err()
+            .to_string()
+    };
     assert!(reason(DisturbKind::Softirq).contains("CONFIG_NET_NS"));
     assert!(reason(DisturbKind::Kworker).contains("stat_refresh"));
     assert!(reason(DisturbKind::Writeback).contains("writeback/cpumask"));
@@ -64,7 +75,10 @@ fn a_softirq_needs_capabilities() {
     };
     assert_eq!(with("000001ffffffffff"), Ok(()));
     let without = |capability: &str| {
-        Err(Unavailable::Capability { what: "a private network".into(), capability: capability.into() })
+        Err(Unavailable::Capability {
+            what: "a private network".into(),
+            capability: capability.into(),
+        })
     };
     assert_eq!(with("0000000000001000"), without("CAP_SYS_ADMIN"));
     assert_eq!(with("0000000000200000"), without("CAP_NET_ADMIN"));
@@ -76,7 +90,10 @@ fn the_subcommand_refuses_foreign_arguments() {
     let mut out = Vec::new();
     for (kind, settings) in [("earthquake", "{}"), ("fifo", "{}"), ("fifo", "")] {
         let refused = run_command(kind, settings, &mut out);
-        assert!(matches!(refused, Err(DisturbError::Arguments(_))), "{kind} {settings}");
+        assert!(
+            matches!(refused, Err(DisturbError::Arguments(_))),
+            "{kind} {settings}"
+        );
     }
     assert!(out.is_empty());
 }

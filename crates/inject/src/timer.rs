@@ -23,7 +23,10 @@ impl Timer {
     pub(super) fn new(settings: &DisturbSettings) -> Result<Timer, DisturbError> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
             .map_err(DisturbError::refused("creating a timerfd"))?;
-        Ok(Timer { settings: settings.clone(), timer })
+        Ok(Timer {
+            settings: settings.clone(),
+            timer,
+        })
     }
 
     /// The expiry on the recording's clock. Both clocks are read together just after the wake-up, so
@@ -33,13 +36,21 @@ impl Timer {
         let (kind, rate) = (self.settings.clock, self.settings.rate);
         let end = clock::now(kind);
         let late = pace::monotonic().saturating_sub(deadline);
-        Injection { start_ticks: end - rate.ticks(late), end_ticks: end, length_ticks: None }
+        Injection {
+            start_ticks: end - rate.ticks(late),
+            end_ticks: end,
+            length_ticks: None,
+        }
     }
 }
 
 impl Injector for Timer {
     fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
-        Expectation { kind: CulpritKind::Timer, name: FUNCTION.into(), sender: None }
+        Expectation {
+            kind: CulpritKind::Timer,
+            name: FUNCTION.into(),
+            sender: None,
+        }
     }
 
     fn begin(&mut self) -> Result<(), DisturbError> {
@@ -47,7 +58,10 @@ impl Injector for Timer {
     }
 
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
-        let once = Itimerspec { it_interval: pace::timespec(Nanos(0)), it_value: pace::timespec(deadline) };
+        let once = Itimerspec {
+            it_interval: pace::timespec(Nanos(0)),
+            it_value: pace::timespec(deadline),
+        };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)
             .map_err(DisturbError::refused("arming a timerfd"))?;
         let mut expirations = [0; 8];

@@ -24,7 +24,10 @@ const PATIENCE: Nanos = Nanos(3_000_000_000);
 /// Between two of them.
 const BETWEEN: Nanos = Nanos(1_000_000);
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
+pub(super) fn availability(
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
     super::stop::availability(machine, settings)?;
     needs_helper(settings)
 }
@@ -43,10 +46,16 @@ impl Trap {
         for _ in 0..TRIES {
             let at = Stopped::new(victim)
                 .and_then(|stopped| stopped.instruction())
-                .map_err(DisturbError::refused("looking where the measuring thread is"))?;
-            let breakpoint = Breakpoint::on(victim, at)
-                .map_err(DisturbError::refused("a hardware breakpoint in the measuring thread"))?;
-            let mut trap = Trap { settings: settings.clone(), breakpoint };
+                .map_err(DisturbError::refused(
+                    "looking where the measuring thread is",
+                ))?;
+            let breakpoint = Breakpoint::on(victim, at).map_err(DisturbError::refused(
+                "a hardware breakpoint in the measuring thread",
+            ))?;
+            let mut trap = Trap {
+                settings: settings.clone(),
+                breakpoint,
+            };
             if trap.moment(TRIED_FOR)?.2 >= FEW {
                 return Ok(trap);
             }
@@ -72,14 +81,25 @@ impl Trap {
         }
         self.breakpoint.set(false).map_err(failed)?;
         let end = clock::now(self.settings.clock);
-        Ok((start, end, self.breakpoint.met().map_err(failed)?.saturating_sub(before)))
+        Ok((
+            start,
+            end,
+            self.breakpoint
+                .met()
+                .map_err(failed)?
+                .saturating_sub(before),
+        ))
     }
 }
 
 impl Injector for Trap {
     fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
         let name = Verdict::NoEventInVm.as_str().into();
-        Expectation { kind: CulpritKind::Unresolved, name, sender: None }
+        Expectation {
+            kind: CulpritKind::Unresolved,
+            name,
+            sender: None,
+        }
     }
 
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
@@ -92,11 +112,17 @@ impl Injector for Trap {
             let (start_ticks, end_ticks, met) = self.moment(self.settings.length)?;
             // Without its CPU it meets nothing, or little: that is no injection.
             if met >= FEW {
-                return Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }));
+                return Ok(Some(Injection {
+                    start_ticks,
+                    end_ticks,
+                    length_ticks: None,
+                }));
             }
             deadline = monotonic_now() + BETWEEN;
         }
-        Err(DisturbError::Unavailable("the measuring thread met no breakpoint any more".into()))
+        Err(DisturbError::Unavailable(
+            "the measuring thread met no breakpoint any more".into(),
+        ))
     }
 }
 
@@ -133,7 +159,11 @@ struct Breakpoint(File);
 impl Breakpoint {
     /// Not set yet.
     fn on(thread: libc::pid_t, address: u64) -> Result<Breakpoint, Errno> {
-        let length = if cfg!(target_arch = "x86_64") { size_of::<libc::c_long>() } else { 4 };
+        let length = if cfg!(target_arch = "x86_64") {
+            size_of::<libc::c_long>()
+        } else {
+            4
+        };
         let attributes = Attributes {
             kind: TYPE_BREAKPOINT,
             size: size_of::<Attributes>() as u32,
@@ -147,7 +177,8 @@ impl Breakpoint {
             breakpoint_address: address,
             breakpoint_length: length as u64,
         };
-        let (any_cpu, no_group, close_on_exec): (libc::c_int, libc::c_int, libc::c_ulong) = (-1, -1, 8);
+        let (any_cpu, no_group, close_on_exec): (libc::c_int, libc::c_int, libc::c_ulong) =
+            (-1, -1, 8);
         // SAFETY: the attributes are valid for the size that they state, outlive the call, and are only read.
         let fd = unsafe {
             libc::syscall(
@@ -159,7 +190,10 @@ impl Breakpoint {
                 close_on_exec,
             )
         };
-        let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(super::stop::last_error)?;
+        let fd = i32::try_from(fd)
+            .ok()
+            .filter(|fd| *fd >= 0)
+            .ok_or_else(super::stop::last_error)?;
         // SAFETY: the call gave us this descriptor, and nobody else has it.
         Ok(Breakpoint(unsafe { File::from_raw_fd(fd) }))
     }
@@ -168,13 +202,19 @@ impl Breakpoint {
         let request = if on { ENABLE } else { DISABLE };
         // SAFETY: the descriptor is open, and these requests take a number, which is 0.
         let done = unsafe { libc::ioctl(self.0.as_raw_fd(), request, 0) };
-        if done < 0 { Err(super::stop::last_error()) } else { Ok(()) }
+        if done < 0 {
+            Err(super::stop::last_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// How often it was met since it was made.
     fn met(&mut self) -> Result<u64, Errno> {
         let mut count = [0; 8];
-        self.0.read_exact(&mut count).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        self.0
+            .read_exact(&mut count)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         Ok(u64::from_ne_bytes(count))
     }
 }

@@ -65,17 +65,25 @@ pub enum Unavailable {
 impl Unavailable {
     /// A kernel that lacks something.
     pub(super) fn kernel(lacks: impl Into<String>) -> Unavailable {
-        Unavailable::Kernel { lacks: lacks.into() }
+        Unavailable::Kernel {
+            lacks: lacks.into(),
+        }
     }
 
     /// A control file that was refused.
     pub(super) fn file(path: &str, error: &std::io::Error, what: &str) -> Unavailable {
-        Unavailable::ControlFile { path: path.into(), error: error.to_string(), what: what.into() }
+        Unavailable::ControlFile {
+            path: path.into(),
+            error: error.to_string(),
+            what: what.into(),
+        }
     }
 
     /// The system's refusal.
     pub(super) fn refused(error: impl std::fmt::Display) -> Unavailable {
-        Unavailable::Refused { error: error.to_string() }
+        Unavailable::Refused {
+            error: error.to_string(),
+        }
     }
 }
 
@@ -95,5 +103,8 @@ pub(super) fn needs_capability(
     if held {
         return Ok(());
     }
-    Err(Unavailable::Capability { what: what.into(), capability: capability.into() })
+    Err(Unavailable::Capability {
+        what: what.into(),
+        capability: capability.into(),
+    })
 }

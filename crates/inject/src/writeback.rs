@@ -21,11 +21,21 @@ const DIRTY_BYTES: usize = 64 * 1024;
 /// File systems in memory, which have no writeback (`include/uapi/linux/magic.h`).
 const IN_MEMORY: [(u64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
 
-pub(super) fn availability(machine: &Machine, settings: &DisturbSettings) -> Result<(), Unavailable> {
-    match OpenOptions::new().write(true).open(machine.path(WRITEBACK_MASK)) {
+pub(super) fn availability(
+    machine: &Machine,
+    settings: &DisturbSettings,
+) -> Result<(), Unavailable> {
+    match OpenOptions::new()
+        .write(true)
+        .open(machine.path(WRITEBACK_MASK))
+    {
         Ok(_) => {}
         Err(error) => {
-            return Err(Unavailable::file(WRITEBACK_MASK, &error, "confining writeback to one CPU"));
+            return Err(Unavailable::file(
+                WRITEBACK_MASK,
+                &error,
+                "confining writeback to one CPU",
+            ));
         }
     }
     if machine.is_host() {
@@ -50,15 +60,30 @@ fn scratch_file(folder: &Path) -> Result<File, DisturbError> {
         Ok(file) => return Ok(file.into()),
         // A file system that has no such files: overlayfs before Linux 6.1, NFS.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-        Err(error) => return Err(FileError { path: folder.to_owned(), source: error.into() }.into()),
+        Err(error) => {
+            return Err(FileError {
+                path: folder.to_owned(),
+                source: error.into(),
+            }
+            .into());
+        }
     }
     let path = folder.join(format!(".jitterscope-selftest-{}", std::process::id()));
     let create = || {
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
         fs::remove_file(&path)?;
         Ok(file)
     };
-    create().map_err(|source| FileError { path: path.clone(), source }.into())
+    create().map_err(|source| {
+        FileError {
+            path: path.clone(),
+            source,
+        }
+        .into()
+    })
 }
 
 /// See the module.
@@ -73,8 +98,17 @@ impl Writeback {
     pub(super) fn new(settings: &DisturbSettings) -> Result<Writeback, DisturbError> {
         let scratch = scratch_file(&settings.work_dir)?;
         let victim: CpuSet = [settings.cpu].into_iter().collect();
-        let mask = TemporaryValue::set(&Machine::host(), Path::new(WRITEBACK_MASK), &victim.to_mask())?;
-        let mut writeback = Writeback { settings: settings.clone(), scratch, pattern: 0, _mask: mask };
+        let mask = TemporaryValue::set(
+            &Machine::host(),
+            Path::new(WRITEBACK_MASK),
+            &victim.to_mask(),
+        )?;
+        let mut writeback = Writeback {
+            settings: settings.clone(),
+            scratch,
+            pattern: 0,
+            _mask: mask,
+        };
         // What others have left dirty is written now, not within the first injection.
         writeback.dirty()?;
         writeback.sync()?;
@@ -95,7 +129,11 @@ impl Writeback {
 
 impl Injector for Writeback {
     fn expectation(&self, _comm: &str, _tid: i32) -> Expectation {
-        Expectation { kind: CulpritKind::Kworker, name: FUNCTION.into(), sender: None }
+        Expectation {
+            kind: CulpritKind::Kworker,
+            name: FUNCTION.into(),
+            sender: None,
+        }
     }
 
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError> {
@@ -106,6 +144,10 @@ impl Injector for Writeback {
         let start_ticks = clock::now(self.settings.clock);
         self.sync()?;
         let end_ticks = clock::now(self.settings.clock);
-        Ok(Some(Injection { start_ticks, end_ticks, length_ticks: None }))
+        Ok(Some(Injection {
+            start_ticks,
+            end_ticks,
+            length_ticks: None,
+        }))
     }
 }

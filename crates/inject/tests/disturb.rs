@@ -107,7 +107,9 @@ fn spawn(kind: DisturbKind, settings: &DisturbSettings) -> Option<ChildHandle> {
 fn every_kind_logs_what_it_injects(kind: DisturbKind) {
     let settings = settings(5, Duration::from_millis(20));
     let knobs = knobs();
-    let Some(mut child) = spawn(kind, &settings) else { return };
+    let Some(mut child) = spawn(kind, &settings) else {
+        return;
+    };
     let before = jitterscope_platform::clock::now(settings.clock);
     child.go().unwrap();
     let disturbed = child.finish(PATIENCE).unwrap();
@@ -116,10 +118,18 @@ fn every_kind_logs_what_it_injects(kind: DisturbKind) {
     let header = &disturbed.header;
     assert_eq!((header.kind, header.settings.cpu), (kind, settings.cpu));
     assert!(header.comm.starts_with("js-") && header.comm.len() <= 15);
-    assert_eq!(header.expected.kind == CulpritKind::Thread, header.expected.name == header.comm);
+    assert_eq!(
+        header.expected.kind == CulpritKind::Thread,
+        header.expected.name == header.comm
+    );
     assert_eq!(disturbed.injections.len(), 5, "{kind}");
     let mut last = before;
-    for Injection { start_ticks, end_ticks, length_ticks } in &disturbed.injections {
+    for Injection {
+        start_ticks,
+        end_ticks,
+        length_ticks,
+    } in &disturbed.injections
+    {
         assert!(before <= *start_ticks && start_ticks <= end_ticks, "{kind}");
         assert!(last <= *end_ticks, "{kind}: in order");
         last = *end_ticks;
@@ -136,14 +146,20 @@ fn every_kind_logs_what_it_injects(kind: DisturbKind) {
 /// The machine's own knobs that lie near what the kinds touch.
 fn knobs() -> Vec<Option<String>> {
     let machine = Machine::host();
-    [WRITEBACK_MASK, "/sys/class/net/lo/queues/rx-0/rps_cpus", "/proc/self/mounts"]
-        .map(|file| machine.read(file).ok())
-        .into()
+    [
+        WRITEBACK_MASK,
+        "/sys/class/net/lo/queues/rx-0/rps_cpus",
+        "/proc/self/mounts",
+    ]
+    .map(|file| machine.read(file).ok())
+    .into()
 }
 
 fn a_child_that_is_stopped_reports_what_it_did() {
     let settings = settings(1_000_000, Duration::from_millis(5));
-    let Some(mut child) = spawn(DisturbKind::Timer, &settings) else { return };
+    let Some(mut child) = spawn(DisturbKind::Timer, &settings) else {
+        return;
+    };
     child.go().unwrap();
     std::thread::sleep(Duration::from_millis(200));
     child.stop();
@@ -159,7 +175,9 @@ fn exists(pid: u32) -> bool {
 fn a_dropped_child_is_gone() {
     let settings = settings(1_000_000, Duration::from_millis(5));
     for go in [false, true] {
-        let Some(mut child) = spawn(DisturbKind::Fair, &settings) else { return };
+        let Some(mut child) = spawn(DisturbKind::Fair, &settings) else {
+            return;
+        };
         if go {
             child.go().unwrap();
         }
@@ -179,17 +197,27 @@ fn a_killed_child_leaves_a_note_that_puts_things_back() {
     }
     let machine = Machine::host();
     let original = machine.read_trimmed(WRITEBACK_MASK).ok();
-    let Some(child) = spawn(DisturbKind::Writeback, &settings) else { return };
-    assert_ne!(machine.read_trimmed(WRITEBACK_MASK).ok(), original, "the child has changed the mask");
+    let Some(child) = spawn(DisturbKind::Writeback, &settings) else {
+        return;
+    };
+    assert_ne!(
+        machine.read_trimmed(WRITEBACK_MASK).ok(),
+        original,
+        "the child has changed the mask"
+    );
     let pid = child.pid();
-    let scratch = settings.work_dir.join(format!(".jitterscope-selftest-{pid}"));
+    let scratch = settings
+        .work_dir
+        .join(format!(".jitterscope-selftest-{pid}"));
     let raw = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(raw, rustix::process::Signal::KILL).unwrap();
     drop(child);
     assert_ne!(machine.read_trimmed(WRITEBACK_MASK).ok(), original);
     let leftovers = inject::restore_leftovers(&machine).unwrap();
     assert!(
-        leftovers.iter().any(|l| l.state == LeftoverState::Restored && l.file == Path::new(WRITEBACK_MASK)),
+        leftovers
+            .iter()
+            .any(|l| l.state == LeftoverState::Restored && l.file == Path::new(WRITEBACK_MASK)),
         "{leftovers:?}"
     );
     assert_eq!(machine.read_trimmed(WRITEBACK_MASK).ok(), original);
@@ -217,7 +245,9 @@ fn a_child_ends_with_its_parent(kind: DisturbKind) {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(parent.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     parent.kill().unwrap();
     parent.wait().unwrap();
     let pid: u32 = line.trim().parse().unwrap();
@@ -226,7 +256,9 @@ fn a_child_ends_with_its_parent(kind: DisturbKind) {
     }
     // It may stay as a corpse, where nobody collects orphans.
     let alive = || {
-        let stat = Machine::host().read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = Machine::host()
+            .read(format!("/proc/{pid}/stat"))
+            .unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
     let started = Instant::now();
@@ -239,7 +271,10 @@ fn a_child_ends_with_its_parent(kind: DisturbKind) {
 }
 
 fn a_child_without_its_parent_refuses() {
-    let settings = DisturbSettings { parent_pid: 1, ..settings(1, Duration::from_millis(5)) };
+    let settings = DisturbSettings {
+        parent_pid: 1,
+        ..settings(1, Duration::from_millis(5))
+    };
     // PID 1 may be our parent in a container, but is not the child's: we are.
     let mut child = std::process::Command::new(command().program)
         .args(["child", "fair", &serde_json::to_string(&settings).unwrap()])

@@ -55,8 +55,14 @@ mod tests {
     fn what_every_version_wrote_is_read_and_kept() {
         for (text, meant) in [
             (json!({"id": "too-hot"}), Example::TooHot.into()),
-            (json!({"id": "moved", "to_cpu": 3}), Example::Moved { to_cpu: 3 }.into()),
-            (json!("it was too hot"), AnyVersion::Worded("it was too hot".into())),
+            (
+                json!({"id": "moved", "to_cpu": 3}),
+                Example::Moved { to_cpu: 3 }.into(),
+            ),
+            (
+                json!("it was too hot"),
+                AnyVersion::Worded("it was too hot".into()),
+            ),
             (json!({"id": "sold", "to": "somebody"}), {
                 let newer = json!({"id": "sold", "to": "somebody"});
                 AnyVersion::Unknown(newer.as_object().unwrap().clone())

@@ -40,10 +40,16 @@ impl Placement {
     /// The placement of this name.
     #[must_use]
     pub fn from_word(name: &str) -> Placement {
-        [Placement::Inside, Placement::Lead, Placement::Hole, Placement::Trail, Placement::Whole]
-            .into_iter()
-            .find(|p| p.as_str() == name)
-            .unwrap_or(Placement::Unknown)
+        [
+            Placement::Inside,
+            Placement::Lead,
+            Placement::Hole,
+            Placement::Trail,
+            Placement::Whole,
+        ]
+        .into_iter()
+        .find(|p| p.as_str() == name)
+        .unwrap_or(Placement::Unknown)
     }
 }
 
@@ -77,7 +83,10 @@ impl Confidence {
     #[must_use]
     pub fn from_word(name: &str) -> Confidence {
         let known = [Confidence::Low, Confidence::Medium, Confidence::High];
-        known.into_iter().find(|c| c.as_str() == name).unwrap_or(Confidence::Unknown)
+        known
+            .into_iter()
+            .find(|c| c.as_str() == name)
+            .unwrap_or(Confidence::Unknown)
     }
 }
 
@@ -97,7 +106,11 @@ pub struct Part {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// The CPU from which the victim was moved meanwhile.
-    #[serde(rename = "moved_from_cpu", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "moved_from_cpu",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub moved_from: Option<CpuId>,
     /// Time in which it was the innermost thing running.
     #[serde(rename = "net_ns")]
@@ -125,7 +138,11 @@ impl Part {
         confidence: Confidence,
         evidence: Evidence,
     ) -> Part {
-        Part { placement: Placement::Whole, confidence, ..Part::inside(culprit, net, evidence) }
+        Part {
+            placement: Placement::Whole,
+            confidence,
+            ..Part::inside(culprit, net, evidence)
+        }
     }
 
     /// Time that was seen to begin and end.
@@ -147,7 +164,10 @@ impl Part {
     /// The same, in this phase.
     #[must_use]
     pub fn in_phase(self, phase: Phase) -> Part {
-        Part { phase: Some(phase), ..self }
+        Part {
+            phase: Some(phase),
+            ..self
+        }
     }
 }
 
@@ -170,6 +190,10 @@ impl Attribution {
     /// Sum of the explained parts.
     #[must_use]
     pub fn explained(&self) -> Nanos {
-        self.parts.iter().filter(|p| p.culprit.kind().is_explained()).map(|p| p.net).sum()
+        self.parts
+            .iter()
+            .filter(|p| p.culprit.kind().is_explained())
+            .map(|p| p.net)
+            .sum()
     }
 }

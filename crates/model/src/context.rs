@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// What a CPU was doing when it wrote a record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionContext {
     /// It ran the thread that the record names.
@@ -57,7 +59,9 @@ impl ExecutionContext {
     /// Reads [`ExecutionContext::as_str`].
     #[must_use]
     pub fn parse(word: &str) -> Option<ExecutionContext> {
-        ExecutionContext::ALL.into_iter().find(|context| context.as_str() == word)
+        ExecutionContext::ALL
+            .into_iter()
+            .find(|context| context.as_str() == word)
     }
 
     /// Whether the thread may have had a part in it.

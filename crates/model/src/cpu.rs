@@ -6,7 +6,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A logical CPU, as the kernel numbers it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct CpuId(pub u32);
 
@@ -96,7 +98,11 @@ impl CpuSet {
         let mut parts: Vec<String> = words.iter().rev().map(|w| format!("{w:08x}")).collect();
         if let Some(first) = parts.first_mut() {
             let trimmed = first.trim_start_matches('0');
-            *first = if trimmed.is_empty() { "0".into() } else { trimmed.into() };
+            *first = if trimmed.is_empty() {
+                "0".into()
+            } else {
+                trimmed.into()
+            };
         }
         parts.join(",")
     }
@@ -223,14 +229,20 @@ pub enum CpuListError {
 }
 
 fn number(text: &str, token: &str, list: &str) -> Result<u32, CpuListError> {
-    let bad = || CpuListError::BadToken { token: token.into(), list: list.into() };
+    let bad = || CpuListError::BadToken {
+        token: token.into(),
+        list: list.into(),
+    };
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(bad());
     }
     let n: u64 = text.parse().map_err(|_| bad())?;
     match u32::try_from(n) {
         Ok(n) if n <= HIGHEST_CPU => Ok(n),
-        _ => Err(CpuListError::TooHigh { cpu: n, list: list.into() }),
+        _ => Err(CpuListError::TooHigh {
+            cpu: n,
+            list: list.into(),
+        }),
     }
 }
 
@@ -259,7 +271,10 @@ impl FromStr for CpuSet {
                 }
             };
             if last < first {
-                return Err(CpuListError::Backwards { token: token.into(), list: trimmed.into() });
+                return Err(CpuListError::Backwards {
+                    token: token.into(),
+                    list: trimmed.into(),
+                });
             }
             let (used, group) = match stride {
                 None => (1, 1),
@@ -269,9 +284,16 @@ impl FromStr for CpuSet {
                 },
             };
             if used == 0 || group == 0 || used > group {
-                return Err(CpuListError::BadStride { token: token.into(), list: trimmed.into() });
+                return Err(CpuListError::BadStride {
+                    token: token.into(),
+                    list: trimmed.into(),
+                });
             }
-            set.extend((first..=last).filter(|c| (c - first) % group < used).map(CpuId));
+            set.extend(
+                (first..=last)
+                    .filter(|c| (c - first) % group < used)
+                    .map(CpuId),
+            );
         }
         Ok(CpuSet(set))
     }
@@ -294,7 +316,10 @@ impl FromStr for CpuList {
         match list.trim() {
             "all" => Ok(CpuList::All),
             "isolated" => Ok(CpuList::Isolated),
-            "" => Err(CpuListError::BadToken { token: String::new(), list: String::new() }),
+            "" => Err(CpuListError::BadToken {
+                token: String::new(),
+                list: String::new(),
+            }),
             other => other.parse().map(CpuList::Set),
         }
     }
@@ -320,16 +345,34 @@ mod tests {
 
     #[test]
     fn errors_name_the_token() {
-        for (list, token) in [("0,x", "x"), ("0,,1", ""), ("1-", "1-"), ("+1", "+1"), ("-1", "-1")] {
+        for (list, token) in [
+            ("0,x", "x"),
+            ("0,,1", ""),
+            ("1-", "1-"),
+            ("+1", "+1"),
+            ("-1", "-1"),
+        ] {
             match list.parse::<CpuSet>() {
                 Err(CpuListError::BadToken { token: t, .. }) => assert_eq!(t, token),
                 other => panic!("{list}: {other:?}"),
             }
         }
-        assert!(matches!("3-1".parse::<CpuSet>(), Err(CpuListError::Backwards { .. })));
-        assert!(matches!("0-4294967295".parse::<CpuSet>(), Err(CpuListError::TooHigh { .. })));
-        assert!(matches!("0-4:0".parse::<CpuSet>(), Err(CpuListError::BadStride { .. })));
-        assert!(matches!("0-4:3/2".parse::<CpuSet>(), Err(CpuListError::BadStride { .. })));
+        assert!(matches!(
+            "3-1".parse::<CpuSet>(),
+            Err(CpuListError::Backwards { .. })
+        ));
+        assert!(matches!(
+            "0-4294967295".parse::<CpuSet>(),
+            Err(CpuListError::TooHigh { .. })
+        ));
+        assert!(matches!(
+            "0-4:0".parse::<CpuSet>(),
+            Err(CpuListError::BadStride { .. })
+        ));
+        assert!(matches!(
+            "0-4:3/2".parse::<CpuSet>(),
+            Err(CpuListError::BadStride { .. })
+        ));
     }
 
     #[test]

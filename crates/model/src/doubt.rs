@@ -59,27 +59,47 @@ impl RunManifest {
             return doubts;
         }
         let fails = |part: u64, whole: u64| part > (whole / ONE_IN).max(AT_THE_EDGES);
-        let (all, due, inside) =
-            (self.events_in_gaps.events, self.events_in_gaps.due(), self.events_in_gaps.inside);
+        let (all, due, inside) = (
+            self.events_in_gaps.events,
+            self.events_in_gaps.due(),
+            self.events_in_gaps.inside,
+        );
         // Only who spins is stalled by every event: others lie between wake-ups and messages.
         let spun = !self.results.is_empty() && self.wakeups.is_empty();
         if spun && fails(due.saturating_sub(inside), due) {
-            doubts.push(Doubt::EventsOutsideStalls { events: due, inside });
+            doubts.push(Doubt::EventsOutsideStalls {
+                events: due,
+                inside,
+            });
         }
-        let lost = self.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.lost));
+        let lost = self
+            .sources
+            .iter()
+            .fold(0u64, |sum, source| sum.saturating_add(source.lost));
         if fails(lost, all.saturating_add(lost)) {
             doubts.push(Doubt::EventsLost { lost, events: all });
         }
-        let sum =
-            |of: fn(&crate::ProbeResult) -> u64| self.results.iter().map(of).fold(0u64, u64::saturating_add);
+        let sum = |of: fn(&crate::ProbeResult) -> u64| {
+            self.results.iter().map(of).fold(0u64, u64::saturating_add)
+        };
         let stalls = sum(|result| result.stalls.saturating_sub(result.own_bookkeeping));
-        let unrecorded = sum(|result| result.dropped_records.saturating_sub(result.own_bookkeeping));
+        let unrecorded = sum(|result| {
+            result
+                .dropped_records
+                .saturating_sub(result.own_bookkeeping)
+        });
         if fails(unrecorded, stalls) {
             doubts.push(Doubt::StallsUnrecorded { unrecorded, stalls });
         }
-        let consumers = || self.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+        let consumers = || {
+            self.pipeline
+                .iter()
+                .flat_map(|pipeline| &pipeline.consumers)
+        };
         let slow = consumers().fold(0u64, |sum, consumer| sum.saturating_add(consumer.slow));
-        let unrecorded = consumers().fold(0u64, |sum, consumer| sum.saturating_add(consumer.slow_dropped));
+        let unrecorded = consumers().fold(0u64, |sum, consumer| {
+            sum.saturating_add(consumer.slow_dropped)
+        });
         if fails(unrecorded, slow) {
             doubts.push(Doubt::MessagesUnrecorded { unrecorded, slow });
         }

@@ -23,7 +23,11 @@ impl Comm {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Comm {
         let mut comm = [0; 16];
-        for (to, from) in comm.iter_mut().zip(bytes.iter().take_while(|b| **b != 0)).take(15) {
+        for (to, from) in comm
+            .iter_mut()
+            .zip(bytes.iter().take_while(|b| **b != 0))
+            .take(15)
+        {
             *to = *from;
         }
         Comm(comm)
@@ -56,7 +60,9 @@ impl fmt::Debug for Comm {
 }
 
 /// A kernel text address, named through the symbol table of the same boot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct KernelAddr(pub u64);
 
@@ -321,8 +327,10 @@ pub enum EventKind {
 /// The kernel's names of the softirq vectors, in their order; `None` beyond them.
 #[must_use]
 pub fn softirq_name(vec: u32) -> Option<&'static str> {
-    const NAMES: [&str; 10] =
-        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    const NAMES: [&str; 10] = [
+        "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
+        "RCU",
+    ];
     NAMES.get(vec as usize).copied()
 }
 
@@ -332,7 +340,10 @@ mod tests {
 
     #[test]
     fn comms_are_cut_at_fifteen_bytes_and_at_nul() {
-        assert_eq!(Comm::new("a-name-longer-than-fits").to_string(), "a-name-longer-t");
+        assert_eq!(
+            Comm::new("a-name-longer-than-fits").to_string(),
+            "a-name-longer-t"
+        );
         assert_eq!(Comm::from_bytes(b"ab\0cd").as_bytes(), b"ab");
         assert_eq!(Comm([b'x'; 16]).as_bytes().len(), 16);
     }

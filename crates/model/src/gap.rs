@@ -17,7 +17,10 @@ impl Gap {
     /// Stands between the gaps of the warm-up and those of the measurement, whose first read is `start`.
     #[must_use]
     pub fn measurement_begins(start: Ticks) -> Gap {
-        Gap { start, length: Ticks(0) }
+        Gap {
+            start,
+            length: Ticks(0),
+        }
     }
 
     /// Whether this is that mark: no gap has no length.

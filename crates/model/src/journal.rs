@@ -44,7 +44,9 @@ impl JournalEntry {
             return None;
         }
         let (numbers, sequence) = rest.split_at(24);
-        let mut numbers = numbers.chunks_exact(8).map(|n| n.try_into().map_or(0, i64::from_be_bytes));
+        let mut numbers = numbers
+            .chunks_exact(8)
+            .map(|n| n.try_into().map_or(0, i64::from_be_bytes));
         Some(JournalEntry {
             published_ns: numbers.next()?,
             journalled_ns: numbers.next()?,
@@ -85,7 +87,10 @@ impl<'a> JournalReader<'a> {
     /// Reads a whole journal.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> JournalReader<'a> {
-        JournalReader { rest: bytes, offset: 0 }
+        JournalReader {
+            rest: bytes,
+            offset: 0,
+        }
     }
 }
 
@@ -99,7 +104,10 @@ impl Iterator for JournalReader<'_> {
             return left
                 .iter()
                 .any(|b| *b != 0)
-                .then_some(Err(JournalError::Cut { offset, bytes: left.len() }));
+                .then_some(Err(JournalError::Cut {
+                    offset,
+                    bytes: left.len(),
+                }));
         };
         let entry = JournalEntry::from_bytes(record);
         if entry.is_some() {
@@ -119,16 +127,30 @@ mod tests {
 
     #[test]
     fn the_record_is_laid_out_as_its_ancestor_wrote_it() {
-        let entry = JournalEntry { published_ns: 1, journalled_ns: 0x0102, delta_ns: 0x0101, sequence: 7 };
+        let entry = JournalEntry {
+            published_ns: 1,
+            journalled_ns: 0x0102,
+            delta_ns: 0x0101,
+            sequence: 7,
+        };
         let expected =
             "55555555 0000000000000001 0000000000000102 0000000000000101 00000007".replace(' ', "");
-        let hex: String = entry.to_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        let hex: String = entry
+            .to_bytes()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
         assert_eq!(hex, expected);
     }
 
     #[test]
     fn unused_room_is_the_end_and_foreign_bytes_are_an_error() {
-        let entry = JournalEntry { published_ns: 5, journalled_ns: 9, delta_ns: 4, sequence: 0 };
+        let entry = JournalEntry {
+            published_ns: 5,
+            journalled_ns: 9,
+            delta_ns: 4,
+            sequence: 0,
+        };
         let mut bytes = entry.to_bytes().to_vec();
         bytes.extend([0; 100]);
         assert_eq!(JournalReader::new(&bytes).collect::<Vec<_>>(), [Ok(entry)]);
@@ -137,7 +159,13 @@ mod tests {
         assert_eq!(read, [Ok(entry), Err(JournalError::Marker { offset: 32 })]);
         let cut = &entry.to_bytes()[..31];
         let read: Vec<_> = JournalReader::new(cut).collect();
-        assert_eq!(read, [Err(JournalError::Cut { offset: 0, bytes: 31 })]);
+        assert_eq!(
+            read,
+            [Err(JournalError::Cut {
+                offset: 0,
+                bytes: 31
+            })]
+        );
     }
 
     proptest! {

@@ -56,9 +56,9 @@ pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use cpus_because::CpusBecause;
 pub use culprit::{
     About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, CulpritTotal, CulpritTotals,
-    CulpritTotalsBuilder, Evidence, Fact, FactForm, KeyLevel, Meanwhile, MetCulprits, NameOf, Owner, Phase,
-    Quota, QuotaLimit, SchedClass, Sender, StallSets, Subject, SubjectFields, SumRow, Task, TaskIdentity,
-    TimerSource, Verdict, Work, Worker,
+    CulpritTotalsBuilder, Evidence, Fact, FactForm, KeyLevel, Meanwhile, MetCulprits, NameOf,
+    Owner, Phase, Quota, QuotaLimit, SchedClass, Sender, StallSets, Subject, SubjectFields, SumRow,
+    Task, TaskIdentity, TimerSource, Verdict, Work, Worker,
 };
 pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};
@@ -70,9 +70,10 @@ pub use kernel_source::{Record, Source, SourceTurn};
 pub use keyed::{Keyed, KeyedMap, KeyedSet};
 pub use machine::{
     AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,
-    FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState,
-    KnobFinding, KnobSetting, KnobVerdict, MachineState, MemoryState, NumaNode, PerCpu, Processors, Reading,
-    ReadingFlaw, SettingValue, Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
+    FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts,
+    KernelState, KnobFinding, KnobSetting, KnobVerdict, MachineState, MemoryState, NumaNode,
+    PerCpu, Processors, Reading, ReadingFlaw, SettingValue, Smt, TuningApply, TuningState,
+    WorkqueueMask, Workqueues,
 };
 pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,
@@ -91,7 +92,8 @@ pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use record_cost::RecordCost;
 pub use rows::{
-    AttributedStall, Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole, begin_all,
+    AttributedStall, Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole,
+    begin_all,
 };
 pub use run_head::{RUN_SCHEMA_VERSION, RunFigures, RunHead};
 pub use source::{SourceReport, SourceStatus};
@@ -101,7 +103,8 @@ pub use thread_account::{CpuShare, RanInstead, StoppedBy, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
 pub use timeline::{TimelineItem, TimelineRow};
 pub use turn::{
-    DrainTurn, IdentityRead, MessageTimesRow, NameRead, Setup, SetupStep, ThrottledGroup, WarmUpTurn,
+    DrainTurn, IdentityRead, MessageTimesRow, NameRead, Setup, SetupStep, ThrottledGroup,
+    WarmUpTurn,
 };
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};

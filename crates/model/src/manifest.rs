@@ -1,8 +1,8 @@
 //! What one recording was: everything but its rows.
 
 use crate::{
-    AnyVersion, ClockKind, CpuId, CpuSet, CpusBecause, KernelAddr, Nanos, ProbeResult, SourceReport,
-    TickRate, Ticks, Warning,
+    AnyVersion, ClockKind, CpuId, CpuSet, CpusBecause, KernelAddr, Nanos, ProbeResult,
+    SourceReport, TickRate, Ticks, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -286,9 +286,18 @@ impl RunManifest {
             return Some((pipeline.start, pipeline.end));
         }
         let spun = self.results.iter().map(|r| (r.start, r.end));
-        let followed = self.threads.iter().map(|thread| (thread.from, thread.until));
-        let watched = self.passive.iter().map(|cpu| (cpu.from_ticks, cpu.until_ticks));
-        let met = spun.chain(followed).chain(watched).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let followed = self
+            .threads
+            .iter()
+            .map(|thread| (thread.from, thread.until));
+        let watched = self
+            .passive
+            .iter()
+            .map(|cpu| (cpu.from_ticks, cpu.until_ticks));
+        let met = spun
+            .chain(followed)
+            .chain(watched)
+            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         // Who waited in vain for threads has looked for them all that time.
         met.or_else(|| {
             (self.probe.kind() == Some(crate::ProbeKind::Attach))
@@ -299,7 +308,10 @@ impl RunManifest {
     /// Start of the measurement, nanoseconds since the epoch.
     #[must_use]
     pub fn started_realtime_ns(&self) -> u64 {
-        self.realtime_ns(self.span().map_or(self.clock_start.ticks, |(first, _)| first))
+        self.realtime_ns(
+            self.span()
+                .map_or(self.clock_start.ticks, |(first, _)| first),
+        )
     }
 
     /// From the first clock read of any CPU to the last of any.
@@ -320,14 +332,22 @@ impl RunManifest {
             return self.rate.nanos(last.since(first));
         }
         let control = self.idle_control();
-        let measured = self.results.iter().filter(|result| Some(result.cpu) != control);
-        measured.map(|r| self.rate.nanos(r.end.since(r.start))).sum()
+        let measured = self
+            .results
+            .iter()
+            .filter(|result| Some(result.cpu) != control);
+        measured
+            .map(|r| self.rate.nanos(r.end.since(r.start)))
+            .sum()
     }
 
     /// The CPU that was measured only to compare the others with.
     #[must_use]
     pub fn idle_control(&self) -> Option<crate::CpuId> {
-        self.probe.wakeup.as_ref().and_then(|wakeup| wakeup.idle_control)
+        self.probe
+            .wakeup
+            .as_ref()
+            .and_then(|wakeup| wakeup.idle_control)
     }
 
     /// Maps an instant of the measuring clock to nanoseconds since the epoch, from the pair of clock
@@ -343,9 +363,11 @@ impl ClockReading {
     #[must_use]
     pub fn realtime_of(&self, at: Ticks, rate: TickRate) -> u64 {
         if at >= self.ticks {
-            self.realtime_ns.saturating_add(rate.nanos(at.since(self.ticks)).0)
+            self.realtime_ns
+                .saturating_add(rate.nanos(at.since(self.ticks)).0)
         } else {
-            self.realtime_ns.saturating_sub(rate.nanos(self.ticks.since(at)).0)
+            self.realtime_ns
+                .saturating_sub(rate.nanos(self.ticks.since(at)).0)
         }
     }
 }

@@ -16,7 +16,9 @@ pub struct PipelineProperties {
 
 /// A value that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: '{value}' for {key} is not a CPU: leave it empty, or write one number, for example 3")]
+#[error(
+    "line {line}: '{value}' for {key} is not a CPU: leave it empty, or write one number, for example 3"
+)]
 pub struct BadProperty {
     line: usize,
     key: String,
@@ -31,19 +33,27 @@ impl PipelineProperties {
     pub fn parse(text: &str) -> Result<PipelineProperties, BadProperty> {
         let mut properties = PipelineProperties::default();
         for (line, key, value) in pairs(text) {
-            let Some(name) = key.strip_prefix(PREFIX) else { continue };
+            let Some(name) = key.strip_prefix(PREFIX) else {
+                continue;
+            };
             if name == JOURNALLER {
                 // As Java's Boolean.valueOf: everything else is false.
                 properties.journaller = Some(value.eq_ignore_ascii_case("true"));
             }
-            let role = ROLES.into_iter().find(|role| name.strip_prefix("affinity.") == Some(role.as_str()));
+            let role = ROLES
+                .into_iter()
+                .find(|role| name.strip_prefix("affinity.") == Some(role.as_str()));
             let Some(role) = role else { continue };
             // The last one of a key counts.
             properties.cpus.retain(|(of, _)| *of != role);
             match value.trim() {
                 "" => {}
                 number => {
-                    let cpu = number.parse().map_err(|_| BadProperty { line, key, value: value.clone() })?;
+                    let cpu = number.parse().map_err(|_| BadProperty {
+                        line,
+                        key,
+                        value: value.clone(),
+                    })?;
                     properties.cpus.push((role, CpuId(cpu)));
                 }
             }
@@ -54,7 +64,10 @@ impl PipelineProperties {
     /// The CPU of a thread.
     #[must_use]
     pub fn cpu(&self, role: PipelineRole) -> Option<CpuId> {
-        self.cpus.iter().find(|(of, _)| *of == role).map(|(_, cpu)| *cpu)
+        self.cpus
+            .iter()
+            .find(|(of, _)| *of == role)
+            .map(|(_, cpu)| *cpu)
     }
 
     /// The text of a file that pins nothing and has no journaller, as the ancestor makes one.
@@ -66,13 +79,18 @@ impl PipelineProperties {
         for role in ROLES {
             text.push_str(&format!("{PREFIX}affinity.{role}=\n"));
         }
-        text.push_str(&format!("# Whether there is a journaller.\n{PREFIX}{JOURNALLER}=false\n"));
+        text.push_str(&format!(
+            "# Whether there is a journaller.\n{PREFIX}{JOURNALLER}=false\n"
+        ));
         text
     }
 }
 
-const ROLES: [PipelineRole; 3] =
-    [PipelineRole::Producer, PipelineRole::Journaller, PipelineRole::Accumulator];
+const ROLES: [PipelineRole; 3] = [
+    PipelineRole::Producer,
+    PipelineRole::Journaller,
+    PipelineRole::Accumulator,
+];
 
 /// Keys and values with their line numbers, by the rules of `java.util.Properties`: comments begin with `#`
 /// or `!`, a key ends at `=`, `:` or white space, a backslash at a line's end continues it, before anything
@@ -112,7 +130,9 @@ fn split(line: &str) -> (&str, &str) {
         escaped = *c == '\\' && !escaped;
         ends
     });
-    let Some((end, _)) = end else { return (line, "") };
+    let Some((end, _)) = end else {
+        return (line, "");
+    };
     let (key, rest) = line.split_at(end);
     let rest = rest.trim_start_matches(is_blank);
     let value = rest.strip_prefix(['=', ':']).unwrap_or(rest);
@@ -134,12 +154,17 @@ fn unescape(text: &str) -> String {
             Some('f') => out.push('\u{c}'),
             Some('u') => {
                 let digits: String = chars.clone().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 4);
+                let code = u32::from_str_radix(&digits, 16)
+                    .ok()
+                    .filter(|_| digits.len() == 4);
                 if code.is_some() {
                     chars.nth(3);
                 }
                 // Half of a surrogate pair, or no number: nothing that a key or a CPU could have.
-                out.push(code.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER));
+                out.push(
+                    code.and_then(char::from_u32)
+                        .unwrap_or(char::REPLACEMENT_CHARACTER),
+                );
             }
             Some(other) => out.push(other),
             None => {}
@@ -161,7 +186,10 @@ mod tests {
         let read = PipelineProperties::parse(text).unwrap();
         assert_eq!(read.cpu(PipelineRole::Producer), Some(CpuId(1)));
         assert_eq!(read.cpu(PipelineRole::Accumulator), Some(CpuId(3)));
-        assert_eq!((read.cpu(PipelineRole::Journaller), read.journaller), (None, Some(true)));
+        assert_eq!(
+            (read.cpu(PipelineRole::Journaller), read.journaller),
+            (None, Some(true))
+        );
     }
 
     #[test]
@@ -170,7 +198,11 @@ mod tests {
                     accumulator 4\nperf.workshop.journaller\\u002eenabled=TRUE\nother=x\n\
                     perf.workshop.affinity.producer=5\n";
         let read = PipelineProperties::parse(text).unwrap();
-        assert_eq!(read.cpu(PipelineRole::Producer), Some(CpuId(5)), "the last one counts");
+        assert_eq!(
+            read.cpu(PipelineRole::Producer),
+            Some(CpuId(5)),
+            "the last one counts"
+        );
         assert_eq!(read.cpu(PipelineRole::Accumulator), Some(CpuId(4)));
         assert_eq!(read.journaller, Some(true));
         let read = PipelineProperties::parse("perf.workshop.journaller.enabled=yes").unwrap();
@@ -181,7 +213,11 @@ mod tests {
     fn what_is_no_cpu_is_named_with_its_line() {
         let bad = PipelineProperties::parse("\nperf.workshop.affinity.producer=1,2\n").unwrap_err();
         assert_eq!((bad.line, bad.value.as_str()), (2, "1,2"));
-        assert!(bad.to_string().contains("line 2: '1,2' for perf.workshop.affinity.producer"), "{bad}");
+        assert!(
+            bad.to_string()
+                .contains("line 2: '1,2' for perf.workshop.affinity.producer"),
+            "{bad}"
+        );
     }
 
     proptest! {

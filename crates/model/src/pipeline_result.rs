@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Which of the pipeline's threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PipelineRole {
     /// Stamps and publishes.
@@ -259,8 +261,17 @@ mod tests {
     fn times(plain: &[(u64, u64)]) -> MessageTimes {
         let count = plain.iter().map(|(_, n)| n).sum();
         let sum = Nanos(plain.iter().map(|(v, n)| v * n).sum());
-        let (min, max) = (plain.first().map_or(0, |p| p.0), plain.last().map_or(0, |p| p.0));
-        MessageTimes { count, min: Nanos(min), max: Nanos(max), sum, plain: plain.to_vec() }
+        let (min, max) = (
+            plain.first().map_or(0, |p| p.0),
+            plain.last().map_or(0, |p| p.0),
+        );
+        MessageTimes {
+            count,
+            min: Nanos(min),
+            max: Nanos(max),
+            sum,
+            plain: plain.to_vec(),
+        }
     }
 
     #[test]
@@ -268,7 +279,15 @@ mod tests {
         let times = times(&[(100, 90), (200, 9), (5000, 1)]);
         let at = |q| times.quantile(q).0;
         assert_eq!(
-            [at(0.0), at(0.5), at(0.9), at(0.91), at(0.99), at(0.999), at(1.0)],
+            [
+                at(0.0),
+                at(0.5),
+                at(0.9),
+                at(0.91),
+                at(0.99),
+                at(0.999),
+                at(1.0)
+            ],
             [100, 100, 100, 200, 200, 5000, 5000]
         );
         assert_eq!(times.mean(), Nanos((9000 + 1800 + 5000) / 100));

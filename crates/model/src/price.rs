@@ -51,7 +51,9 @@ impl EventKind {
             | EventKind::HrtimerEntry { .. }
             | EventKind::HrtimerExit { .. }
             | EventKind::TickStop { .. } => 4,
-            EventKind::WorkStart { .. } | EventKind::WorkEnd { .. } | EventKind::WorkQueued { .. } => 5,
+            EventKind::WorkStart { .. }
+            | EventKind::WorkEnd { .. }
+            | EventKind::WorkQueued { .. } => 5,
             EventKind::CsdEntry { .. }
             | EventKind::CsdExit { .. }
             | EventKind::CsdQueued { .. }
@@ -59,7 +61,9 @@ impl EventKind {
             | EventKind::IpiSendCpumask { .. } => 6,
             EventKind::PageFault { .. } | EventKind::TlbFlush { .. } => 7,
             EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => 8,
-            EventKind::TaskNew { .. } | EventKind::TaskRename { .. } | EventKind::StopSignal { .. } => 9,
+            EventKind::TaskNew { .. }
+            | EventKind::TaskRename { .. }
+            | EventKind::StopSignal { .. } => 9,
         }
     }
 }
@@ -84,14 +88,17 @@ impl EventPrice {
     /// Records of the measured time.
     #[must_use]
     pub fn records(&self) -> u64 {
-        self.events.values().fold(0, |sum, count| sum.saturating_add(*count))
+        self.events
+            .values()
+            .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Time that the records took from the CPUs that were measured: from if all were warm to if all were cold.
     #[must_use]
     pub fn taken(&self) -> Option<(Nanos, Nanos)> {
         let times = |each: Nanos| Nanos(each.0.saturating_mul(self.on_measured));
-        self.record.map(|record| (times(record.warm_ns), times(record.cold_ns)))
+        self.record
+            .map(|record| (times(record.warm_ns), times(record.cold_ns)))
     }
 }
 
@@ -102,15 +109,35 @@ mod tests {
 
     #[test]
     fn each_event_is_of_one_class_and_classes_are_kept_by_their_word() {
-        let task = TaskRef { tid: 1, comm: Comm::new("a"), prio: 120 };
-        let switch = EventKind::SchedSwitch { prev: task, prev_state: 0, next: task };
-        let renamed = EventKind::TaskRename { tid: 1, comm: Comm::new("b") };
-        assert_eq!(EventClass::KNOWN[switch.class_index()], EventClass::Switches);
-        assert_eq!(EventClass::KNOWN[renamed.class_index()], EventClass::Threads);
+        let task = TaskRef {
+            tid: 1,
+            comm: Comm::new("a"),
+            prio: 120,
+        };
+        let switch = EventKind::SchedSwitch {
+            prev: task,
+            prev_state: 0,
+            next: task,
+        };
+        let renamed = EventKind::TaskRename {
+            tid: 1,
+            comm: Comm::new("b"),
+        };
+        assert_eq!(
+            EventClass::KNOWN[switch.class_index()],
+            EventClass::Switches
+        );
+        assert_eq!(
+            EventClass::KNOWN[renamed.class_index()],
+            EventClass::Threads
+        );
         let text = r#"{"events": {"switches": 7, "of_tomorrow": 3}, "on_measured": 9, "record": {"warm_ns": 50, "cold_ns": 300}, "helper_ns": 5}"#;
         let price: EventPrice = serde_json::from_str(text).unwrap();
         assert_eq!(price.events[&EventClass::Other("of_tomorrow".into())], 3);
-        assert_eq!((price.records(), price.taken()), (10, Some((Nanos(450), Nanos(2700)))));
+        assert_eq!(
+            (price.records(), price.taken()),
+            (10, Some((Nanos(450), Nanos(2700))))
+        );
         assert_eq!(EventPrice::default().taken(), None);
         let again = serde_json::to_string(&price).unwrap();
         assert_eq!(serde_json::from_str::<EventPrice>(&again).unwrap(), price);

@@ -5,8 +5,8 @@
 //! same order, whether they come from a measurement or from a stored run.
 
 use crate::{
-    Attribution, ClockReading, CpuId, CpuSet, DrainTurn, IntervalRow, Nanos, RunManifest, Stall, TickRate,
-    Ticks,
+    Attribution, ClockReading, CpuId, CpuSet, DrainTurn, IntervalRow, Nanos, RunManifest, Stall,
+    TickRate, Ticks,
 };
 use hdrhistogram::Histogram;
 use std::error::Error;
@@ -150,7 +150,10 @@ pub trait Sink {
     /// # Errors
     /// As [`Sink::rows`].
     fn stalls(&mut self, stalls: &mut Vec<AttributedStall>) -> Result<(), SinkError> {
-        let rows: Vec<Row<'_>> = stalls.iter().map(|(stall, own)| Row::Stall(stall, own.as_ref())).collect();
+        let rows: Vec<Row<'_>> = stalls
+            .iter()
+            .map(|(stall, own)| Row::Stall(stall, own.as_ref()))
+            .collect();
         let taken = self.rows(&rows);
         stalls.clear();
         taken
@@ -226,9 +229,15 @@ impl Sink for () {
 ///
 /// # Errors
 /// One refuses.
-pub fn begin_all<S: Sink + ?Sized>(sinks: &mut [&mut S], facts: &RunFacts) -> Result<(), SinkError> {
+pub fn begin_all<S: Sink + ?Sized>(
+    sinks: &mut [&mut S],
+    facts: &RunFacts,
+) -> Result<(), SinkError> {
     for may_refuse in [true, false] {
-        for sink in sinks.iter_mut().filter(|sink| sink.may_refuse() == may_refuse) {
+        for sink in sinks
+            .iter_mut()
+            .filter(|sink| sink.may_refuse() == may_refuse)
+        {
             sink.begin(facts)?;
         }
     }
@@ -254,7 +263,11 @@ impl Delivery {
     /// Everything delivered, for sinks that cannot lose.
     #[must_use]
     pub fn of(rows: u64) -> Delivery {
-        Delivery { delivered: rows, confirmed: true, ..Delivery::default() }
+        Delivery {
+            delivered: rows,
+            confirmed: true,
+            ..Delivery::default()
+        }
     }
 }
 
@@ -268,12 +281,18 @@ pub struct SinkError {
 impl SinkError {
     /// Something is wrong with where the rows go.
     pub fn new(source: impl Error + Send + Sync + 'static) -> SinkError {
-        SinkError { source: Arc::new(source), usage: false }
+        SinkError {
+            source: Arc::new(source),
+            usage: false,
+        }
     }
 
     /// The sink was asked for wrongly.
     pub fn usage(source: impl Error + Send + Sync + 'static) -> SinkError {
-        SinkError { source: Arc::new(source), usage: true }
+        SinkError {
+            source: Arc::new(source),
+            usage: true,
+        }
     }
 
     /// Whether it was asked for wrongly, as opposed to something being wrong with where the rows go.

@@ -76,12 +76,32 @@ impl RunFigures {
     fn of(manifest: &RunManifest) -> RunFigures {
         // The idle control is measured only to compare with, and in no sum.
         let control = manifest.idle_control();
-        let results = || manifest.results.iter().filter(|result| Some(result.cpu) != control);
+        let results = || {
+            manifest
+                .results
+                .iter()
+                .filter(|result| Some(result.cpu) != control)
+        };
         let sum = |of: fn(&ProbeResult) -> u64| results().map(of).fold(0, u64::saturating_add);
-        let longest = results().filter(|r| r.samples > 0).map(|r| r.max_ticks).max();
-        let consumers = || manifest.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
-        let slowest = consumers().filter(|c| c.received > 0).map(|c| c.from_intended.max).max();
-        let waited = manifest.threads.iter().map(|thread| thread.longest_wait_ns).max();
+        let longest = results()
+            .filter(|r| r.samples > 0)
+            .map(|r| r.max_ticks)
+            .max();
+        let consumers = || {
+            manifest
+                .pipeline
+                .iter()
+                .flat_map(|pipeline| &pipeline.consumers)
+        };
+        let slowest = consumers()
+            .filter(|c| c.received > 0)
+            .map(|c| c.from_intended.max)
+            .max();
+        let waited = manifest
+            .threads
+            .iter()
+            .map(|thread| thread.longest_wait_ns)
+            .max();
         let kind = manifest.probe.kind();
         let waited = waited.filter(|_| kind == Some(ProbeKind::Attach));
         let passive = || manifest.passive.iter();
@@ -92,30 +112,45 @@ impl RunFigures {
                 None => {
                     let followed = manifest.threads.iter().flat_map(|thread| &thread.cpus);
                     let watched = passive().map(|cpu| cpu.cpu);
-                    results().map(|r| r.cpu).chain(followed.map(|share| share.cpu)).chain(watched).collect()
+                    results()
+                        .map(|r| r.cpu)
+                        .chain(followed.map(|share| share.cpu))
+                        .chain(watched)
+                        .collect()
                 }
             },
             duration_ns: manifest.duration(),
             stalls: (kind != Some(ProbeKind::Attach)).then(|| {
-                let slow = consumers().map(|c| c.slow).chain(passive().map(|cpu| cpu.stalls));
+                let slow = consumers()
+                    .map(|c| c.slow)
+                    .chain(passive().map(|cpu| cpu.stalls));
                 slow.fold(sum(|r| r.stalls), u64::saturating_add)
             }),
             stolen_fraction: match kind {
-                Some(ProbeKind::Spin) => {
-                    Some(share(sum(|r| r.stalled_ticks), sum(|r| r.end.since(r.start).0)))
-                }
+                Some(ProbeKind::Spin) => Some(share(
+                    sum(|r| r.stalled_ticks),
+                    sum(|r| r.end.since(r.start).0),
+                )),
                 Some(ProbeKind::Passive) => {
                     let stolen: Nanos = passive().map(crate::PassiveCpu::stolen_ns).sum();
                     Some(share(stolen.0, manifest.measured_time().0))
                 }
                 _ => None,
             },
-            max_ns: longest.map(|ticks| manifest.rate.nanos(Ticks(ticks))).or(slowest).or(waited).or(taken),
+            max_ns: longest
+                .map(|ticks| manifest.rate.nanos(Ticks(ticks)))
+                .or(slowest)
+                .or(waited)
+                .or(taken),
         }
     }
 }
 
 /// A ratio that is zero, not nothing, when there is no whole.
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }

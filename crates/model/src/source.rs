@@ -44,7 +44,13 @@ impl SourceReport {
     /// A source of which no more is known than how much there is.
     #[must_use]
     pub fn of_status(name: &str, status: SourceStatus) -> SourceReport {
-        SourceReport { name: name.into(), status, problems: Vec::new(), losses: Vec::new(), lost: 0 }
+        SourceReport {
+            name: name.into(),
+            status,
+            problems: Vec::new(),
+            losses: Vec::new(),
+            lost: 0,
+        }
     }
 
     /// A source of which something is not there.
@@ -55,7 +61,11 @@ impl SourceReport {
         problem: SourceProblem,
         loss: SourceLoss,
     ) -> SourceReport {
-        SourceReport { problems: vec![problem], losses: vec![loss], ..SourceReport::of_status(name, status) }
+        SourceReport {
+            problems: vec![problem],
+            losses: vec![loss],
+            ..SourceReport::of_status(name, status)
+        }
     }
 }
 
@@ -79,10 +89,25 @@ struct Written {
 
 impl From<Written> for SourceReport {
     fn from(written: Written) -> SourceReport {
-        let Written { name, status, mut problems, mut losses, reason, loses, fix, lost } = written;
+        let Written {
+            name,
+            status,
+            mut problems,
+            mut losses,
+            reason,
+            loses,
+            fix,
+            lost,
+        } = written;
         problems.extend(SourceProblem::worded(reason, fix));
         losses.extend(SourceLoss::worded(&loses));
-        SourceReport { name, status, problems, losses, lost }
+        SourceReport {
+            name,
+            status,
+            problems,
+            losses,
+            lost,
+        }
     }
 }
 
@@ -97,7 +122,10 @@ mod tests {
         let earlier = json!({"name": "smi", "status": "absent", "reason": "no driver", "loses": "who did it",
             "fix": "modprobe msr", "lost": 3});
         let read: SourceReport = serde_json::from_value(earlier).unwrap();
-        let worded = SourceProblem::Worded { reason: "no driver".into(), fix: "modprobe msr".into() };
+        let worded = SourceProblem::Worded {
+            reason: "no driver".into(),
+            fix: "modprobe msr".into(),
+        };
         assert_eq!((&read.problems[..], read.lost), (&[worded][..], 3));
         assert_eq!(read.losses, [SourceLoss::Other("who did it".into())]);
         assert_eq!(
@@ -105,26 +133,39 @@ mod tests {
             read
         );
 
-        let nothing =
-            json!({"name": "smi", "status": "available", "reason": "", "loses": "", "fix": "", "lost": 0});
-        assert_eq!(serde_json::from_value::<SourceReport>(nothing).unwrap(), SourceReport::available("smi"));
+        let nothing = json!({"name": "smi", "status": "available", "reason": "", "loses": "", "fix": "", "lost": 0});
+        assert_eq!(
+            serde_json::from_value::<SourceReport>(nothing).unwrap(),
+            SourceReport::available("smi")
+        );
     }
 
     #[test]
     fn a_problem_has_its_id_beside_its_fields_and_a_newer_one_is_kept() {
-        let problem = SourceProblem::NoMsrDevice { cpu: CpuId(3), virtual_machine: false };
+        let problem = SourceProblem::NoMsrDevice {
+            cpu: CpuId(3),
+            virtual_machine: false,
+        };
         let written = json!({"id": "no_msr_device", "cpu": 3, "virtual_machine": false});
         assert_eq!(serde_json::to_value(&problem).unwrap(), written);
         assert_eq!(problem.id(), "no_msr_device");
-        let flaw = TracefsFlaw::Missing { file: "events".into() };
+        let flaw = TracefsFlaw::Missing {
+            file: "events".into(),
+        };
         let unusable = SourceProblem::TracefsUnusable { flaw };
         let text = serde_json::to_string(&unusable).unwrap();
-        assert_eq!(serde_json::from_str::<SourceProblem>(&text).unwrap(), unusable);
+        assert_eq!(
+            serde_json::from_str::<SourceProblem>(&text).unwrap(),
+            unusable
+        );
 
         let newer = json!({"name": "perf", "status": "borrowed", "problems": [{"id": "sun_spots", "seen": 3}],
             "losses": ["shade"], "lost": 0});
         let read: SourceReport = serde_json::from_value(newer.clone()).unwrap();
-        assert!(matches!(read.problems[..], [SourceProblem::Unknown(_)]), "{read:?}");
+        assert!(
+            matches!(read.problems[..], [SourceProblem::Unknown(_)]),
+            "{read:?}"
+        );
         assert_eq!(
             (read.problems[0].id(), &read.losses[0]),
             ("sun_spots".into(), &SourceLoss::Other("shade".into()))

@@ -263,7 +263,10 @@ impl SourceProblem {
     /// The stable name of its kind, as JSON has it; empty for what has none.
     #[must_use]
     pub fn id(&self) -> String {
-        match serde_json::to_value(self).ok().and_then(|mut value| value.get_mut("id").map(Value::take)) {
+        match serde_json::to_value(self)
+            .ok()
+            .and_then(|mut value| value.get_mut("id").map(Value::take))
+        {
             Some(Value::String(id)) => id,
             _ => String::new(),
         }

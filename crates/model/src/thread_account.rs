@@ -109,7 +109,8 @@ impl RanInstead {
     /// The same by program, most time first.
     #[must_use]
     pub fn by_program(rows: &[RanInstead]) -> Vec<RanInstead> {
-        let mut sums: CulpritSums<(), Option<RanInstead>> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+        let mut sums: CulpritSums<(), Option<RanInstead>> =
+            CulpritSums::new(KeyLevel::Program, usize::MAX);
         for row in rows {
             let sum = sums.of((), &row.subject);
             *sum = Some(match sum.take() {
@@ -125,7 +126,10 @@ impl RanInstead {
             });
         }
         let ran = |row: SumRow<(), Option<RanInstead>>| {
-            row.value.map(|sum| RanInstead { subject: row.subject, ..sum })
+            row.value.map(|sum| RanInstead {
+                subject: row.subject,
+                ..sum
+            })
         };
         let mut rows: Vec<RanInstead> = sums.into_rows().into_iter().filter_map(ran).collect();
         rows.sort_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));

@@ -6,7 +6,9 @@ use std::ops::{Add, AddAssign, Sub};
 
 /// A reading of, or a length on, the measuring clock: TSC ticks, or nanoseconds of
 /// `CLOCK_MONOTONIC_RAW` where the TSC cannot be trusted ([`ClockKind`] says which).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Ticks(pub u64);
 
@@ -33,7 +35,9 @@ impl Sub for Ticks {
 }
 
 /// A length of time in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
@@ -133,7 +137,11 @@ pub struct TickRate {
 
 impl TickRate {
     /// The rate of a clock that counts nanoseconds.
-    pub const NANOSECONDS: TickRate = TickRate { hz: 1_000_000_000, error_ppb: 0, source: RateSource::Exact };
+    pub const NANOSECONDS: TickRate = TickRate {
+        hz: 1_000_000_000,
+        error_ppb: 0,
+        source: RateSource::Exact,
+    };
 
     /// A length in ticks as nanoseconds, rounded down.
     #[must_use]
@@ -157,13 +165,24 @@ mod tests {
 
     #[test]
     fn nanos_print_three_digits() {
-        let shown = [0, 17, 999, 1_000, 12_345, 999_499, 999_500, 1_300_000, 47_800_000, 61_000_000_000]
-            .map(|n| Nanos(n).to_string());
+        let shown = [
+            0,
+            17,
+            999,
+            1_000,
+            12_345,
+            999_499,
+            999_500,
+            1_300_000,
+            47_800_000,
+            61_000_000_000,
+        ]
+        .map(|n| Nanos(n).to_string());
         assert_eq!(
             shown,
             [
-                "0 ns", "17 ns", "999 ns", "1.00 us", "12.3 us", "999 us", "1.00 ms", "1.30 ms", "47.8 ms",
-                "61.0 s"
+                "0 ns", "17 ns", "999 ns", "1.00 us", "12.3 us", "999 us", "1.00 ms", "1.30 ms",
+                "47.8 ms", "61.0 s"
             ]
         );
     }

@@ -4,7 +4,9 @@
 //! what the probes saw to attribution. Pages are kept as they are; all else that went into a verdict is here,
 //! so that the same verdicts come out again whatever the turns' timing was.
 
-use crate::{Comm, CpuId, Gap, Name, Nanos, Owner, Quota, QuotaLimit, StallId, TaskIdentity, Ticks};
+use crate::{
+    Comm, CpuId, Gap, Name, Nanos, Owner, Quota, QuotaLimit, StallId, TaskIdentity, Ticks,
+};
 use serde::{Deserialize, Serialize};
 
 /// One turn, kept behind its pages.
@@ -87,8 +89,14 @@ impl ThrottledGroup {
     /// The quota as a culprit.
     #[must_use]
     pub fn quota(&self) -> Quota {
-        let limit = QuotaLimit { quota_us: self.quota_us, period_us: self.period_us };
-        Quota { cgroup: self.cgroup.clone(), limit: Some(limit) }
+        let limit = QuotaLimit {
+            quota_us: self.quota_us,
+            period_us: self.period_us,
+        };
+        Quota {
+            cgroup: self.cgroup.clone(),
+            limit: Some(limit),
+        }
     }
 }
 
@@ -147,8 +155,16 @@ impl IdentityRead {
     /// As it was found.
     #[must_use]
     pub fn identity(&self) -> TaskIdentity {
-        let owner = self.uid.map(|uid| Owner { uid, cgroup: self.cgroup.clone() });
-        TaskIdentity { tgid: self.tgid, process: self.process.clone(), owner, kernel: self.kernel }
+        let owner = self.uid.map(|uid| Owner {
+            uid,
+            cgroup: self.cgroup.clone(),
+        });
+        TaskIdentity {
+            tgid: self.tgid,
+            process: self.process.clone(),
+            owner,
+            kernel: self.kernel,
+        }
     }
 }
 
@@ -167,7 +183,10 @@ pub struct WarmUpTurn {
 impl WarmUpTurn {
     /// Its gaps.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
-        self.gaps.iter().map(|(start, length)| Gap { start: *start, length: *length })
+        self.gaps.iter().map(|(start, length)| Gap {
+            start: *start,
+            length: *length,
+        })
     }
 }
 
@@ -280,18 +299,34 @@ mod tests {
 
     #[test]
     fn what_is_not_there_takes_no_room_and_what_is_unknown_is_passed_over() {
-        let turn = DrainTurn { number: 7, stalls: 3, ..DrainTurn::default() };
+        let turn = DrainTurn {
+            number: 7,
+            stalls: 3,
+            ..DrainTurn::default()
+        };
         let text = serde_json::to_string(&turn).unwrap();
         assert_eq!(text, r#"{"number":7,"now":0,"measuring":false,"stalls":3}"#);
         assert_eq!(
             serde_json::from_str::<DrainTurn>(r#"{"number":7,"stalls":3,"newer":[1]}"#).unwrap(),
             turn
         );
-        let step = SetupStep { before_turn: 2, step: Setup::Measure { from: Ticks(1), until: Ticks(9) } };
+        let step = SetupStep {
+            before_turn: 2,
+            step: Setup::Measure {
+                from: Ticks(1),
+                until: Ticks(9),
+            },
+        };
         let text = serde_json::to_string(&step).unwrap();
-        assert_eq!(text, r#"{"before_turn":2,"set":"measure","from":1,"until":9}"#);
+        assert_eq!(
+            text,
+            r#"{"before_turn":2,"set":"measure","from":1,"until":9}"#
+        );
         assert_eq!(serde_json::from_str::<SetupStep>(&text).unwrap(), step);
         let newer = r#"{"before_turn":2,"set":"colour","of":{"the":"sky"}}"#;
-        assert_eq!(serde_json::from_str::<SetupStep>(newer).unwrap().step, Setup::Unknown);
+        assert_eq!(
+            serde_json::from_str::<SetupStep>(newer).unwrap().step,
+            Setup::Unknown
+        );
     }
 }

@@ -130,9 +130,18 @@ mod tests {
     #[test]
     fn what_controls_a_terminal_is_spelt_out() {
         for (text, shown) in [
-            ("plain \u{4e2d}\u{e9} e\u{301} C:\\x", "plain \u{4e2d}\u{e9} e\u{301} C:\\x"),
-            ("a\u{1b}[31mb\n\u{7f}\t\r\0", "a\\x1b[31mb\\n\\x7f\\t\\r\\x00"),
-            ("\u{9b}2J \u{202e}\u{2066}\u{200b}\u{feff}", "\\u{9b}2J \\u{202e}\\u{2066}\\u{200b}\\u{feff}"),
+            (
+                "plain \u{4e2d}\u{e9} e\u{301} C:\\x",
+                "plain \u{4e2d}\u{e9} e\u{301} C:\\x",
+            ),
+            (
+                "a\u{1b}[31mb\n\u{7f}\t\r\0",
+                "a\\x1b[31mb\\n\\x7f\\t\\r\\x00",
+            ),
+            (
+                "\u{9b}2J \u{202e}\u{2066}\u{200b}\u{feff}",
+                "\\u{9b}2J \\u{202e}\\u{2066}\\u{200b}\\u{feff}",
+            ),
             ("\u{e0041}\u{2028}\u{ad}", "\\u{e0041}\\u{2028}\\u{ad}"),
         ] {
             assert_eq!(visible(text), shown);

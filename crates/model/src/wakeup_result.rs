@@ -59,11 +59,21 @@ impl WakeupResult {
     /// The same in the words of a spinning probe, for everything that counts stalls: samples are wake-ups,
     /// their lengths lateness. The time between is slept, so that nothing of it is unmeasured.
     #[must_use]
-    pub fn as_probe_result(&self, threshold: Nanos, planned_end: Ticks, rate: TickRate) -> ProbeResult {
+    pub fn as_probe_result(
+        &self,
+        threshold: Nanos,
+        planned_end: Ticks,
+        rate: TickRate,
+    ) -> ProbeResult {
         let ticks = |nanos: u64| rate.ticks(Nanos(nanos)).0;
-        let (short, long): (Vec<_>, Vec<_>) =
-            self.plain.iter().copied().partition(|(late, _)| *late < threshold.0);
-        let below = short.iter().map(|(late, n)| (u32::try_from(ticks(*late)).unwrap_or(u32::MAX), *n));
+        let (short, long): (Vec<_>, Vec<_>) = self
+            .plain
+            .iter()
+            .copied()
+            .partition(|(late, _)| *late < threshold.0);
+        let below = short
+            .iter()
+            .map(|(late, n)| (u32::try_from(ticks(*late)).unwrap_or(u32::MAX), *n));
         let above: Vec<(u64, u64)> = long.iter().map(|(late, n)| (ticks(*late), *n)).collect();
         let square = |(late, n): &(u64, u64)| u128::from(ticks(*late)).pow(2) * u128::from(*n);
         ProbeResult {

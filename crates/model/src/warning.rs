@@ -1,6 +1,6 @@
 use crate::{
-    AnyVersion, CpuId, CpuSet, EndedEarly, JournalEnd, JournalFault, Misfit, NamedOwner, Nanos, PipelineRole,
-    QuotaLimit, SourceProblem, TscFlaw,
+    AnyVersion, CpuId, CpuSet, EndedEarly, JournalEnd, JournalFault, Misfit, NamedOwner, Nanos,
+    PipelineRole, QuotaLimit, SourceProblem, TscFlaw,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -285,8 +285,16 @@ struct WrittenNoKernelEvents {
 
 impl From<WrittenNoKernelEvents> for NoKernelEvents {
     fn from(written: WrittenNoKernelEvents) -> NoKernelEvents {
-        let WrittenNoKernelEvents { wanted, problem, reason, fix } = written;
-        NoKernelEvents { wanted, problem: problem.or_else(|| SourceProblem::worded(reason, fix)) }
+        let WrittenNoKernelEvents {
+            wanted,
+            problem,
+            reason,
+            fix,
+        } = written;
+        NoKernelEvents {
+            wanted,
+            problem: problem.or_else(|| SourceProblem::worded(reason, fix)),
+        }
     }
 }
 
@@ -331,13 +339,20 @@ impl Warning {
     /// One in words alone.
     #[must_use]
     pub fn worded(id: &str, text: &str) -> Warning {
-        Warning::Other(OtherWarning { id: id.into(), text: text.into(), fields: Map::new() })
+        Warning::Other(OtherWarning {
+            id: id.into(),
+            text: text.into(),
+            fields: Map::new(),
+        })
     }
 
     /// The stable, hyphenated name of its kind, as JSON has it.
     #[must_use]
     pub fn id(&self) -> String {
-        match serde_json::to_value(self).ok().and_then(|mut value| value.get_mut("id").map(Value::take)) {
+        match serde_json::to_value(self)
+            .ok()
+            .and_then(|mut value| value.get_mut("id").map(Value::take))
+        {
             Some(Value::String(id)) => id,
             _ => String::new(),
         }
@@ -347,8 +362,14 @@ impl Warning {
 impl From<JournalEnd> for Warning {
     fn from(end: JournalEnd) -> Warning {
         match end {
-            JournalEnd { disk_full: true, why } => Warning::JournalDiskFull { why },
-            JournalEnd { disk_full: false, why } => Warning::JournalEnded { why },
+            JournalEnd {
+                disk_full: true,
+                why,
+            } => Warning::JournalDiskFull { why },
+            JournalEnd {
+                disk_full: false,
+                why,
+            } => Warning::JournalEnded { why },
         }
     }
 }
@@ -360,27 +381,47 @@ mod tests {
 
     #[test]
     fn its_fields_stand_beside_its_id() {
-        let warning = Warning::DroppedRecords { thread: MeasuringThread::Cpu(CpuId(3)), dropped: 7 };
+        let warning = Warning::DroppedRecords {
+            thread: MeasuringThread::Cpu(CpuId(3)),
+            dropped: 7,
+        };
         let text = json!({"id": "dropped-records", "thread": {"cpu": 3}, "dropped": 7});
         assert_eq!(serde_json::to_value(&warning).unwrap(), text);
         assert_eq!(serde_json::from_value::<Warning>(text).unwrap(), warning);
         assert_eq!(warning.id(), "dropped-records");
         let ended = |disk_full| {
-            Warning::from(JournalEnd { disk_full, why: JournalFault::StockOverfilled.into() }).id()
+            Warning::from(JournalEnd {
+                disk_full,
+                why: JournalFault::StockOverfilled.into(),
+            })
+            .id()
         };
-        assert_eq!([ended(true), ended(false)], ["journal-disk-full", "journal-ended"]);
+        assert_eq!(
+            [ended(true), ended(false)],
+            ["journal-disk-full", "journal-ended"]
+        );
     }
 
     #[test]
     fn why_there_were_no_kernel_events_is_read_as_every_version_wrote_it() {
         let read = |text| serde_json::from_value::<Warning>(text).unwrap();
-        let earlier = json!({"id": "no-kernel-events", "wanted": true, "reason": "denied", "fix": "be root"});
-        let problem = SourceProblem::Worded { reason: "denied".into(), fix: "be root".into() };
-        let warning = Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) });
+        let earlier =
+            json!({"id": "no-kernel-events", "wanted": true, "reason": "denied", "fix": "be root"});
+        let problem = SourceProblem::Worded {
+            reason: "denied".into(),
+            fix: "be root".into(),
+        };
+        let warning = Warning::NoKernelEvents(NoKernelEvents {
+            wanted: true,
+            problem: Some(problem),
+        });
         assert_eq!(read(earlier), warning);
         assert_eq!(read(serde_json::to_value(&warning).unwrap()), warning);
         let unwanted = json!({"id": "no-kernel-events", "wanted": false, "reason": "", "fix": ""});
-        let none = Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None });
+        let none = Warning::NoKernelEvents(NoKernelEvents {
+            wanted: false,
+            problem: None,
+        });
         assert_eq!(read(unwanted), none);
         assert_eq!(none.id(), "no-kernel-events");
     }
@@ -391,26 +432,40 @@ mod tests {
         for (text, meant) in [
             (
                 json!({"id": "clock-fallback", "reason": words()}),
-                Warning::ClockFallback { reason: AnyVersion::Worded(words()) },
+                Warning::ClockFallback {
+                    reason: AnyVersion::Worded(words()),
+                },
             ),
             (
                 json!({"id": "clock-doubt", "reason": words()}),
-                Warning::ClockDoubt { reason: AnyVersion::Worded(words()) },
+                Warning::ClockDoubt {
+                    reason: AnyVersion::Worded(words()),
+                },
             ),
             (
                 json!({"id": "forced-placement", "misfit": words()}),
-                Warning::ForcedPlacement { misfit: AnyVersion::Worded(words()) },
+                Warning::ForcedPlacement {
+                    misfit: AnyVersion::Worded(words()),
+                },
             ),
             (
                 json!({"id": "nobody-met", "whom": words(), "watching": true}),
-                Warning::NobodyMet { whom: Some(AnyVersion::Worded(words())), watching: true },
+                Warning::NobodyMet {
+                    whom: Some(AnyVersion::Worded(words())),
+                    watching: true,
+                },
             ),
             (
                 json!({"id": "journal-ended", "why": words()}),
-                Warning::JournalEnded { why: AnyVersion::Worded(words()) },
+                Warning::JournalEnded {
+                    why: AnyVersion::Worded(words()),
+                },
             ),
         ] {
-            assert_eq!(serde_json::from_value::<Warning>(text.clone()).unwrap(), meant);
+            assert_eq!(
+                serde_json::from_value::<Warning>(text.clone()).unwrap(),
+                meant
+            );
             assert_eq!(serde_json::to_value(&meant).unwrap(), text);
         }
     }
@@ -428,6 +483,9 @@ mod tests {
             assert_eq!(serde_json::to_value(&warning).unwrap(), text);
         }
         let old = json!({"id": "interrupted", "text": "The recording was ended before its time."});
-        assert_eq!(serde_json::from_value::<Warning>(old).unwrap(), Warning::Interrupted);
+        assert_eq!(
+            serde_json::from_value::<Warning>(old).unwrap(),
+            Warning::Interrupted
+        );
     }
 }

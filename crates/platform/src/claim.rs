@@ -43,15 +43,20 @@ impl CpuClaim {
     pub fn take(machine: &Machine, cpus: &CpuSet) -> Result<CpuClaim, CpuClaimed> {
         let mut locks = Vec::new();
         for cpu in cpus.iter() {
-            let Ok(folder) = File::open(machine.path(format!("/sys/devices/system/cpu/cpu{cpu}"))) else {
+            let Ok(folder) = File::open(machine.path(format!("/sys/devices/system/cpu/cpu{cpu}")))
+            else {
                 continue;
             };
             match HeldLock::take(folder, PATIENCE) {
                 Ok(held) => locks.push(held),
                 // Anybody may lock that folder, and nobody's lock but root's may keep root from measuring.
-                Err((folder, TryLockError::WouldBlock)) if is_root() && is_of_another(machine, &folder) => {}
+                Err((folder, TryLockError::WouldBlock))
+                    if is_root() && is_of_another(machine, &folder) => {}
                 Err((folder, TryLockError::WouldBlock)) => {
-                    return Err(CpuClaimed { cpu, holder: holder(machine, &folder) });
+                    return Err(CpuClaimed {
+                        cpu,
+                        holder: holder(machine, &folder),
+                    });
                 }
                 Err((_, TryLockError::Error(_))) => {}
             }
@@ -67,7 +72,9 @@ fn is_root() -> bool {
 /// Whether the lock is known to be held by a process that is not root's.
 fn is_of_another(machine: &Machine, folder: &File) -> bool {
     let process = holder(machine, folder).map(|pid| machine.path(format!("/proc/{pid}")));
-    process.and_then(|path| path.metadata().ok()).is_some_and(|of| of.uid() != 0)
+    process
+        .and_then(|path| path.metadata().ok())
+        .is_some_and(|of| of.uid() != 0)
 }
 
 /// Who holds the lock on an open file, by `/proc/locks`.

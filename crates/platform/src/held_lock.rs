@@ -23,7 +23,9 @@ impl HeldLock {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(HeldLock(file)),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => {
+                    std::thread::sleep(PAUSE)
+                }
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err((file, error)),
             }

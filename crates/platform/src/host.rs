@@ -45,8 +45,15 @@ fn hypervisor(machine: &Machine, flags: &str) -> Option<String> {
 #[cfg(target_arch = "x86_64")]
 fn signature() -> Option<String> {
     let leaf = core::arch::x86_64::__cpuid(0x4000_0000);
-    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].iter().flat_map(|r| r.to_le_bytes()).collect();
-    let name: String = bytes.iter().map(|b| char::from(*b)).filter(|c| c.is_ascii_graphic()).collect();
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx]
+        .iter()
+        .flat_map(|r| r.to_le_bytes())
+        .collect();
+    let name: String = bytes
+        .iter()
+        .map(|b| char::from(*b))
+        .filter(|c| c.is_ascii_graphic())
+        .collect();
     (!name.is_empty()).then_some(name)
 }
 

@@ -25,7 +25,11 @@ impl KeptFile {
     /// The file at `path` of `machine`; it is opened when it is first read.
     #[must_use]
     pub fn of(machine: &Machine, path: impl AsRef<Path>) -> KeptFile {
-        KeptFile { path: machine.path(path), file: None, text: Vec::new() }
+        KeptFile {
+            path: machine.path(path),
+            file: None,
+            text: Vec::new(),
+        }
     }
 
     /// Its whole text as it is now; bytes that are not UTF-8 are replaced.
@@ -41,7 +45,10 @@ impl KeptFile {
         }
         match found {
             Ok(()) => Ok(String::from_utf8_lossy(&self.text)),
-            Err(source) => Err(FileError { path: self.path.clone(), source }),
+            Err(source) => Err(FileError {
+                path: self.path.clone(),
+                source,
+            }),
         }
     }
 
@@ -55,7 +62,8 @@ impl KeptFile {
             let filled = self.text.len();
             self.text.resize(filled + PIECE, 0);
             let read = file.read_at(&mut self.text[filled..], filled as u64);
-            self.text.truncate(filled + read.as_ref().map_or(0, |count| *count));
+            self.text
+                .truncate(filled + read.as_ref().map_or(0, |count| *count));
             match read {
                 Ok(0) => break,
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
@@ -77,7 +85,12 @@ mod tests {
         let path = dir.path().join("file");
         let mut file = KeptFile::of(&Machine::at(dir.path()), "/file");
         assert!(file.read().unwrap_err().is_absent());
-        for text in ["short".to_owned(), "a longer one ".repeat(1000), String::new(), "x".repeat(PIECE)] {
+        for text in [
+            "short".to_owned(),
+            "a longer one ".repeat(1000),
+            String::new(),
+            "x".repeat(PIECE),
+        ] {
             std::fs::write(&path, &text).unwrap();
             assert_eq!(file.read().unwrap(), text);
         }
@@ -90,7 +103,10 @@ mod tests {
         let host = Machine::host();
         let mut kept = KeptFile::of(&host, "/proc/self/stat");
         let before = kept.read().unwrap().into_owned();
-        assert!(before.starts_with(&std::process::id().to_string()), "{before}");
+        assert!(
+            before.starts_with(&std::process::id().to_string()),
+            "{before}"
+        );
         let used = |stat: &str| -> u64 {
             let (_, rest) = stat.rsplit_once(')').unwrap();
             rest.split_whitespace().nth(7).unwrap().parse().unwrap()
@@ -98,7 +114,13 @@ mod tests {
         // Memory that was not touched yet faults.
         std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(used(&kept.read().unwrap()) > used(&before));
-        let interrupts = KeptFile::of(&host, "/proc/interrupts").read().unwrap().into_owned();
-        assert_eq!(interrupts.lines().count(), host.read("/proc/interrupts").unwrap().lines().count());
+        let interrupts = KeptFile::of(&host, "/proc/interrupts")
+            .read()
+            .unwrap()
+            .into_owned();
+        assert_eq!(
+            interrupts.lines().count(),
+            host.read("/proc/interrupts").unwrap().lines().count()
+        );
     }
 }

@@ -21,7 +21,11 @@ impl CpuLayout {
     #[must_use]
     pub fn read(machine: &Machine, cpus: &CpuSet) -> CpuLayout {
         let list = |path: String| -> CpuSet {
-            machine.read_trimmed(path).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
+            machine
+                .read_trimmed(path)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default()
         };
         let mut layout = CpuLayout::default();
         for cpu in cpus.iter() {
@@ -31,7 +35,9 @@ impl CpuLayout {
             }
         }
         for name in machine.list(NODE_DIR) {
-            let Some(node) = name.strip_prefix("node").and_then(|n| n.parse().ok()) else { continue };
+            let Some(node) = name.strip_prefix("node").and_then(|n| n.parse().ok()) else {
+                continue;
+            };
             for cpu in list(format!("{NODE_DIR}/{name}/cpulist")).iter() {
                 layout.nodes.insert(cpu, node);
             }
@@ -42,7 +48,10 @@ impl CpuLayout {
     /// The CPUs of `cpu`'s core, itself included.
     #[must_use]
     pub fn core(&self, cpu: CpuId) -> CpuSet {
-        self.cores.get(&cpu).cloned().unwrap_or_else(|| [cpu].into_iter().collect())
+        self.cores
+            .get(&cpu)
+            .cloned()
+            .unwrap_or_else(|| [cpu].into_iter().collect())
     }
 
     /// The NUMA node of `cpu`, where it is known.
@@ -54,7 +63,10 @@ impl CpuLayout {
     /// How many physical cores `cpus` lie on.
     #[must_use]
     pub fn cores_of(&self, cpus: &CpuSet) -> usize {
-        let firsts: CpuSet = cpus.iter().filter_map(|cpu| self.core(cpu).first()).collect();
+        let firsts: CpuSet = cpus
+            .iter()
+            .filter_map(|cpu| self.core(cpu).first())
+            .collect();
         firsts.len()
     }
 }
@@ -73,7 +85,10 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         for (cpu, siblings) in [(0, "0,2"), (1, "1,3"), (2, "0,2"), (3, "1,3")] {
-            write(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), siblings);
+            write(
+                &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"),
+                siblings,
+            );
         }
         write("sys/devices/system/node/node0/cpulist", "0,2\n");
         write("sys/devices/system/node/node1/cpulist", "1,3\n");
@@ -82,7 +97,16 @@ mod tests {
         let layout = CpuLayout::read(&Machine::at(dir.path()), &all);
         assert_eq!(layout.core(CpuId(2)).to_string(), "0,2");
         assert_eq!(layout.core(CpuId(4)).to_string(), "4");
-        assert_eq!([0, 1, 4].map(|cpu| layout.node(CpuId(cpu))), [Some(0), Some(1), None]);
-        assert_eq!((layout.cores_of(&all), layout.cores_of(&"0,2".parse().unwrap())), (3, 1));
+        assert_eq!(
+            [0, 1, 4].map(|cpu| layout.node(CpuId(cpu))),
+            [Some(0), Some(1), None]
+        );
+        assert_eq!(
+            (
+                layout.cores_of(&all),
+                layout.cores_of(&"0,2".parse().unwrap())
+            ),
+            (3, 1)
+        );
     }
 }

@@ -28,7 +28,8 @@ mod topology;
 mod trusted_folder;
 
 pub use access::{
-    AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded, read_bounded_from,
+    AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded,
+    read_bounded_from,
 };
 pub use claim::{CpuClaim, CpuClaimed};
 pub use held_lock::HeldLock;
@@ -38,7 +39,8 @@ pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};
 pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
 pub use memory::{
-    LockedMemory, give_freed_memory_back, keep_freed_memory, lock_in_memory, peak_rss_bytes, resident_bytes,
+    LockedMemory, give_freed_memory_back, keep_freed_memory, lock_in_memory, peak_rss_bytes,
+    resident_bytes,
 };
 pub use owner_lock::{Owner, OwnerLock, owner_of};
 pub use process::{ask_to_end, end_with_parent, is_ignored};
@@ -49,8 +51,8 @@ pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
 pub use state::{CpuTimes, machine_state};
 pub use task_stat::TaskStat;
 pub use thread::{
-    OwnName, PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu, current_tid,
-    name_current_thread, pin_current_thread, set_fifo, thread_usage,
+    OwnName, PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu,
+    current_tid, name_current_thread, pin_current_thread, set_fifo, thread_usage,
 };
 pub use thread_affinity::set_thread_affinity;
 pub use topology::Topology;

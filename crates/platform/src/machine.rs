@@ -40,13 +40,17 @@ impl Machine {
     /// The machine we run on.
     #[must_use]
     pub fn host() -> Machine {
-        Machine { root: PathBuf::from("/") }
+        Machine {
+            root: PathBuf::from("/"),
+        }
     }
 
     /// A fake machine below `root`.
     #[must_use]
     pub fn at(root: &Path) -> Machine {
-        Machine { root: root.to_path_buf() }
+        Machine {
+            root: root.to_path_buf(),
+        }
     }
 
     /// Whether this is the machine we run on, so that system calls speak of the same one.
@@ -111,7 +115,8 @@ impl Machine {
     pub fn list(&self, path: impl AsRef<Path>) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.path(path))
             .map(|dir| {
-                dir.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect()
+                dir.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+                    .collect()
             })
             .unwrap_or_default();
         names.sort();
@@ -130,7 +135,10 @@ mod tests {
         fs::write(dir.path().join("proc/sys/vm/stat_interval"), "1\n").unwrap();
         let machine = Machine::at(dir.path());
         machine.write("/proc/sys/vm/stat_interval", "3600").unwrap();
-        assert_eq!(machine.read_trimmed("proc/sys/vm/stat_interval").unwrap(), "3600");
+        assert_eq!(
+            machine.read_trimmed("proc/sys/vm/stat_interval").unwrap(),
+            "3600"
+        );
         assert!(machine.read("/proc/none").unwrap_err().is_absent());
         // However long, and where the room for it is just filled.
         for length in [0, 1, 8191, 8192, 8193, 100_000] {

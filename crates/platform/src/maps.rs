@@ -28,19 +28,27 @@ impl MapError {
 
     fn access(path: &Path) -> impl FnOnce(AccessError) -> MapError {
         let path = path.to_path_buf();
-        move |error| MapError { path, source: error.into_io() }
+        move |error| MapError {
+            path,
+            source: error.into_io(),
+        }
     }
 
     /// Whether there is no room for it.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        matches!(
+            self.source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        )
     }
 }
 
 fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room, or name a file elsewhere",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room, or name a file elsewhere"
+        }
         _ => "",
     }
 }
@@ -73,7 +81,8 @@ impl MappedFile {
         // SAFETY: the map is private and read-only. Whoever truncates the file meanwhile makes reads of it
         // fail with SIGBUS, and whoever writes to it changes bytes that we only copy and compare: no
         // reference is ever kept to anything but plain bytes.
-        let map = unsafe { MmapOptions::new().map_copy_read_only(file) }.map_err(MapError::of(path))?;
+        let map =
+            unsafe { MmapOptions::new().map_copy_read_only(file) }.map_err(MapError::of(path))?;
         Ok(MappedFile { map: Some(map) })
     }
 }
@@ -94,10 +103,16 @@ pub fn make_random_file(folder: &HeldDir, name: &str, length: u64) -> Result<(),
     let partial = format!("{name}.{}.partial", std::process::id());
     // Of an earlier process with our number.
     let _ = folder.remove_file(&partial);
-    let file = folder.create_new(&partial).map_err(MapError::access(&path))?;
+    let file = folder
+        .create_new(&partial)
+        .map_err(MapError::access(&path))?;
     let written = write_random(file, length)
         .map_err(MapError::of(&path))
-        .and_then(|()| folder.rename(&partial, name).map_err(MapError::access(&path)));
+        .and_then(|()| {
+            folder
+                .rename(&partial, name)
+                .map_err(MapError::access(&path))
+        });
     if written.is_err() {
         // Nothing else can be done about a leftover that cannot be removed.
         let _ = folder.remove_file(&partial);
@@ -119,7 +134,9 @@ fn write_random(file: File, length: u64) -> io::Result<()> {
         file.write_all(&bytes[..count as usize])?;
         left -= count;
     }
-    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    file.into_inner()
+        .map_err(io::IntoInnerError::into_error)?
+        .sync_all()
 }
 
 /// A file that grows piece by piece, each piece on disk and in memory before it is handed out.
@@ -140,7 +157,9 @@ impl GrowingFile {
     /// # Errors
     /// It cannot be opened for writing, is no regular file, or another user has a hand in it.
     pub fn create(path: &Path, piece: u64) -> Result<GrowingFile, MapError> {
-        let place = OutputPlace::find(path).map_err(MapError::access(path))?.mapped();
+        let place = OutputPlace::find(path)
+            .map_err(MapError::access(path))?
+            .mapped();
         let (place, opened) = place.open().map_err(MapError::access(path))?;
         opened.empty().map_err(MapError::of(path))?;
         let mut file = GrowingFile::of(opened.file, path, piece);
@@ -153,7 +172,14 @@ impl GrowingFile {
     pub fn of(file: File, path: &Path, piece: u64) -> GrowingFile {
         let page = rustix::param::page_size() as u64;
         let piece = piece.max(1).div_ceil(page) * page;
-        GrowingFile { path: path.to_path_buf(), file, piece, length: 0, made: None, finished: false }
+        GrowingFile {
+            path: path.to_path_buf(),
+            file,
+            piece,
+            length: 0,
+            made: None,
+            finished: false,
+        }
     }
 
     /// Extends the file by a piece, with its room on disk reserved and every page written to, so that
@@ -175,7 +201,12 @@ impl GrowingFile {
         // SAFETY: the range was just made part of the file. The map is shared; should somebody else
         // truncate the file, writes to it fail with SIGBUS, and should somebody else write to it, only
         // plain bytes change.
-        let mut map = unsafe { MmapOptions::new().offset(start).len(length).map_mut(&self.file) }?;
+        let mut map = unsafe {
+            MmapOptions::new()
+                .offset(start)
+                .len(length)
+                .map_mut(&self.file)
+        }?;
         map.fill(0);
         // Unlocked pages are resident all the same; faults that follow are counted and reported.
         let _ = map.lock();
@@ -189,7 +220,8 @@ impl GrowingFile {
         let mut at = 0;
         while at < length {
             let count = (length - at).min(zeros.len() as u64);
-            self.file.write_all_at(&zeros[..count as usize], start + at)?;
+            self.file
+                .write_all_at(&zeros[..count as usize], start + at)?;
             at += count;
         }
         Ok(())
@@ -201,7 +233,10 @@ impl GrowingFile {
     /// The disk fails.
     pub fn finish(mut self, used: u64) -> Result<(), MapError> {
         self.finished = true;
-        let closed = self.file.set_len(used.min(self.length)).and_then(|()| self.file.sync_all());
+        let closed = self
+            .file
+            .set_len(used.min(self.length))
+            .and_then(|()| self.file.sync_all());
         closed.map_err(MapError::of(&self.path))
     }
 }
@@ -330,7 +365,14 @@ mod tests {
     impl SmallDisk {
         fn mount(at: &Path) -> Option<SmallDisk> {
             let size = Some(c"size=512k");
-            rustix::mount::mount("tmpfs", at, "tmpfs", rustix::mount::MountFlags::empty(), size).ok()?;
+            rustix::mount::mount(
+                "tmpfs",
+                at,
+                "tmpfs",
+                rustix::mount::MountFlags::empty(),
+                size,
+            )
+            .ok()?;
             Some(SmallDisk(at.to_path_buf()))
         }
     }

@@ -69,7 +69,11 @@ impl LockedMemory {
     fn all(flags: libc::c_int) -> std::io::Result<LockedMemory> {
         // SAFETY: locking changes residency, not content.
         let result = unsafe { libc::mlockall(flags) };
-        if result == 0 { Ok(LockedMemory(())) } else { Err(std::io::Error::last_os_error()) }
+        if result == 0 {
+            Ok(LockedMemory(()))
+        } else {
+            Err(std::io::Error::last_os_error())
+        }
     }
 }
 
@@ -81,9 +85,17 @@ impl Drop for LockedMemory {
 }
 
 fn status_kib(field: &str) -> u64 {
-    let status = Machine::host().read("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix(field)).unwrap_or_default();
-    line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    let status = Machine::host()
+        .read("/proc/self/status")
+        .unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix(field))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The most memory that this process ever had resident, in bytes; 0 where the kernel does not say.

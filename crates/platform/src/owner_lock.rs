@@ -59,7 +59,10 @@ pub fn owner_of(path: &Path) -> Owner {
 fn lock(path: &Path, patience: Duration) -> io::Result<OwnerLock> {
     // Links are not followed, and opening does not wait for the other end of a pipe.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
     let held = HeldLock::take(file, patience).map_err(|(_, error)| match error {
         TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         TryLockError::Error(error) => error,
@@ -94,7 +97,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::create_dir(&path).unwrap();
-        let Owner::Gone(cleaner) = owner_of(&path) else { panic!("nobody owns it") };
+        let Owner::Gone(cleaner) = owner_of(&path) else {
+            panic!("nobody owns it")
+        };
         std::thread::scope(|scope| {
             let taking = scope.spawn(|| OwnerLock::take(&path));
             sleep(Duration::from_millis(50));
@@ -102,7 +107,11 @@ mod tests {
             fs::create_dir(&path).unwrap();
             drop(cleaner);
             let error = taking.join().unwrap().unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::NotFound, "the lock of the one that was removed");
+            assert_eq!(
+                error.kind(),
+                io::ErrorKind::NotFound,
+                "the lock of the one that was removed"
+            );
         });
     }
 
@@ -111,7 +120,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
         for name in ["link", "absent"] {
-            assert!(matches!(owner_of(&dir.path().join(name)), Owner::Unknown(_)), "{name}");
+            assert!(
+                matches!(owner_of(&dir.path().join(name)), Owner::Unknown(_)),
+                "{name}"
+            );
         }
     }
 
@@ -120,7 +132,11 @@ mod tests {
     fn a_started_program_does_not_inherit_it() {
         let dir = tempfile::tempdir().unwrap();
         let lock = OwnerLock::take(dir.path()).unwrap();
-        let mut child = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().unwrap();
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         drop(lock);
         let gone = matches!(owner_of(dir.path()), Owner::Gone(_));
         child.kill().unwrap();
@@ -132,8 +148,12 @@ mod tests {
     #[test]
     fn a_zombie_is_gone() {
         let dir = tempfile::tempdir().unwrap();
-        let mut child =
-            Command::new("flock").arg(dir.path()).args(["sleep", "60"]).process_group(0).spawn().unwrap();
+        let mut child = Command::new("flock")
+            .arg(dir.path())
+            .args(["sleep", "60"])
+            .process_group(0)
+            .spawn()
+            .unwrap();
         let until = Instant::now() + Duration::from_secs(20);
         while !matches!(owner_of(dir.path()), Owner::Living) {
             assert!(Instant::now() < until, "flock(1) never took the lock");

@@ -21,7 +21,11 @@ pub fn end_with_parent(command: &mut Command) {
         set_parent_process_death_signal(Some(Signal::TERM))?;
         // The parent may have died before the kernel was asked.
         let actual = getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
-        if actual == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+        if actual == parent {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     };
     // SAFETY: between fork and exec the closure makes two system calls and nothing else; it neither
     // allocates nor takes a lock.

@@ -32,7 +32,10 @@ pub struct Throttling {
 #[must_use]
 pub fn cpu_quota_millis(machine: &Machine) -> Option<u64> {
     let groups = machine.read("/proc/self/cgroup").unwrap_or_default();
-    cpu_quotas(machine, &groups).iter().filter_map(|quota| quota.limit.millis()).min()
+    cpu_quotas(machine, &groups)
+        .iter()
+        .filter_map(|quota| quota.limit.millis())
+        .min()
 }
 
 /// The CPU quotas above whoever has these groups, in the words of `/proc/PID/cgroup`: those of its own groups and
@@ -43,7 +46,9 @@ pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
     let mut found: Vec<CpuQuota> = Vec::new();
     for line in groups.lines().filter(|line| line.len() <= LONGEST_PATH) {
         let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
+        let (Some(_), Some(controllers), Some(path)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
             continue;
         };
         // A group outside of what we can see leads up with dots.
@@ -63,11 +68,22 @@ pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
             let limited = roots.iter().find_map(|root| {
                 let folder = format!("{root}{path}");
                 let limit = read_limit(machine, &folder, unified)?;
-                let cgroup = if path.is_empty() { "/".into() } else { path.to_owned() };
-                Some(CpuQuota { cgroup, folder, unified, limit })
+                let cgroup = if path.is_empty() {
+                    "/".into()
+                } else {
+                    path.to_owned()
+                };
+                Some(CpuQuota {
+                    cgroup,
+                    folder,
+                    unified,
+                    limit,
+                })
             });
             found.extend(limited);
-            let Some((above, _)) = path.rsplit_once('/') else { break };
+            let Some((above, _)) = path.rsplit_once('/') else {
+                break;
+            };
             path = above;
         }
     }
@@ -77,7 +93,11 @@ pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
 /// What a group grants now; `None` when that is no limit, or the group is gone.
 #[must_use]
 pub fn read_limit(machine: &Machine, folder: &str, unified: bool) -> Option<QuotaLimit> {
-    let limit = if unified { unified_limit(machine, folder) } else { old_limit(machine, folder) }?;
+    let limit = if unified {
+        unified_limit(machine, folder)
+    } else {
+        old_limit(machine, folder)
+    }?;
     (limit.period_us > 0).then_some(limit)
 }
 
@@ -86,25 +106,43 @@ pub fn read_limit(machine: &Machine, folder: &str, unified: bool) -> Option<Quot
 pub fn read_throttling(machine: &Machine, folder: &str) -> Option<Throttling> {
     let text = machine.read(format!("{folder}/cpu.stat")).ok()?;
     let number = |name: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
         line.trim().parse().ok()
     };
     // The old hierarchy counts nanoseconds.
-    let throttled_us = number("throttled_usec").or_else(|| Some(number("throttled_time")? / 1000))?;
-    Some(Throttling { times: number("nr_throttled")?, throttled_us })
+    let throttled_us =
+        number("throttled_usec").or_else(|| Some(number("throttled_time")? / 1000))?;
+    Some(Throttling {
+        times: number("nr_throttled")?,
+        throttled_us,
+    })
 }
 
 /// `150000 100000` is one CPU and a half, `max 100000` is no limit.
 fn unified_limit(machine: &Machine, folder: &str) -> Option<QuotaLimit> {
     let text = machine.read_trimmed(format!("{folder}/cpu.max")).ok()?;
     let (quota, period) = text.split_once(' ')?;
-    Some(QuotaLimit { quota_us: quota.parse().ok()?, period_us: period.parse().ok()? })
+    Some(QuotaLimit {
+        quota_us: quota.parse().ok()?,
+        period_us: period.parse().ok()?,
+    })
 }
 
 /// A quota of -1 is no limit.
 fn old_limit(machine: &Machine, folder: &str) -> Option<QuotaLimit> {
-    let number = |name: &str| machine.read_trimmed(format!("{folder}/{name}")).ok()?.parse().ok();
-    Some(QuotaLimit { quota_us: number("cpu.cfs_quota_us")?, period_us: number("cpu.cfs_period_us")? })
+    let number = |name: &str| {
+        machine
+            .read_trimmed(format!("{folder}/{name}"))
+            .ok()?
+            .parse()
+            .ok()
+    };
+    Some(QuotaLimit {
+        quota_us: number("cpu.cfs_quota_us")?,
+        period_us: number("cpu.cfs_period_us")?,
+    })
 }
 
 #[cfg(test)]
@@ -131,8 +169,14 @@ mod tests {
     fn the_tightest_of_all_groups_counts() {
         let own = ("proc/self/cgroup", "0::/a/b\n");
         let above = ("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
-        assert_eq!(quota(&[own, above, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), Some(1500));
-        assert_eq!(quota(&[own, above, ("sys/fs/cgroup/a/b/cpu.max", "50000 100000\n")]), Some(500));
+        assert_eq!(
+            quota(&[own, above, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]),
+            Some(1500)
+        );
+        assert_eq!(
+            quota(&[own, above, ("sys/fs/cgroup/a/b/cpu.max", "50000 100000\n")]),
+            Some(500)
+        );
         assert_eq!(quota(&[own]), None);
     }
 
@@ -140,10 +184,26 @@ mod tests {
     fn the_old_hierarchy_is_read_too() {
         let own = ("proc/self/cgroup", "2:cpu,cpuacct:/box\n1:name=systemd:/\n");
         let period = ("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
-        let with = |quota_text| quota(&[own, period, ("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", quota_text)]);
-        assert_eq!((with("200000\n"), with("-1\n"), with("x")), (Some(2000), None, None));
+        let with = |quota_text| {
+            quota(&[
+                own,
+                period,
+                ("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", quota_text),
+            ])
+        };
+        assert_eq!(
+            (with("200000\n"), with("-1\n"), with("x")),
+            (Some(2000), None, None)
+        );
         let no_period = ("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "0\n");
-        assert_eq!(quota(&[own, no_period, ("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "1\n")]), None);
+        assert_eq!(
+            quota(&[
+                own,
+                no_period,
+                ("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "1\n")
+            ]),
+            None
+        );
     }
 
     #[test]
@@ -154,20 +214,35 @@ mod tests {
             ("sys/fs/cgroup/cpu.max", "max 100000\n"),
         ]);
         let groups = |text: &str| -> Vec<String> {
-            cpu_quotas(&machine, text).into_iter().map(|quota| quota.cgroup).collect()
+            cpu_quotas(&machine, text)
+                .into_iter()
+                .map(|quota| quota.cgroup)
+                .collect()
         };
         assert_eq!(groups("0::/pod/one\n"), ["/pod/one", "/pod"]);
-        assert_eq!(groups("0::/../../pod/one\n1:cpuset:/pod\nnonsense"), Vec::<String>::new());
+        assert_eq!(
+            groups("0::/../../pod/one\n1:cpuset:/pod\nnonsense"),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn both_hierarchies_count_throttling_each_in_its_unit() {
         let (_dir, machine) = machine(&[
-            ("new/cpu.stat", "usage_usec 9\nnr_periods 50\nnr_throttled 7\nthrottled_usec 1234\n"),
-            ("old/cpu.stat", "nr_periods 50\nnr_throttled 7\nthrottled_time 1234999\nwait_sum 3\n"),
+            (
+                "new/cpu.stat",
+                "usage_usec 9\nnr_periods 50\nnr_throttled 7\nthrottled_usec 1234\n",
+            ),
+            (
+                "old/cpu.stat",
+                "nr_periods 50\nnr_throttled 7\nthrottled_time 1234999\nwait_sum 3\n",
+            ),
             ("none/cpu.stat", "usage_usec 9\n"),
         ]);
-        let counted = Some(Throttling { times: 7, throttled_us: 1234 });
+        let counted = Some(Throttling {
+            times: 7,
+            throttled_us: 1234,
+        });
         let read = |folder| read_throttling(&machine, folder);
         assert_eq!(
             [read("/new"), read("/old"), read("/none"), read("/gone")],

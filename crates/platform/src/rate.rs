@@ -36,8 +36,12 @@ pub enum ClockError {
 impl From<ClockError> for SourceProblem {
     fn from(error: ClockError) -> SourceProblem {
         match error {
-            ClockError::TscUnusable(because) => SourceProblem::NoTsc { because: because.into() },
-            ClockError::Stuck => SourceProblem::NoClock { because: ClockFailure::Stuck.into() },
+            ClockError::TscUnusable(because) => SourceProblem::NoTsc {
+                because: because.into(),
+            },
+            ClockError::Stuck => SourceProblem::NoClock {
+                because: ClockFailure::Stuck.into(),
+            },
         }
     }
 }
@@ -116,7 +120,9 @@ impl ClockCheck {
     /// # Errors
     /// The clock stands still.
     pub fn rough_rate(&self) -> Result<TickRate, ClockError> {
-        self.rate.as_ref().map_or(Ok(TickRate::NANOSECONDS), RateCheck::measured)
+        self.rate
+            .as_ref()
+            .map_or(Ok(TickRate::NANOSECONDS), RateCheck::measured)
     }
 
     /// The clock and its rate, as soon as the time of the check is over.
@@ -124,9 +130,19 @@ impl ClockCheck {
     /// # Errors
     /// The clock stands still.
     pub fn finish(self) -> Result<ClockChoice, ClockError> {
-        let ClockCheck { kind, fallback_reason, doubt, rate } = self;
+        let ClockCheck {
+            kind,
+            fallback_reason,
+            doubt,
+            rate,
+        } = self;
         let rate = rate.map_or(Ok(TickRate::NANOSECONDS), RateCheck::finish)?;
-        Ok(ClockChoice { kind, rate, fallback_reason, doubt })
+        Ok(ClockChoice {
+            kind,
+            rate,
+            fallback_reason,
+            doubt,
+        })
     }
 }
 
@@ -148,11 +164,16 @@ fn tsc_trust(machine: &Machine) -> TscTrust {
         Ok(source) if source == "tsc" => {}
         Ok(source) => return TscTrust::None(TscFlaw::OtherClockSource { source }),
         Err(error) => {
-            return TscTrust::None(TscFlaw::ClockSourceUnreadable { system: error.source.to_string() });
+            return TscTrust::None(TscFlaw::ClockSourceUnreadable {
+                system: error.source.to_string(),
+            });
         }
     }
     let cpuinfo = machine.read("/proc/cpuinfo").unwrap_or_default();
-    let flags = cpuinfo.lines().find(|l| l.starts_with("flags")).unwrap_or_default();
+    let flags = cpuinfo
+        .lines()
+        .find(|l| l.starts_with("flags"))
+        .unwrap_or_default();
     let has = |flag: &str| flags.split_whitespace().any(|f| f == flag);
     if !has("constant_tsc") {
         return TscTrust::KernelOnly(TscFlaw::NotConstant);
@@ -178,24 +199,43 @@ impl RateCheck {
         let (first, began) = (clock::read_all(ClockKind::Tsc), Instant::now());
         // Meanwhile: the kernel's log may be long.
         let stated = stated_rate();
-        let length = if stated.is_some() { calibration.min(CHECK) } else { calibration };
-        RateCheck { first, began, stated, length }
+        let length = if stated.is_some() {
+            calibration.min(CHECK)
+        } else {
+            calibration
+        };
+        RateCheck {
+            first,
+            began,
+            stated,
+            length,
+        }
     }
 
     fn measured(&self) -> Result<TickRate, ClockError> {
         let (hz, error_ppb) = calibrate(self.first)?;
-        Ok(TickRate { hz, error_ppb, source: RateSource::Calibrated })
+        Ok(TickRate {
+            hz,
+            error_ppb,
+            source: RateSource::Calibrated,
+        })
     }
 
     fn finish(self) -> Result<TickRate, ClockError> {
         std::thread::sleep(self.length.saturating_sub(self.began.elapsed()));
         let measured = self.measured()?;
-        let Some((hz, source)) = self.stated else { return Ok(measured) };
+        let Some((hz, source)) = self.stated else {
+            return Ok(measured);
+        };
         let disagreement = ppb(hz.abs_diff(measured.hz), measured.hz);
         if disagreement > MAX_DISAGREEMENT_PPB {
             return Ok(measured);
         }
-        Ok(TickRate { hz, error_ppb: disagreement + measured.error_ppb, source })
+        Ok(TickRate {
+            hz,
+            error_ppb: disagreement + measured.error_ppb,
+            source,
+        })
     }
 }
 
@@ -252,8 +292,11 @@ fn cpuid_rate() -> Option<(u64, RateSource)> {
 
 /// The kernel's log, record by record, up to the boot messages that state the TSC rate.
 fn kernel_log_rate() -> Option<u64> {
-    let mut log =
-        std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
+    let mut log = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/kmsg")
+        .ok()?;
     let mut record = [0u8; 8192];
     let mut best = None;
     // The buffer holds a bounded log; the limit only guards against a log that grows as it is read.
@@ -275,12 +318,17 @@ fn rate_in_message(message: &str) -> Option<u64> {
     let rest = text
         .strip_prefix("tsc: Refined TSC clocksource calibration: ")
         .or_else(|| text.strip_prefix("tsc: Detected ")?.strip_suffix(" TSC"))
-        .or_else(|| text.strip_prefix("tsc: Detected ")?.strip_suffix(" processor"))?;
+        .or_else(|| {
+            text.strip_prefix("tsc: Detected ")?
+                .strip_suffix(" processor")
+        })?;
     let mhz = rest.strip_suffix(" MHz")?;
     let (whole, fraction) = mhz.split_once('.').unwrap_or((mhz, "0"));
     let whole: u64 = whole.parse().ok()?;
     let thousandths: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    whole.checked_mul(1_000_000)?.checked_add(thousandths * 1000)
+    whole
+        .checked_mul(1_000_000)?
+        .checked_add(thousandths * 1000)
 }
 
 #[cfg(test)]
@@ -291,21 +339,39 @@ mod tests {
     #[test]
     fn the_kernel_log_states_the_rate() {
         let hz = |m| rate_in_message(m);
-        assert_eq!(hz("6,1,0,-;tsc: Refined TSC clocksource calibration: 2600.001 MHz"), Some(2_600_001_000));
-        assert_eq!(hz("6,1,0,-;tsc: Detected 3333.3 MHz processor"), Some(3_333_300_000));
-        assert_eq!(hz("6,1,0,-;tsc: Detected 2600.000 MHz TSC\n SUBSYSTEM=x"), Some(2_600_000_000));
+        assert_eq!(
+            hz("6,1,0,-;tsc: Refined TSC clocksource calibration: 2600.001 MHz"),
+            Some(2_600_001_000)
+        );
+        assert_eq!(
+            hz("6,1,0,-;tsc: Detected 3333.3 MHz processor"),
+            Some(3_333_300_000)
+        );
+        assert_eq!(
+            hz("6,1,0,-;tsc: Detected 2600.000 MHz TSC\n SUBSYSTEM=x"),
+            Some(2_600_000_000)
+        );
         assert_eq!(hz("6,1,0,-;usb: tsc: Detected 3333.3 MHz processor"), None);
-        assert_eq!(hz("6,1,0,-;tsc: Detected 99999999999999999999 MHz processor"), None);
+        assert_eq!(
+            hz("6,1,0,-;tsc: Detected 99999999999999999999 MHz processor"),
+            None
+        );
         assert_eq!(hz("tsc"), None);
     }
 
     fn fake(flags: &str, clocksource: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let cs = dir.path().join("sys/devices/system/clocksource/clocksource0");
+        let cs = dir
+            .path()
+            .join("sys/devices/system/clocksource/clocksource0");
         fs::create_dir_all(&cs).unwrap();
         fs::create_dir_all(dir.path().join("proc")).unwrap();
         fs::write(cs.join("current_clocksource"), clocksource).unwrap();
-        fs::write(dir.path().join("proc/cpuinfo"), format!("processor : 0\nflags\t\t: {flags}\n")).unwrap();
+        fs::write(
+            dir.path().join("proc/cpuinfo"),
+            format!("processor : 0\nflags\t\t: {flags}\n"),
+        )
+        .unwrap();
         dir
     }
 
@@ -314,7 +380,13 @@ mod tests {
         for (flags, source, flaw) in [
             ("fpu nonstop_tsc", "tsc", TscFlaw::NotConstant),
             ("fpu constant_tsc", "tsc", TscFlaw::StopsInIdle),
-            ("constant_tsc nonstop_tsc", "hpet", TscFlaw::OtherClockSource { source: "hpet".into() }),
+            (
+                "constant_tsc nonstop_tsc",
+                "hpet",
+                TscFlaw::OtherClockSource {
+                    source: "hpet".into(),
+                },
+            ),
         ] {
             let dir = fake(flags, source);
             let machine = Machine::at(dir.path());
@@ -336,15 +408,22 @@ mod tests {
     #[test]
     fn without_the_kernel_the_tsc_is_refused_even_if_it_is_asked_for() {
         let dir = fake("fpu", "hpet");
-        let asked = choose_clock(&Machine::at(dir.path()), Some(ClockKind::Tsc), Duration::from_millis(1));
-        let hpet = TscFlaw::OtherClockSource { source: "hpet".into() };
+        let asked = choose_clock(
+            &Machine::at(dir.path()),
+            Some(ClockKind::Tsc),
+            Duration::from_millis(1),
+        );
+        let hpet = TscFlaw::OtherClockSource {
+            source: "hpet".into(),
+        };
         assert!(matches!(asked, Err(ClockError::TscUnusable(found)) if found == hpet));
     }
 
     #[test]
     fn a_good_tsc_is_calibrated_to_a_stated_error() {
         let dir = fake("constant_tsc nonstop_tsc", "tsc");
-        let choice = choose_clock(&Machine::at(dir.path()), None, Duration::from_millis(20)).unwrap();
+        let choice =
+            choose_clock(&Machine::at(dir.path()), None, Duration::from_millis(20)).unwrap();
         assert_eq!((choice.kind, choice.doubt), (ClockKind::Tsc, None));
         assert!(choice.rate.hz > 100_000_000 && choice.rate.error_ppb < MAX_DISAGREEMENT_PPB * 2);
     }

@@ -68,7 +68,10 @@ pub fn select_cpus(
 ) -> Result<CpuChoice, SelectionError> {
     let named = |cpus: CpuSet| {
         check_cpus(&cpus, topology)?;
-        Ok(CpuChoice { cpus, because: None })
+        Ok(CpuChoice {
+            cpus,
+            because: None,
+        })
     };
     let isolated = topology.isolated.intersection(&topology.online);
     match wanted {
@@ -78,9 +81,9 @@ pub fn select_cpus(
             Some(cpuset) => topology.online.intersection(cpuset),
             None => topology.online.clone(),
         }),
-        Some(CpuList::Isolated) if isolated.is_empty() => {
-            Err(SelectionError::NoneIsolated { online: topology.online.clone() })
-        }
+        Some(CpuList::Isolated) if isolated.is_empty() => Err(SelectionError::NoneIsolated {
+            online: topology.online.clone(),
+        }),
         Some(CpuList::Isolated) => named(isolated),
         None => {
             let usable = match &topology.cpuset {
@@ -88,10 +91,18 @@ pub fn select_cpus(
                 None => isolated,
             };
             if !usable.is_empty() {
-                let because = CpusBecause::Isolated { cpus: usable.clone() };
-                return Ok(CpuChoice { cpus: usable, because: Some(because) });
+                let because = CpusBecause::Isolated {
+                    cpus: usable.clone(),
+                };
+                return Ok(CpuChoice {
+                    cpus: usable,
+                    because: Some(because),
+                });
             }
-            let highest = allowed.intersection(&topology.online).last().ok_or(SelectionError::Nothing)?;
+            let highest = allowed
+                .intersection(&topology.online)
+                .last()
+                .ok_or(SelectionError::Nothing)?;
             Ok(CpuChoice {
                 cpus: [highest].into_iter().collect(),
                 because: Some(CpusBecause::HighestAllowed),
@@ -107,16 +118,29 @@ pub fn select_cpus(
 pub fn check_cpus(cpus: &CpuSet, topology: &Topology) -> Result<(), SelectionError> {
     for cpu in cpus.iter() {
         if !topology.present.contains(cpu) && !topology.online.contains(cpu) {
-            return Err(SelectionError::NotPresent { cpu, present: topology.present.clone() });
+            return Err(SelectionError::NotPresent {
+                cpu,
+                present: topology.present.clone(),
+            });
         }
         if !topology.online.contains(cpu) {
-            return Err(SelectionError::Offline { cpu, online: topology.online.clone() });
+            return Err(SelectionError::Offline {
+                cpu,
+                online: topology.online.clone(),
+            });
         }
         if let Some(cpuset) = topology.cpuset.as_ref().filter(|set| !set.contains(cpu)) {
-            return Err(SelectionError::OutsideCpuset { cpu, cpuset: cpuset.clone() });
+            return Err(SelectionError::OutsideCpuset {
+                cpu,
+                cpuset: cpuset.clone(),
+            });
         }
     }
-    if cpus.is_empty() { Err(SelectionError::Nothing) } else { Ok(()) }
+    if cpus.is_empty() {
+        Err(SelectionError::Nothing)
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -145,10 +169,19 @@ mod tests {
     fn isolated_cpus_come_first_then_the_highest_allowed() {
         let choice = select_cpus(None, &topology(), &set("0-3")).unwrap();
         assert_eq!(choice.cpus, set("5-6"));
-        assert_eq!(choice.because, Some(CpusBecause::Isolated { cpus: set("5-6") }));
-        let plain = Topology { isolated: set(""), ..topology() };
+        assert_eq!(
+            choice.because,
+            Some(CpusBecause::Isolated { cpus: set("5-6") })
+        );
+        let plain = Topology {
+            isolated: set(""),
+            ..topology()
+        };
         let choice = select_cpus(None, &plain, &set("0-3")).unwrap();
-        assert_eq!((choice.cpus, choice.because), (set("3"), Some(CpusBecause::HighestAllowed)));
+        assert_eq!(
+            (choice.cpus, choice.because),
+            (set("3"), Some(CpusBecause::HighestAllowed))
+        );
     }
 
     #[test]
@@ -159,10 +192,22 @@ mod tests {
 
     #[test]
     fn each_refusal_says_which_cpu_and_what_there_is() {
-        assert!(matches!(select("9"), Err(SelectionError::NotPresent { cpu: CpuId(9), .. })));
-        assert!(matches!(select("0,7"), Err(SelectionError::Offline { cpu: CpuId(7), .. })));
-        assert!(matches!(select("4"), Err(SelectionError::OutsideCpuset { cpu: CpuId(4), .. })));
-        let plain = Topology { isolated: set(""), ..topology() };
+        assert!(matches!(
+            select("9"),
+            Err(SelectionError::NotPresent { cpu: CpuId(9), .. })
+        ));
+        assert!(matches!(
+            select("0,7"),
+            Err(SelectionError::Offline { cpu: CpuId(7), .. })
+        ));
+        assert!(matches!(
+            select("4"),
+            Err(SelectionError::OutsideCpuset { cpu: CpuId(4), .. })
+        ));
+        let plain = Topology {
+            isolated: set(""),
+            ..topology()
+        };
         let none = select_cpus(Some(&CpuList::Isolated), &plain, &set("0-3"));
         assert!(matches!(none, Err(SelectionError::NoneIsolated { .. })));
     }

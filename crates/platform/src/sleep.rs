@@ -13,7 +13,10 @@ use std::path::Path;
 #[must_use]
 pub fn monotonic_now() -> Nanos {
     let now = clock_gettime(ClockId::Monotonic);
-    let (seconds, nanos) = (u64::try_from(now.tv_sec).unwrap_or(0), u64::try_from(now.tv_nsec).unwrap_or(0));
+    let (seconds, nanos) = (
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u64::try_from(now.tv_nsec).unwrap_or(0),
+    );
     Nanos(seconds * 1_000_000_000 + nanos)
 }
 
@@ -23,7 +26,10 @@ pub fn monotonic_now() -> Nanos {
 /// The kernel refuses the deadline.
 pub fn sleep_until(deadline: Nanos) -> io::Result<()> {
     let seconds = i64::try_from(deadline.0 / 1_000_000_000).unwrap_or(i64::MAX);
-    let at = Timespec { tv_sec: seconds, tv_nsec: (deadline.0 % 1_000_000_000) as _ };
+    let at = Timespec {
+        tv_sec: seconds,
+        tv_nsec: (deadline.0 % 1_000_000_000) as _,
+    };
     loop {
         match clock_nanosleep_absolute(ClockId::Monotonic, &at) {
             Err(Errno::INTR) => {}

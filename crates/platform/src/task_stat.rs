@@ -32,12 +32,17 @@ impl TaskStat {
     /// What it is called.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text.get(self.name.0 + 1..self.name.1).unwrap_or_default()
+        self.text
+            .get(self.name.0 + 1..self.name.1)
+            .unwrap_or_default()
     }
 
     /// A field behind the name, by its number in proc(5).
     fn field(&self, number: usize) -> Option<&str> {
-        self.text.get(self.name.1 + 1..)?.split_whitespace().nth(number.checked_sub(3)?)
+        self.text
+            .get(self.name.1 + 1..)?
+            .split_whitespace()
+            .nth(number.checked_sub(3)?)
     }
 
     /// Whether it has ended, and is there only because nobody has asked how.
@@ -93,9 +98,17 @@ mod tests {
         let stat = parsed(line).unwrap();
         assert_eq!((stat.name(), stat.has_ended()), ("a) S (b", Some(false)));
         assert_eq!((stat.parent(), stat.group()), (Some(2), Some(3)));
-        assert_eq!((stat.flags(), stat.start_time()), (Some(69_238_880), Some(55)));
+        assert_eq!(
+            (stat.flags(), stat.start_time()),
+            (Some(69_238_880), Some(55))
+        );
         assert_eq!(stat.is_kernel_thread(), Some(true));
-        assert_eq!(parsed(&line.replace("69238880", "4194304")).unwrap().is_kernel_thread(), Some(false));
+        assert_eq!(
+            parsed(&line.replace("69238880", "4194304"))
+                .unwrap()
+                .is_kernel_thread(),
+            Some(false)
+        );
         assert_eq!(parsed("7 (a) Z 2").unwrap().has_ended(), Some(true));
     }
 
@@ -104,7 +117,13 @@ mod tests {
         for text in ["", "7", ")(", "7 )a(", "7 (a", "7 a)"] {
             assert_eq!(parsed(text), None, "{text:?}");
         }
-        for text in ["()", "7 (x)", "7 (x) S 1", "7 (\u{fffd}) S x y", "7 (x) S -1 -1 -1 -1 -1 -1"] {
+        for text in [
+            "()",
+            "7 (x)",
+            "7 (x) S 1",
+            "7 (\u{fffd}) S x y",
+            "7 (x) S -1 -1 -1 -1 -1 -1",
+        ] {
             let stat = parsed(text).unwrap();
             assert_eq!((stat.flags(), stat.start_time()), (None, None), "{text:?}");
         }
@@ -117,8 +136,16 @@ mod tests {
         let letters: Vec<char> = "0159az() -\u{fffd}".chars().collect();
         for length in (0..80).cycle().take(20_000) {
             let letter = |_| letters[(random.uniform() * letters.len() as f64) as usize];
-            let Some(stat) = TaskStat::parse((0..length).map(letter).collect()) else { continue };
-            let _ = (stat.name(), stat.has_ended(), stat.parent(), stat.group(), stat.start_time());
+            let Some(stat) = TaskStat::parse((0..length).map(letter).collect()) else {
+                continue;
+            };
+            let _ = (
+                stat.name(),
+                stat.has_ended(),
+                stat.parent(),
+                stat.group(),
+                stat.start_time(),
+            );
         }
     }
 
@@ -128,7 +155,10 @@ mod tests {
         let me = std::process::id();
         let stat = TaskStat::of(&machine, me).unwrap();
         assert_eq!(stat.has_ended(), Some(false));
-        assert_eq!(TaskStat::of(&machine, "self").unwrap().start_time(), stat.start_time());
+        assert_eq!(
+            TaskStat::of(&machine, "self").unwrap().start_time(),
+            stat.start_time()
+        );
         let thread = TaskStat::of_thread(&machine, me.cast_signed(), me.cast_signed()).unwrap();
         assert_eq!(thread.start_time(), stat.start_time());
         assert_eq!(TaskStat::of(&machine, i32::MAX), None);

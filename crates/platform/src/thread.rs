@@ -55,7 +55,10 @@ pub fn current_cpu() -> CpuId {
 /// The kernel has more CPUs than the call can express.
 pub fn current_affinity() -> std::io::Result<CpuSet> {
     let mask = rt::sched_getaffinity(None)?;
-    Ok((0..rt::CpuSet::MAX_CPU).filter(|c| mask.is_set(*c)).map(|c| CpuId(c as u32)).collect())
+    Ok((0..rt::CpuSet::MAX_CPU)
+        .filter(|c| mask.is_set(*c))
+        .map(|c| CpuId(c as u32))
+        .collect())
 }
 
 /// Puts the calling thread on one CPU and checks that it is there.
@@ -66,7 +69,14 @@ pub fn pin_current_thread(cpu: CpuId) -> Result<(), PinError> {
     let only: CpuSet = [cpu].into_iter().collect();
     confine_current_thread(&only)?;
     let actual = current_cpu();
-    if actual == cpu { Ok(()) } else { Err(PinError::Elsewhere { wanted: cpu, actual }) }
+    if actual == cpu {
+        Ok(())
+    } else {
+        Err(PinError::Elsewhere {
+            wanted: cpu,
+            actual,
+        })
+    }
 }
 
 /// Confines the calling thread, and the threads that it will start, to some CPUs.
@@ -82,7 +92,10 @@ pub fn confine_current_thread(cpus: &CpuSet) -> Result<(), PinError> {
         mask.set(cpu.0 as usize);
     }
     let cpu = cpus.first().unwrap_or_default();
-    rt::sched_setaffinity(None, &mask).map_err(|e| PinError::Refused { cpu, source: e.into() })
+    rt::sched_setaffinity(None, &mask).map_err(|e| PinError::Refused {
+        cpu,
+        source: e.into(),
+    })
 }
 
 /// Names the calling thread (15 bytes at most are kept).
@@ -119,11 +132,18 @@ impl OwnName {
 /// Not allowed: see the message.
 pub fn set_fifo(priority: u32) -> Result<(), PinError> {
     let refused = |source| PinError::Priority { priority, source };
-    let prio = i32::try_from(priority).map_err(|_| refused(std::io::ErrorKind::InvalidInput.into()))?;
-    let param = libc::sched_param { sched_priority: prio };
+    let prio =
+        i32::try_from(priority).map_err(|_| refused(std::io::ErrorKind::InvalidInput.into()))?;
+    let param = libc::sched_param {
+        sched_priority: prio,
+    };
     // SAFETY: `param` outlives the call, which only reads it; pid 0 names the calling thread.
     let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) };
-    if result == 0 { Ok(()) } else { Err(refused(std::io::Error::last_os_error())) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(refused(std::io::Error::last_os_error()))
+    }
 }
 
 /// What the kernel has counted for the calling thread since it began.
@@ -167,9 +187,18 @@ mod tests {
             let allowed = current_affinity().unwrap();
             let cpu = allowed.last().unwrap();
             pin_current_thread(cpu).unwrap();
-            assert_eq!(current_affinity().unwrap().iter().collect::<Vec<_>>(), [cpu]);
-            assert!(matches!(pin_current_thread(CpuId(1000)), Err(PinError::Refused { .. })));
-            assert!(matches!(pin_current_thread(CpuId(60_000)), Err(PinError::Unsupported(_))));
+            assert_eq!(
+                current_affinity().unwrap().iter().collect::<Vec<_>>(),
+                [cpu]
+            );
+            assert!(matches!(
+                pin_current_thread(CpuId(1000)),
+                Err(PinError::Refused { .. })
+            ));
+            assert!(matches!(
+                pin_current_thread(CpuId(60_000)),
+                Err(PinError::Unsupported(_))
+            ));
         })
         .join()
         .unwrap();

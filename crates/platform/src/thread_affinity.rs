@@ -39,10 +39,16 @@ mod tests {
     #[test]
     fn nonsense_is_refused_before_the_kernel_is_asked() {
         let one: CpuSet = [CpuId(0)].into_iter().collect();
-        for (tid, cpus) in
-            [(0, one.clone()), (-1, one), (1, CpuSet::new()), (1, [CpuId(4000)].into_iter().collect())]
-        {
-            assert_eq!(set_thread_affinity(tid, &cpus).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        for (tid, cpus) in [
+            (0, one.clone()),
+            (-1, one),
+            (1, CpuSet::new()),
+            (1, [CpuId(4000)].into_iter().collect()),
+        ] {
+            assert_eq!(
+                set_thread_affinity(tid, &cpus).unwrap_err().raw_os_error(),
+                Some(libc::EINVAL)
+            );
         }
     }
 }

@@ -25,7 +25,11 @@ impl Topology {
     #[must_use]
     pub fn read(machine: &Machine) -> Topology {
         let list = |path: &str| -> CpuSet {
-            machine.read_trimmed(path).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
+            machine
+                .read_trimmed(path)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default()
         };
         let mut online = list(&format!("{CPU_DIR}/online"));
         if online.is_empty() {
@@ -55,7 +59,11 @@ impl Topology {
     #[must_use]
     pub fn is_leaving(&self, machine: &Machine, cpu: CpuId) -> bool {
         let target = |cpu: CpuId| -> Option<u32> {
-            machine.read_trimmed(format!("{CPU_DIR}/cpu{cpu}/hotplug/target")).ok()?.parse().ok()
+            machine
+                .read_trimmed(format!("{CPU_DIR}/cpu{cpu}/hotplug/target"))
+                .ok()?
+                .parse()
+                .ok()
         };
         let highest = || self.online.iter().filter_map(target).max();
         !self.online.contains(cpu) || target(cpu) < highest()
@@ -65,8 +73,11 @@ impl Topology {
     #[must_use]
     pub fn siblings(machine: &Machine, cpu: CpuId) -> CpuSet {
         let path = format!("{CPU_DIR}/cpu{cpu}/topology/thread_siblings_list");
-        let all: CpuSet =
-            machine.read_trimmed(path).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let all: CpuSet = machine
+            .read_trimmed(path)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default();
         all.iter().filter(|c| *c != cpu).collect()
     }
 
@@ -76,20 +87,37 @@ impl Topology {
     pub fn near_cache_bytes(machine: &Machine, cpu: CpuId) -> Option<u64> {
         let folder = format!("{CPU_DIR}/cpu{cpu}/cache");
         let size = |index: String| {
-            let read = |file: &str| machine.read_trimmed(format!("{folder}/{index}/{file}")).ok();
+            let read = |file: &str| {
+                machine
+                    .read_trimmed(format!("{folder}/{index}/{file}"))
+                    .ok()
+            };
             let level: u8 = read("level")?.parse().ok()?;
             let size = read("size")?;
             let kib: u64 = size.strip_suffix('K')?.parse().ok()?;
             (level <= 2 && read("type")? != "Instruction").then(|| kib.checked_mul(1024))?
         };
-        machine.list(&folder).into_iter().filter(|name| name.starts_with("index")).filter_map(size).max()
+        machine
+            .list(&folder)
+            .into_iter()
+            .filter(|name| name.starts_with("index"))
+            .filter_map(size)
+            .max()
     }
 }
 
 fn cpuinfo_cpus(machine: &Machine) -> CpuSet {
     let text = machine.read("/proc/cpuinfo").unwrap_or_default();
     text.lines()
-        .filter_map(|line| line.strip_prefix("processor")?.split_once(':')?.1.trim().parse().ok().map(CpuId))
+        .filter_map(|line| {
+            line.strip_prefix("processor")?
+                .split_once(':')?
+                .1
+                .trim()
+                .parse()
+                .ok()
+                .map(CpuId)
+        })
         .collect()
 }
 
@@ -101,15 +129,25 @@ fn own_cpuset(machine: &Machine) -> Option<CpuSet> {
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let files = if controllers.split(',').any(|c| c == "cpuset") {
             let dir = format!("/sys/fs/cgroup/cpuset{path}");
-            [format!("{dir}/cpuset.effective_cpus"), format!("{dir}/cpuset.cpus")]
+            [
+                format!("{dir}/cpuset.effective_cpus"),
+                format!("{dir}/cpuset.cpus"),
+            ]
         } else if controllers.is_empty() {
             let dir = format!("/sys/fs/cgroup{path}");
-            [format!("{dir}/cpuset.cpus.effective"), format!("{dir}/../cpuset.cpus.effective")]
+            [
+                format!("{dir}/cpuset.cpus.effective"),
+                format!("{dir}/../cpuset.cpus.effective"),
+            ]
         } else {
             continue;
         };
         for file in files {
-            match machine.read_trimmed(&file).ok().and_then(|text| text.parse::<CpuSet>().ok()) {
+            match machine
+                .read_trimmed(&file)
+                .ok()
+                .and_then(|text| text.parse::<CpuSet>().ok())
+            {
                 Some(cpus) if !cpus.is_empty() => return Some(cpus),
                 _ => {}
             }
@@ -136,9 +174,21 @@ mod tests {
         write(dir.path(), "/sys/devices/system/cpu/online", "0-7\n");
         write(dir.path(), "/sys/devices/system/cpu/present", "0-7\n");
         write(dir.path(), "/sys/devices/system/cpu/isolated", "6-7\n");
-        write(dir.path(), "/sys/devices/system/cpu/nohz_full", "  (null)\n");
-        write(dir.path(), "/proc/self/cgroup", "4:cpu,cpuacct:/\n3:cpuset:/box\n0::/unified\n");
-        write(dir.path(), "/sys/fs/cgroup/cpuset/box/cpuset.effective_cpus", "0-5\n");
+        write(
+            dir.path(),
+            "/sys/devices/system/cpu/nohz_full",
+            "  (null)\n",
+        );
+        write(
+            dir.path(),
+            "/proc/self/cgroup",
+            "4:cpu,cpuacct:/\n3:cpuset:/box\n0::/unified\n",
+        );
+        write(
+            dir.path(),
+            "/sys/fs/cgroup/cpuset/box/cpuset.effective_cpus",
+            "0-5\n",
+        );
         let topology = Topology::read(&Machine::at(dir.path()));
         assert_eq!(topology.online.to_string(), "0-7");
         assert_eq!(topology.isolated.to_string(), "6-7");
@@ -155,10 +205,18 @@ mod tests {
         // A kernel that does not tell how far.
         assert_eq!([0, 1, 2].map(leaves), [false, false, true]);
         for (cpu, target) in [(0, "236"), (1, "236")] {
-            write(dir.path(), &format!("/sys/devices/system/cpu/cpu{cpu}/hotplug/target"), target);
+            write(
+                dir.path(),
+                &format!("/sys/devices/system/cpu/cpu{cpu}/hotplug/target"),
+                target,
+            );
         }
         assert_eq!([0, 1].map(leaves), [false, false]);
-        write(dir.path(), "/sys/devices/system/cpu/cpu1/hotplug/target", "0\n");
+        write(
+            dir.path(),
+            "/sys/devices/system/cpu/cpu1/hotplug/target",
+            "0\n",
+        );
         assert_eq!([0, 1].map(leaves), [false, true]);
     }
 
@@ -167,23 +225,48 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine::at(dir.path());
         assert_eq!(Topology::near_cache_bytes(&machine, CpuId(3)), None);
-        let caches = [("1", "Data", "48K"), ("1", "Instruction", "4096K"), ("2", "Unified", "2048K")];
-        for (index, (level, kind, size)) in caches.into_iter().chain([("3", "Unified", "36864K")]).enumerate()
+        let caches = [
+            ("1", "Data", "48K"),
+            ("1", "Instruction", "4096K"),
+            ("2", "Unified", "2048K"),
+        ];
+        for (index, (level, kind, size)) in caches
+            .into_iter()
+            .chain([("3", "Unified", "36864K")])
+            .enumerate()
         {
             let folder = format!("/sys/devices/system/cpu/cpu3/cache/index{index}");
             for (file, text) in [("level", level), ("type", kind), ("size", size)] {
-                write(dir.path(), &format!("{folder}/{file}"), &format!("{text}\n"));
+                write(
+                    dir.path(),
+                    &format!("{folder}/{file}"),
+                    &format!("{text}\n"),
+                );
             }
         }
-        assert_eq!(Topology::near_cache_bytes(&machine, CpuId(3)), Some(2 << 20));
-        write(dir.path(), "/sys/devices/system/cpu/cpu3/cache/index2/size", "18446744073709551615K\n");
-        assert_eq!(Topology::near_cache_bytes(&machine, CpuId(3)), Some(48 << 10));
+        assert_eq!(
+            Topology::near_cache_bytes(&machine, CpuId(3)),
+            Some(2 << 20)
+        );
+        write(
+            dir.path(),
+            "/sys/devices/system/cpu/cpu3/cache/index2/size",
+            "18446744073709551615K\n",
+        );
+        assert_eq!(
+            Topology::near_cache_bytes(&machine, CpuId(3)),
+            Some(48 << 10)
+        );
     }
 
     #[test]
     fn without_sysfs_the_cpus_come_from_cpuinfo() {
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), "/proc/cpuinfo", "processor\t: 0\nmodel : x\n\nprocessor\t: 1\n");
+        write(
+            dir.path(),
+            "/proc/cpuinfo",
+            "processor\t: 0\nmodel : x\n\nprocessor\t: 1\n",
+        );
         let topology = Topology::read(&Machine::at(dir.path()));
         assert_eq!(topology.online.to_string(), "0-1");
         assert_eq!(topology.present, topology.online);

@@ -89,11 +89,17 @@ pub enum TrustError {
 
 impl TrustError {
     fn io(path: &Path, source: impl Into<io::Error>) -> TrustError {
-        TrustError::Io { path: path.to_owned(), source: source.into() }
+        TrustError::Io {
+            path: path.to_owned(),
+            source: source.into(),
+        }
     }
 
     fn distrusted(path: &Path, reason: Distrust) -> TrustError {
-        TrustError::Distrusted { path: path.to_owned(), reason }
+        TrustError::Distrusted {
+            path: path.to_owned(),
+            reason,
+        }
     }
 }
 
@@ -207,13 +213,18 @@ impl TrustedFolder {
     /// As [`TrustedFolder::open_file`]; or it is longer than 64 MiB.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, TrustError> {
         let path = self.path.join(name);
-        let Some(file) = self.open_file(name, OFlags::RDONLY)? else { return Ok(None) };
+        let Some(file) = self.open_file(name, OFlags::RDONLY)? else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
-        file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(|e| TrustError::io(&path, e))?;
+        file.take(LONGEST_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| TrustError::io(&path, e))?;
         match bytes.len() as u64 {
-            length if length > LONGEST_FILE => {
-                Err(TrustError::distrusted(&path, Distrust::TooLong { bytes: length }))
-            }
+            length if length > LONGEST_FILE => Err(TrustError::distrusted(
+                &path,
+                Distrust::TooLong { bytes: length },
+            )),
             _ => Ok(Some(bytes)),
         }
     }
@@ -251,7 +262,12 @@ impl TrustedFolder {
         for entry in sys::Dir::read_from(&self.folder).map_err(error)? {
             let entry = entry.map_err(error)?;
             names.extend(
-                entry.file_name().to_str().ok().filter(|n| !matches!(*n, "." | "..")).map(str::to_owned),
+                entry
+                    .file_name()
+                    .to_str()
+                    .ok()
+                    .filter(|n| !matches!(*n, "." | ".."))
+                    .map(str::to_owned),
             );
         }
         names.sort();
@@ -274,7 +290,9 @@ impl TrustedFolder {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(TrustError::distrusted(&path, Distrust::Link)),
-            Err(Errno::ISDIR | Errno::NXIO) => return Err(TrustError::distrusted(&path, Distrust::NotAFile)),
+            Err(Errno::ISDIR | Errno::NXIO) => {
+                return Err(TrustError::distrusted(&path, Distrust::NotAFile));
+            }
             Err(e) => return Err(TrustError::io(&path, e)),
         };
         let stat = sys::fstat(&file).map_err(|e| TrustError::io(&path, e))?;
@@ -289,7 +307,10 @@ fn check_file(stat: &Stat) -> Result<(), Distrust> {
         return Err(Distrust::NotAFile);
     }
     owned(stat.st_uid)?;
-    #[allow(clippy::unnecessary_cast, reason = "its width differs between architectures")]
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "its width differs between architectures"
+    )]
     match stat.st_nlink as u64 {
         0 | 1 => Ok(()),
         names => Err(Distrust::OtherNames { names }),
@@ -306,9 +327,13 @@ fn fs_look(path: &Path) -> Result<Option<()>, TrustError> {
     };
     let sound = match found.is_symlink() {
         true => Err(Distrust::Link),
-        false => owned(found.uid()).and_then(|()| not_writable_by_others(found.permissions().mode())),
+        false => {
+            owned(found.uid()).and_then(|()| not_writable_by_others(found.permissions().mode()))
+        }
     };
-    sound.map(Some).map_err(|reason| TrustError::distrusted(path, reason))
+    sound
+        .map(Some)
+        .map_err(|reason| TrustError::distrusted(path, reason))
 }
 
 /// A sticky folder may be on the way, but not be this one: others could put files into it.
@@ -317,7 +342,10 @@ fn held(path: &Path, folder: HeldDir) -> Result<TrustedFolder, TrustError> {
     owned(stat.st_uid)
         .and_then(|()| not_writable_by_others(stat.st_mode))
         .map_err(|reason| TrustError::distrusted(path, reason))?;
-    Ok(TrustedFolder { path: path.to_owned(), folder })
+    Ok(TrustedFolder {
+        path: path.to_owned(),
+        folder,
+    })
 }
 
 fn owned(uid: u32) -> Result<(), Distrust> {
@@ -364,10 +392,17 @@ mod tests {
         let path = dir.path().join("a/b");
         assert!(TrustedFolder::open(&path).unwrap().is_none());
         let folder = TrustedFolder::make(&path).unwrap();
-        folder.open_or_make("one", OFlags::WRONLY, 0o644).unwrap().write_all(b"x").unwrap();
+        folder
+            .open_or_make("one", OFlags::WRONLY, 0o644)
+            .unwrap()
+            .write_all(b"x")
+            .unwrap();
         drop(folder.lock_file("lock").unwrap());
         assert_eq!([path.parent().unwrap(), &path].map(mode), [0o755; 2]);
-        assert_eq!(["one", "lock"].map(|name| mode(&path.join(name))), [0o644, 0o600]);
+        assert_eq!(
+            ["one", "lock"].map(|name| mode(&path.join(name))),
+            [0o644, 0o600]
+        );
         assert_eq!(folder.names().unwrap(), ["lock", "one"]);
         assert_eq!(folder.read("one").unwrap().unwrap(), b"x");
         assert!(folder.read("two").unwrap().is_none());
@@ -400,7 +435,10 @@ mod tests {
                     assert_ne!(at, path);
                 }
                 other => {
-                    assert_eq!((reason(other), fine), (Distrust::Writable { mode: bits }, false));
+                    assert_eq!(
+                        (reason(other), fine),
+                        (Distrust::Writable { mode: bits }, false)
+                    );
                 }
             }
             set_mode(&at, before);
@@ -413,11 +451,25 @@ mod tests {
         let real = dir.path().join("real/state");
         let folder = TrustedFolder::make(&real).unwrap();
         symlink("real", dir.path().join("way")).unwrap();
-        assert!(TrustedFolder::open(&dir.path().join("way/state")).unwrap().is_some());
-        assert!(TrustedFolder::open(&dir.path().join("way/../real/./state")).unwrap().is_some());
+        assert!(
+            TrustedFolder::open(&dir.path().join("way/state"))
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            TrustedFolder::open(&dir.path().join("way/../real/./state"))
+                .unwrap()
+                .is_some()
+        );
         symlink(&real, dir.path().join("end")).unwrap();
-        assert_eq!(reason(TrustedFolder::open(&dir.path().join("end"))), Distrust::Link);
-        assert_eq!(reason(TrustedFolder::make(&dir.path().join("end"))), Distrust::Link);
+        assert_eq!(
+            reason(TrustedFolder::open(&dir.path().join("end"))),
+            Distrust::Link
+        );
+        assert_eq!(
+            reason(TrustedFolder::make(&dir.path().join("end"))),
+            Distrust::Link
+        );
         symlink("round", dir.path().join("round")).unwrap();
         assert!(TrustedFolder::open(&dir.path().join("round/state")).is_err());
 
@@ -427,7 +479,10 @@ mod tests {
         assert_eq!(reason(folder.lock_file("lock")), Distrust::Link);
         assert_eq!(reason(folder.read("lock")), Distrust::Link);
         symlink(dir.path().join("not-there"), real.join("dangling")).unwrap();
-        assert_eq!(reason(folder.open_or_make("dangling", OFlags::WRONLY, 0o644)), Distrust::Link);
+        assert_eq!(
+            reason(folder.open_or_make("dangling", OFlags::WRONLY, 0o644)),
+            Distrust::Link
+        );
         fs::hard_link(&victim, real.join("hard")).unwrap();
         assert_eq!(
             reason(folder.open_or_make("hard", OFlags::WRONLY, 0o644)),
@@ -435,12 +490,22 @@ mod tests {
         );
         fs::create_dir(real.join("folder")).unwrap();
         assert_eq!(reason(folder.read("folder")), Distrust::NotAFile);
-        rustix::fs::mknodat(rustix::fs::CWD, real.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            real.join("pipe"),
+            FileType::Fifo,
+            Mode::RWXU,
+            0,
+        )
+        .unwrap();
         assert_eq!(reason(folder.read("pipe")), Distrust::NotAFile);
         assert_eq!(reason(folder.lock_file("pipe")), Distrust::NotAFile);
         fs::write(real.join("loose"), "").unwrap();
         set_mode(&real.join("loose"), 0o666);
-        assert_eq!(reason(folder.read("loose")), Distrust::Writable { mode: 0o666 });
+        assert_eq!(
+            reason(folder.read("loose")),
+            Distrust::Writable { mode: 0o666 }
+        );
         assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs");
     }
 
@@ -455,13 +520,22 @@ mod tests {
         let folder = TrustedFolder::make(&path).unwrap();
         fs::write(path.join("file"), "").unwrap();
         chown(path.join("file"), Some(65_534), None).unwrap();
-        let theirs = Distrust::Owner { owner: 65_534, wanted: 0 };
+        let theirs = Distrust::Owner {
+            owner: 65_534,
+            wanted: 0,
+        };
         assert_eq!(reason(folder.read("file")), theirs);
         assert_eq!(reason(folder.lock_file("file")), theirs);
         chown(&path, Some(65_534), None).unwrap();
         assert_eq!(reason(TrustedFolder::make(&path)), theirs);
         let below = TrustedFolder::make(&path.join("deeper"));
-        assert!(matches!(below, Err(TrustError::Access(AccessError::Changeable { .. }))), "{below:?}");
+        assert!(
+            matches!(
+                below,
+                Err(TrustError::Access(AccessError::Changeable { .. }))
+            ),
+            "{below:?}"
+        );
         assert!(!path.join("deeper").exists());
     }
 }

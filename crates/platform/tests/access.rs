@@ -31,7 +31,9 @@ fn chmod(path: &Path, mode: u32) {
 fn in_time<T: Send + 'static>(open: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(open()));
-    receiver.recv_timeout(Duration::from_secs(20)).expect("it waits for the other end of a pipe")
+    receiver
+        .recv_timeout(Duration::from_secs(20))
+        .expect("it waits for the other end of a pipe")
 }
 
 #[test]
@@ -52,9 +54,13 @@ fn what_is_made_is_for_its_owner_alone_whatever_the_umask() {
     held.create_new("file").unwrap().write_all(b"x").unwrap();
     held.open_own("journal").unwrap();
     held.make_dir("c").unwrap();
-    for (made, wanted) in
-        [("a", 0o700), ("a/b", 0o700), ("a/b/c", 0o700), ("a/b/file", 0o600), ("a/b/journal", 0o600)]
-    {
+    for (made, wanted) in [
+        ("a", 0o700),
+        ("a/b", 0o700),
+        ("a/b/c", 0o700),
+        ("a/b/file", 0o600),
+        ("a/b/journal", 0o600),
+    ] {
         assert_eq!(mode(&path.join(made)), wanted, "{made}");
     }
 }
@@ -69,13 +75,19 @@ fn a_folder_that_others_can_write_to_is_refused_by_name_unless_it_is_sticky() {
         Err(AccessError::Changeable { component, .. }) => assert_eq!(component, path.join("open")),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(HeldDir::trusted_or_made(&path.join("open/new")), Err(AccessError::Changeable { .. })));
+    assert!(matches!(
+        HeldDir::trusted_or_made(&path.join("open/new")),
+        Err(AccessError::Changeable { .. })
+    ));
     assert!(!path.join("open/new").exists());
     chmod(&path.join("open"), 0o1777);
     HeldDir::trusted(&runs).unwrap();
     chmod(&path.join("open"), 0o775);
     if rustix::process::geteuid().is_root() {
-        assert!(matches!(HeldDir::trusted(&runs), Err(AccessError::Changeable { .. })));
+        assert!(matches!(
+            HeldDir::trusted(&runs),
+            Err(AccessError::Changeable { .. })
+        ));
     }
     chmod(&path.join("open"), 0o755);
     let held = HeldDir::trusted(&path.join("open/../open/./runs")).unwrap();
@@ -94,7 +106,12 @@ fn root_keeps_nothing_in_another_users_folder_nor_behind_her_link() {
     chown(&hers, Some(OTHER), Some(OTHER)).unwrap();
     match HeldDir::trusted(&hers.join("runs")) {
         Err(error @ AccessError::Changeable { .. }) => {
-            assert!(error.to_string().contains(&format!("belongs to user {OTHER}")), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("belongs to user {OTHER}")),
+                "{error}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -104,10 +121,16 @@ fn root_keeps_nothing_in_another_users_folder_nor_behind_her_link() {
     fs::create_dir(&shared).unwrap();
     chmod(&shared, 0o1777);
     symlink(path.join("target"), shared.join("link")).unwrap();
-    HeldDir::trusted(&shared.join("link")).unwrap().create_new("made").unwrap();
+    HeldDir::trusted(&shared.join("link"))
+        .unwrap()
+        .create_new("made")
+        .unwrap();
     assert!(path.join("target/made").exists());
     lchown(shared.join("link"), Some(OTHER), Some(OTHER)).unwrap();
-    assert!(matches!(HeldDir::trusted(&shared.join("link")), Err(AccessError::Foreign { .. })));
+    assert!(matches!(
+        HeldDir::trusted(&shared.join("link")),
+        Err(AccessError::Foreign { .. })
+    ));
 }
 
 #[test]
@@ -120,9 +143,20 @@ fn a_loop_of_links_ends() {
         other => panic!("{other:?}"),
     };
     let looped = Some(rustix::io::Errno::LOOP.raw_os_error());
-    assert_eq!(receiver(HeldDir::trusted(&path.join("a/runs")).unwrap_err()), looped);
+    assert_eq!(
+        receiver(HeldDir::trusted(&path.join("a/runs")).unwrap_err()),
+        looped
+    );
     assert_eq!(receiver(open_regular(&path.join("a")).unwrap_err()), looped);
-    assert_eq!(receiver(OutputPlace::find(&path.join("a")).unwrap().open().unwrap_err()), looped);
+    assert_eq!(
+        receiver(
+            OutputPlace::find(&path.join("a"))
+                .unwrap()
+                .open()
+                .unwrap_err()
+        ),
+        looped
+    );
 }
 
 #[test]
@@ -135,13 +169,28 @@ fn what_is_held_stays_what_it_was_when_its_name_is_taken_away() {
     fs::rename(path.join(".partial"), path.join("elsewhere")).unwrap();
     fs::create_dir(path.join(".partial")).unwrap();
     symlink(path.join("precious"), path.join(".partial/manifest.json")).unwrap();
-    run.create_new("manifest.json").unwrap().write_all(b"{}").unwrap();
+    run.create_new("manifest.json")
+        .unwrap()
+        .write_all(b"{}")
+        .unwrap();
     assert_eq!(fs::read_to_string(path.join("precious")).unwrap(), "kept");
-    assert_eq!(fs::read_to_string(path.join("elsewhere/manifest.json")).unwrap(), "{}");
-    assert!(matches!(runs.rename_held(&run, ".partial", "run"), Err(AccessError::Replaced { .. })));
+    assert_eq!(
+        fs::read_to_string(path.join("elsewhere/manifest.json")).unwrap(),
+        "{}"
+    );
+    assert!(matches!(
+        runs.rename_held(&run, ".partial", "run"),
+        Err(AccessError::Replaced { .. })
+    ));
     assert!(!path.join("run").exists());
-    assert!(matches!(runs.remove_held(&run, ".partial"), Err(AccessError::Replaced { .. })));
-    assert!(path.join(".partial/manifest.json").is_symlink(), "what is not ours is left alone");
+    assert!(matches!(
+        runs.remove_held(&run, ".partial"),
+        Err(AccessError::Replaced { .. })
+    ));
+    assert!(
+        path.join(".partial/manifest.json").is_symlink(),
+        "what is not ours is left alone"
+    );
 }
 
 #[test]
@@ -151,15 +200,31 @@ fn links_are_neither_opened_nor_overwritten() {
     symlink(path.join("precious"), path.join("link")).unwrap();
     symlink(&path, path.join("dirlink")).unwrap();
     let held = HeldDir::trusted(&path).unwrap();
-    assert_eq!(held.create_new("link").unwrap_err().io_kind(), Some(ErrorKind::AlreadyExists));
-    assert!(matches!(held.open_own("link"), Err(AccessError::NotRegular { .. })));
-    assert!(matches!(held.open_file("link"), Err(AccessError::NotRegular { .. })));
+    assert_eq!(
+        held.create_new("link").unwrap_err().io_kind(),
+        Some(ErrorKind::AlreadyExists)
+    );
+    assert!(matches!(
+        held.open_own("link"),
+        Err(AccessError::NotRegular { .. })
+    ));
+    assert!(matches!(
+        held.open_file("link"),
+        Err(AccessError::NotRegular { .. })
+    ));
     assert!(held.open_dir("dirlink").is_err());
     for name in ["", ".", "..", "a/b", "/etc/passwd"] {
-        assert_eq!(held.open_file(name).unwrap_err().io_kind(), Some(ErrorKind::InvalidInput), "{name}");
+        assert_eq!(
+            held.open_file(name).unwrap_err().io_kind(),
+            Some(ErrorKind::InvalidInput),
+            "{name}"
+        );
     }
     fs::hard_link(path.join("precious"), path.join("second")).unwrap();
-    assert!(matches!(held.open_own("second"), Err(AccessError::NotRegular { .. })));
+    assert!(matches!(
+        held.open_own("second"),
+        Err(AccessError::NotRegular { .. })
+    ));
     assert_eq!(fs::read_to_string(path.join("precious")).unwrap(), "kept");
 }
 
@@ -188,7 +253,10 @@ fn removing_a_tree_removes_links_and_not_what_they_lead_to() {
     held.remove_tree("tree").unwrap();
     assert!(held.remove_tree("toplink").is_err());
     assert!(!path.join("tree").exists());
-    assert_eq!(fs::read_to_string(path.join("outside/file")).unwrap(), "kept");
+    assert_eq!(
+        fs::read_to_string(path.join("outside/file")).unwrap(),
+        "kept"
+    );
 }
 
 #[test]
@@ -197,11 +265,20 @@ fn pipes_devices_folders_and_sockets_are_no_files_and_are_not_waited_for() {
     mkfifoat(CWD, path.join("fifo"), Mode::RUSR | Mode::WUSR).unwrap();
     fs::create_dir(path.join("sub")).unwrap();
     symlink("/dev/zero", path.join("zero")).unwrap();
-    for (name, found) in [("fifo", "a named pipe"), ("sub", "a folder"), ("zero", "a character device")] {
+    for (name, found) in [
+        ("fifo", "a named pipe"),
+        ("sub", "a folder"),
+        ("zero", "a character device"),
+    ] {
         let file = path.join(name);
         match in_time(move || read_bounded(&file, 1 << 20)) {
             Err(error @ AccessError::NotRegular { .. }) => {
-                assert!(error.to_string().ends_with(&format!("{found}, not a regular file")), "{error}");
+                assert!(
+                    error
+                        .to_string()
+                        .ends_with(&format!("{found}, not a regular file")),
+                    "{error}"
+                );
             }
             other => panic!("{name}: {other:?}"),
         }
@@ -217,12 +294,22 @@ fn a_file_that_is_too_large_is_refused_before_it_is_read() {
     let sparse = fs::File::create(path.join("sparse")).unwrap();
     sparse.set_len(10 << 30).unwrap();
     let error = read_bounded(&path.join("sparse"), 1 << 20).unwrap_err();
-    assert!(error.to_string().contains("is larger than 1 MiB"), "{error}");
+    assert!(
+        error.to_string().contains("is larger than 1 MiB"),
+        "{error}"
+    );
     fs::write(path.join("fits"), vec![7; 1000]).unwrap();
     assert_eq!(read_bounded(&path.join("fits"), 1000).unwrap().len(), 1000);
-    assert!(matches!(read_bounded(&path.join("fits"), 999), Err(AccessError::TooLarge { .. })));
+    assert!(matches!(
+        read_bounded(&path.join("fits"), 999),
+        Err(AccessError::TooLarge { .. })
+    ));
     // Files of the kernel are regular, and say that they are empty.
-    assert!(!read_bounded(Path::new("/proc/self/stat"), 1 << 20).unwrap().is_empty());
+    assert!(
+        !read_bounded(Path::new("/proc/self/stat"), 1 << 20)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -241,7 +328,10 @@ fn an_output_goes_where_the_user_says_but_not_where_another_one_leads() {
     assert_eq!(write(&path.join("link")).unwrap(), (false, true));
     let missing = write(&path.join("no/where")).unwrap_err();
     assert!(missing.is_absent());
-    assert_eq!(write(&path).unwrap_err().io_kind(), Some(ErrorKind::IsADirectory));
+    assert_eq!(
+        write(&path).unwrap_err().io_kind(),
+        Some(ErrorKind::IsADirectory)
+    );
     if !is_root() {
         return;
     }
@@ -275,7 +365,10 @@ fn an_output_goes_where_the_user_says_but_not_where_another_one_leads() {
         chown(hers.join(name), Some(OTHER), Some(OTHER)).unwrap();
     }
     assert_eq!(write(&hers.join("own")).unwrap(), (false, true));
-    assert!(matches!(write(&hers.join("second")), Err(AccessError::NotRegular { .. })));
+    assert!(matches!(
+        write(&hers.join("second")),
+        Err(AccessError::NotRegular { .. })
+    ));
     assert_eq!(fs::metadata(hers.join("own")).unwrap().uid(), OTHER);
 }
 

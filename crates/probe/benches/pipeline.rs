@@ -52,7 +52,9 @@ mod bench {
         };
         for argument in std::env::args().skip(1) {
             // cargo adds flags of its own, such as --bench.
-            let Some((name, value)) = argument.split_once('=') else { continue };
+            let Some((name, value)) = argument.split_once('=') else {
+                continue;
+            };
             let field = match name {
                 "ring" => &mut settings.ring,
                 "warm_up" => &mut settings.warm_up,
@@ -97,7 +99,8 @@ mod bench {
             let receiver = scope.spawn(|| {
                 pin(settings.accumulator_cpu);
                 // Written once, so that no page is faulted in while it is filled.
-                let all = usize::try_from(settings.warm_up + settings.messages).expect("they fit in memory");
+                let all = usize::try_from(settings.warm_up + settings.messages)
+                    .expect("they fit in memory");
                 let mut transits = vec![1u64; all];
                 let mut received = 0;
                 together.wait();
@@ -128,14 +131,16 @@ mod bench {
 
     pub fn main() {
         let settings = settings();
-        let clock =
-            platform::choose_clock(&Machine::host(), None, Duration::from_millis(100)).expect("a clock");
+        let clock = platform::choose_clock(&Machine::host(), None, Duration::from_millis(100))
+            .expect("a clock");
         let rate = clock.rate;
         let mut transits = ping(settings, rate);
         transits.sort_unstable();
         let at = |share: f64| -> u64 {
             let rank = (share * transits.len() as f64).ceil() as usize;
-            transits.get(rank.max(1) - 1).map_or(0, |ticks| rate.nanos(Ticks(*ticks)).0)
+            transits
+                .get(rank.max(1) - 1)
+                .map_or(0, |ticks| rate.nanos(Ticks(*ticks)).0)
         };
         let line = serde_json::json!({
             "bench": "pipeline",

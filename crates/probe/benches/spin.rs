@@ -52,7 +52,11 @@ mod bench {
             floor = floor.min(now - previous);
             previous = now;
         }
-        Measured { samples_per_tick, floor, coverage: 1.0 }
+        Measured {
+            samples_per_tick,
+            floor,
+            coverage: 1.0,
+        }
     }
 
     fn probe(settings: SpinSettings, length: u64) -> Measured {
@@ -60,7 +64,9 @@ mod bench {
         let control = Arc::new(ProbeControl::new());
         let start = Tsc.now() + length / 10;
         control.measure(Ticks(start), Ticks(start + length));
-        let result = probe.run(&control).expect("the CPU was chosen from the allowed ones");
+        let result = probe
+            .run(&control)
+            .expect("the CPU was chosen from the allowed ones");
         while output.gaps.pop().is_ok() {}
         let wall = result.end.since(result.start).0;
         Measured {
@@ -79,12 +85,15 @@ mod bench {
         let machine = Machine::host();
         let topology = Topology::read(&machine);
         let allowed = platform::current_affinity().expect("the affinity mask can be read");
-        let wanted: Option<CpuList> =
-            std::env::var("JITTERSCOPE_BENCH_CPUS").ok().and_then(|l| l.parse().ok());
-        let choice = platform::select_cpus(wanted.as_ref(), &topology, &allowed).expect("a CPU to measure");
+        let wanted: Option<CpuList> = std::env::var("JITTERSCOPE_BENCH_CPUS")
+            .ok()
+            .and_then(|l| l.parse().ok());
+        let choice =
+            platform::select_cpus(wanted.as_ref(), &topology, &allowed).expect("a CPU to measure");
         let cpu = choice.cpus.last().expect("the choice is never empty");
         platform::pin_current_thread(cpu).expect("the chosen CPU is allowed");
-        let clock = platform::choose_clock(&machine, None, Duration::from_millis(100)).expect("a clock");
+        let clock =
+            platform::choose_clock(&machine, None, Duration::from_millis(100)).expect("a clock");
         let rate = clock.rate;
         let threshold = rate.ticks(jitterscope_model::Nanos(300));
         let length = rate.ticks(jitterscope_model::Nanos(300_000_000)).0;
@@ -97,7 +106,8 @@ mod bench {
             queue: 1 << 16,
             own: Ticks(0),
         };
-        let (mut ratios, mut coverages, mut rates, mut bare_rates) = (vec![], vec![], vec![], vec![]);
+        let (mut ratios, mut coverages, mut rates, mut bare_rates) =
+            (vec![], vec![], vec![], vec![]);
         let (mut floor, mut bare_floor) = (u64::MAX, u64::MAX);
         for round in 0..ROUNDS {
             // Alternating order, so that a drift of the machine favours neither.

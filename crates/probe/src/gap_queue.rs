@@ -21,7 +21,14 @@ impl GapQueue {
     pub(crate) fn new(slots: usize, threshold: Ticks) -> (GapQueue, Consumer<Gap>) {
         let slots = slots.max(GapQueue::SHORTEST);
         let (gaps, receiver) = RingBuffer::new(slots);
-        (GapQueue { gaps, kept: slots / 2, zeros: threshold.0.leading_zeros() }, receiver)
+        (
+            GapQueue {
+                gaps,
+                kept: slots / 2,
+                zeros: threshold.0.leading_zeros(),
+            },
+            receiver,
+        )
     }
 
     /// Writes to every slot without publishing any.
@@ -68,7 +75,10 @@ mod tests {
     use jitterscope_testing::SplitMix64;
 
     fn gap(start: u64, length: u64) -> Gap {
-        Gap { start: Ticks(start), length: Ticks(length) }
+        Gap {
+            start: Ticks(start),
+            length: Ticks(length),
+        }
     }
 
     #[test]
@@ -81,7 +91,9 @@ mod tests {
         // As many turns of a real-time thread as a drain that was held up for a third of a second would meet.
         assert!((0..100).all(|n| queue.send(gap(n, 3_000_000))));
         // In the order in which they were sent.
-        let lengths: Vec<u64> = std::iter::from_fn(|| receiver.pop().ok()).map(|gap| gap.length.0).collect();
+        let lengths: Vec<u64> = std::iter::from_fn(|| receiver.pop().ok())
+            .map(|gap| gap.length.0)
+            .collect();
         assert!(lengths.is_sorted() && lengths.len() == short + middle + 100);
         assert!(queue.send(gap(0, 300)), "there is room again");
     }
@@ -109,7 +121,10 @@ mod tests {
     fn the_smallest_queue_has_room_for_all_lengths() {
         let (mut queue, _receiver) = GapQueue::new(0, Ticks(300));
         assert_eq!((0..100).filter(|n| queue.send(gap(*n, 300))).count(), 8);
-        assert_eq!((0..100).filter(|n| queue.send(gap(*n, u64::MAX))).count(), 8);
+        assert_eq!(
+            (0..100).filter(|n| queue.send(gap(*n, u64::MAX))).count(),
+            8
+        );
         assert!(!queue.send_mark(Gap::measurement_begins(Ticks(1))));
     }
 }

@@ -15,5 +15,7 @@ mod spin;
 mod wakeup;
 
 pub use control::ProbeControl;
-pub use spin::{ClockCosts, IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings, clock_costs};
+pub use spin::{
+    ClockCosts, IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings, clock_costs,
+};
 pub use wakeup::{WakeupError, WakeupProbe, WakeupSettings};

@@ -3,7 +3,9 @@
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{ClockKind, Nanos, TickRate, Ticks};
 use jitterscope_platform::{clock, current_affinity};
-use jitterscope_probe::{ProbeControl, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
+use jitterscope_probe::{
+    ProbeControl, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +25,8 @@ fn held_up(
     while control.ready() == 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let start = clock::now(ClockKind::MonotonicRaw) + TickRate::NANOSECONDS.ticks(Nanos(10_000_000));
+    let start =
+        clock::now(ClockKind::MonotonicRaw) + TickRate::NANOSECONDS.ticks(Nanos(10_000_000));
     let end = start + Ticks(INTERVALS * INTERVAL.0);
     control.measure(start, end);
     while clock::now(ClockKind::MonotonicRaw) < end {
@@ -39,10 +42,17 @@ fn held_up(
     let (start, end, stalls) = thread.join().unwrap();
     assert_eq!(marks.first().map(|mark| mark.start), Some(start));
     assert_eq!(marks.last().map(|mark| mark.end), Some(end));
-    assert!(marks.windows(2).all(|two| two[0].end == two[1].start), "there is a hole between intervals");
+    assert!(
+        marks.windows(2).all(|two| two[0].end == two[1].start),
+        "there is a hole between intervals"
+    );
     assert_eq!(marks.iter().map(|mark| mark.count).sum::<u64>(), stalls);
     // Nobody looked for longer than the queue lasts, so that one interval is long.
-    let longest = marks.iter().map(|mark| mark.end.since(mark.start)).max().unwrap();
+    let longest = marks
+        .iter()
+        .map(|mark| mark.end.since(mark.start))
+        .max()
+        .unwrap();
     assert!(longest.0 > 100 * INTERVAL.0, "{longest:?}");
 }
 

@@ -19,7 +19,11 @@ struct Slow;
 impl Clock for Slow {
     fn now(self) -> u64 {
         READS.set(READS.get() + 1);
-        let step = if READS.get().is_multiple_of(5_000) { LONG } else { 400 };
+        let step = if READS.get().is_multiple_of(5_000) {
+            LONG
+        } else {
+            400
+        };
         SHOWN.set(SHOWN.get() + step);
         SHOWN.get()
     }
@@ -40,11 +44,18 @@ fn settings(threshold: u64, own: u64) -> SpinSettings {
 }
 
 /// Measures from `start` to `end` on a thread of its own; what came of it, and what of it is in the queue.
-fn measured<C: Clock>(clock: C, settings: SpinSettings, start: u64, end: u64) -> (ProbeResult, Vec<Gap>) {
+fn measured<C: Clock>(
+    clock: C,
+    settings: SpinSettings,
+    start: u64,
+    end: u64,
+) -> (ProbeResult, Vec<Gap>) {
     let (probe, mut output) = SpinProbe::new(clock, settings).unwrap();
     let control = Arc::new(ProbeControl::new());
     control.measure(Ticks(start), Ticks(end));
-    let result = std::thread::spawn(move || probe.run(&control).unwrap()).join().unwrap();
+    let result = std::thread::spawn(move || probe.run(&control).unwrap())
+        .join()
+        .unwrap();
     let sent: Vec<Gap> = std::iter::from_fn(|| output.gaps.pop().ok()).collect();
     let begins = sent.iter().position(Gap::is_beginning).unwrap();
     (result, sent[begins + 1..].to_vec())
@@ -56,8 +67,17 @@ fn a_flood_of_short_stalls_costs_no_long_one() {
     let long = |gaps: &[Gap]| gaps.iter().filter(|gap| gap.length.0 == LONG).count();
     assert_eq!(result.sum_ticks, result.end.since(result.start).0);
     assert_eq!(gaps.len() as u64 + result.dropped_records, result.stalls);
-    let met: u64 = result.above.iter().filter(|(length, _)| *length >= LONG).map(|row| row.1).sum();
-    assert!(result.dropped_records > 100_000 && met > 50, "{} {met}", result.dropped_records);
+    let met: u64 = result
+        .above
+        .iter()
+        .filter(|(length, _)| *length >= LONG)
+        .map(|row| row.1)
+        .sum();
+    assert!(
+        result.dropped_records > 100_000 && met > 50,
+        "{} {met}",
+        result.dropped_records
+    );
     assert_eq!(long(&gaps) as u64, met, "a long one gave way to short ones");
     assert!(gaps.is_sorted_by_key(|gap| gap.start));
 }
@@ -68,10 +88,17 @@ fn bookkeeping_is_counted_and_makes_no_bookkeeping() {
     // Every read is at least as long as this threshold, and what follows one directly is no longer than that.
     let (result, gaps) = measured(MonotonicRaw, settings(1, 1_000_000), now, now + 20_000_000);
     assert_eq!(result.sum_ticks, result.end.since(result.start).0);
-    assert!(result.stalls > 1_000 && result.own_bookkeeping > result.stalls / 2, "{result:?}");
+    assert!(
+        result.stalls > 1_000 && result.own_bookkeeping > result.stalls / 2,
+        "{result:?}"
+    );
     assert_eq!(gaps.len() as u64 + result.dropped_records, result.stalls);
     // What is sent is what began by itself or is longer.
     assert_eq!(result.dropped_records, result.own_bookkeeping);
     let directly = |two: &&[Gap]| two[0].end() == two[1].start;
-    assert!(gaps.windows(2).filter(directly).all(|two| two[1].length.0 > 1_000_000));
+    assert!(
+        gaps.windows(2)
+            .filter(directly)
+            .all(|two| two[1].length.0 > 1_000_000)
+    );
 }

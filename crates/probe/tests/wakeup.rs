@@ -35,7 +35,10 @@ fn every_deadline_is_counted_or_missed_and_every_late_one_is_sent() {
     }
     let start = clock::now(ClockKind::MonotonicRaw);
     let start = start + TickRate::NANOSECONDS.ticks(Nanos(10_000_000));
-    control.measure(start, start + TickRate::NANOSECONDS.ticks(Nanos(300_000_000)));
+    control.measure(
+        start,
+        start + TickRate::NANOSECONDS.ticks(Nanos(300_000_000)),
+    );
     let result: WakeupResult = thread.join().unwrap().unwrap();
 
     assert!(result.wakeups > 0, "{result:?}");
@@ -43,7 +46,10 @@ fn every_deadline_is_counted_or_missed_and_every_late_one_is_sent() {
     // Deadlines lie a period apart, whether they were met or missed; the clocks differ by their slew.
     let deadlines = result.wakeups + result.missed;
     let expected = result.end.since(result.start).0 / settings.period.0;
-    assert!(deadlines.abs_diff(expected) <= 2 + expected / 1000, "{deadlines} of {expected}");
+    assert!(
+        deadlines.abs_diff(expected) <= 2 + expected / 1000,
+        "{deadlines} of {expected}"
+    );
     assert_eq!(count(&result.plain), result.wakeups);
     assert_eq!(count(&result.corrected), deadlines);
     assert_eq!(result.plain.last().map(|row| row.0), Some(result.max.0));
@@ -56,7 +62,10 @@ fn every_deadline_is_counted_or_missed_and_every_late_one_is_sent() {
     }
     assert_eq!(gaps.len() as u64 + result.dropped_records, result.stalls);
     assert!(gaps.windows(2).all(|pair| pair[0].end() <= pair[1].end()));
-    assert_eq!(gaps.iter().map(|gap| gap.length.0).max(), Some(result.max.0));
+    assert_eq!(
+        gaps.iter().map(|gap| gap.length.0).max(),
+        Some(result.max.0)
+    );
     let (mut intervals, mut of_intervals) = (0, 0);
     while let Ok(mark) = output.intervals.pop() {
         intervals += 1;
@@ -71,14 +80,19 @@ fn a_probe_that_is_stopped_before_it_begins_has_counted_nothing() {
     let (probe, _output) = WakeupProbe::new(MonotonicRaw, settings(1000)).unwrap();
     let control = Arc::new(ProbeControl::new());
     control.stop();
-    let result = std::thread::spawn(move || probe.run(&control)).join().unwrap().unwrap();
+    let result = std::thread::spawn(move || probe.run(&control))
+        .join()
+        .unwrap()
+        .unwrap();
     assert_eq!((result.wakeups, result.missed, result.stalls), (0, 0, 0));
 }
 
 #[test]
 fn periods_out_of_range_are_refused() {
     for period_us in [0, 49, 1_000_001] {
-        let refused = WakeupProbe::new(MonotonicRaw, settings(period_us)).err().unwrap();
+        let refused = WakeupProbe::new(MonotonicRaw, settings(period_us))
+            .err()
+            .unwrap();
         assert!(matches!(refused, WakeupError::Period(_)), "{refused}");
     }
 }

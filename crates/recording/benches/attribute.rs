@@ -32,7 +32,12 @@ impl Run {
         let context = reader.trace_context()?.ok_or("the run has no trace")?;
         let pages = reader.trace_pages(Ticks(0), Ticks(u64::MAX))?;
         let stalls: Result<Vec<Stall>, _> = reader.stalls()?.collect();
-        Ok(Run { context, pages, stalls: stalls?, reader })
+        Ok(Run {
+            context,
+            pages,
+            stalls: stalls?,
+            reader,
+        })
     }
 
     /// Decodes every page. Returns how many events there are.
@@ -55,7 +60,8 @@ impl Run {
             virtual_machine: manifest.host.hypervisor.is_some(),
             measured: manifest.results.len(),
         };
-        let mut attributor = Attributor::new(settings).with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
+        let mut attributor =
+            Attributor::new(settings).with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
         let mut pages = self.pages.iter().peekable();
         for stall in &self.stalls {
             while let Some(page) = pages.next_if(|page| page.first <= stall.end) {
@@ -65,7 +71,13 @@ impl Run {
                     TraceRole::Graph => {}
                 });
             }
-            attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });
+            attributor.announce(
+                stall.cpu,
+                Gap {
+                    start: stall.start,
+                    length: stall.length(),
+                },
+            );
             black_box(attributor.attribute(stall, &OutsideHints::default(), names));
         }
         for page in pages {

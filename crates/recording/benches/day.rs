@@ -33,7 +33,10 @@ struct Recorded {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let hours = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(HOURS);
+    let hours = std::env::args()
+        .skip(1)
+        .find_map(|arg| arg.parse().ok())
+        .unwrap_or(HOURS);
     let wanted = hours * 3600 * STALLS_PER_SECOND;
     let run = RunReader::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/spin"))?;
     let manifest = run.manifest().clone();
@@ -43,16 +46,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut decoder = Decoder::new(&context)?;
     for page in run.trace_pages(Ticks(0), Ticks(u64::MAX))? {
         let sender = page.role == TraceRole::Senders;
-        let _ = decoder.page(page.cpu, &page.bytes, |event| records.push(Recorded { event, sender }));
+        let _ = decoder.page(page.cpu, &page.bytes, |event| {
+            records.push(Recorded { event, sender })
+        });
     }
     records.sort_by_key(|recorded| recorded.event.time);
     let stalls: Vec<Stall> = run.stalls()?.collect::<Result<_, _>>()?;
-    let (first, last) = (stalls.first().ok_or("the run has no stalls")?, stalls.last().ok_or("no stalls")?);
-    let begin = records.first().map_or(first.start, |one| one.event.time.min(first.start));
-    let end = records.last().map_or(last.end, |one| one.event.time.max(last.end));
+    let (first, last) = (
+        stalls.first().ok_or("the run has no stalls")?,
+        stalls.last().ok_or("no stalls")?,
+    );
+    let begin = records
+        .first()
+        .map_or(first.start, |one| one.event.time.min(first.start));
+    let end = records
+        .last()
+        .map_or(last.end, |one| one.event.time.max(last.end));
     let length = Ticks(end.since(begin).0 + 1);
     drop(run);
-    let kept = std::env::args_os().skip(1).map(PathBuf::from).find(|arg| arg.is_absolute());
+    let kept = std::env::args_os()
+        .skip(1)
+        .map(PathBuf::from)
+        .find(|arg| arg.is_absolute());
     let dropped = tempfile::tempdir()?;
     let runs = kept.as_deref().unwrap_or(dropped.path());
     keep_freed_memory();
@@ -64,11 +79,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     })
     .with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
     attributor.measure(begin, Ticks(u64::MAX));
-    let mut store = StoreSink::new(RunWriter::create(runs, "DAY", manifest.clock_start.realtime_ns)?);
-    store.begin(&RunFacts { id: store.id().to_owned(), label: "DAY".into(), ..RunFacts::of(&manifest) })?;
-    let mut sums = RowSummer::stored(RowsOf { attributed: true, ..RowsOf::run(&manifest) });
+    let mut store = StoreSink::new(RunWriter::create(
+        runs,
+        "DAY",
+        manifest.clock_start.realtime_ns,
+    )?);
+    store.begin(&RunFacts {
+        id: store.id().to_owned(),
+        label: "DAY".into(),
+        ..RunFacts::of(&manifest)
+    })?;
+    let mut sums = RowSummer::stored(RowsOf {
+        attributed: true,
+        ..RowsOf::run(&manifest)
+    });
     let mut lengths: Histogram<u64> = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?;
-    let (mut done, mut round, mut short, mut batch) = (0u64, 0u64, 0, Vec::<(Stall, Attribution)>::new());
+    let (mut done, mut round, mut short, mut batch) =
+        (0u64, 0u64, 0, Vec::<(Stall, Attribution)>::new());
     let begun = thread_usage().cpu_time;
     while done < wanted {
         let shift = Ticks(length.0 * round);
@@ -77,9 +104,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             while let Some(recorded) = coming.next_if(|one| one.event.time <= stall.end) {
                 take(&mut attributor, recorded, shift);
             }
-            let stall =
-                Stall { id: StallId(done), start: stall.start + shift, end: stall.end + shift, ..*stall };
-            attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });
+            let stall = Stall {
+                id: StallId(done),
+                start: stall.start + shift,
+                end: stall.end + shift,
+                ..*stall
+            };
+            attributor.announce(
+                stall.cpu,
+                Gap {
+                    start: stall.start,
+                    length: stall.length(),
+                },
+            );
             let attribution = attributor.attribute(&stall, &OutsideHints::default(), &names);
             lengths.saturating_record(manifest.rate.nanos(stall.length()).0);
             batch.push((stall, attribution));
@@ -94,7 +131,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             max: Nanos(lengths.max()),
             stolen: Nanos((lengths.mean() * lengths.len() as f64) as u64),
         };
-        let rows = batch.iter().map(|(stall, own)| Row::Stall(stall, Some(own)));
+        let rows = batch
+            .iter()
+            .map(|(stall, own)| Row::Stall(stall, Some(own)));
         let rows: Vec<Row<'_>> = rows.chain([Row::Interval(&row, &lengths)]).collect();
         store.rows(&rows)?;
         sums.rows(&rows)?;
@@ -110,7 +149,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let long = peak_rss_bytes();
     let mut clock_end = manifest.clock_start;
     clock_end.ticks = end + Ticks(length.0 * round);
-    let manifest = jitterscope_model::RunManifest { clock_end, attributed: true, ..manifest };
+    let manifest = jitterscope_model::RunManifest {
+        clock_end,
+        attributed: true,
+        ..manifest
+    };
     store.summary(&sums.finish(&manifest, None));
     store.finish(manifest)?;
     println!(
@@ -131,5 +174,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn take(attributor: &mut Attributor, recorded: &Recorded, shift: Ticks) {
     let mut event = recorded.event.clone();
     event.time = event.time + shift;
-    if recorded.sender { attributor.sender_event(&event) } else { attributor.event(&event) }
+    if recorded.sender {
+        attributor.sender_event(&event)
+    } else {
+        attributor.event(&event)
+    }
 }

@@ -84,7 +84,13 @@ fn step(
         graph: Vec::new(),
     };
     let _sleepers = Sleepers::start(sleepers, &cpus.cpus);
-    let outcome = record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ())?;
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    )?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     if !manifest.attributed {
@@ -124,13 +130,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let number = |step: &Value, field: &str| step[field].as_f64().unwrap_or_default();
     // What every further event costs, as long as none is lost: beside what a recorder of a quiet CPU does.
     let quiet = &steps[0];
-    let most = steps.iter().rfind(|step| step["lost"] == 0).unwrap_or(quiet);
+    let most = steps
+        .iter()
+        .rfind(|step| step["lost"] == 0)
+        .unwrap_or(quiet);
     let more = |field: &str| number(most, field) - number(quiet, field);
     let (idle, loaded) = (&apart[0], &apart[1]);
     let beyond = |field: &str| number(loaded, field) - number(idle, field);
     let of_both = beyond("helper_ns") / beyond("events").max(1.0);
     let of_writer = beyond("writer_ns") / beyond("events").max(1.0);
-    let whole = steps.iter().filter(|step| step["lost"] == 0).map(|step| number(step, "events_per_second"));
+    let whole = steps
+        .iter()
+        .filter(|step| step["lost"] == 0)
+        .map(|step| number(step, "events_per_second"));
     println!(
         "{}",
         json!({

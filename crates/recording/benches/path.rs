@@ -26,7 +26,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let writer = RunWriter::create(folder.path(), "PATH", manifest.clock_start.realtime_ns)?;
     let mut store = StoreSink::new(writer);
     let mut sums = RowSummer::stored(RowsOf::run(&manifest));
-    let facts = RunFacts { id: store.id().to_owned(), label: "PATH".into(), ..RunFacts::of(&manifest) };
+    let facts = RunFacts {
+        id: store.id().to_owned(),
+        label: "PATH".into(),
+        ..RunFacts::of(&manifest)
+    };
     store.begin(&facts)?;
     let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX))?;
     let began = Instant::now();
@@ -43,7 +47,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut waiting: Vec<(Stall, Option<Attribution>)> = Vec::with_capacity(BATCH);
     let (mut stalls, mut parts) = (0u64, 0u64);
     let mut flush = |waiting: &mut Vec<(Stall, Option<Attribution>)>| {
-        let rows: Vec<Row<'_>> = waiting.iter().map(|(stall, own)| Row::Stall(stall, own.as_ref())).collect();
+        let rows: Vec<Row<'_>> = waiting
+            .iter()
+            .map(|(stall, own)| Row::Stall(stall, own.as_ref()))
+            .collect();
         let taken = store.rows(&rows).and_then(|()| sums.rows(&rows));
         drop(rows);
         waiting.clear();

@@ -41,7 +41,10 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
             runs_dir: runs.to_path_buf(),
             command_line: vec!["bench".into()],
         },
-        cpus: CpuChoice { cpus: cpus.clone(), because: None },
+        cpus: CpuChoice {
+            cpus: cpus.clone(),
+            because: None,
+        },
         wakeup: None,
         duration: TURN,
         warmup: WARM_UP,
@@ -55,8 +58,17 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
         let own = target.clone();
         Output::new(target.to_string(), move || Ok(own.open(Pace::Live)?)).essential()
     };
-    let extra = Extra { outputs: targets.iter().map(open).collect(), ..Extra::default() };
-    let outcome = record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ())?;
+    let extra = Extra {
+        outputs: targets.iter().map(open).collect(),
+        ..Extra::default()
+    };
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        extra,
+        &AtomicBool::new(false),
+        &mut (),
+    )?;
     if let Some(error) = outcome.outputs.into_iter().find_map(|output| output.error) {
         return Err(error.into());
     }
@@ -67,7 +79,9 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
         return Err(format!("the measurement ended early: {why:?}").into());
     }
     let seconds = rate.nanos(result.end.since(result.start)).as_secs_f64();
-    let own = rate.nanos(Ticks(result.sum_ticks - result.stalled_ticks)).as_secs_f64();
+    let own = rate
+        .nanos(Ticks(result.sum_ticks - result.stalled_ticks))
+        .as_secs_f64();
     Ok(Turn {
         samples_per_second: result.samples as f64 / seconds,
         samples_per_own_second: (result.samples - result.stalls) as f64 / own,
@@ -87,7 +101,10 @@ fn targets(folder: &Path) -> Result<Vec<Destination>, Box<dyn Error>> {
         // The discard port: nobody need listen.
         "influx://127.0.0.1:9".into(),
     ];
-    Ok(texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
+    Ok(texts
+        .iter()
+        .map(|text| text.parse())
+        .collect::<Result<_, _>>()?)
 }
 
 /// The median, and an interval that has the true one in at least 99 of 100 cases whatever the values'
@@ -104,7 +121,11 @@ fn median(mut values: Vec<f64>) -> Value {
         k += 1;
     }
     // With k = 0 there are too few values to say.
-    let (low, high) = if k == 0 { (f64::MIN, f64::MAX) } else { (values[k - 1], values[n - k]) };
+    let (low, high) = if k == 0 {
+        (f64::MIN, f64::MAX)
+    } else {
+        (values[k - 1], values[n - k])
+    };
     json!({ "median": middle, "low": low, "high": high })
 }
 
@@ -113,7 +134,12 @@ fn each(turns: &[Turn], what: impl Fn(&Turn) -> f64) -> Value {
 }
 
 fn paired(with: &[Turn], bare: &[Turn], what: impl Fn(&Turn, &Turn) -> f64) -> Value {
-    median(with.iter().zip(bare).map(|(with, bare)| what(with, bare)).collect())
+    median(
+        with.iter()
+            .zip(bare)
+            .map(|(with, bare)| what(with, bare))
+            .collect(),
+    )
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -121,7 +147,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lock = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock"))?;
     lock.lock()?;
     let (dir, runs) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let cpus = select_cpus(None, &Topology::read(&Machine::host()), &current_affinity()?)?.cpus;
+    let cpus = select_cpus(
+        None,
+        &Topology::read(&Machine::host()),
+        &current_affinity()?,
+    )?
+    .cpus;
     let targets = targets(dir.path())?;
     let (mut with, mut bare) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
@@ -137,7 +168,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ratio = |a: &Turn, b: &Turn| a.samples_per_second / b.samples_per_second;
     // Turns without outputs against each other: what the machine alone does to each comparison.
     let alone = |what: &dyn Fn(&Turn, &Turn) -> f64| {
-        median(bare.chunks_exact(2).map(|two| what(&two[0], &two[1])).collect())
+        median(
+            bare.chunks_exact(2)
+                .map(|two| what(&two[0], &two[1]))
+                .collect(),
+        )
     };
     println!(
         "{}",

@@ -11,7 +11,10 @@ pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home
     let mut found = Vec::new();
     let measured = &settings.cpus.cpus;
     if home.helpers.is_empty() {
-        found.push(Warning::NoFreeCpu { cpus: measured.clone(), taken: CpuUse::Measured });
+        found.push(Warning::NoFreeCpu {
+            cpus: measured.clone(),
+            taken: CpuUse::Measured,
+        });
     }
     found.extend(
         settings
@@ -34,25 +37,51 @@ pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home
 
 /// What there is to say of the clock.
 pub(crate) fn of_clock(clock: &ClockChoice) -> Option<Warning> {
-    let doubt = clock.doubt.clone().map(|flaw| Warning::ClockDoubt { reason: flaw.into() });
-    doubt.or_else(|| clock.fallback_reason.clone().map(|flaw| Warning::ClockFallback { reason: flaw.into() }))
+    let doubt = clock.doubt.clone().map(|flaw| Warning::ClockDoubt {
+        reason: flaw.into(),
+    });
+    doubt.or_else(|| {
+        clock
+            .fallback_reason
+            .clone()
+            .map(|flaw| Warning::ClockFallback {
+                reason: flaw.into(),
+            })
+    })
 }
 
 /// Real-time throttling, when it is in force.
 pub(crate) fn throttling(machine: &Machine) -> Option<Warning> {
     let number = |name: &str| -> Option<i64> {
-        machine.read_trimmed(format!("/proc/sys/kernel/{name}")).ok()?.parse().ok()
+        machine
+            .read_trimmed(format!("/proc/sys/kernel/{name}"))
+            .ok()?
+            .parse()
+            .ok()
     };
     let runtime_us = number("sched_rt_runtime_us")?;
     let period_us = number("sched_rt_period_us")?;
-    (0..period_us).contains(&runtime_us).then_some(Warning::RtThrottling { runtime_us, period_us })
+    (0..period_us)
+        .contains(&runtime_us)
+        .then_some(Warning::RtThrottling {
+            runtime_us,
+            period_us,
+        })
 }
 
 /// There are no kernel events: as a source, and as a circumstance.
 pub(crate) fn blind(why: &NoEvents, sources: &mut Vec<SourceReport>) -> Warning {
     let problem = why.problem();
-    sources.push(SourceReport::limited("tracefs", why.status(), problem.clone(), SourceLoss::Causes));
-    Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) })
+    sources.push(SourceReport::limited(
+        "tracefs",
+        why.status(),
+        problem.clone(),
+        SourceLoss::Causes,
+    ));
+    Warning::NoKernelEvents(NoKernelEvents {
+        wanted: true,
+        problem: Some(problem),
+    })
 }
 
 #[cfg(test)]
@@ -67,7 +96,12 @@ mod tests {
         fs::create_dir_all(&kernel).unwrap();
         let machine = Machine::at(dir.path());
         fs::write(kernel.join("sched_rt_period_us"), "1000000\n").unwrap();
-        for (runtime, warns) in [("950000", true), ("-1", false), ("1000000", false), ("0", true)] {
+        for (runtime, warns) in [
+            ("950000", true),
+            ("-1", false),
+            ("1000000", false),
+            ("0", true),
+        ] {
             fs::write(kernel.join("sched_rt_runtime_us"), runtime).unwrap();
             assert_eq!(throttling(&machine).is_some(), warns, "{runtime}");
         }

@@ -15,7 +15,9 @@ impl BegunEvents {
     pub(crate) fn begin(machine: &Machine, settings: &EventSettings) -> Option<BegunEvents> {
         let (machine, settings) = (machine.clone(), settings.clone());
         let thread = std::thread::Builder::new().name("js-events".into());
-        let thread = thread.spawn(move || KernelEvents::start(&machine, &settings)).ok()?;
+        let thread = thread
+            .spawn(move || KernelEvents::start(&machine, &settings))
+            .ok()?;
         Some(BegunEvents(Some(thread)))
     }
 

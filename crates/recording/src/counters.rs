@@ -72,13 +72,23 @@ impl CounterWatch {
     fn add(&mut self, deltas: Vec<CounterDelta>) {
         self.intervals += 1;
         for cpu in self.cpus.iter() {
-            let y = self.stolen.get(&cpu).copied().unwrap_or_default().as_secs_f64();
+            let y = self
+                .stolen
+                .get(&cpu)
+                .copied()
+                .unwrap_or_default()
+                .as_secs_f64();
             let (sum, squares) = self.time.entry(cpu).or_default();
             *sum += y;
             *squares += y * y;
         }
         for delta in deltas {
-            let y = self.stolen.get(&delta.cpu).copied().unwrap_or_default().as_secs_f64();
+            let y = self
+                .stolen
+                .get(&delta.cpu)
+                .copied()
+                .unwrap_or_default()
+                .as_secs_f64();
             let sums = self.counters.entry((delta.cpu, delta.label())).or_default();
             let x = delta.count as f64;
             sums.total = sums.total.saturating_add(delta.count);
@@ -101,7 +111,12 @@ impl CounterWatch {
                 let (vx, vy) = (n * sums.xx - sums.x * sums.x, n * yy - y * y);
                 let correlation = (self.intervals >= ENOUGH && vx > 0.0 && vy > 0.0)
                     .then(|| ((n * sums.xy - sums.x * y) / (vx * vy).sqrt()).clamp(-1.0, 1.0));
-                CounterTotal { cpu: *cpu, name: name.clone(), total: sums.total, correlation }
+                CounterTotal {
+                    cpu: *cpu,
+                    name: name.clone(),
+                    total: sums.total,
+                    correlation,
+                }
             })
             .collect()
     }
@@ -126,11 +141,16 @@ mod tests {
     fn what_rises_with_the_stolen_time_correlates_and_what_does_not_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let cpus: CpuSet = "1".parse().unwrap();
-        let mut watch = CounterWatch::start(&Machine::at(dir.path()), &cpus, Duration::from_secs(1000));
+        let mut watch =
+            CounterWatch::start(&Machine::at(dir.path()), &cpus, Duration::from_secs(1000));
         for n in 0..10u64 {
             watch.stolen(CpuId(1), Nanos(n * 1_000_000));
             // TIMER rises with the stolen time, RCU against it, SCHED by the same each time.
-            watch.add(vec![delta("TIMER", 100 * n), delta("RCU", 1000 - 100 * n), delta("SCHED", 7)]);
+            watch.add(vec![
+                delta("TIMER", 100 * n),
+                delta("RCU", 1000 - 100 * n),
+                delta("SCHED", 7),
+            ]);
         }
         let totals = watch.finish();
         let of = |name: &str| totals.iter().find(|t| t.name.contains(name)).unwrap();

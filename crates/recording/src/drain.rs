@@ -12,8 +12,9 @@ use crate::probes::Probes;
 use hdrhistogram::CreationError;
 use jitterscope_attribute::{Edge, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
-    Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos, ProbeResult,
-    SelfNoise, Sink, SinkError, SleepingWork, Stall, StallId, ThreadRef, TickRate, Ticks, WarmUpTurn,
+    Comm, CounterTotal, CpuId, DrainTurn, EdgeCostRow, EventsInGaps, Gap, IntervalRow, Nanos,
+    ProbeResult, SelfNoise, Sink, SinkError, SleepingWork, Stall, StallId, ThreadRef, TickRate,
+    Ticks, WarmUpTurn,
 };
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use std::collections::BTreeMap;
@@ -62,13 +63,23 @@ impl Drain {
         let mut events = events;
         let mut channel = |output: SpinOutput| {
             let comm = Comm::new(probes.thread_name(output.cpu));
-            let victim = ThreadRef { tid: probes.tid(output.cpu), comm };
+            let victim = ThreadRef {
+                tid: probes.tid(output.cpu),
+                comm,
+            };
             if let Some(events) = &mut events {
                 events.watch(output.cpu, victim.tid);
             }
-            Ok(Channel { victim, measured: false, learnt: 0, lengths: IntervalLengths::new()?, output })
+            Ok(Channel {
+                victim,
+                measured: false,
+                learnt: 0,
+                lengths: IntervalLengths::new()?,
+                output,
+            })
         };
-        let channels: Result<Vec<Channel>, CreationError> = outputs.into_iter().map(&mut channel).collect();
+        let channels: Result<Vec<Channel>, CreationError> =
+            outputs.into_iter().map(&mut channel).collect();
         Ok(Drain {
             channels: channels?,
             events,
@@ -98,18 +109,24 @@ impl Drain {
     pub(crate) fn has_learnt(&self) -> bool {
         let enough = |edge| {
             let of_all = EdgeCosts::ENOUGH.saturating_mul(self.channels.len() as u64);
-            self.events.as_ref().is_some_and(|events| events.costs().get(edge).samples >= of_all)
+            self.events
+                .as_ref()
+                .is_some_and(|events| events.costs().get(edge).samples >= of_all)
         };
         enough(Edge::LeadInterrupt)
             && enough(Edge::TrailInterrupt)
-            && self.channels.iter().all(|channel| channel.learnt >= EdgeCosts::ENOUGH)
+            && self
+                .channels
+                .iter()
+                .all(|channel| channel.learnt >= EdgeCosts::ENOUGH)
     }
 
     /// One turn. The order matters: interval marks before gaps, so that an interval's gaps are all here
     /// when it is closed; gaps before kernel events, so that a gap's events are all here when it is
     /// attributed.
     pub(crate) fn cycle(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        let mut batches: Vec<(Vec<IntervalMark>, Vec<Gap>)> = Vec::with_capacity(self.channels.len());
+        let mut batches: Vec<(Vec<IntervalMark>, Vec<Gap>)> =
+            Vec::with_capacity(self.channels.len());
         for channel in &mut self.channels {
             let marks = take(&mut channel.output.intervals);
             batches.push((marks, take(&mut channel.output.gaps)));
@@ -146,7 +163,12 @@ impl Drain {
         self.batch.flush(sink)?;
         if let Some(events) = &mut self.events {
             let measuring = matches!(self.phase, Phase::Measuring { .. });
-            let turn = DrainTurn { measuring, warm_up, stalls: self.next_id, ..DrainTurn::default() };
+            let turn = DrainTurn {
+                measuring,
+                warm_up,
+                stalls: self.next_id,
+                ..DrainTurn::default()
+            };
             events.end_turn(sink, turn)?;
         }
         Ok(())
@@ -157,7 +179,8 @@ impl Drain {
         if gap.is_beginning() {
             channel.measured = true;
             if let Some(events) = &self.events {
-                self.sleeping_at_start.extend(events.sleeping_works(channel.output.cpu, gap.start));
+                self.sleeping_at_start
+                    .extend(events.sleeping_works(channel.output.cpu, gap.start));
             }
             return Ok(());
         }
@@ -225,7 +248,11 @@ impl Drain {
     }
 
     /// The probes have ended: takes in what is still under way and sums up.
-    pub(crate) fn finish(mut self, sink: &mut dyn Sink, results: &[ProbeResult]) -> Result<Found, SinkError> {
+    pub(crate) fn finish(
+        mut self,
+        sink: &mut dyn Sink,
+        results: &[ProbeResult],
+    ) -> Result<Found, SinkError> {
         if let Some(events) = &mut self.events {
             events.stop();
         }
@@ -246,7 +273,10 @@ impl Drain {
             events: None,
         };
         if let Some(mut events) = self.events {
-            let ends: Vec<_> = results.iter().map(|result| (result.cpu, result.end)).collect();
+            let ends: Vec<_> = results
+                .iter()
+                .map(|result| (result.cpu, result.end))
+                .collect();
             found.events_in_gaps = events.finish(&ends);
             found.throttled = events.throttled();
             found.senders_dropped = events.senders_dropped();
@@ -255,7 +285,8 @@ impl Drain {
             (found.unrecorded_switches, found.folded) = (unrecorded, rate.nanos(folded));
             let entry = events.costs().get(Edge::LeadInterrupt);
             found.costs.entry_cost_ns = rate.nanos(entry.smallest);
-            found.costs.exit_cost_ns = rate.nanos(events.costs().get(Edge::TrailInterrupt).smallest);
+            found.costs.exit_cost_ns =
+                rate.nanos(events.costs().get(Edge::TrailInterrupt).smallest);
             found.costs.cost_samples = entry.samples;
             found.events = Some((events.ended(), events));
         }
@@ -268,7 +299,12 @@ impl Drain {
             Phase::WarmUp => Nanos::ZERO,
             Phase::Measuring { start } => self.rate.nanos(now.since(start)).min(total),
         };
-        Progress { elapsed, total, stalls: self.next_id, worst: self.worst }
+        Progress {
+            elapsed,
+            total,
+            stalls: self.next_id,
+            worst: self.worst,
+        }
     }
 }
 
@@ -299,7 +335,10 @@ pub(crate) struct Found {
 
 /// What of a probe's gaps lies before its measurement; nothing when that is nothing.
 fn before_measurement(cpu: CpuId, gaps: &[Gap]) -> Option<WarmUpTurn> {
-    let begins = gaps.iter().find(|gap| gap.is_beginning()).map(|gap| gap.start);
+    let begins = gaps
+        .iter()
+        .find(|gap| gap.is_beginning())
+        .map(|gap| gap.start);
     let before = gaps.iter().take_while(|gap| !gap.is_beginning());
     let gaps: Vec<(Ticks, Ticks)> = before.map(|gap| (gap.start, gap.length)).collect();
     (begins.is_some() || !gaps.is_empty()).then_some(WarmUpTurn { cpu, gaps, begins })

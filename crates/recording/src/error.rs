@@ -41,7 +41,9 @@ impl RecordError {
 
 impl From<GraphError> for RecordError {
     fn from(error: GraphError) -> RecordError {
-        RecordError::Graph { problem: error.problem() }
+        RecordError::Graph {
+            problem: error.problem(),
+        }
     }
 }
 

@@ -23,14 +23,27 @@ pub(crate) struct FaultWatch {
 
 impl FaultWatch {
     pub(crate) fn new(machine: &Machine) -> FaultWatch {
-        FaultWatch { machine: machine.clone(), victims: BTreeMap::new() }
+        FaultWatch {
+            machine: machine.clone(),
+            victims: BTreeMap::new(),
+        }
     }
 
     /// Watches the thread that measures a CPU.
     pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
         let mut stat = KeptFile::of(&self.machine, format!("/proc/self/task/{tid}/stat"));
         if let Some(at_start) = count(&mut stat) {
-            self.victims.insert(tid, Victim { cpu, stat, at_start, counted: 0, recorded: 0, reported: 0 });
+            self.victims.insert(
+                tid,
+                Victim {
+                    cpu,
+                    stat,
+                    at_start,
+                    counted: 0,
+                    recorded: 0,
+                    reported: 0,
+                },
+            );
         }
     }
 
@@ -98,7 +111,11 @@ mod tests {
             cpu: CpuId(1),
             tid: 42,
             context: ExecutionContext::Thread,
-            kind: EventKind::PageFault { user: true, address: 1, ip: 2 },
+            kind: EventKind::PageFault {
+                user: true,
+                address: 1,
+                ip: 2,
+            },
         };
         write(101, 4);
         watch.read();

@@ -1,7 +1,9 @@
 //! Pages of the kernel's buffers to records and losses: the same for pages that just came and for stored ones.
 
 use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
-use jitterscope_source::{ContextError, Decoder, Page, PageInfo, PageLoss, PageRecords, Role, TraceContext};
+use jitterscope_source::{
+    ContextError, Decoder, Page, PageInfo, PageLoss, PageRecords, Role, TraceContext,
+};
 use rustc_hash::FxHashMap;
 
 /// Decodes the pages of both instances of one recording.
@@ -41,7 +43,10 @@ impl PageFeed {
                 for (from, to) in losses(last_sender, &page).into_iter().flatten() {
                     sink(Record::SendersLost(from, to));
                 }
-                Some(self.senders.records(cpu, &page, |event| sink(Record::Sender(&event))))
+                Some(
+                    self.senders
+                        .records(cpu, &page, |event| sink(Record::Sender(&event))),
+                )
             }
             Role::Local => {
                 // What was lost before the page, and what its end may lack, is given before its events.
@@ -50,7 +55,10 @@ impl PageFeed {
                 for (from, to) in losses(last_record, &page).into_iter().flatten() {
                     sink(Record::Lost(cpu, from, to));
                 }
-                Some(self.local.records(cpu, &page, |event| sink(Record::Local(&event))))
+                Some(
+                    self.local
+                        .records(cpu, &page, |event| sink(Record::Local(&event))),
+                )
             }
             // Who ran is known from the others; what he did within is asked for when a stall is shown.
             Role::Graph => None,

@@ -56,7 +56,11 @@ impl GapAttribution {
     }
 
     /// All pages of the turn were handed over. `seen_until`: the earliest of the CPUs' last records.
-    pub(crate) fn pages_done(&mut self, seen_until: Option<Ticks>, hints: FxHashMap<CpuId, OutsideHints>) {
+    pub(crate) fn pages_done(
+        &mut self,
+        seen_until: Option<Ticks>,
+        hints: FxHashMap<CpuId, OutsideHints>,
+    ) {
         if let (Some(kept), Some(last)) = (self.wakeups, seen_until) {
             self.attributor.forget(last - kept);
         }
@@ -118,5 +122,7 @@ pub(crate) fn hints_of(
 }
 
 fn find<T: Clone>(rows: &[(CpuId, T)], cpu: CpuId) -> Option<T> {
-    rows.iter().find(|(of, _)| *of == cpu).map(|(_, value)| value.clone())
+    rows.iter()
+        .find(|(of, _)| *of == cpu)
+        .map(|(_, value)| value.clone())
 }

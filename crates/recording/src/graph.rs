@@ -4,8 +4,8 @@ use crate::names::LiveNames;
 use crate::price::RecordClock;
 use jitterscope_attribute::Lexicon;
 use jitterscope_model::{
-    CallRecord, ClockKind, CpuSet, GraphPrice, RawPage, RecordCost, Row, Sink, SinkError, SourceProblem,
-    SourceReport, TickRate, Ticks,
+    CallRecord, ClockKind, CpuSet, GraphPrice, RawPage, RecordCost, Row, Sink, SinkError,
+    SourceProblem, SourceReport, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use jitterscope_source::tracefs::graph_functions;
@@ -37,9 +37,9 @@ impl GraphError {
         match self {
             GraphError::Trace(error) => error.problem(),
             GraphError::Context(error) => error.problem(),
-            GraphError::NoFormat => {
-                SourceProblem::EventsMissing { events: vec!["ftrace:funcgraph_entry".into()] }
-            }
+            GraphError::NoFormat => SourceProblem::EventsMissing {
+                events: vec!["ftrace:funcgraph_entry".into()],
+            },
         }
     }
 }
@@ -79,7 +79,11 @@ impl FunctionGraph {
             functions: graph_functions(tracefs, choice.functions)?,
         };
         let priced = graph_functions(tracefs, &[PRICED.to_owned()]).is_ok();
-        let first = if priced { PRICED } else { settings.functions.first().map_or(PRICED, String::as_str) };
+        let first = if priced {
+            PRICED
+        } else {
+            settings.functions.first().map_or(PRICED, String::as_str)
+        };
         let mut clock = RecordClock::before(machine, choice.clock);
         let mut graph = CallGraph::start(tracefs, &settings, first)?;
         let before = graph.written();
@@ -96,7 +100,13 @@ impl FunctionGraph {
             record: recorded.and_then(|recorded| of_one(recorded, beside, records)),
             beside_ns: beside.map(|beside| beside.warm_ns),
         };
-        Ok(FunctionGraph { graph, decoder, price, from: Ticks(u64::MAX), until: Ticks(u64::MAX) })
+        Ok(FunctionGraph {
+            graph,
+            decoder,
+            price,
+            from: Ticks(u64::MAX),
+            until: Ticks(u64::MAX),
+        })
     }
 
     /// Records between these count.
@@ -115,7 +125,13 @@ impl FunctionGraph {
                     names.function(call.function);
                 });
                 if let (Ok(Some((first, last))), Ok(())) = (range, &kept) {
-                    kept = keep.rows(&[Row::Page(RawPage { role: Role::Graph, cpu, first, last, bytes })]);
+                    kept = keep.rows(&[Row::Page(RawPage {
+                        role: Role::Graph,
+                        cpu,
+                        first,
+                        last,
+                        bytes,
+                    })]);
                 }
             };
             // A CPU that has gone offline calls nothing.
@@ -137,17 +153,27 @@ impl FunctionGraph {
 
     /// What it cost.
     pub(crate) fn price(&self) -> GraphPrice {
-        GraphPrice { lost: self.graph.lost(), ..self.price.clone() }
+        GraphPrice {
+            lost: self.graph.lost(),
+            ..self.price.clone()
+        }
     }
 }
 
 /// What one record takes of what a call took longer that made so many, less what any call takes longer.
 fn of_one(recorded: RecordCost, beside: Option<RecordCost>, records: u64) -> Option<RecordCost> {
-    let beside = beside.unwrap_or(RecordCost { warm_ns: Default::default(), cold_ns: Default::default() });
+    let beside = beside.unwrap_or(RecordCost {
+        warm_ns: Default::default(),
+        cold_ns: Default::default(),
+    });
     let each = |with: u64, without: u64| with.checked_sub(without)?.checked_div(records);
     let warm_ns = jitterscope_model::Nanos(each(recorded.warm_ns.0, beside.warm_ns.0)?);
-    let cold_ns = each(recorded.cold_ns.0, beside.cold_ns.0).map_or(warm_ns, jitterscope_model::Nanos);
-    (warm_ns.0 > 0).then_some(RecordCost { warm_ns, cold_ns: cold_ns.max(warm_ns) })
+    let cold_ns =
+        each(recorded.cold_ns.0, beside.cold_ns.0).map_or(warm_ns, jitterscope_model::Nanos);
+    (warm_ns.0 > 0).then_some(RecordCost {
+        warm_ns,
+        cold_ns: cold_ns.max(warm_ns),
+    })
 }
 
 #[cfg(test)]
@@ -157,8 +183,14 @@ mod tests {
 
     #[test]
     fn a_record_costs_what_is_left_when_the_tracer_itself_is_taken_off() {
-        let cost = |warm, cold| RecordCost { warm_ns: Nanos(warm), cold_ns: Nanos(cold) };
-        assert_eq!(of_one(cost(1000, 3000), Some(cost(200, 400)), 4), Some(cost(200, 650)));
+        let cost = |warm, cold| RecordCost {
+            warm_ns: Nanos(warm),
+            cold_ns: Nanos(cold),
+        };
+        assert_eq!(
+            of_one(cost(1000, 3000), Some(cost(200, 400)), 4),
+            Some(cost(200, 650))
+        );
         assert_eq!(of_one(cost(1000, 900), None, 4), Some(cost(250, 250)));
         // Nothing was recorded, or the difference drowns in noise.
         assert_eq!(of_one(cost(1000, 3000), None, 0), None);

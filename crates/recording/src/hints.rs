@@ -43,11 +43,23 @@ impl HintReader {
     ) -> HintReader {
         let smi = SmiCounter::open(machine, helper);
         let steal = virtual_machine.then(|| StealWatch::new(machine, measured));
-        let last_smi = smi.as_ref().ok().and_then(|counter| counter.read().ok()).unwrap_or(0);
+        let last_smi = smi
+            .as_ref()
+            .ok()
+            .and_then(|counter| counter.read().ok())
+            .unwrap_or(0);
         let (measured, untraced) = (measured.clone(), Some(HashMap::new()));
         let interrupts = KeptFile::of(machine, "/proc/interrupts");
         let untraced_read = Instant::now();
-        let mut reader = HintReader { interrupts, measured, smi, last_smi, untraced, untraced_read, steal };
+        let mut reader = HintReader {
+            interrupts,
+            measured,
+            smi,
+            last_smi,
+            untraced,
+            untraced_read,
+            steal,
+        };
         let rows = reader.untraced_values();
         reader.untraced = (!rows.is_empty()).then_some(rows);
         reader
@@ -65,7 +77,11 @@ impl HintReader {
         let text = self.interrupts.read().unwrap_or_default();
         let mut values = HashMap::new();
         for row in parse_rows(&text, |name| UNTRACED.contains(&name)) {
-            for (cpu, value) in row.values.iter().filter(|(cpu, _)| self.measured.contains(*cpu)) {
+            for (cpu, value) in row
+                .values
+                .iter()
+                .filter(|(cpu, _)| self.measured.contains(*cpu))
+            {
                 values.insert((*cpu, row.name.to_string()), *value);
             }
         }
@@ -74,14 +90,35 @@ impl HintReader {
 
     /// What rose since the last call, by CPU.
     pub(crate) fn read(&mut self) -> FxHashMap<CpuId, OutsideHints> {
-        let smi = self.smi.as_ref().ok().and_then(|counter| counter.read().ok()).map(|now| {
-            let rose = now.wrapping_sub(self.last_smi);
-            self.last_smi = now;
-            u64::from(rose)
-        });
-        let mut hints: FxHashMap<CpuId, OutsideHints> =
-            self.measured.iter().map(|cpu| (cpu, OutsideHints { smi, ..OutsideHints::default() })).collect();
-        for (cpu, stolen) in self.steal.as_mut().map(StealWatch::read).unwrap_or_default() {
+        let smi = self
+            .smi
+            .as_ref()
+            .ok()
+            .and_then(|counter| counter.read().ok())
+            .map(|now| {
+                let rose = now.wrapping_sub(self.last_smi);
+                self.last_smi = now;
+                u64::from(rose)
+            });
+        let mut hints: FxHashMap<CpuId, OutsideHints> = self
+            .measured
+            .iter()
+            .map(|cpu| {
+                (
+                    cpu,
+                    OutsideHints {
+                        smi,
+                        ..OutsideHints::default()
+                    },
+                )
+            })
+            .collect();
+        for (cpu, stolen) in self
+            .steal
+            .as_mut()
+            .map(StealWatch::read)
+            .unwrap_or_default()
+        {
             hints.entry(cpu).or_default().stolen = stolen;
         }
         if let Some(every_turn) = self.untraced_are_due()
@@ -90,7 +127,8 @@ impl HintReader {
             let now = self.untraced_values();
             // What rose since a turn long past says nothing of this one.
             for ((cpu, name), value) in now.iter().filter(|_| every_turn) {
-                let rose = value.saturating_sub(before.get(&(*cpu, name.clone())).copied().unwrap_or(0));
+                let rose =
+                    value.saturating_sub(before.get(&(*cpu, name.clone())).copied().unwrap_or(0));
                 if rose > 0 {
                     hints.entry(*cpu).or_default().untraced.push(name.clone());
                 }
@@ -124,12 +162,20 @@ mod tests {
         };
         counted(7, 0);
         let machine = Machine::at(dir.path());
-        let mut reader = HintReader::new(&machine, &[CpuId(1)].into_iter().collect(), CpuId(0), false);
-        let seen = |reader: &mut HintReader| reader.read().remove(&CpuId(1)).unwrap_or_default().untraced;
+        let mut reader =
+            HintReader::new(&machine, &[CpuId(1)].into_iter().collect(), CpuId(0), false);
+        let seen =
+            |reader: &mut HintReader| reader.read().remove(&CpuId(1)).unwrap_or_default().untraced;
         counted(8, 1);
-        assert!(seen(&mut reader).is_empty(), "that of a CPU that is not measured makes no row used");
+        assert!(
+            seen(&mut reader).is_empty(),
+            "that of a CPU that is not measured makes no row used"
+        );
         reader.untraced_read -= READ_UNUSED_EVERY;
-        assert!(seen(&mut reader).is_empty(), "it may have come at any time of that second");
+        assert!(
+            seen(&mut reader).is_empty(),
+            "it may have come at any time of that second"
+        );
         assert!(seen(&mut reader).is_empty());
         counted(8, 2);
         assert_eq!(seen(&mut reader), ["PIN"], "from then on at every turn");

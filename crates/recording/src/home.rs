@@ -16,17 +16,26 @@ impl Home {
     /// Leaves the `measured` CPUs. Where nothing else is allowed, `shared` is used all the same: better one
     /// measured CPU that is known to have our threads than all of them.
     pub(crate) fn leave(measured: &CpuSet, shared: Option<CpuId>) -> Result<Home, RecordError> {
-        let before = current_affinity()
-            .map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
+        let before = current_affinity().map_err(|source| RecordError::Machine {
+            what: "the affinity mask",
+            source,
+        })?;
         let mut helpers = before.difference(measured);
         if helpers.is_empty() {
-            helpers = shared.into_iter().filter(|cpu| before.contains(*cpu)).collect();
+            helpers = shared
+                .into_iter()
+                .filter(|cpu| before.contains(*cpu))
+                .collect();
         }
         if !helpers.is_empty() && confine_current_thread(&helpers).is_err() {
             // All of them are offline or outside the cpuset: nothing is free after all.
             helpers = CpuSet::new();
         }
-        Ok(Home { before, helpers, cpu_time_before: thread_usage().cpu_time })
+        Ok(Home {
+            before,
+            helpers,
+            cpu_time_before: thread_usage().cpu_time,
+        })
     }
 
     /// CPU time that the calling thread used since.

@@ -80,7 +80,14 @@ pub(crate) struct Identities {
 impl Identities {
     pub(crate) fn new(machine: Machine) -> Identities {
         let (known, births, of_user) = Default::default();
-        Identities { machine, known, births, of_user, window: Instant::now(), asked: 0 }
+        Identities {
+            machine,
+            known,
+            births,
+            of_user,
+            window: Instant::now(),
+            asked: 0,
+        }
     }
 
     /// A thread was made: one more of its maker's process, or the first of a new one. `comm` is the name that
@@ -90,11 +97,22 @@ impl Identities {
         let kernel = Some(maker == KTHREADD && !thread);
         let identity = if thread {
             let of_maker = self.of(maker, comm);
-            let named = of_maker.process.clone().or_else(|| Some(comm.to_string().into()));
-            TaskIdentity { process: named.filter(|_| of_maker.tgid.is_some()), kernel, ..of_maker }
+            let named = of_maker
+                .process
+                .clone()
+                .or_else(|| Some(comm.to_string().into()));
+            TaskIdentity {
+                process: named.filter(|_| of_maker.tgid.is_some()),
+                kernel,
+                ..of_maker
+            }
         } else {
             // Whose it will be is known when it has begun to run something.
-            TaskIdentity { tgid: Some(tid), kernel, ..TaskIdentity::default() }
+            TaskIdentity {
+                tgid: Some(tid),
+                kernel,
+                ..TaskIdentity::default()
+            }
         };
         if self.births.len() >= CAPACITY {
             self.births.clear();
@@ -108,7 +126,10 @@ impl Identities {
     /// found there, and one like a kernel thread's must not make a kernel thread of it.
     fn by_birth(&self, tid: i32) -> TaskIdentity {
         let born = self.births.get(&tid).cloned().unwrap_or_default();
-        TaskIdentity { kernel: born.kernel.or(self.of_user.contains(&tid).then_some(false)), ..born }
+        TaskIdentity {
+            kernel: born.kernel.or(self.of_user.contains(&tid).then_some(false)),
+            ..born
+        }
     }
 
     /// What the thread of this id and name belongs to. By its birth at most when it had ended before it was
@@ -126,7 +147,10 @@ impl Identities {
         }
         if !self.may_ask() {
             // What was known a moment ago is better than nothing.
-            let still = self.known.get(&key).filter(|known| known.confirmed.elapsed() < FORGET);
+            let still = self
+                .known
+                .get(&key)
+                .filter(|known| known.confirmed.elapsed() < FORGET);
             return still.map_or_else(|| self.by_birth(tid), |known| known.identity.clone());
         }
         let now = Instant::now();
@@ -147,7 +171,10 @@ impl Identities {
         let identity = match started {
             // Asked in between, it is the same thread only if it still began when it did.
             Some(Began { kernel, .. }) => {
-                let read = TaskIdentity { kernel: Some(kernel), ..self.read(tid) };
+                let read = TaskIdentity {
+                    kernel: Some(kernel),
+                    ..self.read(tid)
+                };
                 Some(read).filter(|_| self.started(tid, comm) == started)
             }
             None => None,
@@ -157,7 +184,15 @@ impl Identities {
         if self.known.len() >= CAPACITY {
             self.known.clear();
         }
-        self.known.insert(key, Known { started, identity: identity.clone(), confirmed: now, asked: now });
+        self.known.insert(
+            key,
+            Known {
+                started,
+                identity: identity.clone(),
+                confirmed: now,
+                asked: now,
+            },
+        );
         identity
     }
 
@@ -188,26 +223,42 @@ impl Identities {
         if Comm::new(name) != comm && !worker {
             return None;
         }
-        Some(Began { at: stat.start_time()?, kernel })
+        Some(Began {
+            at: stat.start_time()?,
+            kernel,
+        })
     }
 
     fn read(&self, tid: i32) -> TaskIdentity {
-        let status = self.machine.read(format!("/proc/{tid}/status")).unwrap_or_default();
+        let status = self
+            .machine
+            .read(format!("/proc/{tid}/status"))
+            .unwrap_or_default();
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()
         };
         let tgid = field("Tgid:").and_then(|number| number.parse().ok());
         let uid = field("Uid:").and_then(|number| number.parse().ok());
-        let groups = self.machine.read(format!("/proc/{tid}/cgroup")).unwrap_or_default();
+        let groups = self
+            .machine
+            .read(format!("/proc/{tid}/cgroup"))
+            .unwrap_or_default();
         let cgroup = groups.lines().find_map(|line| line.strip_prefix("0::"));
-        let cgroup = cgroup.filter(|path| path.len() <= LONGEST_CGROUP).map(Name::from);
+        let cgroup = cgroup
+            .filter(|path| path.len() <= LONGEST_CGROUP)
+            .map(Name::from);
         // While the thread lives, its process does, and the id is that of no other.
         let process = tgid.filter(|tgid| *tgid != tid).and_then(|tgid: i32| {
             let name = self.machine.read(format!("/proc/{tgid}/comm")).ok()?;
             Some(Comm::new(name.trim_end_matches('\n')).to_string().into())
         });
-        TaskIdentity { tgid, process, owner: uid.map(|uid| Owner { uid, cgroup }), kernel: None }
+        TaskIdentity {
+            tgid,
+            process,
+            owner: uid.map(|uid| Owner { uid, cgroup }),
+            kernel: None,
+        }
     }
 }
 
@@ -219,7 +270,13 @@ mod tests {
         proc_with(root, (tid, comm), started, uid, 0x40_0000);
     }
 
-    fn proc_with(root: &std::path::Path, (tid, comm): (i32, &str), started: u64, uid: u32, flags: u64) {
+    fn proc_with(
+        root: &std::path::Path,
+        (tid, comm): (i32, &str),
+        started: u64,
+        uid: u32,
+        flags: u64,
+    ) {
         let dir = root.join(format!("proc/{tid}"));
         std::fs::create_dir_all(&dir).unwrap();
         let (before, after) = ("0 ".repeat(5), "0 ".repeat(12));
@@ -229,7 +286,11 @@ mod tests {
         std::fs::write(task.join("stat"), stat).unwrap();
         let status = format!("Name:\t{comm}\nTgid:\t7\nPid:\t{tid}\nUid:\t{uid}\t0\t0\t0\n");
         std::fs::write(dir.join("status"), status).unwrap();
-        std::fs::write(dir.join("cgroup"), "1:cpu:/old\n0::/system.slice/x.service\n").unwrap();
+        std::fs::write(
+            dir.join("cgroup"),
+            "1:cpu:/old\n0::/system.slice/x.service\n",
+        )
+        .unwrap();
     }
 
     #[test]
@@ -241,11 +302,20 @@ mod tests {
         let found = identities.of(42, comm);
         assert_eq!(found.tgid, Some(7));
         let owner = found.owner.unwrap();
-        assert_eq!((owner.uid, owner.cgroup.as_deref()), (1000, Some("/system.slice/x.service")));
+        assert_eq!(
+            (owner.uid, owner.cgroup.as_deref()),
+            (1000, Some("/system.slice/x.service"))
+        );
         // Another one's name, an idle thread, and one that is gone.
-        let of_user = TaskIdentity { kernel: Some(false), ..TaskIdentity::default() };
+        let of_user = TaskIdentity {
+            kernel: Some(false),
+            ..TaskIdentity::default()
+        };
         assert_eq!(identities.of(42, Comm::new("other")), of_user);
-        assert_eq!(identities.of(0, Comm::new("swapper/0")), TaskIdentity::default());
+        assert_eq!(
+            identities.of(0, Comm::new("swapper/0")),
+            TaskIdentity::default()
+        );
         assert_eq!(identities.of(43, comm), TaskIdentity::default());
         // The id is used again by a thread of the same name.
         proc_of(dir.path(), 42, "a) (b", 200, 33);
@@ -256,7 +326,8 @@ mod tests {
         identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
         assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
         let known = identities.known.get_mut(&(42, comm)).unwrap();
-        (known.asked, known.confirmed) = (known.asked - 2 * ASK_AGAIN, known.confirmed - 2 * FORGET);
+        (known.asked, known.confirmed) =
+            (known.asked - 2 * ASK_AGAIN, known.confirmed - 2 * FORGET);
         assert_eq!(identities.of(42, comm), of_user);
     }
 
@@ -271,14 +342,27 @@ mod tests {
         identities.born(43, 42, rustc, true);
         for (tid, comm) in [(42, "opt cgu.3"), (43, "lto cgu.9")] {
             let found = identities.of(tid, Comm::new(comm));
-            assert_eq!((found.tgid, found.process.as_deref()), (Some(7), Some("rustc")), "{comm}");
+            assert_eq!(
+                (found.tgid, found.process.as_deref()),
+                (Some(7), Some("rustc")),
+                "{comm}"
+            );
             assert_eq!(found.owner.map(|owner| owner.uid), Some(1000));
         }
         // A process of its own, whoever made it.
         identities.born(44, 7, rustc, false);
         let found = identities.of(44, Comm::new("ld"));
-        let of_user = TaskIdentity { kernel: Some(false), ..TaskIdentity::default() };
-        assert_eq!(found, TaskIdentity { tgid: Some(44), ..of_user.clone() });
+        let of_user = TaskIdentity {
+            kernel: Some(false),
+            ..TaskIdentity::default()
+        };
+        assert_eq!(
+            found,
+            TaskIdentity {
+                tgid: Some(44),
+                ..of_user.clone()
+            }
+        );
         // Of the maker nothing is known, so nothing is of the thread: its name at birth is not said to be its
         // process's.
         identities.born(51, 50, Comm::new("gone"), true);
@@ -291,7 +375,13 @@ mod tests {
     #[test]
     fn the_kernels_own_threads_are_known_by_their_flags_whatever_their_names() {
         let dir = tempfile::tempdir().unwrap();
-        proc_with(dir.path(), (50, "kworker/1:2-events_freezable"), 9, 0, 0x0420_8060);
+        proc_with(
+            dir.path(),
+            (50, "kworker/1:2-events_freezable"),
+            9,
+            0,
+            0x0420_8060,
+        );
         proc_of(dir.path(), 51, "kworker/1:9", 9, 1000);
         proc_with(dir.path(), (52, "rcu_preempt"), 9, 0, 0x0020_8040);
         let mut identities = Identities::new(Machine::at(dir.path()));
@@ -319,7 +409,10 @@ mod tests {
         identities.born(61, 4711, comm, true);
         identities.born(62, KTHREADD, comm, false);
         let mut kernel = |tid| identities.of(tid, comm).kernel;
-        assert_eq!([kernel(60), kernel(61), kernel(62)], [Some(false), Some(false), Some(true)]);
+        assert_eq!(
+            [kernel(60), kernel(61), kernel(62)],
+            [Some(false), Some(false), Some(true)]
+        );
     }
 
     #[test]
@@ -328,8 +421,12 @@ mod tests {
         proc_of(dir.path(), 51, "sleeps", 9, 1000);
         let mut identities = Identities::new(Machine::at(dir.path()));
         assert_eq!(identities.of(51, Comm::new("sleeps")).kernel, Some(false));
-        (identities.window, identities.asked) = (Instant::now() + Duration::from_secs(60), MOST_ASKED);
-        assert_eq!(identities.of(51, Comm::new("kworker/1:9")).kernel, Some(false));
+        (identities.window, identities.asked) =
+            (Instant::now() + Duration::from_secs(60), MOST_ASKED);
+        assert_eq!(
+            identities.of(51, Comm::new("kworker/1:9")).kernel,
+            Some(false)
+        );
         assert_eq!(identities.of(52, Comm::new("kworker/1:9")).kernel, None);
     }
 
@@ -341,7 +438,9 @@ mod tests {
         }
         let mut identities = Identities::new(Machine::at(dir.path()));
         identities.window = Instant::now() + Duration::from_secs(60);
-        let known = (1..200).filter(|tid| identities.of(*tid, Comm::new("bash")).tgid.is_some()).count();
+        let known = (1..200)
+            .filter(|tid| identities.of(*tid, Comm::new("bash")).tgid.is_some())
+            .count();
         assert_eq!(known, MOST_ASKED as usize);
     }
 }

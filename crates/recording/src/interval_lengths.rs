@@ -15,7 +15,10 @@ pub(crate) struct IntervalLengths {
 
 impl IntervalLengths {
     pub(crate) fn new() -> Result<IntervalLengths, CreationError> {
-        Ok(IntervalLengths { recorded: Histogram::new_with_bounds(1, LONGEST_NS, 3)?, sum: Nanos::ZERO })
+        Ok(IntervalLengths {
+            recorded: Histogram::new_with_bounds(1, LONGEST_NS, 3)?,
+            sum: Nanos::ZERO,
+        })
     }
 
     pub(crate) fn record(&mut self, length: Nanos) {
@@ -53,7 +56,10 @@ mod tests {
             lengths.record(Nanos(length));
         }
         let whole = lengths.complete(1_002, Nanos(95_000 + 400_000), Nanos(90_000));
-        assert_eq!((whole.len(), whole.min(), whole.count_at(400)), (1_002, 400, 1_000));
+        assert_eq!(
+            (whole.len(), whole.min(), whole.count_at(400)),
+            (1_002, 400, 1_000)
+        );
         assert!((89_900..=90_100).contains(&whole.max()), "{}", whole.max());
         lengths.reset();
         lengths.record(Nanos(700));

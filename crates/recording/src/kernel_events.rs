@@ -7,8 +7,9 @@ use crate::price::{PriceTally, RecordClock, TimedRecord};
 use crate::quotas::QuotaWatch;
 use crate::settings::RunSettings;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row, Setup, SetupStep,
-    Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus, SourceTurn, TickRate, Ticks,
+    ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row, Setup,
+    SetupStep, Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus, SourceTurn,
+    TickRate, Ticks,
 };
 use jitterscope_platform::{KeptFile, Machine, Topology};
 use jitterscope_source::{
@@ -112,15 +113,34 @@ impl EventSettings {
         topology: &Topology,
         clock: ClockKind,
     ) -> EventSettings {
-        EventSettings { choice, online: topology.online.clone(), clock, buffer_kib: run.trace_buffer_kib }
+        EventSettings {
+            choice,
+            online: topology.online.clone(),
+            clock,
+            buffer_kib: run.trace_buffer_kib,
+        }
     }
 }
 
 impl KernelEvents {
     /// Sets everything up; nothing is to be drained before [`KernelEvents::ready`].
-    pub(crate) fn start(machine: &Machine, settings: &EventSettings) -> Result<KernelEvents, NoEvents> {
-        let EventSettings { choice, online, clock, buffer_kib } = settings.clone();
-        let EventChoice { measured, follow_threads, charges_later, renames, grain } = choice;
+    pub(crate) fn start(
+        machine: &Machine,
+        settings: &EventSettings,
+    ) -> Result<KernelEvents, NoEvents> {
+        let EventSettings {
+            choice,
+            online,
+            clock,
+            buffer_kib,
+        } = settings.clone();
+        let EventChoice {
+            measured,
+            follow_threads,
+            charges_later,
+            renames,
+            grain,
+        } = choice;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
         let (removed, _) = tracefs.clean_leftovers();
         let unrecorded = RecordClock::before(machine, clock);
@@ -145,8 +165,8 @@ impl KernelEvents {
         });
         let recorder = recorder.map_err(NoEvents::Trace)?;
         let timed = unrecorded.and_then(|clock| clock.after(recorder.is_priced()));
-        let feed =
-            PageFeed::new(recorder.context(), &recorder.cpus(Role::Local)).map_err(NoEvents::Context)?;
+        let feed = PageFeed::new(recorder.context(), &recorder.cpus(Role::Local))
+            .map_err(NoEvents::Context)?;
         Ok(KernelEvents {
             graph: None,
             described: recorder.context().clone(),
@@ -172,7 +192,8 @@ impl KernelEvents {
     /// Forgets what was recorded until now, when nobody drained, with what was lost of it: from here on the buffers are
     /// drained. `rate`: that of the clock that the records are stamped with.
     pub(crate) fn ready(&mut self, rate: TickRate) -> Result<(), NoEvents> {
-        self.price.record_takes(self.timed.and_then(|timed| timed.cost(rate)));
+        self.price
+            .record_takes(self.timed.and_then(|timed| timed.cost(rate)));
         self.recorder.end_pricing().map_err(NoEvents::Trace)
     }
 
@@ -198,16 +219,30 @@ impl KernelEvents {
     pub(crate) fn set(&mut self, step: Setup) {
         if let Setup::Measure { from, until } = step {
             self.price.measure(from, until);
-            self.graph.iter_mut().for_each(|graph| graph.measure(from, until));
+            self.graph
+                .iter_mut()
+                .for_each(|graph| graph.measure(from, until));
         }
-        self.setup.push(SetupStep { before_turn: self.turns, step });
+        self.setup.push(SetupStep {
+            before_turn: self.turns,
+            step,
+        });
     }
 
     /// All of a turn has been attributed; `turn` has what its maker knows of it.
-    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, mut turn: DrainTurn) -> Result<(), SinkError> {
+    pub(crate) fn end_turn(
+        &mut self,
+        keep: &mut dyn Sink,
+        mut turn: DrainTurn,
+    ) -> Result<(), SinkError> {
         turn.number = self.turns;
         (turn.names, turn.asked, turn.identities) = self.names.take_reads();
-        let DrainTurn { quotas_read, throttled, members, .. } = std::mem::take(&mut self.counted);
+        let DrainTurn {
+            quotas_read,
+            throttled,
+            members,
+            ..
+        } = std::mem::take(&mut self.counted);
         (turn.quotas_read, turn.throttled, turn.members) = (quotas_read, throttled, members);
         self.turns += 1;
         keep.rows(&[Row::Turn(&turn)])
@@ -218,10 +253,15 @@ impl KernelEvents {
     fn look_for_offline(&mut self, unreadable: &CpuSet) {
         let text = self.online.read();
         // What cannot be read tells nothing.
-        let online = text.ok().and_then(|text| text.trim().parse::<CpuSet>().ok());
+        let online = text
+            .ok()
+            .and_then(|text| text.trim().parse::<CpuSet>().ok());
         let away = |cpu: &CpuId| online.as_ref().is_some_and(|online| !online.contains(*cpu));
         let measured = self.recorder.cpus(Role::Local);
-        self.offline = measured.iter().filter(|cpu| away(cpu) || unreadable.contains(*cpu)).collect();
+        self.offline = measured
+            .iter()
+            .filter(|cpu| away(cpu) || unreadable.contains(*cpu))
+            .collect();
         self.gone = self.gone.iter().chain(self.offline.iter()).collect();
     }
 
@@ -248,7 +288,14 @@ impl KernelEvents {
         self.names.free_symbols();
         context.setup.clone_from(&self.setup);
         let graph = self.graph.as_ref().map(FunctionGraph::price);
-        EventsEnded { sources, price: EventPrice { graph, ..self.price.so_far() }, context }
+        EventsEnded {
+            sources,
+            price: EventPrice {
+                graph,
+                ..self.price.so_far()
+            },
+            context,
+        }
     }
 }
 
@@ -283,8 +330,15 @@ impl Source for KernelEvents {
                         }
                         take(record);
                     });
-                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept) {
-                        kept = keep.rows(&[Row::Page(RawPage { role, cpu, first, last, bytes })]);
+                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept)
+                    {
+                        kept = keep.rows(&[Row::Page(RawPage {
+                            role,
+                            cpu,
+                            first,
+                            last,
+                            bytes,
+                        })]);
                     }
                 };
                 // A CPU whose buffer cannot be read sends nothing; the local side reports it.

@@ -51,6 +51,8 @@ pub use observer::{Observer, Progress, Step};
 pub use passive::{Owners, PassiveRecordSettings, record_passive};
 pub use probe_error::ProbeError;
 pub use recording::{Extra, LARGEST_THRESHOLD, record};
-pub use replay::{EachStall, ReplayError, Replayed, reattributed, replay, stall_timeline, stall_timelines};
+pub use replay::{
+    EachStall, ReplayError, Replayed, reattributed, replay, stall_timeline, stall_timelines,
+};
 pub use settings::{RecordSettings, RunSettings, WakeupChoice, WriterThread, idle_control};
 pub use threads::{AttachSettings, FollowError, Followed, attach};

@@ -1,8 +1,8 @@
 //! Who took a measured CPU away from its probe.
 
 use jitterscope_model::{
-    AnyVersion, Attribution, CpuId, EndedEarly, ExecutionContext, MovedBecause, Mover, ProbeResult, Sender,
-    Subject,
+    AnyVersion, Attribution, CpuId, EndedEarly, ExecutionContext, MovedBecause, Mover, ProbeResult,
+    Sender, Subject,
 };
 use jitterscope_platform::{Machine, Topology};
 use std::collections::BTreeMap;
@@ -17,10 +17,15 @@ pub(crate) struct Movers(BTreeMap<CpuId, Sender>);
 impl Movers {
     /// A stall of a CPU's probe.
     pub(crate) fn stall(&mut self, cpu: CpuId, attribution: &Attribution) {
-        let mover = attribution.parts.iter().find_map(|part| match &part.culprit.subject {
-            Subject::Thread(task) if task.comm.starts_with(STOPPER) => part.culprit.sender.as_ref(),
-            _ => None,
-        });
+        let mover = attribution
+            .parts
+            .iter()
+            .find_map(|part| match &part.culprit.subject {
+                Subject::Thread(task) if task.comm.starts_with(STOPPER) => {
+                    part.culprit.sender.as_ref()
+                }
+                _ => None,
+            });
         if let Some(sender) = mover {
             self.0.insert(cpu, sender.clone());
         }
@@ -30,9 +35,14 @@ impl Movers {
     pub(crate) fn explain(&self, machine: &Machine, results: &mut [ProbeResult]) {
         let topology = Topology::read(machine);
         for result in results {
-            if let Some(AnyVersion::Known(EndedEarly::Moved { because, .. })) = &mut result.ended_early {
+            if let Some(AnyVersion::Known(EndedEarly::Moved { because, .. })) =
+                &mut result.ended_early
+            {
                 let by = mover(self.0.get(&result.cpu), result.tid);
-                *because = Some(MovedBecause { offline: topology.is_leaving(machine, result.cpu), by });
+                *because = Some(MovedBecause {
+                    offline: topology.is_leaving(machine, result.cpu),
+                    by,
+                });
             }
         }
     }
@@ -41,8 +51,12 @@ impl Movers {
 /// A thread by its name; an interrupt that did it is nobody, and so is the probe itself, which a CPU that goes offline
 /// pushes away in the probe's own turn.
 fn mover(sender: Option<&Sender>, probe: i32) -> Option<Mover> {
-    let sender = sender.filter(|sender| sender.context == ExecutionContext::Thread && sender.tid != probe)?;
-    Some(Mover { comm: sender.comm.as_deref()?.to_owned(), tid: sender.tid })
+    let sender = sender
+        .filter(|sender| sender.context == ExecutionContext::Thread && sender.tid != probe)?;
+    Some(Mover {
+        comm: sender.comm.as_deref()?.to_owned(),
+        tid: sender.tid,
+    })
 }
 
 #[cfg(test)]
@@ -52,7 +66,10 @@ mod tests {
 
     #[test]
     fn who_had_the_probe_moved_is_known_unless_an_interrupt_did_it() {
-        let comm = || Task { comm: "migration/1".into(), ..Task::default() };
+        let comm = || Task {
+            comm: "migration/1".into(),
+            ..Task::default()
+        };
         let sender = Sender {
             context: ExecutionContext::Thread,
             comm: Some("taskset".into()),
@@ -61,14 +78,38 @@ mod tests {
             cpu: CpuId(0),
             via: None,
         };
-        let culprit = Culprit { subject: Subject::Thread(comm()), sender: Some(sender) };
+        let culprit = Culprit {
+            subject: Subject::Thread(comm()),
+            sender: Some(sender),
+        };
         let part = Part::inside(culprit, Nanos(1), Evidence::SwitchRecords);
         let mut movers = Movers::default();
-        movers.stall(CpuId(1), &Attribution { stall: StallId(1), parts: vec![part] });
+        movers.stall(
+            CpuId(1),
+            &Attribution {
+                stall: StallId(1),
+                parts: vec![part],
+            },
+        );
         let known = movers.0.get(&CpuId(1)).unwrap();
-        assert_eq!(mover(Some(known), 7), Some(Mover { comm: "taskset".into(), tid: 812 }));
+        assert_eq!(
+            mover(Some(known), 7),
+            Some(Mover {
+                comm: "taskset".into(),
+                tid: 812
+            })
+        );
         assert_eq!(mover(Some(known), 812), None);
-        assert_eq!(mover(Some(&Sender { context: ExecutionContext::Interrupt, ..known.clone() }), 7), None);
+        assert_eq!(
+            mover(
+                Some(&Sender {
+                    context: ExecutionContext::Interrupt,
+                    ..known.clone()
+                }),
+                7
+            ),
+            None
+        );
         assert_eq!(mover(movers.0.get(&CpuId(0)), 7), None);
     }
 }

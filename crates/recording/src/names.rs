@@ -3,7 +3,8 @@
 use crate::identities::{Identities, LastIdentities};
 use jitterscope_attribute::Lexicon;
 use jitterscope_model::{
-    Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, KeyedMap, KeyedSet, Name, NameRead, TaskIdentity,
+    Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, KeyedMap, KeyedSet, Name, NameRead,
+    TaskIdentity,
 };
 use jitterscope_platform::Machine;
 use jitterscope_source::{Symbols, Tasks, TraceContext};
@@ -36,10 +37,12 @@ struct FunctionCache(RefCell<FxHashMap<KernelAddr, Name>>);
 impl FunctionCache {
     fn get(&self, symbols: &Symbols, addr: KernelAddr) -> Name {
         let mut cache = self.0.borrow_mut();
-        let name = cache.entry(addr).or_insert_with(|| match symbols.name(addr) {
-            Some(name) => name.into(),
-            None => format!("{:#x}", addr.0).into(),
-        });
+        let name = cache
+            .entry(addr)
+            .or_insert_with(|| match symbols.name(addr) {
+                Some(name) => name.into(),
+                None => format!("{:#x}", addr.0).into(),
+            });
         name.clone()
     }
 }
@@ -103,7 +106,11 @@ impl Reads {
     }
 
     fn name(&mut self, tid: i32, comm: Comm) {
-        self.names.push(NameRead { after: self.records, tid, name: comm.to_string() });
+        self.names.push(NameRead {
+            after: self.records,
+            tid,
+            name: comm.to_string(),
+        });
     }
 }
 
@@ -133,7 +140,12 @@ impl LiveNames {
 
     /// What was read beside the records since the last call: while they were learnt from, and since.
     pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>, Vec<IdentityRead>) {
-        let Reads { names, asked, identities, .. } = self.reads.take();
+        let Reads {
+            names,
+            asked,
+            identities,
+            ..
+        } = self.reads.take();
         self.last_identities.borrow_mut().turn();
         self.said.borrow_mut().fill(None);
         self.turn.set(Instant::now());
@@ -145,7 +157,9 @@ impl LiveNames {
         self.tasks.borrow_mut().learn(event);
         self.reads.borrow_mut().records += 1;
         if let EventKind::TaskNew { tid, comm, thread } = event.kind {
-            self.identities.borrow_mut().born(tid, event.tid, comm, thread);
+            self.identities
+                .borrow_mut()
+                .born(tid, event.tid, comm, thread);
         }
         if let EventKind::TaskNew { tid, .. } = event.kind
             && !self.reads.borrow().has_read(tid)
@@ -172,9 +186,15 @@ impl LiveNames {
             | EventKind::TimerEntry { function: addr, .. }
             | EventKind::HrtimerEntry { function: addr, .. }
             | EventKind::CsdEntry { function: addr, .. } => [Some(addr), None],
-            EventKind::CsdQueued { function, callsite, .. } => [Some(function), Some(callsite)],
-            EventKind::IpiSendCpu { callsite, callback, .. }
-            | EventKind::IpiSendCpumask { callsite, callback, .. } => [Some(callsite), Some(callback)],
+            EventKind::CsdQueued {
+                function, callsite, ..
+            } => [Some(function), Some(callsite)],
+            EventKind::IpiSendCpu {
+                callsite, callback, ..
+            }
+            | EventKind::IpiSendCpumask {
+                callsite, callback, ..
+            } => [Some(callsite), Some(callback)],
             _ => [None, None],
         };
         // 0 stands for no function.
@@ -220,7 +240,12 @@ impl LiveNames {
     pub(crate) fn save(&self, context: &mut TraceContext) {
         let functions = self.functions.0.borrow();
         context.keep_symbols(&self.symbols, functions.keys().copied());
-        context.tasks = self.tasks.borrow().iter().map(|(tid, comm)| (tid, comm.to_string())).collect();
+        context.tasks = self
+            .tasks
+            .borrow()
+            .iter()
+            .map(|(tid, comm)| (tid, comm.to_string()))
+            .collect();
     }
 
     /// Frees the kernel's functions, the largest thing here, when the last was named.
@@ -357,7 +382,8 @@ impl ReplayedNames {
 
     /// Parts of the trace are missing, and the names in them.
     pub(crate) fn miss(&mut self, context: &TraceContext) {
-        self.known_in_the_end.get_or_insert_with(|| context.task_table());
+        self.known_in_the_end
+            .get_or_insert_with(|| context.task_table());
     }
 
     /// A turn begins, in which this was read.
@@ -369,12 +395,16 @@ impl ReplayedNames {
     ) {
         self.last_identities.turn();
         for read in identities {
-            self.last_identities.set(read.tid, Comm::new(&read.comm), read.identity());
+            self.last_identities
+                .set(read.tid, Comm::new(&read.comm), read.identity());
         }
         self.records = 0;
         self.read.clear();
         self.reads = names.into();
-        self.asked = asked.into_iter().map(|(tid, name)| (tid, Comm::new(&name))).collect();
+        self.asked = asked
+            .into_iter()
+            .map(|(tid, name)| (tid, Comm::new(&name)))
+            .collect();
     }
 
     /// Learns what an event tells, and what was read then.
@@ -396,7 +426,9 @@ impl ReplayedNames {
 
     fn read_until(&mut self, records: u64) {
         while let Some(read) = self.reads.pop_front_if(|read| read.after <= records) {
-            self.tasks.borrow_mut().insert(read.tid, Comm::new(&read.name));
+            self.tasks
+                .borrow_mut()
+                .insert(read.tid, Comm::new(&read.name));
             self.read.insert(read.tid);
         }
     }

@@ -1,8 +1,8 @@
 //! What the kernel's records cost: how many of what, and how long each takes from whom it is written about.
 
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, EventClass, EventKind, EventPrice, KernelEvent, Nanos, RecordCost, TickRate,
-    Ticks,
+    ClockKind, CpuId, CpuSet, EventClass, EventKind, EventPrice, KernelEvent, Nanos, RecordCost,
+    TickRate, Ticks,
 };
 use jitterscope_platform::{Machine, OwnName, Topology, clock, current_cpu};
 use std::hint::black_box;
@@ -48,7 +48,10 @@ impl RecordClock {
             name: OwnName::read()?,
             kind,
             other: vec![1; (caches.min(MOST_CACHE_BYTES) * OVERFILL) as usize],
-            bare: CallTimes { warm: Ticks(0), cold: Ticks(0) },
+            bare: CallTimes {
+                warm: Ticks(0),
+                cold: Ticks(0),
+            },
         };
         found.bare = found.time();
         Some(found)
@@ -56,7 +59,10 @@ impl RecordClock {
 
     /// Now that it is recorded on this CPU, if it `is_recorded`; `None` where it is not.
     pub(crate) fn after(mut self, is_recorded: bool) -> Option<TimedRecord> {
-        is_recorded.then(|| TimedRecord { bare: self.bare, recorded: self.time() })
+        is_recorded.then(|| TimedRecord {
+            bare: self.bare,
+            recorded: self.time(),
+        })
     }
 
     /// How much longer the call takes now than before anything was recorded; `None` where no difference shows.
@@ -70,18 +76,26 @@ impl RecordClock {
         for _ in 0..ROWS {
             let start = clock::now(self.kind);
             (0..IN_A_ROW).for_each(|_| self.name.give_again());
-            warm = warm.min(Ticks(clock::now(self.kind).since(start).0 / u64::from(IN_A_ROW)));
+            warm = warm.min(Ticks(
+                clock::now(self.kind).since(start).0 / u64::from(IN_A_ROW),
+            ));
         }
         let mut cold = [Ticks(0); COLD];
         for time in &mut cold {
-            self.other.iter_mut().step_by(LINE).for_each(|byte| *byte = byte.wrapping_add(1));
+            self.other
+                .iter_mut()
+                .step_by(LINE)
+                .for_each(|byte| *byte = byte.wrapping_add(1));
             black_box(&self.other);
             let start = clock::now(self.kind);
             self.name.give_again();
             *time = clock::now(self.kind).since(start);
         }
         cold.sort_unstable();
-        CallTimes { warm, cold: cold[COLD / 2] }
+        CallTimes {
+            warm,
+            cold: cold[COLD / 2],
+        }
     }
 }
 
@@ -148,7 +162,12 @@ impl PriceTally {
 
     #[inline]
     pub(crate) fn event(&mut self, event: &KernelEvent) {
-        let KernelEvent { time, cpu, ref kind, .. } = *event;
+        let KernelEvent {
+            time,
+            cpu,
+            ref kind,
+            ..
+        } = *event;
         if time < self.from || time > self.until {
             return;
         }
@@ -181,18 +200,34 @@ mod tests {
         let mut tally = PriceTally::new([CpuId(1)].into_iter().collect());
         let event = |time, cpu, kind| {
             let context = ExecutionContext::Thread;
-            KernelEvent { time: Ticks(time), cpu: CpuId(cpu), tid: 1, context, kind }
+            KernelEvent {
+                time: Ticks(time),
+                cpu: CpuId(cpu),
+                tid: 1,
+                context,
+                kind,
+            }
         };
         let softirq = |time, cpu| event(time, cpu, EventKind::SoftirqExit { vec: 1 });
         tally.event(&softirq(5, 1));
         assert_eq!(tally.so_far().records(), 0, "nothing is measured yet");
         tally.measure(Ticks(10), Ticks(20));
         let idle = event(15, 1, EventKind::CpuIdle { state: None });
-        [softirq(9, 1), softirq(10, 1), softirq(20, 0), idle, softirq(21, 1)]
-            .iter()
-            .for_each(|event| tally.event(event));
+        [
+            softirq(9, 1),
+            softirq(10, 1),
+            softirq(20, 0),
+            idle,
+            softirq(21, 1),
+        ]
+        .iter()
+        .for_each(|event| tally.event(event));
         let price = tally.so_far();
-        let events: Vec<_> = price.events.iter().map(|(class, count)| (class.as_str(), *count)).collect();
+        let events: Vec<_> = price
+            .events
+            .iter()
+            .map(|(class, count)| (class.as_str(), *count))
+            .collect();
         assert_eq!(events, [("softirqs", 2), ("power", 1)]);
         assert_eq!(price.on_measured, 2);
     }
@@ -205,16 +240,37 @@ mod tests {
         let bare = clock.bare;
         assert!(bare.warm > Ticks(0) && bare.cold >= bare.warm, "{bare:?}");
         // Whatever a second look would have found by chance.
-        let slower = RecordClock { bare: CallTimes { warm: Ticks(0), cold: Ticks(0) }, ..clock };
+        let slower = RecordClock {
+            bare: CallTimes {
+                warm: Ticks(0),
+                cold: Ticks(0),
+            },
+            ..clock
+        };
         assert!(slower.after(false).is_none());
     }
 
     #[test]
     fn a_difference_too_small_for_a_record_is_none() {
-        let call = |warm, cold| CallTimes { warm: Ticks(warm), cold: Ticks(cold) };
+        let call = |warm, cold| CallTimes {
+            warm: Ticks(warm),
+            cold: Ticks(cold),
+        };
         let of = |recorded| difference(call(200, 900), recorded, TickRate::NANOSECONDS);
-        assert_eq!([of(call(200, 2000)), of(call(209, 2000)), of(call(150, 2000))], [None; 3]);
-        let cost = |warm, cold| Some(RecordCost { warm_ns: Nanos(warm), cold_ns: Nanos(cold) });
+        assert_eq!(
+            [
+                of(call(200, 2000)),
+                of(call(209, 2000)),
+                of(call(150, 2000))
+            ],
+            [None; 3]
+        );
+        let cost = |warm, cold| {
+            Some(RecordCost {
+                warm_ns: Nanos(warm),
+                cold_ns: Nanos(cold),
+            })
+        };
         assert_eq!(of(call(260, 1300)), cost(60, 400));
         // Nothing is cheaper cold.
         assert_eq!(of(call(260, 800)), cost(60, 60));

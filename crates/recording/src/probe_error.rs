@@ -18,9 +18,8 @@ impl ProbeError {
     /// Why it could not take its place, where that is why.
     pub(crate) fn pin(&self) -> Option<&PinError> {
         match self {
-            ProbeError::Spin(SpinError::Pin(error)) | ProbeError::Wakeup(WakeupError::Pin(error)) => {
-                Some(error)
-            }
+            ProbeError::Spin(SpinError::Pin(error))
+            | ProbeError::Wakeup(WakeupError::Pin(error)) => Some(error),
             _ => None,
         }
     }

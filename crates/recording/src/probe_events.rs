@@ -7,8 +7,8 @@ use crate::hints::HintReader;
 use crate::kernel_events::{EventsEnded, KernelEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
-    Attribution, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError, SleepingWork,
-    Source, Stall, TickRate, Ticks,
+    Attribution, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError,
+    SleepingWork, Source, Stall, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use std::collections::BTreeMap;
@@ -48,7 +48,12 @@ impl ProbeEvents {
         ProbeEvents {
             events,
             gaps: GapAttribution::new(gaps, settings.wakeups),
-            hints: HintReader::new(machine, settings.measured, settings.helper, settings.virtual_machine),
+            hints: HintReader::new(
+                machine,
+                settings.measured,
+                settings.helper,
+                settings.virtual_machine,
+            ),
             faults: FaultWatch::new(machine),
             measuring: false,
         }
@@ -89,7 +94,9 @@ impl ProbeEvents {
             }
             gaps.take(record);
         })?;
-        self.gaps.attributor.quotas(self.events.count_quotas(), self.measuring);
+        self.gaps
+            .attributor
+            .quotas(self.events.count_quotas(), self.measuring);
         let mut hints = self.hints.read();
         for (cpu, faults) in self.faults.take() {
             hints.entry(cpu).or_default().faults = faults;
@@ -99,7 +106,11 @@ impl ProbeEvents {
     }
 
     /// All stalls of a turn have been attributed.
-    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, turn: DrainTurn) -> Result<(), SinkError> {
+    pub(crate) fn end_turn(
+        &mut self,
+        keep: &mut dyn Sink,
+        turn: DrainTurn,
+    ) -> Result<(), SinkError> {
         let turn = self.gaps.keep_hints(turn);
         self.events.end_turn(keep, turn)
     }
@@ -162,7 +173,10 @@ impl ProbeEvents {
 
     /// Switches that the kernel did not record, and stalled time of which only sums were kept.
     pub(crate) fn limits(&self) -> (BTreeMap<CpuId, u64>, Ticks) {
-        (self.gaps.attributor.unrecorded_switches(), self.gaps.attributor.folded())
+        (
+            self.gaps.attributor.unrecorded_switches(),
+            self.gaps.attributor.folded(),
+        )
     }
 
     /// What recording left. After the last drain.

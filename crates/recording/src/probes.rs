@@ -4,7 +4,9 @@ use crate::error::RecordError;
 use crate::probe_error::ProbeError;
 use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
-use jitterscope_probe::{ProbeControl, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings};
+use jitterscope_probe::{
+    ProbeControl, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
@@ -93,12 +95,20 @@ impl Probes {
         type Run = Box<dyn FnOnce(&Arc<ProbeControl>) -> Outcome + Send>;
         let (run, output): (Run, SpinOutput) = match job {
             Job::Spin(settings) => {
-                let (probe, output) = SpinProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
-                (Box::new(move |control| Ok(Saw::Spin(probe.run(control)?))), output)
+                let (probe, output) =
+                    SpinProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
+                (
+                    Box::new(move |control| Ok(Saw::Spin(probe.run(control)?))),
+                    output,
+                )
             }
             Job::Wakeup(settings) => {
-                let (probe, output) = WakeupProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
-                (Box::new(move |control| Ok(Saw::Wakeup(probe.run(control)?, settings))), output)
+                let (probe, output) =
+                    WakeupProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
+                (
+                    Box::new(move |control| Ok(Saw::Wakeup(probe.run(control)?, settings))),
+                    output,
+                )
             }
         };
         let control = Arc::clone(&self.control);
@@ -121,7 +131,11 @@ impl Probes {
     /// Waits until every probe spins on its CPU.
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), RecordError> {
         while (self.control.ready() as usize) < self.threads.len() {
-            if let Some(index) = self.threads.iter().position(|(_, thread)| thread.is_finished()) {
+            if let Some(index) = self
+                .threads
+                .iter()
+                .position(|(_, thread)| thread.is_finished())
+            {
                 let (cpu, thread) = self.threads.swap_remove(index);
                 let outcome = thread.join().map_err(|_| RecordError::ProbePanicked(cpu))?;
                 return match outcome {
@@ -137,12 +151,18 @@ impl Probes {
 
     /// The thread that measures a CPU; known once it is ready.
     pub(crate) fn tid(&self, cpu: CpuId) -> i32 {
-        self.tids.iter().find(|(c, _)| *c == cpu).map_or(0, |(_, tid)| tid.load(Ordering::Acquire))
+        self.tids
+            .iter()
+            .find(|(c, _)| *c == cpu)
+            .map_or(0, |(_, tid)| tid.load(Ordering::Acquire))
     }
 
     /// The name of that thread.
     pub(crate) fn thread_name(&self, cpu: CpuId) -> &str {
-        self.names.iter().find(|(c, _)| *c == cpu).map_or("", |(_, name)| name)
+        self.names
+            .iter()
+            .find(|(c, _)| *c == cpu)
+            .map_or("", |(_, name)| name)
     }
 
     pub(crate) fn measure(&mut self, start: Ticks, end: Ticks) {
@@ -167,7 +187,9 @@ impl Probes {
                 Saw::Spin(result) => joined.results.push(result),
                 Saw::Wakeup(result, settings) => {
                     let (threshold, rate) = (settings.threshold, settings.rate);
-                    joined.results.push(result.as_probe_result(threshold, self.planned_end, rate));
+                    joined
+                        .results
+                        .push(result.as_probe_result(threshold, self.planned_end, rate));
                     joined.wakeups.push(result);
                 }
             }

@@ -1,7 +1,11 @@
 //! The CPU quotas above measured and followed threads, and what the kernel counts of them turn by turn.
 
-use jitterscope_model::{ClockKind, DrainTurn, EventKind, KernelEvent, Name, ThrottledGroup, Ticks};
-use jitterscope_platform::{CpuQuota, Machine, Throttling, clock, cpu_quotas, read_limit, read_throttling};
+use jitterscope_model::{
+    ClockKind, DrainTurn, EventKind, KernelEvent, Name, ThrottledGroup, Ticks,
+};
+use jitterscope_platform::{
+    CpuQuota, Machine, Throttling, clock, cpu_quotas, read_limit, read_throttling,
+};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -88,7 +92,9 @@ impl QuotaWatch {
             // Whoever has the id now may be elsewhere than who had it, and whoever reads along takes him to be
             // where his maker is: what is found next is reported, whatever it is.
             EventKind::TaskNew { tid, .. } => drop(self.threads.remove(tid)),
-            EventKind::SchedSwitch { prev, prev_state, .. } => self.left(prev.tid, *prev_state),
+            EventKind::SchedSwitch {
+                prev, prev_state, ..
+            } => self.left(prev.tid, *prev_state),
             _ => {}
         }
     }
@@ -108,13 +114,18 @@ impl QuotaWatch {
     }
 
     fn look(&mut self, tid: i32) {
-        let Ok(text) = self.machine.read(format!("/proc/{tid}/cgroup")) else { return };
+        let Ok(text) = self.machine.read(format!("/proc/{tid}/cgroup")) else {
+            return;
+        };
         if !self.sets.contains_key(&text) {
             if self.sets.len() >= MOST_SETS {
                 self.sets.clear();
             }
             let quotas = cpu_quotas(&self.machine, &text);
-            let names = quotas.into_iter().filter_map(|quota| self.group(quota)).collect();
+            let names = quotas
+                .into_iter()
+                .filter_map(|quota| self.group(quota))
+                .collect();
             self.sets.insert(text.clone(), names);
         }
         let names = self.sets.get(&text).cloned().unwrap_or_default();
@@ -133,7 +144,11 @@ impl QuotaWatch {
                 return None;
             }
             let counted = read_throttling(&self.machine, &quota.folder)?;
-            let group = Group { folder: quota.folder, unified: quota.unified, counted };
+            let group = Group {
+                folder: quota.folder,
+                unified: quota.unified,
+                counted,
+            };
             self.groups.insert(name.clone(), group);
         }
         Some(name)
@@ -162,7 +177,9 @@ impl QuotaWatch {
             return;
         }
         for (cgroup, group) in &mut self.groups {
-            let Some(now) = read_throttling(&self.machine, &group.folder) else { continue };
+            let Some(now) = read_throttling(&self.machine, &group.folder) else {
+                continue;
+            };
             let before = std::mem::replace(&mut group.counted, now);
             let times = now.times.saturating_sub(before.times);
             let throttled_us = now.throttled_us.saturating_sub(before.throttled_us);
@@ -197,13 +214,30 @@ mod tests {
     }
 
     fn event(tid: i32, kind: EventKind) -> KernelEvent {
-        KernelEvent { cpu: CpuId(1), time: Ticks(5), tid, context: ExecutionContext::Thread, kind }
+        KernelEvent {
+            cpu: CpuId(1),
+            time: Ticks(5),
+            tid,
+            context: ExecutionContext::Thread,
+            kind,
+        }
     }
 
     /// A thread leaves its CPU.
     fn left(tid: i32, prev_state: u64) -> KernelEvent {
-        let task = |tid| TaskRef { tid, comm: Comm::default(), prio: 120 };
-        event(tid, EventKind::SchedSwitch { prev: task(tid), prev_state, next: task(0) })
+        let task = |tid| TaskRef {
+            tid,
+            comm: Comm::default(),
+            prio: 120,
+        };
+        event(
+            tid,
+            EventKind::SchedSwitch {
+                prev: task(tid),
+                prev_state,
+                next: task(0),
+            },
+        )
     }
 
     fn members(watch: &mut QuotaWatch) -> Vec<(i32, Vec<Name>)> {
@@ -225,7 +259,11 @@ mod tests {
             write(root, "sys/fs/cgroup/kubepods/pod1/cpu.stat", &text);
         };
         stat(5);
-        write(root, "sys/fs/cgroup/kubepods/pod1/cpu.max", "30000 100000\n");
+        write(
+            root,
+            "sys/fs/cgroup/kubepods/pod1/cpu.max",
+            "30000 100000\n",
+        );
         write(root, "proc/42/cgroup", "0::/kubepods/pod1\n");
         write(root, "proc/43/cgroup", "0::/\n");
         let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
@@ -238,12 +276,18 @@ mod tests {
             turn
         };
         let first = read();
-        assert_eq!(first.members, [(42, vec!["/kubepods/pod1".into()]), (43, Vec::new())]);
+        assert_eq!(
+            first.members,
+            [(42, vec!["/kubepods/pod1".into()]), (43, Vec::new())]
+        );
         assert!(first.quotas_read > Ticks(0) && first.throttled.is_empty());
         stat(7);
         let second = read();
         let group = &second.throttled[0];
-        assert_eq!((group.times, group.throttled_us, group.quota_us), (2, 140_000, 30_000));
+        assert_eq!(
+            (group.times, group.throttled_us, group.quota_us),
+            (2, 140_000, 30_000)
+        );
         assert!(second.members.is_empty() && read().throttled.is_empty());
     }
 
@@ -252,7 +296,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write(root, "sys/fs/cgroup/small/cpu.max", "10000 100000\n");
-        write(root, "sys/fs/cgroup/small/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n");
+        write(
+            root,
+            "sys/fs/cgroup/small/cpu.stat",
+            "nr_throttled 0\nthrottled_usec 0\n",
+        );
         for tid in [42, 43, 44] {
             write(root, &format!("proc/{tid}/cgroup"), "0::/\n");
         }
@@ -278,7 +326,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write(root, "sys/fs/cgroup/small/cpu.max", "10000 100000\n");
-        write(root, "sys/fs/cgroup/small/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n");
+        write(
+            root,
+            "sys/fs/cgroup/small/cpu.stat",
+            "nr_throttled 0\nthrottled_usec 0\n",
+        );
         write(root, "proc/42/cgroup", "0::/\n");
         write(root, "proc/43/cgroup", "0::/small\n");
         let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
@@ -291,12 +343,22 @@ mod tests {
         assert_eq!(members(&mut watch), []);
         // Another thread has the id, made by one without a quota, and is in the group of the former.
         let comm = Comm::default();
-        watch.event(&event(42, EventKind::TaskNew { tid: 43, comm, thread: false }));
+        watch.event(&event(
+            42,
+            EventKind::TaskNew {
+                tid: 43,
+                comm,
+                thread: false,
+            },
+        ));
         watch.watch(43);
         assert_eq!(members(&mut watch), [(43, small())]);
         // Its end was seen, its successor's beginning not.
         watch.event(&left(43, 0x10));
-        assert_eq!((watch.watched.len(), watch.threads.len(), watch.again.len()), (1, 1, 1));
+        assert_eq!(
+            (watch.watched.len(), watch.threads.len(), watch.again.len()),
+            (1, 1, 1)
+        );
         watch.watch(43);
         assert_eq!(members(&mut watch), [(43, small())]);
     }
@@ -307,7 +369,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write(root, "sys/fs/cgroup/a/cpu.max", "max 100000\n");
-        write(root, "sys/fs/cgroup/a/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n");
+        write(
+            root,
+            "sys/fs/cgroup/a/cpu.stat",
+            "nr_throttled 0\nthrottled_usec 0\n",
+        );
         write(root, "proc/42/cgroup", "0::/a\n");
         let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
         watch.watch(42);
@@ -344,6 +410,12 @@ mod tests {
         watch.watch(42);
         let mut turn = DrainTurn::default();
         watch.read(&mut turn);
-        assert_eq!(turn, DrainTurn { members: vec![(42, Vec::new())], ..DrainTurn::default() });
+        assert_eq!(
+            turn,
+            DrainTurn {
+                members: vec![(42, Vec::new())],
+                ..DrainTurn::default()
+            }
+        );
     }
 }

@@ -15,8 +15,8 @@ use crate::threshold::{self, Threshold};
 use crate::{after, before};
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError, TickRate, Ticks,
-    WakeupConditions,
+    ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError, TickRate,
+    Ticks, WakeupConditions,
 };
 use jitterscope_platform::{ClockCheck, ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinOutput, SpinSettings, WakeupSettings};
@@ -64,9 +64,26 @@ pub fn record(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
-    let Extra { outputs, least, shortest } = extra;
-    let probing = Probing { settings, least, shortest, threshold: Threshold::default() };
-    run(probing, Context { machine, outputs, stop, observer })
+    let Extra {
+        outputs,
+        least,
+        shortest,
+    } = extra;
+    let probing = Probing {
+        settings,
+        least,
+        shortest,
+        threshold: Threshold::default(),
+    };
+    run(
+        probing,
+        Context {
+            machine,
+            outputs,
+            stop,
+            observer,
+        },
+    )
 }
 
 /// Probes that were asked for.
@@ -103,7 +120,8 @@ impl<'a> Target for Probing<'a> {
     fn check(&mut self, clock: ClockCheck, home: &Home) -> Result<ClockChoice, RecordError> {
         let settings = self.settings;
         // A probe that sleeps leaves time for everybody.
-        if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty() {
+        if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty()
+        {
             return Err(RecordError::WouldHang);
         }
         let (threshold, clock) = self.threshold(clock)?;
@@ -115,12 +133,16 @@ impl<'a> Target for Probing<'a> {
         let settings = self.settings;
         let (kind, rate) = (stage.clock.kind, stage.rate());
         stage.probe = probe_settings(settings, self.threshold);
-        stage.warnings.extend(before::warnings(stage.machine, settings, &stage.home));
+        stage
+            .warnings
+            .extend(before::warnings(stage.machine, settings, &stage.home));
         let shallow = match settings.wakeup {
-            Some(WakeupChoice { hold_latency: true, .. }) => Some(
-                ShallowIdle::hold()
-                    .map_err(|source| RecordError::Machine { what: "/dev/cpu_dma_latency", source })?,
-            ),
+            Some(WakeupChoice {
+                hold_latency: true, ..
+            }) => Some(ShallowIdle::hold().map_err(|source| RecordError::Machine {
+                what: "/dev/cpu_dma_latency",
+                source,
+            })?),
             _ => None,
         };
         let job = |cpu| job(settings, cpu, self.threshold, rate);
@@ -167,7 +189,10 @@ fn warm_up(
 }
 
 /// Kernel events where they are wanted and can be had; why not is noted.
-fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option<ProbeEvents>, RecordError> {
+fn events(
+    settings: &RecordSettings,
+    stage: &mut Stage<'_, '_>,
+) -> Result<Option<ProbeEvents>, RecordError> {
     let Some(wanted) = choice(settings) else {
         stage.without_events(None);
         return Ok(None);
@@ -197,7 +222,9 @@ fn events(settings: &RecordSettings, stage: &mut Stage<'_, '_>) -> Result<Option
             Ok(Some(events))
         }
         // What was asked for cannot be had: no recording is better than one that cannot see it.
-        Err(NoEvents::Trace(error)) if !settings.graph.is_empty() => Err(GraphError::Trace(error).into()),
+        Err(NoEvents::Trace(error)) if !settings.graph.is_empty() => {
+            Err(GraphError::Trace(error).into())
+        }
         Err(why) => {
             stage.without_events(Some(&why));
             Ok(None)
@@ -211,7 +238,13 @@ fn choice(settings: &RecordSettings) -> Option<EventChoice> {
     // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
     let follow_threads = settings.wakeup.is_some();
     let measured = settings.cpus.cpus.clone();
-    Some(EventChoice { measured, follow_threads, charges_later: false, renames: false, grain })
+    Some(EventChoice {
+        measured,
+        follow_threads,
+        charges_later: false,
+        renames: false,
+        grain,
+    })
 }
 
 /// Probes that run.
@@ -244,15 +277,24 @@ impl Running for Probed<'_> {
         self.drain.cycle(outputs)
     }
 
-    fn begin(&mut self, stage: &mut Stage<'_, '_>, _clocks: ClockReading) -> Result<(), RecordError> {
+    fn begin(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        _clocks: ClockReading,
+    ) -> Result<(), RecordError> {
         let (settings, rate) = (self.settings, stage.rate());
         // Before the start is set: it takes a while on a machine of many CPUs.
         let every = Duration::from_nanos(settings.interval.0);
-        self.drain.counters = Some(CounterWatch::start(stage.machine, &settings.cpus.cpus, every));
+        self.drain.counters = Some(CounterWatch::start(
+            stage.machine,
+            &settings.cpus.cpus,
+            every,
+        ));
         // From now: an output may have waited since the clocks were read.
         let start = clock::now(stage.clock.kind) + rate.ticks(START_AHEAD);
         let end = start + rate.ticks(settings.duration);
-        self.drain.begin(start, end, rate.ticks(stage.probe.threshold_ns));
+        self.drain
+            .begin(start, end, rate.ticks(stage.probe.threshold_ns));
         self.end = end;
         if let Some(probes) = &mut self.probes {
             probes.measure(start, end);
@@ -263,7 +305,10 @@ impl Running for Probed<'_> {
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
         self.drain.cycle(&mut stage.outputs)?;
         self.drain.read_counters();
-        Ok(Some(self.drain.progress(clock::now(stage.clock.kind), self.settings.duration)))
+        Ok(Some(self.drain.progress(
+            clock::now(stage.clock.kind),
+            self.settings.duration,
+        )))
     }
 
     fn is_over(&mut self) -> bool {
@@ -295,11 +340,22 @@ impl Running for Probed<'_> {
         self.settings.cpus.cpus.clone()
     }
 
-    fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
-        let Joined { mut results, wakeups } = self.joined;
+    fn finish(
+        self,
+        stage: &mut Stage<'_, '_>,
+        ended: ClockReading,
+    ) -> Result<RunManifest, RecordError> {
+        let Joined {
+            mut results,
+            wakeups,
+        } = self.joined;
         let mut found: Found = self.drain.finish(&mut stage.outputs, &results)?;
         found.movers.explain(stage.machine, &mut results);
-        stage.warnings.extend(results.iter().flat_map(|result| after::warnings(result, &stage.probe)));
+        stage.warnings.extend(
+            results
+                .iter()
+                .flat_map(|result| after::warnings(result, &stage.probe)),
+        );
         let attributed = found.events.is_some();
         if let Some((ended, events)) = found.events.take() {
             stage.events_ended(ended, events)?;
@@ -329,7 +385,11 @@ impl Running for Probed<'_> {
 }
 
 fn probe_kind(settings: &RecordSettings) -> &'static str {
-    let kind = if settings.wakeup.is_some() { ProbeKind::Wakeup } else { ProbeKind::Spin };
+    let kind = if settings.wakeup.is_some() {
+        ProbeKind::Wakeup
+    } else {
+        ProbeKind::Spin
+    };
     kind.as_str()
 }
 
@@ -364,7 +424,10 @@ impl Probing<'_> {
         // Only a spinning probe counts what is below it a tick each, and has its own doing in its deltas.
         if self.settings.wakeup.is_some() {
             let clock = clock.finish()?;
-            return Ok((Threshold::of_sleeper(asked.unwrap_or(LATE), clock.rate), clock));
+            return Ok((
+                Threshold::of_sleeper(asked.unwrap_or(LATE), clock.rate),
+                clock,
+            ));
         }
         let costs = threshold::costs(clock.kind(), clock.rough_rate()?, &self.settings.cpus.cpus)?;
         let clock = clock.finish()?;

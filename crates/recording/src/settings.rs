@@ -111,5 +111,8 @@ impl RecordSettings {
 /// is. With more than one to choose from, our own threads keep to the others.
 #[must_use]
 pub fn idle_control(chosen: &CpuSet, topology: &Topology, allowed: &CpuSet) -> Option<CpuId> {
-    allowed.intersection(&topology.online).difference(chosen).last()
+    allowed
+        .intersection(&topology.online)
+        .difference(chosen)
+        .last()
 }

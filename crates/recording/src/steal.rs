@@ -18,15 +18,23 @@ pub(crate) struct StealWatch {
 impl StealWatch {
     pub(crate) fn new(machine: &Machine, measured: &CpuSet) -> StealWatch {
         let (file, measured) = (KeptFile::of(machine, "/proc/stat"), measured.clone());
-        let mut watch = StealWatch { file, measured, counted: BTreeMap::new() };
+        let mut watch = StealWatch {
+            file,
+            measured,
+            counted: BTreeMap::new(),
+        };
         watch.counted = watch.count();
         watch
     }
 
     fn count(&mut self) -> BTreeMap<CpuId, u64> {
         let text = self.file.read().unwrap_or_default();
-        let rows = parse_stat(&text).into_iter().filter(|row| &*row.name == "steal");
-        rows.flat_map(|row| row.values).filter(|(cpu, _)| self.measured.contains(*cpu)).collect()
+        let rows = parse_stat(&text)
+            .into_iter()
+            .filter(|row| &*row.name == "steal");
+        rows.flat_map(|row| row.values)
+            .filter(|(cpu, _)| self.measured.contains(*cpu))
+            .collect()
     }
 
     /// What was stolen since the last call, of CPUs where something was.
@@ -53,7 +61,12 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("proc")).unwrap();
         let write = |one: u64, two: u64, three: u64| {
             let line = |cpu, steal| format!("cpu{cpu} 1 2 3 4 5 6 7 {steal} 0 0\n");
-            let text = format!("cpu 1 1\n{}{}{}intr 1\n", line(1, one), line(2, two), line(3, three));
+            let text = format!(
+                "cpu 1 1\n{}{}{}intr 1\n",
+                line(1, one),
+                line(2, two),
+                line(3, three)
+            );
             std::fs::write(dir.path().join("proc/stat"), text).unwrap();
         };
         write(5, 5, 5);

@@ -19,7 +19,10 @@ impl Surroundings {
     ) -> Surroundings {
         let mut state = machine_state(machine, topology, host);
         state.tuning = tuning.cloned().into();
-        Surroundings { state, began: Reading::Absent }
+        Surroundings {
+            state,
+            began: Reading::Absent,
+        }
     }
 
     /// The measurement begins.
@@ -29,8 +32,9 @@ impl Surroundings {
 
     /// It has ended: the state, with the load of all CPUs but those that a probe kept busy.
     pub(crate) fn end(&mut self, machine: &Machine, measured: &CpuSet) -> MachineState {
-        self.state.load = std::mem::replace(&mut self.began, Reading::Absent)
-            .and_then(|before| CpuTimes::read(machine).map(|after| before.shares_until(&after, measured)));
+        self.state.load = std::mem::replace(&mut self.began, Reading::Absent).and_then(|before| {
+            CpuTimes::read(machine).map(|after| before.shares_until(&after, measured))
+        });
         self.state.clone()
     }
 }

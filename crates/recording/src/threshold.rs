@@ -48,9 +48,16 @@ impl Threshold {
     ) -> Result<Threshold, RecordError> {
         let nanos = asked.unwrap_or_else(|| allowed(costs, shortest.unwrap_or(SHORTEST)));
         let ticks = rate.ticks(nanos);
-        let costs = ClockCosts { decide_threshold: asked.is_none(), ..costs };
+        let costs = ClockCosts {
+            decide_threshold: asked.is_none(),
+            ..costs
+        };
         if (Ticks(1)..=SpinSettings::MAX_THRESHOLD).contains(&ticks) {
-            return Ok(Threshold { nanos, ticks, costs });
+            return Ok(Threshold {
+                nanos,
+                ticks,
+                costs,
+            });
         }
         Err(RecordError::Threshold {
             threshold: nanos,
@@ -61,7 +68,11 @@ impl Threshold {
 
     /// That of a probe that sleeps, which has nothing of its own in what it measures.
     pub(crate) fn of_sleeper(nanos: Nanos, rate: TickRate) -> Threshold {
-        Threshold { nanos, ticks: rate.ticks(nanos), costs: ClockCosts::default() }
+        Threshold {
+            nanos,
+            ticks: rate.ticks(nanos),
+            costs: ClockCosts::default(),
+        }
     }
 
     /// The same, but no less than `least`, which fits the counters.
@@ -69,7 +80,11 @@ impl Threshold {
         if least <= self.ticks {
             return self;
         }
-        Threshold { nanos: rate.nanos(least), ticks: least, ..self }
+        Threshold {
+            nanos: rate.nanos(least),
+            ticks: least,
+            ..self
+        }
     }
 }
 
@@ -81,7 +96,12 @@ fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
         return shortest;
     }
     let [.., longest] = STEPS;
-    Nanos(STEPS.into_iter().find(|step| *step >= least).unwrap_or(longest))
+    Nanos(
+        STEPS
+            .into_iter()
+            .find(|step| *step >= least)
+            .unwrap_or(longest),
+    )
 }
 
 /// What the clock and the probe take on the worst of these CPUs, in ticks, all at the same time as in a measurement.
@@ -133,7 +153,10 @@ fn worst<C: Clock>(clock: C, rate: TickRate, cpus: &CpuSet) -> Result<OnCpu, Rec
         for (cpu, thread) in threads {
             let found: Result<OnCpu, SpinError> =
                 thread.join().map_err(|_| RecordError::ProbePanicked(cpu))?;
-            let found = found.map_err(|source| RecordError::Probe { cpu, source: source.into() })?;
+            let found = found.map_err(|source| RecordError::Probe {
+                cpu,
+                source: source.into(),
+            })?;
             worst = worst.max(found);
         }
         Ok(worst)
@@ -145,7 +168,11 @@ mod tests {
     use super::*;
 
     fn costs(read_tail: u64, store: u64) -> ClockCosts {
-        ClockCosts { read_tail_ns: Nanos(read_tail), store_ns: Nanos(store), decide_threshold: false }
+        ClockCosts {
+            read_tail_ns: Nanos(read_tail),
+            store_ns: Nanos(store),
+            decide_threshold: false,
+        }
     }
 
     fn chosen(asked: Option<Nanos>, costs: ClockCosts) -> Threshold {
@@ -168,22 +195,32 @@ mod tests {
             assert_eq!(found.nanos, Nanos(threshold), "{read_tail} {store}");
             assert!(found.costs.decide_threshold);
             // The bookkeeping of such a clock is no stall.
-            assert!(found.own(TickRate::NANOSECONDS) <= found.ticks, "{read_tail} {store}");
+            assert!(
+                found.own(TickRate::NANOSECONDS) <= found.ticks,
+                "{read_tail} {store}"
+            );
         }
     }
 
     #[test]
     fn a_threshold_that_was_asked_for_holds_and_is_known_to_be_too_short() {
         let found = chosen(Some(Nanos(100)), costs(480, 600));
-        assert_eq!((found.nanos, found.ticks, found.costs.decide_threshold), (Nanos(100), Ticks(100), false));
+        assert_eq!(
+            (found.nanos, found.ticks, found.costs.decide_threshold),
+            (Nanos(100), Ticks(100), false)
+        );
         assert_eq!(found.own(TickRate::NANOSECONDS), Ticks(1200));
     }
 
     #[test]
     fn a_threshold_must_fit_the_counters() {
         for asked in [Nanos(0), Nanos(1_000_000_000)] {
-            let refused = Threshold::choose(Some(asked), None, costs(20, 90), TickRate::NANOSECONDS);
-            assert!(matches!(refused, Err(RecordError::Threshold { .. })), "{asked}");
+            let refused =
+                Threshold::choose(Some(asked), None, costs(20, 90), TickRate::NANOSECONDS);
+            assert!(
+                matches!(refused, Err(RecordError::Threshold { .. })),
+                "{asked}"
+            );
         }
     }
 }

@@ -50,12 +50,15 @@ pub(crate) fn of_throttled(group: &GroupThrottled) -> Warning {
 pub(crate) fn of_frequencies(of: &BTreeMap<CpuId, FrequencyChanges>) -> Vec<Warning> {
     let mut cpus: Vec<_> = of.iter().collect();
     cpus.sort_by_key(|(cpu, changes)| (std::cmp::Reverse(changes.times), **cpu));
-    let warnings = cpus.into_iter().take(MOST_FREQUENCIES).map(|(cpu, changes)| Warning::FrequencyChanged {
-        cpu: *cpu,
-        times: changes.times,
-        lowest_khz: changes.lowest_khz,
-        highest_khz: changes.highest_khz,
-    });
+    let warnings = cpus
+        .into_iter()
+        .take(MOST_FREQUENCIES)
+        .map(|(cpu, changes)| Warning::FrequencyChanged {
+            cpu: *cpu,
+            times: changes.times,
+            lowest_khz: changes.lowest_khz,
+            highest_khz: changes.highest_khz,
+        });
     warnings.collect()
 }
 
@@ -65,17 +68,31 @@ mod tests {
 
     #[test]
     fn who_waited_for_the_writer_is_told_so_only_where_records_were_lost() {
-        let source = |lost| SourceReport { lost, ..SourceReport::available("events") };
+        let source = |lost| SourceReport {
+            lost,
+            ..SourceReport::available("events")
+        };
         let (whole, lossy) = ([source(0)], [source(0), source(3)]);
         assert_eq!(of_writer(Nanos(5), &whole), None);
         assert_eq!(of_writer(Nanos::ZERO, &lossy), None);
-        assert_eq!(of_writer(Nanos(5), &lossy), Some(Warning::WriterBehind { waited_ns: Nanos(5) }));
+        assert_eq!(
+            of_writer(Nanos(5), &lossy),
+            Some(Warning::WriterBehind {
+                waited_ns: Nanos(5)
+            })
+        );
     }
 
     #[test]
     fn the_cpus_that_changed_most_often_are_reported() {
-        let changes = |times| FrequencyChanges { times, lowest_khz: 1_200_000, highest_khz: 3_400_000 };
-        let of = (0..20).map(|cpu| (CpuId(cpu), changes(u64::from(cpu) + 1))).collect();
+        let changes = |times| FrequencyChanges {
+            times,
+            lowest_khz: 1_200_000,
+            highest_khz: 3_400_000,
+        };
+        let of = (0..20)
+            .map(|cpu| (CpuId(cpu), changes(u64::from(cpu) + 1)))
+            .collect();
         let warnings = of_frequencies(&of);
         assert_eq!(warnings.len(), MOST_FREQUENCIES);
         let first = Warning::FrequencyChanged {

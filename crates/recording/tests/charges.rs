@@ -16,12 +16,16 @@ fn instance(instances: &Path) -> PathBuf {
     let own = format!("jitterscope-{}-", std::process::id());
     let began = Instant::now();
     loop {
-        let entries =
-            fs::read_dir(instances).unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let found = entries.into_iter().find(|name| name.starts_with(&own) && name.ends_with("-local"));
+        let entries = fs::read_dir(instances)
+            .unwrap()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let found = entries
+            .into_iter()
+            .find(|name| name.starts_with(&own) && name.ends_with("-local"));
         let path = found.map(|name| instances.join(name));
-        let records =
-            |path: &PathBuf| fs::read_to_string(path.join("tracing_on")).is_ok_and(|on| on.trim() == "1");
+        let records = |path: &PathBuf| {
+            fs::read_to_string(path.join("tracing_on")).is_ok_and(|on| on.trim() == "1")
+        };
         if let Some(path) = path.filter(records) {
             return path;
         }
@@ -43,7 +47,11 @@ fn charges_are_recorded_once_switches_are_missing() {
     };
     let instances = Machine::host().path(format!("{}/instances", tracefs.root()));
     let dir = tempfile::tempdir().unwrap();
-    let line = ["sh", "-c", "n=0; while [ $n -lt 1000 ]; do sleep 0.003; n=$((n+1)); done"];
+    let line = [
+        "sh",
+        "-c",
+        "n=0; while [ $n -lt 1000 ]; do sleep 0.003; n=$((n+1)); done",
+    ];
     let settings = AttachSettings {
         run: RunSettings {
             clock: None,
@@ -67,10 +75,15 @@ fn charges_are_recorded_once_switches_are_missing() {
     };
     let stop = AtomicBool::new(false);
     let (enabled, outcome) = std::thread::scope(|scope| {
-        let attached = scope.spawn(|| attach(&Machine::host(), &settings, Vec::new(), &stop, &mut ()));
+        let attached =
+            scope.spawn(|| attach(&Machine::host(), &settings, Vec::new(), &stop, &mut ()));
         let instance = instance(&instances);
         // As on a kernel that records no switch away from its idle threads.
-        fs::write(instance.join("events/sched/sched_switch/filter"), "prev_pid != 0").unwrap();
+        fs::write(
+            instance.join("events/sched/sched_switch/filter"),
+            "prev_pid != 0",
+        )
+        .unwrap();
         let enable = instance.join("events/sched/sched_stat_runtime/enable");
         let is_enabled = || fs::read_to_string(&enable).is_ok_and(|text| text.trim() == "1");
         let began = Instant::now();
@@ -81,7 +94,14 @@ fn charges_are_recorded_once_switches_are_missing() {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         (enabled, attached.join().unwrap().unwrap())
     });
-    assert!(enabled, "10 s after switches were missing no charge is recorded");
+    assert!(
+        enabled,
+        "10 s after switches were missing no charge is recorded"
+    );
     let warned = |warning: &Warning| matches!(warning, Warning::UnrecordedSwitches { .. });
-    assert!(outcome.manifest.warnings.iter().any(warned), "{:?}", outcome.manifest.warnings);
+    assert!(
+        outcome.manifest.warnings.iter().any(warned),
+        "{:?}",
+        outcome.manifest.warnings
+    );
 }

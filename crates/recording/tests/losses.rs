@@ -10,7 +10,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn fixture(kind: &str) -> RunReader {
-    RunReader::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(kind)).unwrap()
+    RunReader::open(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(kind),
+    )
+    .unwrap()
 }
 
 /// What the ring buffer sets in a page's commit field when events were lost before it.
@@ -59,7 +64,14 @@ fn losses(run: &RunReader) -> Vec<Loss> {
                 let known = last.insert(page.cpu, (page.clone(), turn, pages - 1, before));
                 if let Some((lost, of, at, Some(from))) = known.filter(|(_, of, ..)| *of == turn) {
                     let (first, last) = (lost.first, lost.last);
-                    found.push(Loss { cpu: lost.cpu, page: at, from, to: page.first, first, last });
+                    found.push(Loss {
+                        cpu: lost.cpu,
+                        page: at,
+                        from,
+                        to: page.first,
+                        first,
+                        last,
+                    });
                     assert_eq!(of, turn);
                 }
             }
@@ -84,11 +96,14 @@ fn without(run: &RunReader, loss: &Loss, folder: &Path) -> RunReader {
                 if number - 1 == loss.page {
                     continue;
                 }
-                let next = number > loss.page && page.role == TraceRole::Local && page.cpu == loss.cpu;
+                let next =
+                    number > loss.page && page.role == TraceRole::Local && page.cpu == loss.cpu;
                 if next && !std::mem::replace(&mut marked, true) {
                     page.bytes[COMMIT_TOP] |= COMMIT_LOST;
                 }
-                writer.trace_page(page.role, page.cpu, page.first, page.last, &page.bytes).unwrap();
+                writer
+                    .trace_page(page.role, page.cpu, page.first, page.last, &page.bytes)
+                    .unwrap();
             }
             TracePiece::Turn(turn) => writer.drain_turn(&turn).unwrap(),
             TracePiece::Missing => panic!("the fixture is whole"),
@@ -115,7 +130,10 @@ fn replayed(run: &RunReader) -> (Rows, Replayed) {
 }
 
 fn is_lost(attribution: &Attribution) -> bool {
-    attribution.parts.iter().all(|part| part.evidence == Evidence::LostRecords)
+    attribution
+        .parts
+        .iter()
+        .all(|part| part.evidence == Evidence::LostRecords)
 }
 
 /// Each loss by itself, and what the run says of it; how many stalls any loss touched.
@@ -129,7 +147,11 @@ fn each_loss(kind: &str, mut check: impl FnMut(&Loss, &Rows, &Rows, &Replayed) -
         let folder = tempfile::tempdir().unwrap();
         let (rows, replayed) = replayed(&without(&run, loss, folder.path()));
         for (stall, attribution) in &rows {
-            assert_eq!(attribution.total(), run.manifest().rate.nanos(stall.length()), "{kind} {stall:?}");
+            assert_eq!(
+                attribution.total(),
+                run.manifest().rate.nanos(stall.length()),
+                "{kind} {stall:?}"
+            );
         }
         touched += check(loss, &whole, &rows, &replayed);
     }
@@ -144,12 +166,20 @@ fn stalls_of_probes(kind: &str) -> usize {
         assert_eq!(whole.len(), rows.len());
         for ((stall, before), (_, now)) in whole.iter().zip(rows) {
             if stall.cpu == loss.cpu && loss.takes_from(stall.start, stall.end) {
-                assert!(is_lost(now), "{kind}: {stall:?} touches {}-{}: {now:?}", loss.from.0, loss.to.0);
+                assert!(
+                    is_lost(now),
+                    "{kind}: {stall:?} touches {}-{}: {now:?}",
+                    loss.from.0,
+                    loss.to.0
+                );
                 touched += 1;
             } else if stall.end < loss.from {
                 assert_eq!(before, now, "{kind}: {stall:?}");
             } else {
-                let lost = now.parts.iter().any(|part| part.evidence == Evidence::LostRecords);
+                let lost = now
+                    .parts
+                    .iter()
+                    .any(|part| part.evidence == Evidence::LostRecords);
                 let may = stall.cpu == loss.cpu && loss.may_touch(stall.start, stall.end);
                 assert!(
                     !lost || may,
@@ -178,7 +208,13 @@ fn nothing_is_reported_of_a_wait_where_its_cpus_records_were_lost() {
     let sums = |replayed: &Replayed| {
         let threads = replayed.threads.as_deref().unwrap();
         let unknown: u64 = threads.iter().map(|thread| thread.unknown_ns.0).sum();
-        (unknown, threads.iter().map(|thread| thread.followed_ns().0).sum::<u64>())
+        (
+            unknown,
+            threads
+                .iter()
+                .map(|thread| thread.followed_ns().0)
+                .sum::<u64>(),
+        )
     };
     let (_, as_it_was) = replayed(&fixture("attach"));
     let (unknown, all) = sums(&as_it_was);
@@ -186,10 +222,18 @@ fn nothing_is_reported_of_a_wait_where_its_cpus_records_were_lost() {
     let touched = each_loss("attach", |loss, whole, rows, replayed| {
         let (now_unknown, now_all) = sums(replayed);
         more_unknown += usize::from(now_unknown > unknown);
-        assert!(now_all.abs_diff(all) < all / 1000, "no time is lost: {now_all} of {all}");
+        assert!(
+            now_all.abs_diff(all) < all / 1000,
+            "no time is lost: {now_all} of {all}"
+        );
         for (stall, attribution) in rows {
             let inside = stall.cpu == loss.cpu && loss.takes_from(stall.start, stall.end);
-            assert!(!inside || is_lost(attribution), "{stall:?} in {}-{}", loss.from.0, loss.to.0);
+            assert!(
+                !inside || is_lost(attribution),
+                "{stall:?} in {}-{}",
+                loss.from.0,
+                loss.to.0
+            );
         }
         let before = |rows: &Rows| -> Vec<_> {
             let rows = rows.iter().filter(|(stall, _)| stall.end < loss.from);
@@ -198,12 +242,21 @@ fn nothing_is_reported_of_a_wait_where_its_cpus_records_were_lost() {
                 .collect();
             // They are reported when they are known to be over, which a loss can bring about.
             listed.sort_by_key(|(start, cpu, tid, _)| (*start, *cpu, *tid));
-            listed.into_iter().map(|(start, .., parts)| (start, parts.clone())).collect()
+            listed
+                .into_iter()
+                .map(|(start, .., parts)| (start, parts.clone()))
+                .collect()
         };
         assert_eq!(before(whole), before(rows));
-        whole.iter().filter(|(s, _)| s.cpu == loss.cpu && loss.takes_from(s.start, s.end)).count()
+        whole
+            .iter()
+            .filter(|(s, _)| s.cpu == loss.cpu && loss.takes_from(s.start, s.end))
+            .count()
     });
-    assert!(touched > 3 && more_unknown > 3, "{touched} waits, {more_unknown} losses");
+    assert!(
+        touched > 3 && more_unknown > 3,
+        "{touched} waits, {more_unknown} losses"
+    );
 }
 
 #[test]
@@ -213,7 +266,12 @@ fn a_slow_message_that_a_loss_touches_gets_no_verdict() {
         assert_eq!(whole.len(), rows.len());
         for ((stall, before), (_, now)) in whole.iter().zip(rows) {
             if loss.takes_from(stall.start, stall.end) {
-                assert!(is_lost(now), "{stall:?} touches {}-{}: {now:?}", loss.from.0, loss.to.0);
+                assert!(
+                    is_lost(now),
+                    "{stall:?} touches {}-{}: {now:?}",
+                    loss.from.0,
+                    loss.to.0
+                );
                 touched += 1;
             } else if stall.end < loss.from {
                 assert_eq!(before, now, "{stall:?}");
@@ -236,15 +294,29 @@ fn a_slow_message_that_a_loss_touches_gets_no_verdict() {
 fn what_is_watched_is_unknown_where_its_records_were_lost() {
     let (_, as_it_was) = replayed(&fixture("passive"));
     let unknown = |replayed: &Replayed| -> u64 {
-        replayed.passive.as_deref().unwrap().iter().map(|cpu| cpu.unknown_ns.0).sum()
+        replayed
+            .passive
+            .as_deref()
+            .unwrap()
+            .iter()
+            .map(|cpu| cpu.unknown_ns.0)
+            .sum()
     };
     let mut more_unknown = 0;
     each_loss("passive", |loss, _, rows, replayed| {
         more_unknown += usize::from(unknown(replayed) > unknown(&as_it_was));
         for (stall, attribution) in rows {
             let inside = stall.cpu == loss.cpu && loss.takes_from(stall.start, stall.end);
-            let lost = attribution.parts.iter().any(|part| part.evidence == Evidence::LostRecords);
-            assert!(!inside || lost, "{stall:?} in {}-{}: {attribution:?}", loss.from.0, loss.to.0);
+            let lost = attribution
+                .parts
+                .iter()
+                .any(|part| part.evidence == Evidence::LostRecords);
+            assert!(
+                !inside || lost,
+                "{stall:?} in {}-{}: {attribution:?}",
+                loss.from.0,
+                loss.to.0
+            );
         }
         0
     });

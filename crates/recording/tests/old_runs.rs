@@ -16,27 +16,43 @@ fn open(kind: &str) -> RunReader {
 fn by_name(attribution: &Attribution) -> BTreeMap<(CulpritKind, String), u64> {
     let mut sums = BTreeMap::new();
     for part in &attribution.parts {
-        *sums.entry((part.culprit.kind(), part.culprit.subject.name().into_owned())).or_default() +=
-            part.net.0;
+        *sums
+            .entry((
+                part.culprit.kind(),
+                part.culprit.subject.name().into_owned(),
+            ))
+            .or_default() += part.net.0;
     }
     sums
 }
 
 /// Those recorders blamed the host for whatever left no event, of which such runs have no evidence, and for all time
 /// before an interrupt; now only for what of it the interrupt is shown to have come late.
-fn as_told_now(mut sums: BTreeMap<(CulpritKind, String), u64>) -> BTreeMap<(CulpritKind, String), u64> {
-    for (blamed, nobodys) in [("CPU taken", "no kernel event"), ("late interrupt", "before first event")] {
+fn as_told_now(
+    mut sums: BTreeMap<(CulpritKind, String), u64>,
+) -> BTreeMap<(CulpritKind, String), u64> {
+    for (blamed, nobodys) in [
+        ("CPU taken", "no kernel event"),
+        ("late interrupt", "before first event"),
+    ] {
         if let Some(net) = sums.remove(&(CulpritKind::Hypervisor, blamed.to_owned())) {
-            *sums.entry((CulpritKind::Unresolved, nobodys.to_owned())).or_default() += net;
+            *sums
+                .entry((CulpritKind::Unresolved, nobodys.to_owned()))
+                .or_default() += net;
         }
     }
     sums
 }
 
 /// Without what the tick's delay shows of the host, which those recorders did not ask.
-fn without_lateness(sums: BTreeMap<(CulpritKind, String), u64>) -> BTreeMap<(CulpritKind, String), u64> {
+fn without_lateness(
+    sums: BTreeMap<(CulpritKind, String), u64>,
+) -> BTreeMap<(CulpritKind, String), u64> {
     let taken = (CulpritKind::Hypervisor, "CPU taken".to_owned());
-    assert!(!sums.contains_key(&taken), "no stolen time was kept: {sums:?}");
+    assert!(
+        !sums.contains_key(&taken),
+        "no stolen time was kept: {sums:?}"
+    );
     as_told_now(sums)
 }
 
@@ -72,7 +88,10 @@ fn probes_of_old_runs_are_attributed_from_their_pages_alone() {
 fn what_was_not_kept_of_followed_threads_is_said() {
     for kind in ["attach", "pipeline"] {
         let error = replay(&open(kind), &mut |_, _| panic!("a verdict from nowhere")).unwrap_err();
-        assert!(matches!(&error, ReplayError::TooOld { kind: of, .. } if of == kind), "{error}");
+        assert!(
+            matches!(&error, ReplayError::TooOld { kind: of, .. } if of == kind),
+            "{error}"
+        );
         assert!(error.to_string().contains("record it anew"), "{error}");
     }
 }

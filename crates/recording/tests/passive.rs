@@ -4,8 +4,9 @@
 
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{
-    Attribution, ClockKind, Comm, CpuId, CulpritKind, EventGrain, EventKind, Evidence, ExecutionContext,
-    KernelEvent, Nanos, Part, PassiveCpu, Stall, StallId, Subject, ThreadRef, Ticks, Verdict,
+    Attribution, ClockKind, Comm, CpuId, CulpritKind, EventGrain, EventKind, Evidence,
+    ExecutionContext, KernelEvent, Nanos, Part, PassiveCpu, Stall, StallId, Subject, ThreadRef,
+    Ticks, Verdict,
 };
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, clock, current_affinity, current_tid, name_current_thread,
@@ -36,7 +37,12 @@ fn can_trace() -> bool {
 }
 
 fn measured() -> CpuChoice {
-    select_cpus(None, &Topology::read(&Machine::host()), &current_affinity().unwrap()).unwrap()
+    select_cpus(
+        None,
+        &Topology::read(&Machine::host()),
+        &current_affinity().unwrap(),
+    )
+    .unwrap()
 }
 
 fn settings(runs: &Path, owners: Owners) -> PassiveRecordSettings {
@@ -73,7 +79,10 @@ impl Spinner {
     const GAP: u64 = 800;
 
     fn start(cpu: CpuId, name: &'static str, kind: ClockKind) -> Spinner {
-        let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
+        let (stop, tid) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicI32::new(0)),
+        );
         let (its_stop, its_tid) = (stop.clone(), tid.clone());
         let spin = move || {
             name_current_thread(name);
@@ -98,7 +107,11 @@ impl Spinner {
         while tid.load(Ordering::Acquire) == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        Spinner { stop, tid: tid.load(Ordering::Acquire), thread: Some(thread) }
+        Spinner {
+            stop,
+            tid: tid.load(Ordering::Acquire),
+            thread: Some(thread),
+        }
     }
 
     fn gaps(mut self) -> Vec<(Ticks, Ticks)> {
@@ -117,8 +130,16 @@ type Rows = Vec<(Stall, Attribution)>;
 
 fn stored(run: &RunReader) -> Rows {
     let attributions = run.attributions().unwrap().map(Result::unwrap);
-    let rows: Rows = run.stalls().unwrap().map(Result::unwrap).zip(attributions).collect();
-    assert!(rows.iter().all(|(stall, attribution)| stall.id == attribution.stall));
+    let rows: Rows = run
+        .stalls()
+        .unwrap()
+        .map(Result::unwrap)
+        .zip(attributions)
+        .collect();
+    assert!(
+        rows.iter()
+            .all(|(stall, attribution)| stall.id == attribution.stall)
+    );
     rows
 }
 
@@ -144,34 +165,58 @@ fn assert_whole(run: &RunReader, threshold: Nanos) {
     }
     for cpu in &manifest.passive {
         let watched = manifest.rate.nanos(cpu.until_ticks.since(cpu.from_ticks));
-        assert!(cpu.watched_ns().0.abs_diff(watched.0) <= 6, "{cpu:?} of {watched}");
+        assert!(
+            cpu.watched_ns().0.abs_diff(watched.0) <= 6,
+            "{cpu:?} of {watched}"
+        );
         let (count, sum) = lengths.get(&cpu.cpu).copied().unwrap_or_default();
         assert_eq!(count, cpu.stalls, "CPU {}", cpu.cpu);
         let by_culprit: u64 = cpu.ran_instead.iter().map(|row| row.total_ns.0).sum();
-        assert!(by_culprit.abs_diff(cpu.stolen_ns().0) <= 2 + cpu.ran_instead.len() as u64, "{cpu:?}");
+        assert!(
+            by_culprit.abs_diff(cpu.stolen_ns().0) <= 2 + cpu.ran_instead.len() as u64,
+            "{cpu:?}"
+        );
         if threshold == Nanos::ZERO {
             assert_eq!(count, cpu.stretches);
             // Each is rounded down by itself.
-            assert!(cpu.stolen_ns().0 >= sum && cpu.stolen_ns().0 - sum <= 2 + count, "{cpu:?} of {sum}");
+            assert!(
+                cpu.stolen_ns().0 >= sum && cpu.stolen_ns().0 - sum <= 2 + count,
+                "{cpu:?} of {sum}"
+            );
         }
     }
 }
 
 fn again(run: &RunReader) -> (Vec<(Stall, Option<Attribution>)>, Replayed) {
     let mut rows = Vec::new();
-    let replayed = replay(run, &mut |stall, attribution| rows.push((*stall, attribution))).unwrap();
+    let replayed = replay(run, &mut |stall, attribution| {
+        rows.push((*stall, attribution))
+    })
+    .unwrap();
     (rows, replayed)
 }
 
 fn assert_replays(run: &RunReader) {
     assert!(run.manifest().trace.complete);
-    let live: Vec<_> = stored(run).into_iter().map(|(stall, a)| (stall, Some(a))).collect();
+    let live: Vec<_> = stored(run)
+        .into_iter()
+        .map(|(stall, a)| (stall, Some(a)))
+        .collect();
     let (again, replayed) = again(run);
-    let differing: Vec<_> = live.iter().zip(&again).filter(|(live, again)| live != again).collect();
+    let differing: Vec<_> = live
+        .iter()
+        .zip(&again)
+        .filter(|(live, again)| live != again)
+        .collect();
     for (live, again) in differing.iter().take(3) {
         eprintln!("live:     {live:#?}\nreplayed: {again:#?}");
     }
-    assert!(differing.is_empty(), "{} of {} stalls differ in replay", differing.len(), live.len());
+    assert!(
+        differing.is_empty(),
+        "{} of {} stalls differ in replay",
+        differing.len(),
+        live.len()
+    );
     assert_eq!(live.len(), again.len());
     assert_eq!(replayed.passive.as_deref(), Some(&*run.manifest().passive));
     let intervals: Vec<_> = run.intervals().unwrap().map(Result::unwrap).collect();
@@ -196,7 +241,11 @@ fn has_entry_and_exit(kind: CulpritKind) -> bool {
 type Sums = BTreeMap<(CulpritKind, String), BTreeMap<usize, u64>>;
 
 fn add(sums: &mut Sums, gap: usize, attribution: &Attribution) {
-    for part in attribution.parts.iter().filter(|part| has_entry_and_exit(part.culprit.kind())) {
+    for part in attribution
+        .parts
+        .iter()
+        .filter(|part| has_entry_and_exit(part.culprit.kind()))
+    {
         let key = (part.culprit.kind(), part.culprit.subject.name().to_string());
         *sums.entry(key).or_default().entry(gap).or_default() += part.net.0;
     }
@@ -214,13 +263,19 @@ struct Spun {
 fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Spun {
     let context: TraceContext = run.trace_context().unwrap().unwrap();
     let manifest = run.manifest();
-    let settings = AttributorSettings { rate: manifest.rate, virtual_machine: true, measured: 1 };
+    let settings = AttributorSettings {
+        rate: manifest.rate,
+        virtual_machine: true,
+        measured: 1,
+    };
     let mut attributor = Attributor::new(settings);
     let mut decoder = Decoder::new(&context).unwrap();
     let mut on_cpu: Vec<KernelEvent> = Vec::new();
     for page in run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap() {
         let mut events: Vec<KernelEvent> = Vec::new();
-        decoder.page(page.cpu, &page.bytes, |event| events.push(event)).unwrap();
+        decoder
+            .page(page.cpu, &page.bytes, |event| events.push(event))
+            .unwrap();
         for event in events {
             match page.role {
                 TraceRole::Local => {
@@ -235,14 +290,32 @@ fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Sp
         }
     }
     let names = StoredNames::new(&context);
-    let victim = ThreadRef { tid, comm: Comm::default() };
-    let mut spun = Spun { sums: Sums::new(), unrecorded: BTreeSet::new() };
+    let victim = ThreadRef {
+        tid,
+        comm: Comm::default(),
+    };
+    let mut spun = Spun {
+        sums: Sums::new(),
+        unrecorded: BTreeSet::new(),
+    };
     for (n, (start, end)) in gaps.iter().enumerate() {
-        let stall = Stall { id: StallId(n as u64), cpu, victim, start: *start, end: *end };
-        add(&mut spun.sums, n, &attributor.attribute(&stall, &OutsideHints::default(), &names));
+        let stall = Stall {
+            id: StallId(n as u64),
+            cpu,
+            victim,
+            start: *start,
+            end: *end,
+        };
+        add(
+            &mut spun.sums,
+            n,
+            &attributor.attribute(&stall, &OutsideHints::default(), &names),
+        );
         attributor = attributor.with_costs(EdgeCosts::default());
         let first = on_cpu.partition_point(|event| event.time < *start);
-        let inside = on_cpu[first..].iter().take_while(|event| event.time <= *end);
+        let inside = on_cpu[first..]
+            .iter()
+            .take_while(|event| event.time <= *end);
         if !tells_each_switch(inside, tid) {
             spun.unrecorded.insert(n);
         }
@@ -260,7 +333,10 @@ fn tells_each_switch<'a>(records: impl Iterator<Item = &'a KernelEvent>, tid: i3
             continue;
         }
         if record.tid != has {
-            eprintln!("thread {has} was put on, and thread {} has the CPU at {record:?}", record.tid);
+            eprintln!(
+                "thread {has} was put on, and thread {} has the CPU at {record:?}",
+                record.tid
+            );
             return false;
         }
         if let EventKind::SchedSwitch { next, .. } = &record.kind {
@@ -274,7 +350,10 @@ fn tells_each_switch<'a>(records: impl Iterator<Item = &'a KernelEvent>, tid: i3
 }
 
 fn is_unrecorded_switch(part: &Part) -> bool {
-    matches!(part.culprit.subject, Subject::Verdict(Verdict::UnrecordedSwitch, _))
+    matches!(
+        part.culprit.subject,
+        Subject::Verdict(Verdict::UnrecordedSwitch, _)
+    )
 }
 
 #[test]
@@ -284,7 +363,8 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
     if !can_trace() {
         return;
     }
-    let kind = jitterscope_platform::choose_clock(&Machine::host(), None, Duration::from_millis(50));
+    let kind =
+        jitterscope_platform::choose_clock(&Machine::host(), None, Duration::from_millis(50));
     let kind = kind.unwrap().kind;
     let dir = tempfile::tempdir().unwrap();
     let cpu = measured().cpus.first().unwrap();
@@ -294,10 +374,19 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
     let run = watch(&settings);
     let gaps = spinner.gaps();
     let manifest = run.manifest();
-    assert!(manifest.sources.iter().all(|source| source.lost == 0), "{:?}", manifest.sources);
+    assert!(
+        manifest.sources.iter().all(|source| source.lost == 0),
+        "{:?}",
+        manifest.sources
+    );
     assert_whole(&run, settings.threshold);
     let of = &manifest.passive[0];
-    assert_eq!((of.threads[0].tid, of.thread_count), (tid, 1), "{:?}", of.threads);
+    assert_eq!(
+        (of.threads[0].tid, of.thread_count),
+        (tid, 1),
+        "{:?}",
+        of.threads
+    );
 
     // What lies in the measurement as a whole.
     let inside = |(start, end): &&(Ticks, Ticks)| of.from_ticks <= *start && *end <= of.until_ticks;
@@ -311,26 +400,47 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
             continue;
         }
         stalls += 1;
-        match gaps.iter().position(|(start, end)| *start <= stall.start && stall.end <= *end) {
+        match gaps
+            .iter()
+            .position(|(start, end)| *start <= stall.start && stall.end <= *end)
+        {
             Some(gap) => add(&mut passive, gap, &attribution),
             // The spinner was on before its first record, for a switch to it left none; which is told.
             None if attribution.parts.iter().any(is_unrecorded_switch) => {
-                let touches = |(start, end): &(Ticks, Ticks)| *start <= stall.end && stall.start <= *end;
+                let touches =
+                    |(start, end): &(Ticks, Ticks)| *start <= stall.end && stall.start <= *end;
                 amid.extend((0..gaps.len()).filter(|gap| touches(&gaps[*gap])));
             }
             None => outside += 1,
         }
     }
-    let Spun { sums: spun, mut unrecorded } = of_gaps(&run, cpu, tid, &gaps);
+    let Spun {
+        sums: spun,
+        mut unrecorded,
+    } = of_gaps(&run, cpu, tid, &gaps);
     unrecorded.extend(amid);
-    eprintln!("{stalls} stretches, {} gaps, {} with an unrecorded switch", gaps.len(), unrecorded.len());
-    assert_eq!(outside, 0, "the spinner ran while time is said to be stolen from it");
+    eprintln!(
+        "{stalls} stretches, {} gaps, {} with an unrecorded switch",
+        gaps.len(),
+        unrecorded.len()
+    );
+    assert_eq!(
+        outside, 0,
+        "the spinner ran while time is said to be stolen from it"
+    );
     for key in spun.keys().chain(passive.keys()).collect::<BTreeSet<_>>() {
-        let of = |sums: &Sums, gap| sums.get(key).and_then(|by_gap| by_gap.get(gap)).copied().unwrap_or(0);
+        let of = |sums: &Sums, gap| {
+            sums.get(key)
+                .and_then(|by_gap| by_gap.get(gap))
+                .copied()
+                .unwrap_or(0)
+        };
         for gap in &unrecorded {
             let (ns, found_ns) = (of(&spun, gap), of(&passive, gap));
             if ns.abs_diff(found_ns) as f64 > 0.05 * ns as f64 {
-                eprintln!("{key:?} in gap {gap}, with an unrecorded switch: {ns} and {found_ns} ns");
+                eprintln!(
+                    "{key:?} in gap {gap}, with an unrecorded switch: {ns} and {found_ns} ns"
+                );
             }
         }
     }
@@ -338,7 +448,9 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
     // the CPU at both ends of its gap, and records alone do not show which.
     let shown = |sums: &Sums| {
         let mut shown = sums.clone();
-        shown.values_mut().for_each(|by_gap| by_gap.retain(|gap, _| !unrecorded.contains(gap)));
+        shown
+            .values_mut()
+            .for_each(|by_gap| by_gap.retain(|gap, _| !unrecorded.contains(gap)));
         shown.retain(|_, by_gap| !by_gap.is_empty());
         shown
     };
@@ -347,25 +459,42 @@ fn a_spinner_that_keeps_its_gaps_agrees_on_who_took_its_time() {
     for (key, in_gaps) in &spun {
         let found = passive.get(key).cloned().unwrap_or_default();
         let (ns, found_ns) = (sum(in_gaps), sum(&found));
-        eprintln!("{key:?}: {} and {} gaps, {ns} and {found_ns} ns", in_gaps.len(), found.len());
+        eprintln!(
+            "{key:?}: {} and {} gaps, {ns} and {found_ns} ns",
+            in_gaps.len(),
+            found.len()
+        );
     }
     // A spinner that is kept off its CPU for long has few stretches, with many culprits each.
     let compared: usize = spun.values().map(BTreeMap::len).sum();
-    assert!(compared > 100 && unrecorded.len() * 4 < gaps.len(), "{compared} compared, {} gaps", gaps.len());
+    assert!(
+        compared > 100 && unrecorded.len() * 4 < gaps.len(),
+        "{compared} compared, {} gaps",
+        gaps.len()
+    );
     let gaps_of = |sums: &Sums| -> BTreeMap<_, BTreeSet<usize>> {
-        sums.iter().map(|(key, by_gap)| (key.clone(), by_gap.keys().copied().collect())).collect()
+        sums.iter()
+            .map(|(key, by_gap)| (key.clone(), by_gap.keys().copied().collect()))
+            .collect()
     };
     assert_eq!(gaps_of(&spun), gaps_of(&passive));
     for (key, in_gaps) in &spun {
         let (ns, found_ns) = (sum(in_gaps), sum(&passive[key]));
-        assert!(ns.abs_diff(found_ns) as f64 <= 0.05 * ns as f64, "{key:?}: {ns} and {found_ns} ns");
+        assert!(
+            ns.abs_diff(found_ns) as f64 <= 0.05 * ns as f64,
+            "{key:?}: {ns} and {found_ns} ns"
+        );
     }
 }
 
 /// CPU time that the kernel charged to the calling thread.
 fn charged() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split_ascii_whitespace().next().unwrap().parse().unwrap()
+    text.split_ascii_whitespace()
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -413,14 +542,27 @@ fn a_real_time_hog_is_named_and_measured() {
     let mut settings = settings(dir.path(), Owners::Named("hogs-victim".into()));
     settings.duration = Nanos(2_500_000_000);
     let never = AtomicBool::new(false);
-    let outcome = record_passive(&Machine::host(), &settings, Vec::new(), &never, &mut Begin(begin)).unwrap();
+    let outcome = record_passive(
+        &Machine::host(),
+        &settings,
+        Vec::new(),
+        &never,
+        &mut Begin(begin),
+    )
+    .unwrap();
     stop.store(true, Ordering::Relaxed);
-    let Some((bursts, charged, spun)) = hog.join().unwrap() else { return };
+    let Some((bursts, charged, spun)) = hog.join().unwrap() else {
+        return;
+    };
     drop(victim);
     let run = RunReader::open(&outcome.path).unwrap();
     assert_whole(&run, settings.threshold);
     let of = &run.manifest().passive[0];
-    let row = of.ran_instead.iter().find(|row| row.subject.name() == NAME).expect("it is named");
+    let row = of
+        .ran_instead
+        .iter()
+        .find(|row| row.subject.name() == NAME)
+        .expect("it is named");
     // Interrupts that come in its turns are charged to it by the scheduler, and named for themselves here. While
     // the host has the CPU the scheduler charges nothing, but the victim waits: the hog's own clock shows that,
     // and lacks what the hog does between two bursts.
@@ -429,7 +571,10 @@ fn a_real_time_hog_is_named_and_measured() {
     assert!(row.count >= bursts, "{row:?}");
     let (least, most) = (charged.min(spun) as f64, charged.max(spun) as f64);
     let found = row.total_ns.0 as f64;
-    assert!(0.95 * least <= found && found <= 1.05 * most, "{row:?}, charged {charged}, spun {spun}");
+    assert!(
+        0.95 * least <= found && found <= 1.05 * most,
+        "{row:?}, charged {charged}, spun {spun}"
+    );
 }
 
 /// A process that never sleeps, on one CPU; ended when dropped.
@@ -463,14 +608,31 @@ fn watched_cpus_replay_as_they_were() {
     let of_largest = settings(dir.path(), Owners::Largest);
     let run = watch(&of_largest);
     assert_whole(&run, of_largest.threshold);
-    assert!(!stored(&run).is_empty(), "whoever it is on a busy machine, something is taken from it");
-    assert!(run.manifest().passive[0].chosen.as_ref().is_some_and(|chosen| chosen.share > 0.0));
+    assert!(
+        !stored(&run).is_empty(),
+        "whoever it is on a busy machine, something is taken from it"
+    );
+    assert!(
+        run.manifest().passive[0]
+            .chosen
+            .as_ref()
+            .is_some_and(|chosen| chosen.share > 0.0)
+    );
     assert_replays(&run);
     // A process that sleeps and wakes, on all CPUs.
     let line = "n=0; while [ $n -lt 30000 ]; do sleep 0.003; n=$((n+1)); done";
-    let mut child = std::process::Command::new("sh").args(["-c", line]).spawn().unwrap();
-    let cpus = CpuChoice { cpus: current_affinity().unwrap(), because: None };
-    for owners in [Owners::Process(child.id().cast_signed()), Owners::Named("sleep".into())] {
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", line])
+        .spawn()
+        .unwrap();
+    let cpus = CpuChoice {
+        cpus: current_affinity().unwrap(),
+        because: None,
+    };
+    for owners in [
+        Owners::Process(child.id().cast_signed()),
+        Owners::Named("sleep".into()),
+    ] {
         let settings = PassiveRecordSettings {
             cpus: cpus.clone(),
             threshold: Nanos(2_000),
@@ -479,9 +641,22 @@ fn watched_cpus_replay_as_they_were() {
         let run = watch(&settings);
         assert_whole(&run, settings.threshold);
         assert_replays(&run);
-        let asleep: Nanos = run.manifest().passive.iter().map(|cpu| cpu.idle_ns + cpu.beside_ns).sum();
-        let watched: Nanos = run.manifest().passive.iter().map(PassiveCpu::watched_ns).sum();
-        assert!(asleep.0 > watched.0 / 4, "it sleeps most of the time: {asleep} of {watched}");
+        let asleep: Nanos = run
+            .manifest()
+            .passive
+            .iter()
+            .map(|cpu| cpu.idle_ns + cpu.beside_ns)
+            .sum();
+        let watched: Nanos = run
+            .manifest()
+            .passive
+            .iter()
+            .map(PassiveCpu::watched_ns)
+            .sum();
+        assert!(
+            asleep.0 > watched.0 / 4,
+            "it sleeps most of the time: {asleep} of {watched}"
+        );
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -517,11 +692,26 @@ fn lost_records_withhold_verdicts() {
     let manifest = run.manifest();
     let lost: u64 = manifest.sources.iter().map(|source| source.lost).sum();
     assert!(lost > 0, "nothing was lost");
-    assert!(manifest.warnings.iter().any(|warning| warning.id() == "trace-lost"));
-    assert!(manifest.passive[0].unknown_ns > Nanos::ZERO, "{:?}", manifest.passive[0]);
+    assert!(
+        manifest
+            .warnings
+            .iter()
+            .any(|warning| warning.id() == "trace-lost")
+    );
+    assert!(
+        manifest.passive[0].unknown_ns > Nanos::ZERO,
+        "{:?}",
+        manifest.passive[0]
+    );
     let withheld = |part: &jitterscope_model::Part| part.evidence == Evidence::LostRecords;
-    let without = stored(&run).iter().filter(|(_, a)| a.parts.iter().any(withheld)).count();
-    eprintln!("{lost} records lost, {without} of {} stalls without a verdict", stored(&run).len());
+    let without = stored(&run)
+        .iter()
+        .filter(|(_, a)| a.parts.iter().any(withheld))
+        .count();
+    eprintln!(
+        "{lost} records lost, {without} of {} stalls without a verdict",
+        stored(&run).len()
+    );
 }
 
 #[test]
@@ -551,7 +741,8 @@ fn a_cpu_that_goes_offline_is_watched_up_to_then() {
         let settings = settings(dir.path(), Owners::Named("nobody-at-all".into()));
         let mut away = Away(switch, false);
         let never = AtomicBool::new(false);
-        let outcome = record_passive(&Machine::host(), &settings, Vec::new(), &never, &mut away).unwrap();
+        let outcome =
+            record_passive(&Machine::host(), &settings, Vec::new(), &never, &mut away).unwrap();
         let gone = away.1;
         drop(away);
         if !gone {
@@ -559,10 +750,18 @@ fn a_cpu_that_goes_offline_is_watched_up_to_then() {
         }
         let run = RunReader::open(&outcome.path).unwrap();
         let of = &run.manifest().passive[0];
-        assert!(of.ended_early.is_some() && of.unknown_ns > Nanos::ZERO, "{of:?}");
+        assert!(
+            of.ended_early.is_some() && of.unknown_ns > Nanos::ZERO,
+            "{of:?}"
+        );
         assert_whole(&run, settings.threshold);
         assert_replays(&run);
-        let ids: Vec<String> = run.manifest().warnings.iter().map(|warning| warning.id()).collect();
+        let ids: Vec<String> = run
+            .manifest()
+            .warnings
+            .iter()
+            .map(|warning| warning.id())
+            .collect();
         let has = |id: &str| ids.iter().any(|one| one == id);
         assert!(has("cpu-offline") && has("nobody-met"), "{ids:?}");
     } else {
@@ -577,5 +776,8 @@ fn what_cannot_be_watched_is_refused() {
     let gone = settings(dir.path(), Owners::Process(i32::MAX));
     let error = record_passive(&Machine::host(), &gone, Vec::new(), &stop, &mut ()).unwrap_err();
     assert!(matches!(error, RecordError::Follow(_)), "{error}");
-    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is left");
+    assert!(
+        std::fs::read_dir(dir.path()).unwrap().next().is_none(),
+        "nothing is left"
+    );
 }

@@ -6,7 +6,8 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{Machine, MappedFile, Topology, current_affinity};
 use jitterscope_recording::pipeline::{
-    InputChoice, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places, record_pipeline,
+    InputChoice, PipelineLength, PipelineRecordError, PipelineRecordSettings, Places,
+    record_pipeline,
 };
 use jitterscope_recording::{Observer, RecordError, RunSettings, Step, WriterThread};
 use jitterscope_store::RunReader;
@@ -28,7 +29,10 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
             command_line: vec!["test".into()],
         },
         record_length: 64,
-        input: InputChoice::Made { folder: dir.join("input"), records: 100 },
+        input: InputChoice::Made {
+            folder: dir.join("input"),
+            records: 100,
+        },
         ring: 1024,
         interval: Nanos(20_000),
         pacing: PipelinePacing::Schedule,
@@ -47,8 +51,14 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
 }
 
 fn run(settings: &PipelineRecordSettings) -> RunReader {
-    let outcome =
-        record_pipeline(&Machine::host(), settings, Vec::new(), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record_pipeline(
+        &Machine::host(),
+        settings,
+        Vec::new(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert_eq!(run.manifest(), &outcome.manifest);
     run
@@ -68,19 +78,37 @@ fn check(run: &RunReader) -> PipelineResult {
         assert_eq!((times.count, count(times)), (sent, sent));
     }
     for consumer in &pipeline.consumers {
-        assert_eq!((consumer.received, consumer.disordered), (sent, 0), "{}", consumer.role);
+        assert_eq!(
+            (consumer.received, consumer.disordered),
+            (sent, 0),
+            "{}",
+            consumer.role
+        );
         for times in [&consumer.transit, &consumer.from_intended, &consumer.inter] {
-            assert_eq!((times.count, count(times)), (sent, sent), "{}", consumer.role);
+            assert_eq!(
+                (times.count, count(times)),
+                (sent, sent),
+                "{}",
+                consumer.role
+            );
             assert!(times.min <= times.mean() && times.mean() <= times.max);
             assert_eq!(times.quantile(1.0), times.max);
         }
         assert!(consumer.from_intended.max >= consumer.transit.max);
     }
     let stalls: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
-    let slow: u64 = pipeline.consumers.iter().map(|c| c.slow - c.slow_dropped).sum();
+    let slow: u64 = pipeline
+        .consumers
+        .iter()
+        .map(|c| c.slow - c.slow_dropped)
+        .sum();
     assert_eq!(stalls.len() as u64, slow);
     for stall in &stalls {
-        let of = pipeline.threads.iter().find(|thread| thread.tid == stall.victim.tid).unwrap();
+        let of = pipeline
+            .threads
+            .iter()
+            .find(|thread| thread.tid == stall.victim.tid)
+            .unwrap();
         assert_ne!(of.role, PipelineRole::Producer);
         assert_eq!(of.comm, stall.victim.comm.to_string());
         let consumer = pipeline.consumer(of.role).unwrap();
@@ -91,14 +119,31 @@ fn check(run: &RunReader) -> PipelineResult {
     let all: u64 = pipeline.consumers.iter().map(|c| c.slow).sum();
     let counted = intervals.iter().map(|row| row.count).sum::<u64>();
     assert_eq!(counted, all);
-    let lengths = run.interval_histograms().unwrap().map(Result::unwrap).take(intervals.len());
+    let lengths = run
+        .interval_histograms()
+        .unwrap()
+        .map(Result::unwrap)
+        .take(intervals.len());
     assert_eq!(lengths.map(|of| of.histogram.len()).sum::<u64>(), all);
     assert!(
-        intervals.iter().all(|row| row.stolen <= manifest.rate.nanos(row.end.since(row.start)) + row.max)
+        intervals
+            .iter()
+            .all(|row| row.stolen <= manifest.rate.nanos(row.end.since(row.start)) + row.max)
     );
-    let tags: Vec<_> = run.interval_histograms().unwrap().map(Result::unwrap).skip(intervals.len()).collect();
-    let transit = tags.iter().find(|h| h.tag == "pipeline-accumulator-transit").unwrap();
-    assert_eq!((transit.histogram.len(), tags.len()), (sent, 2 + 3 * pipeline.consumers.len()));
+    let tags: Vec<_> = run
+        .interval_histograms()
+        .unwrap()
+        .map(Result::unwrap)
+        .skip(intervals.len())
+        .collect();
+    let transit = tags
+        .iter()
+        .find(|h| h.tag == "pipeline-accumulator-transit")
+        .unwrap();
+    assert_eq!(
+        (transit.histogram.len(), tags.len()),
+        (sent, 2 + 3 * pipeline.consumers.len())
+    );
     assert!(manifest.self_noise.peak_rss_bytes > 0);
     pipeline
 }
@@ -109,7 +154,10 @@ fn every_histogram_counts_every_message() {
     let dir = tempfile::tempdir().unwrap();
     let run = run(&settings(dir.path()));
     let pipeline = check(&run);
-    assert_eq!((pipeline.producer.sent, pipeline.setup.warm_up_messages), (5_000, 1_000));
+    assert_eq!(
+        (pipeline.producer.sent, pipeline.setup.warm_up_messages),
+        (5_000, 1_000)
+    );
     assert!(pipeline.producer.completed && !run.manifest().interrupted);
     assert!(pipeline.journal.is_none() && run.journal().is_none());
 }
@@ -127,20 +175,33 @@ fn a_length_of_time_is_kept_and_the_slow_ones_are_rows() {
     };
     let run = run(&settings);
     let pipeline = check(&run);
-    assert!(pipeline.producer.sent > 0 && pipeline.producer.sent <= time.0 / settings.interval.0 + 1);
+    assert!(
+        pipeline.producer.sent > 0 && pipeline.producer.sent <= time.0 / settings.interval.0 + 1
+    );
     let accumulator = pipeline.consumer(PipelineRole::Accumulator).unwrap();
-    assert_eq!(accumulator.slow, accumulator.received, "above a nanosecond all are slow");
-    let took = run.manifest().rate.nanos(pipeline.end.since(pipeline.start));
+    assert_eq!(
+        accumulator.slow, accumulator.received,
+        "above a nanosecond all are slow"
+    );
+    let took = run
+        .manifest()
+        .rate
+        .nanos(pipeline.end.since(pipeline.start));
     assert!(took >= Nanos(time.0 - settings.interval.0), "{took}");
 }
 
 fn entries(path: &Path, journal: &PipelineJournal) {
     let map = MappedFile::open(path).unwrap();
     assert_eq!(map.as_ref().len() as u64, journal.written * 32);
-    let read: Vec<_> = JournalReader::new(map.as_ref()).map(Result::unwrap).collect();
+    let read: Vec<_> = JournalReader::new(map.as_ref())
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(read.len() as u64, journal.written);
     assert!(read.iter().zip(0..).all(|(entry, n)| entry.sequence == n));
-    assert!(read.iter().all(|e| e.journalled_ns - e.published_ns == e.delta_ns && e.delta_ns >= 0));
+    assert!(
+        read.iter()
+            .all(|e| e.journalled_ns - e.published_ns == e.delta_ns && e.delta_ns >= 0)
+    );
 }
 
 #[test]
@@ -157,21 +218,36 @@ fn the_journal_holds_every_message() {
     let run = run(&settings);
     let pipeline = check(&run);
     let journal = pipeline.journal.unwrap();
-    assert_eq!((journal.written, journal.unwritten, journal.ended.as_ref()), (messages, 0, None));
+    assert_eq!(
+        (journal.written, journal.unwritten, journal.ended.as_ref()),
+        (messages, 0, None)
+    );
     entries(&run.journal().unwrap(), &journal);
     let delta_max = {
         let map = MappedFile::open(&run.journal().unwrap()).unwrap();
-        JournalReader::new(map.as_ref()).map(|entry| entry.unwrap().delta_ns).max().unwrap()
+        JournalReader::new(map.as_ref())
+            .map(|entry| entry.unwrap().delta_ns)
+            .max()
+            .unwrap()
     };
-    let journaller = pipeline.consumers.iter().find(|c| c.role == PipelineRole::Journaller).unwrap();
-    assert_eq!(delta_max as u64, journaller.transit.max.0, "the journal and the histogram agree");
+    let journaller = pipeline
+        .consumers
+        .iter()
+        .find(|c| c.role == PipelineRole::Journaller)
+        .unwrap();
+    assert_eq!(
+        delta_max as u64, journaller.transit.max.0,
+        "the journal and the histogram agree"
+    );
 }
 
 #[test]
 fn a_full_disk_ends_the_journal_and_keeps_what_was_measured() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = Tmpfs::mount(1280 << 10) else { return };
+    let Some(disk) = Tmpfs::mount(1280 << 10) else {
+        return;
+    };
     let path = disk.path().join("journal");
     let settings = PipelineRecordSettings {
         journaller: true,
@@ -185,10 +261,17 @@ fn a_full_disk_ends_the_journal_and_keeps_what_was_measured() {
     assert!(run.manifest().interrupted && !pipeline.producer.completed);
     let journal = pipeline.journal.unwrap();
     let end = journal.ended.clone().unwrap();
-    let AnyVersion::Known(JournalFault::System { system: why }) = &end.why else { panic!("{end:?}") };
+    let AnyVersion::Known(JournalFault::System { system: why }) = &end.why else {
+        panic!("{end:?}")
+    };
     assert!(end.disk_full && why.contains("make room"), "{end:?}");
     assert!(journal.written > 0 && journal.written + journal.unwritten == pipeline.producer.sent);
-    assert!(run.manifest().warnings.iter().any(|warning| warning.id() == "journal-disk-full"));
+    assert!(
+        run.manifest()
+            .warnings
+            .iter()
+            .any(|warning| warning.id() == "journal-disk-full")
+    );
     entries(&path, &journal);
 }
 
@@ -212,12 +295,25 @@ fn a_stop_keeps_what_was_measured() {
         ..settings(dir.path())
     };
     let stop = AtomicBool::new(false);
-    let outcome =
-        record_pipeline(&Machine::host(), &settings, Vec::new(), &stop, &mut Impatient(&stop)).unwrap();
+    let outcome = record_pipeline(
+        &Machine::host(),
+        &settings,
+        Vec::new(),
+        &stop,
+        &mut Impatient(&stop),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let pipeline = check(&run);
-    assert!(run.manifest().interrupted && pipeline.producer.sent > 0 && !pipeline.producer.completed);
-    assert!(run.manifest().warnings.iter().any(|warning| warning.id() == "interrupted"));
+    assert!(
+        run.manifest().interrupted && pipeline.producer.sent > 0 && !pipeline.producer.completed
+    );
+    assert!(
+        run.manifest()
+            .warnings
+            .iter()
+            .any(|warning| warning.id() == "interrupted")
+    );
 }
 
 /// Stops at a step.
@@ -246,37 +342,73 @@ fn a_stop_before_the_measurement_leaves_nothing() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let settings = PipelineRecordSettings { pause: Nanos(60_000_000_000), ..settings(dir.path()) };
+    let settings = PipelineRecordSettings {
+        pause: Nanos(60_000_000_000),
+        ..settings(dir.path())
+    };
     let mut observer = StopAt(&stop, |step| matches!(step, Step::Pausing(_)), Vec::new());
     let begun = std::time::Instant::now();
-    let outcome = record_pipeline(&Machine::host(), &settings, Vec::new(), &stop, &mut observer);
+    let outcome = record_pipeline(
+        &Machine::host(),
+        &settings,
+        Vec::new(),
+        &stop,
+        &mut observer,
+    );
     assert!(
-        matches!(outcome, Err(PipelineRecordError::Record(RecordError::InterruptedEarly))),
+        matches!(
+            outcome,
+            Err(PipelineRecordError::Record(RecordError::InterruptedEarly))
+        ),
         "{outcome:?}"
     );
-    assert!(begun.elapsed() < Duration::from_secs(30), "the pause was not waited out");
+    assert!(
+        begun.elapsed() < Duration::from_secs(30),
+        "the pause was not waited out"
+    );
     assert_eq!(observer.2, ["starting", "threads", "warm", "pausing"]);
-    assert_eq!(std::fs::read_dir(dir.path().join("runs")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("runs")).unwrap().count(),
+        0
+    );
 }
 
 #[test]
 fn what_does_not_fit_is_refused_unless_forced() {
     let dir = tempfile::tempdir().unwrap();
     let cpu = current_affinity().unwrap().first();
-    let mut settings = PipelineRecordSettings { force: false, ..settings(dir.path()) };
+    let mut settings = PipelineRecordSettings {
+        force: false,
+        ..settings(dir.path())
+    };
     settings.places.producer.cpu = cpu;
     settings.places.accumulator.cpu = cpu;
     let refuse = |settings: &PipelineRecordSettings| {
-        record_pipeline(&Machine::host(), settings, Vec::new(), &AtomicBool::new(false), &mut ()).unwrap_err()
+        record_pipeline(
+            &Machine::host(),
+            settings,
+            Vec::new(),
+            &AtomicBool::new(false),
+            &mut (),
+        )
+        .unwrap_err()
     };
     let refused = refuse(&settings);
-    let PipelineRecordError::Misfit(misfits) = &refused else { panic!("{refused}") };
-    assert!(matches!(&misfits[..], [Misfit::SameCpu { .. }]), "{misfits:?}");
+    let PipelineRecordError::Misfit(misfits) = &refused else {
+        panic!("{refused}")
+    };
+    assert!(
+        matches!(&misfits[..], [Misfit::SameCpu { .. }]),
+        "{misfits:?}"
+    );
     assert!(refused.to_string().contains("--force"), "{refused}");
     let present: CpuSet = Topology::read(&Machine::host()).present;
     settings.places.producer.cpu = Some(jitterscope_model::CpuId(present.last().unwrap().0 + 1));
     settings.force = true;
-    assert!(matches!(refuse(&settings), PipelineRecordError::Cpu(_)), "an absent CPU cannot be forced");
+    assert!(
+        matches!(refuse(&settings), PipelineRecordError::Cpu(_)),
+        "an absent CPU cannot be forced"
+    );
 
     settings.places.producer.cpu = cpu;
     settings.places.producer.fifo_priority = Some(1);

@@ -67,18 +67,31 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
     let manifest = run.manifest();
     let result = &manifest.results[0];
 
-    assert_eq!(result.sum_ticks, result.end.since(result.start).0, "the deltas leave a hole");
-    assert_eq!(result.samples, result.below.iter().map(|r| r.1).sum::<u64>() + result.stalls);
+    assert_eq!(
+        result.sum_ticks,
+        result.end.since(result.start).0,
+        "the deltas leave a hole"
+    );
+    assert_eq!(
+        result.samples,
+        result.below.iter().map(|r| r.1).sum::<u64>() + result.stalls
+    );
 
     let proof = manifest.events_in_gaps;
-    assert!(proof.events > 100, "hardly an event in a second and a half: {proof:?}");
+    assert!(
+        proof.events > 100,
+        "hardly an event in a second and a half: {proof:?}"
+    );
     let inside = proof.inside as f64 / proof.events as f64;
     let control = proof.control_inside as f64 / proof.control_events.max(1) as f64;
     eprintln!("{proof:?}: {inside} inside, control {control}");
     assert!(inside >= 0.999, "{proof:?}");
     // By chance an event meets a stall as often as time is stolen, which a busy machine does in bursts.
     let stolen = result.stalled_ticks as f64 / result.sum_ticks as f64;
-    assert!(control <= 1.5 * stolen + 0.1, "control {control}, stolen {stolen}: {proof:?}");
+    assert!(
+        control <= 1.5 * stolen + 0.1,
+        "control {control}, stolen {stolen}: {proof:?}"
+    );
 
     let stalls: Vec<_> = run.stalls().unwrap().map(Result::unwrap).collect();
     assert_eq!(stalls.len() as u64 + result.dropped_records, result.stalls);
@@ -90,18 +103,28 @@ fn events_lie_inside_gaps_and_every_stall_is_split_exactly() {
     }
     assert!(attributions.next().is_none());
     let counted: u64 = run.intervals().unwrap().map(|row| row.unwrap().count).sum();
-    assert_eq!(counted, result.stalls, "the intervals' counts sum to the stalls");
+    assert_eq!(
+        counted, result.stalls,
+        "the intervals' counts sum to the stalls"
+    );
     // The raw trace that was kept shows the same stall again, frame by frame.
     let attributed = run.attributions().unwrap().map(Result::unwrap);
     let timer = attributed
-        .filter(|a| a.parts.iter().any(|p| p.culprit.kind() == CulpritKind::Timer))
+        .filter(|a| {
+            a.parts
+                .iter()
+                .any(|p| p.culprit.kind() == CulpritKind::Timer)
+        })
         .find_map(|a| stalls.iter().find(|stall| stall.id == a.stall))
         .expect("no timer interrupt in a second and a half");
     let rows = stall_timeline(&run, timer).unwrap();
     let is_timer = |row: &TimelineRow| matches!(&row.item, TimelineItem::Frame { culprit, .. } if culprit.kind() == CulpritKind::Timer);
     assert!(rows.iter().any(is_timer), "{rows:?}");
     let length = manifest.rate.nanos(timer.length());
-    assert!(rows.iter().all(|row| row.start <= row.end.unwrap_or(length) && row.start <= length));
+    assert!(
+        rows.iter()
+            .all(|row| row.start <= row.end.unwrap_or(length) && row.start <= length)
+    );
 }
 
 #[test]
@@ -118,8 +141,18 @@ fn without_trace_it_still_measures_and_says_what_it_cannot_see() {
     .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(!run.manifest().attributed);
-    assert!(run.manifest().warnings.iter().any(|w| w.id() == "no-kernel-events"));
-    assert!(run.manifest().counters.iter().any(|c| c.name.contains("LOC") || c.total > 0));
+    assert!(
+        run.manifest()
+            .warnings
+            .iter()
+            .any(|w| w.id() == "no-kernel-events")
+    );
+    assert!(
+        run.manifest()
+            .counters
+            .iter()
+            .any(|c| c.name.contains("LOC") || c.total > 0)
+    );
     assert!(run.stalls().unwrap().count() as u64 > 0);
     assert_eq!(run.attributions().unwrap().count(), 0);
 }
@@ -136,14 +169,30 @@ fn a_stop_keeps_what_was_measured() {
             std::thread::sleep(std::time::Duration::from_millis(1500));
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        record(&Machine::host(), &settings, Extra::default(), &stop, &mut ()).unwrap()
+        record(
+            &Machine::host(),
+            &settings,
+            Extra::default(),
+            &stop,
+            &mut (),
+        )
+        .unwrap()
     });
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(run.manifest().interrupted);
     let result = &run.manifest().results[0];
-    let seconds = run.manifest().rate.nanos(result.end.since(result.start)).as_secs_f64();
+    let seconds = run
+        .manifest()
+        .rate
+        .nanos(result.end.since(result.start))
+        .as_secs_f64();
     assert!(seconds > 0.1 && seconds < 50.0, "{seconds}");
-    assert!(run.manifest().warnings.iter().any(|w| w.id() == "interrupted"));
+    assert!(
+        run.manifest()
+            .warnings
+            .iter()
+            .any(|w| w.id() == "interrupted")
+    );
 }
 
 #[test]
@@ -152,9 +201,22 @@ fn a_real_time_probe_on_every_cpu_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let all: CpuSet = current_affinity().unwrap();
     let mut settings = settings(dir.path(), false);
-    settings.cpus = CpuChoice { cpus: all, because: None };
+    settings.cpus = CpuChoice {
+        cpus: all,
+        because: None,
+    };
     settings.fifo_priority = Some(1);
-    let refused = record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ());
+    let refused = record(
+        &Machine::host(),
+        &settings,
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    );
     assert!(matches!(refused, Err(RecordError::WouldHang)));
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "a refused recording leaves nothing");
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "a refused recording leaves nothing"
+    );
 }

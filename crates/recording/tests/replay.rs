@@ -8,8 +8,8 @@ use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
 };
 use jitterscope_recording::{
-    AttachSettings, Extra, Followed, RecordSettings, Replayed, RunSettings, WakeupChoice, WriterThread,
-    attach, record, replay,
+    AttachSettings, Extra, Followed, RecordSettings, Replayed, RunSettings, WakeupChoice,
+    WriterThread, attach, record, replay,
 };
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
@@ -35,7 +35,10 @@ impl Busy {
     fn start() -> Busy {
         // It ends by itself should nobody end it.
         let line = "n=0; while [ $n -lt 3000 ]; do sleep 0.003; n=$((n+1)); done";
-        let child = Command::new("sh").args(["-c", line]).stdout(Stdio::null()).spawn();
+        let child = Command::new("sh")
+            .args(["-c", line])
+            .stdout(Stdio::null())
+            .spawn();
         Busy(child.expect("a shell"))
     }
 }
@@ -76,26 +79,46 @@ type Rows = Vec<(Stall, Option<Attribution>)>;
 
 fn stored(run: &RunReader) -> Rows {
     let mut attributions = run.attributions().unwrap().map(Result::unwrap).peekable();
-    let of = |stall: Stall| (stall, attributions.next_if(|attribution| attribution.stall == stall.id));
+    let of = |stall: Stall| {
+        (
+            stall,
+            attributions.next_if(|attribution| attribution.stall == stall.id),
+        )
+    };
     run.stalls().unwrap().map(Result::unwrap).map(of).collect()
 }
 
 fn replayed(run: &RunReader) -> (Rows, Replayed) {
     let mut rows = Rows::new();
-    let replayed = replay(run, &mut |stall, attribution| rows.push((*stall, attribution))).unwrap();
+    let replayed = replay(run, &mut |stall, attribution| {
+        rows.push((*stall, attribution))
+    })
+    .unwrap();
     assert_eq!(rows.len() as u64, replayed.stalls);
     (rows, replayed)
 }
 
 /// Every stall is there again, with the same parts, to the nanosecond and the word.
 fn assert_same(live: &Rows, again: &Rows) {
-    let differing: Vec<_> = live.iter().zip(again).filter(|(live, again)| live != again).collect();
+    let differing: Vec<_> = live
+        .iter()
+        .zip(again)
+        .filter(|(live, again)| live != again)
+        .collect();
     for (live, again) in differing.iter().take(5) {
         eprintln!("live:     {live:#?}\nreplayed: {again:#?}");
     }
-    assert!(differing.is_empty(), "{} of {} stalls differ in replay", differing.len(), live.len());
+    assert!(
+        differing.is_empty(),
+        "{} of {} stalls differ in replay",
+        differing.len(),
+        live.len()
+    );
     assert_eq!(live.len(), again.len());
-    assert!(live.iter().all(|(_, attribution)| attribution.is_some()), "a stall has no verdict");
+    assert!(
+        live.iter().all(|(_, attribution)| attribution.is_some()),
+        "a stall has no verdict"
+    );
 }
 
 /// What was summed up while it was recorded is what its rows come to.
@@ -104,7 +127,9 @@ fn assert_summed_up(run: &RunReader, live: &Rows) {
     let mut again = RowSummer::stored(of);
     for (stall, attribution) in live {
         again.stall(stall);
-        attribution.iter().for_each(|attribution| again.attribution(attribution));
+        attribution
+            .iter()
+            .for_each(|attribution| again.attribution(attribution));
     }
     let kernel_hz = run.machine().unwrap().as_ref().and_then(timer_frequency);
     let kept: RowSums = run.summary().unwrap().expect("the run keeps its sums");
@@ -113,11 +138,21 @@ fn assert_summed_up(run: &RunReader, live: &Rows) {
 }
 
 fn check_probes(settings: &RecordSettings) -> Rows {
-    let outcome =
-        record(&Machine::host(), settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(
+        &Machine::host(),
+        settings,
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(run.manifest().trace.complete);
-    assert_eq!(run.manifest(), &outcome.manifest, "what is stored is what the recording says of itself");
+    assert_eq!(
+        run.manifest(),
+        &outcome.manifest,
+        "what is stored is what the recording says of itself"
+    );
     let live = stored(&run);
     assert_summed_up(&run, &live);
     let (again, replayed) = replayed(&run);
@@ -137,9 +172,16 @@ fn spinning_probes_replay_as_they_were() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings(dir.path());
     let live = check_probes(&settings);
-    assert!(live.len() > 100, "hardly a stall in a second: {}", live.len());
+    assert!(
+        live.len() > 100,
+        "hardly a stall in a second: {}",
+        live.len()
+    );
     // All of them: stalls that begin together are told apart from others, too.
-    settings.cpus = CpuChoice { cpus: current_affinity().unwrap(), because: None };
+    settings.cpus = CpuChoice {
+        cpus: current_affinity().unwrap(),
+        because: None,
+    };
     settings.warmup = Nanos::ZERO;
     check_probes(&settings);
 }
@@ -153,12 +195,20 @@ fn sleeping_probes_replay_as_they_were() {
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     let settings = RecordSettings {
-        wakeup: Some(WakeupChoice { period: Nanos(500_000), hold_latency: false, idle_control: None }),
+        wakeup: Some(WakeupChoice {
+            period: Nanos(500_000),
+            hold_latency: false,
+            idle_control: None,
+        }),
         threshold: Some(Nanos(2_000)),
         ..settings(dir.path())
     };
     let live = check_probes(&settings);
-    assert!(live.len() > 100, "hardly a late wake-up in a second: {}", live.len());
+    assert!(
+        live.len() > 100,
+        "hardly a late wake-up in a second: {}",
+        live.len()
+    );
 }
 
 #[test]
@@ -170,13 +220,22 @@ fn lost_records_replay_as_losses() {
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     // So small a buffer that a turn of the drain overflows it.
-    let mut settings = RecordSettings { threshold: Some(Nanos(300)), ..settings(dir.path()) };
+    let mut settings = RecordSettings {
+        threshold: Some(Nanos(300)),
+        ..settings(dir.path())
+    };
     settings.run.trace_buffer_kib = 8;
     let live = check_probes(&settings);
     let lost = |attribution: &Attribution| {
-        attribution.parts.iter().any(|part| part.evidence == Evidence::LostRecords)
+        attribution
+            .parts
+            .iter()
+            .any(|part| part.evidence == Evidence::LostRecords)
     };
-    let without = live.iter().filter(|(_, attribution)| attribution.as_ref().is_some_and(lost)).count();
+    let without = live
+        .iter()
+        .filter(|(_, attribution)| attribution.as_ref().is_some_and(lost))
+        .count();
     eprintln!("{without} of {} stalls near lost records", live.len());
 }
 
@@ -189,13 +248,22 @@ fn what_was_given_up_for_want_of_room_keeps_its_verdict() {
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     let mut settings = RecordSettings {
-        cpus: CpuChoice { cpus: current_affinity().unwrap(), because: None },
+        cpus: CpuChoice {
+            cpus: current_affinity().unwrap(),
+            because: None,
+        },
         duration: Nanos(2_000_000_000),
         ..settings(dir.path())
     };
     settings.run.trace_limit_bytes = 192 << 10;
-    let outcome =
-        record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     if run.manifest().trace.complete {
         return eprintln!("SKIPPED: hardly an event in two seconds");
@@ -203,16 +271,36 @@ fn what_was_given_up_for_want_of_room_keeps_its_verdict() {
     let live = stored(&run);
     let (again, replayed) = replayed(&run);
     assert_eq!(live.len(), again.len());
-    assert!(live.iter().zip(&again).all(|(live, again)| live.0 == again.0));
-    let kept = again.iter().filter(|(_, attribution)| attribution.is_some()).count() as u64;
-    assert!(0 < kept && kept < live.len() as u64, "{kept} of {}", live.len());
+    assert!(
+        live.iter()
+            .zip(&again)
+            .all(|(live, again)| live.0 == again.0)
+    );
+    let kept = again
+        .iter()
+        .filter(|(_, attribution)| attribution.is_some())
+        .count() as u64;
+    assert!(
+        0 < kept && kept < live.len() as u64,
+        "{kept} of {}",
+        live.len()
+    );
     assert_eq!(replayed.without_trace, live.len() as u64 - kept);
     assert_eq!(replayed.events_in_gaps, None, "it cannot be counted again");
     for (stall, attribution) in &again {
         if let Some(attribution) = attribution {
-            assert_eq!(attribution.total(), run.manifest().rate.nanos(stall.length()));
-            let lost = attribution.parts.iter().any(|part| part.evidence == Evidence::LostRecords);
-            assert!(!lost, "a page that was given up is no loss: {attribution:?}");
+            assert_eq!(
+                attribution.total(),
+                run.manifest().rate.nanos(stall.length())
+            );
+            let lost = attribution
+                .parts
+                .iter()
+                .any(|part| part.evidence == Evidence::LostRecords);
+            assert!(
+                !lost,
+                "a page that was given up is no loss: {attribution:?}"
+            );
         }
     }
 }
@@ -243,14 +331,28 @@ fn followed_threads_replay_as_they_were() {
         duration: Some(Nanos(1_200_000_000)),
         threshold: Nanos(2_000),
     };
-    let line = ["sh", "-c", "n=0; while [ $n -lt 50 ]; do sleep 0.002; n=$((n+1)); done"];
+    let line = [
+        "sh",
+        "-c",
+        "n=0; while [ $n -lt 50 ]; do sleep 0.002; n=$((n+1)); done",
+    ];
     for target in [
         Followed::Process(busy.0.id().cast_signed()),
         Followed::Named("sleep".into()),
-        Followed::Command { line: line.map(str::to_owned).to_vec(), env: Vec::new(), to_stderr: true },
+        Followed::Command {
+            line: line.map(str::to_owned).to_vec(),
+            env: Vec::new(),
+            to_stderr: true,
+        },
     ] {
-        let outcome =
-            attach(&Machine::host(), &of(target), Vec::new(), &AtomicBool::new(false), &mut ()).unwrap();
+        let outcome = attach(
+            &Machine::host(),
+            &of(target),
+            Vec::new(),
+            &AtomicBool::new(false),
+            &mut (),
+        )
+        .unwrap();
         let run = RunReader::open(&outcome.path).unwrap();
         assert!(run.manifest().trace.complete);
         assert_eq!(run.manifest(), &outcome.manifest);
@@ -284,7 +386,10 @@ fn slow_messages_replay_as_they_were() {
             writer: WriterThread::default(),
         },
         record_length: 64,
-        input: InputChoice::Made { folder: dir.path().join("input"), records: 100 },
+        input: InputChoice::Made {
+            folder: dir.path().join("input"),
+            records: 100,
+        },
         ring: 1024,
         interval: Nanos(50_000),
         pacing: PipelinePacing::Schedule,
@@ -300,16 +405,26 @@ fn slow_messages_replay_as_they_were() {
         // The machine of the tests may be smaller than the pipeline wants.
         force: true,
     };
-    let outcome =
-        record_pipeline(&Machine::host(), &settings, Vec::new(), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record_pipeline(
+        &Machine::host(),
+        &settings,
+        Vec::new(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     let live = stored(&run);
     let (again, replayed) = replayed(&run);
     assert!(!live.is_empty(), "no message took 20 us");
-    let mut summary = SummaryBuilder::new(run.manifest()).machine(run.machine().unwrap()).stored();
+    let mut summary = SummaryBuilder::new(run.manifest())
+        .machine(run.machine().unwrap())
+        .stored();
     for (stall, attribution) in &live {
         summary.stall(stall);
-        attribution.iter().for_each(|attribution| summary.attribution(attribution));
+        attribution
+            .iter()
+            .for_each(|attribution| summary.attribution(attribution));
     }
     let kept: RowSums = run.summary().unwrap().expect("the run keeps its sums");
     assert!(kept.is_current());

@@ -16,7 +16,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn fixture(kind: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(kind)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(kind)
 }
 
 /// What a stall and its verdict say, as data: ticks, nanoseconds, kinds and names.
@@ -26,7 +28,8 @@ mod as_json {
     /// `kind`: of the recording, which decides what a part of a verdict said in the words of version 1.
     pub(super) fn stall(stall: &Stall, attribution: Option<&Attribution>, kind: &str) -> Value {
         let parts = attribution.map(|attribution| &attribution.parts);
-        let parts: Option<Vec<Value>> = parts.map(|parts| parts.iter().map(|p| part(p, kind)).collect());
+        let parts: Option<Vec<Value>> =
+            parts.map(|parts| parts.iter().map(|p| part(p, kind)).collect());
         json!({
             "stall": stall.id.0,
             "cpu": stall.cpu.0,
@@ -89,9 +92,11 @@ mod as_json {
                     Some(_) => words(worker.comm.as_deref().unwrap_or_default()),
                 }
             }
-            Subject::Interrupt { number, .. } => {
-                number.filter(|_| !wakeup).map(i64::from).into_iter().collect()
-            }
+            Subject::Interrupt { number, .. } => number
+                .filter(|_| !wakeup)
+                .map(i64::from)
+                .into_iter()
+                .collect(),
             Subject::Softirq(vec) if !wakeup => vec![i64::from(*vec)],
             Subject::MachineCheck { bank } => bank.map(i64::from).into_iter().collect(),
             Subject::Verdict(_, About::IdleState(state)) => vec![i64::from(*state)],
@@ -117,12 +122,15 @@ fn verdicts(kind: &str) -> Value {
     let run = RunReader::open(&fixture(kind)).unwrap();
     let manifest = run.manifest();
     let dir = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(dir.path(), "AGAIN", manifest.clock_start.realtime_ns).unwrap();
+    let mut writer =
+        RunWriter::create(dir.path(), "AGAIN", manifest.clock_start.realtime_ns).unwrap();
     writer.limit_trace(0);
     writer.begin(manifest.clock_start, manifest.rate).unwrap();
     let replayed = replay(&run, &mut |stall, attribution| {
         writer.stall(stall).unwrap();
-        writer.attribution(&attribution.expect("all of its trace is there")).unwrap();
+        writer
+            .attribution(&attribution.expect("all of its trace is there"))
+            .unwrap();
     })
     .unwrap();
     let mut again = manifest.clone();
@@ -158,10 +166,18 @@ fn lines(verdicts: &Value) -> String {
         let parts = stall.as_object_mut().unwrap().remove("parts").unwrap();
         let head = stall.to_string();
         text += &format!("{},\"parts\":[\n", head.strip_suffix('}').unwrap());
-        let parts: Vec<String> =
-            parts.as_array().into_iter().flatten().map(|part| format!(" {part}")).collect();
+        let parts: Vec<String> = parts
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|part| format!(" {part}"))
+            .collect();
         text += &parts.join(",\n");
-        text += if n + 1 < stalls.len() { "]},\n" } else { "]}\n" };
+        text += if n + 1 < stalls.len() {
+            "]},\n"
+        } else {
+            "]}\n"
+        };
     }
     text += "],\n\"threads\": [\n";
     let threads: Vec<String> = verdicts["threads"]
@@ -173,7 +189,10 @@ fn lines(verdicts: &Value) -> String {
     text += &threads.join(",\n");
     text += &format!("],\n\"events_in_gaps\": {}", verdicts["events_in_gaps"]);
     if let Some(cpus) = verdicts.get("passive") {
-        text += &format!(",\n\"passive\": {}", serde_json::to_string_pretty(cpus).unwrap());
+        text += &format!(
+            ",\n\"passive\": {}",
+            serde_json::to_string_pretty(cpus).unwrap()
+        );
     }
     text + "\n}\n"
 }
@@ -186,12 +205,24 @@ fn check(kind: &str) {
         return;
     }
     let golden: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    let (old, new) = (golden["stalls"].as_array().unwrap(), again["stalls"].as_array().unwrap());
-    let differing: Vec<_> = old.iter().zip(new).filter(|(old, new)| old != new).collect();
+    let (old, new) = (
+        golden["stalls"].as_array().unwrap(),
+        again["stalls"].as_array().unwrap(),
+    );
+    let differing: Vec<_> = old
+        .iter()
+        .zip(new)
+        .filter(|(old, new)| old != new)
+        .collect();
     for (old, new) in differing.iter().take(5) {
         eprintln!("golden: {old:#}\nnow:    {new:#}");
     }
-    assert!(differing.is_empty(), "{kind}: {} of {} verdicts differ", differing.len(), old.len());
+    assert!(
+        differing.is_empty(),
+        "{kind}: {} of {} verdicts differ",
+        differing.len(),
+        old.len()
+    );
     assert_eq!(old.len(), new.len(), "{kind}: number of stalls");
     assert_eq!(golden, again, "{kind}");
 }
@@ -224,12 +255,12 @@ fn passive() {
 /// Stalls of which attribution says something else by now than when the fixtures were recorded, and why.
 fn changed(kind: &str, stall: u64) -> Option<&'static str> {
     match (kind, stall) {
-        ("spin", 37) | ("pipeline", 20..=49) => {
-            Some("tokio-rt-worker left the CPU by a switch that has no record: not all of that time was its")
-        }
-        ("spin", 31 | 86 | 123 | 150 | 153) => {
-            Some("rcu_preempt came from another CPU: the wake-up that was named was that of an earlier stay")
-        }
+        ("spin", 37) | ("pipeline", 20..=49) => Some(
+            "tokio-rt-worker left the CPU by a switch that has no record: not all of that time was its",
+        ),
+        ("spin", 31 | 86 | 123 | 150 | 153) => Some(
+            "rcu_preempt came from another CPU: the wake-up that was named was that of an earlier stay",
+        ),
         _ => None,
     }
 }
@@ -244,25 +275,41 @@ fn not_the_hosts(shown: &mut Value) {
             (Some("hypervisor"), Some("before first event")) => "before first event",
             _ => continue,
         };
-        (part["kind"], part["name"], part["confidence"]) = ("unresolved".into(), now.into(), "low".into());
+        (part["kind"], part["name"], part["confidence"]) =
+            ("unresolved".into(), now.into(), "low".into());
     }
 }
 
 /// Time before an interrupt was all the host's for these recorders. It is only from when the interrupt is known to
 /// have been due: the two parts are reported as one.
 fn whole_lead(shown: &mut Value) {
-    let Some(parts) = shown["parts"].as_array_mut() else { return };
-    let is_lead =
-        |part: &Value| matches!(part["name"].as_str(), Some("late interrupt" | "before first event"));
+    let Some(parts) = shown["parts"].as_array_mut() else {
+        return;
+    };
+    let is_lead = |part: &Value| {
+        matches!(
+            part["name"].as_str(),
+            Some("late interrupt" | "before first event")
+        )
+    };
     let sum = |field: &str| {
         let of = |part: &Value| part[field].as_u64().unwrap();
-        parts.iter().filter(|part| is_lead(part)).map(of).sum::<u64>()
+        parts
+            .iter()
+            .filter(|part| is_lead(part))
+            .map(of)
+            .sum::<u64>()
     };
     let (net, gross) = (sum("net_ns"), sum("gross_ns"));
-    let Some(first) = parts.iter().position(is_lead) else { return };
+    let Some(first) = parts.iter().position(is_lead) else {
+        return;
+    };
     let lead = &mut parts[first];
-    (lead["kind"], lead["name"], lead["confidence"]) =
-        ("unresolved".into(), "before first event".into(), "low".into());
+    (lead["kind"], lead["name"], lead["confidence"]) = (
+        "unresolved".into(),
+        "before first event".into(),
+        "low".into(),
+    );
     (lead["net_ns"], lead["gross_ns"]) = (net.into(), gross.into());
     let mut at = 0;
     parts.retain(|part| {
@@ -280,16 +327,22 @@ fn the_fixtures_replay_as_they_were_recorded() {
         let mut stalls = run.stalls().unwrap().map(Result::unwrap);
         replay(&run, &mut |stall, attribution| {
             // The recorder of these runs described culprits in words, which say less than a replay does today.
-            let mut recorded = as_json::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
+            let mut recorded =
+                as_json::stall(&stalls.next().unwrap(), attributions.next().as_ref(), kind);
             not_the_hosts(&mut recorded);
             let mut replayed = as_json::stall(stall, attribution.as_ref(), kind);
-            [&mut recorded, &mut replayed].into_iter().for_each(whole_lead);
+            [&mut recorded, &mut replayed]
+                .into_iter()
+                .for_each(whole_lead);
             match changed(kind, stall.id.0) {
                 Some(why) => assert_ne!(recorded, replayed, "{kind}: no more? {why}"),
                 None => assert_eq!(recorded, replayed, "{kind}"),
             }
         })
         .unwrap();
-        assert!(stalls.next().is_none() && attributions.next().is_none(), "{kind}");
+        assert!(
+            stalls.next().is_none() && attributions.next().is_none(),
+            "{kind}"
+        );
     }
 }

@@ -2,15 +2,19 @@
 //! for real: what needs kernel events says that it is skipped where they cannot be had.
 
 use jitterscope_model::{
-    CpuSet, Delivery, EventGrain, Nanos, PipelinePacing, Row, RunFacts, RunManifest, Sink, SinkError, Warning,
+    CpuSet, Delivery, EventGrain, Nanos, PipelinePacing, Row, RunFacts, RunManifest, Sink,
+    SinkError, Warning,
 };
-use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, current_tid, select_cpus};
+use jitterscope_platform::{
+    CpuChoice, Machine, Topology, current_affinity, current_tid, select_cpus,
+};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
 };
 use jitterscope_recording::{
-    AttachSettings, Extra, Followed, Observer, Outcome, Output, Owners, PassiveRecordSettings, Progress,
-    RecordError, RecordSettings, RunSettings, WriterThread, attach, record, record_passive, replay,
+    AttachSettings, Extra, Followed, Observer, Outcome, Output, Owners, PassiveRecordSettings,
+    Progress, RecordError, RecordSettings, RunSettings, WriterThread, attach, record,
+    record_passive, replay,
 };
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
@@ -22,13 +26,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn can_trace() -> bool {
-    let can =
-        Tracefs::open(&Machine::host()).map_err(|error| eprintln!("skipped: no kernel events: {error}"));
+    let can = Tracefs::open(&Machine::host())
+        .map_err(|error| eprintln!("skipped: no kernel events: {error}"));
     can.is_ok()
 }
 
 fn measured() -> CpuChoice {
-    select_cpus(None, &Topology::read(&Machine::host()), &current_affinity().unwrap()).unwrap()
+    select_cpus(
+        None,
+        &Topology::read(&Machine::host()),
+        &current_affinity().unwrap(),
+    )
+    .unwrap()
 }
 
 fn run_settings(runs: &Path, writer: WriterThread) -> RunSettings {
@@ -62,7 +71,9 @@ fn probing(runs: &Path, writer: WriterThread) -> RecordSettings {
 /// Nice value, real-time priority and scheduling class of the calling thread (proc_pid_stat(5)).
 fn scheduled() -> String {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-    let fields: Vec<&str> = stat[stat.rfind(')').unwrap() + 1..].split_whitespace().collect();
+    let fields: Vec<&str> = stat[stat.rfind(')').unwrap() + 1..]
+        .split_whitespace()
+        .collect();
     // The first of them is the third.
     [19, 40, 41].map(|number| fields[number - 3]).join(" ")
 }
@@ -118,7 +129,10 @@ fn assert_taken_apart(outcome: &Outcome, caller: &Caller) -> RunReader {
     let manifest = run.manifest();
     assert_eq!(manifest, &outcome.manifest);
     let used = outcome.writer.expect("a thread of its own took the rows");
-    assert!(used.cpu_time > Nanos::ZERO && manifest.self_noise.helper_cpu_ns > used.cpu_time, "{used:?}");
+    assert!(
+        used.cpu_time > Nanos::ZERO && manifest.self_noise.helper_cpu_ns > used.cpu_time,
+        "{used:?}"
+    );
     if let Some(events) = &manifest.self_noise.events {
         assert!(events.helper_ns > used.cpu_time, "{events:?} of {used:?}");
     }
@@ -128,7 +142,11 @@ fn assert_taken_apart(outcome: &Outcome, caller: &Caller) -> RunReader {
     assert_eq!(caller.scheduled, scheduled(), "as the thread that drains");
     let helpers = &manifest.self_noise.helper_cpus;
     if !helpers.is_empty() {
-        assert_eq!(caller.may_run_on.as_ref(), Some(helpers), "it keeps to the CPUs that are not measured");
+        assert_eq!(
+            caller.may_run_on.as_ref(),
+            Some(helpers),
+            "it keeps to the CPUs that are not measured"
+        );
     }
     assert_eq!(run.stalls().unwrap().count() as u64, caller.stalls);
     assert!(caller.ticks > 0 && caller.ends == 1);
@@ -142,8 +160,18 @@ fn probes_are_recorded_and_replay_alike() {
     let dir = tempfile::tempdir().unwrap();
     let mut caller = Caller::default();
     let settings = probing(dir.path(), WriterThread::Own);
-    let extra = Extra { outputs: vec![Output::to("caller", &mut caller)], ..Extra::default() };
-    let outcome = record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ()).unwrap();
+    let extra = Extra {
+        outputs: vec![Output::to("caller", &mut caller)],
+        ..Extra::default()
+    };
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        extra,
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = assert_taken_apart(&outcome, &caller);
     assert!(caller.stalls > 0);
     let result = &run.manifest().results[0];
@@ -154,9 +182,14 @@ fn probes_are_recorded_and_replay_alike() {
     }
     assert!(caller.turns > 0 && run.manifest().trace.complete);
     let stalls = run.stalls().unwrap().map(Result::unwrap);
-    let live: Vec<_> = stalls.zip(run.attributions().unwrap().map(|own| Some(own.unwrap()))).collect();
+    let live: Vec<_> = stalls
+        .zip(run.attributions().unwrap().map(|own| Some(own.unwrap())))
+        .collect();
     let mut again = Vec::new();
-    replay(&run, &mut |stall, attribution| again.push((*stall, attribution))).unwrap();
+    replay(&run, &mut |stall, attribution| {
+        again.push((*stall, attribution))
+    })
+    .unwrap();
     assert!(
         live == again,
         "{} of {} stalls",
@@ -170,11 +203,24 @@ fn one_thread_does_both_unless_two_cpus_are_free() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     for writer in [WriterThread::WhereRoom, WriterThread::Drain] {
-        let settings = RecordSettings { events: None, ..probing(dir.path(), writer) };
-        let outcome =
-            record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
+        let settings = RecordSettings {
+            events: None,
+            ..probing(dir.path(), writer)
+        };
+        let outcome = record(
+            &Machine::host(),
+            &settings,
+            Extra::default(),
+            &AtomicBool::new(false),
+            &mut (),
+        )
+        .unwrap();
         let helpers = outcome.manifest.self_noise.helper_cpus.len();
-        assert_eq!(outcome.writer.is_some(), writer == WriterThread::WhereRoom && helpers >= 2, "{helpers}");
+        assert_eq!(
+            outcome.writer.is_some(),
+            writer == WriterThread::WhereRoom && helpers >= 2,
+            "{helpers}"
+        );
     }
 }
 
@@ -185,7 +231,11 @@ fn followed_threads_are_recorded() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let line = ["sh", "-c", "n=0; while [ $n -lt 60 ]; do sleep 0.003; n=$((n+1)); done"];
+    let line = [
+        "sh",
+        "-c",
+        "n=0; while [ $n -lt 60 ]; do sleep 0.003; n=$((n+1)); done",
+    ];
     let settings = AttachSettings {
         run: run_settings(dir.path(), WriterThread::Own),
         wait: false,
@@ -200,7 +250,14 @@ fn followed_threads_are_recorded() {
     };
     let mut caller = Caller::default();
     let outputs = vec![Output::to("caller", &mut caller)];
-    let outcome = attach(&Machine::host(), &settings, outputs, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = attach(
+        &Machine::host(),
+        &settings,
+        outputs,
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = assert_taken_apart(&outcome, &caller);
     assert!(outcome.command.is_some_and(|status| status.success()));
     assert!(run.manifest().threads.len() > 30 && caller.stalls > 0 && caller.turns > 0);
@@ -225,8 +282,14 @@ fn watched_cpus_are_recorded() {
     };
     let mut caller = Caller::default();
     let outputs = vec![Output::to("caller", &mut caller)];
-    let outcome =
-        record_passive(&Machine::host(), &settings, outputs, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record_passive(
+        &Machine::host(),
+        &settings,
+        outputs,
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = assert_taken_apart(&outcome, &caller);
     assert!(!run.manifest().passive.is_empty() && caller.turns > 0);
     replay(&run, &mut |_, _| {}).unwrap();
@@ -239,7 +302,10 @@ fn a_pipeline_is_recorded() {
     let settings = PipelineRecordSettings {
         run: run_settings(&dir.path().join("runs"), WriterThread::Own),
         record_length: 64,
-        input: InputChoice::Made { folder: dir.path().join("input"), records: 100 },
+        input: InputChoice::Made {
+            folder: dir.path().join("input"),
+            records: 100,
+        },
         ring: 1024,
         interval: Nanos(20_000),
         pacing: PipelinePacing::Schedule,
@@ -256,13 +322,26 @@ fn a_pipeline_is_recorded() {
     };
     let mut caller = Caller::default();
     let outputs = vec![Output::to("caller", &mut caller)];
-    let outcome =
-        record_pipeline(&Machine::host(), &settings, outputs, &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record_pipeline(
+        &Machine::host(),
+        &settings,
+        outputs,
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = assert_taken_apart(&outcome, &caller);
     // Those of the whole measurement come last, when the thread has ended.
     assert!(caller.wholes > 0);
-    let written = run.manifest().pipeline.as_ref().and_then(|result| result.journal.as_ref());
-    assert!(written.is_some_and(|journal| journal.written > 0), "{written:?}");
+    let written = run
+        .manifest()
+        .pipeline
+        .as_ref()
+        .and_then(|result| result.journal.as_ref());
+    assert!(
+        written.is_some_and(|journal| journal.written > 0),
+        "{written:?}"
+    );
 }
 
 /// Interrupts the recording with the first progress that it tells of.
@@ -282,10 +361,23 @@ fn who_interrupts_it_keeps_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();
     let mut caller = Caller::default();
     let hour = Nanos(3_600_000_000_000);
-    let settings = RecordSettings { duration: hour, ..probing(dir.path(), WriterThread::Own) };
-    let extra = Extra { outputs: vec![Output::to("caller", &mut caller)], ..Extra::default() };
+    let settings = RecordSettings {
+        duration: hour,
+        ..probing(dir.path(), WriterThread::Own)
+    };
+    let extra = Extra {
+        outputs: vec![Output::to("caller", &mut caller)],
+        ..Extra::default()
+    };
     let stop = AtomicBool::new(false);
-    let outcome = record(&Machine::host(), &settings, extra, &stop, &mut Interrupts(&stop)).unwrap();
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        extra,
+        &stop,
+        &mut Interrupts(&stop),
+    )
+    .unwrap();
     let run = assert_taken_apart(&outcome, &caller);
     assert!(run.manifest().interrupted && run.manifest().results[0].samples > 0);
 }
@@ -303,7 +395,9 @@ impl Sink for Broken {
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
         if batch.iter().any(|row| matches!(row, Row::Stall(..))) {
             assert!(!self.panics, "a sink that panics, as a test asks for");
-            return Err(SinkError::new(std::io::Error::from(std::io::ErrorKind::StorageFull)));
+            return Err(SinkError::new(std::io::Error::from(
+                std::io::ErrorKind::StorageFull,
+            )));
         }
         Ok(())
     }
@@ -328,19 +422,47 @@ fn an_essential_output_that_fails_ends_it_with_what_was_measured() {
     }
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let (mut broken, mut caller, mut heard) = (Broken { panics: false }, Caller::default(), Heard::default());
-    let settings =
-        RecordSettings { duration: Nanos(3_600_000_000_000), ..probing(dir.path(), WriterThread::Own) };
-    let outputs = vec![Output::to("caller", &mut caller), Output::to("broken", &mut broken).essential()];
-    let extra = Extra { outputs, ..Extra::default() };
-    let outcome = record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut heard).unwrap();
+    let (mut broken, mut caller, mut heard) = (
+        Broken { panics: false },
+        Caller::default(),
+        Heard::default(),
+    );
+    let settings = RecordSettings {
+        duration: Nanos(3_600_000_000_000),
+        ..probing(dir.path(), WriterThread::Own)
+    };
+    let outputs = vec![
+        Output::to("caller", &mut caller),
+        Output::to("broken", &mut broken).essential(),
+    ];
+    let extra = Extra {
+        outputs,
+        ..Extra::default()
+    };
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        extra,
+        &AtomicBool::new(false),
+        &mut heard,
+    )
+    .unwrap();
     assert_eq!(heard.0.len(), 1, "reported once: {:?}", heard.0);
     let run = assert_taken_apart(&outcome, &caller);
     assert!(run.manifest().interrupted);
-    let lost = run.manifest().warnings.iter().find_map(|warning| match warning {
-        Warning::OutputLost { output, lost, delivered, .. } => Some((output.as_str(), *lost, *delivered)),
-        _ => None,
-    });
+    let lost = run
+        .manifest()
+        .warnings
+        .iter()
+        .find_map(|warning| match warning {
+            Warning::OutputLost {
+                output,
+                lost,
+                delivered,
+                ..
+            } => Some((output.as_str(), *lost, *delivered)),
+            _ => None,
+        });
     assert_eq!(lost, Some(("broken", caller.stalls, 0)));
 }
 
@@ -348,20 +470,45 @@ fn an_essential_output_that_fails_ends_it_with_what_was_measured() {
 fn a_panic_of_what_takes_rows_is_an_error_and_leaves_neither_run_nor_tracer() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let settings =
-        RecordSettings { duration: Nanos(3_600_000_000_000), ..probing(dir.path(), WriterThread::Own) };
+    let settings = RecordSettings {
+        duration: Nanos(3_600_000_000_000),
+        ..probing(dir.path(), WriterThread::Own)
+    };
     let mut broken = Broken { panics: true };
-    let extra = Extra { outputs: vec![Output::to("broken", &mut broken)], ..Extra::default() };
+    let extra = Extra {
+        outputs: vec![Output::to("broken", &mut broken)],
+        ..Extra::default()
+    };
     let before = current_affinity().unwrap();
-    let error = record(&Machine::host(), &settings, extra, &AtomicBool::new(false), &mut ()).unwrap_err();
-    assert!(matches!(&error, RecordError::Output(why) if why.to_string().contains("panicked")), "{error:?}");
+    let error = record(
+        &Machine::host(),
+        &settings,
+        extra,
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap_err();
+    assert!(
+        matches!(&error, RecordError::Output(why) if why.to_string().contains("panicked")),
+        "{error:?}"
+    );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert_eq!(current_affinity().unwrap(), before);
     let settings = probing(dir.path(), WriterThread::Own);
-    let outcome =
-        record(&Machine::host(), &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let left = |warning: &Warning| matches!(warning, Warning::LeftoversRemoved { .. });
-    assert!(!outcome.manifest.warnings.iter().any(left), "{:?}", outcome.manifest.warnings);
+    assert!(
+        !outcome.manifest.warnings.iter().any(left),
+        "{:?}",
+        outcome.manifest.warnings
+    );
 }
 
 /// Fills a disk once the measurement has begun.
@@ -377,20 +524,38 @@ impl Observer for Fills<'_> {
 
 #[test]
 fn a_disk_that_fills_up_ends_it_with_what_was_measured() {
-    let Some(disk) = Tmpfs::mount(100 << 20) else { return };
+    let Some(disk) = Tmpfs::mount(100 << 20) else {
+        return;
+    };
     let _turn = turn();
     let mut caller = Caller::default();
-    let settings =
-        RecordSettings { duration: Nanos(3_600_000_000_000), ..probing(disk.path(), WriterThread::Own) };
-    let extra = Extra { outputs: vec![Output::to("caller", &mut caller)], ..Extra::default() };
+    let settings = RecordSettings {
+        duration: Nanos(3_600_000_000_000),
+        ..probing(disk.path(), WriterThread::Own)
+    };
+    let extra = Extra {
+        outputs: vec![Output::to("caller", &mut caller)],
+        ..Extra::default()
+    };
     let stop = AtomicBool::new(false);
-    let outcome = record(&Machine::host(), &settings, extra, &stop, &mut Fills(disk.path())).unwrap();
+    let outcome = record(
+        &Machine::host(),
+        &settings,
+        extra,
+        &stop,
+        &mut Fills(disk.path()),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     assert!(run.manifest().interrupted && outcome.writer.is_some());
-    let told = run.manifest().warnings.iter().find_map(|warning| match warning {
-        Warning::DiskFull { unstored } => Some(*unstored),
-        _ => None,
-    });
+    let told = run
+        .manifest()
+        .warnings
+        .iter()
+        .find_map(|warning| match warning {
+            Warning::DiskFull { unstored } => Some(*unstored),
+            _ => None,
+        });
     let stored = run.stalls().unwrap().count() as u64;
     assert_eq!(told.map(|unstored| stored + unstored), Some(caller.stalls));
 }

@@ -5,7 +5,9 @@
 //! Prints one line of JSON: nanoseconds a pass, and how many of what a pass comes to. Needs root and tracefs.
 
 use jitterscope_model::CpuSet;
-use jitterscope_platform::{Machine, OwnerLock, TaskStat, confine_current_thread, current_affinity};
+use jitterscope_platform::{
+    Machine, OwnerLock, TaskStat, confine_current_thread, current_affinity,
+};
 use jitterscope_source::Tracefs;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -25,7 +27,14 @@ const CLASSES: [(&str, &[&str]); 9] = [
     ("wake-ups", &["sched/sched_waking"]),
     ("migrations", &["sched/sched_migrate_task"]),
     ("softirqs", &["irq/softirq_entry", "irq/softirq_exit"]),
-    ("interrupts", &["irq/irq_handler_entry", "irq/irq_handler_exit", "irq_vectors"]),
+    (
+        "interrupts",
+        &[
+            "irq/irq_handler_entry",
+            "irq/irq_handler_exit",
+            "irq_vectors",
+        ],
+    ),
     (
         "timers",
         &[
@@ -55,15 +64,20 @@ struct Instance {
 impl Instance {
     fn make(machine: &Machine) -> Result<Instance, Box<dyn Error>> {
         let tracefs = Tracefs::open(machine)?;
-        let start =
-            TaskStat::of(machine, "self").and_then(|stat| stat.start_time()).ok_or("no start time")?;
+        let start = TaskStat::of(machine, "self")
+            .and_then(|stat| stat.start_time())
+            .ok_or("no start time")?;
         let name = format!("jitterscope-{}-{start}-floor", std::process::id());
         let path = machine.path(format!("{}/instances/{name}", tracefs.root()));
         fs::create_dir(&path)?;
         let lock = OwnerLock::take(&path).inspect_err(|_| {
             let _ = fs::remove_dir(&path);
         })?;
-        Ok(Instance { path, _lock: lock, _tracefs: tracefs })
+        Ok(Instance {
+            path,
+            _lock: lock,
+            _tracefs: tracefs,
+        })
     }
 
     fn write(&self, file: &str, value: &str) -> std::io::Result<()> {
@@ -73,15 +87,22 @@ impl Instance {
     /// Switches events on or off; those that this kernel lacks are passed over. How many were there.
     fn set(&self, events: &[&str], on: bool) -> usize {
         let file = |event: &&&str| format!("events/{event}/enable");
-        events.iter().filter(|event| self.write(&file(event), if on { "1" } else { "0" }).is_ok()).count()
+        events
+            .iter()
+            .filter(|event| self.write(&file(event), if on { "1" } else { "0" }).is_ok())
+            .count()
     }
 
     /// Records of a CPU so far.
     fn records(&self, cpu: u32) -> u64 {
-        let text = fs::read_to_string(self.path.join(format!("per_cpu/cpu{cpu}/stats"))).unwrap_or_default();
+        let text = fs::read_to_string(self.path.join(format!("per_cpu/cpu{cpu}/stats")))
+            .unwrap_or_default();
         let of = |name: &str| -> u64 {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-            line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line.and_then(|number| number.trim().parse().ok())
+                .unwrap_or(0)
         };
         of("entries") + of("overrun")
     }
@@ -96,7 +117,10 @@ impl Drop for Instance {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        eprintln!("{} cannot be removed; the next recording does", self.path.display());
+        eprintln!(
+            "{} cannot be removed; the next recording does",
+            self.path.display()
+        );
     }
 }
 
@@ -141,9 +165,18 @@ struct Arm {
 }
 
 impl Arm {
-    fn turn(&mut self, instance: &Instance, (cpu, other): (u32, u32)) -> Result<(), Box<dyn Error>> {
-        let recorded: CpuSet =
-            [jitterscope_model::CpuId(if self.here { cpu } else { other })].into_iter().collect();
+    fn turn(
+        &mut self,
+        instance: &Instance,
+        (cpu, other): (u32, u32),
+    ) -> Result<(), Box<dyn Error>> {
+        let recorded: CpuSet = [jitterscope_model::CpuId(if self.here {
+            cpu
+        } else {
+            other
+        })]
+        .into_iter()
+        .collect();
         instance.write("tracing_cpumask", &recorded.to_mask())?;
         if instance.set(&self.events, true) == 0 && !self.events.is_empty() {
             return Ok(());
@@ -159,11 +192,19 @@ impl Arm {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let allowed: Vec<u32> = current_affinity()?.iter().map(|cpu| cpu.0).collect();
-    let &[cpu, .., other] = &allowed[..] else { return Err("two CPUs are needed".into()) };
+    let &[cpu, .., other] = &allowed[..] else {
+        return Err("two CPUs are needed".into());
+    };
     confine_current_thread(&[jitterscope_model::CpuId(cpu)].into_iter().collect())?;
     let instance = Instance::make(&Machine::host())?;
-    instance.write("trace_clock", "x86-tsc").or_else(|_| instance.write("trace_clock", "mono_raw"))?;
-    let all: Vec<&str> = CLASSES.iter().flat_map(|(_, events)| *events).copied().collect();
+    instance
+        .write("trace_clock", "x86-tsc")
+        .or_else(|_| instance.write("trace_clock", "mono_raw"))?;
+    let all: Vec<&str> = CLASSES
+        .iter()
+        .flat_map(|(_, events)| *events)
+        .copied()
+        .collect();
     // Where the kernel has no charges, this arm is like the one before it.
     let _ = instance.write(&format!("events/{}/filter", CHARGES.0), CHARGES.1);
     let charged: Vec<&str> = all.iter().copied().chain([CHARGES.0]).collect();
@@ -175,7 +216,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         records: 0,
     };
     let mut arms = vec![arm("nothing", &[], false)];
-    arms.extend(CLASSES.iter().map(|(name, events)| arm(name, events, false)));
+    arms.extend(
+        CLASSES
+            .iter()
+            .map(|(name, events)| arm(name, events, false)),
+    );
     arms.extend([
         arm("all", &all, false),
         arm("all, recorded", &all, true),
@@ -201,7 +246,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let paired = arms[0].ns.iter().zip(&arm.ns).skip(1);
             let ratios: Vec<f64> = paired.clone().map(|(bare, with)| with / bare).collect();
             let more: Vec<f64> = paired.map(|(bare, with)| with - bare).collect();
-            let count = CLASSES.iter().position(|(name, _)| *name == arm.name).map(|at| counts[at]);
+            let count = CLASSES
+                .iter()
+                .position(|(name, _)| *name == arm.name)
+                .map(|at| counts[at]);
             let known = !ratios.is_empty();
             json!({
                 "events": arm.name,
@@ -215,7 +263,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
         .collect();
     let bare = &arms[0].ns[1..];
-    let noise: Vec<f64> = bare.windows(2).map(|pair| (pair[1] / pair[0]).max(pair[0] / pair[1])).collect();
+    let noise: Vec<f64> = bare
+        .windows(2)
+        .map(|pair| (pair[1] / pair[0]).max(pair[0] / pair[1]))
+        .collect();
     println!(
         "{}",
         json!({ "turns": TURNS - 1, "passes": 2 * PASSES, "rows": rows, "noise": median(&noise) })

@@ -18,10 +18,14 @@ use std::time::Duration;
 const LARGEST: usize = 100 << 10;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args_os().nth(1).map_or_else(fixture::folder, PathBuf::from);
+    let folder = std::env::args_os()
+        .nth(1)
+        .map_or_else(fixture::folder, PathBuf::from);
     let machine = Machine::host();
     let tracefs = Tracefs::open(&machine)?;
-    let online = machine.read_trimmed("/sys/devices/system/cpu/online")?.parse()?;
+    let online = machine
+        .read_trimmed("/sys/devices/system/cpu/online")?
+        .parse()?;
     let settings = RecorderSettings {
         measured: "1".parse()?,
         online,
@@ -41,7 +45,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for role in [Role::Local, Role::Senders] {
         for cpu in recorder.cpus(role).iter() {
             recorder.drain(role, cpu, &mut |bytes| {
-                pages.push(StoredPage { role, cpu, bytes: bytes.to_vec() });
+                pages.push(StoredPage {
+                    role,
+                    cpu,
+                    bytes: bytes.to_vec(),
+                });
             })?;
         }
     }
@@ -67,13 +75,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             | EventKind::TimerEntry { function, .. }
             | EventKind::HrtimerEntry { function, .. }
             | EventKind::CsdEntry { function, .. } => addresses.push(function),
-            EventKind::IpiSendCpu { callsite, callback, .. }
-            | EventKind::IpiSendCpumask { callsite, callback, .. } => addresses.extend([callsite, callback]),
+            EventKind::IpiSendCpu {
+                callsite, callback, ..
+            }
+            | EventKind::IpiSendCpumask {
+                callsite, callback, ..
+            } => addresses.extend([callsite, callback]),
             _ => {}
         })?;
     }
     context.keep_symbols(&symbols, addresses);
-    eprintln!("{:?}; {} symbols in {} KiB", decoder.counts(), symbols.len(), symbols.memory() >> 10);
+    eprintln!(
+        "{:?}; {} symbols in {} KiB",
+        decoder.counts(),
+        symbols.len(),
+        symbols.memory() >> 10
+    );
     fixture::write(&folder, &context, &pages)?;
     Ok(())
 }

@@ -5,6 +5,9 @@ use jitterscope_platform::Machine;
 
 fn main() {
     for report in jitterscope_source::survey(&Machine::host(), ClockKind::Tsc) {
-        println!("{:<12} {:<10} {:?} {:?}", report.name, report.status, report.problems, report.losses);
+        println!(
+            "{:<12} {:<10} {:?} {:?}",
+            report.name, report.status, report.problems, report.losses
+        );
     }
 }

@@ -33,7 +33,11 @@ impl CallDecoder {
     pub fn new(context: &TraceContext) -> Result<Option<CallDecoder>, ContextError> {
         let layout = context.layout()?;
         let (mut id, mut plans) = (NumberField::default(), Vec::new());
-        for text in context.formats.iter().filter(|text| text.system == "ftrace") {
+        for text in context
+            .formats
+            .iter()
+            .filter(|text| text.system == "ftrace")
+        {
             let format = EventFormat::parse(&text.system, &text.event, &text.text)?;
             id = format.number("common_type");
             plans.push(Plan::of(&format));
@@ -57,7 +61,9 @@ impl CallDecoder {
         for record in page.records() {
             range = Some((range.map_or(record.time, |(first, _)| first), record.time));
             let id = self.id.u32(record.data);
-            let Some(plan) = self.plans.iter().find(|plan| u32::from(plan.id) == id) else { continue };
+            let Some(plan) = self.plans.iter().find(|plan| u32::from(plan.id) == id) else {
+                continue;
+            };
             if record.data.len() < plan.length {
                 continue;
             }
@@ -76,15 +82,22 @@ impl CallDecoder {
 
 impl Plan {
     fn of(format: &EventFormat) -> Plan {
-        let (tid, function, depth) =
-            (format.number("common_pid"), format.number("func"), format.number("depth"));
+        let (tid, function, depth) = (
+            format.number("common_pid"),
+            format.number("func"),
+            format.number("depth"),
+        );
         Plan {
             id: format.id(),
             ends: format.name().ends_with("_exit"),
             tid,
             function,
             depth,
-            length: [tid, function, depth].into_iter().map(NumberField::end).max().unwrap_or_default(),
+            length: [tid, function, depth]
+                .into_iter()
+                .map(NumberField::end)
+                .max()
+                .unwrap_or_default(),
         }
     }
 }
@@ -117,7 +130,10 @@ mod tests {
         };
         let context = TraceContext {
             header_page: HEADER.into(),
-            formats: vec![format("funcgraph_entry", 11, ENTRY), format("funcgraph_exit", 10, EXIT)],
+            formats: vec![
+                format("funcgraph_entry", 11, ENTRY),
+                format("funcgraph_exit", 10, EXIT),
+            ],
             clock: ClockKind::Tsc,
             symbols: Default::default(),
             tasks: Default::default(),
@@ -128,12 +144,20 @@ mod tests {
 
     fn record(delta: u32, words: &[u32]) -> Vec<u8> {
         let head = delta << 5 | words.len() as u32;
-        std::iter::once(head).chain(words.iter().copied()).flat_map(u32::to_le_bytes).collect()
+        std::iter::once(head)
+            .chain(words.iter().copied())
+            .flat_map(u32::to_le_bytes)
+            .collect()
     }
 
     fn page(base: u64, records: &[Vec<u8>]) -> Vec<u8> {
         let data = records.concat();
-        [&base.to_le_bytes()[..], &(data.len() as u64).to_le_bytes(), &data].concat()
+        [
+            &base.to_le_bytes()[..],
+            &(data.len() as u64).to_le_bytes(),
+            &data,
+        ]
+        .concat()
     }
 
     #[test]
@@ -144,7 +168,9 @@ mod tests {
         let (other, short) = (record(1, &[77, 42, 0, 0, 0]), record(1, &[11, 42, 0x1000]));
         let mut calls = Vec::new();
         let bytes = page(1000, &[begins, other, short, ends]);
-        let range = decoder().page(CpuId(2), &bytes, |call| calls.push(call)).unwrap();
+        let range = decoder()
+            .page(CpuId(2), &bytes, |call| calls.push(call))
+            .unwrap();
         assert_eq!(range, Some((Ticks(1005), Ticks(1014))));
         let call = CallRecord {
             time: Ticks(1005),
@@ -154,7 +180,17 @@ mod tests {
             depth: 3,
             ends: false,
         };
-        assert_eq!(calls, [call, CallRecord { time: Ticks(1014), ends: true, ..call }]);
+        assert_eq!(
+            calls,
+            [
+                call,
+                CallRecord {
+                    time: Ticks(1014),
+                    ends: true,
+                    ..call
+                }
+            ]
+        );
     }
 
     proptest! {

@@ -34,7 +34,9 @@ impl ContextError {
     /// The same as a report of sources has it.
     #[must_use]
     pub fn problem(&self) -> SourceProblem {
-        SourceProblem::FormatUnreadable { parser: self.to_string() }
+        SourceProblem::FormatUnreadable {
+            parser: self.to_string(),
+        }
     }
 }
 
@@ -73,14 +75,23 @@ impl TraceContext {
     /// # Errors
     /// A stored text is no format.
     pub fn formats(&self) -> Result<Vec<EventFormat>, FormatError> {
-        self.formats.iter().map(|f| EventFormat::parse(&f.system, &f.event, &f.text)).collect()
+        self.formats
+            .iter()
+            .map(|f| EventFormat::parse(&f.system, &f.event, &f.text))
+            .collect()
     }
 
     /// Adds the names of `addresses` as far as `symbols` knows them.
-    pub fn keep_symbols(&mut self, symbols: &Symbols, addresses: impl IntoIterator<Item = KernelAddr>) {
+    pub fn keep_symbols(
+        &mut self,
+        symbols: &Symbols,
+        addresses: impl IntoIterator<Item = KernelAddr>,
+    ) {
         for address in addresses {
             if let Some(name) = symbols.name(address) {
-                self.symbols.entry(address).or_insert_with(|| name.to_owned());
+                self.symbols
+                    .entry(address)
+                    .or_insert_with(|| name.to_owned());
             }
         }
     }
@@ -88,7 +99,11 @@ impl TraceContext {
     /// The stored symbols as a table: it names exactly the stored addresses.
     #[must_use]
     pub fn symbol_table(&self) -> Symbols {
-        Symbols::from_resolved(self.symbols.iter().map(|(address, name)| (*address, name.as_str())))
+        Symbols::from_resolved(
+            self.symbols
+                .iter()
+                .map(|(address, name)| (*address, name.as_str())),
+        )
     }
 
     /// The stored thread names as a table.

@@ -45,7 +45,10 @@ impl EventFormat {
     /// # Errors
     /// The text is not a format, or states impossible numbers.
     pub fn parse(system: &str, event: &str, text: &str) -> Result<EventFormat, FormatError> {
-        let unreadable = || FormatError::Unreadable { system: system.into(), event: event.into() };
+        let unreadable = || FormatError::Unreadable {
+            system: system.into(),
+            event: event.into(),
+        };
         let implausible = |number: &str| FormatError::Implausible {
             system: system.into(),
             event: event.into(),
@@ -79,7 +82,10 @@ impl EventFormat {
     }
 
     fn find(&self, name: &str) -> Option<&PerfFieldFormat> {
-        self.format.fields().iter().find(|field| field.name() == name)
+        self.format
+            .fields()
+            .iter()
+            .find(|field| field.name() == name)
     }
 
     /// Whether there is such a field.
@@ -91,7 +97,9 @@ impl EventFormat {
     /// Whether the field is a signed number; false when it is not there.
     #[must_use]
     pub fn is_signed(&self, name: &str) -> bool {
-        self.find(name).and_then(PerfFieldFormat::signed).unwrap_or(false)
+        self.find(name)
+            .and_then(PerfFieldFormat::signed)
+            .unwrap_or(false)
     }
 
     /// An accessor of a number; of one that reads zero when there is no such field.
@@ -99,7 +107,11 @@ impl EventFormat {
     pub fn number(&self, name: &str) -> NumberField {
         match self.find(name) {
             Some(f) if f.array() == PerfFieldArray::None && matches!(f.size(), 1 | 2 | 4 | 8) => {
-                NumberField { offset: f.offset(), size: f.size() as u8, signed: f.signed().unwrap_or(false) }
+                NumberField {
+                    offset: f.offset(),
+                    size: f.size() as u8,
+                    signed: f.signed().unwrap_or(false),
+                }
             }
             _ => NumberField::default(),
         }
@@ -108,12 +120,20 @@ impl EventFormat {
     /// An accessor of a text or of other bytes; of one that reads empty when there is no such field.
     #[must_use]
     pub fn bytes(&self, name: &str) -> BytesField {
-        let Some(field) = self.find(name) else { return BytesField::Absent };
+        let Some(field) = self.find(name) else {
+            return BytesField::Absent;
+        };
         let (offset, length) = (usize::from(field.offset()), usize::from(field.size()));
         match (field.array(), length) {
             (PerfFieldArray::Fixed, _) => BytesField::Fixed { offset, length },
-            (PerfFieldArray::DataLoc4, 4) => BytesField::Located { offset, relative_to: 0 },
-            (PerfFieldArray::RelLoc4, 4) => BytesField::Located { offset, relative_to: offset + 4 },
+            (PerfFieldArray::DataLoc4, 4) => BytesField::Located {
+                offset,
+                relative_to: 0,
+            },
+            (PerfFieldArray::RelLoc4, 4) => BytesField::Located {
+                offset,
+                relative_to: offset + 4,
+            },
             _ => BytesField::Absent,
         }
     }
@@ -159,7 +179,11 @@ impl NumberField {
 
     #[inline]
     fn bytes<const N: usize>(self, event: &[u8]) -> [u8; N] {
-        event.get(usize::from(self.offset)..).and_then(|b| b.first_chunk::<N>()).copied().unwrap_or([0; N])
+        event
+            .get(usize::from(self.offset)..)
+            .and_then(|b| b.first_chunk::<N>())
+            .copied()
+            .unwrap_or([0; N])
     }
 
     /// The number's bits as an unsigned one.
@@ -181,7 +205,11 @@ impl NumberField {
     #[inline]
     pub fn i32(self, event: &[u8]) -> i32 {
         // The usual width; its sign does not matter.
-        if self.size == 4 { i32::from_le_bytes(self.bytes(event)) } else { self.i64(event) as i32 }
+        if self.size == 4 {
+            i32::from_le_bytes(self.bytes(event))
+        } else {
+            self.i64(event) as i32
+        }
     }
 
     /// The number as a kernel address.
@@ -232,8 +260,15 @@ impl BytesField {
         let range = match self {
             BytesField::Absent => return &[],
             BytesField::Fixed { offset, length } => offset..offset + length,
-            BytesField::Located { offset, relative_to } => {
-                let word = event.get(offset..).and_then(|b| b.first_chunk::<4>()).copied().unwrap_or([0; 4]);
+            BytesField::Located {
+                offset,
+                relative_to,
+            } => {
+                let word = event
+                    .get(offset..)
+                    .and_then(|b| b.first_chunk::<4>())
+                    .copied()
+                    .unwrap_or([0; 4]);
                 let word = u32::from_le_bytes(word);
                 let start = relative_to + (word & 0xffff) as usize;
                 start..start + (word >> 16) as usize
@@ -247,7 +282,10 @@ impl BytesField {
     #[inline]
     pub fn text(self, event: &[u8]) -> &[u8] {
         let bytes = self.get(event);
-        bytes.iter().position(|b| *b == 0).map_or(bytes, |end| &bytes[..end])
+        bytes
+            .iter()
+            .position(|b| *b == 0)
+            .map_or(bytes, |end| &bytes[..end])
     }
 
     /// The text as a thread's name.
@@ -289,7 +327,11 @@ fn before_nul(word: u64) -> u64 {
     // The usual trick, of which only the lowest set bit is exact.
     let ones = u64::from_le_bytes([1; 8]);
     let zeros = word.wrapping_sub(ones) & !word & (ones << 7);
-    if zeros == 0 { u64::MAX } else { (1 << (zeros.trailing_zeros() / 8 * 8)) - 1 }
+    if zeros == 0 {
+        u64::MAX
+    } else {
+        (1 << (zeros.trailing_zeros() / 8 * 8)) - 1
+    }
 }
 
 #[cfg(test)]
@@ -319,7 +361,10 @@ mod tests {
         assert_eq!(f.id(), 77);
         assert_eq!(f.number("a").i64(&event), -2);
         assert_eq!(f.number("b").i64(&event), i64::from(u32::MAX));
-        assert_eq!(f.number("c").address(&event), KernelAddr(0xffff_ffff_8100_0000));
+        assert_eq!(
+            f.number("c").address(&event),
+            KernelAddr(0xffff_ffff_8100_0000)
+        );
         assert_eq!(f.number("none").i64(&event), 0);
         assert!(!f.number("none").is_present());
         assert_eq!(f.number("c").u64(&event[..20]), 0);
@@ -351,14 +396,32 @@ mod tests {
     #[test]
     fn numbers_that_cannot_be_are_refused() {
         let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("offset:4", "offset:65535");
-        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
-        assert!(matches!(EventFormat::parse("s", "x", "name: x\n"), Err(FormatError::Unreadable { .. })));
-        let text = format!("name: x\nID: 7\nformat:\n{COMMON}\tfield:ת a;\toffset:8;\tsize:4;\tsigned:0;\n");
-        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Unreadable { .. })));
-        let text = format!("name: x\nID: 7\nformat:\n{COMMON}").replace("signed:1", "signed:42949672960");
-        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
+        assert!(matches!(
+            EventFormat::parse("s", "x", &text),
+            Err(FormatError::Implausible { .. })
+        ));
+        assert!(matches!(
+            EventFormat::parse("s", "x", "name: x\n"),
+            Err(FormatError::Unreadable { .. })
+        ));
+        let text = format!(
+            "name: x\nID: 7\nformat:\n{COMMON}\tfield:ת a;\toffset:8;\tsize:4;\tsigned:0;\n"
+        );
+        assert!(matches!(
+            EventFormat::parse("s", "x", &text),
+            Err(FormatError::Unreadable { .. })
+        ));
+        let text =
+            format!("name: x\nID: 7\nformat:\n{COMMON}").replace("signed:1", "signed:42949672960");
+        assert!(matches!(
+            EventFormat::parse("s", "x", &text),
+            Err(FormatError::Implausible { .. })
+        ));
         let text = format!("name: x\nID: 70000\nformat:\n{COMMON}");
-        assert!(matches!(EventFormat::parse("s", "x", &text), Err(FormatError::Implausible { .. })));
+        assert!(matches!(
+            EventFormat::parse("s", "x", &text),
+            Err(FormatError::Implausible { .. })
+        ));
     }
 
     proptest! {

@@ -34,4 +34,6 @@ pub use ring::{Page, PageError, PageLayout, PageLoss, PageRecords, RawRecord};
 pub use survey::{sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;
-pub use tracefs::{CallGraph, GraphSettings, Recorder, RecorderSettings, Role, TraceError, Tracefs};
+pub use tracefs::{
+    CallGraph, GraphSettings, Recorder, RecorderSettings, Role, TraceError, Tracefs,
+};

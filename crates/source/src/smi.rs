@@ -16,7 +16,9 @@ pub enum SmiError {
     #[error("/dev/cpu/{0}/msr is not there: the kernel has no msr driver, or it is not loaded")]
     NoDevice(CpuId),
     /// There is, but not for this user.
-    #[error("/dev/cpu/{0}/msr is refused: reading it needs root with CAP_SYS_RAWIO and no kernel lockdown")]
+    #[error(
+        "/dev/cpu/{0}/msr is refused: reading it needs root with CAP_SYS_RAWIO and no kernel lockdown"
+    )]
     Denied(CpuId),
     /// The processor has no such register.
     #[error("CPU {0} has no SMI counter (Intel processors since Nehalem have it)")]
@@ -36,12 +38,23 @@ impl SmiError {
     #[must_use]
     pub fn report(&self, virtual_machine: bool) -> SourceReport {
         let problem = match self {
-            SmiError::NoDevice(cpu) => SourceProblem::NoMsrDevice { cpu: *cpu, virtual_machine },
-            SmiError::Denied(cpu) => SourceProblem::MsrDenied { cpu: *cpu, virtual_machine },
-            SmiError::NoRegister(cpu) => SourceProblem::NoSmiCount { cpu: *cpu, virtual_machine },
-            SmiError::Read { cpu, source } => {
-                SourceProblem::MsrUnreadable { cpu: *cpu, virtual_machine, system: source.to_string() }
-            }
+            SmiError::NoDevice(cpu) => SourceProblem::NoMsrDevice {
+                cpu: *cpu,
+                virtual_machine,
+            },
+            SmiError::Denied(cpu) => SourceProblem::MsrDenied {
+                cpu: *cpu,
+                virtual_machine,
+            },
+            SmiError::NoRegister(cpu) => SourceProblem::NoSmiCount {
+                cpu: *cpu,
+                virtual_machine,
+            },
+            SmiError::Read { cpu, source } => SourceProblem::MsrUnreadable {
+                cpu: *cpu,
+                virtual_machine,
+                system: source.to_string(),
+            },
         };
         // What a virtual machine refuses would not count the host's firmware.
         let status = match self {
@@ -56,7 +69,11 @@ impl SmiError {
 pub(crate) fn virtual_machine(machine: &Machine) -> bool {
     let text = machine.read("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags"));
-    flags.is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
+    flags.is_some_and(|flags| {
+        flags
+            .split_ascii_whitespace()
+            .any(|flag| flag == "hypervisor")
+    })
 }
 
 /// An open register device.
@@ -72,7 +89,8 @@ impl SmiCounter {
     /// # Errors
     /// There is no such device or register, or it is refused.
     pub fn open(machine: &Machine, cpu: CpuId) -> Result<SmiCounter, SmiError> {
-        let file = File::open(machine.path(format!("/dev/cpu/{cpu}/msr"))).map_err(|e| error(cpu, e))?;
+        let file =
+            File::open(machine.path(format!("/dev/cpu/{cpu}/msr"))).map_err(|e| error(cpu, e))?;
         let counter = SmiCounter { cpu, file };
         counter.read()?;
         Ok(counter)
@@ -84,7 +102,9 @@ impl SmiCounter {
     /// As [`SmiCounter::open`].
     pub fn read(&self) -> Result<u32, SmiError> {
         let mut value = [0; 8];
-        self.file.read_exact_at(&mut value, REGISTER).map_err(|e| error(self.cpu, e))?;
+        self.file
+            .read_exact_at(&mut value, REGISTER)
+            .map_err(|e| error(self.cpu, e))?;
         let [a, b, c, d, ..] = value;
         Ok(u32::from_le_bytes([a, b, c, d]))
     }
@@ -108,13 +128,25 @@ mod tests {
     fn the_low_half_of_the_register_counts() {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine::at(dir.path());
-        assert!(matches!(SmiCounter::open(&machine, CpuId(1)), Err(SmiError::NoDevice(CpuId(1)))));
+        assert!(matches!(
+            SmiCounter::open(&machine, CpuId(1)),
+            Err(SmiError::NoDevice(CpuId(1)))
+        ));
         fs::create_dir_all(dir.path().join("dev/cpu/1")).unwrap();
         let mut registers = vec![0u8; 0x34];
         registers.extend(0x1_0000_0007u64.to_le_bytes());
         fs::write(dir.path().join("dev/cpu/1/msr"), registers).unwrap();
-        assert_eq!(SmiCounter::open(&machine, CpuId(1)).unwrap().read().unwrap(), 7);
+        assert_eq!(
+            SmiCounter::open(&machine, CpuId(1))
+                .unwrap()
+                .read()
+                .unwrap(),
+            7
+        );
         fs::write(dir.path().join("dev/cpu/1/msr"), "").unwrap();
-        assert!(matches!(SmiCounter::open(&machine, CpuId(1)), Err(SmiError::Read { .. })));
+        assert!(matches!(
+            SmiCounter::open(&machine, CpuId(1)),
+            Err(SmiError::Read { .. })
+        ));
     }
 }

@@ -37,15 +37,20 @@ impl SymbolsError {
             SymbolsError::Empty => false,
         };
         let problem = match self {
-            SymbolsError::Hidden { kptr_restrict } => {
-                SourceProblem::AddressesHidden { kptr_restrict: kptr_restrict.clone() }
-            }
+            SymbolsError::Hidden { kptr_restrict } => SourceProblem::AddressesHidden {
+                kptr_restrict: kptr_restrict.clone(),
+            },
             SymbolsError::Empty => SourceProblem::NoFunctionNames,
-            SymbolsError::Read(error) => {
-                SourceProblem::FunctionNamesUnreadable { denied, system: error.to_string() }
-            }
+            SymbolsError::Read(error) => SourceProblem::FunctionNamesUnreadable {
+                denied,
+                system: error.to_string(),
+            },
         };
-        let status = if denied { SourceStatus::Denied } else { SourceStatus::Absent };
+        let status = if denied {
+            SourceStatus::Denied
+        } else {
+            SourceStatus::Absent
+        };
         SourceReport::limited("symbols", status, problem, SourceLoss::FunctionNames)
     }
 }
@@ -105,7 +110,10 @@ impl Symbols {
     /// # Errors
     /// Reading fails; there is no function; all addresses are zero.
     pub fn parse(mut text: impl BufRead) -> Result<Symbols, SymbolsError> {
-        let mut table = Listed { symbols: Vec::with_capacity(USUAL), names: Vec::with_capacity(USUAL_NAMES) };
+        let mut table = Listed {
+            symbols: Vec::with_capacity(USUAL),
+            names: Vec::with_capacity(USUAL_NAMES),
+        };
         let mut line = Vec::new();
         let (mut functions, mut hidden) = (0u64, 0u64);
         loop {
@@ -113,7 +121,9 @@ impl Symbols {
             if io::Read::take(&mut text, LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
                 break;
             }
-            let Some((address, kind, name)) = split(&line) else { continue };
+            let Some((address, kind, name)) = split(&line) else {
+                continue;
+            };
             let is_function = matches!(kind, b't' | b'T' | b'w' | b'W');
             functions += u64::from(is_function);
             if address == 0 {
@@ -132,7 +142,9 @@ impl Symbols {
             return Err(SymbolsError::Empty);
         }
         if hidden == functions {
-            return Err(SymbolsError::Hidden { kptr_restrict: "unknown".into() });
+            return Err(SymbolsError::Hidden {
+                kptr_restrict: "unknown".into(),
+            });
         }
         Ok(table.pack())
     }
@@ -140,7 +152,10 @@ impl Symbols {
     /// A table that names exactly these addresses, and nothing between them.
     #[must_use]
     pub fn from_resolved<'a>(names: impl IntoIterator<Item = (KernelAddr, &'a str)>) -> Symbols {
-        let mut table = Listed { symbols: Vec::new(), names: Vec::new() };
+        let mut table = Listed {
+            symbols: Vec::new(),
+            names: Vec::new(),
+        };
         for (address, name) in names {
             table.push(address.0, name);
             table.push(address.0.saturating_add(1), "");
@@ -151,12 +166,23 @@ impl Symbols {
     /// The function that `address` lies in.
     #[must_use]
     pub fn name(&self, address: KernelAddr) -> Option<&str> {
-        let range = self.ranges.partition_point(|range| range.address <= address.0).checked_sub(1)?;
-        let Range { address: base, first } = *self.ranges.get(range)?;
-        let end = self.ranges.get(range + 1).map_or(self.packed.len(), |next| next.first);
+        let range = self
+            .ranges
+            .partition_point(|range| range.address <= address.0)
+            .checked_sub(1)?;
+        let Range {
+            address: base,
+            first,
+        } = *self.ranges.get(range)?;
+        let end = self
+            .ranges
+            .get(range + 1)
+            .map_or(self.packed.len(), |next| next.first);
         let packed = self.packed.get(first..end)?;
         let offset = address.0 - base;
-        let index = packed.partition_point(|symbol| symbol >> 32 <= offset).checked_sub(1)?;
+        let index = packed
+            .partition_point(|symbol| symbol >> 32 <= offset)
+            .checked_sub(1)?;
         let place = usize::try_from(packed.get(index)? & u64::from(u32::MAX)).ok()?;
         let (length, rest) = self.names.get(place..)?.split_first_chunk()?;
         std::str::from_utf8(rest.get(..u16::from_ne_bytes(*length).into())?).ok()
@@ -190,7 +216,9 @@ impl Listed {
             self.symbols.push([address, NOWHERE.into()]);
             return true;
         }
-        let place = u32::try_from(self.names.len()).ok().filter(|place| *place < NOWHERE);
+        let place = u32::try_from(self.names.len())
+            .ok()
+            .filter(|place| *place < NOWHERE);
         let (Some(place), Ok(length)) = (place, u16::try_from(name.len())) else {
             self.symbols.push([address, NOWHERE.into()]);
             return false;
@@ -237,16 +265,22 @@ impl Listed {
         for at in 0..count {
             let [address, place] = [words[2 * at], words[2 * at + 1]];
             let range = ranges.last().map(|range| range.address);
-            let base = range.filter(|base| address - base <= u64::from(u32::MAX)).unwrap_or_else(|| {
-                ranges.push(Range { address, first: at });
-                address
-            });
+            let base = range
+                .filter(|base| address - base <= u64::from(u32::MAX))
+                .unwrap_or_else(|| {
+                    ranges.push(Range { address, first: at });
+                    address
+                });
             words[at] = (address - base) << 32 | place;
         }
         words.truncate(count);
         words.shrink_to_fit();
         self.names.shrink_to_fit();
-        Symbols { ranges, packed: words, names: self.names }
+        Symbols {
+            ranges,
+            packed: words,
+            names: self.names,
+        }
     }
 }
 
@@ -289,16 +323,25 @@ mod tests {
     #[test]
     fn hidden_addresses_are_told_from_no_functions() {
         let hidden = "0000000000000000 T a\n0000000000000000 t b\n";
-        assert!(matches!(Symbols::parse(hidden.as_bytes()), Err(SymbolsError::Hidden { .. })));
+        assert!(matches!(
+            Symbols::parse(hidden.as_bytes()),
+            Err(SymbolsError::Hidden { .. })
+        ));
         assert!(matches!(Symbols::parse(&b""[..]), Err(SymbolsError::Empty)));
     }
 
     #[test]
     fn resolved_names_stand_alone() {
-        let table =
-            Symbols::from_resolved([(KernelAddr(5), "a"), (KernelAddr(6), "b"), (KernelAddr(u64::MAX), "c")]);
+        let table = Symbols::from_resolved([
+            (KernelAddr(5), "a"),
+            (KernelAddr(6), "b"),
+            (KernelAddr(u64::MAX), "c"),
+        ]);
         let name = |a| table.name(KernelAddr(a));
-        assert_eq!([name(4), name(5), name(6), name(7)], [None, Some("a"), Some("b"), None]);
+        assert_eq!(
+            [name(4), name(5), name(6), name(7)],
+            [None, Some("a"), Some("b"), None]
+        );
         assert_eq!(name(u64::MAX), Some("c"));
     }
 

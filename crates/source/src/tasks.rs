@@ -50,7 +50,9 @@ impl Tasks {
                 self.task(prev);
                 self.task(next);
             }
-            EventKind::SchedWaking { task, .. } | EventKind::SchedMigrate { task, .. } => self.task(task),
+            EventKind::SchedWaking { task, .. } | EventKind::SchedMigrate { task, .. } => {
+                self.task(task)
+            }
             _ => {}
         }
     }
@@ -75,7 +77,12 @@ impl Tasks {
         }
         let name = match self.name(tid) {
             Some(name) => name,
-            None => Comm::new(machine.read(format!("/proc/{tid}/comm")).ok()?.trim_end_matches('\n')),
+            None => Comm::new(
+                machine
+                    .read(format!("/proc/{tid}/comm"))
+                    .ok()?
+                    .trim_end_matches('\n'),
+            ),
         };
         self.insert(tid, name);
         Some(name)
@@ -83,8 +90,14 @@ impl Tasks {
 
     /// All names.
     pub fn iter(&self) -> impl Iterator<Item = (i32, Comm)> + '_ {
-        let old = self.old.iter().filter(|(tid, _)| !self.young.contains_key(tid));
-        self.young.iter().chain(old).map(|(tid, comm)| (*tid, *comm))
+        let old = self
+            .old
+            .iter()
+            .filter(|(tid, _)| !self.young.contains_key(tid));
+        self.young
+            .iter()
+            .chain(old)
+            .map(|(tid, comm)| (*tid, *comm))
     }
 }
 
@@ -116,6 +129,9 @@ mod tests {
         let mut tasks = Tasks::default();
         assert_eq!(tasks.name_or_read(&machine, 42), Some(Comm::new("worker")));
         assert_eq!(tasks.name_or_read(&machine, 43), None);
-        assert_eq!(tasks.iter().collect::<Vec<_>>(), [(42, Comm::new("worker"))]);
+        assert_eq!(
+            tasks.iter().collect::<Vec<_>>(),
+            [(42, Comm::new("worker"))]
+        );
     }
 }

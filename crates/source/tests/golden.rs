@@ -3,7 +3,9 @@
 #[path = "support/fixture.rs"]
 mod fixture;
 
-use jitterscope_model::{Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, TaskRef, Ticks};
+use jitterscope_model::{
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, TaskRef, Ticks,
+};
 use jitterscope_source::{Decoder, Role, Tasks, TraceContext};
 use std::collections::BTreeMap;
 
@@ -13,8 +15,13 @@ fn decode(role: Role) -> (TraceContext, Decoder, Vec<KernelEvent>) {
     let mut events = Vec::new();
     for page in pages.iter().filter(|page| page.role == role) {
         let before = events.len();
-        let info = decoder.page(page.cpu, &page.bytes, |event| events.push(event)).unwrap();
-        let range = events.get(before).zip(events.last()).map(|(a, b)| (a.time, b.time));
+        let info = decoder
+            .page(page.cpu, &page.bytes, |event| events.push(event))
+            .unwrap();
+        let range = events
+            .get(before)
+            .zip(events.last())
+            .map(|(a, b)| (a.time, b.time));
         assert_eq!(info.range, range, "the cheap range is that of the events");
     }
     (context, decoder, events)
@@ -32,7 +39,10 @@ fn counts(events: &[KernelEvent]) -> BTreeMap<String, u64> {
 }
 
 fn listed(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
-    counts.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect()
+    counts
+        .iter()
+        .map(|(name, n)| ((*name).to_owned(), *n))
+        .collect()
 }
 
 #[test]
@@ -58,7 +68,15 @@ fn the_measured_cpus_events_are_all_there() {
     assert_eq!(counts(&events), listed(&expected));
     let totals = decoder.counts();
     assert_eq!((totals.pages, totals.events), (25, 2917));
-    assert_eq!((totals.unknown, totals.malformed, totals.damaged_pages, totals.lost), (0, 0, 0, 0));
+    assert_eq!(
+        (
+            totals.unknown,
+            totals.malformed,
+            totals.damaged_pages,
+            totals.lost
+        ),
+        (0, 0, 0, 0)
+    );
     assert!(events.is_sorted_by_key(|event| event.time));
     assert!(events.iter().all(|event| event.cpu == CpuId(1)));
 }
@@ -73,10 +91,15 @@ fn exact_events() {
             cpu: CpuId(1),
             tid: 0,
             context: ExecutionContext::Interrupt,
-            kind: EventKind::VectorEntry { vector: "reschedule".into() },
+            kind: EventKind::VectorEntry {
+                vector: "reschedule".into()
+            },
         }
     );
-    let switch = events.iter().find(|event| matches!(event.kind, EventKind::SchedSwitch { .. })).unwrap();
+    let switch = events
+        .iter()
+        .find(|event| matches!(event.kind, EventKind::SchedSwitch { .. }))
+        .unwrap();
     assert_eq!(
         *switch,
         KernelEvent {
@@ -85,9 +108,17 @@ fn exact_events() {
             tid: 16_783,
             context: ExecutionContext::Thread,
             kind: EventKind::SchedSwitch {
-                prev: TaskRef { tid: 16_783, comm: Comm::new("js-spin"), prio: 120 },
+                prev: TaskRef {
+                    tid: 16_783,
+                    comm: Comm::new("js-spin"),
+                    prio: 120
+                },
                 prev_state: 0,
-                next: TaskRef { tid: 16_787, comm: Comm::new("record_fixture"), prio: 120 },
+                next: TaskRef {
+                    tid: 16_787,
+                    comm: Comm::new("record_fixture"),
+                    prio: 120
+                },
             },
         }
     );
@@ -102,11 +133,18 @@ fn exact_events() {
 #[test]
 fn the_senders_name_their_targets() {
     let (context, _, events) = decode(Role::Senders);
-    let expected =
-        [("CsdQueued", 1), ("IpiSendCpu", 328), ("SchedMigrate", 2), ("SchedWaking", 826), ("WorkQueued", 5)];
+    let expected = [
+        ("CsdQueued", 1),
+        ("IpiSendCpu", 328),
+        ("SchedMigrate", 2),
+        ("SchedWaking", 826),
+        ("WorkQueued", 5),
+    ];
     assert_eq!(counts(&events), listed(&expected));
     let in_context = |wanted| {
-        let wakings = events.iter().filter(|event| matches!(event.kind, EventKind::SchedWaking { .. }));
+        let wakings = events
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::SchedWaking { .. }));
         wakings.filter(|event| event.context == wanted).count()
     };
     // In a softirq the sender over loopback wakes its receiver; the interrupts are timers' and devices'.
@@ -128,10 +166,15 @@ fn the_senders_name_their_targets() {
             EventKind::WorkQueued { target, .. } => *target,
             other => panic!("{other:?} is no sender's"),
         };
-        assert!(target.is_none_or(|cpu| cpu == CpuId(1)), "the kernel filters by target: {event:?}");
+        assert!(
+            target.is_none_or(|cpu| cpu == CpuId(1)),
+            "the kernel filters by target: {event:?}"
+        );
     }
     let symbols = context.symbol_table();
-    let EventKind::IpiSendCpu { callsite, .. } = events[0].kind else { panic!("checked above") };
+    let EventKind::IpiSendCpu { callsite, .. } = events[0].kind else {
+        panic!("checked above")
+    };
     assert_eq!(symbols.name(callsite), Some("wakeup_preempt"));
 }
 
@@ -142,7 +185,10 @@ fn names_are_learnt_from_the_events() {
         decode(role).2.iter().for_each(|event| tasks.learn(event));
     }
     for name in ["js-spin", "js-sleep", "js-receive"] {
-        assert!(tasks.iter().any(|(_, comm)| comm == Comm::new(name)), "{name}");
+        assert!(
+            tasks.iter().any(|(_, comm)| comm == Comm::new(name)),
+            "{name}"
+        );
     }
 }
 
@@ -150,5 +196,8 @@ fn names_are_learnt_from_the_events() {
 fn a_context_survives_json() {
     let (context, _) = fixture::read(&fixture::folder());
     let text = serde_json::to_string(&context).unwrap();
-    assert_eq!(serde_json::from_str::<TraceContext>(&text).unwrap(), context);
+    assert_eq!(
+        serde_json::from_str::<TraceContext>(&text).unwrap(),
+        context
+    );
 }

@@ -4,10 +4,14 @@
 #[path = "support/load.rs"]
 mod load;
 
-use jitterscope_model::{ClockKind, CpuId, EventGrain, EventKind, KernelEvent, SourceStatus, Ticks};
+use jitterscope_model::{
+    ClockKind, CpuId, EventGrain, EventKind, KernelEvent, SourceStatus, Ticks,
+};
 use jitterscope_platform::{Machine, OwnName, clock};
 use jitterscope_source::tracefs::Leftover;
-use jitterscope_source::{Decoder, Recorder, RecorderSettings, Role, Symbols, TraceError, Tracefs, counters};
+use jitterscope_source::{
+    Decoder, Recorder, RecorderSettings, Role, Symbols, TraceError, Tracefs, counters,
+};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -23,7 +27,12 @@ fn alone() -> (MutexGuard<'static, ()>, File) {
     static LOCK: Mutex<()> = Mutex::new(());
     let guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).unwrap();
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .unwrap();
     file.lock().unwrap();
     (guard, file)
 }
@@ -31,7 +40,9 @@ fn alone() -> (MutexGuard<'static, ()>, File) {
 /// tracefs and the settings for CPU 1, or why there is nothing to test.
 fn ready() -> Option<(Tracefs, RecorderSettings)> {
     let machine = Machine::host();
-    let online = machine.read_trimmed("/sys/devices/system/cpu/online").ok()?;
+    let online = machine
+        .read_trimmed("/sys/devices/system/cpu/online")
+        .ok()?;
     let settings = RecorderSettings {
         measured: "1".parse().ok()?,
         online: online.parse().ok()?,
@@ -47,7 +58,14 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
         return None;
     }
     match Tracefs::open(&machine) {
-        Ok(tracefs) if tracefs.clocks().ok()?.offered.iter().any(|clock| clock == "x86-tsc") => {
+        Ok(tracefs)
+            if tracefs
+                .clocks()
+                .ok()?
+                .offered
+                .iter()
+                .any(|clock| clock == "x86-tsc") =>
+        {
             Some((tracefs, settings))
         }
         Ok(_) => {
@@ -71,7 +89,10 @@ fn drain(recorder: &mut Recorder, role: Role) -> Vec<KernelEvent> {
         while recorder.drain(role, cpu, sink).unwrap().more {}
     }
     let counts = decoder.counts();
-    assert_eq!((counts.unknown, counts.malformed, counts.damaged_pages), (0, 0, 0));
+    assert_eq!(
+        (counts.unknown, counts.malformed, counts.damaged_pages),
+        (0, 0, 0)
+    );
     events
 }
 
@@ -79,9 +100,14 @@ fn drain(recorder: &mut Recorder, role: Role) -> Vec<KernelEvent> {
 #[test]
 fn a_thread_that_renames_itself_for_ever_costs_a_recording_nothing() {
     let _alone = alone();
-    let Some((tracefs, settings)) = ready() else { return };
+    let Some((tracefs, settings)) = ready() else {
+        return;
+    };
     // As small as they get: a tenth of a second's renames would not go in.
-    let settings = RecorderSettings { buffer_kb_per_cpu: 64, ..settings };
+    let settings = RecorderSettings {
+        buffer_kb_per_cpu: 64,
+        ..settings
+    };
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let renames = || {
@@ -104,10 +130,16 @@ fn a_thread_that_renames_itself_for_ever_costs_a_recording_nothing() {
         let times = flood.join().unwrap();
         assert!(times > 10_000, "{times}");
         let senders = drain(&mut recorder, Role::Senders);
-        let renamed = senders.iter().filter(|event| matches!(event.kind, EventKind::TaskRename { .. }));
+        let renamed = senders
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::TaskRename { .. }));
         assert_eq!(renamed.count(), 0);
         let report = recorder.reports().remove(1);
-        assert_eq!((&report.status, report.lost), (&SourceStatus::Available, 0), "{report:?}");
+        assert_eq!(
+            (&report.status, report.lost),
+            (&SourceStatus::Available, 0),
+            "{report:?}"
+        );
     });
 }
 
@@ -115,8 +147,13 @@ fn a_thread_that_renames_itself_for_ever_costs_a_recording_nothing() {
 #[test]
 fn what_is_kept_begins_with_the_effects_and_not_with_their_causes() {
     let _alone = alone();
-    let Some((tracefs, settings)) = ready() else { return };
-    let settings = RecorderSettings { measured: settings.online.clone(), ..settings };
+    let Some((tracefs, settings)) = ready() else {
+        return;
+    };
+    let settings = RecorderSettings {
+        measured: settings.online.clone(),
+        ..settings
+    };
     std::thread::scope(|scope| {
         scope.spawn(|| load::run(1, 0, Duration::from_millis(1500)));
         let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
@@ -132,7 +169,9 @@ fn what_is_kept_begins_with_the_effects_and_not_with_their_causes() {
 
 /// Instances that process `pid` made.
 fn instances(tracefs: &Tracefs, pid: u32) -> Vec<String> {
-    let mut names = tracefs.machine().list(format!("{}/instances", tracefs.root()));
+    let mut names = tracefs
+        .machine()
+        .list(format!("{}/instances", tracefs.root()));
     names.retain(|name| name.starts_with(&format!("jitterscope-{pid}-")));
     names
 }
@@ -140,7 +179,9 @@ fn instances(tracefs: &Tracefs, pid: u32) -> Vec<String> {
 #[test]
 fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
     let _alone = alone();
-    let Some((tracefs, settings)) = ready() else { return };
+    let Some((tracefs, settings)) = ready() else {
+        return;
+    };
     let before = clock::now(ClockKind::Tsc);
     let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
     load::run(1, 0, Duration::from_millis(1500));
@@ -150,7 +191,10 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
     let after = clock::now(ClockKind::Tsc);
 
     for event in local.iter().chain(&senders) {
-        assert!(before < event.time && event.time < after, "{event:?} lies outside {before:?}..{after:?}");
+        assert!(
+            before < event.time && event.time < after,
+            "{event:?} lies outside {before:?}..{after:?}"
+        );
     }
     assert!(local.is_sorted_by_key(|event| event.time));
     assert!(local.iter().all(|event| event.cpu == CpuId(1)));
@@ -160,7 +204,10 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
             _ => false,
         })
     };
-    assert!(to("js-spin") && to("js-sleep") && to("js-receive"), "the load's threads are switched to");
+    assert!(
+        to("js-spin") && to("js-sleep") && to("js-receive"),
+        "the load's threads are switched to"
+    );
     let ticks = local.iter().filter(|event| match &event.kind {
         EventKind::VectorEntry { vector } => &**vector == "local_timer",
         _ => false,
@@ -173,7 +220,11 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
         }
         _ => None,
     });
-    assert_eq!(woken.map(|(_, target)| target), Some(CpuId(1)), "who wakes a thread of CPU 1 is seen");
+    assert_eq!(
+        woken.map(|(_, target)| target),
+        Some(CpuId(1)),
+        "who wakes a thread of CPU 1 is seen"
+    );
     let interrupted = senders.iter().any(|event| match &event.kind {
         EventKind::IpiSendCpu { target, .. } => *target == CpuId(1) && event.cpu == CpuId(0),
         EventKind::IpiSendCpumask { targets, .. } => targets & 2 != 0,
@@ -182,7 +233,11 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
     assert!(interrupted, "CPU 0 interrupts CPU 1");
 
     let symbols = Symbols::load(tracefs.machine()).unwrap();
-    assert!(symbols.memory() < 3 << 20, "{} bytes of symbols", symbols.memory());
+    assert!(
+        symbols.memory() < 3 << 20,
+        "{} bytes of symbols",
+        symbols.memory()
+    );
     let timer = local.iter().find_map(|event| match event.kind {
         EventKind::HrtimerEntry { function, .. } => symbols.name(function),
         _ => None,
@@ -190,10 +245,17 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
     assert!(timer.is_some(), "timer functions have names");
 
     let saved = tracefs.saved_comms();
-    assert!(saved.iter().any(|(_, comm)| comm.as_bytes() == b"js-send"), "the senders' names are noted");
+    assert!(
+        saved.iter().any(|(_, comm)| comm.as_bytes() == b"js-send"),
+        "the senders' names are noted"
+    );
 
     for report in recorder.reports() {
-        assert_eq!((&report.status, report.lost), (&SourceStatus::Available, 0), "{report:?}");
+        assert_eq!(
+            (&report.status, report.lost),
+            (&SourceStatus::Available, 0),
+            "{report:?}"
+        );
     }
     drop(recorder);
     assert_eq!(instances(&tracefs, std::process::id()), [""; 0]);
@@ -202,7 +264,9 @@ fn a_recording_sees_the_load_and_who_sent_it_on_the_probes_clock() {
 #[test]
 fn without_the_tsc_events_are_stamped_with_the_raw_monotonic_clock() {
     let _alone = alone();
-    let Some((tracefs, mut settings)) = ready() else { return };
+    let Some((tracefs, mut settings)) = ready() else {
+        return;
+    };
     settings.clock = ClockKind::MonotonicRaw;
     let now = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
@@ -215,7 +279,11 @@ fn without_the_tsc_events_are_stamped_with_the_raw_monotonic_clock() {
     let events = drain(&mut recorder, Role::Local);
     let after = now();
     assert!(!events.is_empty());
-    assert!(events.iter().all(|event| before < event.time && event.time < after));
+    assert!(
+        events
+            .iter()
+            .all(|event| before < event.time && event.time < after)
+    );
 }
 
 /// Puts a CPU back online whatever happens.
@@ -232,7 +300,9 @@ impl Drop for Online<'_> {
 #[ignore = "takes CPU 1 offline for a moment"]
 fn a_cpu_that_goes_offline_keeps_what_it_recorded() {
     let _alone = alone();
-    let Some((tracefs, settings)) = ready() else { return };
+    let Some((tracefs, settings)) = ready() else {
+        return;
+    };
     let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
     load::run(1, 0, Duration::from_millis(300));
     let path = "/sys/devices/system/cpu/cpu1/online";
@@ -245,14 +315,21 @@ fn a_cpu_that_goes_offline_keeps_what_it_recorded() {
     let result = recorder.drain(Role::Local, CpuId(1), &mut |_| pages += 1);
     match result {
         Ok(drained) => assert_eq!(drained.pages, pages),
-        Err(error) => assert!(matches!(error, TraceError::NoCpu { cpu: CpuId(1), .. }), "{error}"),
+        Err(error) => assert!(
+            matches!(error, TraceError::NoCpu { cpu: CpuId(1), .. }),
+            "{error}"
+        ),
     }
     eprintln!("offline: {pages} pages");
     drop(back);
     load::run(1, 0, Duration::from_millis(300));
     recorder.stop().unwrap();
     let events = drain(&mut recorder, Role::Local);
-    eprintln!("online again: {} events; {:?}", events.len(), recorder.reports());
+    eprintln!(
+        "online again: {} events; {:?}",
+        events.len(),
+        recorder.reports()
+    );
     drop(recorder);
     assert_eq!(instances(&tracefs, std::process::id()), [""; 0]);
 }
@@ -260,7 +337,9 @@ fn a_cpu_that_goes_offline_keeps_what_it_recorded() {
 #[test]
 fn a_full_buffer_says_how_many_events_are_missing() {
     let _alone = alone();
-    let Some((tracefs, mut settings)) = ready() else { return };
+    let Some((tracefs, mut settings)) = ready() else {
+        return;
+    };
     settings.buffer_kb_per_cpu = 8;
     let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
     load::run(1, 0, Duration::from_millis(700));
@@ -270,10 +349,16 @@ fn a_full_buffer_says_how_many_events_are_missing() {
     let stats = loss.stats.unwrap();
     assert!(stats.overrun > 0, "{loss:?}");
     // A page that is full to the brim has no room for the number, only for the flag.
-    assert!(loss.in_pages == stats.overrun || loss.unknown > 0 && loss.in_pages < stats.overrun, "{loss:?}");
+    assert!(
+        loss.in_pages == stats.overrun || loss.unknown > 0 && loss.in_pages < stats.overrun,
+        "{loss:?}"
+    );
     assert!(loss.total() >= stats.overrun);
     let report = recorder.reports().remove(0);
-    assert_eq!((report.status, report.lost), (SourceStatus::Degraded, loss.total()));
+    assert_eq!(
+        (report.status, report.lost),
+        (SourceStatus::Degraded, loss.total())
+    );
 }
 
 /// Every setting of the top-level instance that a recording might be tempted to touch.
@@ -295,18 +380,33 @@ fn top_level(tracefs: &Tracefs) -> BTreeMap<String, String> {
     ]
     .map(|name| format!("{root}/{name}"))
     .to_vec();
-    files.extend(machine.list(format!("{root}/options")).iter().map(|name| format!("{root}/options/{name}")));
-    for event in ["sched/sched_switch", "sched/sched_waking", "ipi/ipi_send_cpu", "irq/softirq_entry"] {
+    files.extend(
+        machine
+            .list(format!("{root}/options"))
+            .iter()
+            .map(|name| format!("{root}/options/{name}")),
+    );
+    for event in [
+        "sched/sched_switch",
+        "sched/sched_waking",
+        "ipi/ipi_send_cpu",
+        "irq/softirq_entry",
+    ] {
         files.extend(["enable", "filter"].map(|file| format!("{root}/events/{event}/{file}")));
     }
-    files.into_iter().filter_map(|file| Some((file.clone(), machine.read(&file).ok()?))).collect()
+    files
+        .into_iter()
+        .filter_map(|file| Some((file.clone(), machine.read(&file).ok()?)))
+        .collect()
 }
 
 #[test]
 fn the_machines_own_tracing_is_not_touched() {
     let _alone = alone();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let Some((tracefs, settings)) = ready() else { return };
+    let Some((tracefs, settings)) = ready() else {
+        return;
+    };
     let before = top_level(&tracefs);
     assert!(before.len() > 10);
     let mut recorder = Recorder::start(&tracefs, &settings).unwrap();
@@ -315,13 +415,18 @@ fn the_machines_own_tracing_is_not_touched() {
     drop(recorder);
     assert_eq!(top_level(&tracefs), before, "afterwards");
     drop(tracefs);
-    assert_eq!(std::fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
+    assert_eq!(
+        std::fs::read_to_string("/proc/self/mountinfo").unwrap(),
+        mounts
+    );
 }
 
 #[test]
 fn a_panic_leaves_no_instance() {
     let _alone = alone();
-    let Some((tracefs, settings)) = ready() else { return };
+    let Some((tracefs, settings)) = ready() else {
+        return;
+    };
     let panicking = tracefs.clone();
     let thread = std::thread::spawn(move || {
         let _recorder = Recorder::start(&panicking, &settings).unwrap();
@@ -348,16 +453,29 @@ fn what_a_killed_recording_leaves_is_found_and_removed() {
     let _alone = alone();
     let Some((tracefs, _)) = ready() else { return };
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_that_records_until_it_is_killed", "--nocapture"])
+        .args([
+            "--exact",
+            "child_that_records_until_it_is_killed",
+            "--nocapture",
+        ])
         .env(CHILD, "1")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.map_while(Result::ok).any(|line| line == "recording"));
-    let left_by = |pid| tracefs.leftovers().into_iter().filter(|l| l.pid == pid).collect::<Vec<Leftover>>();
+    let left_by = |pid| {
+        tracefs
+            .leftovers()
+            .into_iter()
+            .filter(|l| l.pid == pid)
+            .collect::<Vec<Leftover>>()
+    };
     assert_eq!(instances(&tracefs, child.id()).len(), 2);
-    assert!(left_by(child.id()).is_empty(), "a living process's instances are its own");
+    assert!(
+        left_by(child.id()).is_empty(),
+        "a living process's instances are its own"
+    );
     child.kill().unwrap();
     // Not waited for yet: it is a zombie, which still has its id and its start.
     let stat = format!("/proc/{}/stat", child.id());
@@ -367,7 +485,10 @@ fn what_a_killed_recording_leaves_is_found_and_removed() {
     let left = left_by(child.id());
     assert_eq!(left.len(), 2, "{left:?}");
     let (removed, kept) = tracefs.clean_leftovers();
-    assert!(left.iter().all(|leftover| removed.contains(leftover)), "{removed:?} {kept:?}");
+    assert!(
+        left.iter().all(|leftover| removed.contains(leftover)),
+        "{removed:?} {kept:?}"
+    );
     assert_eq!(instances(&tracefs, child.id()), [""; 0]);
     child.wait().unwrap();
 }
@@ -382,16 +503,30 @@ fn a_survey_leaves_the_machine_as_it_was() {
         assert_eq!(report.problems.is_empty(), is_whole, "{report:?}");
         assert_eq!(report.losses.is_empty(), is_whole, "{report:?}");
     }
-    assert_eq!(std::fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
+    assert_eq!(
+        std::fs::read_to_string("/proc/self/mountinfo").unwrap(),
+        mounts
+    );
 }
 
 #[test]
 fn the_counters_of_this_machine_rise() {
     let machine = Machine::host();
-    let cpus = machine.read_trimmed("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+    let cpus = machine
+        .read_trimmed("/sys/devices/system/cpu/online")
+        .unwrap()
+        .parse()
+        .unwrap();
     let before = counters::Snapshot::take(&machine, &cpus);
     std::thread::sleep(Duration::from_millis(300));
     let deltas = before.deltas(&counters::Snapshot::take(&machine, &cpus));
-    assert!(!deltas.is_empty(), "a third of a second without any interrupt");
-    assert!(deltas.iter().all(|delta| cpus.contains(delta.cpu) && delta.count > 0));
+    assert!(
+        !deltas.is_empty(),
+        "a third of a second without any interrupt"
+    );
+    assert!(
+        deltas
+            .iter()
+            .all(|delta| cpus.contains(delta.cpu) && delta.count > 0)
+    );
 }

@@ -67,11 +67,17 @@ fn per_run(runs: &Path) -> Result<f64, Box<dyn std::error::Error>> {
 
 /// Of the size that a run of ten seconds on a busy CPU has.
 fn large() -> RunManifest {
-    let wakeup = WakeupResult { cpu: CpuId(1), ..WakeupResult::default() };
+    let wakeup = WakeupResult {
+        cpu: CpuId(1),
+        ..WakeupResult::default()
+    };
     let mut result = wakeup.as_probe_result(Nanos(300), Ticks(2_000), TickRate::NANOSECONDS);
     result.below = (0..1_800).map(|n| (n, u64::from(n) * 1_000)).collect();
     result.above = (0..500).map(|n| (n * 1_000, 3)).collect();
-    RunManifest { results: vec![result], ..manifest() }
+    RunManifest {
+        results: vec![result],
+        ..manifest()
+    }
 }
 
 fn version_1(manifest: &RunManifest) -> Result<Vec<u8>, serde_json::Error> {

@@ -26,14 +26,23 @@ fn cpu_time() -> u64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stalls = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(STALLS);
+    let stalls = std::env::args()
+        .skip(1)
+        .find_map(|arg| arg.parse().ok())
+        .unwrap_or(STALLS);
     let pattern = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/spin");
     let pattern = RunReader::open(&pattern)?;
-    let pattern: Result<Vec<(Stall, Attribution)>, _> =
-        pattern.stalls()?.zip(pattern.attributions()?).map(|(stall, of)| Ok((stall?, of?))).collect();
+    let pattern: Result<Vec<(Stall, Attribution)>, _> = pattern
+        .stalls()?
+        .zip(pattern.attributions()?)
+        .map(|(stall, of)| Ok((stall?, of?)))
+        .collect();
     let mut pattern = pattern.map_err(|error: jitterscope_store::StoreError| error)?;
     let first = pattern.first().ok_or("the run has no stalls")?.0.start;
-    let length = pattern.last().map_or(Ticks(0), |(stall, _)| stall.end).since(first);
+    let length = pattern
+        .last()
+        .map_or(Ticks(0), |(stall, _)| stall.end)
+        .since(first);
     let runs = tempfile::tempdir()?;
     jitterscope_platform::keep_freed_memory();
     let before = resident_bytes();

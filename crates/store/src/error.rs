@@ -137,11 +137,17 @@ impl StoreError {
     }
 
     pub(crate) fn read(path: &Path, source: io::Error) -> StoreError {
-        StoreError::Read { path: path.to_path_buf(), source }
+        StoreError::Read {
+            path: path.to_path_buf(),
+            source,
+        }
     }
 
     pub(crate) fn damaged(path: &Path, why: impl ToString) -> StoreError {
-        StoreError::Damaged { path: path.to_path_buf(), why: why.to_string() }
+        StoreError::Damaged {
+            path: path.to_path_buf(),
+            why: why.to_string(),
+        }
     }
 }
 
@@ -159,11 +165,23 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_told_already_is_not_told_twice_and_another_one_is() {
-        let refused = |of: &str| AccessError::Io { path: of.into(), source: io::ErrorKind::NotFound.into() };
-        let told =
-            |of: &str| StoreError::Folder { path: "/runs/deep".into(), source: refused(of) }.to_string();
+        let refused = |of: &str| AccessError::Io {
+            path: of.into(),
+            source: io::ErrorKind::NotFound.into(),
+        };
+        let told = |of: &str| {
+            StoreError::Folder {
+                path: "/runs/deep".into(),
+                source: refused(of),
+            }
+            .to_string()
+        };
         assert_eq!(told("/runs/deep").matches("/runs").count(), 1);
-        assert!(told("/runs").contains("in /runs/deep: /runs: "), "{}", told("/runs"));
+        assert!(
+            told("/runs").contains("in /runs/deep: /runs: "),
+            "{}",
+            told("/runs")
+        );
     }
 
     #[test]
@@ -172,7 +190,10 @@ mod tests {
         for full in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
             assert!(write(full).is_full(), "{full}");
         }
-        assert!(matches!(write(io::ErrorKind::BrokenPipe), StoreError::Write { .. }));
+        assert!(matches!(
+            write(io::ErrorKind::BrokenPipe),
+            StoreError::Write { .. }
+        ));
         assert!(!write(io::ErrorKind::BrokenPipe).is_full());
     }
 }

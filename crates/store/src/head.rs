@@ -47,7 +47,9 @@ impl ManifestFiles {
 
     /// The machine, once.
     pub(crate) fn machine(&mut self, state: &MachineState) -> Result<(), StoreError> {
-        let Some(file) = self.machine.take() else { return Ok(()) };
+        let Some(file) = self.machine.take() else {
+            return Ok(());
+        };
         write(file, state, serde_json::to_vec)
     }
 
@@ -59,7 +61,9 @@ impl ManifestFiles {
         write(self.details, manifest, serde_json::to_vec)?;
         // For people, too.
         write(self.head, &RunHead::of(manifest), serde_json::to_vec_pretty)?;
-        folder.rename(MANIFEST_PARTIAL, MANIFEST).map_err(StoreError::writing)
+        folder
+            .rename(MANIFEST_PARTIAL, MANIFEST)
+            .map_err(StoreError::writing)
     }
 }
 
@@ -70,7 +74,8 @@ fn write<T: Serialize>(
 ) -> Result<(), StoreError> {
     let mut text = json(value).map_err(|e| StoreError::damaged(file.path(), e))?;
     text.push(b'\n');
-    file.write_all(&text).map_err(|e| StoreError::write(file.path(), e))?;
+    file.write_all(&text)
+        .map_err(|e| StoreError::write(file.path(), e))?;
     file.finish()
 }
 
@@ -90,11 +95,19 @@ enum File {
 
 fn read_file(run: &HeldDir) -> Result<File, StoreError> {
     let path = run.path().join(MANIFEST);
-    let text = run.read(MANIFEST, LARGEST_MANIFEST).map_err(StoreError::reading)?;
+    let text = run
+        .read(MANIFEST, LARGEST_MANIFEST)
+        .map_err(StoreError::reading)?;
     match parse::<Version>(&path, &text)?.schema_version {
         1 => Ok(File::Whole(Box::new(parse_manifest(&path, &text)?))),
-        found if found == u64::from(RUN_SCHEMA_VERSION) => Ok(File::Head(Box::new(parse(&path, &text)?))),
-        found => Err(StoreError::Version { path, found, known: RUN_SCHEMA_VERSION }),
+        found if found == u64::from(RUN_SCHEMA_VERSION) => {
+            Ok(File::Head(Box::new(parse(&path, &text)?)))
+        }
+        found => Err(StoreError::Version {
+            path,
+            found,
+            known: RUN_SCHEMA_VERSION,
+        }),
     }
 }
 
@@ -113,21 +126,33 @@ pub(crate) fn read_manifest(run: &HeldDir) -> Result<RunManifest, StoreError> {
         File::Head(head) => head,
     };
     let path = run.path().join(DETAILS);
-    let text = run.read(DETAILS, LARGEST_MANIFEST).map_err(StoreError::reading)?;
+    let text = run
+        .read(DETAILS, LARGEST_MANIFEST)
+        .map_err(StoreError::reading)?;
     of_head(&path, parse_manifest(&path, &text)?, *head)
 }
 
 /// A manifest that is known, if it is that of the run in a folder.
-pub(crate) fn checked(run: &HeldDir, path: &Path, manifest: RunManifest) -> Result<RunManifest, StoreError> {
+pub(crate) fn checked(
+    run: &HeldDir,
+    path: &Path,
+    manifest: RunManifest,
+) -> Result<RunManifest, StoreError> {
     of_head(path, manifest, read_head(run)?)
 }
 
 fn of_head(path: &Path, manifest: RunManifest, head: RunHead) -> Result<RunManifest, StoreError> {
     // A label is the user's to change, an id is not.
     if manifest.id != head.id {
-        return Err(StoreError::damaged(path, format!("it belongs to run {}, not {}", manifest.id, head.id)));
+        return Err(StoreError::damaged(
+            path,
+            format!("it belongs to run {}, not {}", manifest.id, head.id),
+        ));
     }
-    Ok(RunManifest { label: head.label, ..manifest })
+    Ok(RunManifest {
+        label: head.label,
+        ..manifest
+    })
 }
 
 /// All of a manifest, in the words of any version.

@@ -27,7 +27,11 @@ impl Hlog {
     pub(crate) fn create(folder: &HeldDir, name: &str) -> Result<Hlog, StoreError> {
         let mut file = ReservedFile::create(folder, name)?;
         file.reserve(AHEAD)?;
-        Ok(Hlog { file, serializer: V2DeflateSerializer::new(), started: None })
+        Ok(Hlog {
+            file,
+            serializer: V2DeflateSerializer::new(),
+            started: None,
+        })
     }
 
     /// Writes the header.
@@ -44,7 +48,9 @@ impl Hlog {
         builder
             .begin_log_with(&mut header, &mut self.serializer)
             .map_err(|e| StoreError::write(self.file.path(), e))?;
-        self.file.write_all(&header).map_err(|e| StoreError::write(self.file.path(), e))
+        self.file
+            .write_all(&header)
+            .map_err(|e| StoreError::write(self.file.path(), e))
     }
 
     /// One interval: `start` since the beginning of the log, its length, its histogram.
@@ -55,7 +61,9 @@ impl Hlog {
         length: Duration,
         histogram: &Histogram<u64>,
     ) -> Result<(), StoreError> {
-        let Some(tag) = Tag::new(tag) else { return Ok(()) };
+        let Some(tag) = Tag::new(tag) else {
+            return Ok(());
+        };
         let mut line = Vec::new();
         {
             // A writer of its own for the line; the header it begins with is cut off.
@@ -69,14 +77,19 @@ impl Hlog {
                 .map_err(|e| StoreError::damaged(self.file.path(), format!("{e:?}")))?;
         }
         // The library states the divisor in a line of its own whenever a writer begins.
-        let record = line.splitn(2, |byte| *byte == b'\n').nth(1).unwrap_or_default();
+        let record = line
+            .splitn(2, |byte| *byte == b'\n')
+            .nth(1)
+            .unwrap_or_default();
         // Room for this line, and for as many more as there may be once there is no more room.
         if let Err(error) = self.file.reserve(AHEAD + record.len() as u64)
             && !(error.is_full() && self.file.has_room(record.len() as u64))
         {
             return Err(error);
         }
-        self.file.write_all(record).map_err(|e| StoreError::write(self.file.path(), e))
+        self.file
+            .write_all(record)
+            .map_err(|e| StoreError::write(self.file.path(), e))
     }
 
     pub(crate) fn finish(self) -> Result<(), StoreError> {
@@ -94,7 +107,9 @@ mod tests {
     fn lengths() -> Histogram<u64> {
         let mut lengths = Histogram::new(3).unwrap();
         for n in 0..5_000_u64 {
-            lengths.record_n(n, 1 + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50)).unwrap();
+            lengths
+                .record_n(n, 1 + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50))
+                .unwrap();
         }
         lengths
     }
@@ -125,7 +140,9 @@ mod tests {
 
     #[test]
     fn on_a_full_disk_lines_are_taken_in_while_they_have_room_and_then_refused() {
-        let Some(disk) = Tmpfs::mount_or_run_where_it_can(4 << 20) else { return };
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(4 << 20) else {
+            return;
+        };
         let folder = HeldDir::trusted(disk.path()).unwrap();
         let mut log = log(&folder);
         let mut other = folder.create_new("other").unwrap();
@@ -141,9 +158,17 @@ mod tests {
         assert!(error.is_full(), "{error}");
         let path = log.file.path().to_owned();
         let used = std::fs::metadata(&path).unwrap().len();
-        assert!((AHEAD - used) < used / lines, "{lines} lines in {used} bytes");
+        assert!(
+            (AHEAD - used) < used / lines,
+            "{lines} lines in {used} bytes"
+        );
         log.finish().unwrap();
         let text = std::fs::read_to_string(path).unwrap();
-        assert_eq!(text.lines().filter(|line| line.starts_with("Tag=x,")).count() as u64, lines);
+        assert_eq!(
+            text.lines()
+                .filter(|line| line.starts_with("Tag=x,"))
+                .count() as u64,
+            lines
+        );
     }
 }

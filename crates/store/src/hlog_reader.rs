@@ -5,7 +5,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogHistogram, IntervalLogIterator, LogEntry,
+};
 use jitterscope_platform::HeldDir;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -35,7 +37,12 @@ impl HistogramLog {
     pub(crate) fn open(run: &HeldDir, name: &str) -> Result<HistogramLog, StoreError> {
         let path = run.path().join(name);
         let lines = BufReader::new(run.open_file(name).map_err(StoreError::reading)?);
-        Ok(HistogramLog { path, lines, deserializer: Deserializer::new(), failed: false })
+        Ok(HistogramLog {
+            path,
+            lines,
+            deserializer: Deserializer::new(),
+            failed: false,
+        })
     }
 }
 
@@ -45,11 +52,17 @@ impl Iterator for HistogramLog {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.failed {
             let mut line = Vec::new();
-            match (&mut self.lines).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            match (&mut self.lines)
+                .take(LONGEST_LINE)
+                .read_until(b'\n', &mut line)
+            {
                 Ok(0) => return None,
                 Ok(_) if line.len() as u64 >= LONGEST_LINE => {
                     self.failed = true;
-                    return Some(Err(StoreError::damaged(&self.path, "a line is too long for a histogram")));
+                    return Some(Err(StoreError::damaged(
+                        &self.path,
+                        "a line is too long for a histogram",
+                    )));
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -59,7 +72,9 @@ impl Iterator for HistogramLog {
             }
             for entry in IntervalLogIterator::new(&line) {
                 let found = match entry {
-                    Ok(LogEntry::Interval(interval)) => decode(&mut self.deserializer, &self.path, &interval),
+                    Ok(LogEntry::Interval(interval)) => {
+                        decode(&mut self.deserializer, &self.path, &interval)
+                    }
                     Ok(_) => continue,
                     Err(_) => Err(StoreError::damaged(&self.path, "a line is no interval")),
                 };
@@ -76,10 +91,15 @@ fn decode(
     path: &Path,
     interval: &IntervalLogHistogram<'_>,
 ) -> Result<StoredHistogram, StoreError> {
-    let bytes = STANDARD.decode(interval.encoded_histogram()).map_err(|e| StoreError::damaged(path, e))?;
+    let bytes = STANDARD
+        .decode(interval.encoded_histogram())
+        .map_err(|e| StoreError::damaged(path, e))?;
     let histogram = deserializer
         .deserialize(&mut bytes.as_slice())
         .map_err(|e| StoreError::damaged(path, format!("a histogram cannot be decoded: {e}")))?;
-    let tag = interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default();
+    let tag = interval
+        .tag()
+        .map(|tag| tag.as_str().to_owned())
+        .unwrap_or_default();
     Ok(StoredHistogram { tag, histogram })
 }

@@ -2,8 +2,9 @@
 //! recognised by their columns and fields, not by their number.
 
 use jitterscope_model::{
-    About, CpuId, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Name, Nanos, Part, Phase,
-    ProbeKind, RunManifest, SchedClass, Subject, Task, TimerSource, Verdict, Work, Worker, softirq_name,
+    About, CpuId, CulpritKind, CulpritSums, Evidence, KeyLevel, Meanwhile, Name, Nanos, Part,
+    Phase, ProbeKind, RunManifest, SchedClass, Subject, Task, TimerSource, Verdict, Work, Worker,
+    softirq_name,
 };
 use serde_json::{Map, Value};
 
@@ -37,7 +38,9 @@ impl Wording {
             Some((phase, cpu)) => (phase, cpu.parse().ok().map(CpuId)),
             None => (text, None),
         };
-        part.phase = Some(phase).filter(|phase| !phase.is_empty()).map(Phase::from_word);
+        part.phase = Some(phase)
+            .filter(|phase| !phase.is_empty())
+            .map(Phase::from_word);
         part.moved_from = from;
         part.evidence = match (&part.phase, part.culprit.subject.as_verdict()) {
             (None, _) => Evidence::Nothing,
@@ -53,10 +56,12 @@ impl Wording {
 
 /// `SMI count rose, 2 other CPUs stalled too`.
 fn evidence(text: &str) -> (Evidence, Option<u32>) {
-    let counted = text.strip_suffix(" other CPUs stalled too").and_then(|rest| {
-        let (words, count) = rest.rsplit_once([',', ';'])?;
-        Some((words, count.trim().parse().ok()?))
-    });
+    let counted = text
+        .strip_suffix(" other CPUs stalled too")
+        .and_then(|rest| {
+            let (words, count) = rest.rsplit_once([',', ';'])?;
+            Some((words, count.trim().parse().ok()?))
+        });
     match counted {
         Some((words, count)) => (Evidence::from_word(words), Some(count)),
         None if text.is_empty() => (Evidence::Nothing, None),
@@ -72,7 +77,11 @@ pub fn subject(kind: &str, name: &str, detail: &str) -> Subject {
         ("(others)" | "others", "") => Some(Subject::Others(kind)),
         _ => described(kind, name, detail).filter(|subject| subject.name() == name),
     });
-    known.unwrap_or_else(|| Subject::Unknown { kind: kind.into(), name: name.into(), detail: detail.into() })
+    known.unwrap_or_else(|| Subject::Unknown {
+        kind: kind.into(),
+        name: name.into(),
+        detail: detail.into(),
+    })
 }
 
 fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
@@ -83,14 +92,24 @@ fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
     Some(match kind {
         CulpritKind::Thread => {
             let (tid, class) = thread(detail)?;
-            Subject::Thread(Task { tid, comm: named(), class, ..Task::default() })
+            Subject::Thread(Task {
+                tid,
+                comm: named(),
+                class,
+                ..Task::default()
+            })
         }
         CulpritKind::Kworker => Subject::Work(work(name, detail)?),
         CulpritKind::Irq if detail == "interrupt vector" => Subject::Vector(named()),
-        CulpritKind::Irq => Subject::Interrupt { number: number(detail, "irq ")?, action: named() },
+        CulpritKind::Irq => Subject::Interrupt {
+            number: number(detail, "irq ")?,
+            action: named(),
+        },
         CulpritKind::Timer => {
             let (function, source) = match detail {
-                "hrtimer, local_timer interrupt" => (Some(named()), Some(TimerSource::HighResolution)),
+                "hrtimer, local_timer interrupt" => {
+                    (Some(named()), Some(TimerSource::HighResolution))
+                }
                 "timer wheel, TIMER softirq" => (Some(named()), Some(TimerSource::Wheel)),
                 "interrupt that ran no timer function" => (None, Some(TimerSource::Interrupt)),
                 // Of any other name it is refused by its name.
@@ -104,7 +123,9 @@ fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
             None => (0..16).find(|vec| softirq_name(*vec) == Some(name))?,
         }),
         CulpritKind::Ipi => match name {
-            "reschedule" | "call_function" | "call_function_single" | "irq_work" => Subject::Ipi(named()),
+            "reschedule" | "call_function" | "call_function_single" | "irq_work" => {
+                Subject::Ipi(named())
+            }
             _ => Subject::Call(named()),
         },
         CulpritKind::PageFault => match name {
@@ -113,10 +134,15 @@ fn described(kind: CulpritKind, name: &str, detail: &str) -> Option<Subject> {
             _ => return None,
         },
         CulpritKind::Nmi => Subject::Nmi(named()),
-        CulpritKind::Mce => Subject::MachineCheck { bank: number(detail, "bank ")? },
+        CulpritKind::Mce => Subject::MachineCheck {
+            bank: number(detail, "bank ")?,
+        },
         CulpritKind::RtThrottle => {
             let comm = detail.strip_prefix("let ")?.strip_suffix(" run")?;
-            Subject::Throttle(Task { comm: comm.into(), ..Task::default() })
+            Subject::Throttle(Task {
+                comm: comm.into(),
+                ..Task::default()
+            })
         }
         // Kinds that came after that version have no words in it.
         _ => return None,
@@ -136,12 +162,18 @@ fn thread(detail: &str) -> Option<(Option<i32>, Option<SchedClass>)> {
     if detail.is_empty() {
         return Some((None, None));
     }
-    let (pid, class) = detail.strip_prefix("pid ")?.split_once(", ").unwrap_or((&detail[4..], ""));
+    let (pid, class) = detail
+        .strip_prefix("pid ")?
+        .split_once(", ")
+        .unwrap_or((&detail[4..], ""));
     let tid = pid.parse().ok()?;
     let class = match class {
         "" => SchedClass::Fair(None),
         "deadline" => SchedClass::Deadline,
-        other => match (other.strip_prefix("real-time "), other.strip_prefix("priority ")) {
+        other => match (
+            other.strip_prefix("real-time "),
+            other.strip_prefix("priority "),
+        ) {
             (Some(priority), _) => SchedClass::RealTime(priority.parse().ok()?),
             (_, Some(priority)) => SchedClass::of_priority(priority.parse().ok()?),
             _ => return None,
@@ -155,8 +187,17 @@ fn thread(detail: &str) -> Option<(Option<i32>, Option<SchedClass>)> {
 fn work(name: &str, detail: &str) -> Option<Work> {
     if name.starts_with("kworker/") {
         let (tid, class) = thread(detail)?;
-        let worker = Worker { tid, comm: Some(name.into()), class };
-        return Some(Work { function: None, workqueue: None, worker: Some(worker), unbound: None });
+        let worker = Worker {
+            tid,
+            comm: Some(name.into()),
+            class,
+        };
+        return Some(Work {
+            function: None,
+            workqueue: None,
+            worker: Some(worker),
+            unbound: None,
+        });
     }
     let (worker, queue) = match detail.strip_prefix("workqueue ") {
         Some(queue) => ("", Some(queue)),
@@ -169,14 +210,19 @@ fn work(name: &str, detail: &str) -> Option<Work> {
     Some(Work {
         function: Some(name.into()),
         workqueue: queue.map(Name::from),
-        worker: worker.map(|comm| Worker { comm: Some(comm.into()), ..Worker::default() }),
+        worker: worker.map(|comm| Worker {
+            comm: Some(comm.into()),
+            ..Worker::default()
+        }),
         unbound: None,
     })
 }
 
 fn about(verdict: Verdict, detail: &str) -> About {
     let about = match verdict {
-        Verdict::IdleExit => number(detail, "idle state ").flatten().map(About::IdleState),
+        Verdict::IdleExit => number(detail, "idle state ")
+            .flatten()
+            .map(About::IdleState),
         Verdict::LateTimer => match detail {
             "after idle had ended" => Some(About::Meanwhile(Meanwhile::IdleEnded)),
             "while the CPU idled or a thread ran, not recorded" => {
@@ -185,12 +231,19 @@ fn about(verdict: Verdict, detail: &str) -> About {
             _ => detail
                 .strip_prefix("while ")
                 .and_then(|rest| rest.strip_suffix(" ran"))
-                .map(|comm| About::Meanwhile(Meanwhile::Ran(Task { comm: comm.into(), ..Task::default() }))),
+                .map(|comm| {
+                    About::Meanwhile(Meanwhile::Ran(Task {
+                        comm: comm.into(),
+                        ..Task::default()
+                    }))
+                }),
         },
         Verdict::UntracedInterrupt if !detail.is_empty() => {
             Some(About::Vectors(detail.split(", ").map(Name::from).collect()))
         }
-        Verdict::FrameLeftOpen if !detail.is_empty() => Some(About::Frame(Evidence::from_word(detail))),
+        Verdict::FrameLeftOpen if !detail.is_empty() => {
+            Some(About::Frame(Evidence::from_word(detail)))
+        }
         Verdict::NotSeen => detail
             .strip_prefix("no record of CPU ")
             .and_then(|rest| rest.strip_suffix(" says what ran")?.parse().ok())
@@ -204,7 +257,9 @@ fn about(verdict: Verdict, detail: &str) -> About {
 /// together.
 pub(crate) fn manifest(value: &mut Value) {
     for thread in value["threads"].as_array_mut().into_iter().flatten() {
-        let Some(ran) = thread.get_mut("ran_instead").and_then(Value::as_array_mut) else { continue };
+        let Some(ran) = thread.get_mut("ran_instead").and_then(Value::as_array_mut) else {
+            continue;
+        };
         if ran.iter().any(|row| row.get("sum_ns").is_some()) {
             *ran = joined(ran);
         }
@@ -271,26 +326,81 @@ mod tests {
                 "pid 12, real-time 3",
                 r#""tid":12,"comm":"evil","class":"real_time","priority":3"#,
             ),
-            ("thread", "a, b", "pid 12", r#""tid":12,"comm":"a, b","class":"fair""#),
-            ("thread", "d", "pid 12, deadline", r#""tid":12,"comm":"d","class":"deadline""#),
-            ("thread", "late", "pid 9, priority 100", r#""tid":9,"comm":"late","class":"fair","nice":-20"#),
-            ("thread", "swapper/1", "pid 0", r#""tid":0,"comm":"swapper/1","class":"idle""#),
+            (
+                "thread",
+                "a, b",
+                "pid 12",
+                r#""tid":12,"comm":"a, b","class":"fair""#,
+            ),
+            (
+                "thread",
+                "d",
+                "pid 12, deadline",
+                r#""tid":12,"comm":"d","class":"deadline""#,
+            ),
+            (
+                "thread",
+                "late",
+                "pid 9, priority 100",
+                r#""tid":9,"comm":"late","class":"fair","nice":-20"#,
+            ),
+            (
+                "thread",
+                "swapper/1",
+                "pid 0",
+                r#""tid":0,"comm":"swapper/1","class":"idle""#,
+            ),
             (
                 "kworker",
                 "f",
                 "kworker/1:2, workqueue events",
                 r#""comm":"kworker/1:2","function":"f","workqueue":"events""#,
             ),
-            ("kworker", "f", "workqueue events", r#""function":"f","workqueue":"events""#),
-            ("kworker", "kworker/0:1", "pid 7", r#""tid":7,"comm":"kworker/0:1","class":"fair""#),
+            (
+                "kworker",
+                "f",
+                "workqueue events",
+                r#""function":"f","workqueue":"events""#,
+            ),
+            (
+                "kworker",
+                "kworker/0:1",
+                "pid 7",
+                r#""tid":7,"comm":"kworker/0:1","class":"fair""#,
+            ),
             ("irq", "virtio0", "irq 25", r#""irq":25"#),
-            ("irq", "thermal_apic", "interrupt vector", r#""vector":"thermal_apic""#),
-            ("timer", "t", "timer wheel, TIMER softirq", r#""function":"t","timer":"wheel""#),
-            ("timer", "local_timer", "interrupt that ran no timer function", r#""timer":"interrupt""#),
+            (
+                "irq",
+                "thermal_apic",
+                "interrupt vector",
+                r#""vector":"thermal_apic""#,
+            ),
+            (
+                "timer",
+                "t",
+                "timer wheel, TIMER softirq",
+                r#""function":"t","timer":"wheel""#,
+            ),
+            (
+                "timer",
+                "local_timer",
+                "interrupt that ran no timer function",
+                r#""timer":"interrupt""#,
+            ),
             ("softirq", "NET_RX", "", r#""softirq":3"#),
             ("softirq", "softirq 11", "vector 11", r#""softirq":11"#),
-            ("ipi", "ipi_mb", "function call interrupt", r#""function":"ipi_mb""#),
-            ("ipi", "reschedule", "a task was woken for this CPU", r#""vector":"reschedule""#),
+            (
+                "ipi",
+                "ipi_mb",
+                "function call interrupt",
+                r#""function":"ipi_mb""#,
+            ),
+            (
+                "ipi",
+                "reschedule",
+                "a task was woken for this CPU",
+                r#""vector":"reschedule""#,
+            ),
             (
                 "nmi",
                 "perf_event_nmi_handler",
@@ -298,13 +408,43 @@ mod tests {
                 r#""function":"perf_event_nmi_handler""#,
             ),
             ("mce", "machine_check", "bank 4", r#""bank":4"#),
-            ("rt_throttle", "RT throttling", "let make run", r#""comm":"make""#),
+            (
+                "rt_throttle",
+                "RT throttling",
+                "let make run",
+                r#""comm":"make""#,
+            ),
             ("switch", "idle exit", "idle state 3", r#""idle_state":3"#),
-            ("unresolved", "late timer", "while a ran b ran", r#""comm":"a ran b","meanwhile":"thread""#),
-            ("unresolved", "late timer", "after idle had ended", r#""meanwhile":"idle_ended""#),
-            ("unresolved", "untraced interrupt", "HYP, PIN", r#""untraced":["HYP","PIN"]"#),
-            ("unresolved", "not seen", "no record of CPU 3 says what ran", r#""unseen_cpu":3"#),
-            ("unresolved", "frame left open", "softirq_entry/exit", r#""frame":"softirq_entry/exit""#),
+            (
+                "unresolved",
+                "late timer",
+                "while a ran b ran",
+                r#""comm":"a ran b","meanwhile":"thread""#,
+            ),
+            (
+                "unresolved",
+                "late timer",
+                "after idle had ended",
+                r#""meanwhile":"idle_ended""#,
+            ),
+            (
+                "unresolved",
+                "untraced interrupt",
+                "HYP, PIN",
+                r#""untraced":["HYP","PIN"]"#,
+            ),
+            (
+                "unresolved",
+                "not seen",
+                "no record of CPU 3 says what ran",
+                r#""unseen_cpu":3"#,
+            ),
+            (
+                "unresolved",
+                "frame left open",
+                "softirq_entry/exit",
+                r#""frame":"softirq_entry/exit""#,
+            ),
             // What makes no sense is kept.
             ("thread", "x", "process 12", r#""detail":"process 12""#),
             ("gremlin", "x", "y", r#""detail":"y""#),
@@ -313,10 +453,17 @@ mod tests {
             assert_eq!(read_as(kind, name, detail), expected);
         }
         assert_eq!(
-            read_as("hypervisor", "before first event", "the CPU stood still before the kernel was entered"),
+            read_as(
+                "hypervisor",
+                "before first event",
+                "the CPU stood still before the kernel was entered"
+            ),
             r#"{"kind":"hypervisor","name":"before first event"}"#
         );
-        assert_eq!(subject("irq", "(others)", ""), Subject::Others(CulpritKind::Irq));
+        assert_eq!(
+            subject("irq", "(others)", ""),
+            Subject::Others(CulpritKind::Irq)
+        );
         for (name, user) in [("page_fault_user", true), ("page_fault_kernel", false)] {
             assert_eq!(subject("page_fault", name, ""), Subject::PageFault { user });
         }
@@ -328,20 +475,48 @@ mod tests {
             let culprit = Subject::verdict(Verdict::LateTimer);
             let mut part = Part::inside(culprit, Nanos(1), Evidence::Nothing);
             wording.rest(text, &mut part);
-            (part.phase, part.moved_from, part.evidence, part.others_stalled)
+            (
+                part.phase,
+                part.moved_from,
+                part.evidence,
+                part.others_stalled,
+            )
         };
         let moved = rest(Wording::Follow, "producer stalled, moved from CPU 1");
-        assert_eq!(moved, (Some(Phase::ProducerStalled), Some(CpuId(1)), Evidence::ThreadRecords, None));
+        assert_eq!(
+            moved,
+            (
+                Some(Phase::ProducerStalled),
+                Some(CpuId(1)),
+                Evidence::ThreadRecords,
+                None
+            )
+        );
         let late = rest(Wording::Wakeup, "late timer");
-        assert_eq!(late, (Some(Phase::LateTimer), None, Evidence::WakeupRecords, None));
+        assert_eq!(
+            late,
+            (Some(Phase::LateTimer), None, Evidence::WakeupRecords, None)
+        );
         let lost = rest(Wording::Wakeup, "lost records");
-        assert_eq!(lost, (Some(Phase::LostRecords), None, Evidence::LostRecords, None));
-        assert_eq!(rest(Wording::Spin, "lost records"), (None, None, Evidence::LostRecords, None));
-        let taken = rest(Wording::Spin, "no event; hypervisor present; 2 other CPUs stalled too");
+        assert_eq!(
+            lost,
+            (Some(Phase::LostRecords), None, Evidence::LostRecords, None)
+        );
+        assert_eq!(
+            rest(Wording::Spin, "lost records"),
+            (None, None, Evidence::LostRecords, None)
+        );
+        let taken = rest(
+            Wording::Spin,
+            "no event; hypervisor present; 2 other CPUs stalled too",
+        );
         assert_eq!(taken, (None, None, Evidence::HypervisorPresent, Some(2)));
         let smi = rest(Wording::Spin, "SMI count rose, 0 other CPUs stalled too");
         assert_eq!(smi, (None, None, Evidence::SmiCount, Some(0)));
-        assert_eq!(rest(Wording::Spin, "a dream").2, Evidence::Other("a dream".into()));
+        assert_eq!(
+            rest(Wording::Spin, "a dream").2,
+            Evidence::Other("a dream".into())
+        );
         for wording in [Wording::Spin, Wording::Wakeup, Wording::Follow] {
             assert_eq!(rest(wording, ""), (None, None, Evidence::Nothing, None));
         }
@@ -354,11 +529,18 @@ mod tests {
             wording.rest("late timer", &mut part);
             part.evidence
         };
-        for verdict in [Verdict::RingFull, Verdict::EarlierMessages, Verdict::NoRecord] {
+        for verdict in [
+            Verdict::RingFull,
+            Verdict::EarlierMessages,
+            Verdict::NoRecord,
+        ] {
             assert_eq!(evidence(Wording::Follow, verdict), Evidence::MessageTimes);
             assert_eq!(evidence(Wording::Wakeup, verdict), Evidence::WakeupRecords);
         }
-        assert_eq!(evidence(Wording::Follow, Verdict::IdleExit), Evidence::ThreadRecords);
+        assert_eq!(
+            evidence(Wording::Follow, Verdict::IdleExit),
+            Evidence::ThreadRecords
+        );
     }
 
     #[test]

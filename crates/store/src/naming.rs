@@ -10,7 +10,12 @@ const LONGEST_LABEL: usize = 64;
 /// # Errors
 /// It is empty, too long, `latest`, or has a character outside `A-Za-z0-9_.-`.
 pub fn check_label(label: &str) -> Result<(), StoreError> {
-    let refuse = |bad: String| Err(StoreError::Label { label: label.to_owned(), bad });
+    let refuse = |bad: String| {
+        Err(StoreError::Label {
+            label: label.to_owned(),
+            bad,
+        })
+    };
     if label.is_empty() {
         return refuse("nothing in it".into());
     }
@@ -24,7 +29,10 @@ pub fn check_label(label: &str) -> Result<(), StoreError> {
     if let Some(first @ ('.' | '-')) = label.chars().next() {
         return refuse(format!("{first:?} first"));
     }
-    match label.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))) {
+    match label
+        .chars()
+        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
+    {
         Some(bad) => refuse(format!("{bad:?}")),
         None => Ok(()),
     }
@@ -35,7 +43,11 @@ pub fn check_label(label: &str) -> Result<(), StoreError> {
 pub(crate) fn short_id(realtime_ns: u64) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    digits(spread(seed(realtime_ns, std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))))
+    digits(spread(seed(
+        realtime_ns,
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed),
+    )))
 }
 
 /// A number that differs wherever one of the three does.
@@ -56,7 +68,11 @@ fn digits(mut number: u64) -> String {
         .map(|_| {
             let digit = (number % 36) as u8;
             number /= 36;
-            char::from(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 })
+            char::from(if digit < 10 {
+                b'0' + digit
+            } else {
+                b'a' + digit - 10
+            })
         })
         .collect()
 }
@@ -99,11 +115,23 @@ mod tests {
             let process = others as u32;
             let base = of(others, process, others);
             for bit in 0..64 {
-                assert_ne!(of(others ^ (1 << bit), process, others), base, "bit {bit} of the time");
-                assert_ne!(of(others, process, others ^ (1 << bit)), base, "bit {bit} of the count");
+                assert_ne!(
+                    of(others ^ (1 << bit), process, others),
+                    base,
+                    "bit {bit} of the time"
+                );
+                assert_ne!(
+                    of(others, process, others ^ (1 << bit)),
+                    base,
+                    "bit {bit} of the count"
+                );
             }
             for bit in 0..32 {
-                assert_ne!(of(others, process ^ (1 << bit), others), base, "bit {bit} of the process");
+                assert_ne!(
+                    of(others, process ^ (1 << bit), others),
+                    base,
+                    "bit {bit} of the process"
+                );
             }
         }
     }
@@ -119,7 +147,14 @@ mod tests {
             16_408_922_859_458_223_821,
         ];
         for (n, expected) in (1..).zip(expected) {
-            assert_eq!(spread(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(n).wrapping_add(1_234_567)), expected);
+            assert_eq!(
+                spread(
+                    0x9e37_79b9_7f4a_7c15_u64
+                        .wrapping_mul(n)
+                        .wrapping_add(1_234_567)
+                ),
+                expected
+            );
         }
     }
 
@@ -146,20 +181,29 @@ mod tests {
             // One in 36; so many fewer come by chance once in a lifetime of machines.
             assert!(ids.matches(digit).count() > 150, "{digit}");
         }
-        assert!(ids.chars().all(|c| c.is_ascii_digit() || c.is_ascii_lowercase()));
+        assert!(
+            ids.chars()
+                .all(|c| c.is_ascii_digit() || c.is_ascii_lowercase())
+        );
     }
 
     #[test]
     fn ids_of_runs_a_nanosecond_apart_are_spread_over_all_places() {
         const IDS: u64 = 36_000;
-        let ids: Vec<String> = (0..IDS).map(|n| short_id(1_795_213_189_826_000_000 + n)).collect();
+        let ids: Vec<String> = (0..IDS)
+            .map(|n| short_id(1_795_213_189_826_000_000 + n))
+            .collect();
         for place in 0..6 {
             let mut counts = [0u64; 128];
-            ids.iter().for_each(|id| counts[usize::from(id.as_bytes()[place])] += 1);
+            ids.iter()
+                .for_each(|id| counts[usize::from(id.as_bytes()[place])] += 1);
             let used: Vec<u64> = counts.into_iter().filter(|count| *count > 0).collect();
             assert_eq!(used.len(), 36, "place {place}");
             // A thousand each, and five times their standard deviation beside it.
-            assert!(used.iter().all(|count| count.abs_diff(1_000) < 160), "place {place}: {used:?}");
+            assert!(
+                used.iter().all(|count| count.abs_diff(1_000) < 160),
+                "place {place}: {used:?}"
+            );
         }
         // Of so many ids 0.3 pairs are expected to be equal.
         let different: std::collections::BTreeSet<&String> = ids.iter().collect();

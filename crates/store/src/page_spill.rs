@@ -43,7 +43,13 @@ impl PageSpill {
         let file = folder.create_new(&name).ok();
         let file = file.filter(|_| folder.remove_file(&name).is_ok());
         let next = Vec::new();
-        PageSpill(Arc::new(Mutex::new(Waiting { file, written: 0, next, resident: 0, spilled: 0 })))
+        PageSpill(Arc::new(Mutex::new(Waiting {
+            file,
+            written: 0,
+            next,
+            resident: 0,
+            spilled: 0,
+        })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -66,7 +72,10 @@ impl PageSpill {
 
 impl PageStoreFactory for PageSpill {
     fn create(&self, _: &PageStoreArgs<'_>) -> Result<Box<dyn PageStore>> {
-        Ok(Box::new(ColumnPages { of: self.clone(), pages: Vec::new() }))
+        Ok(Box::new(ColumnPages {
+            of: self.clone(),
+            pages: Vec::new(),
+        }))
     }
 }
 
@@ -92,7 +101,9 @@ impl PageStore for ColumnPages {
     }
 
     fn take(&mut self, key: PageKey) -> Result<Bytes> {
-        let place = usize::try_from(key.get()).ok().and_then(|at| self.pages.get_mut(at));
+        let place = usize::try_from(key.get())
+            .ok()
+            .and_then(|at| self.pages.get_mut(at));
         let unknown = || ParquetError::General(format!("no page {} waits", key.get()));
         match std::mem::replace(place.ok_or_else(unknown)?, Place::Taken) {
             Place::Memory(page) => {
@@ -101,7 +112,9 @@ impl PageStore for ColumnPages {
             }
             Place::File(offset, length) => {
                 let page = self.of.lock().take(offset, length);
-                Ok(page.map_err(|error| ParquetError::External(Box::new(error)))?.into())
+                Ok(page
+                    .map_err(|error| ParquetError::External(Box::new(error)))?
+                    .into())
             }
             Place::Taken => Err(unknown()),
         }
@@ -190,18 +203,28 @@ mod tests {
 
     /// A column's store without a writer.
     fn column(of: &PageSpill) -> ColumnPages {
-        ColumnPages { of: of.clone(), pages: Vec::new() }
+        ColumnPages {
+            of: of.clone(),
+            pages: Vec::new(),
+        }
     }
 
     fn page(n: usize) -> Bytes {
-        (0..10_000).map(|at| (at * 7 + n) as u8).collect::<Vec<u8>>().into()
+        (0..10_000)
+            .map(|at| (at * 7 + n) as u8)
+            .collect::<Vec<u8>>()
+            .into()
     }
 
     #[test]
     fn pages_come_back_from_memory_and_disk_and_neither_keeps_them() {
         let dir = tempfile::tempdir().unwrap();
         let spill = PageSpill::beside(&HeldDir::trusted(dir.path()).unwrap(), "x");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            0,
+            "the file has no name"
+        );
         for _ in 0..3 {
             let mut columns = [column(&spill), column(&spill)];
             let mut keys = Vec::new();
@@ -232,7 +255,10 @@ mod tests {
         assert_eq!((spill.held(), kept.memory_size()), ((30_000, 0), 20_000));
         drop(given_up);
         assert_eq!(spill.held(), (20_000, 0));
-        assert_eq!([kept.take(keys[0]).unwrap(), kept.take(keys[2]).unwrap()], [page(0), page(2)]);
+        assert_eq!(
+            [kept.take(keys[0]).unwrap(), kept.take(keys[2]).unwrap()],
+            [page(0), page(2)]
+        );
     }
 
     #[test]
@@ -255,6 +281,9 @@ mod tests {
         let keys: Vec<PageKey> = (0..100).map(|n| pages.put(page(n)).unwrap()).collect();
         assert_eq!(spill.held(), (1_000_000, 0));
         assert!((0..100).all(|n| pages.take(keys[n]).unwrap() == page(n)));
-        assert_eq!(std::fs::read(dir.path().join("x.pages")).unwrap(), b"somebody's");
+        assert_eq!(
+            std::fs::read(dir.path().join("x.pages")).unwrap(),
+            b"somebody's"
+        );
     }
 }

@@ -38,7 +38,9 @@ fn role_byte(role: TraceRole) -> u8 {
 
 /// The role that is stored as this.
 pub(crate) fn role_of(byte: u8) -> Option<TraceRole> {
-    [TraceRole::Local, TraceRole::Senders, TraceRole::Graph].into_iter().find(|role| role_byte(*role) == byte)
+    [TraceRole::Local, TraceRole::Senders, TraceRole::Graph]
+        .into_iter()
+        .find(|role| role_byte(*role) == byte)
 }
 
 struct Segment {
@@ -130,8 +132,19 @@ impl TracePages {
             return Ok(());
         }
         let length = u32::try_from(page.len()).unwrap_or(u32::MAX);
-        self.frame(FrameHeader { role: role_byte(role), cpu, first, last, length }, page)?;
-        let Some((segment, _)) = &mut self.open else { return Ok(()) };
+        self.frame(
+            FrameHeader {
+                role: role_byte(role),
+                cpu,
+                first,
+                last,
+                length,
+            },
+            page,
+        )?;
+        let Some((segment, _)) = &mut self.open else {
+            return Ok(());
+        };
         segment.first = segment.first.min(first);
         segment.last = segment.last.max(last);
         if first <= self.last_end {
@@ -151,10 +164,23 @@ impl TracePages {
         if self.discarded || self.limit == 0 {
             return Ok(());
         }
-        let text = serde_json::to_vec(turn).map_err(|e| StoreError::damaged(self.segments.path(), e))?;
-        if let Some(length) = u32::try_from(text.len()).ok().filter(|length| *length <= LONGEST_PAGE) {
+        let text =
+            serde_json::to_vec(turn).map_err(|e| StoreError::damaged(self.segments.path(), e))?;
+        if let Some(length) = u32::try_from(text.len())
+            .ok()
+            .filter(|length| *length <= LONGEST_PAGE)
+        {
             let (first, last) = (turn.now, turn.now);
-            self.frame(FrameHeader { role: TURN, cpu: CpuId(0), first, last, length }, &text)?;
+            self.frame(
+                FrameHeader {
+                    role: TURN,
+                    cpu: CpuId(0),
+                    first,
+                    last,
+                    length,
+                },
+                &text,
+            )?;
         }
         self.end_segment(self.segment_size())
     }
@@ -163,7 +189,9 @@ impl TracePages {
         if self.open.is_none() {
             self.open = Some(self.new_segment()?);
         }
-        let Some((segment, file)) = &mut self.open else { return Ok(()) };
+        let Some((segment, file)) = &mut self.open else {
+            return Ok(());
+        };
         file.write_all(&header.to_bytes())
             .and_then(|()| file.write_all(bytes))
             .map_err(|e| StoreError::write(&self.segments.path().join(&segment.name), e))?;
@@ -178,7 +206,9 @@ impl TracePages {
 
     /// Begins a new segment when this one has so many bytes.
     fn end_segment(&mut self, enough: u64) -> Result<(), StoreError> {
-        let Some((segment, _)) = &self.open else { return Ok(()) };
+        let Some((segment, _)) = &self.open else {
+            return Ok(());
+        };
         if segment.bytes >= enough {
             self.close_segment()?;
             self.keep_limit()?;
@@ -189,12 +219,23 @@ impl TracePages {
     fn new_segment(&mut self) -> Result<(Segment, BufWriter<File>), StoreError> {
         self.number += 1;
         let name = format!("{:06}.seg", self.number);
-        let file = self.segments.create_new(&name).map_err(StoreError::writing)?;
+        let file = self
+            .segments
+            .create_new(&name)
+            .map_err(StoreError::writing)?;
         let mut file = BufWriter::with_capacity(1 << 16, file);
-        file.write_all(MAGIC).map_err(|e| StoreError::write(&self.path(&name), e))?;
+        file.write_all(MAGIC)
+            .map_err(|e| StoreError::write(&self.path(&name), e))?;
         let bytes = MAGIC.len() as u64;
         let (first, last) = (Ticks(u64::MAX), Ticks(0));
-        let segment = Segment { name, bytes, first, last, worst: Ticks(0), measured: self.begun };
+        let segment = Segment {
+            name,
+            bytes,
+            first,
+            last,
+            worst: Ticks(0),
+            measured: self.begun,
+        };
         Ok((segment, file))
     }
 
@@ -203,11 +244,15 @@ impl TracePages {
     }
 
     fn close_segment(&mut self) -> Result<(), StoreError> {
-        let Some((segment, file)) = self.open.take() else { return Ok(()) };
+        let Some((segment, file)) = self.open.take() else {
+            return Ok(());
+        };
         let (path, name) = (self.path(&segment.name), segment.name.clone());
         // Kept track of in either case: what cannot be closed may have to be removed.
         self.closed.push(segment);
-        let file = file.into_inner().map_err(|e| StoreError::write(&path, e.into_error()))?;
+        let file = file
+            .into_inner()
+            .map_err(|e| StoreError::write(&path, e.into_error()))?;
         self.syncing.add(file, path, name);
         Ok(())
     }
@@ -220,7 +265,10 @@ impl TracePages {
         while self.bytes() > self.limit {
             // Not the last one: its stalls may be still to come.
             let settled = self.closed.iter().rev().skip(1).rev();
-            let least = settled.enumerate().min_by_key(|(_, s)| s.worst).map(|(i, _)| i);
+            let least = settled
+                .enumerate()
+                .min_by_key(|(_, s)| s.worst)
+                .map(|(i, _)| i);
             let Some(least) = least else { break };
             let segment = self.closed.remove(least);
             self.remove(&segment.name)?;
@@ -237,9 +285,14 @@ impl TracePages {
         }
         let path = self.trace.path().join(CONTEXT);
         let text = json(&path, context)?;
-        let mut file = self.trace.create_new(CONTEXT).map_err(StoreError::writing)?;
+        let mut file = self
+            .trace
+            .create_new(CONTEXT)
+            .map_err(StoreError::writing)?;
         self.has_context = true;
-        file.write_all(&text).and_then(|()| file.sync_all()).map_err(|e| StoreError::write(&path, e))
+        file.write_all(&text)
+            .and_then(|()| file.sync_all())
+            .map_err(|e| StoreError::write(&path, e))
     }
 
     /// Gives up the raw trace, to make room.
@@ -258,26 +311,38 @@ impl TracePages {
             self.remove(&segment.name)?;
         }
         if std::mem::take(&mut self.has_context) {
-            self.trace.remove_file(CONTEXT).map_err(StoreError::writing)?;
+            self.trace
+                .remove_file(CONTEXT)
+                .map_err(StoreError::writing)?;
         }
         Ok(())
     }
 
     fn remove(&mut self, segment: &str) -> Result<(), StoreError> {
         self.syncing.forget(segment);
-        self.segments.remove_file(segment).map_err(StoreError::writing)
+        self.segments
+            .remove_file(segment)
+            .map_err(StoreError::writing)
     }
 
     pub(crate) fn finish(&mut self) -> Result<StoredTrace, StoreError> {
         self.close_segment()?;
         self.keep_limit()?;
         self.syncing.finish(&self.segments)?;
-        let span = |of: &Segment| SegmentSpan { name: of.name.clone(), first: of.first, last: of.last };
+        let span = |of: &Segment| SegmentSpan {
+            name: of.name.clone(),
+            first: of.first,
+            last: of.last,
+        };
         let spans: Vec<SegmentSpan> = self.closed.iter().map(span).collect();
         if !spans.is_empty() {
             write_spans(&self.trace, &spans)?;
         }
-        Ok(StoredTrace { bytes: self.bytes(), complete: self.complete, limit_bytes: self.limit })
+        Ok(StoredTrace {
+            bytes: self.bytes(),
+            complete: self.complete,
+            limit_bytes: self.limit,
+        })
     }
 }
 
@@ -289,8 +354,17 @@ mod tests {
     use jitterscope_testing::Tmpfs;
 
     fn stall(start: u64, end: u64) -> Stall {
-        let victim = ThreadRef { tid: 1, comm: Comm::new("x") };
-        Stall { id: StallId(0), cpu: CpuId(1), victim, start: Ticks(start), end: Ticks(end) }
+        let victim = ThreadRef {
+            tid: 1,
+            comm: Comm::new("x"),
+        };
+        Stall {
+            id: StallId(0),
+            cpu: CpuId(1),
+            victim,
+            start: Ticks(start),
+            end: Ticks(end),
+        }
     }
 
     /// What is kept of many pages over the limit, among whose stalls the hundredth is the worst: all of it, and the
@@ -308,7 +382,9 @@ mod tests {
             if stall_first {
                 pages.stall(&stall);
             }
-            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &page).unwrap();
+            pages
+                .page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &page)
+                .unwrap();
             if !stall_first {
                 pages.stall(&stall);
             }
@@ -325,19 +401,36 @@ mod tests {
     #[test]
     fn a_stall_that_was_announced_long_before_its_page_is_remembered() {
         let dir = tempfile::tempdir().unwrap();
-        let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), SMALLEST_SEGMENT).unwrap();
+        let mut pages =
+            TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), SMALLEST_SEGMENT).unwrap();
         pages.begin();
         pages.stall(&stall(1_000, 9_000));
         // As many as are remembered beside it.
         (1..RECENT_STALLS as u64).for_each(|n| pages.stall(&stall(n * 100_000, n * 100_000 + 1)));
         let worst = |pages: &mut TracePages, first, last| {
-            pages.page(TraceRole::Local, CpuId(1), Ticks(first), Ticks(last), &[0; 8]).unwrap();
+            pages
+                .page(
+                    TraceRole::Local,
+                    CpuId(1),
+                    Ticks(first),
+                    Ticks(last),
+                    &[0; 8],
+                )
+                .unwrap();
             pages.open.as_ref().map(|(segment, _)| segment.worst)
         };
         assert_eq!(worst(&mut pages, 300_000, 300_000), Some(Ticks(1)));
-        assert_eq!(worst(&mut pages, 9_001, 9_002), Some(Ticks(1)), "it overlaps none");
+        assert_eq!(
+            worst(&mut pages, 9_001, 9_002),
+            Some(Ticks(1)),
+            "it overlaps none"
+        );
         pages.stall(&stall(1, 2));
-        assert_eq!(worst(&mut pages, 9_000, 9_001), Some(Ticks(1)), "that one is forgotten now");
+        assert_eq!(
+            worst(&mut pages, 9_000, 9_001),
+            Some(Ticks(1)),
+            "that one is forgotten now"
+        );
         pages.stall(&stall(2_000, 9_000));
         assert_eq!(worst(&mut pages, 9_000, 9_001), Some(Ticks(7_000)));
         assert_eq!(pages.recent.len(), RECENT_STALLS);
@@ -348,10 +441,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), 0).unwrap();
         let empty = |dir: &tempfile::TempDir| {
-            std::fs::read_dir(dir.path().join("trace/segments")).unwrap().next().is_none()
+            std::fs::read_dir(dir.path().join("trace/segments"))
+                .unwrap()
+                .next()
+                .is_none()
         };
         pages.turn(&DrainTurn::default()).unwrap();
-        pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8]).unwrap();
+        pages
+            .page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8])
+            .unwrap();
         assert!(empty(&dir));
         let stored = pages.finish().unwrap();
         assert!(!stored.complete && (stored.bytes, stored.limit_bytes) == (0, 0));
@@ -360,18 +458,37 @@ mod tests {
     #[test]
     fn what_is_given_up_to_make_room_takes_all_files_along_and_nothing_comes_after_it() {
         let dir = tempfile::tempdir().unwrap();
-        let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), 1 << 30).unwrap();
+        let mut pages =
+            TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), 1 << 30).unwrap();
         let page = |pages: &mut TracePages| {
-            pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 300_000]).unwrap();
+            pages
+                .page(
+                    TraceRole::Local,
+                    CpuId(1),
+                    Ticks(1),
+                    Ticks(2),
+                    &[0; 300_000],
+                )
+                .unwrap();
         };
         (0..8).for_each(|_| page(&mut pages));
         pages.context(&"symbols").unwrap();
-        assert_eq!(std::fs::read_dir(dir.path().join("trace/segments")).unwrap().count(), 2);
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("trace/segments"))
+                .unwrap()
+                .count(),
+            2
+        );
         pages.discard().unwrap();
         page(&mut pages);
         pages.turn(&DrainTurn::default()).unwrap();
         pages.context(&"symbols").unwrap();
-        assert!(std::fs::read_dir(dir.path().join("trace/segments")).unwrap().next().is_none());
+        assert!(
+            std::fs::read_dir(dir.path().join("trace/segments"))
+                .unwrap()
+                .next()
+                .is_none()
+        );
         assert!(!dir.path().join("trace/context.json").exists());
         let stored = pages.finish().unwrap();
         assert!(!stored.complete && stored.bytes == 0);
@@ -380,10 +497,16 @@ mod tests {
     #[test]
     fn a_segment_is_of_the_measurement_once_it_has_begun() {
         let dir = tempfile::tempdir().unwrap();
-        let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), SMALLEST_SEGMENT).unwrap();
+        let mut pages =
+            TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), SMALLEST_SEGMENT).unwrap();
         let page = |pages: &mut TracePages| {
-            pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8]).unwrap();
-            pages.open.as_ref().is_some_and(|(segment, _)| segment.measured)
+            pages
+                .page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8])
+                .unwrap();
+            pages
+                .open
+                .as_ref()
+                .is_some_and(|(segment, _)| segment.measured)
         };
         assert!(!page(&mut pages));
         pages.begin();
@@ -396,26 +519,52 @@ mod tests {
     fn a_trace_of_exactly_the_limit_is_kept_whole() {
         let whole = |limit: u64| {
             let dir = tempfile::tempdir().unwrap();
-            let mut pages = TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), limit).unwrap();
+            let mut pages =
+                TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), limit).unwrap();
             pages.begin();
             for _ in 0..4 {
-                pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 100_000]).unwrap();
+                pages
+                    .page(
+                        TraceRole::Local,
+                        CpuId(1),
+                        Ticks(1),
+                        Ticks(2),
+                        &[0; 100_000],
+                    )
+                    .unwrap();
             }
             pages.finish().unwrap()
         };
         let bytes = 4 * (100_000 + (HEADER + MAGIC.len()) as u64);
-        assert_eq!(whole(bytes), StoredTrace { bytes, complete: true, limit_bytes: bytes });
+        assert_eq!(
+            whole(bytes),
+            StoredTrace {
+                bytes,
+                complete: true,
+                limit_bytes: bytes
+            }
+        );
         let less = whole(bytes - 1);
         assert_eq!((less.bytes, less.complete), (bytes / 4 * 3, false));
     }
 
     #[test]
     fn a_segment_that_finds_no_room_is_named() {
-        let Some(disk) = Tmpfs::mount_or_run_where_it_can(1 << 20) else { return };
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(1 << 20) else {
+            return;
+        };
         let run = HeldDir::trusted(disk.path()).unwrap();
         let mut pages = TracePages::create(&run, 1 << 30).unwrap();
         // Less than its buffer: it goes out at the end.
-        pages.page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 8 << 10]).unwrap();
+        pages
+            .page(
+                TraceRole::Local,
+                CpuId(1),
+                Ticks(1),
+                Ticks(2),
+                &[0; 8 << 10],
+            )
+            .unwrap();
         let mut other = run.create_new("other").unwrap();
         while other.write_all(&[1; 4096]).is_ok() {}
         match pages.finish() {

@@ -10,7 +10,10 @@ const TRIES: u32 = 5;
 
 /// Whether another process, rather than the file system, is in the way of a lock.
 fn error_is_others(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotFound)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::NotFound
+    )
 }
 
 /// The folder under its hidden name, held open; removed with all that is in it unless it was renamed.
@@ -52,7 +55,13 @@ impl PartialFolder {
                 }
                 Err(_) => None,
             };
-            return Ok(PartialFolder { runs, held, name, renamed: false, _owner: owner });
+            return Ok(PartialFolder {
+                runs,
+                held,
+                name,
+                renamed: false,
+                _owner: owner,
+            });
         }
     }
 
@@ -61,10 +70,12 @@ impl PartialFolder {
         // Wherever it is now, what was measured is whole in it.
         self.renamed = matches!(result, Ok(()) | Err(AccessError::Replaced { .. }));
         match result {
-            Err(AccessError::Replaced { .. }) => {
-                Err(StoreError::Moved { path: self.runs.path().join(&self.name) })
-            }
-            other => other.and_then(|()| self.runs.sync()).map_err(StoreError::writing),
+            Err(AccessError::Replaced { .. }) => Err(StoreError::Moved {
+                path: self.runs.path().join(&self.name),
+            }),
+            other => other
+                .and_then(|()| self.runs.sync())
+                .map_err(StoreError::writing),
         }
     }
 }
@@ -100,12 +111,20 @@ mod tests {
     ) -> (Result<PartialFolder, AccessError>, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let runs = HeldDir::trusted(dir.path()).unwrap();
-        (PartialFolder::make_and_lock(runs, ".partial-x".into(), lock), dir)
+        (
+            PartialFolder::make_and_lock(runs, ".partial-x".into(), lock),
+            dir,
+        )
     }
 
     #[test]
     fn a_folder_that_a_clean_up_takes_away_is_made_again_a_few_times() {
-        for (taken_away, tries) in [(0, Some(1)), (1, Some(2)), (TRIES, Some(TRIES + 1)), (TRIES + 1, None)] {
+        for (taken_away, tries) in [
+            (0, Some(1)),
+            (1, Some(2)),
+            (TRIES, Some(TRIES + 1)),
+            (TRIES + 1, None),
+        ] {
             let mut calls = 0;
             let (folder, dir) = made(|path| {
                 calls += 1;
@@ -124,8 +143,13 @@ mod tests {
     #[test]
     fn a_lock_that_another_holds_is_told_and_leaves_no_folder() {
         let (folder, dir) = made(|_| Err(io::ErrorKind::WouldBlock.into()));
-        let Err(AccessError::Io { path, source }) = folder else { panic!("nobody else holds it") };
-        assert_eq!((path, source.kind()), (dir.path().join(".partial-x"), io::ErrorKind::WouldBlock));
+        let Err(AccessError::Io { path, source }) = folder else {
+            panic!("nobody else holds it")
+        };
+        assert_eq!(
+            (path, source.kind()),
+            (dir.path().join(".partial-x"), io::ErrorKind::WouldBlock)
+        );
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

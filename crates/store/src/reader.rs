@@ -11,7 +11,9 @@ use crate::trace_pieces::{StoredPage, TracePiece, read_pieces, segments};
 use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use arrow_array::{BooleanArray, UInt64Array};
 use arrow_schema::ArrowError;
-use jitterscope_model::{Attribution, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks};
+use jitterscope_model::{
+    Attribution, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks,
+};
 use jitterscope_platform::{AccessError, HeldDir};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -58,7 +60,10 @@ impl RunReader {
     /// There is no manifest, it is damaged, or of another schema version.
     pub fn open(path: &Path) -> Result<RunReader, StoreError> {
         let folder = HeldDir::open(path).map_err(StoreError::reading)?;
-        Ok(RunReader { manifest: head::read_manifest(&folder)?, folder: Arc::new(folder) })
+        Ok(RunReader {
+            manifest: head::read_manifest(&folder)?,
+            folder: Arc::new(folder),
+        })
     }
 
     /// Opens the run in a folder for somebody who has its manifest from whoever closed it. To read it again takes
@@ -68,7 +73,10 @@ impl RunReader {
     /// There is no manifest in the folder, or it is that of another run.
     pub fn with_manifest(path: &Path, manifest: RunManifest) -> Result<RunReader, StoreError> {
         let folder = HeldDir::open(path).map_err(StoreError::reading)?;
-        Ok(RunReader { manifest: head::checked(&folder, path, manifest)?, folder: Arc::new(folder) })
+        Ok(RunReader {
+            manifest: head::checked(&folder, path, manifest)?,
+            folder: Arc::new(folder),
+        })
     }
 
     /// Its manifest, when nothing more is to be read.
@@ -99,7 +107,9 @@ impl RunReader {
             other => other.map_err(StoreError::reading)?,
         };
         let path = self.folder.path().join(MACHINE);
-        serde_json::from_slice(&text).map(Some).map_err(|e| StoreError::damaged(&path, e))
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|e| StoreError::damaged(&path, e))
     }
 
     /// What its rows come to, as their recorder stored it; `None` where it did not, or in a form that this
@@ -123,9 +133,12 @@ impl RunReader {
     /// # Errors
     /// As [`RunReader::stalls`].
     pub fn stall(&self, id: StallId) -> Result<Option<(Stall, Option<Attribution>)>, StoreError> {
-        let Some(stall) = self.stall_alone(id)? else { return Ok(None) };
-        let attribution =
-            self.attributions_of(Some(id))?.find(|of| of.as_ref().map_or(true, |of| of.stall == id));
+        let Some(stall) = self.stall_alone(id)? else {
+            return Ok(None);
+        };
+        let attribution = self
+            .attributions_of(Some(id))?
+            .find(|of| of.as_ref().map_or(true, |of| of.stall == id));
         Ok(Some((stall, attribution.transpose()?)))
     }
 
@@ -135,14 +148,18 @@ impl RunReader {
     /// As [`RunReader::stalls`].
     pub fn stall_alone(&self, id: StallId) -> Result<Option<Stall>, StoreError> {
         let mut stalls = Table::open_only(&self.folder, GAPS, tables::stalls, Some(id))?;
-        stalls.find(|stall| stall.as_ref().map_or(true, |stall| stall.id == id)).transpose()
+        stalls
+            .find(|stall| stall.as_ref().map_or(true, |stall| stall.id == id))
+            .transpose()
     }
 
     /// All stalls, in order of their ids.
     ///
     /// # Errors
     /// The file cannot be opened; later, each item may be an error.
-    pub fn stalls(&self) -> Result<impl Iterator<Item = Result<Stall, StoreError>> + use<>, StoreError> {
+    pub fn stalls(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Stall, StoreError>> + use<>, StoreError> {
         Table::open(&self.folder, GAPS, tables::stalls)
     }
 
@@ -171,8 +188,12 @@ impl RunReader {
                 Ok(row) => row,
                 Err(error) => return Some(Err(error)),
             };
-            let mut attribution = Attribution { stall, parts: vec![first] };
-            let same = |row: &Result<(StallId, _), _>| row.as_ref().is_ok_and(|(id, _)| *id == stall);
+            let mut attribution = Attribution {
+                stall,
+                parts: vec![first],
+            };
+            let same =
+                |row: &Result<(StallId, _), _>| row.as_ref().is_ok_and(|(id, _)| *id == stall);
             while let Some(Ok((_, part))) = parts.next_if(same) {
                 attribution.parts.push(part);
             }
@@ -211,7 +232,10 @@ impl RunReader {
     /// The pipeline's journal in the run's folder; `None` when there is none here.
     #[must_use]
     pub fn journal(&self) -> Option<PathBuf> {
-        self.folder.open_file(JOURNAL).is_ok().then(|| self.folder.path().join(JOURNAL))
+        self.folder
+            .open_file(JOURNAL)
+            .is_ok()
+            .then(|| self.folder.path().join(JOURNAL))
     }
 
     /// A folder of the trace; `None` when there is none.
@@ -231,13 +255,17 @@ impl RunReader {
     /// # Errors
     /// It is there and damaged.
     pub fn trace_context<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
-        let Some(trace) = self.trace_folder(None)? else { return Ok(None) };
+        let Some(trace) = self.trace_folder(None)? else {
+            return Ok(None);
+        };
         let text = match trace.read(CONTEXT, LARGEST_CONTEXT) {
             Err(error) if error.is_absent() => return Ok(None),
             other => other.map_err(StoreError::reading)?,
         };
         let path = trace.path().join(CONTEXT);
-        serde_json::from_slice(&text).map(Some).map_err(|e| StoreError::damaged(&path, e))
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|e| StoreError::damaged(&path, e))
     }
 
     /// The kept pages with any record between two times, in order of time. Where the run's writer noted the times of its
@@ -271,7 +299,9 @@ impl RunReader {
         let pieces = names.into_iter().flat_map(move |name| {
             let mut pieces = Vec::new();
             // Segments are numbered from 1; what was given up left its number behind.
-            let number = Path::new(&name).file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+            let number = Path::new(&name)
+                .file_stem()
+                .and_then(|stem| stem.to_str()?.parse::<u32>().ok());
             if number.is_some_and(|number| number > expected) {
                 pieces.push(Ok(TracePiece::Missing));
             }
@@ -296,12 +326,21 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 fn check_footer(file: &File) -> Result<(), String> {
     let text = |e: io::Error| e.to_string();
     let mut tail = [0; 8];
-    let Some(at) = file.metadata().map_err(text)?.len().checked_sub(tail.len() as u64) else {
+    let Some(at) = file
+        .metadata()
+        .map_err(text)?
+        .len()
+        .checked_sub(tail.len() as u64)
+    else {
         return Err("it is too short for a table".into());
     };
     file.read_exact_at(&mut tail, at).map_err(text)?;
     let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
-    if length > LARGEST_FOOTER { Err("its footer claims an impossible length".into()) } else { Ok(()) }
+    if length > LARGEST_FOOTER {
+        Err("its footer claims an impossible length".into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Leaves out what is not of one stall: whole groups of rows by what the footer says of them, then rows.
@@ -310,24 +349,37 @@ fn narrowed(
     only: Option<StallId>,
 ) -> ParquetRecordBatchReaderBuilder<File> {
     let columns = builder.parquet_schema();
-    let column = columns.columns().iter().position(|column| column.name() == STALL_ID);
-    let (Some(StallId(id)), Some(column)) = (only, column) else { return builder };
+    let column = columns
+        .columns()
+        .iter()
+        .position(|column| column.name() == STALL_ID);
+    let (Some(StallId(id)), Some(column)) = (only, column) else {
+        return builder;
+    };
     let may_have = |group: &RowGroupMetaData| match group.column(column).statistics() {
         Some(Statistics::Int64(of)) => {
-            let bound = |bound: Option<&i64>, none| bound.map_or(none, |bound| bound.cast_unsigned());
+            let bound =
+                |bound: Option<&i64>, none| bound.map_or(none, |bound| bound.cast_unsigned());
             bound(of.min_opt(), 0) <= id && id <= bound(of.max_opt(), u64::MAX)
         }
         _ => true,
     };
     let groups = builder.metadata().row_groups().iter().enumerate();
-    let groups = groups.filter(|(_, group)| may_have(group)).map(|(at, _)| at).collect();
+    let groups = groups
+        .filter(|(_, group)| may_have(group))
+        .map(|(at, _)| at)
+        .collect();
     let mask = ProjectionMask::leaves(columns, [column]);
     let is_it = ArrowPredicateFn::new(mask, move |batch| {
         let ids = Batch(batch);
-        let ids = ids.column::<UInt64Array>(STALL_ID).map_err(ArrowError::SchemaError)?;
+        let ids = ids
+            .column::<UInt64Array>(STALL_ID)
+            .map_err(ArrowError::SchemaError)?;
         Ok(BooleanArray::from_unary(ids, |of| of == id))
     });
-    builder.with_row_groups(groups).with_row_filter(RowFilter::new(vec![Box::new(is_it)]))
+    builder
+        .with_row_groups(groups)
+        .with_row_filter(RowFilter::new(vec![Box::new(is_it)]))
 }
 
 /// Rows of a parquet file, a batch at a time.
@@ -360,7 +412,13 @@ impl<T, F: Fn(&Batch) -> Result<Vec<T>, String>> Table<T, F> {
                 .map_err(|e| e.to_string())
         })
         .map_err(|why| StoreError::damaged(&path, why))?;
-        Ok(Table { path, batches, convert, rows: Vec::new().into_iter(), failed: false })
+        Ok(Table {
+            path,
+            batches,
+            convert,
+            rows: Vec::new().into_iter(),
+            failed: false,
+        })
     }
 }
 

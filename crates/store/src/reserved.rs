@@ -38,7 +38,14 @@ impl ReservedFile {
     pub(crate) fn create(folder: &HeldDir, name: &str) -> Result<ReservedFile, StoreError> {
         let file = folder.create_new(name).map_err(StoreError::writing)?;
         let path = folder.path().join(name);
-        Ok(ReservedFile { path, file, written: 0, reserved: 0, cannot: false, kept: Vec::new() })
+        Ok(ReservedFile {
+            path,
+            file,
+            written: 0,
+            reserved: 0,
+            cannot: false,
+            kept: Vec::new(),
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -50,7 +57,8 @@ impl ReservedFile {
     /// # Errors
     /// There is no room, or less than what is already waiting needs.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), StoreError> {
-        self.put_kept().map_err(|e| StoreError::write(&self.path, e))?;
+        self.put_kept()
+            .map_err(|e| StoreError::write(&self.path, e))?;
         let end = self.written.saturating_add(bytes);
         if end <= self.reserved || self.cannot {
             return Ok(());
@@ -68,7 +76,9 @@ impl ReservedFile {
                 Ok(()) => return Ok(()),
             }
         }
-        Err(StoreError::Full { path: self.path.clone() })
+        Err(StoreError::Full {
+            path: self.path.clone(),
+        })
     }
 
     /// Whether so many bytes more fit into what is reserved already.
@@ -162,7 +172,10 @@ fn write_as_far(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
 
 /// Whether there is no room on the disk, or none left for this user.
 pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 #[cfg(test)]
@@ -183,7 +196,11 @@ mod tests {
         let path = file.path().to_path_buf();
         file.finish().unwrap();
         let found = fs::metadata(path).unwrap();
-        assert!(found.len() == 4 && found.blocks() * 512 <= 64 << 10, "{} blocks", found.blocks());
+        assert!(
+            found.len() == 4 && found.blocks() * 512 <= 64 << 10,
+            "{} blocks",
+            found.blocks()
+        );
     }
 
     #[test]
@@ -192,11 +209,21 @@ mod tests {
         let folder = HeldDir::trusted(dir.path()).unwrap();
         let mut file = ReservedFile::create(&folder, "x").unwrap();
         let on_disk = |file: &ReservedFile| fs::metadata(file.path()).unwrap().blocks() * 512;
-        for (bytes, steps) in [(1, 1), (1, 1), (STEP, 1), (STEP + 1, 2), (2 * STEP, 2), (9 * STEP, 9)] {
+        for (bytes, steps) in [
+            (1, 1),
+            (1, 1),
+            (STEP, 1),
+            (STEP + 1, 2),
+            (2 * STEP, 2),
+            (9 * STEP, 9),
+        ] {
             file.reserve(bytes).unwrap();
             // The file system's own blocks may be larger than a sector.
             let found = on_disk(&file);
-            assert!((steps * STEP..steps * STEP + (64 << 10)).contains(&found), "{bytes}: {found} on disk");
+            assert!(
+                (steps * STEP..steps * STEP + (64 << 10)).contains(&found),
+                "{bytes}: {found} on disk"
+            );
             assert!(file.can_reserve());
         }
         // What is written has taken its share of it.
@@ -226,7 +253,10 @@ mod tests {
         file.write_all(&half).unwrap();
         file.write_all(&half).unwrap();
         assert_eq!(file.kept.len(), MOST_KEPT);
-        assert_eq!(file.write_all(b"x").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            file.write_all(b"x").unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
         assert!(file.reserve(1).unwrap_err().is_full());
         assert_eq!((file.kept.len(), file.written), (MOST_KEPT, 0));
         assert!(file.finish().unwrap_err().is_full());
@@ -266,14 +296,29 @@ mod tests {
     fn what_is_written_as_far_as_can_be_is_counted_whatever_ends_it() {
         let ends: [(End, io::ErrorKind); 2] = [
             (|| Ok(0), io::ErrorKind::WriteZero),
-            (|| Err(io::ErrorKind::StorageFull.into()), io::ErrorKind::StorageFull),
+            (
+                || Err(io::ErrorKind::StorageFull.into()),
+                io::ErrorKind::StorageFull,
+            ),
         ];
         for (end, kind) in ends {
             for room in [0, 1, 3, 4, 9, 10, 11] {
-                let mut to = Halting { taken: Vec::new(), room, interrupted: false, end };
+                let mut to = Halting {
+                    taken: Vec::new(),
+                    room,
+                    interrupted: false,
+                    end,
+                };
                 let (done, result) = write_as_far(&mut to, b"0123456789");
-                assert_eq!((done, &*to.taken), (room.min(10), &b"0123456789"[..room.min(10)]));
-                assert_eq!(result.err().map(|error| error.kind()), (room < 10).then_some(kind), "{room}");
+                assert_eq!(
+                    (done, &*to.taken),
+                    (room.min(10), &b"0123456789"[..room.min(10)])
+                );
+                assert_eq!(
+                    result.err().map(|error| error.kind()),
+                    (room < 10).then_some(kind),
+                    "{room}"
+                );
             }
         }
     }
@@ -286,7 +331,11 @@ mod tests {
         let file = File::open(&path).unwrap();
         let mut file = ReservedFile { file, ..full() };
         let error = file.write_all(b"x").unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()), "it is open for reading alone");
+        assert_eq!(
+            error.raw_os_error(),
+            Some(Errno::BADF.raw_os_error()),
+            "it is open for reading alone"
+        );
         assert!(file.kept.is_empty());
     }
 

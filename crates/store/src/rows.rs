@@ -29,7 +29,8 @@ impl RunReader {
             each(StoredRow::Stall(stall));
             // An error is taken out to be returned.
             let due = |next: &Result<Attribution, StoreError>| {
-                next.as_ref().map_or(true, |attribution| attribution.stall <= id)
+                next.as_ref()
+                    .map_or(true, |attribution| attribution.stall <= id)
             };
             while let Some(attribution) = attributions.next_if(due) {
                 each(StoredRow::Attribution(attribution?));

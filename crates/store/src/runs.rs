@@ -53,7 +53,9 @@ pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
     let (mut runs, mut problems) = (Vec::new(), Vec::new());
     for path in folders(dir)? {
         // A link to a run elsewhere is one, too; what is in it is opened without links.
-        let Ok(folder) = HeldDir::open(&path) else { continue };
+        let Ok(folder) = HeldDir::open(&path) else {
+            continue;
+        };
         if !folder.has(MANIFEST) {
             continue;
         }
@@ -84,13 +86,18 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     let found = if wanted == LATEST {
         runs.last()
     } else {
-        newest().find(by_id).or_else(|| newest().find(by_folder)).or_else(|| newest().find(by_label))
+        newest()
+            .find(by_id)
+            .or_else(|| newest().find(by_folder))
+            .or_else(|| newest().find(by_label))
     };
-    found.map(|run| run.path.clone()).ok_or_else(|| StoreError::NoSuchRun {
-        wanted: wanted.to_owned(),
-        dir: dir.to_path_buf(),
-        hint: hint(&runs),
-    })
+    found
+        .map(|run| run.path.clone())
+        .ok_or_else(|| StoreError::NoSuchRun {
+            wanted: wanted.to_owned(),
+            dir: dir.to_path_buf(),
+            hint: hint(&runs),
+        })
 }
 
 /// All runs meant: as [`resolve`], but a label means every run that has it, oldest first.
@@ -99,25 +106,40 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
 /// None is; the message lists what there is.
 pub fn resolve_all(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
     let (runs, _) = list(dir)?;
-    let one = runs.iter().any(|run| run.head.id == wanted || is_folder(run, wanted));
+    let one = runs
+        .iter()
+        .any(|run| run.head.id == wanted || is_folder(run, wanted));
     if one || wanted == LATEST || Path::new(wanted).join(MANIFEST).is_file() {
         return Ok(vec![resolve(dir, wanted)?]);
     }
-    let labelled: Vec<PathBuf> =
-        runs.into_iter().filter(|run| run.head.label == wanted).map(|run| run.path).collect();
-    if labelled.is_empty() { Ok(vec![resolve(dir, wanted)?]) } else { Ok(labelled) }
+    let labelled: Vec<PathBuf> = runs
+        .into_iter()
+        .filter(|run| run.head.label == wanted)
+        .map(|run| run.path)
+        .collect();
+    if labelled.is_empty() {
+        Ok(vec![resolve(dir, wanted)?])
+    } else {
+        Ok(labelled)
+    }
 }
 
 fn is_folder(run: &RunEntry, wanted: &str) -> bool {
-    run.path.file_name().is_some_and(|name| name.to_string_lossy() == wanted)
+    run.path
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy() == wanted)
 }
 
 fn hint(runs: &[RunEntry]) -> String {
     if runs.is_empty() {
         return "; there are none yet. Record one with: jitterscope record".into();
     }
-    let newest: Vec<String> =
-        runs.iter().rev().take(5).map(|r| format!("{} ({})", r.head.id, r.head.label)).collect();
+    let newest: Vec<String> = runs
+        .iter()
+        .rev()
+        .take(5)
+        .map(|r| format!("{} ({})", r.head.id, r.head.label))
+        .collect();
     format!("; the newest are {}", newest.join(", "))
 }
 
@@ -130,7 +152,10 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     };
     let mut folders: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.file_name().is_some_and(|name| !name.as_bytes().starts_with(b".")))
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|name| !name.as_bytes().starts_with(b"."))
+        })
         .filter(|path| path.is_dir())
         .collect();
     folders.sort();
@@ -162,11 +187,17 @@ fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, Option<OwnerLock>)>, Sto
         let path = dir.path().join(name);
         let owner = owner_of(&path);
         let is_left = is_left(&owner, made_by(rest));
-        let lock = if let Owner::Gone(lock) = owner { Some(lock) } else { None };
+        let lock = if let Owner::Gone(lock) = owner {
+            Some(lock)
+        } else {
+            None
+        };
         is_left.then_some((Partial { path }, lock))
     };
     let entries = dir.entries().map_err(StoreError::reading)?;
-    let ours = entries.iter().filter(|entry| entry.is_dir && entry.owner == user);
+    let ours = entries
+        .iter()
+        .filter(|entry| entry.is_dir && entry.owner == user);
     Ok(ours.filter_map(|entry| dead(&entry.name)).collect())
 }
 
@@ -209,7 +240,9 @@ pub fn remove(run: &Path) -> Result<(), StoreError> {
         _ => Path::new("."),
     };
     let folder = HeldDir::trusted(folder).map_err(StoreError::writing)?;
-    folder.remove_tree(run.file_name().unwrap_or_default()).map_err(StoreError::writing)
+    folder
+        .remove_tree(run.file_name().unwrap_or_default())
+        .map_err(StoreError::writing)
 }
 
 /// Bytes of a run's files; links and what cannot be read count nothing.
@@ -221,7 +254,9 @@ pub fn size_on_disk(run: &Path) -> u64 {
         Ok(of) if of.is_file() => of.len(),
         _ => 0,
     };
-    entries.map(|entry| size(entry.path())).fold(0, u64::saturating_add)
+    entries
+        .map(|entry| size(entry.path()))
+        .fold(0, u64::saturating_add)
 }
 
 /// The process id and start time in what an earlier version wrote behind the prefix.
@@ -229,7 +264,10 @@ fn made_by(rest: &str) -> Option<(u32, u64)> {
     let mut parts = rest.splitn(3, '-');
     let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?);
     // Nothing has started at a number that is none.
-    started.bytes().all(|b| b.is_ascii_digit()).then(|| (pid, started.parse().unwrap_or(u64::MAX)))
+    started
+        .bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| (pid, started.parse().unwrap_or(u64::MAX)))
 }
 
 fn is_alive((pid, started): (u32, u64)) -> bool {
@@ -243,7 +281,10 @@ mod tests {
     #[test]
     fn a_partial_folder_is_left_when_neither_its_lock_nor_its_maker_says_that_somebody_writes() {
         let me = std::process::id();
-        let started = TaskStat::of(&Machine::host(), me).unwrap().start_time().unwrap();
+        let started = TaskStat::of(&Machine::host(), me)
+            .unwrap()
+            .start_time()
+            .unwrap();
         let (living, dead) = ((me, started), (me, started + 1));
         let dir = tempfile::tempdir().unwrap();
         let gone = || Owner::Gone(OwnerLock::take(dir.path()).unwrap());

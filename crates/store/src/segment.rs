@@ -85,7 +85,12 @@ pub(crate) fn read(
             return Ok(End::Damaged("a frame claims an impossible length"));
         }
         let mut page = Vec::with_capacity(header.length as usize);
-        if from.by_ref().take(header.length.into()).read_to_end(&mut page)? < header.length as usize {
+        if from
+            .by_ref()
+            .take(header.length.into())
+            .read_to_end(&mut page)?
+            < header.length as usize
+        {
             return Ok(End::Damaged("it ends inside a page"));
         }
         if wanted(&header) {
@@ -117,7 +122,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn header(length: u32) -> FrameHeader {
-        FrameHeader { role: 1, cpu: CpuId(300), first: Ticks(1 << 60), last: Ticks(u64::MAX), length }
+        FrameHeader {
+            role: 1,
+            cpu: CpuId(300),
+            first: Ticks(1 << 60),
+            last: Ticks(u64::MAX),
+            length,
+        }
     }
 
     /// Gives one byte at a time, and is interrupted before each.
@@ -146,7 +157,10 @@ mod tests {
     fn what_does_not_begin_as_a_segment_is_damaged() {
         for bytes in [&b""[..], &MAGIC[..7], b"notatrace", &[0; 64]] {
             let end = read(bytes, |_| true, |_, _| panic!("there is no page")).unwrap();
-            assert_eq!(end, End::Damaged("it does not begin as a trace segment does"));
+            assert_eq!(
+                end,
+                End::Damaged("it does not begin as a trace segment does")
+            );
         }
     }
 

@@ -29,7 +29,9 @@ pub(crate) struct SegmentSpan {
 /// Half a list is there and cannot be removed.
 pub(crate) fn write_spans(trace: &HeldDir, spans: &[SegmentSpan]) -> Result<(), StoreError> {
     let text = json(&trace.path().join(SPANS), &spans)?;
-    let Ok(mut file) = trace.create_new(SPANS) else { return Ok(()) };
+    let Ok(mut file) = trace.create_new(SPANS) else {
+        return Ok(());
+    };
     match file.write_all(&text).and_then(|()| file.sync_all()) {
         Ok(()) => Ok(()),
         Err(_) => trace.remove_file(SPANS).map_err(StoreError::writing),

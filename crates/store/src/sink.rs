@@ -72,7 +72,9 @@ impl StoreSink {
     /// The same before the measurement, too: the trace of the warm-up is kept, so that a replay begins as the
     /// recording did.
     fn attempt_now(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
-        let Some(writer) = self.writer.as_mut().filter(|_| self.error.is_none()) else { return false };
+        let Some(writer) = self.writer.as_mut().filter(|_| self.error.is_none()) else {
+            return false;
+        };
         let mut result = write(writer);
         if self.room == Room::Ample && result.as_ref().is_err_and(StoreError::is_full) {
             self.room = Room::TraceGivenUp;
@@ -97,7 +99,10 @@ impl StoreSink {
     /// # Errors
     /// It is there already, or cannot be made.
     pub fn make_journal(&self) -> Result<(File, &'static str), StoreError> {
-        self.writer.as_ref().ok_or(StoreError::NotBegun)?.make_journal()
+        self.writer
+            .as_ref()
+            .ok_or(StoreError::NotBegun)?
+            .make_journal()
     }
 
     /// Whether the recording must end: nothing more can be written.
@@ -110,7 +115,9 @@ impl StoreSink {
     #[must_use]
     pub fn room(&self) -> Room {
         match self.room {
-            Room::None { .. } => Room::None { unstored: self.unstored },
+            Room::None { .. } => Room::None {
+                unstored: self.unstored,
+            },
             other => other,
         }
     }
@@ -189,8 +196,13 @@ impl Sink for StoreSink {
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
         self.begun = true;
         self.probe.clone_from(&facts.probe);
-        let begun = self.writer.as_mut().map(|writer| writer.begin(facts.clock, facts.rate));
-        begun.unwrap_or(Err(StoreError::NotBegun)).map_err(SinkError::new)
+        let begun = self
+            .writer
+            .as_mut()
+            .map(|writer| writer.begin(facts.clock, facts.rate));
+        begun
+            .unwrap_or(Err(StoreError::NotBegun))
+            .map_err(SinkError::new)
     }
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
@@ -201,7 +213,9 @@ impl Sink for StoreSink {
                     // One without the other would set a reader's series against each other.
                     if self.attempt(|w| w.interval(row)) {
                         let probe = std::mem::take(&mut self.probe);
-                        self.attempt(|w| w.interval_histogram(&probe, row.cpu, row.start, row.end, lengths));
+                        self.attempt(|w| {
+                            w.interval_histogram(&probe, row.cpu, row.start, row.end, lengths)
+                        });
                         self.probe = probe;
                     }
                 }
@@ -232,7 +246,10 @@ impl Sink for StoreSink {
 
     fn end(&mut self, run: &RunManifest) -> Result<Delivery, SinkError> {
         self.finish(run.clone()).map_err(SinkError::new)?;
-        Ok(Delivery { lost: self.unstored, ..Delivery::of(self.stored) })
+        Ok(Delivery {
+            lost: self.unstored,
+            ..Delivery::of(self.stored)
+        })
     }
 }
 
@@ -246,10 +263,19 @@ mod tests {
     use std::io::Write;
 
     fn stall(n: u64) -> Stall {
-        let victim = ThreadRef { tid: 7, comm: Comm::new("x") };
+        let victim = ThreadRef {
+            tid: 7,
+            comm: Comm::new("x"),
+        };
         // Lengths without a pattern, which compression could take away.
         let (start, length) = (Ticks(n << 40), n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30);
-        Stall { id: StallId(n), cpu: CpuId(1), victim, start, end: start + Ticks(length) }
+        Stall {
+            id: StallId(n),
+            cpu: CpuId(1),
+            victim,
+            start,
+            end: start + Ticks(length),
+        }
     }
 
     fn facts() -> RunFacts {
@@ -262,17 +288,30 @@ mod tests {
             threshold: Nanos(300),
             interval: Nanos(1_000_000_000),
             rate: TickRate::NANOSECONDS,
-            clock: ClockReading { ticks: Ticks(0), monotonic_raw_ns: 1, realtime_ns: 1, width_ticks: 1 },
+            clock: ClockReading {
+                ticks: Ticks(0),
+                monotonic_raw_ns: 1,
+                realtime_ns: 1,
+                width_ticks: 1,
+            },
         }
     }
 
     #[test]
     fn a_full_disk_takes_the_trace_first_and_then_ends_the_recording_with_a_count() {
-        let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else { return };
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else {
+            return;
+        };
         let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", 1).unwrap());
         sink.begin(&facts()).unwrap();
         let (first, last, bytes) = (Ticks(1), Ticks(2), &[1; 4096]);
-        let page = RawPage { role: TraceRole::Local, cpu: CpuId(1), first, last, bytes };
+        let page = RawPage {
+            role: TraceRole::Local,
+            cpu: CpuId(1),
+            first,
+            last,
+            bytes,
+        };
         let page = |sink: &mut StoreSink| sink.rows(&[Row::Page(page)]).unwrap();
         (0..300).for_each(|_| page(&mut sink));
         assert_eq!(sink.room(), Room::Ample);
@@ -294,8 +333,11 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_is_looked_at_now_and_then_and_what_is_low_gives_up_the_trace_and_then_the_recording() {
-        let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else { return };
+    fn the_disk_is_looked_at_now_and_then_and_what_is_low_gives_up_the_trace_and_then_the_recording()
+     {
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else {
+            return;
+        };
         let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", 1).unwrap());
         sink.begin(&facts()).unwrap();
         // As if it had been looked at so long ago.
@@ -307,10 +349,18 @@ mod tests {
         assert_eq!(look(&mut sink, LOOK_EVERY), Room::Ample, "there is space");
         let mut other = std::fs::File::create(disk.path().join("other")).unwrap();
         (0..50).for_each(|_| other.write_all(&[1; 1 << 20]).unwrap());
-        assert_eq!(look(&mut sink, LOOK_EVERY / 2), Room::Ample, "nobody has looked");
+        assert_eq!(
+            look(&mut sink, LOOK_EVERY / 2),
+            Room::Ample,
+            "nobody has looked"
+        );
         assert_eq!(look(&mut sink, LOOK_EVERY), Room::TraceGivenUp);
         assert_eq!(sink.tick().unwrap(), 0);
-        assert_eq!(sink.room(), Room::TraceGivenUp, "it has just been looked at");
+        assert_eq!(
+            sink.room(),
+            Room::TraceGivenUp,
+            "it has just been looked at"
+        );
         assert!(!sink.is_stuck());
         assert_eq!(look(&mut sink, LOOK_EVERY), Room::None { unstored: 0 });
         assert!(sink.is_stuck());

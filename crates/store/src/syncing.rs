@@ -51,9 +51,13 @@ impl Syncing {
         }
         // Where the disk is behind, or has failed, which the end tells.
         let unsent = match &self.thread {
-            Some(thread) => thread.send.try_send((file, path)).err().map(|error| match error {
-                TrySendError::Full(waiting) | TrySendError::Disconnected(waiting) => waiting.0,
-            }),
+            Some(thread) => thread
+                .send
+                .try_send((file, path))
+                .err()
+                .map(|error| match error {
+                    TrySendError::Full(waiting) | TrySendError::Disconnected(waiting) => waiting.0,
+                }),
             None => Some(file),
         };
         if let Some(file) = unsent {
@@ -93,11 +97,16 @@ impl Syncing {
     }
 
     fn join(&mut self) -> Result<(), StoreError> {
-        let Some(Thread { send, files, ended }) = self.thread.take() else { return Ok(()) };
+        let Some(Thread { send, files, ended }) = self.thread.take() else {
+            return Ok(());
+        };
         drop(send);
         // What a thread that did not come to its end had synced is not known.
         ended.join().unwrap_or_else(|_| {
-            Err(StoreError::write(&files, std::io::Error::other("the thread that syncs files ended early")))
+            Err(StoreError::write(
+                &files,
+                std::io::Error::other("the thread that syncs files ended early"),
+            ))
         })
     }
 }
@@ -166,10 +175,20 @@ mod tests {
             may.recv().unwrap();
             sync_all(&receive, &never)
         });
-        let thread = Some(Thread { send, files: "run".into(), ended });
+        let thread = Some(Thread {
+            send,
+            files: "run".into(),
+            ended,
+        });
         // As many as stay open wait already.
-        let later = (0..KEPT_OPEN).map(|n| (format!("gone {n}"), None)).collect();
-        let mut syncing = Syncing { thread, later, given_up };
+        let later = (0..KEPT_OPEN)
+            .map(|n| (format!("gone {n}"), None))
+            .collect();
+        let mut syncing = Syncing {
+            thread,
+            later,
+            given_up,
+        };
         let path = dir.path().join("first");
         syncing.add(File::create(&path).unwrap(), path, "first".into());
         // An error if it were synced here: once that of a file that is there, once of one that is gone by the end.
@@ -177,8 +196,10 @@ mod tests {
         for name in ["second", "removed"] {
             syncing.add(socket(), name.into(), name.into());
         }
-        let added: Vec<_> =
-            syncing.later[KEPT_OPEN..].iter().map(|(name, of)| (&**name, of.is_some())).collect();
+        let added: Vec<_> = syncing.later[KEPT_OPEN..]
+            .iter()
+            .map(|(name, of)| (&**name, of.is_some()))
+            .collect();
         assert_eq!(added, [("second", false), ("removed", false)]);
         go.send(()).unwrap();
         syncing.finish(&held).unwrap();
@@ -194,8 +215,16 @@ mod tests {
         let (dir, held) = folder();
         // A disk that is so slow that none fits any more.
         let (send, receive) = sync_channel(0);
-        let thread = Some(Thread { send, files: "run".into(), ended: std::thread::spawn(|| Ok(())) });
-        let mut syncing = Syncing { thread, later: Vec::new(), given_up: Arc::default() };
+        let thread = Some(Thread {
+            send,
+            files: "run".into(),
+            ended: std::thread::spawn(|| Ok(())),
+        });
+        let mut syncing = Syncing {
+            thread,
+            later: Vec::new(),
+            given_up: Arc::default(),
+        };
         std::fs::write(dir.path().join("there"), "x").unwrap();
         syncing.add(socket(), "there".into(), "there".into());
         // One that is removed is not kept open, nor remembered.
@@ -220,8 +249,16 @@ mod tests {
             assert!(synced.is_ok(), "it was synced: {synced:?}");
             synced
         });
-        let thread = Some(Thread { send, files: "run".into(), ended });
-        let mut syncing = Syncing { thread, later: vec![("gone".into(), None)], given_up };
+        let thread = Some(Thread {
+            send,
+            files: "run".into(),
+            ended,
+        });
+        let mut syncing = Syncing {
+            thread,
+            later: vec![("gone".into(), None)],
+            given_up,
+        };
         syncing.add(socket(), "socket".into(), "socket".into());
         syncing.given_up.store(true, Ordering::Relaxed);
         go.send(()).unwrap();
@@ -235,8 +272,16 @@ mod tests {
         let (_dir, held) = folder();
         let (send, _receive) = sync_channel(1);
         let ended = std::thread::spawn(|| std::panic::resume_unwind(Box::new("at once")));
-        let thread = Some(Thread { send, files: "run".into(), ended });
-        let mut syncing = Syncing { thread, later: Vec::new(), given_up: Arc::default() };
+        let thread = Some(Thread {
+            send,
+            files: "run".into(),
+            ended,
+        });
+        let mut syncing = Syncing {
+            thread,
+            later: Vec::new(),
+            given_up: Arc::default(),
+        };
         let error = syncing.finish(&held).unwrap_err();
         assert!(error.to_string().contains("run"), "{error}");
     }

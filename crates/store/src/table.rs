@@ -91,7 +91,11 @@ impl<R: TableRows> TableWriter<R> {
             self.pressed = false;
         }
         push(&mut self.rows);
-        if self.rows.len() >= BATCH { self.flush() } else { Ok(()) }
+        if self.rows.len() >= BATCH {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -99,15 +103,22 @@ impl<R: TableRows> TableWriter<R> {
             return Ok(());
         }
         let rows = self.rows.len();
-        let batch = self.rows.batch(&self.schema).map_err(|e| StoreError::damaged(&self.path, e))?;
+        let batch = self
+            .rows
+            .batch(&self.schema)
+            .map_err(|e| StoreError::damaged(&self.path, e))?;
         self.largest_batch = self.largest_batch.max(batch.get_array_memory_size() as u64);
-        self.writer.write(&batch).map_err(|e| parquet_error(&self.path, e))?;
+        self.writer
+            .write(&batch)
+            .map_err(|e| parquet_error(&self.path, e))?;
         self.in_group += rows;
         self.written += rows;
         let promised = self.writer.inner().can_reserve() && self.pages.is_on_disk();
         if self.in_group >= row_group(self.written, promised) {
             self.in_group = 0;
-            self.writer.flush().map_err(|e| parquet_error(&self.path, e))?;
+            self.writer
+                .flush()
+                .map_err(|e| parquet_error(&self.path, e))?;
         }
         match self.make_sure() {
             // These rows still have their room.
@@ -119,7 +130,10 @@ impl<R: TableRows> TableWriter<R> {
 
     /// Sees to room for all that is in memory, the batch to come, and the footer.
     fn make_sure(&mut self) -> Result<(), StoreError> {
-        let (encoded, groups) = (self.writer.in_progress_size(), self.writer.flushed_row_groups().len());
+        let (encoded, groups) = (
+            self.writer.in_progress_size(),
+            self.writer.flushed_row_groups().len(),
+        );
         let needed = room_for(encoded as u64, self.largest_batch, groups as u64);
         self.writer.inner_mut().reserve(needed)
     }
@@ -127,7 +141,10 @@ impl<R: TableRows> TableWriter<R> {
     pub(crate) fn finish(mut self) -> Result<(), StoreError> {
         self.flush()?;
         // `into_inner` writes the footer.
-        self.writer.into_inner().map_err(|e| parquet_error(&self.path, e))?.finish()
+        self.writer
+            .into_inner()
+            .map_err(|e| parquet_error(&self.path, e))?
+            .finish()
     }
 }
 
@@ -151,7 +168,8 @@ fn properties(schema: &Schema) -> WriterProperties {
         let is_text = matches!(field.data_type(), DataType::Dictionary(..));
         if !is_text {
             // Where there are too many for a dictionary, too.
-            properties = properties.set_column_encoding(column.clone(), Encoding::DELTA_BINARY_PACKED);
+            properties =
+                properties.set_column_encoding(column.clone(), Encoding::DELTA_BINARY_PACKED);
         }
         // Ids, times and lengths: they ascend or hardly repeat, and readers look for ranges of them.
         properties = if *field.data_type() == DataType::UInt64 {
@@ -181,7 +199,14 @@ fn room_for(encoded: u64, largest_batch: u64, groups: u64) -> u64 {
 /// pages of a large group wait on disk ([`PageSpill`]), and few groups are described in memory: some 30 for the hundred
 /// million rows of a day.
 fn row_group(written: usize, promised: bool) -> usize {
-    (written / 2).clamp(SMALLEST_GROUP, if promised { LARGEST_GROUP } else { LARGEST_UNPROMISED })
+    (written / 2).clamp(
+        SMALLEST_GROUP,
+        if promised {
+            LARGEST_GROUP
+        } else {
+            LARGEST_UNPROMISED
+        },
+    )
 }
 
 /// The system's error inside the library's, where there is one.
@@ -207,7 +232,10 @@ mod tests {
         while written < 100_000_000 {
             (written, in_group) = (written + BATCH, in_group + BATCH);
             if in_group >= row_group(written, true) {
-                assert!((SMALLEST_GROUP..=LARGEST_GROUP).contains(&in_group), "{in_group} rows of {written}");
+                assert!(
+                    (SMALLEST_GROUP..=LARGEST_GROUP).contains(&in_group),
+                    "{in_group} rows of {written}"
+                );
                 (in_group, groups) = (0, groups + 1);
             }
         }
@@ -220,10 +248,21 @@ mod tests {
     }
 
     fn push(table: &mut TableWriter<GapRows>, n: u64) {
-        let victim = ThreadRef { tid: 1, comm: Comm::new("js-spin/1") };
+        let victim = ThreadRef {
+            tid: 1,
+            comm: Comm::new("js-spin/1"),
+        };
         let (start, end) = (Ticks(n << 20), Ticks((n << 20) + 1));
-        let stall = Stall { id: StallId(n), cpu: CpuId(1), victim, start, end };
-        table.push(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0)).unwrap();
+        let stall = Stall {
+            id: StallId(n),
+            cpu: CpuId(1),
+            victim,
+            start,
+            end,
+        };
+        table
+            .push(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0))
+            .unwrap();
     }
 
     #[test]
@@ -235,7 +274,11 @@ mod tests {
             (100 << 20, true, 4 << 20),
             (100 << 20, false, 128 << 10),
         ] {
-            assert_eq!(row_group(written, promised), rows, "{written} rows, promised: {promised}");
+            assert_eq!(
+                row_group(written, promised),
+                rows,
+                "{written} rows, promised: {promised}"
+            );
         }
     }
 
@@ -269,8 +312,10 @@ mod tests {
         let mut table = table(dir.path());
         for n in 0..20_000 {
             push(&mut table, n);
-            let (encoded, groups) =
-                (table.writer.in_progress_size(), table.writer.flushed_row_groups().len());
+            let (encoded, groups) = (
+                table.writer.in_progress_size(),
+                table.writer.flushed_row_groups().len(),
+            );
             let needed = room_for(encoded as u64, 0, groups as u64);
             let file = table.writer.inner();
             assert!(file.has_room(needed), "{n}: {needed} bytes");
@@ -291,7 +336,11 @@ mod tests {
             let name = column.column_path().string();
             let of_numbers = column.column_type() == parquet::basic::Type::INT64;
             let (compression, has_range) = (column.compression(), column.statistics().is_some());
-            let wanted = if of_numbers { Compression::UNCOMPRESSED } else { Compression::SNAPPY };
+            let wanted = if of_numbers {
+                Compression::UNCOMPRESSED
+            } else {
+                Compression::SNAPPY
+            };
             assert_eq!((compression, has_range), (wanted, of_numbers), "{name}");
             let has = |encoding| column.encodings().any(|of| of == encoding);
             assert_eq!(has(Encoding::RLE_DICTIONARY), !of_numbers, "{name}");
@@ -305,8 +354,16 @@ mod tests {
         let mut table = table(dir.path());
         table.writer.inner_mut().cannot_reserve();
         (0..600_000).for_each(|n| push(&mut table, n));
-        let groups: Vec<i64> =
-            table.writer.flushed_row_groups().iter().map(|group| group.num_rows()).collect();
-        assert_eq!(groups.iter().max(), Some(&(LARGEST_UNPROMISED as i64)), "{groups:?}");
+        let groups: Vec<i64> = table
+            .writer
+            .flushed_row_groups()
+            .iter()
+            .map(|group| group.num_rows())
+            .collect();
+        assert_eq!(
+            groups.iter().max(),
+            Some(&(LARGEST_UNPROMISED as i64)),
+            "{groups:?}"
+        );
     }
 }

@@ -27,23 +27,47 @@ struct Span {
 impl TraceIndex {
     /// As far as the run's writer noted it: what it did not is read whenever it is asked for.
     pub(crate) fn noted(trace: Option<HeldDir>) -> Result<TraceIndex, StoreError> {
-        let Some(trace) = trace else { return Ok(TraceIndex { folder: None, segments: Vec::new() }) };
+        let Some(trace) = trace else {
+            return Ok(TraceIndex {
+                folder: None,
+                segments: Vec::new(),
+            });
+        };
         let folder = match trace.open_dir(SEGMENTS) {
-            Err(error) if error.is_absent() => return Ok(TraceIndex { folder: None, segments: Vec::new() }),
+            Err(error) if error.is_absent() => {
+                return Ok(TraceIndex {
+                    folder: None,
+                    segments: Vec::new(),
+                });
+            }
             other => other.map_err(StoreError::reading)?,
         };
-        let noted: HashMap<OsString, (Ticks, Ticks)> =
-            read_spans(&trace).into_iter().map(|span| (span.name.into(), (span.first, span.last))).collect();
-        let span = |name: OsString| Span { within: noted.get(&name).copied(), name };
+        let noted: HashMap<OsString, (Ticks, Ticks)> = read_spans(&trace)
+            .into_iter()
+            .map(|span| (span.name.into(), (span.first, span.last)))
+            .collect();
+        let span = |name: OsString| Span {
+            within: noted.get(&name).copied(),
+            name,
+        };
         let segments = segments(&folder)?.into_iter().map(span).collect();
-        Ok(TraceIndex { folder: Some(folder), segments })
+        Ok(TraceIndex {
+            folder: Some(folder),
+            segments,
+        })
     }
 
     /// All of it: what the writer did not note is read now, once.
     pub(crate) fn new(trace: Option<HeldDir>) -> Result<TraceIndex, StoreError> {
         let mut index = TraceIndex::noted(trace)?;
-        let Some(folder) = &index.folder else { return Ok(index) };
-        for segment in index.segments.iter_mut().filter(|segment| segment.within.is_none()) {
+        let Some(folder) = &index.folder else {
+            return Ok(index);
+        };
+        for segment in index
+            .segments
+            .iter_mut()
+            .filter(|segment| segment.within.is_none())
+        {
             let (mut first, mut last) = (Ticks(u64::MAX), Ticks(0));
             for page in segment_pages(folder, &segment.name, Ticks(0), Ticks(u64::MAX))? {
                 (first, last) = (first.min(page.first), last.max(page.last));
@@ -58,9 +82,14 @@ impl TraceIndex {
     /// # Errors
     /// A segment cannot be read, is no segment, or was cut short.
     pub fn pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
-        let Some(folder) = &self.folder else { return Ok(Vec::new()) };
+        let Some(folder) = &self.folder else {
+            return Ok(Vec::new());
+        };
         let mut pages = Vec::new();
-        let may_have = |of: &&Span| of.within.is_none_or(|(first, last)| first <= to && from <= last);
+        let may_have = |of: &&Span| {
+            of.within
+                .is_none_or(|(first, last)| first <= to && from <= last)
+        };
         for segment in self.segments.iter().filter(may_have) {
             pages.append(&mut segment_pages(folder, &segment.name, from, to)?);
         }

@@ -43,8 +43,9 @@ pub enum TracePiece {
 pub(crate) fn segments(folder: &HeldDir) -> Result<Vec<OsString>, StoreError> {
     let entries = folder.entries().map_err(StoreError::reading)?;
     let names = entries.into_iter().map(|entry| entry.name);
-    let mut names: Vec<OsString> =
-        names.filter(|name| Path::new(name).extension().is_some_and(|e| e == "seg")).collect();
+    let mut names: Vec<OsString> = names
+        .filter(|name| Path::new(name).extension().is_some_and(|e| e == "seg"))
+        .collect();
     names.sort();
     Ok(names)
 }
@@ -62,8 +63,16 @@ pub(crate) fn segment_pages(
     let mut pages = Vec::new();
     let end = segment::read(BufReader::new(file), wanted, |header, bytes| {
         if let Some(role) = role_of(header.role) {
-            let segment::FrameHeader { cpu, first, last, .. } = header;
-            pages.push(StoredPage { role, cpu, first, last, bytes });
+            let segment::FrameHeader {
+                cpu, first, last, ..
+            } = header;
+            pages.push(StoredPage {
+                role,
+                cpu,
+                first,
+                last,
+                bytes,
+            });
         }
     });
     // Whatever else was found: a view that is silently short is worse than none.
@@ -76,7 +85,12 @@ pub(crate) fn segment_pages(
 fn open_segment(folder: &HeldDir, name: &OsStr) -> Result<File, StoreError> {
     let path = folder.path().join(name);
     let file = folder.open_file(name).map_err(StoreError::reading)?;
-    if file.metadata().map_err(|e| StoreError::read(&path, e))?.len() > LARGEST_SEGMENT {
+    if file
+        .metadata()
+        .map_err(|e| StoreError::read(&path, e))?
+        .len()
+        > LARGEST_SEGMENT
+    {
         return Err(StoreError::damaged(&path, "no segment is so large"));
     }
     Ok(file)
@@ -94,12 +108,21 @@ pub(crate) fn read_pieces(folder: &HeldDir, name: &OsStr) -> Vec<Result<TracePie
         BufReader::new(file),
         |_| true,
         |header, bytes| {
-            let segment::FrameHeader { cpu, first, last, .. } = header;
+            let segment::FrameHeader {
+                cpu, first, last, ..
+            } = header;
             if header.role == segment::TURN {
-                let turn = serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(&path, e));
+                let turn =
+                    serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(&path, e));
                 pieces.push(turn.map(|turn| TracePiece::Turn(Box::new(turn))));
             } else if let Some(role) = role_of(header.role) {
-                pieces.push(Ok(TracePiece::Page(StoredPage { role, cpu, first, last, bytes })));
+                pieces.push(Ok(TracePiece::Page(StoredPage {
+                    role,
+                    cpu,
+                    first,
+                    last,
+                    bytes,
+                })));
             }
         },
     );

@@ -11,8 +11,8 @@ use crate::table::TableWriter;
 use crate::tables::{AttributionRows, GapRows, IntervalRows};
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockReading, CpuId, DrainTurn, IntervalRow, MachineState, RUN_SCHEMA_VERSION, RunManifest,
-    Stall, TickRate, Ticks, TraceRole, Warning,
+    Attribution, ClockReading, CpuId, DrainTurn, IntervalRow, MachineState, RUN_SCHEMA_VERSION,
+    RunManifest, Stall, TickRate, Ticks, TraceRole, Warning,
 };
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
@@ -79,14 +79,25 @@ impl RunWriter {
     /// # Errors
     /// The label does not fit a file name, the folder cannot be written or another user may change it or
     /// a folder on its way, or there is too little space.
-    pub fn create(runs: &Path, label: &str, started_realtime_ns: u64) -> Result<RunWriter, StoreError> {
+    pub fn create(
+        runs: &Path,
+        label: &str,
+        started_realtime_ns: u64,
+    ) -> Result<RunWriter, StoreError> {
         check_label(label)?;
-        let folder_error = |source| StoreError::Folder { path: runs.to_path_buf(), source };
+        let folder_error = |source| StoreError::Folder {
+            path: runs.to_path_buf(),
+            source,
+        };
         let folder = HeldDir::trusted_or_made(runs).map_err(folder_error)?;
         let free_bytes = folder.free_bytes().map_err(folder_error)?;
         if is_below(free_bytes, NEEDED_MIB) {
             let (path, free_mib) = (runs.to_path_buf(), free_bytes >> 20);
-            return Err(StoreError::Space { path, free_mib, needed_mib: NEEDED_MIB });
+            return Err(StoreError::Space {
+                path,
+                free_mib,
+                needed_mib: NEEDED_MIB,
+            });
         }
         let id = short_id(started_realtime_ns);
         let name = format!("{}-{label}-{id}", compact_utc(started_realtime_ns));
@@ -95,7 +106,12 @@ impl RunWriter {
         RunWriter::open(runs, partial, name, id)
     }
 
-    fn open(runs: &Path, partial: PartialFolder, name: String, id: String) -> Result<RunWriter, StoreError> {
+    fn open(
+        runs: &Path,
+        partial: PartialFolder,
+        name: String,
+        id: String,
+    ) -> Result<RunWriter, StoreError> {
         let folder = &partial.held;
         Ok(RunWriter {
             gaps: TableWriter::create(folder)?,
@@ -131,7 +147,8 @@ impl RunWriter {
     pub fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError> {
         self.clock = Some(Clock { start: clock, rate });
         self.trace.begin();
-        self.hlog.begin(SystemTime::UNIX_EPOCH + Duration::from_nanos(clock.realtime_ns))
+        self.hlog
+            .begin(SystemTime::UNIX_EPOCH + Duration::from_nanos(clock.realtime_ns))
     }
 
     fn noted(&mut self, result: Result<(), StoreError>) -> Result<(), StoreError> {
@@ -150,7 +167,9 @@ impl RunWriter {
     pub fn stall(&mut self, stall: &Stall) -> Result<(), StoreError> {
         let clock = self.clock()?;
         self.trace.stall(stall);
-        let result = self.gaps.push(|rows| rows.push(stall, clock.rate, &|t| clock.realtime(t)));
+        let result = self
+            .gaps
+            .push(|rows| rows.push(stall, clock.rate, &|t| clock.realtime(t)));
         self.noted(result)
     }
 
@@ -169,7 +188,9 @@ impl RunWriter {
     /// As [`RunWriter::stall`].
     pub fn interval(&mut self, row: &IntervalRow) -> Result<(), StoreError> {
         let clock = self.clock()?;
-        let result = self.intervals.push(|rows| rows.push(row, &|t| clock.realtime(t)));
+        let result = self
+            .intervals
+            .push(|rows| rows.push(row, &|t| clock.realtime(t)));
         self.noted(result)
     }
 
@@ -203,7 +224,12 @@ impl RunWriter {
         let clock = self.clock()?;
         let since = clock.rate.nanos(start.since(clock.start.ticks));
         let length = clock.rate.nanos(end.since(start));
-        self.hlog.write(tag, Duration::from_nanos(since.0), Duration::from_nanos(length.0), histogram)
+        self.hlog.write(
+            tag,
+            Duration::from_nanos(since.0),
+            Duration::from_nanos(length.0),
+            histogram,
+        )
     }
 
     /// Makes the file of a pipeline's journal in the run's folder. Returns it, and its name there.
@@ -211,7 +237,13 @@ impl RunWriter {
     /// # Errors
     /// It is there already, or cannot be made.
     pub fn make_journal(&self) -> Result<(File, &'static str), StoreError> {
-        Ok((self.partial.held.create_new(JOURNAL).map_err(StoreError::writing)?, JOURNAL))
+        Ok((
+            self.partial
+                .held
+                .create_new(JOURNAL)
+                .map_err(StoreError::writing)?,
+            JOURNAL,
+        ))
     }
 
     /// A page of the kernel's ring buffer with the times of its first and last record.
@@ -261,7 +293,10 @@ impl RunWriter {
     /// Whether the disk has so little space left that the recording must make room or end.
     #[must_use]
     pub fn is_space_low(&self) -> bool {
-        self.partial.held.free_bytes().is_ok_and(|free_bytes| is_below(free_bytes, LOW_MIB))
+        self.partial
+            .held
+            .free_bytes()
+            .is_ok_and(|free_bytes| is_below(free_bytes, LOW_MIB))
     }
 
     /// Gives up the raw trace to make room. The rows stay.
@@ -297,13 +332,17 @@ impl RunWriter {
     /// As [`RunWriter::finish`].
     pub fn close(mut self, manifest: &mut RunManifest) -> Result<PathBuf, StoreError> {
         if self.failed {
-            return Err(StoreError::Incomplete { path: self.partial.held.path().to_path_buf() });
+            return Err(StoreError::Incomplete {
+                path: self.partial.held.path().to_path_buf(),
+            });
         }
         manifest.id.clone_from(&self.id);
         manifest.trace = match self.trace.finish() {
             Err(error) if error.is_full() => {
                 self.trace.discard()?;
-                manifest.warnings.push(Warning::TraceDiscarded { at_the_end: true });
+                manifest
+                    .warnings
+                    .push(Warning::TraceDiscarded { at_the_end: true });
                 self.trace.finish()?
             }
             other => other?,
@@ -335,7 +374,9 @@ pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> 
     if renamed.is_err() {
         let _ = folder.remove_file(SUMMARY_PARTIAL);
     }
-    renamed.and_then(|()| folder.sync()).map_err(StoreError::writing)
+    renamed
+        .and_then(|()| folder.sync())
+        .map_err(StoreError::writing)
 }
 
 /// Under this name, or not at all.
@@ -363,7 +404,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = RunWriter::create(dir.path(), "L", 0).unwrap();
         let full = || StoreError::Full { path: "x".into() };
-        let broken = || StoreError::Damaged { path: "x".into(), why: "broken".into() };
+        let broken = || StoreError::Damaged {
+            path: "x".into(),
+            why: "broken".into(),
+        };
         for (result, failed) in [
             (Ok(()), false),
             (Err(full()), false),

@@ -17,7 +17,10 @@ fn subject(of: u64, name: &str) -> Subject {
         process: of.is_multiple_of(3).then(|| "of process".into()),
         comm: name.into(),
         class: Some(SchedClass::of_priority((of % 150) as i32 - 5)),
-        owner: of.is_multiple_of(2).then(|| Owner { uid: 1000, cgroup: Some("/user.slice".into()) }),
+        owner: of.is_multiple_of(2).then(|| Owner {
+            uid: 1000,
+            cgroup: Some("/user.slice".into()),
+        }),
         kernel: of.is_multiple_of(3).then_some(of.is_multiple_of(2)),
     };
     let named = || Name::from(name);
@@ -26,25 +29,50 @@ fn subject(of: u64, name: &str) -> Subject {
         1 => Subject::Work(Work {
             function: Some(named()),
             workqueue: Some("events".into()),
-            worker: Some(Worker { tid: Some(4), comm: None, class: None }),
+            worker: Some(Worker {
+                tid: Some(4),
+                comm: None,
+                class: None,
+            }),
             unbound: None,
         }),
-        2 => Subject::Interrupt { number: Some(25), action: "virtio0".into() },
+        2 => Subject::Interrupt {
+            number: Some(25),
+            action: "virtio0".into(),
+        },
         3 => Subject::Softirq((of % 16) as u32),
-        4 => Subject::Timer { function: Some(named()), source: Some(TimerSource::Wheel) },
+        4 => Subject::Timer {
+            function: Some(named()),
+            source: Some(TimerSource::Wheel),
+        },
         5 => Subject::Call(named()),
         6 => Subject::Vector(named()),
         7 => Subject::Throttle(task()),
         8 => Subject::Verdict(Verdict::LateTimer, About::Meanwhile(Meanwhile::Ran(task()))),
-        9 => {
-            Subject::Verdict(Verdict::UntracedInterrupt, About::Vectors(["HYP".into(), "PIN".into()].into()))
-        }
-        10 => Subject::Unknown { kind: "accelerator".into(), name: named(), detail: "queue 3".into() },
+        9 => Subject::Verdict(
+            Verdict::UntracedInterrupt,
+            About::Vectors(["HYP".into(), "PIN".into()].into()),
+        ),
+        10 => Subject::Unknown {
+            kind: "accelerator".into(),
+            name: named(),
+            detail: "queue 3".into(),
+        },
         11 => {
-            let limit = of.is_multiple_of(2).then_some(QuotaLimit { quota_us: 30_000, period_us: u64::MAX });
-            Subject::Quota(Quota { cgroup: named(), limit })
+            let limit = of.is_multiple_of(2).then_some(QuotaLimit {
+                quota_us: 30_000,
+                period_us: u64::MAX,
+            });
+            Subject::Quota(Quota {
+                cgroup: named(),
+                limit,
+            })
         }
-        _ => Subject::Unknown { kind: "unresolved".into(), name: "of 2030".into(), detail: "".into() },
+        _ => Subject::Unknown {
+            kind: "unresolved".into(),
+            name: "of 2030".into(),
+            detail: "".into(),
+        },
     }
 }
 
@@ -57,11 +85,18 @@ fn part(name: &str, net: u64, sender: bool) -> Part {
         cpu: CpuId(9),
         via: Some("on_each_cpu".into()),
     });
-    let culprit = Culprit { subject: subject(net, name), sender };
+    let culprit = Culprit {
+        subject: subject(net, name),
+        sender,
+    };
     Part {
-        phase: net
-            .is_multiple_of(3)
-            .then(|| Phase::from_word(if net.is_multiple_of(2) { "dispatch" } else { "teleport" })),
+        phase: net.is_multiple_of(3).then(|| {
+            Phase::from_word(if net.is_multiple_of(2) {
+                "dispatch"
+            } else {
+                "teleport"
+            })
+        }),
         moved_from: net.is_multiple_of(5).then_some(CpuId(3)),
         placement: Placement::Hole,
         confidence: Confidence::Low,
@@ -101,11 +136,22 @@ proptest! {
 fn every_kind_of_culprit_comes_back_beside_all_others() {
     let dir = tempfile::tempdir().unwrap();
     let mut w = writer(dir.path());
-    let parts = (0..130).map(|n| part(&format!("name {n}"), n, n.is_multiple_of(4))).collect();
-    let attribution = Attribution { stall: StallId(0), parts };
+    let parts = (0..130)
+        .map(|n| part(&format!("name {n}"), n, n.is_multiple_of(4)))
+        .collect();
+    let attribution = Attribution {
+        stall: StallId(0),
+        parts,
+    };
     w.attribution(&attribution).unwrap();
     let run = RunReader::open(&w.finish(manifest()).unwrap()).unwrap();
-    assert_eq!(run.attributions().unwrap().map(Result::unwrap).collect::<Vec<_>>(), [attribution]);
+    assert_eq!(
+        run.attributions()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect::<Vec<_>>(),
+        [attribution]
+    );
 }
 
 #[test]
@@ -113,15 +159,24 @@ fn an_unfinished_run_is_no_run_and_a_living_recorders_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let w = writer(dir.path());
     assert!(list(dir.path()).unwrap().0.is_empty());
-    assert!(partials(dir.path()).unwrap().is_empty(), "its recorder lives: this process");
-    let dead = dir.path().join(".partial-4194305-1-20261121T000000Z-L-abcdef");
+    assert!(
+        partials(dir.path()).unwrap().is_empty(),
+        "its recorder lives: this process"
+    );
+    let dead = dir
+        .path()
+        .join(".partial-4194305-1-20261121T000000Z-L-abcdef");
     fs::create_dir(&dead).unwrap();
     fs::write(dead.join("manifest.json"), "{}").unwrap();
     assert!(list(dir.path()).unwrap().0.is_empty());
     assert_eq!(clean_partials(dir.path()).unwrap().0.len(), 1);
     assert!(!dead.exists());
     drop(w);
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "dropped before its end it leaves nothing");
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "dropped before its end it leaves nothing"
+    );
 }
 
 #[test]
@@ -130,9 +185,21 @@ fn an_owner_is_known_by_its_lock_and_one_that_cannot_be_removed_keeps_no_other()
     let at = |name: &str| dir.path().join(name);
     // Of an earlier version, by a process that lives: this one.
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
-    let old = at(&format!(".partial-{}-{started}-20261121T000000Z-L-abcdef", std::process::id()));
-    let (locked, left) = (at(".partial-20261121T000001Z-L-abcdef"), at(".partial-20261121T000002Z-L-abcdef"));
+    let started = stat
+        .rsplit_once(')')
+        .unwrap()
+        .1
+        .split_whitespace()
+        .nth(19)
+        .unwrap();
+    let old = at(&format!(
+        ".partial-{}-{started}-20261121T000000Z-L-abcdef",
+        std::process::id()
+    ));
+    let (locked, left) = (
+        at(".partial-20261121T000001Z-L-abcdef"),
+        at(".partial-20261121T000002Z-L-abcdef"),
+    );
     for folder in [&old, &locked, &left] {
         fs::create_dir(folder).unwrap();
     }
@@ -154,14 +221,26 @@ fn one_stall_is_found_among_many_row_groups() {
     // Numbers leave gaps, and not every stall has parts.
     for n in 0..100_000u64 {
         w.stall(&stall(n * 3, 1_000 + n * 10, n % 7, "x")).unwrap();
-        let part =
-            |net| Part::whole(Subject::Softirq(1), Nanos(net), Confidence::High, Evidence::SwitchRecords);
+        let part = |net| {
+            Part::whole(
+                Subject::Softirq(1),
+                Nanos(net),
+                Confidence::High,
+                Evidence::SwitchRecords,
+            )
+        };
         if n % 5 != 0 {
-            w.attribution(&Attribution { stall: StallId(n * 3), parts: vec![part(n), part(1)] }).unwrap();
+            w.attribution(&Attribution {
+                stall: StallId(n * 3),
+                parts: vec![part(n), part(1)],
+            })
+            .unwrap();
         }
     }
     let run = RunReader::open(&w.finish(manifest()).unwrap()).unwrap();
-    for n in [0, 1, 5, 16_383, 16_384, 32_767, 32_768, 65_535, 65_536, 80_003, 99_999] {
+    for n in [
+        0, 1, 5, 16_383, 16_384, 32_767, 32_768, 65_535, 65_536, 80_003, 99_999,
+    ] {
         let (found, attribution) = run.stall(StallId(n * 3)).unwrap().unwrap();
         assert_eq!(found, stall(n * 3, 1_000 + n * 10, n % 7, "x"));
         let nets = attribution.map(|of| of.parts.iter().map(|part| part.net.0).collect::<Vec<_>>());
@@ -185,7 +264,10 @@ fn nothing_but_the_rows_around_one_stall_is_read() {
     fs::write(&gaps, bytes).unwrap();
     assert!(run.stalls().is_err() || run.stalls().unwrap().any(|row| row.is_err()));
     assert!(run.stall(StallId(3)).is_err());
-    assert_eq!(run.stall(StallId(69_999)).unwrap(), Some((stall(69_999, 700_990, 3, "x"), None)));
+    assert_eq!(
+        run.stall(StallId(69_999)).unwrap(),
+        Some((stall(69_999, 700_990, 3, "x"), None))
+    );
     assert_eq!(run.stall(StallId(70_000)).unwrap(), None);
 }
 
@@ -198,17 +280,33 @@ fn rows_have_the_time_of_day() {
     w.stall(&stall(0, 1_000, 1, "x")).unwrap();
     w.stall(&stall(1, 6_000_000_000 + 1_000, 1, "x")).unwrap();
     let (max, stolen) = (Nanos(1), Nanos(1));
-    let row = IntervalRow { cpu: CpuId(1), start: Ticks(2_000), end: Ticks(3_000), count: 1, max, stolen };
+    let row = IntervalRow {
+        cpu: CpuId(1),
+        start: Ticks(2_000),
+        end: Ticks(3_000),
+        count: 1,
+        max,
+        stolen,
+    };
     w.interval(&row).unwrap();
     let path = w.finish(manifest()).unwrap();
     let times = |table: &str| {
         let file = fs::File::open(path.join(table)).unwrap();
-        let rows = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let rows =
+            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
         let batch = rows.build().unwrap().next().unwrap().unwrap();
         let column = batch.column_by_name("start_realtime_ns").unwrap();
-        column.as_any().downcast_ref::<UInt64Array>().unwrap().values().to_vec()
+        column
+            .as_any()
+            .downcast_ref::<UInt64Array>()
+            .unwrap()
+            .values()
+            .to_vec()
     };
-    assert_eq!(times("gaps.parquet"), [common::EPOCH, common::EPOCH + 6_000_000_000]);
+    assert_eq!(
+        times("gaps.parquet"),
+        [common::EPOCH, common::EPOCH + 6_000_000_000]
+    );
     assert_eq!(times("intervals.parquet"), [common::EPOCH + 1_000]);
 }
 
@@ -218,8 +316,14 @@ fn the_files_have_the_columns_that_the_schema_lists() {
     let path = writer(dir.path()).finish(manifest()).unwrap();
     for (file, columns) in SCHEMA {
         let file = fs::File::open(path.join(file)).unwrap();
-        let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-        let written: Vec<String> = reader.schema().fields().iter().map(|f| f.name().clone()).collect();
+        let reader =
+            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let written: Vec<String> = reader
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| f.name().clone())
+            .collect();
         let listed: Vec<&str> = columns.iter().map(|(name, _, _)| *name).collect();
         assert_eq!(written, listed);
     }
@@ -231,10 +335,20 @@ fn a_cut_segment_is_an_error_that_names_the_file_whatever_else_was_found() {
     let mut w = writer(dir.path());
     w.limit_trace(1 << 20);
     for n in 0..60u64 {
-        w.trace_page(TraceRole::Local, CpuId(1), Ticks(n * 10), Ticks(n * 10 + 9), &[0; 4096]).unwrap();
+        w.trace_page(
+            TraceRole::Local,
+            CpuId(1),
+            Ticks(n * 10),
+            Ticks(n * 10 + 9),
+            &[0; 4096],
+        )
+        .unwrap();
     }
     let run = RunReader::open(&w.finish(manifest()).unwrap()).unwrap();
-    assert_eq!(run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().len(), 60);
+    assert_eq!(
+        run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().len(),
+        60
+    );
     let second = run.path().join("trace/segments/000002.seg");
     let bytes = fs::read(&second).unwrap();
     fs::write(&second, &bytes[..bytes.len() - 100]).unwrap();
@@ -284,7 +398,9 @@ fn rewrite(path: &Path, change: impl Fn(&arrow_array::RecordBatch) -> arrow_arra
         .collect();
     let file = fs::File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batches[0].schema(), None).unwrap();
-    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    batches
+        .iter()
+        .for_each(|batch| writer.write(batch).unwrap());
     writer.close().unwrap();
 }
 
@@ -295,34 +411,48 @@ fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let mut w = writer(dir.path());
     w.stall(&stall(0, 5, 100, "x")).unwrap();
-    w.attribution(&Attribution { stall: StallId(0), parts: vec![part("noise", 13 * 30, true)] }).unwrap();
+    w.attribution(&Attribution {
+        stall: StallId(0),
+        parts: vec![part("noise", 13 * 30, true)],
+    })
+    .unwrap();
     let path = w.finish(manifest()).unwrap();
     rewrite(&path.join("attributions.parquet"), |batch| {
-        let texts = |text: &str| Arc::new(StringArray::from(vec![text; batch.num_rows()])) as ArrayRef;
+        let texts =
+            |text: &str| Arc::new(StringArray::from(vec![text; batch.num_rows()])) as ArrayRef;
         let schema = batch.schema();
-        let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
-            let column = match field.name().as_str() {
-                "kind" => texts("accelerator"),
-                "placement" => texts("sideways"),
-                "confidence" => texts("absolute"),
-                "sender_context" => texts("hyperthread"),
-                _ => column.clone(),
-            };
-            (field.name().clone(), column)
-        });
+        let columns = schema
+            .fields()
+            .iter()
+            .zip(batch.columns())
+            .map(|(field, column)| {
+                let column = match field.name().as_str() {
+                    "kind" => texts("accelerator"),
+                    "placement" => texts("sideways"),
+                    "confidence" => texts("absolute"),
+                    "sender_context" => texts("hyperthread"),
+                    _ => column.clone(),
+                };
+                (field.name().clone(), column)
+            });
         // One column more, and one less.
-        let more =
-            columns.filter(|(name, _)| name != "others_stalled").chain([("weather".into(), texts("fair"))]);
+        let more = columns
+            .filter(|(name, _)| name != "others_stalled")
+            .chain([("weather".into(), texts("fair"))]);
         RecordBatch::try_from_iter(more).unwrap()
     });
     let manifest_path = path.join("details.json");
-    let mut value: serde_json::Value = serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
+    let mut value: serde_json::Value =
+        serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
     value["sources"] = serde_json::json!([{"name": "s", "status": "borrowed", "reason": "r", "loses": "l",
         "fix": "f", "lost": 0, "since": 2030}]);
     fs::write(&manifest_path, value.to_string()).unwrap();
 
     let run = RunReader::open(&path).unwrap();
-    assert_eq!(run.manifest().sources[0].status, SourceStatus::Other("borrowed".into()));
+    assert_eq!(
+        run.manifest().sources[0].status,
+        SourceStatus::Other("borrowed".into())
+    );
     let attribution = run.attributions().unwrap().next().unwrap().unwrap();
     let part = &attribution.parts[0];
     assert_eq!(
@@ -330,8 +460,14 @@ fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
         (CulpritKind::Unknown, "accelerator")
     );
     assert_eq!(part.culprit.subject.name(), "noise");
-    assert_eq!((part.placement, part.confidence), (Placement::Unknown, Confidence::Unknown));
-    assert_eq!(part.culprit.sender.as_ref().unwrap().context, ExecutionContext::Unknown);
+    assert_eq!(
+        (part.placement, part.confidence),
+        (Placement::Unknown, Confidence::Unknown)
+    );
+    assert_eq!(
+        part.culprit.sender.as_ref().unwrap().context,
+        ExecutionContext::Unknown
+    );
     assert_eq!((part.net, part.others_stalled), (Nanos(390), None));
 }
 
@@ -342,17 +478,32 @@ fn a_column_of_another_type_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     let mut w = writer(dir.path());
     w.stall(&stall(0, 5, 100, "x")).unwrap();
-    w.attribution(&Attribution { stall: StallId(0), parts: vec![part("noise", 12, true)] }).unwrap();
+    w.attribution(&Attribution {
+        stall: StallId(0),
+        parts: vec![part("noise", 12, true)],
+    })
+    .unwrap();
     let path = w.finish(manifest()).unwrap();
     rewrite(&path.join("attributions.parquet"), |batch| {
         let schema = batch.schema();
-        let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
-            let text = || Arc::new(StringArray::from(vec!["x"; batch.num_rows()])) as ArrayRef;
-            let column = if field.name() == "tid" { text() } else { column.clone() };
-            (field.name().clone(), column)
-        });
+        let columns = schema
+            .fields()
+            .iter()
+            .zip(batch.columns())
+            .map(|(field, column)| {
+                let text = || Arc::new(StringArray::from(vec!["x"; batch.num_rows()])) as ArrayRef;
+                let column = if field.name() == "tid" {
+                    text()
+                } else {
+                    column.clone()
+                };
+                (field.name().clone(), column)
+            });
         RecordBatch::try_from_iter(columns).unwrap()
     });
     let run = RunReader::open(&path).unwrap();
-    assert!(matches!(run.attributions().unwrap().next(), Some(Err(StoreError::Damaged { .. }))));
+    assert!(matches!(
+        run.attributions().unwrap().next(),
+        Some(Err(StoreError::Damaged { .. }))
+    ));
 }

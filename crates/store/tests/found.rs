@@ -6,7 +6,8 @@ use common::{EPOCH, manifest, writer};
 use hdrhistogram::Histogram;
 use jitterscope_model::{ClockReading, CpuId, RunManifest, TickRate, Ticks};
 use jitterscope_store::{
-    RunReader, RunWriter, clean_partials, list, partials, remove, resolve, resolve_all, size_on_disk,
+    RunReader, RunWriter, clean_partials, list, partials, remove, resolve, resolve_all,
+    size_on_disk,
 };
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,22 +17,47 @@ use std::path::{Path, PathBuf};
 fn run(runs: &Path, label: &str, second: u64) -> PathBuf {
     let begun = EPOCH + second * 1_000_000_000;
     let mut writer = RunWriter::create(runs, label, begun).unwrap();
-    let clock =
-        ClockReading { ticks: Ticks(1_000), monotonic_raw_ns: 1, realtime_ns: begun, width_ticks: 10 };
+    let clock = ClockReading {
+        ticks: Ticks(1_000),
+        monotonic_raw_ns: 1,
+        realtime_ns: begun,
+        width_ticks: 10,
+    };
     writer.begin(clock, TickRate::NANOSECONDS).unwrap();
-    writer.finish(RunManifest { label: label.into(), ..manifest() }).unwrap()
+    writer
+        .finish(RunManifest {
+            label: label.into(),
+            ..manifest()
+        })
+        .unwrap()
 }
 
 #[test]
 fn an_id_means_one_run_and_a_label_all_that_bear_it() {
     let dir = tempfile::tempdir().unwrap();
-    let [first, other, second] = [("A", 0), ("B", 1), ("A", 2)].map(|(label, at)| run(dir.path(), label, at));
+    let [first, other, second] =
+        [("A", 0), ("B", 1), ("A", 2)].map(|(label, at)| run(dir.path(), label, at));
     let id = RunReader::open(&second).unwrap().manifest().id.to_string();
-    assert_eq!(resolve_all(dir.path(), &id).unwrap().as_slice(), std::slice::from_ref(&second));
-    assert_eq!(resolve_all(dir.path(), "A").unwrap(), [first, second.clone()]);
-    assert_eq!(resolve_all(dir.path(), "B").unwrap().as_slice(), std::slice::from_ref(&other));
-    assert_eq!(resolve_all(dir.path(), "latest").unwrap().as_slice(), std::slice::from_ref(&second));
-    assert_eq!(resolve_all(dir.path(), other.to_str().unwrap()).unwrap(), [other]);
+    assert_eq!(
+        resolve_all(dir.path(), &id).unwrap().as_slice(),
+        std::slice::from_ref(&second)
+    );
+    assert_eq!(
+        resolve_all(dir.path(), "A").unwrap(),
+        [first, second.clone()]
+    );
+    assert_eq!(
+        resolve_all(dir.path(), "B").unwrap().as_slice(),
+        std::slice::from_ref(&other)
+    );
+    assert_eq!(
+        resolve_all(dir.path(), "latest").unwrap().as_slice(),
+        std::slice::from_ref(&second)
+    );
+    assert_eq!(
+        resolve_all(dir.path(), other.to_str().unwrap()).unwrap(),
+        [other]
+    );
     assert!(resolve_all(dir.path(), "C").is_err());
     // A later run that calls itself by the id of another is not taken for it.
     run(dir.path(), &id, 3);
@@ -67,7 +93,10 @@ fn a_journal_is_there_or_is_not() {
     let with = writer(dir.path());
     let (_file, name) = with.make_journal().unwrap();
     let with = with.finish(manifest()).unwrap();
-    assert_eq!(RunReader::open(&with).unwrap().journal(), Some(with.join(name)));
+    assert_eq!(
+        RunReader::open(&with).unwrap().journal(),
+        Some(with.join(name))
+    );
 }
 
 #[test]
@@ -109,7 +138,10 @@ fn the_histogram_log_begins_with_what_its_readers_need() {
     let path = writer(dir.path()).finish(manifest()).unwrap();
     let text = fs::read_to_string(path.join("histograms.hlog")).unwrap();
     assert!(text.contains("nanoseconds]"), "{text}");
-    for time in ["#[StartTime: 1795213189.826 ", "#[BaseTime: 1795213189.826 "] {
+    for time in [
+        "#[StartTime: 1795213189.826 ",
+        "#[BaseTime: 1795213189.826 ",
+    ] {
         assert!(text.contains(time), "{time}: {text}");
     }
     assert!(text.contains("#[MaxValueDivisor: 1000000"), "{text}");
@@ -122,12 +154,21 @@ fn a_line_that_no_histogram_has_is_told_and_ends_the_log() {
     let log = path.join("histograms.hlog");
     let lines = |bytes: Vec<u8>| {
         fs::write(&log, bytes).unwrap();
-        let found = RunReader::open(&path).unwrap().interval_histograms().unwrap();
-        found.map(|line| line.err().map(|error| error.to_string())).collect::<Vec<_>>()
+        let found = RunReader::open(&path)
+            .unwrap()
+            .interval_histograms()
+            .unwrap();
+        found
+            .map(|line| line.err().map(|error| error.to_string()))
+            .collect::<Vec<_>>()
     };
     let long = lines([vec![b'#'; 16 << 20], b"\nTag=x,0,1,2,AAAA\n".to_vec()].concat());
-    assert!(matches!(long.as_slice(), [Some(why)] if why.contains("too long for a histogram")), "{long:?}");
-    let no_histogram = lines(b"Tag=x,0.000,1.000,2.000,AAAA\nTag=x,0.000,1.000,2.000,AAAA\n".to_vec());
+    assert!(
+        matches!(long.as_slice(), [Some(why)] if why.contains("too long for a histogram")),
+        "{long:?}"
+    );
+    let no_histogram =
+        lines(b"Tag=x,0.000,1.000,2.000,AAAA\nTag=x,0.000,1.000,2.000,AAAA\n".to_vec());
     assert_eq!(no_histogram.len(), 1, "{no_histogram:?}");
     assert_eq!(lines(b"#comment\n".to_vec()), []);
 }
@@ -141,7 +182,11 @@ fn a_finished_run_gives_back_the_room_that_was_reserved_for_it() {
         let entry = entry.unwrap();
         let found = entry.metadata().unwrap();
         let on_disk = found.blocks() * 512;
-        assert!(!found.is_file() || on_disk <= found.len() + (64 << 10), "{:?}: {on_disk}", entry.path());
+        assert!(
+            !found.is_file() || on_disk <= found.len() + (64 << 10),
+            "{:?}: {on_disk}",
+            entry.path()
+        );
     }
 }
 
@@ -151,12 +196,18 @@ fn who_asks_for_a_run_that_is_not_there_is_told_which_there_are() {
     let missing = dir.path().join("missing");
     assert_eq!(list(&missing).unwrap().0.len(), 0);
     let none = resolve(&missing, "X").unwrap_err().to_string();
-    assert!(none.contains("'X'") && none.contains("there are none yet"), "{none}");
+    assert!(
+        none.contains("'X'") && none.contains("there are none yet"),
+        "{none}"
+    );
     for n in 0..7 {
         run(dir.path(), &format!("L{n}"), n);
     }
     let some = resolve(dir.path(), "X").unwrap_err().to_string();
-    let newest: Vec<usize> = (2..7).rev().map(|n| some.find(&format!(" (L{n})")).unwrap()).collect();
+    let newest: Vec<usize> = (2..7)
+        .rev()
+        .map(|n| some.find(&format!(" (L{n})")).unwrap())
+        .collect();
     assert!(newest.is_sorted() && !some.contains("(L1)"), "{some}");
 }
 
@@ -178,7 +229,11 @@ fn the_newest_run_is_meant_even_where_a_label_says_so_of_others() {
     let [first, last] = [("A", 0), ("B", 1)].map(|(label, at)| run(dir.path(), label, at));
     let head = first.join("manifest.json");
     let text = fs::read_to_string(&head).unwrap();
-    fs::write(&head, text.replace(r#""label": "A""#, r#""label": "latest""#)).unwrap();
+    fs::write(
+        &head,
+        text.replace(r#""label": "A""#, r#""label": "latest""#),
+    )
+    .unwrap();
     assert_eq!(list(dir.path()).unwrap().0[0].head.label, "latest");
     assert_eq!(resolve_all(dir.path(), "latest").unwrap(), [last]);
 }
@@ -203,7 +258,14 @@ fn what_is_no_run_to_read_from_is_none_where_it_is_absent_and_an_error_where_it_
     assert!(open().trace_context::<u8>().is_err());
     fs::remove_dir_all(path.join("trace")).unwrap();
     assert!(pages().unwrap().is_empty() && open().trace_context::<u8>().unwrap().is_none());
-    assert!(open().trace_index().unwrap().pages(Ticks(0), Ticks(9)).unwrap().is_empty());
+    assert!(
+        open()
+            .trace_index()
+            .unwrap()
+            .pages(Ticks(0), Ticks(9))
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(open().trace_pieces().unwrap().count(), 0);
     fs::write(path.join("trace"), "").unwrap();
     assert!(pages().is_err() && open().trace_index().is_err() && open().trace_pieces().is_err());

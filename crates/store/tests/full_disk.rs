@@ -41,7 +41,11 @@ impl Disk {
                 break;
             }
         }
-        assert!(self.free() <= left + 4096, "{} bytes are still free", self.free());
+        assert!(
+            self.free() <= left + 4096,
+            "{} bytes are still free",
+            self.free()
+        );
     }
 }
 
@@ -61,7 +65,10 @@ fn attribution(n: u64) -> Attribution {
             ..Part::inside(Subject::Call(name.into()), Nanos(noise(n + k)), evidence)
         }
     };
-    Attribution { stall: StallId(n), parts: (0..2).map(part).collect() }
+    Attribution {
+        stall: StallId(n),
+        parts: (0..2).map(part).collect(),
+    }
 }
 
 /// What was taken in.
@@ -93,9 +100,17 @@ impl Taken {
         (0..2000).for_each(|n| lengths.record(noise(n) % 1_000_000_000 + 1).unwrap());
         let (start, end) = (Ticks(2_000 + self.intervals), Ticks(2_001 + self.intervals));
         let (max, stolen) = (Nanos(1), Nanos(1));
-        let row = IntervalRow { cpu: CpuId(1), start, end, count: 2000, max, stolen };
+        let row = IntervalRow {
+            cpu: CpuId(1),
+            start,
+            end,
+            count: 2000,
+            max,
+            stolen,
+        };
         w.interval(&row).unwrap();
-        w.interval_histogram("spin", CpuId(1), start, end, &lengths).unwrap();
+        w.interval_histogram("spin", CpuId(1), start, end, &lengths)
+            .unwrap();
         self.intervals += 1;
     }
 
@@ -104,12 +119,28 @@ impl Taken {
         let run = RunReader::open(path).unwrap();
         let stalls: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
         assert_eq!(stalls.len() as u64, self.stalls);
-        assert!((0..).zip(&stalls).all(|(n, found)| *found == stall(n, n << 20, noise(n), "x")));
-        let attributions: Vec<Attribution> = run.attributions().unwrap().map(Result::unwrap).collect();
+        assert!(
+            (0..)
+                .zip(&stalls)
+                .all(|(n, found)| *found == stall(n, n << 20, noise(n), "x"))
+        );
+        let attributions: Vec<Attribution> =
+            run.attributions().unwrap().map(Result::unwrap).collect();
         assert_eq!(attributions.len() as u64, self.attributions);
-        assert!((0..).zip(&attributions).all(|(n, found)| *found == attribution(n)));
-        assert_eq!(run.intervals().unwrap().map(Result::unwrap).count() as u64, self.intervals);
-        let histograms: Vec<_> = run.interval_histograms().unwrap().map(Result::unwrap).collect();
+        assert!(
+            (0..)
+                .zip(&attributions)
+                .all(|(n, found)| *found == attribution(n))
+        );
+        assert_eq!(
+            run.intervals().unwrap().map(Result::unwrap).count() as u64,
+            self.intervals
+        );
+        let histograms: Vec<_> = run
+            .interval_histograms()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(histograms.len() as u64, self.intervals);
         assert!(histograms.iter().all(|found| found.histogram.len() == 2000));
         run
@@ -118,7 +149,13 @@ impl Taken {
 
 fn trace_pages(w: &mut RunWriter, count: u64) -> Result<(), StoreError> {
     (0..count).try_for_each(|n| {
-        w.trace_page(TraceRole::Local, CpuId(1), Ticks(n * 10), Ticks(n * 10 + 9), &[n as u8; 4000])
+        w.trace_page(
+            TraceRole::Local,
+            CpuId(1),
+            Ticks(n * 10),
+            Ticks(n * 10 + 9),
+            &[n as u8; 4000],
+        )
     })
 }
 
@@ -159,9 +196,16 @@ fn a_disk_that_is_full_at_the_end_costs_nothing_but_the_trace() {
         disk.fill(left);
         let path = w.finish(manifest()).unwrap();
         let run = taken.check(&path);
-        let told = run.manifest().warnings.iter().any(|warning| warning.id() == "trace-discarded");
+        let told = run
+            .manifest()
+            .warnings
+            .iter()
+            .any(|warning| warning.id() == "trace-discarded");
         let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().len();
-        assert!(if told { pages == 0 } else { pages == 10 }, "{told}, {pages} pages");
+        assert!(
+            if told { pages == 0 } else { pages == 10 },
+            "{told}, {pages} pages"
+        );
         assert_eq!(told, left < 40 << 10, "with {left} bytes left");
     }
 }
@@ -173,8 +217,15 @@ fn giving_up_the_trace_makes_room_for_rows() {
     let mut taken = Taken::default();
     trace_pages(&mut w, 5_000).unwrap();
     disk.fill(0);
-    assert!(matches!(trace_pages(&mut w, 1_000), Err(StoreError::Full { .. })));
-    assert!(taken.rows(&mut w, 100_000).is_some_and(|error| error.is_full()));
+    assert!(matches!(
+        trace_pages(&mut w, 1_000),
+        Err(StoreError::Full { .. })
+    ));
+    assert!(
+        taken
+            .rows(&mut w, 100_000)
+            .is_some_and(|error| error.is_full())
+    );
     w.discard_trace().unwrap();
     let before = taken.stalls;
     // The row that was refused left no attribution: on from where the attributions are.
@@ -186,7 +237,11 @@ fn giving_up_the_trace_makes_room_for_rows() {
     }
     assert!(taken.rows(&mut w, 1_000).is_none());
     let run = taken.check(&w.finish(manifest()).unwrap());
-    assert!(run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap().is_empty());
+    assert!(
+        run.trace_pages(Ticks(0), Ticks(u64::MAX))
+            .unwrap()
+            .is_empty()
+    );
     assert!(!run.manifest().trace.complete);
 }
 
@@ -197,20 +252,31 @@ fn a_sink_gives_up_the_trace_for_the_rows_and_stores_none_behind_the_first_that_
     sink.begin(&RunFacts::of(&manifest())).unwrap();
     for n in 0..300 {
         let (first, last) = (Ticks(n * 10), Ticks(n * 10 + 9));
-        let page = RawPage { role: TraceRole::Local, cpu: CpuId(1), first, last, bytes: &[n as u8; 4000] };
+        let page = RawPage {
+            role: TraceRole::Local,
+            cpu: CpuId(1),
+            first,
+            last,
+            bytes: &[n as u8; 4000],
+        };
         sink.rows(&[Row::Page(page)]).unwrap();
     }
     disk.fill(0);
     let mut rows = 0;
     let mut row = |sink: &mut StoreSink| {
-        sink.rows(&[Row::Stall(&stall(rows, rows << 20, noise(rows), "x"), None)]).unwrap();
+        sink.rows(&[Row::Stall(&stall(rows, rows << 20, noise(rows), "x"), None)])
+            .unwrap();
         rows += 1;
         assert!(rows < 3_000_000, "it never ends");
         rows
     };
     while sink.room() == Room::Ample {
         let pushed = row(&mut sink);
-        assert_eq!(sink.tick().unwrap(), pushed, "the one that found no room is stored, too");
+        assert_eq!(
+            sink.tick().unwrap(),
+            pushed,
+            "the one that found no room is stored, too"
+        );
     }
     assert_eq!(sink.room(), Room::TraceGivenUp);
     while !sink.is_stuck() {
@@ -226,9 +292,22 @@ fn a_sink_gives_up_the_trace_for_the_rows_and_stores_none_behind_the_first_that_
     for _ in 0..3 {
         row(&mut sink);
     }
-    assert_eq!((sink.tick().unwrap(), sink.room()), (stored, Room::None { unstored: 4 }));
-    assert_eq!(sink.end(&manifest()).unwrap(), Delivery { lost: 4, ..Delivery::of(stored) });
-    Taken { stalls: stored, ..Taken::default() }.check(&list(disk.path()).unwrap().0[0].path);
+    assert_eq!(
+        (sink.tick().unwrap(), sink.room()),
+        (stored, Room::None { unstored: 4 })
+    );
+    assert_eq!(
+        sink.end(&manifest()).unwrap(),
+        Delivery {
+            lost: 4,
+            ..Delivery::of(stored)
+        }
+    );
+    Taken {
+        stalls: stored,
+        ..Taken::default()
+    }
+    .check(&list(disk.path()).unwrap().0[0].path);
 }
 
 #[test]
@@ -242,7 +321,10 @@ fn what_is_given_up_on_a_full_disk_leaves_nothing() {
     drop(w);
     assert!(list(disk.path()).unwrap().0.is_empty());
     assert!(partials(disk.path()).unwrap().is_empty());
-    let left: Vec<_> = fs::read_dir(disk.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(disk.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
@@ -267,19 +349,31 @@ fn what_is_added_to_a_run_is_there_in_full_or_not_at_all() {
     assert!(taken.rows(&mut w, 100).is_none());
     let path = w.finish(manifest()).unwrap();
     let files = || {
-        let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
         names.collect::<std::collections::BTreeSet<_>>()
     };
     let before = files();
     disk.fill(8 << 10);
-    assert!(add_summary(&path, &(0..50_000).collect::<Vec<u64>>()).unwrap_err().is_full());
+    assert!(
+        add_summary(&path, &(0..50_000).collect::<Vec<u64>>())
+            .unwrap_err()
+            .is_full()
+    );
     assert_eq!(files(), before);
     add_summary(&path, &[1, 2, 3]).unwrap();
-    assert_eq!(taken.check(&path).summary::<Vec<u64>>().unwrap(), Some(vec![1, 2, 3]));
+    assert_eq!(
+        taken.check(&path).summary::<Vec<u64>>().unwrap(),
+        Some(vec![1, 2, 3])
+    );
     assert_eq!(files().len(), before.len() + 1);
     // Anew in place of what was there.
     add_summary(&path, &[4]).unwrap();
-    assert_eq!(taken.check(&path).summary::<Vec<u64>>().unwrap(), Some(vec![4]));
+    assert_eq!(
+        taken.check(&path).summary::<Vec<u64>>().unwrap(),
+        Some(vec![4])
+    );
 }
 
 #[test]

@@ -27,23 +27,33 @@ fn chmod(path: &Path, mode: u32) {
 fn in_time<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || tell.send(look()));
-    told.recv_timeout(Duration::from_secs(30)).expect("it hangs")
+    told.recv_timeout(Duration::from_secs(30))
+        .expect("it hangs")
 }
 
 /// The hidden folder of the only run being written.
 fn partial(runs: &Path) -> PathBuf {
-    let names = fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
+    let names = fs::read_dir(runs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     names
         .into_iter()
-        .find(|path| path.file_name().unwrap().to_string_lossy().starts_with(".partial-"))
+        .find(|path| {
+            path.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with(".partial-")
+        })
         .unwrap()
 }
 
 fn small_run(runs: &Path) -> PathBuf {
     let mut w = writer(runs);
     w.stall(&stall(0, 10, 5, "x")).unwrap();
-    w.trace_page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 64]).unwrap();
-    w.trace_context(&serde_json::json!({"symbols": []})).unwrap();
+    w.trace_page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 64])
+        .unwrap();
+    w.trace_context(&serde_json::json!({"symbols": []}))
+        .unwrap();
     w.finish(manifest()).unwrap()
 }
 
@@ -58,20 +68,36 @@ fn a_run_renamed_away_in_mid_run_does_not_lead_its_writer_elsewhere() {
     let hidden = partial(&runs);
     fs::rename(&hidden, runs.join("away")).unwrap();
     fs::create_dir_all(hidden.join("trace/segments")).unwrap();
-    for name in
-        ["manifest.json", ".manifest.json", ".reserve", "trace/context.json", "trace/segments/000001.seg"]
-    {
+    for name in [
+        "manifest.json",
+        ".manifest.json",
+        ".reserve",
+        "trace/context.json",
+        "trace/segments/000001.seg",
+    ] {
         symlink(&precious, hidden.join(name)).unwrap();
     }
-    w.trace_page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 64]).unwrap();
+    w.trace_page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 64])
+        .unwrap();
     w.trace_context(&serde_json::json!({})).unwrap();
     match w.finish(manifest()) {
         Err(StoreError::Moved { path }) => assert_eq!(path, hidden),
         other => panic!("{other:?}"),
     }
     assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
-    assert!(hidden.join("manifest.json").is_symlink(), "what another one put there is not ours to remove");
-    assert_eq!(RunReader::open(&runs.join("away")).unwrap().stalls().unwrap().count(), 1, "nothing is lost");
+    assert!(
+        hidden.join("manifest.json").is_symlink(),
+        "what another one put there is not ours to remove"
+    );
+    assert_eq!(
+        RunReader::open(&runs.join("away"))
+            .unwrap()
+            .stalls()
+            .unwrap()
+            .count(),
+        1,
+        "nothing is lost"
+    );
 }
 
 #[test]
@@ -94,10 +120,25 @@ fn root_records_neither_in_another_users_folder_nor_where_all_may_write() {
     ] {
         let error = RunWriter::create(&runs, "L", common::EPOCH).err().unwrap();
         let text = error.to_string();
-        assert!(matches!(error, StoreError::Folder { source: AccessError::Changeable { .. }, .. }), "{text}");
-        assert!(text.contains(&format!("{} ", component.display())) && text.contains("--runs"), "{text}");
+        assert!(
+            matches!(
+                error,
+                StoreError::Folder {
+                    source: AccessError::Changeable { .. },
+                    ..
+                }
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!("{} ", component.display())) && text.contains("--runs"),
+            "{text}"
+        );
     }
-    assert!(fs::read_dir(&hers).unwrap().next().is_none() && fs::read_dir(&open).unwrap().next().is_none());
+    assert!(
+        fs::read_dir(&hers).unwrap().next().is_none()
+            && fs::read_dir(&open).unwrap().next().is_none()
+    );
     // As /tmp is: nobody can take away there what is ours.
     chmod(&open, 0o1777);
     assert!(small_run(&open).exists());
@@ -131,7 +172,11 @@ fn another_user_records_into_her_own_folder() {
         .uid(OTHER)
         .status();
     assert!(status.unwrap().success());
-    assert_eq!(list(&home.join("runs")).unwrap().0.len(), 1, "and root may read it");
+    assert_eq!(
+        list(&home.join("runs")).unwrap().0.len(),
+        1,
+        "and root may read it"
+    );
 }
 
 #[test]
@@ -154,14 +199,26 @@ fn what_is_written_is_for_its_owner_alone_whatever_the_umask() {
     while let Some(path) = left.pop() {
         let found = fs::symlink_metadata(&path).unwrap();
         let wanted = if found.is_dir() { 0o700 } else { 0o600 };
-        assert_eq!(found.permissions().mode() & 0o7777, wanted, "{}", path.display());
+        assert_eq!(
+            found.permissions().mode() & 0o7777,
+            wanted,
+            "{}",
+            path.display()
+        );
         if found.is_dir() {
-            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            left.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         } else {
             files += 1;
         }
     }
-    assert_eq!(files, 9, "tables, histograms, manifest and details, context, a segment and its times");
+    assert_eq!(
+        files, 9,
+        "tables, histograms, manifest and details, context, a segment and its times"
+    );
 }
 
 #[test]
@@ -192,14 +249,20 @@ fn what_is_no_run_is_told_and_neither_waited_for_nor_read_without_end() {
     symlink("nowhere", bad("dangling")).unwrap();
     symlink("/dev/zero", bad("device")).unwrap();
     symlink(good.join("manifest.json"), bad("link")).unwrap();
-    fs::File::create(bad("sparse")).unwrap().set_len(10 << 30).unwrap();
+    fs::File::create(bad("sparse"))
+        .unwrap()
+        .set_len(10 << 30)
+        .unwrap();
     symlink("itself", runs.join("itself")).unwrap();
     mkfifoat(CWD, runs.join("a-fifo-itself"), Mode::RUSR | Mode::WUSR).unwrap();
     fs::write(runs.join("a-file"), "").unwrap();
     let looked = runs.clone();
     let (found, problems) = in_time(move || list(&looked).unwrap());
     assert_eq!(found.len(), 1);
-    let told: Vec<String> = problems.iter().map(|problem| problem.error.to_string()).collect();
+    let told: Vec<String> = problems
+        .iter()
+        .map(|problem| problem.error.to_string())
+        .collect();
     let expected = [
         ("dangling", "a symbolic link, not a regular file"),
         ("device", "a symbolic link, not a regular file"),
@@ -215,7 +278,11 @@ fn what_is_no_run_is_told_and_neither_waited_for_nor_read_without_end() {
         assert!(told.contains(why), "{told}");
     }
     let fifo = runs.clone();
-    assert!(in_time(move || resolve(&fifo, fifo.join("fifo").to_str().unwrap()).is_err()));
+    assert!(in_time(move || resolve(
+        &fifo,
+        fifo.join("fifo").to_str().unwrap()
+    )
+    .is_err()));
 }
 
 #[test]
@@ -231,7 +298,8 @@ fn files_of_a_run_that_are_no_files_are_errors() {
             run.stalls()?.try_for_each(|row| row.map(drop))?;
             run.attributions()?.try_for_each(|row| row.map(drop))?;
             run.intervals()?.try_for_each(|row| row.map(drop))?;
-            run.interval_histograms()?.try_for_each(|row| row.map(drop))?;
+            run.interval_histograms()?
+                .try_for_each(|row| row.map(drop))?;
             run.trace_context::<serde_json::Value>()?;
             run.trace_pages(Ticks(0), Ticks(u64::MAX)).map(drop)
         })
@@ -246,12 +314,28 @@ fn files_of_a_run_that_are_no_files_are_errors() {
         "trace/segments/000001.seg",
     ];
     for file in files {
-        let fifo = replaced(file, &|path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).unwrap());
-        assert!(matches!(fifo, Err(StoreError::Access(AccessError::NotRegular { .. }))), "{file}: {fifo:?}");
+        let fifo = replaced(file, &|path| {
+            mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).unwrap()
+        });
+        assert!(
+            matches!(
+                fifo,
+                Err(StoreError::Access(AccessError::NotRegular { .. }))
+            ),
+            "{file}: {fifo:?}"
+        );
         let link = replaced(file, &|path| symlink("/dev/zero", path).unwrap());
-        assert!(matches!(link, Err(StoreError::Access(AccessError::NotRegular { .. }))), "{file}: {link:?}");
+        assert!(
+            matches!(
+                link,
+                Err(StoreError::Access(AccessError::NotRegular { .. }))
+            ),
+            "{file}: {link:?}"
+        );
         // As `/dev/zero`, without an end in reach.
-        let zeros = replaced(file, &|path| fs::File::create(path).unwrap().set_len(64 << 30).unwrap());
+        let zeros = replaced(file, &|path| {
+            fs::File::create(path).unwrap().set_len(64 << 30).unwrap()
+        });
         let refused = matches!(
             zeros,
             Err(StoreError::Damaged { .. } | StoreError::Access(AccessError::TooLarge { .. }))
@@ -267,7 +351,11 @@ fn files_of_a_run_that_are_no_files_are_errors() {
             std::os::unix::fs::FileExt::write_all_at(&file, &tail, (64 << 30) - 8).unwrap();
         });
         let why = footer.unwrap_err().to_string();
-        assert_eq!(why.contains("impossible length"), impossible, "{length}: {why}");
+        assert_eq!(
+            why.contains("impossible length"),
+            impossible,
+            "{length}: {why}"
+        );
     }
 }
 
@@ -296,7 +384,10 @@ fn sweeping_up_removes_what_is_ours_and_follows_nothing() {
         chown(&runs, Some(OTHER), Some(OTHER)).unwrap();
         fs::create_dir(dead("c")).unwrap();
         let error = clean_partials(&runs).unwrap_err();
-        assert!(matches!(error, StoreError::Access(AccessError::Changeable { .. })), "{error}");
+        assert!(
+            matches!(error, StoreError::Access(AccessError::Changeable { .. })),
+            "{error}"
+        );
         assert!(dead("c").exists());
     }
 }

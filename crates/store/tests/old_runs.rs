@@ -67,7 +67,9 @@ const FACTS: [Facts; 4] = [
 ];
 
 fn open(folder: &str) -> RunReader {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(folder);
     RunReader::open(&path).unwrap()
 }
 
@@ -77,20 +79,40 @@ fn every_kind_of_run_reads_as_its_recorder_told_it() {
         let run = open(facts.folder);
         let manifest = run.manifest();
         let at = facts.folder;
-        assert_eq!((manifest.schema_version, &*manifest.id), (1, facts.id), "{at}");
-        assert_eq!((&*manifest.probe.kind, manifest.attributed), (facts.probe, true), "{at}");
+        assert_eq!(
+            (manifest.schema_version, &*manifest.id),
+            (1, facts.id),
+            "{at}"
+        );
+        assert_eq!(
+            (&*manifest.probe.kind, manifest.attributed),
+            (facts.probe, true),
+            "{at}"
+        );
         assert_eq!(manifest.threads.len(), facts.threads, "{at}");
         assert_eq!(manifest.rate.hz, 2_596_136_000, "{at}");
-        assert!(manifest.trace.complete && !manifest.sources.is_empty(), "{at}");
+        assert!(
+            manifest.trace.complete && !manifest.sources.is_empty(),
+            "{at}"
+        );
 
         let stalls: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
-        let attributions: Vec<Attribution> = run.attributions().unwrap().map(Result::unwrap).collect();
-        assert_eq!((stalls.len() as u64, attributions.len()), (facts.stalls.0, stalls.len()), "{at}");
+        let attributions: Vec<Attribution> =
+            run.attributions().unwrap().map(Result::unwrap).collect();
+        assert_eq!(
+            (stalls.len() as u64, attributions.len()),
+            (facts.stalls.0, stalls.len()),
+            "{at}"
+        );
         let mut culprits: BTreeMap<Subject, Nanos> = BTreeMap::new();
         let mut stalled = Nanos::ZERO;
         for (stall, attribution) in stalls.iter().zip(&attributions) {
             let length = manifest.rate.nanos(stall.length());
-            assert_eq!((attribution.stall, attribution.total()), (stall.id, length), "{at}");
+            assert_eq!(
+                (attribution.stall, attribution.total()),
+                (stall.id, length),
+                "{at}"
+            );
             stalled += length;
             for part in &attribution.parts {
                 *culprits.entry(part.culprit.subject.clone()).or_default() += part.net;
@@ -102,12 +124,20 @@ fn every_kind_of_run_reads_as_its_recorder_told_it() {
         let expected = culprit_of_version_1(kind.as_str(), name, detail);
         assert!(!matches!(expected, Subject::Unknown { .. }), "{at}");
         assert_eq!(top, (&expected, &Nanos(net)), "{at}");
-        let unknown = culprits.keys().find(|culprit| matches!(culprit, Subject::Unknown { .. }));
-        assert_eq!(unknown, None, "{at}: all that version 1 wrote is understood");
+        let unknown = culprits
+            .keys()
+            .find(|culprit| matches!(culprit, Subject::Unknown { .. }));
+        assert_eq!(
+            unknown, None,
+            "{at}: all that version 1 wrote is understood"
+        );
 
         let intervals: Vec<IntervalRow> = run.intervals().unwrap().map(Result::unwrap).collect();
-        let histograms: Vec<StoredHistogram> =
-            run.interval_histograms().unwrap().map(Result::unwrap).collect();
+        let histograms: Vec<StoredHistogram> = run
+            .interval_histograms()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(intervals.len(), facts.intervals, "{at}");
         for (row, histogram) in intervals.iter().zip(&histograms) {
             assert_eq!(histogram.histogram.len(), row.count, "{at}");
@@ -119,7 +149,16 @@ fn every_kind_of_run_reads_as_its_recorder_told_it() {
         assert!(context["formats"].as_array().unwrap().len() > 20, "{at}");
         let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap();
         let of = |role| pages.iter().filter(|page| page.role == role).count();
-        assert_eq!((of(TraceRole::Local), of(TraceRole::Senders)), facts.pages, "{at}");
-        assert!(pages.iter().all(|page| page.first <= page.last && !page.bytes.is_empty()), "{at}");
+        assert_eq!(
+            (of(TraceRole::Local), of(TraceRole::Senders)),
+            facts.pages,
+            "{at}"
+        );
+        assert!(
+            pages
+                .iter()
+                .all(|page| page.first <= page.last && !page.bytes.is_empty()),
+            "{at}"
+        );
     }
 }

@@ -15,7 +15,15 @@ fn run(runs: &Path, spans: &[(u64, u64)], bytes: usize) -> RunReader {
     writer.limit_trace(1 << 30);
     for (n, (first, length)) in spans.iter().enumerate() {
         let (first, last) = (Ticks(*first), Ticks(first + length));
-        writer.trace_page(TraceRole::Senders, CpuId(n as u32), first, last, &vec![n as u8; bytes]).unwrap();
+        writer
+            .trace_page(
+                TraceRole::Senders,
+                CpuId(n as u32),
+                first,
+                last,
+                &vec![n as u8; bytes],
+            )
+            .unwrap();
     }
     RunReader::open(&writer.finish(manifest()).unwrap()).unwrap()
 }
@@ -67,7 +75,14 @@ fn an_index_reads_nothing_of_other_times() {
     let index = run.trace_index().unwrap();
     fs::write(run.path().join("trace/segments/000002.seg"), "no segment").unwrap();
     let found = |from, to| index.pages(Ticks(from), Ticks(to)).map(|pages| pages.len());
-    assert_eq!([found(0, 19).unwrap(), found(26, 99).unwrap(), found(15, 15).unwrap()], [1, 1, 1]);
+    assert_eq!(
+        [
+            found(0, 19).unwrap(),
+            found(26, 99).unwrap(),
+            found(15, 15).unwrap()
+        ],
+        [1, 1, 1]
+    );
     assert!(found(19, 20).is_err() && found(25, 25).is_err());
 }
 
@@ -77,8 +92,18 @@ fn a_moment_is_read_without_a_look_at_others_where_their_times_are_noted() {
     let run = run(dir.path(), &[(10, 5), (20, 5), (30, 5)], 2 << 20);
     let file = |name: &str| run.path().join("trace").join(name);
     fs::write(file("segments/000002.seg"), "no segment").unwrap();
-    let found = |from, to| run.trace_pages(Ticks(from), Ticks(to)).map(|pages| pages.len());
-    assert_eq!([found(0, 19).unwrap(), found(26, 99).unwrap(), found(15, 15).unwrap()], [1, 1, 1]);
+    let found = |from, to| {
+        run.trace_pages(Ticks(from), Ticks(to))
+            .map(|pages| pages.len())
+    };
+    assert_eq!(
+        [
+            found(0, 19).unwrap(),
+            found(26, 99).unwrap(),
+            found(15, 15).unwrap()
+        ],
+        [1, 1, 1]
+    );
     assert!(found(19, 20).is_err() && found(25, 25).is_err());
     // What is no list of times, or has none of a segment, is as good as none.
     for text in ["[]", "[{}]", "no JSON"] {
@@ -94,15 +119,29 @@ fn a_segment_is_an_eighth_of_the_limit_and_ends_with_a_turn() {
     writer.limit_trace(1 << 20);
     for number in 0..30 {
         let (first, last) = (Ticks(number), Ticks(number));
-        writer.trace_page(TraceRole::Local, CpuId(0), first, last, &[0; 20_000]).unwrap();
-        writer.drain_turn(&DrainTurn { number, ..DrainTurn::default() }).unwrap();
+        writer
+            .trace_page(TraceRole::Local, CpuId(0), first, last, &[0; 20_000])
+            .unwrap();
+        writer
+            .drain_turn(&DrainTurn {
+                number,
+                ..DrainTurn::default()
+            })
+            .unwrap();
     }
     let run = RunReader::open(&writer.finish(manifest()).unwrap()).unwrap();
     let sizes: Vec<u64> = (1..=4)
-        .map(|n| fs::metadata(run.path().join(format!("trace/segments/00000{n}.seg"))).unwrap().len())
+        .map(|n| {
+            fs::metadata(run.path().join(format!("trace/segments/00000{n}.seg")))
+                .unwrap()
+                .len()
+        })
         .collect();
     // Seven turns are the first that reach 128 KiB.
-    assert!(sizes.iter().all(|size| (140_000..160_000).contains(size)), "{sizes:?}");
+    assert!(
+        sizes.iter().all(|size| (140_000..160_000).contains(size)),
+        "{sizes:?}"
+    );
 }
 
 #[test]
@@ -111,7 +150,12 @@ fn a_segment_that_is_too_large_for_one_is_not_read() {
     let run = run(dir.path(), &[(10, 5)], 100);
     let segment = run.path().join("trace/segments/000001.seg");
     let of_length = |bytes: u64| {
-        fs::File::options().write(true).open(&segment).unwrap().set_len(bytes).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&segment)
+            .unwrap()
+            .set_len(bytes)
+            .unwrap();
         match run.trace_pages(Ticks(10), Ticks(15)) {
             Err(StoreError::Damaged { why, .. }) => why,
             other => format!("{other:?}"),

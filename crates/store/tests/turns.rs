@@ -18,8 +18,22 @@ fn writer(runs: &Path, limit: u64) -> RunWriter {
 /// A turn: one page of this many bytes, then its end.
 fn turn(writer: &mut RunWriter, number: u64, bytes: usize) {
     let (first, last) = (Ticks(number * 10), Ticks(number * 10 + 5));
-    writer.trace_page(TraceRole::Local, CpuId(1), first, last, &vec![number as u8; bytes]).unwrap();
-    writer.drain_turn(&DrainTurn { number, stalls: number, ..DrainTurn::default() }).unwrap();
+    writer
+        .trace_page(
+            TraceRole::Local,
+            CpuId(1),
+            first,
+            last,
+            &vec![number as u8; bytes],
+        )
+        .unwrap();
+    writer
+        .drain_turn(&DrainTurn {
+            number,
+            stalls: number,
+            ..DrainTurn::default()
+        })
+        .unwrap();
 }
 
 fn begin(writer: &mut RunWriter) {
@@ -28,8 +42,17 @@ fn begin(writer: &mut RunWriter) {
 }
 
 fn stall(at: u64, length: u64) -> Stall {
-    let victim = ThreadRef { tid: 1, comm: Comm::new("x") };
-    Stall { id: StallId(0), cpu: CpuId(1), victim, start: Ticks(at), end: Ticks(at + length) }
+    let victim = ThreadRef {
+        tid: 1,
+        comm: Comm::new("x"),
+    };
+    Stall {
+        id: StallId(0),
+        cpu: CpuId(1),
+        victim,
+        start: Ticks(at),
+        end: Ticks(at + length),
+    }
 }
 
 /// Numbers of turns and of the pages before them; `None` for what is missing.
@@ -81,9 +104,19 @@ fn the_warm_up_is_given_up_first_and_the_run_is_whole_without_it() {
     let run = RunReader::open(&writer.finish(manifest()).unwrap()).unwrap();
     assert!(run.manifest().trace.complete && run.manifest().trace.bytes <= limit);
     let told = told(&run);
-    assert_eq!(told[0], None, "the beginning is missing, and that is reported");
-    assert!(told.ends_with(&(6..12).map(Some).collect::<Vec<_>>()), "{told:?}");
-    assert_eq!(told.iter().filter(|piece| piece.is_none()).count(), 1, "{told:?}");
+    assert_eq!(
+        told[0], None,
+        "the beginning is missing, and that is reported"
+    );
+    assert!(
+        told.ends_with(&(6..12).map(Some).collect::<Vec<_>>()),
+        "{told:?}"
+    );
+    assert_eq!(
+        told.iter().filter(|piece| piece.is_none()).count(),
+        1,
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -100,6 +133,14 @@ fn what_is_given_up_in_the_middle_is_told_where_it_was() {
     let run = RunReader::open(&writer.finish(manifest()).unwrap()).unwrap();
     assert!(!run.manifest().trace.complete);
     let told = told(&run);
-    assert_eq!((told.first(), told.last()), (Some(&Some(0)), Some(&Some(7))), "{told:?}");
-    assert_eq!(told.iter().filter(|piece| piece.is_none()).count(), 1, "{told:?}");
+    assert_eq!(
+        (told.first(), told.last()),
+        (Some(&Some(0)), Some(&Some(7))),
+        "{told:?}"
+    );
+    assert_eq!(
+        told.iter().filter(|piece| piece.is_none()).count(),
+        1,
+        "{told:?}"
+    );
 }

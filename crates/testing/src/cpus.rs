@@ -8,5 +8,7 @@ use std::fs;
 pub fn highest_cpu() -> u32 {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").expect("a list of CPUs");
     let highest = online.trim().rsplit([',', '-']).next();
-    highest.and_then(|cpu| cpu.parse().ok()).expect("a number of a CPU")
+    highest
+        .and_then(|cpu| cpu.parse().ok())
+        .expect("a number of a CPU")
 }

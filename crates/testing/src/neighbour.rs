@@ -13,7 +13,9 @@ impl Neighbour {
     pub fn on(cpu: u32) -> Neighbour {
         let looped = "while sleep 0.005; do :; done";
         let mut command = Command::new("taskset");
-        command.args(["-c", &cpu.to_string(), "sh", "-c", looped]).stdin(Stdio::null());
+        command
+            .args(["-c", &cpu.to_string(), "sh", "-c", looped])
+            .stdin(Stdio::null());
         Neighbour(command.spawn().expect("taskset of util-linux"))
     }
 }

@@ -10,7 +10,13 @@ const BUSY: Duration = Duration::from_secs(20);
 const INSIDE: &str = "JITTERSCOPE_TEST_NAMESPACE";
 /// A user namespace in which mounting is allowed. The user is called as files of unmapped users are (the overflow
 /// id): the folders above are then his own, and the checks of who may change them say what they say outside.
-const NAMESPACE: [&str; 5] = ["--user", "--map-user=65534", "--map-group=65534", "--keep-caps", "--mount"];
+const NAMESPACE: [&str; 5] = [
+    "--user",
+    "--map-user=65534",
+    "--map-group=65534",
+    "--keep-caps",
+    "--mount",
+];
 
 /// A file system of a known size, in memory; unmounted when dropped.
 pub struct Tmpfs(tempfile::TempDir);
@@ -24,8 +30,14 @@ impl Tmpfs {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let options = format!("size={bytes},mode=0755");
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &options, "jitterscope-test"]).arg(dir.path());
-        if mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        mount
+            .args(["-t", "tmpfs", "-o", &options, "jitterscope-test"])
+            .arg(dir.path());
+        if mount
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+        {
             return Some(Tmpfs(dir));
         }
         eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
@@ -45,16 +57,31 @@ impl Tmpfs {
             command.args(NAMESPACE);
             command
         };
-        let can =
-            || unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        let can = || {
+            unshare()
+                .arg("true")
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        };
         let root = rustix::process::geteuid().is_root();
-        let name = name.filter(|name| name != "main" && !root && env::var_os(INSIDE).is_none() && can());
-        let (Some(name), Ok(program)) = (name, env::current_exe()) else { return Tmpfs::mount(bytes) };
-        let again = unshare().arg(program).args(["--exact", &name]).env(INSIDE, "1").output();
+        let name =
+            name.filter(|name| name != "main" && !root && env::var_os(INSIDE).is_none() && can());
+        let (Some(name), Ok(program)) = (name, env::current_exe()) else {
+            return Tmpfs::mount(bytes);
+        };
+        let again = unshare()
+            .arg(program)
+            .args(["--exact", &name])
+            .env(INSIDE, "1")
+            .output();
         let again = again.expect("the test can be started once more");
         let said = String::from_utf8_lossy(&again.stdout);
         assert!(again.status.success(), "in a namespace of its own:\n{said}");
-        assert!(said.contains("1 passed"), "the test's name is not '{name}':\n{said}");
+        assert!(
+            said.contains("1 passed"),
+            "the test's name is not '{name}':\n{said}"
+        );
         None
     }
 
@@ -92,7 +119,9 @@ mod tests {
 
     #[test]
     fn a_test_that_may_not_mount_passes_or_fails_in_a_namespace() {
-        let Some(disk) = Tmpfs::mount_or_run_where_it_can(1 << 20) else { return };
+        let Some(disk) = Tmpfs::mount_or_run_where_it_can(1 << 20) else {
+            return;
+        };
         let large = vec![1; 2 << 20];
         let full = std::fs::write(disk.path().join("large"), large).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
@@ -100,7 +129,9 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_busy_for_a_moment_is_unmounted_after_it() {
-        let Some(disk) = Tmpfs::mount(1 << 20) else { return };
+        let Some(disk) = Tmpfs::mount(1 << 20) else {
+            return;
+        };
         let path = disk.path().to_owned();
         let file = File::create(path.join("open")).unwrap();
         let holder = std::thread::spawn(move || {

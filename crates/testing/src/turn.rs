@@ -8,7 +8,8 @@ use std::fs::File;
 pub fn turn() -> File {
     let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
     let file = File::create(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    file.lock().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    file.lock()
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     file
 }
 

@@ -24,7 +24,11 @@ impl Access {
     /// Of a file that is there.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Access {
-        Access { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() }
+        Access {
+            mode: metadata.mode() & 0o7777,
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+        }
     }
 
     /// Whether it gives no more than reading, writing and executing: nothing else is ever put back.
@@ -51,7 +55,11 @@ pub(crate) fn give(file: &File, access: Option<Access>) -> io::Result<()> {
         && (now.uid, now.gid) != (access.uid, access.gid)
     {
         // Before the mode, some bits of which go with a change of owner.
-        fchown(file, Some(Uid::from_raw(access.uid)), Some(Gid::from_raw(access.gid)))?;
+        fchown(
+            file,
+            Some(Uid::from_raw(access.uid)),
+            Some(Gid::from_raw(access.gid)),
+        )?;
     }
     fchmod(file, Mode::from_raw_mode(mode))?;
     Ok(())
@@ -71,7 +79,11 @@ mod tests {
             (0o4755, "mode 4755, owner 1:20", false),
             (0, "mode 0000, owner 1:20", true),
         ] {
-            let access = Access { mode, uid: 1, gid: 20 };
+            let access = Access {
+                mode,
+                uid: 1,
+                gid: 20,
+            };
             assert_eq!((access.shown().as_str(), access.is_plain()), (shown, plain));
         }
     }
@@ -81,10 +93,31 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let now = || Access::of(&file.as_file().metadata().unwrap());
         let owner = now();
-        file.as_file().set_permissions(PermissionsExt::from_mode(0o600)).unwrap();
+        file.as_file()
+            .set_permissions(PermissionsExt::from_mode(0o600))
+            .unwrap();
         give(file.as_file(), None).unwrap();
-        assert_eq!(now(), Access { mode: NEW_FILE, ..owner });
-        give(file.as_file(), Some(Access { mode: 0o640, ..owner })).unwrap();
-        assert_eq!(now(), Access { mode: 0o640, ..owner });
+        assert_eq!(
+            now(),
+            Access {
+                mode: NEW_FILE,
+                ..owner
+            }
+        );
+        give(
+            file.as_file(),
+            Some(Access {
+                mode: 0o640,
+                ..owner
+            }),
+        )
+        .unwrap();
+        assert_eq!(
+            now(),
+            Access {
+                mode: 0o640,
+                ..owner
+            }
+        );
     }
 }

@@ -64,11 +64,15 @@ impl CulpritPattern {
     /// Whether a subject is one of them.
     #[must_use]
     pub fn matches(&self, subject: &Subject) -> bool {
-        let named = |globs: &[&str]| globs.iter().any(|glob| glob::matches(glob, &subject.name()));
+        let named = |globs: &[&str]| {
+            globs
+                .iter()
+                .any(|glob| glob::matches(glob, &subject.name()))
+        };
         match (self, subject) {
-            (CulpritPattern::Threads(globs), Subject::Thread(task)) => {
-                globs.iter().any(|glob| may_be(task, glob) && glob::matches(glob, &task.comm))
-            }
+            (CulpritPattern::Threads(globs), Subject::Thread(task)) => globs
+                .iter()
+                .any(|glob| may_be(task, glob) && glob::matches(glob, &task.comm)),
             (CulpritPattern::WorkBy(workers, globs), Subject::Work(work)) => {
                 let by = match work.is_unbound() {
                     Some(true) => Workers::Unbound,
@@ -87,8 +91,12 @@ impl CulpritPattern {
             | (CulpritPattern::MachineChecks, Subject::MachineCheck { .. })
             | (CulpritPattern::Throttling, Subject::Throttle(_))
             | (CulpritPattern::Quotas, Subject::Quota(_)) => true,
-            (CulpritPattern::Verdicts(verdicts), Subject::Verdict(verdict, _)) => verdicts.contains(verdict),
-            (CulpritPattern::VerdictsOf(kind), Subject::Verdict(verdict, _)) => verdict.kind() == *kind,
+            (CulpritPattern::Verdicts(verdicts), Subject::Verdict(verdict, _)) => {
+                verdicts.contains(verdict)
+            }
+            (CulpritPattern::VerdictsOf(kind), Subject::Verdict(verdict, _)) => {
+                verdict.kind() == *kind
+            }
             _ => false,
         }
     }
@@ -109,9 +117,9 @@ impl CulpritPattern {
             CulpritPattern::Throttling => CulpritKind::RtThrottle,
             CulpritPattern::Quotas => CulpritKind::Quota,
             CulpritPattern::VerdictsOf(kind) => *kind,
-            CulpritPattern::Verdicts(verdicts) => {
-                verdicts.first().map_or(CulpritKind::Unresolved, |verdict| verdict.kind())
-            }
+            CulpritPattern::Verdicts(verdicts) => verdicts
+                .first()
+                .map_or(CulpritKind::Unresolved, |verdict| verdict.kind()),
         }
     }
 
@@ -127,7 +135,9 @@ impl CulpritPattern {
             | CulpritPattern::Softirqs(globs)
             | CulpritPattern::Calls(globs)
             | CulpritPattern::Nmis(globs) => globs.to_vec(),
-            CulpritPattern::Verdicts(verdicts) => verdicts.iter().map(|verdict| verdict.as_str()).collect(),
+            CulpritPattern::Verdicts(verdicts) => {
+                verdicts.iter().map(|verdict| verdict.as_str()).collect()
+            }
             CulpritPattern::PageFaults
             | CulpritPattern::MachineChecks
             | CulpritPattern::Throttling
@@ -173,7 +183,11 @@ pub struct Answer {
 
 impl Answer {
     const fn of(culprits: CulpritPattern, effect: Effect) -> Answer {
-        Answer { culprits, except: [&[], &[]], effect }
+        Answer {
+            culprits,
+            except: [&[], &[]],
+            effect,
+        }
     }
 
     /// Culprits that go away.
@@ -225,7 +239,10 @@ mod tests {
     use jitterscope_model::{About, Work, Worker};
 
     fn thread(comm: &str) -> Subject {
-        Subject::Thread(Task { comm: comm.into(), ..Task::default() })
+        Subject::Thread(Task {
+            comm: comm.into(),
+            ..Task::default()
+        })
     }
 
     #[test]
@@ -237,18 +254,28 @@ mod tests {
         assert!(!CulpritPattern::Threads(&["*"]).matches(&Subject::verdict(Verdict::IdleExit)));
         assert!(!CulpritPattern::Devices(&["*"]).matches(&Subject::Vector("thermal_apic".into())));
         assert!(
-            CulpritPattern::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::CpuTaken))
+            CulpritPattern::VerdictsOf(CulpritKind::Hypervisor)
+                .matches(&Subject::verdict(Verdict::CpuTaken))
         );
         assert!(
-            !CulpritPattern::VerdictsOf(CulpritKind::Hypervisor).matches(&Subject::verdict(Verdict::Smi))
+            !CulpritPattern::VerdictsOf(CulpritKind::Hypervisor)
+                .matches(&Subject::verdict(Verdict::Smi))
         );
     }
 
     #[test]
     fn a_thread_that_calls_itself_after_one_of_the_kernels_is_none() {
         let user = |comm: &str| {
-            let task = Task { tid: Some(7), comm: comm.into(), kernel: Some(false), ..Task::default() };
-            Subject::Thread(Task { class: Some(SchedClass::RealTime(5)), ..task })
+            let task = Task {
+                tid: Some(7),
+                comm: comm.into(),
+                kernel: Some(false),
+                ..Task::default()
+            };
+            Subject::Thread(Task {
+                class: Some(SchedClass::RealTime(5)),
+                ..task
+            })
         };
         let stopper = Answer::lessens(CulpritPattern::Threads(&["migration/*"]));
         assert!(stopper.matches(&thread("migration/1")) && !stopper.matches(&user("migration/1")));
@@ -257,7 +284,9 @@ mod tests {
         // What keeps threads off a CPU keeps this one off.
         let kept_off =
             Answer::removes(CulpritPattern::Threads(&["*"])).but_not(&["migration/*", "swapper/*"]);
-        assert!(kept_off.matches(&user("migration/1")) && !kept_off.matches(&thread("migration/1")));
+        assert!(
+            kept_off.matches(&user("migration/1")) && !kept_off.matches(&thread("migration/1"))
+        );
         assert!(kept_off.matches(&user("swapper/1")));
     }
 
@@ -275,21 +304,40 @@ mod tests {
             (None, fair(), false),
             (Some(7), fair(), false),
         ] {
-            let task = Task { comm: "swapper/1".into(), tid, class, ..Task::default() };
-            assert_eq!(idle.matches(&Subject::Thread(task.clone())), is_idle, "{task:?}");
+            let task = Task {
+                comm: "swapper/1".into(),
+                tid,
+                class,
+                ..Task::default()
+            };
+            assert_eq!(
+                idle.matches(&Subject::Thread(task.clone())),
+                is_idle,
+                "{task:?}"
+            );
         }
     }
 
     #[test]
     fn work_is_matched_by_function_or_by_a_worker_of_no_item() {
-        let worker = Worker { tid: Some(1), comm: Some("kworker/u4:1".into()), class: None };
+        let worker = Worker {
+            tid: Some(1),
+            comm: Some("kworker/u4:1".into()),
+            class: None,
+        };
         let of = |function: Option<&str>| {
             let function = function.map(Into::into);
-            Subject::Work(Work { function, worker: Some(worker.clone()), ..Work::default() })
+            Subject::Work(Work {
+                function,
+                worker: Some(worker.clone()),
+                ..Work::default()
+            })
         };
         let unbound = CulpritPattern::Work(&["kworker/u*"]);
         assert!(unbound.matches(&of(None)) && !unbound.matches(&of(Some("vmstat_update"))));
         let answer = Answer::lessens(CulpritPattern::Work(&["*"])).but_not(&["vmstat_update"]);
-        assert!(answer.matches(&of(Some("wb_workfn"))) && !answer.matches(&of(Some("vmstat_update"))));
+        assert!(
+            answer.matches(&of(Some("wb_workfn"))) && !answer.matches(&of(Some("vmstat_update")))
+        );
     }
 }

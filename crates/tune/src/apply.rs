@@ -92,15 +92,21 @@ impl ApplyReport {
     /// Changes that were to be made and were not, of those that could be: what the kernel places itself is refused
     /// by the attempt alone, and counts only where nothing else was done.
     pub fn refused(&self) -> impl Iterator<Item = &Applied> {
-        let any = self.applied.iter().any(|applied| applied.outcome.is_success());
-        self.failures().filter(move |applied| !any || !applied.outcome.is_managed())
+        let any = self
+            .applied
+            .iter()
+            .any(|applied| applied.outcome.is_success());
+        self.failures()
+            .filter(move |applied| !any || !applied.outcome.is_managed())
     }
 }
 
 /// The kernel's id of this boot; empty where it cannot be read.
 #[must_use]
 pub fn boot_id(machine: &Machine) -> String {
-    machine.read_trimmed("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    machine
+        .read_trimmed("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
 }
 
 /// How somebody is called.
@@ -116,12 +122,16 @@ fn may_merge(state: &State, plan: &Plan, boot: &str) -> Result<bool, ApplyError>
     if !state.is_active() {
         return Ok(false);
     }
-    let Some(last) = state.begins.last() else { return Ok(false) };
+    let Some(last) = state.begins.last() else {
+        return Ok(false);
+    };
     if last.boot_id != boot {
         return Err(ApplyError::Rebooted);
     }
     if let Some(cut) = state.begins.iter().find(|b: &&Begun| !b.ended) {
-        return Err(ApplyError::Unfinished { by: called(&cut.who) });
+        return Err(ApplyError::Unfinished {
+            by: called(&cut.who),
+        });
     }
     if last.goal.isolated != plan.goal.isolated {
         return Err(ApplyError::OtherCpus {
@@ -149,8 +159,12 @@ pub fn apply(
     let state = locked.load()?;
     let boot = boot_id(hands.machine());
     let merged = may_merge(&state, plan, &boot)?;
-    let mut report =
-        ApplyReport { schema_version: SCHEMA_VERSION, applied: Vec::new(), not_tried: 0, merged };
+    let mut report = ApplyReport {
+        schema_version: SCHEMA_VERSION,
+        applied: Vec::new(),
+        not_tried: 0,
+        merged,
+    };
     if plan.changes.is_empty() {
         return Ok(report);
     }
@@ -166,17 +180,25 @@ pub fn apply(
         isolated: plan.goal.isolated.clone(),
         housekeeping: plan.goal.housekeeping.clone(),
     }];
-    opening.extend((first..).zip(&plan.changes).map(|(seq, change)| Record::Intend {
-        seq,
-        knob: change.knob.to_owned(),
-        op: change.op.clone(),
-    }));
+    opening.extend(
+        (first..)
+            .zip(&plan.changes)
+            .map(|(seq, change)| Record::Intend {
+                seq,
+                knob: change.knob.to_owned(),
+                op: change.op.clone(),
+            }),
+    );
     journal.append(&opening).map_err(StateError::from)?;
     let mut stopped = false;
     for (i, (seq, change)) in (first..).zip(&plan.changes).enumerate() {
         let (op, outcome) = step(hands, &mut journal, seq, change.knob, &change.op)?;
         let at = in_force::realtime_ns();
-        let done = Record::Done { seq, outcome: outcome.clone(), at_realtime_ns: Some(at) };
+        let done = Record::Done {
+            seq,
+            outcome: outcome.clone(),
+            at_realtime_ns: Some(at),
+        };
         journal.append(&[done]).map_err(StateError::from)?;
         // What the kernel places itself is no failure, and only the attempt shows it.
         let failed = !outcome.is_success() && !outcome.is_managed();
@@ -194,7 +216,9 @@ pub fn apply(
             break;
         }
     }
-    journal.append(&[Record::End { stopped }]).map_err(StateError::from)?;
+    journal
+        .append(&[Record::End { stopped }])
+        .map_err(StateError::from)?;
     Ok(report)
 }
 
@@ -208,29 +232,52 @@ fn step(
 ) -> Result<(Op, Outcome), StateError> {
     if let Err(forbidden) = permit::check(hands.machine(), knob, op) {
         // What may not be undone is not done, and must not stand in the journal as done.
-        let outcome = Outcome::Forbidden { cause: forbidden.into() };
+        let outcome = Outcome::Forbidden {
+            cause: forbidden.into(),
+        };
         let how = serde_json::to_string(&outcome).unwrap_or_default();
-        journal.append(&[Record::Undone { seq, how, restored_realtime_ns: None }])?;
+        journal.append(&[Record::Undone {
+            seq,
+            how,
+            restored_realtime_ns: None,
+        }])?;
         return Ok((op.clone(), outcome));
     }
     // What is there now may be newer than the plan: the journal must hold what is overwritten.
     let now = match op.captured(hands.machine()) {
         Ok(now) => now,
         Err(_) if matches!(op, Op::Thread { .. }) => {
-            return Ok((op.clone(), Outcome::Gone { cause: GoneBecause::EndedUnmoved.into() }));
+            return Ok((
+                op.clone(),
+                Outcome::Gone {
+                    cause: GoneBecause::EndedUnmoved.into(),
+                },
+            ));
         }
         Err(e) => return Ok((op.clone(), op.refused(&e))),
     };
     if let (Op::MakeDir { path, .. }, true) = (&now, hands.machine().exists(op.what())) {
         // Not ours to make, so not ours to remove: the step must not stand in the journal as ours.
         let means = Some(Meaning::MadeByOthers);
-        let outcome = Outcome::Refused { class: Refusal::Busy, why: path.clone(), means };
+        let outcome = Outcome::Refused {
+            class: Refusal::Busy,
+            why: path.clone(),
+            means,
+        };
         let how = serde_json::to_string(&outcome).unwrap_or_default();
-        journal.append(&[Record::Undone { seq, how, restored_realtime_ns: None }])?;
+        journal.append(&[Record::Undone {
+            seq,
+            how,
+            restored_realtime_ns: None,
+        }])?;
         return Ok((op.clone(), outcome));
     }
     if now != *op {
-        journal.append(&[Record::Intend { seq, knob: knob.to_owned(), op: now.clone() }])?;
+        journal.append(&[Record::Intend {
+            seq,
+            knob: knob.to_owned(),
+            op: now.clone(),
+        }])?;
     }
     if now.is_already() {
         let reads = now.to_text();

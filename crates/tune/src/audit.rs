@@ -125,7 +125,11 @@ pub fn competitors(machine: &Machine) -> Vec<Competitor> {
         .into_iter()
         .filter_map(|(pid, name)| {
             let (_, does) = COMPETITORS.iter().find(|(known, _)| *known == name)?;
-            Some(Competitor { name, pid, does: *does })
+            Some(Competitor {
+                name,
+                pid,
+                does: *does,
+            })
         })
         .collect()
 }
@@ -140,7 +144,9 @@ pub fn audit(machine: &Machine, goal: &Goal, measured: Option<&RunCulprits>) -> 
 #[must_use]
 pub fn audit_of(inspection: &Inspection<'_>, measured: Option<&RunCulprits>) -> Audit {
     let Inspection { machine, goal, .. } = *inspection;
-    let mut knobs: Vec<AuditEntry> = catalogue::all().map(|knob| entry(inspection, knob, measured)).collect();
+    let mut knobs: Vec<AuditEntry> = catalogue::all()
+        .map(|knob| entry(inspection, knob, measured))
+        .collect();
     // Stable: equals stay in the order of the catalogue.
     knobs.sort_by_key(|k| {
         let state = match k.state {
@@ -171,7 +177,11 @@ pub fn audit_of(inspection: &Inspection<'_>, measured: Option<&RunCulprits>) -> 
     }
 }
 
-fn entry(inspection: &Inspection<'_>, knob: &'static Knob, measured: Option<&RunCulprits>) -> AuditEntry {
+fn entry(
+    inspection: &Inspection<'_>,
+    knob: &'static Knob,
+    measured: Option<&RunCulprits>,
+) -> AuditEntry {
     let found = inspection.examine(knob);
     AuditEntry {
         id: knob.id,
@@ -183,7 +193,11 @@ fn entry(inspection: &Inspection<'_>, knob: &'static Knob, measured: Option<&Run
         notice: found.notice,
         changes: found.ops.len(),
         left: found.left,
-        boot: found.boot.iter().map(|p| p.spelled(inspection.goal)).collect(),
+        boot: found
+            .boot
+            .iter()
+            .map(|p| p.spelled(inspection.goal))
+            .collect(),
         how: knob.how(),
         risk: knob.risk,
         weight: knob.weight,

@@ -29,7 +29,10 @@ pub struct BootParam {
     pub value: BootValue,
 }
 
-const FULL_DYNTICKS: BootParam = BootParam { key: "nohz_full", value: BootValue::Isolated };
+const FULL_DYNTICKS: BootParam = BootParam {
+    key: "nohz_full",
+    value: BootValue::Isolated,
+};
 
 impl BootParam {
     /// As it is typed, for documentation: `nohz_full=LIST`.
@@ -52,7 +55,11 @@ impl BootParam {
             BootValue::Flag => self.key.to_owned(),
             BootValue::Is(value) => format!("{}={value}", self.key),
             BootValue::OneOf(values) => {
-                format!("{}={}", self.key, values.first().copied().unwrap_or_default())
+                format!(
+                    "{}={}",
+                    self.key,
+                    values.first().copied().unwrap_or_default()
+                )
             }
             BootValue::Isolated => format!("{}={}", self.key, goal.isolated),
             BootValue::IsolatedWith(flag) => format!("{}={flag},{}", self.key, goal.isolated),
@@ -73,7 +80,9 @@ impl Cmdline {
             text.split_whitespace()
                 .take_while(|word| *word != "--")
                 .map(|word| match word.split_once('=') {
-                    Some((key, value)) => (key.to_owned(), Some(value.trim_matches('"').to_owned())),
+                    Some((key, value)) => {
+                        (key.to_owned(), Some(value.trim_matches('"').to_owned()))
+                    }
                     None => (word.to_owned(), None),
                 })
                 .collect(),
@@ -83,7 +92,11 @@ impl Cmdline {
     /// What the line says of `key`, the last time it does: `Some(None)` for the bare word.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Option<&str>> {
-        self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.as_deref())
+        self.0
+            .iter()
+            .rev()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_deref())
     }
 
     /// How the parameter stands there, for display: `nohz_full=2-3`, or `None` when it does not.
@@ -102,11 +115,15 @@ impl Cmdline {
             // The kernel takes the callbacks of full-dynticks CPUs away by itself.
             return true;
         }
-        let Some(value) = self.get(param.key) else { return false };
+        let Some(value) = self.get(param.key) else {
+            return false;
+        };
         match param.value {
             BootValue::Flag => true,
             BootValue::Is(wanted) => value.is_some_and(|v| v.split(',').any(|word| word == wanted)),
-            BootValue::OneOf(any) => value.is_some_and(|v| v.split(',').any(|word| any.contains(&word))),
+            BootValue::OneOf(any) => {
+                value.is_some_and(|v| v.split(',').any(|word| any.contains(&word)))
+            }
             BootValue::Isolated => value
                 .and_then(|v| v.parse::<CpuSet>().ok())
                 .is_some_and(|set| goal.isolated.difference(&set).is_empty()),
@@ -125,8 +142,9 @@ impl Cmdline {
 
 /// `nohz,domain,2-3,6` -> (`[nohz, domain]`, 2-3,6).
 fn split_flags(value: &str) -> (Vec<&str>, CpuSet) {
-    let (flags, list): (Vec<&str>, Vec<&str>) =
-        value.split(',').partition(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
+    let (flags, list): (Vec<&str>, Vec<&str>) = value
+        .split(',')
+        .partition(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
     (flags, list.join(",").parse().unwrap_or_default())
 }
 
@@ -150,11 +168,13 @@ pub fn compose(params: &[BootParam], goal: &Goal) -> Vec<String> {
         }
     }
     out.into_iter()
-        .map(
-            |(key, flags, rest)| {
-                if flags.is_empty() { rest } else { format!("{key}={},{rest}", flags.join(",")) }
-            },
-        )
+        .map(|(key, flags, rest)| {
+            if flags.is_empty() {
+                rest
+            } else {
+                format!("{key}={},{rest}", flags.join(","))
+            }
+        })
         .collect()
 }
 
@@ -174,13 +194,23 @@ pub fn merge(before: &str, new: &[String]) -> Vec<String> {
             out.push(word.clone());
             continue;
         };
-        let earlier =
-            before.split_whitespace().rev().find_map(|old| old.strip_prefix(key)?.strip_prefix('='));
+        let earlier = before
+            .split_whitespace()
+            .rev()
+            .find_map(|old| old.strip_prefix(key)?.strip_prefix('='));
         let (flags, cpus) = split_flags(value);
         match earlier.map(split_flags) {
-            Some((old_flags, old_cpus)) if !flags.is_empty() && old_cpus == cpus && !cpus.is_empty() => {
+            Some((old_flags, old_cpus))
+                if !flags.is_empty() && old_cpus == cpus && !cpus.is_empty() =>
+            {
                 let mut all = old_flags;
-                all.extend(flags.iter().filter(|f| !all.contains(*f)).copied().collect::<Vec<_>>());
+                all.extend(
+                    flags
+                        .iter()
+                        .filter(|f| !all.contains(*f))
+                        .copied()
+                        .collect::<Vec<_>>(),
+                );
                 out.push(format!("{key}={},{cpus}", all.join(",")));
             }
             _ => out.push(word.clone()),
@@ -194,28 +224,54 @@ mod tests {
     use super::*;
 
     fn goal() -> Goal {
-        Goal { isolated: "2-3".parse().unwrap(), housekeeping: "0-1".parse().unwrap() }
+        Goal {
+            isolated: "2-3".parse().unwrap(),
+            housekeeping: "0-1".parse().unwrap(),
+        }
     }
 
-    const DOMAIN: BootParam = BootParam { key: "isolcpus", value: BootValue::IsolatedWith("domain") };
-    const MANAGED: BootParam = BootParam { key: "isolcpus", value: BootValue::IsolatedWith("managed_irq") };
-    const NOHZ: BootParam = BootParam { key: "nohz_full", value: BootValue::Isolated };
+    const DOMAIN: BootParam = BootParam {
+        key: "isolcpus",
+        value: BootValue::IsolatedWith("domain"),
+    };
+    const MANAGED: BootParam = BootParam {
+        key: "isolcpus",
+        value: BootValue::IsolatedWith("managed_irq"),
+    };
+    const NOHZ: BootParam = BootParam {
+        key: "nohz_full",
+        value: BootValue::Isolated,
+    };
 
     #[test]
     fn the_line_is_read_as_the_kernel_reads_it() {
-        let line =
-            Cmdline::parse("quiet isolcpus=nohz,managed_irq,2,3 nohz_full=2-7 mce=ignore_ce -- nosmt\n");
+        let line = Cmdline::parse(
+            "quiet isolcpus=nohz,managed_irq,2,3 nohz_full=2-7 mce=ignore_ce -- nosmt\n",
+        );
         assert!(line.satisfies(&MANAGED, &goal()));
         assert!(!line.satisfies(&DOMAIN, &goal()));
         assert!(line.satisfies(&NOHZ, &goal()));
-        assert!(line.satisfies(&BootParam { key: "mce", value: BootValue::Is("ignore_ce") }, &goal()));
-        assert_eq!(line.get("nosmt"), None, "what follows -- is not the kernel's");
+        assert!(line.satisfies(
+            &BootParam {
+                key: "mce",
+                value: BootValue::Is("ignore_ce")
+            },
+            &goal()
+        ));
+        assert_eq!(
+            line.get("nosmt"),
+            None,
+            "what follows -- is not the kernel's"
+        );
         assert!(Cmdline::parse("isolcpus=2-3").satisfies(&DOMAIN, &goal()));
         assert!(!Cmdline::parse("isolcpus=2").satisfies(&DOMAIN, &goal()));
-        assert!(
-            Cmdline::parse("psi=1 psi=0")
-                .satisfies(&BootParam { key: "psi", value: BootValue::Is("0") }, &goal())
-        );
+        assert!(Cmdline::parse("psi=1 psi=0").satisfies(
+            &BootParam {
+                key: "psi",
+                value: BootValue::Is("0")
+            },
+            &goal()
+        ));
     }
 
     #[test]
@@ -228,8 +284,16 @@ mod tests {
             ("nosmt", param("nosmt", BootValue::Flag), true),
             ("nosmt=force", param("nosmt", BootValue::Flag), true),
             ("smt", param("nosmt", BootValue::Flag), false),
-            ("mce=a,ignore_ce", param("mce", BootValue::Is("ignore_ce")), true),
-            ("mce=ignore", param("mce", BootValue::Is("ignore_ce")), false),
+            (
+                "mce=a,ignore_ce",
+                param("mce", BootValue::Is("ignore_ce")),
+                true,
+            ),
+            (
+                "mce=ignore",
+                param("mce", BootValue::Is("ignore_ce")),
+                false,
+            ),
             ("mce", param("mce", BootValue::Is("ignore_ce")), false),
             ("skew_tick=2", skew, true),
             ("skew_tick=\"1\"", skew, true),
@@ -252,7 +316,11 @@ mod tests {
             ("nohz_full=2-3", callbacks, true),
             ("nohz_full=2", callbacks, false),
         ] {
-            assert_eq!(Cmdline::parse(line).satisfies(&param, &goal()), satisfied, "{line}: {param:?}");
+            assert_eq!(
+                Cmdline::parse(line).satisfies(&param, &goal()),
+                satisfied,
+                "{line}: {param:?}"
+            );
         }
     }
 
@@ -261,18 +329,36 @@ mod tests {
         for (key, value, pattern, spelled) in [
             ("nosmt", BootValue::Flag, "nosmt", "nosmt"),
             ("psi", BootValue::Is("0"), "psi=0", "psi=0"),
-            ("tsc", BootValue::OneOf(&["reliable", "nowatchdog"]), "tsc=reliable|nowatchdog", "tsc=reliable"),
-            ("nohz_full", BootValue::Isolated, "nohz_full=ISOLATED", "nohz_full=2-3"),
+            (
+                "tsc",
+                BootValue::OneOf(&["reliable", "nowatchdog"]),
+                "tsc=reliable|nowatchdog",
+                "tsc=reliable",
+            ),
+            (
+                "nohz_full",
+                BootValue::Isolated,
+                "nohz_full=ISOLATED",
+                "nohz_full=2-3",
+            ),
             (
                 "isolcpus",
                 BootValue::IsolatedWith("domain"),
                 "isolcpus=domain,ISOLATED",
                 "isolcpus=domain,2-3",
             ),
-            ("irqaffinity", BootValue::Housekeeping, "irqaffinity=HOUSEKEEPING", "irqaffinity=0-1"),
+            (
+                "irqaffinity",
+                BootValue::Housekeeping,
+                "irqaffinity=HOUSEKEEPING",
+                "irqaffinity=0-1",
+            ),
         ] {
             let param = BootParam { key, value };
-            assert_eq!((param.pattern().as_str(), param.spelled(&goal()).as_str()), (pattern, spelled));
+            assert_eq!(
+                (param.pattern().as_str(), param.spelled(&goal()).as_str()),
+                (pattern, spelled)
+            );
         }
     }
 
@@ -288,9 +374,21 @@ mod tests {
     #[test]
     fn flags_are_joined_only_with_those_of_the_same_cpus() {
         for (before, new, merged) in [
-            ("isolcpus=domain,2-3", "isolcpus=domain,managed_irq,2-3", "isolcpus=domain,managed_irq,2-3"),
-            ("isolcpus=domain,2", "isolcpus=managed_irq,2-3", "isolcpus=managed_irq,2-3"),
-            ("isolcpus=nohz,domain", "isolcpus=managed_irq", "isolcpus=managed_irq"),
+            (
+                "isolcpus=domain,2-3",
+                "isolcpus=domain,managed_irq,2-3",
+                "isolcpus=domain,managed_irq,2-3",
+            ),
+            (
+                "isolcpus=domain,2",
+                "isolcpus=managed_irq,2-3",
+                "isolcpus=managed_irq,2-3",
+            ),
+            (
+                "isolcpus=nohz,domain",
+                "isolcpus=managed_irq",
+                "isolcpus=managed_irq",
+            ),
             ("isolcpus=domain,2-3", "isolcpus=2-3", "isolcpus=2-3"),
             // The last of several is what the kernel takes.
             (
@@ -299,7 +397,11 @@ mod tests {
                 "isolcpus=nohz,managed_irq,2-3",
             ),
         ] {
-            assert_eq!(merge(before, &[new.to_owned()]), [merged], "{before} and {new}");
+            assert_eq!(
+                merge(before, &[new.to_owned()]),
+                [merged],
+                "{before} and {new}"
+            );
         }
     }
 
@@ -310,7 +412,10 @@ mod tests {
             merge("rcu_nocbs=2-3 isolcpus=domain,2-3 nosmt", &new),
             ["rcu_nocbs=2-3", "isolcpus=domain,managed_irq,2-3", "nosmt"]
         );
-        assert_eq!(merge("nohz_full=2", &["nohz_full=3".to_owned()]), ["nohz_full=3"]);
+        assert_eq!(
+            merge("nohz_full=2", &["nohz_full=3".to_owned()]),
+            ["nohz_full=3"]
+        );
     }
 
     #[test]

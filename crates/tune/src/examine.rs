@@ -68,11 +68,17 @@ impl<'a> Inspection<'a> {
     /// A machine with a goal.
     #[must_use]
     pub fn new(machine: &'a Machine, goal: &'a Goal) -> Inspection<'a> {
-        Inspection { machine, goal, cmdline: OnceCell::new(), threads: OnceCell::new() }
+        Inspection {
+            machine,
+            goal,
+            cmdline: OnceCell::new(),
+            threads: OnceCell::new(),
+        }
     }
 
     fn cmdline(&self) -> &Cmdline {
-        self.cmdline.get_or_init(|| Cmdline::parse(&self.machine.read("/proc/cmdline").unwrap_or_default()))
+        self.cmdline
+            .get_or_init(|| Cmdline::parse(&self.machine.read("/proc/cmdline").unwrap_or_default()))
     }
 
     fn threads(&self) -> &[Thread] {
@@ -91,7 +97,11 @@ impl<'a> Inspection<'a> {
             Mechanism::Partition => match partition::look(self.machine, self.goal) {
                 None => Examination::new(absent(knob)),
                 Some(p) => Examination {
-                    state: if p.ops.is_empty() { KnobState::Fine } else { KnobState::Wrong },
+                    state: if p.ops.is_empty() {
+                        KnobState::Fine
+                    } else {
+                        KnobState::Wrong
+                    },
                     found: Some(p.found),
                     wanted: Some(p.wanted),
                     ops: p.ops,
@@ -103,7 +113,12 @@ impl<'a> Inspection<'a> {
             Mechanism::Boot(shown) => self.boot(knob, shown),
             Mechanism::Look(look) => Examination::looked(look(self.machine, self.goal)),
         };
-        found.boot = knob.boot.iter().filter(|p| !self.cmdline().satisfies(p, self.goal)).copied().collect();
+        found.boot = knob
+            .boot
+            .iter()
+            .filter(|p| !self.cmdline().satisfies(p, self.goal))
+            .copied()
+            .collect();
         found
     }
 
@@ -134,7 +149,11 @@ impl<'a> Inspection<'a> {
         let current = match (readings.as_slice(), wrong.as_slice()) {
             ([one], _) => Finding::File(value(one)),
             (_, []) => Finding::FilesAsWanted { files: total },
-            (_, [first, ..]) => Finding::FilesWrong { wrong: wrong.len(), files: total, first: value(first) },
+            (_, [first, ..]) => Finding::FilesWrong {
+                wrong: wrong.len(),
+                files: total,
+                first: value(first),
+            },
         };
         let waiting = readings
             .iter()
@@ -146,11 +165,17 @@ impl<'a> Inspection<'a> {
                     .is_some_and(|set| !set.intersection(&self.goal.isolated).is_empty())
             })
             .count();
-        let state = if wrong.is_empty() { KnobState::Fine } else { KnobState::Wrong };
+        let state = if wrong.is_empty() {
+            KnobState::Fine
+        } else {
+            KnobState::Wrong
+        };
         let mut found = Examination {
             found: Some(current),
             wanted: Some(Wanted::Values { values: wanted }),
-            notice: (waiting > 0).then_some(Notice::MoveLater { interrupts: waiting }),
+            notice: (waiting > 0).then_some(Notice::MoveLater {
+                interrupts: waiting,
+            }),
             ..Examination::new(state)
         };
         found.ops = readings.into_iter().filter_map(|r| r.op).collect();
@@ -168,17 +193,31 @@ impl<'a> Inspection<'a> {
         if mine.is_empty() {
             return Examination::new(absent(knob));
         }
-        let here: Vec<&&Thread> =
-            mine.iter().filter(|t| !t.allowed.intersection(&self.goal.isolated).is_empty()).collect();
+        let here: Vec<&&Thread> = mine
+            .iter()
+            .filter(|t| !t.allowed.intersection(&self.goal.isolated).is_empty())
+            .collect();
         let mut found = Examination::new(KnobState::Fine);
         for thread in &here {
             let to = thread.allowed.intersection(&self.goal.housekeeping);
-            let stays = |because| Left { comm: thread.comm.clone(), tid: thread.tid, because };
+            let stays = |because| Left {
+                comm: thread.comm.clone(),
+                tid: thread.tid,
+                because,
+            };
             if thread.bound {
                 let only_here = thread.allowed.difference(&self.goal.isolated).is_empty();
-                found.left.push(stays(if only_here { Stays::BoundToCpu } else { Stays::Immovable }));
+                found.left.push(stays(if only_here {
+                    Stays::BoundToCpu
+                } else {
+                    Stays::Immovable
+                }));
             } else if to.is_empty() {
-                found.left.push(stays(if kernel { Stays::OnIsolatedOnly } else { Stays::PinnedThere }));
+                found.left.push(stays(if kernel {
+                    Stays::OnIsolatedOnly
+                } else {
+                    Stays::PinnedThere
+                }));
             } else {
                 found.ops.push(Op::Thread {
                     pid: thread.pid,
@@ -199,10 +238,21 @@ impl<'a> Inspection<'a> {
             let some: Vec<String> = found
                 .ops
                 .iter()
-                .filter_map(|op| if let Op::Thread { comm, .. } = op { Some(comm.clone()) } else { None })
+                .filter_map(|op| {
+                    if let Op::Thread { comm, .. } = op {
+                        Some(comm.clone())
+                    } else {
+                        None
+                    }
+                })
                 .take(MOST_NAMED)
                 .collect();
-            Finding::ThreadsHere { movable: found.ops.len(), threads, kernel, some }
+            Finding::ThreadsHere {
+                movable: found.ops.len(),
+                threads,
+                kernel,
+                some,
+            }
         });
         found
     }
@@ -212,7 +262,10 @@ impl<'a> Inspection<'a> {
             .goal
             .isolated
             .iter()
-            .filter(|cpu| self.machine.exists(format!("/sys/devices/system/cpu/cpu{cpu}/online")))
+            .filter(|cpu| {
+                self.machine
+                    .exists(format!("/sys/devices/system/cpu/cpu{cpu}/online"))
+            })
             .collect();
         if can.is_empty() {
             return Examination::new(absent(knob));
@@ -231,17 +284,33 @@ impl<'a> Inspection<'a> {
     fn boot(&self, knob: &Knob, shown: Shown) -> Examination {
         let parameters = knob.boot.iter().map(|p| p.spelled(self.goal)).collect();
         let wanted = Some(Wanted::BootParameters { parameters });
-        let on_line: Vec<String> = knob.boot.iter().filter_map(|p| self.cmdline().shown(p.key)).collect();
-        let satisfied = knob.boot.iter().all(|p| self.cmdline().satisfies(p, self.goal));
+        let on_line: Vec<String> = knob
+            .boot
+            .iter()
+            .filter_map(|p| self.cmdline().shown(p.key))
+            .collect();
+        let satisfied = knob
+            .boot
+            .iter()
+            .all(|p| self.cmdline().satisfies(p, self.goal));
         let said = if on_line.is_empty() && satisfied {
             Finding::ImpliedByNohzFull
         } else if on_line.is_empty() {
             Finding::NotOnBootLine
         } else {
-            Finding::BootParameters { parameters: on_line }
+            Finding::BootParameters {
+                parameters: on_line,
+            }
         };
         let (state, found) = match shown {
-            Shown::Cmdline => (if satisfied { KnobState::Fine } else { KnobState::Wrong }, said),
+            Shown::Cmdline => (
+                if satisfied {
+                    KnobState::Fine
+                } else {
+                    KnobState::Wrong
+                },
+                said,
+            ),
             Shown::CpuFile(path) => match self.machine.read_trimmed(path) {
                 Err(e) if e.is_absent() => (absent(knob), said),
                 Err(e) => (KnobState::Unreadable(KnobReason::system(&e)), said),
@@ -251,9 +320,17 @@ impl<'a> Inspection<'a> {
                     // What the boot parameter does, a cpuset can have done since.
                     if !covers && knob.id == "isolcpus-domain" && self.cpuset_does_it() {
                         let found = Some(Finding::CpusetInstead);
-                        return Examination { found, wanted, ..Examination::new(KnobState::Fine) };
+                        return Examination {
+                            found,
+                            wanted,
+                            ..Examination::new(KnobState::Fine)
+                        };
                     }
-                    let state = if covers { KnobState::Fine } else { KnobState::Wrong };
+                    let state = if covers {
+                        KnobState::Fine
+                    } else {
+                        KnobState::Wrong
+                    };
                     (state, Finding::Cpus { cpus: set })
                 }
             },
@@ -262,8 +339,17 @@ impl<'a> Inspection<'a> {
                 Err(e) => (KnobState::Unreadable(KnobReason::system(&e)), said),
                 Ok(text) => {
                     let right = values.iter().any(|v| kind.holds(&text, v));
-                    let state = if right { KnobState::Fine } else { KnobState::Wrong };
-                    (state, Finding::Value { value: kind.shown(&text) })
+                    let state = if right {
+                        KnobState::Fine
+                    } else {
+                        KnobState::Wrong
+                    };
+                    (
+                        state,
+                        Finding::Value {
+                            value: kind.shown(&text),
+                        },
+                    )
                 }
             },
             Shown::Gone(path) => {
@@ -276,7 +362,11 @@ impl<'a> Inspection<'a> {
                 }
             }
         };
-        Examination { found: Some(found), wanted, ..Examination::new(state) }
+        Examination {
+            found: Some(found),
+            wanted,
+            ..Examination::new(state)
+        }
     }
 }
 
@@ -287,9 +377,16 @@ fn absent(knob: &Knob) -> KnobState {
 
 /// What a file reads, which has been read.
 fn value(reading: &settings::Reading) -> FileValue {
-    let reads = reading.current.as_ref().map_or_else(|_| "?".into(), |text| reading.kind.shown(text));
+    let reads = reading
+        .current
+        .as_ref()
+        .map_or_else(|_| "?".into(), |text| reading.kind.shown(text));
     let in_force = reading.in_force.clone().filter(|force| *force != reads);
-    FileValue { path: reading.path.clone(), reads, in_force }
+    FileValue {
+        path: reading.path.clone(),
+        reads,
+        in_force,
+    }
 }
 
 impl Examination {
@@ -307,10 +404,15 @@ impl Examination {
 
     fn looked(look: Look) -> Examination {
         match look {
-            Look::Wrong(found, wanted) => {
-                Examination { found: Some(found), wanted: Some(wanted), ..Examination::new(KnobState::Wrong) }
-            }
-            Look::Fine(found) => Examination { found: Some(found), ..Examination::new(KnobState::Fine) },
+            Look::Wrong(found, wanted) => Examination {
+                found: Some(found),
+                wanted: Some(wanted),
+                ..Examination::new(KnobState::Wrong)
+            },
+            Look::Fine(found) => Examination {
+                found: Some(found),
+                ..Examination::new(KnobState::Fine)
+            },
             Look::Unavailable(why) => Examination::new(KnobState::Unavailable(why)),
             Look::NotApplicable(why) => Examination::new(KnobState::NotApplicable(why)),
             Look::Denied(why) => Examination::new(KnobState::Unreadable(why)),

@@ -7,7 +7,9 @@ use jitterscope_platform::Machine;
 pub fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
     let mut parts = parts.peekable();
     if parts.peek().is_none() {
         return rest.is_empty();
@@ -69,7 +71,10 @@ pub fn files(machine: &Machine, pattern: &str) -> Vec<String> {
                         .filter(|name| matches(component, name))
                         .collect();
                     names.sort_by_key(|name| (first_number(name), name.clone()));
-                    names.into_iter().map(|name| format!("{base}/{name}")).collect()
+                    names
+                        .into_iter()
+                        .map(|name| format!("{base}/{name}"))
+                        .collect()
                 } else {
                     vec![format!("{base}/{component}")]
                 }
@@ -108,12 +113,36 @@ mod tests {
     #[test]
     fn a_star_in_a_path_stays_within_its_component() {
         for (pattern, path, fits) in [
-            ("/proc/irq/*/smp_affinity_list", "/proc/irq/24/smp_affinity_list", true),
-            ("/proc/irq/*/smp_affinity_list", "/proc/irq/24/x/smp_affinity_list", false),
-            ("/proc/irq/*/smp_affinity_list", "/proc/irq/../smp_affinity_list", false),
-            ("/proc/irq/*/smp_affinity_list", "/proc/irq//smp_affinity_list", false),
-            ("/proc/irq/*/smp_affinity_list", "proc/irq/24/smp_affinity_list", false),
-            ("/proc/irq/*/smp_affinity_list", "x/proc/irq/24/smp_affinity_list", false),
+            (
+                "/proc/irq/*/smp_affinity_list",
+                "/proc/irq/24/smp_affinity_list",
+                true,
+            ),
+            (
+                "/proc/irq/*/smp_affinity_list",
+                "/proc/irq/24/x/smp_affinity_list",
+                false,
+            ),
+            (
+                "/proc/irq/*/smp_affinity_list",
+                "/proc/irq/../smp_affinity_list",
+                false,
+            ),
+            (
+                "/proc/irq/*/smp_affinity_list",
+                "/proc/irq//smp_affinity_list",
+                false,
+            ),
+            (
+                "/proc/irq/*/smp_affinity_list",
+                "proc/irq/24/smp_affinity_list",
+                false,
+            ),
+            (
+                "/proc/irq/*/smp_affinity_list",
+                "x/proc/irq/24/smp_affinity_list",
+                false,
+            ),
             ("/sys/cpu{cpu}/online", "/sys/cpu12/online", true),
             ("/sys/cpu{cpu}/online", "/sys/cpu012/online", false),
             ("/sys/cpu{cpu}/online", "/sys/cpu+1/online", false),

@@ -62,7 +62,8 @@ pub fn online_cpus(machine: &Machine) -> Result<CpuSet, GoalError> {
     let text = machine
         .read_trimmed("/sys/devices/system/cpu/online")
         .map_err(|e| GoalError::Unknown(e.to_string()))?;
-    text.parse().map_err(|e: jitterscope_model::CpuListError| GoalError::Unknown(e.to_string()))
+    text.parse()
+        .map_err(|e: jitterscope_model::CpuListError| GoalError::Unknown(e.to_string()))
 }
 
 impl Goal {
@@ -80,7 +81,10 @@ impl Goal {
             return Err(GoalError::NotOnline { missing, online });
         }
         let housekeeping = online.difference(&isolated);
-        Ok(Goal { isolated, housekeeping })
+        Ok(Goal {
+            isolated,
+            housekeeping,
+        })
     }
 
     /// A goal to change the machine for.
@@ -93,7 +97,9 @@ impl Goal {
         if goal.housekeeping.is_empty() {
             return Err(GoalError::EveryCpu { all: goal.isolated });
         }
-        if goal.isolated.contains(CpuId(0)) && !machine.exists("/sys/devices/system/cpu/cpu0/online") {
+        if goal.isolated.contains(CpuId(0))
+            && !machine.exists("/sys/devices/system/cpu/cpu0/online")
+        {
             return Err(GoalError::BootCpu);
         }
         Ok(goal)
@@ -105,7 +111,9 @@ impl Goal {
     pub fn for_advice(machine: &Machine, measured: &CpuSet) -> Option<Goal> {
         let lowest: CpuSet = measured.first().into_iter().collect();
         let tries = [measured.clone(), measured.difference(&lowest)];
-        tries.into_iter().find_map(|cpus| Goal::to_apply(machine, cpus).ok())
+        tries
+            .into_iter()
+            .find_map(|cpus| Goal::to_apply(machine, cpus).ok())
     }
 
     /// The CPUs to speak of when the user names none: those the kernel isolates, else the highest one;
@@ -148,12 +156,26 @@ mod tests {
     #[test]
     fn every_cpu_and_the_boot_cpu_are_refused() {
         let (dir, m) = machine("0-3\n");
-        assert_eq!(Goal::to_apply(&m, cpus("2-3")).unwrap().housekeeping, cpus("0-1"));
-        assert!(matches!(Goal::to_apply(&m, cpus("0-3")), Err(GoalError::EveryCpu { .. })));
+        assert_eq!(
+            Goal::to_apply(&m, cpus("2-3")).unwrap().housekeeping,
+            cpus("0-1")
+        );
+        assert!(matches!(
+            Goal::to_apply(&m, cpus("0-3")),
+            Err(GoalError::EveryCpu { .. })
+        ));
         assert_eq!(Goal::to_apply(&m, cpus("0")), Err(GoalError::BootCpu));
-        assert!(matches!(Goal::to_apply(&m, cpus("4")), Err(GoalError::NotOnline { .. })));
+        assert!(matches!(
+            Goal::to_apply(&m, cpus("4")),
+            Err(GoalError::NotOnline { .. })
+        ));
         assert_eq!(Goal::to_apply(&m, cpus("")), Err(GoalError::Empty));
-        assert!(Goal::to_audit(&m, cpus("0-3")).unwrap().housekeeping.is_empty());
+        assert!(
+            Goal::to_audit(&m, cpus("0-3"))
+                .unwrap()
+                .housekeeping
+                .is_empty()
+        );
         // A kernel that can take CPU 0 offline lets it be isolated as well.
         std::fs::create_dir_all(dir.path().join("sys/devices/system/cpu/cpu0")).unwrap();
         std::fs::write(dir.path().join("sys/devices/system/cpu/cpu0/online"), "1\n").unwrap();

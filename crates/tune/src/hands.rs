@@ -62,7 +62,9 @@ impl MachineHands {
     /// Hands for this machine.
     #[must_use]
     pub fn new(machine: &Machine) -> MachineHands {
-        MachineHands { machine: machine.clone() }
+        MachineHands {
+            machine: machine.clone(),
+        }
     }
 }
 
@@ -118,7 +120,11 @@ impl Hands for MachineHands {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&from)?;
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&from)?;
         file.write_all(content.as_bytes())?;
         give(&file, access)?;
         file.sync_all()?;
@@ -160,8 +166,14 @@ fn write_choice(machine: &Machine, path: &str, now: &str, value: &str) -> io::Re
     let text: Vec<String> = plain
         .split(' ')
         .map(|word| {
-            let (body, end) = word.strip_suffix('\n').map_or((word, ""), |body| (body, "\n"));
-            if body == value { format!("[{body}]{end}") } else { word.to_owned() }
+            let (body, end) = word
+                .strip_suffix('\n')
+                .map_or((word, ""), |body| (body, "\n"));
+            if body == value {
+                format!("[{body}]{end}")
+            } else {
+                word.to_owned()
+            }
         })
         .collect();
     machine.write(path, &text.join(" ")).map_err(|e| e.source)
@@ -175,9 +187,21 @@ mod tests {
     #[test]
     fn a_choice_is_one_of_the_whole_words_that_are_offered() {
         for (now, value, reads) in [
-            ("always [madvise] never\n", "never", Some("always madvise [never]\n")),
-            ("always [madvise] never\n", "always\n", Some("[always] madvise never\n")),
-            ("[defer] defer+madvise madvise\n", "madvise", Some("defer defer+madvise [madvise]\n")),
+            (
+                "always [madvise] never\n",
+                "never",
+                Some("always madvise [never]\n"),
+            ),
+            (
+                "always [madvise] never\n",
+                "always\n",
+                Some("[always] madvise never\n"),
+            ),
+            (
+                "[defer] defer+madvise madvise\n",
+                "madvise",
+                Some("defer defer+madvise [madvise]\n"),
+            ),
             ("[a] b\n", "b", Some("a [b]\n")),
             ("[a] b\n", "c", None),
         ] {
@@ -188,7 +212,9 @@ mod tests {
         }
         // Without brackets it is no choice.
         let paper = Paper::of(&[("/text", "a b\n")]);
-        MachineHands::new(&paper.machine).write("/text", "c").unwrap();
+        MachineHands::new(&paper.machine)
+            .write("/text", "c")
+            .unwrap();
         assert_eq!(paper.text("/text"), "c");
     }
 
@@ -199,7 +225,10 @@ mod tests {
         hands.put_file("/etc/x", "new", None).unwrap();
         assert_eq!(paper.text("/etc/x"), "new");
         assert_eq!(paper.machine.list("/etc"), ["x"]);
-        assert_eq!(fs::metadata(paper.machine.path("/etc/x")).unwrap().mode() & 0o7777, 0o644);
+        assert_eq!(
+            fs::metadata(paper.machine.path("/etc/x")).unwrap().mode() & 0o7777,
+            0o644
+        );
         hands.remove_file("/etc/x").unwrap();
         assert!(paper.machine.list("/etc").is_empty());
         // What cannot go keeps the file as it was.
@@ -213,7 +242,10 @@ mod tests {
         let paper = Paper::of(&[("/a/file", "")]);
         let mut hands = MachineHands::new(&paper.machine);
         hands.make_dir("/b").unwrap();
-        assert_eq!(fs::metadata(paper.machine.path("/b")).unwrap().mode() & 0o7777, NEW_FOLDER);
+        assert_eq!(
+            fs::metadata(paper.machine.path("/b")).unwrap().mode() & 0o7777,
+            NEW_FOLDER
+        );
         assert!(hands.make_dir("/b").is_err(), "it is there");
         hands.remove_dir("/b").unwrap();
         assert!(!paper.machine.exists("/b"));

@@ -18,7 +18,11 @@ impl InForce {
     #[must_use]
     pub fn of(knob: &str) -> Option<InForce> {
         // Drop-ins are read at boot.
-        if knob == PERSIST { Some(InForce::AT_BOOT) } else { catalogue::find(knob).map(|k| k.in_force) }
+        if knob == PERSIST {
+            Some(InForce::AT_BOOT)
+        } else {
+            catalogue::find(knob).map(|k| k.in_force)
+        }
     }
 }
 
@@ -33,10 +37,18 @@ impl Settles {
                 within_ns: within,
                 shown_by: String::new(),
             },
-            (Settles::AtNextEvent(event), None) => InForceBy::AtEvent { event: (*event).into() },
+            (Settles::AtNextEvent(event), None) => InForceBy::AtEvent {
+                event: (*event).into(),
+            },
             (Settles::AfterReboot, None) => InForceBy::AfterReboot,
-            (Settles::Unbounded(words), None) => InForceBy::Unknown { cause: NoTime::NoLimit { words } },
-            (_, None) => InForceBy::Unknown { cause: NoTime::Replaced { value: replaced.trim().to_owned() } },
+            (Settles::Unbounded(words), None) => InForceBy::Unknown {
+                cause: NoTime::NoLimit { words },
+            },
+            (_, None) => InForceBy::Unknown {
+                cause: NoTime::Replaced {
+                    value: replaced.trim().to_owned(),
+                },
+            },
         }
     }
 }
@@ -119,7 +131,9 @@ impl InForceBy {
 /// The time, nanoseconds since the epoch.
 #[must_use]
 pub fn realtime_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos());
     u64::try_from(since).unwrap_or(u64::MAX)
 }
 
@@ -137,7 +151,14 @@ pub(crate) fn applied(
         // Where a file tells what is in force, it has told.
         Outcome::Applied { .. } if tells(machine, op).is_some() => Some(InForceBy::Now),
         Outcome::Applied { .. } | Outcome::Pending { .. } => {
-            let replaced = if let Op::Write { from: Some(from), .. } = op { from } else { "" };
+            let replaced = if let Op::Write {
+                from: Some(from), ..
+            } = op
+            {
+                from
+            } else {
+                ""
+            };
             Some(in_force.apply.by(replaced, at).shown(in_force.shown_by))
         }
         Outcome::Ignored { .. }
@@ -151,20 +172,34 @@ pub(crate) fn applied(
 #[must_use]
 pub(crate) fn undone(machine: &Machine, knob: &str, op: &Op, at: u64) -> Option<InForceBy> {
     let in_force = InForce::of(knob)?;
-    if let (Op::Write { kind, from: Some(from), .. }, Some(now)) = (op, tells(machine, op))
+    if let (
+        Op::Write {
+            kind,
+            from: Some(from),
+            ..
+        },
+        Some(now),
+    ) = (op, tells(machine, op))
         && let (Some(now), Some(wanted)) = (kind.cpus(&now), kind.cpus(from))
         && now.difference(&wanted).is_empty()
     {
         return Some(InForceBy::Now);
     }
-    let replaced = if let Op::Write { to, .. } = op { to } else { "" };
+    let replaced = if let Op::Write { to, .. } = op {
+        to
+    } else {
+        ""
+    };
     Some(in_force.rollback.by(replaced, at).shown(in_force.shown_by))
 }
 
 /// What the file says that tells what is in force, for a change that has one.
 fn tells(machine: &Machine, op: &Op) -> Option<String> {
     match op {
-        Op::Write { effective: Some(file), .. } => machine.read_trimmed(file).ok(),
+        Op::Write {
+            effective: Some(file),
+            ..
+        } => machine.read_trimmed(file).ok(),
         _ => None,
     }
 }
@@ -205,22 +240,37 @@ mod tests {
                     "{}",
                     knob.id
                 ),
-                Mechanism::Files(_) | Mechanism::Threads(_) | Mechanism::Partition | Mechanism::Blink => {
+                Mechanism::Files(_)
+                | Mechanism::Threads(_)
+                | Mechanism::Partition
+                | Mechanism::Blink => {
                     for settles in [declared.apply, declared.rollback] {
-                        assert!(!matches!(settles, Settles::ByHand | Settles::AfterReboot), "{}", knob.id);
+                        assert!(
+                            !matches!(settles, Settles::ByHand | Settles::AfterReboot),
+                            "{}",
+                            knob.id
+                        );
                     }
                 }
             }
             // A value that reads back at once does not show what is queued.
             let queued = matches!(declared.apply, Settles::WithinReplaced { .. });
-            assert!(!(queued && declared.shown_by == Sign::ReadsBack), "{}", knob.id);
+            assert!(
+                !(queued && declared.shown_by == Sign::ReadsBack),
+                "{}",
+                knob.id
+            );
         }
     }
 
     /// What a setting writes, as far as it is a number that is known beforehand.
     fn written(want: &Want) -> Vec<String> {
         match want {
-            Want::OneOf(values) => values.first().map(|v| (*v).to_owned()).into_iter().collect(),
+            Want::OneOf(values) => values
+                .first()
+                .map(|v| (*v).to_owned())
+                .into_iter()
+                .collect(),
             Want::AtLeast { write, .. } | Want::AtMost { write, .. } => vec![write.to_string()],
             Want::OffIsolated | Want::SameAs(_) | Want::By(..) => vec![],
         }
@@ -233,7 +283,9 @@ mod tests {
             let rollback = knob.in_force.rollback;
             assert!(!matches!(rollback, Settles::Unbounded(_)), "{}", knob.id);
             let values: Vec<String> = match knob.mechanism {
-                Mechanism::Files(settings) => settings.iter().flat_map(|s| written(&s.want)).collect(),
+                Mechanism::Files(settings) => {
+                    settings.iter().flat_map(|s| written(&s.want)).collect()
+                }
                 _ => vec![],
             };
             match rollback {
@@ -241,7 +293,11 @@ mod tests {
                     assert!(!values.is_empty(), "{}: which value bounds it?", knob.id);
                     for value in values {
                         let longest = rollback.longest(&value).expect("a number");
-                        assert!(longest <= LONGEST_UNDOING, "{}: {value} takes {longest}", knob.id);
+                        assert!(
+                            longest <= LONGEST_UNDOING,
+                            "{}: {value} takes {longest}",
+                            knob.id
+                        );
                         timed += 1;
                     }
                 }
@@ -253,7 +309,11 @@ mod tests {
                 for setting in settings {
                     let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;
                     if path.ends_with("stat_interval") || path.ends_with("poll_msec") {
-                        assert!(matches!(rollback, Settles::WithinReplaced { .. }), "{}", knob.id);
+                        assert!(
+                            matches!(rollback, Settles::WithinReplaced { .. }),
+                            "{}",
+                            knob.id
+                        );
                     }
                 }
             }
@@ -263,8 +323,14 @@ mod tests {
 
     #[test]
     fn what_is_replaced_says_how_long_it_takes() {
-        let settles = Settles::WithinReplaced { unit: Nanos(1_000_000_000), slack: Nanos(2_000_000_000) };
-        assert_eq!(settles.longest("60\n"), Some(Nanos(60_000_000_000 / 7 + 62_000_000_000)));
+        let settles = Settles::WithinReplaced {
+            unit: Nanos(1_000_000_000),
+            slack: Nanos(2_000_000_000),
+        };
+        assert_eq!(
+            settles.longest("60\n"),
+            Some(Nanos(60_000_000_000 / 7 + 62_000_000_000))
+        );
         assert_eq!(settles.longest("7"), Some(Nanos(10_000_000_000)));
         assert_eq!(settles.longest("much"), None);
         assert_eq!(settles.longest("18446744073709551615"), None);

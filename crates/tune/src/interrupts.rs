@@ -57,7 +57,9 @@ impl Interrupts {
             .collect();
         let mut out = Interrupts::default();
         for line in lines {
-            let Some((name, rest)) = line.split_once(':') else { continue };
+            let Some((name, rest)) = line.split_once(':') else {
+                continue;
+            };
             let mut counts = BTreeMap::new();
             let mut rest = rest.trim_start();
             for cpu in &cpus {
@@ -81,16 +83,36 @@ impl Interrupts {
             let before = |cpu: CpuId| earlier.and_then(|c| c.get(&cpu)).copied().unwrap_or(0);
             let counted: Vec<Counted> = cpus
                 .iter()
-                .filter_map(|cpu| Some(Counted { cpu, before: before(cpu), after: *counts.get(&cpu)? }))
+                .filter_map(|cpu| {
+                    Some(Counted {
+                        cpu,
+                        before: before(cpu),
+                        after: *counts.get(&cpu)?,
+                    })
+                })
                 .collect();
             if counted.iter().any(|c| c.after > c.before) {
-                rose.push(Rose { line: line.clone(), what: what.clone(), cpus: counted });
+                rose.push(Rose {
+                    line: line.clone(),
+                    what: what.clone(),
+                    cpus: counted,
+                });
             }
         }
         rose.sort_by_key(|r| {
-            std::cmp::Reverse(r.cpus.iter().map(|c| c.after.saturating_sub(c.before)).max().unwrap_or(0))
+            std::cmp::Reverse(
+                r.cpus
+                    .iter()
+                    .map(|c| c.after.saturating_sub(c.before))
+                    .max()
+                    .unwrap_or(0),
+            )
         });
-        InterruptDiff { schema_version: SCHEMA_VERSION, cpus: cpus.clone(), rose }
+        InterruptDiff {
+            schema_version: SCHEMA_VERSION,
+            cpus: cpus.clone(),
+            rose,
+        }
     }
 }
 
@@ -103,14 +125,21 @@ mod tests {
 
     #[test]
     fn what_rose_is_told_for_the_cpus_asked_about() {
-        let after = BEFORE.replace("1362", "1366").replace("66878", "70000").replace("469447", "509306");
-        let diff = Interrupts::parse(BEFORE).until(&Interrupts::parse(&after), &"1,3".parse().unwrap());
+        let after = BEFORE
+            .replace("1362", "1366")
+            .replace("66878", "70000")
+            .replace("469447", "509306");
+        let diff =
+            Interrupts::parse(BEFORE).until(&Interrupts::parse(&after), &"1,3".parse().unwrap());
         let shown: Vec<String> = diff
             .rose
             .iter()
             .map(|r| {
-                let cpus: Vec<String> =
-                    r.cpus.iter().map(|c| format!("{} {}->{}", c.cpu, c.before, c.after)).collect();
+                let cpus: Vec<String> = r
+                    .cpus
+                    .iter()
+                    .map(|c| format!("{} {}->{}", c.cpu, c.before, c.after))
+                    .collect();
                 format!("{} {} [{}]", r.line, cpus.join(", "), r.what)
             })
             .collect();

@@ -193,15 +193,35 @@ impl State {
 
     fn take(&mut self, record: Record) -> Result<(), String> {
         match record {
-            Record::Begin { version, boot_id, who, isolated, housekeeping } => {
+            Record::Begin {
+                version,
+                boot_id,
+                who,
+                isolated,
+                housekeeping,
+            } => {
                 if !(WITHOUT_CHECKSUMS..=JOURNAL_VERSION).contains(&version) {
-                    return Err(format!("version {version}, this program writes {JOURNAL_VERSION}"));
+                    return Err(format!(
+                        "version {version}, this program writes {JOURNAL_VERSION}"
+                    ));
                 }
-                let goal = Goal { isolated, housekeeping };
-                self.begins.push(Begun { boot_id, who, goal, ended: false });
+                let goal = Goal {
+                    isolated,
+                    housekeeping,
+                };
+                self.begins.push(Begun {
+                    boot_id,
+                    who,
+                    goal,
+                    ended: false,
+                });
             }
             Record::Intend { seq, knob, op } => {
-                let begin = self.begins.len().checked_sub(1).ok_or("a step before any beginning")?;
+                let begin = self
+                    .begins
+                    .len()
+                    .checked_sub(1)
+                    .ok_or("a step before any beginning")?;
                 if seq == u64::MAX {
                     return Err(format!("step {seq} leaves no number for the next one"));
                 }
@@ -219,23 +239,37 @@ impl State {
                     }),
                 }
             }
-            Record::Done { seq, outcome, at_realtime_ns } => {
+            Record::Done {
+                seq,
+                outcome,
+                at_realtime_ns,
+            } => {
                 let step = self.step(seq)?;
                 (step.outcome, step.done_at) = (Some(outcome), at_realtime_ns);
             }
-            Record::Undone { seq, how, restored_realtime_ns } => {
+            Record::Undone {
+                seq,
+                how,
+                restored_realtime_ns,
+            } => {
                 let step = self.step(seq)?;
                 (step.undone, step.restored_at) = (Some(how), restored_realtime_ns);
             }
             Record::End { .. } => {
-                self.begins.last_mut().ok_or("an end before any beginning")?.ended = true;
+                self.begins
+                    .last_mut()
+                    .ok_or("an end before any beginning")?
+                    .ended = true;
             }
         }
         Ok(())
     }
 
     fn step(&mut self, seq: u64) -> Result<&mut Step, String> {
-        self.steps.iter_mut().find(|s| s.seq == seq).ok_or_else(|| format!("no step {seq}"))
+        self.steps
+            .iter_mut()
+            .find(|s| s.seq == seq)
+            .ok_or_else(|| format!("no step {seq}"))
     }
 }
 
@@ -259,7 +293,9 @@ pub fn parse(text: &[u8]) -> Result<Parsed, (usize, String)> {
     let mut any_sealed = false;
     for (i, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
         // Torn off: nothing was done on its account.
-        let Some(line) = line.strip_suffix(b"\n") else { break };
+        let Some(line) = line.strip_suffix(b"\n") else {
+            break;
+        };
         let fault = |why: String| (i + 1, why);
         parsed.whole += line.len() + 1;
         let line = std::str::from_utf8(line).map_err(|e| fault(e.to_string()))?;
@@ -271,12 +307,13 @@ pub fn parse(text: &[u8]) -> Result<Parsed, (usize, String)> {
         match seal {
             Some(seal) if seal == parsed.chain => any_sealed = true,
             Some(_) => {
-                let why =
-                    "its checksum does not fit: it was edited, or a line before it was removed or put in";
+                let why = "its checksum does not fit: it was edited, or a line before it was removed or put in";
                 return Err(fault(why.into()));
             }
             None if any_sealed => {
-                return Err(fault("it has no checksum, though lines before it have".into()));
+                return Err(fault(
+                    "it has no checksum, though lines before it have".into(),
+                ));
             }
             None => {}
         }
@@ -311,7 +348,9 @@ fn sealed(record: &str, chain: u32) -> String {
 fn unsealed(line: &str) -> (String, Option<u32>) {
     let seal = line.strip_suffix("\"}").and_then(|rest| {
         let (open, digits) = rest.split_at_checked(rest.len().checked_sub(8)?)?;
-        let is_ours = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let is_ours = digits
+            .bytes()
+            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let chain = is_ours.then(|| u32::from_str_radix(digits, 16).ok())??;
         Some((format!("{}}}", open.strip_suffix(SEAL)?), chain))
     });
@@ -348,7 +387,11 @@ impl Journal {
 
     fn parsed(folder: &TrustedFolder, name: &str) -> Result<Parsed, JournalError> {
         let text = folder.read(name)?.unwrap_or_default();
-        let damaged = |(line, why)| JournalError::Damaged { path: folder.path().join(name), line, why };
+        let damaged = |(line, why)| JournalError::Damaged {
+            path: folder.path().join(name),
+            line,
+            why,
+        };
         parse(&text).map_err(damaged)
     }
 
@@ -364,7 +407,10 @@ impl Journal {
             whole if whole < m.len() => file.set_len(whole),
             _ => Ok(()),
         });
-        torn.map_err(|source| JournalError::Io { path: path.clone(), source })?;
+        torn.map_err(|source| JournalError::Io {
+            path: path.clone(),
+            source,
+        })?;
         folder.sync()?;
         Ok(Journal { path, file, chain })
     }
@@ -374,10 +420,14 @@ impl Journal {
     /// # Errors
     /// The disk is full or broken: then nothing may be touched.
     pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        let io_error = |source| JournalError::Io { path: self.path.clone(), source };
+        let io_error = |source| JournalError::Io {
+            path: self.path.clone(),
+            source,
+        };
         let (mut text, mut chain) = (String::new(), self.chain);
         for record in records {
-            let record = serde_json::to_string(record).map_err(|e| io_error(io::Error::other(e)))?;
+            let record =
+                serde_json::to_string(record).map_err(|e| io_error(io::Error::other(e)))?;
             chain = chained(chain, &record);
             text.push_str(&sealed(&record, chain));
             text.push('\n');

@@ -10,7 +10,13 @@ fn records(version: u32) -> Vec<Record> {
         Record::Begin {
             version,
             boot_id: "b".into(),
-            who: Who { uid: 0, name: None, pid: 1, command: "x".into(), at_realtime_ns: 5 },
+            who: Who {
+                uid: 0,
+                name: None,
+                pid: 1,
+                command: "x".into(),
+                at_realtime_ns: 5,
+            },
             isolated: "1".parse().unwrap(),
             housekeeping: "0".parse().unwrap(),
         },
@@ -25,9 +31,19 @@ fn records(version: u32) -> Vec<Record> {
                 effective: None,
             },
         },
-        Record::Done { seq: 0, outcome: Outcome::Applied { reads: "3600".into() }, at_realtime_ns: None },
+        Record::Done {
+            seq: 0,
+            outcome: Outcome::Applied {
+                reads: "3600".into(),
+            },
+            at_realtime_ns: None,
+        },
         Record::End { stopped: false },
-        Record::Undone { seq: 0, how: "restored".into(), restored_realtime_ns: None },
+        Record::Undone {
+            seq: 0,
+            how: "restored".into(),
+            restored_realtime_ns: None,
+        },
     ]
 }
 
@@ -44,7 +60,10 @@ fn text() -> String {
 
 /// As version 1 wrote it.
 fn old_text() -> String {
-    records(1).iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect()
+    records(1)
+        .iter()
+        .map(|r| serde_json::to_string(r).unwrap() + "\n")
+        .collect()
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -79,8 +98,9 @@ fn put(folder: &TrustedFolder, text: &str) {
 #[test]
 fn a_refusal_is_read_whoever_wrote_it() {
     let done = |means: &str| -> Record {
-        let line =
-            format!(r#"{{"record":"done","seq":0,"outcome":"refused","class":"busy","why":"busy"{means}}}"#);
+        let line = format!(
+            r#"{{"record":"done","seq":0,"outcome":"refused","class":"busy","why":"busy"{means}}}"#
+        );
         serde_json::from_str(&line).unwrap()
     };
     for (text, means) in [
@@ -88,8 +108,19 @@ fn a_refusal_is_read_whoever_wrote_it() {
         (r#","means":"in_use""#, Some(Meaning::InUse)),
         (r#","means":"sun_spots""#, Some(Meaning::Unknown)),
     ] {
-        let outcome = Outcome::Refused { class: Refusal::Busy, why: "busy".into(), means };
-        assert_eq!(done(text), Record::Done { seq: 0, outcome, at_realtime_ns: None });
+        let outcome = Outcome::Refused {
+            class: Refusal::Busy,
+            why: "busy".into(),
+            means,
+        };
+        assert_eq!(
+            done(text),
+            Record::Done {
+                seq: 0,
+                outcome,
+                at_realtime_ns: None
+            }
+        );
     }
 }
 
@@ -101,12 +132,22 @@ fn what_was_gone_is_read_whoever_wrote_it() {
             r#""why":"it ended before it could be moved""#,
             AnyVersion::Worded("it ended before it could be moved".into()),
         ),
-        (r#""cause":{"id":"ended_unmoved"}"#, GoneBecause::EndedUnmoved.into()),
+        (
+            r#""cause":{"id":"ended_unmoved"}"#,
+            GoneBecause::EndedUnmoved.into(),
+        ),
     ] {
         let line = format!(r#"{{"record":"done","seq":0,"outcome":"gone",{field}}}"#);
         let outcome = Outcome::Gone { cause };
         let read: Record = serde_json::from_str(&line).unwrap();
-        assert_eq!(read, Record::Done { seq: 0, outcome, at_realtime_ns: None });
+        assert_eq!(
+            read,
+            Record::Done {
+                seq: 0,
+                outcome,
+                at_realtime_ns: None
+            }
+        );
     }
 }
 
@@ -117,7 +158,11 @@ fn opening_cuts_off_the_torn_line_and_goes_on() {
         put(&folder, &text[..text.len() - 3]);
         let mut journal = Journal::open(&folder).unwrap();
         journal
-            .append(&[Record::Undone { seq: 0, how: "again".into(), restored_realtime_ns: None }])
+            .append(&[Record::Undone {
+                seq: 0,
+                how: "again".into(),
+                restored_realtime_ns: None,
+            }])
             .unwrap();
         let state = Journal::load(&folder).unwrap();
         assert_eq!(state.steps[0].undone.as_deref(), Some("again"));
@@ -128,11 +173,18 @@ fn opening_cuts_off_the_torn_line_and_goes_on() {
 fn what_is_appended_to_an_old_journal_guards_its_lines_too() {
     let (_dir, folder) = folder();
     put(&folder, &old_text());
-    Journal::open(&folder).unwrap().append(&records(JOURNAL_VERSION)[..1]).unwrap();
+    Journal::open(&folder)
+        .unwrap()
+        .append(&records(JOURNAL_VERSION)[..1])
+        .unwrap();
     assert_eq!(Journal::load(&folder).unwrap().begins.len(), 2);
     let text = String::from_utf8(folder.read(JOURNAL).unwrap().unwrap()).unwrap();
     let edited = text.replacen("3600", "3601", 1);
-    assert_eq!(parse(edited.as_bytes()).unwrap_err().0, 6, "the first line with a checksum");
+    assert_eq!(
+        parse(edited.as_bytes()).unwrap_err().0,
+        6,
+        "the first line with a checksum"
+    );
     let unsealed_line = text + &lines(&old_text())[4];
     assert_eq!(parse(unsealed_line.as_bytes()).unwrap_err().0, 7);
 }
@@ -146,11 +198,18 @@ fn damage_and_other_versions_are_refused_with_their_line() {
     let other = old_text().replacen("\"version\":1", "\"version\":3", 1);
     assert_eq!(parse(other.as_bytes()).unwrap_err().0, 1);
     let stripped = old_text().replacen("\"version\":1", "\"version\":2", 1);
-    assert_eq!(parse(stripped.as_bytes()).unwrap_err(), (1, "it has no checksum".into()));
+    assert_eq!(
+        parse(stripped.as_bytes()).unwrap_err(),
+        (1, "it has no checksum".into())
+    );
     assert_eq!(parse(b"\xff\n").unwrap_err().0, 1);
     assert_eq!(parse(b"\xff").unwrap(), Parsed::default(), "torn");
     let last = old_text().replacen("\"seq\":0", &format!("\"seq\":{}", u64::MAX), 1);
-    assert_eq!(parse(last.as_bytes()).unwrap_err().0, 2, "no step could follow it");
+    assert_eq!(
+        parse(last.as_bytes()).unwrap_err().0,
+        2,
+        "no step could follow it"
+    );
 }
 
 #[test]
@@ -181,12 +240,21 @@ fn no_edited_byte_and_no_line_removed_put_in_or_moved_goes_unnoticed() {
 
 #[test]
 fn a_seal_is_the_last_field_only() {
-    let tricky =
-        Record::Undone { seq: 0, how: "x\",\"chain\":\"00000000".into(), restored_realtime_ns: None };
+    let tricky = Record::Undone {
+        seq: 0,
+        how: "x\",\"chain\":\"00000000".into(),
+        restored_realtime_ns: None,
+    };
     let line = serde_json::to_string(&tricky).unwrap();
     assert_eq!(unsealed(&line), (line.clone(), None));
     assert_eq!(unsealed(&sealed(&line, 0xab)), (line, Some(0xab)));
-    for odd in ["", "\"}", "x\"}", "\u{20ac}\u{20ac}\u{20ac}\"}", ",\"chain\":\"+0000000\"}"] {
+    for odd in [
+        "",
+        "\"}",
+        "x\"}",
+        "\u{20ac}\u{20ac}\u{20ac}\"}",
+        ",\"chain\":\"+0000000\"}",
+    ] {
         assert_eq!(unsealed(odd).1, None, "{odd}");
     }
 }

@@ -188,7 +188,9 @@ impl Want {
             Want::OneOf(values) => WantedValue::OneOf { values },
             Want::AtLeast { enough, write } => WantedValue::AtLeast { enough, write },
             Want::AtMost { enough, write } => WantedValue::AtMost { enough, write },
-            Want::OffIsolated => WantedValue::NoCpuOf { cpus: isolated.clone() },
+            Want::OffIsolated => WantedValue::NoCpuOf {
+                cpus: isolated.clone(),
+            },
             Want::SameAs(file) => WantedValue::SameAs { file },
             Want::By(words, _) => WantedValue::AsDeclared { words },
         }
@@ -214,7 +216,13 @@ impl Setting {
     /// A lasting setting with no separate effective value.
     #[must_use]
     pub const fn new(place: Place, kind: ValueKind, want: Want) -> Setting {
-        Setting { place, kind, want, effective: None, lasting: true }
+        Setting {
+            place,
+            kind,
+            want,
+            effective: None,
+            lasting: true,
+        }
     }
 
     /// A sysctl or another single file.
@@ -370,14 +378,21 @@ impl Knob {
         match self.mechanism {
             Mechanism::Boot(_) => How::Reboot,
             Mechanism::Look(_) => How::ByHand,
-            Mechanism::Files(_) | Mechanism::Threads(_) | Mechanism::Partition | Mechanism::Blink => How::Now,
+            Mechanism::Files(_)
+            | Mechanism::Threads(_)
+            | Mechanism::Partition
+            | Mechanism::Blink => How::Now,
         }
     }
 
     /// The strongest effect on a culprit; `None` when it does not answer it.
     #[must_use]
     pub fn answers(&self, subject: &Subject) -> Option<Effect> {
-        self.answers.iter().filter(|answer| answer.matches(subject)).map(|answer| answer.effect).min()
+        self.answers
+            .iter()
+            .filter(|answer| answer.matches(subject))
+            .map(|answer| answer.effect)
+            .min()
     }
 
     /// Whether it may be changed without being named.

@@ -65,6 +65,8 @@ impl KnobReason {
     /// The system's refusal to read a file.
     #[must_use]
     pub(crate) fn system(error: &jitterscope_platform::FileError) -> KnobReason {
-        KnobReason::System { system: error.to_string() }
+        KnobReason::System {
+            system: error.to_string(),
+        }
     }
 }

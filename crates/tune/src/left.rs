@@ -54,15 +54,31 @@ pub struct LeftFamily {
 pub(crate) fn together(left: Vec<Left>) -> Vec<LeftTogether> {
     let mut out: Vec<LeftTogether> = Vec::new();
     for Left { comm, tid, because } in left {
-        let name: String = comm.chars().take_while(|c| !matches!(c, '/' | '(' | ' ')).collect();
-        let at = out.iter().position(|of| of.because == because).unwrap_or_else(|| {
-            out.push(LeftTogether { because, families: Vec::new() });
-            out.len() - 1
-        });
-        let Some(LeftTogether { families, .. }) = out.get_mut(at) else { continue };
+        let name: String = comm
+            .chars()
+            .take_while(|c| !matches!(c, '/' | '(' | ' '))
+            .collect();
+        let at = out
+            .iter()
+            .position(|of| of.because == because)
+            .unwrap_or_else(|| {
+                out.push(LeftTogether {
+                    because,
+                    families: Vec::new(),
+                });
+                out.len() - 1
+            });
+        let Some(LeftTogether { families, .. }) = out.get_mut(at) else {
+            continue;
+        };
         match families.iter_mut().find(|family| family.name == name) {
             Some(family) => family.threads += 1,
-            None => families.push(LeftFamily { name, threads: 1, comm, tid }),
+            None => families.push(LeftFamily {
+                name,
+                threads: 1,
+                comm,
+                tid,
+            }),
         }
     }
     out

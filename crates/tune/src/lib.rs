@@ -63,8 +63,8 @@ pub use in_force::{InForceBy, LONGEST_UNDOING, NoTime, realtime_ns};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
 pub use knob::{
-    Conflict, Fact, Group, How, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, ThreadFamily,
-    Want, Weight,
+    Conflict, Fact, Group, How, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown,
+    ThreadFamily, Want, Weight,
 };
 pub use knob_reason::KnobReason;
 pub use left::{Left, LeftFamily, LeftTogether, Stays};
@@ -76,8 +76,8 @@ pub use plan::{Change, Plan, PlanError, Select, Skipped, plan, plan_of};
 pub use plan_reason::{ChangeReason, Measured, SkipReason};
 pub use refusal::{Meaning, Refusal};
 pub use rollback::{
-    Drift, Lasts, LastsBecause, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing, is_clean,
-    rollback, rollback_only,
+    Drift, Lasts, LastsBecause, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing,
+    is_clean, rollback, rollback_only,
 };
 pub use run_culprits::{MeasuredCulprit, RunCulprits, Win};
 pub use settles::{InForce, Settles, Sign};

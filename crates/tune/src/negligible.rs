@@ -32,7 +32,10 @@ mod tests {
 
     fn measured(times: &[u64]) -> RunCulprits {
         let culprit = |ns: &u64| MeasuredCulprit {
-            subject: Subject::Work(Work { function: Some("some_work".into()), ..Work::default() }),
+            subject: Subject::Work(Work {
+                function: Some("some_work".into()),
+                ..Work::default()
+            }),
             total_ns: Nanos(*ns),
             count: 1,
         };

@@ -134,22 +134,32 @@ impl Outcome {
     /// Whether the machine now is (or will be) as asked.
     #[must_use]
     pub fn is_success(&self) -> bool {
-        matches!(self, Outcome::Applied { .. } | Outcome::Pending { .. } | Outcome::Gone { .. })
+        matches!(
+            self,
+            Outcome::Applied { .. } | Outcome::Pending { .. } | Outcome::Gone { .. }
+        )
     }
 
     /// Whether the kernel places what was to be changed itself, which only the attempt shows: no failure.
     #[must_use]
     pub fn is_managed(&self) -> bool {
-        matches!(self, Outcome::Refused { class: Refusal::Managed, .. })
+        matches!(
+            self,
+            Outcome::Refused {
+                class: Refusal::Managed,
+                ..
+            }
+        )
     }
 }
 
 /// What the system's answer means for this change.
 #[must_use]
 pub fn classify(op: &Op, error: &io::Error) -> (Refusal, Meaning) {
-    let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-    let interrupt =
-        matches!(op, Op::Write { path, .. } if path.starts_with("/proc/irq/") && path.ends_with("_list"));
+    let errno = error
+        .raw_os_error()
+        .map(rustix::io::Errno::from_raw_os_error);
+    let interrupt = matches!(op, Op::Write { path, .. } if path.starts_with("/proc/irq/") && path.ends_with("_list"));
     let thread = matches!(op, Op::Thread { .. });
     use rustix::io::Errno;
     match errno {
@@ -167,17 +177,32 @@ pub fn classify(op: &Op, error: &io::Error) -> (Refusal, Meaning) {
 
 /// The exact text of a file that is put in place as a whole, and its access; `Ok(None)` when there is none.
 pub(crate) fn exact_file(machine: &Machine, path: &str) -> io::Result<Option<(String, Access)>> {
-    let Some(text) = exact(machine, path)? else { return Ok(None) };
-    Ok(Some((text, Access::of(&std::fs::metadata(machine.path(path))?))))
+    let Some(text) = exact(machine, path)? else {
+        return Ok(None);
+    };
+    Ok(Some((
+        text,
+        Access::of(&std::fs::metadata(machine.path(path))?),
+    )))
 }
 
 /// The exact text of a file; `Ok(None)` when there is none.
 pub(crate) fn exact(machine: &Machine, path: &str) -> io::Result<Option<String>> {
     match std::fs::read(machine.path(path)) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidData, "it is not text, so it could not be put back exactly")
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is not text, so it could not be put back exactly",
+            )
         }),
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
         Err(e) => Err(e),
     }
 }
@@ -196,7 +221,9 @@ impl Op {
     #[must_use]
     pub fn what(&self) -> String {
         match self {
-            Op::Write { path, .. } | Op::MakeDir { path, .. } | Op::PutFile { path, .. } => path.clone(),
+            Op::Write { path, .. } | Op::MakeDir { path, .. } | Op::PutFile { path, .. } => {
+                path.clone()
+            }
             Op::Thread { tid, comm, .. } => format!("thread {tid} ({comm})"),
             Op::Blink { cpu } => format!("/sys/devices/system/cpu/cpu{cpu}/online"),
         }
@@ -218,12 +245,18 @@ impl Op {
     #[must_use]
     pub fn from_text(&self) -> String {
         match self {
-            Op::Write { kind, from: Some(from), .. } => kind.shown(from),
+            Op::Write {
+                kind,
+                from: Some(from),
+                ..
+            } => kind.shown(from),
             Op::Write { from: None, .. } => "(made in this step)".into(),
             Op::MakeDir { .. } | Op::PutFile { from: None, .. } => "(none)".into(),
             Op::Thread { from, .. } => from.to_string(),
             Op::Blink { .. } => "online".into(),
-            Op::PutFile { from: Some(from), .. } => format!("{} lines", from.lines().count()),
+            Op::PutFile {
+                from: Some(from), ..
+            } => format!("{} lines", from.lines().count()),
         }
     }
 
@@ -248,14 +281,28 @@ impl Op {
         let mut op = self.clone();
         match &mut op {
             Op::Write { path, from, .. } => {
-                *from = Some(exact(machine, path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?);
+                *from = Some(
+                    exact(machine, path)?
+                        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?,
+                );
             }
-            Op::PutFile { path, from, access, .. } => {
+            Op::PutFile {
+                path, from, access, ..
+            } => {
                 (*from, *access) = exact_file(machine, path)?.unzip();
             }
-            Op::Thread { pid, tid, start_time, from, .. } => {
-                let now = threads::read(machine, *pid, *tid).filter(|t| t.start_time == *start_time);
-                *from = now.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?.allowed;
+            Op::Thread {
+                pid,
+                tid,
+                start_time,
+                from,
+                ..
+            } => {
+                let now =
+                    threads::read(machine, *pid, *tid).filter(|t| t.start_time == *start_time);
+                *from = now
+                    .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?
+                    .allowed;
             }
             Op::MakeDir { .. } | Op::Blink { .. } => {}
         }
@@ -266,9 +313,18 @@ impl Op {
     #[must_use]
     pub fn is_already(&self) -> bool {
         match self {
-            Op::Write { kind, from: Some(from), to, .. } => kind.holds(from, to),
+            Op::Write {
+                kind,
+                from: Some(from),
+                to,
+                ..
+            } => kind.holds(from, to),
             Op::Thread { from, to, .. } => from == to,
-            Op::PutFile { from: Some(from), to, .. } => from == to,
+            Op::PutFile {
+                from: Some(from),
+                to,
+                ..
+            } => from == to,
             _ => false,
         }
     }
@@ -277,7 +333,9 @@ impl Op {
     pub fn perform(&self, hands: &mut dyn Hands) -> Outcome {
         match self.attempt(hands) {
             Ok(()) => self.verified(hands.machine()),
-            Err(e) if self.is_gone(&e) => Outcome::Gone { cause: GoneBecause::EndedUnmoved.into() },
+            Err(e) if self.is_gone(&e) => Outcome::Gone {
+                cause: GoneBecause::EndedUnmoved.into(),
+            },
             Err(e) => self.refused(&e),
         }
     }
@@ -285,7 +343,11 @@ impl Op {
     /// How it ended when the system refused it with this error.
     pub(crate) fn refused(&self, error: &io::Error) -> Outcome {
         let (class, meaning) = classify(self, error);
-        Outcome::Refused { class, why: error.to_string(), means: Some(meaning) }
+        Outcome::Refused {
+            class,
+            why: error.to_string(),
+            means: Some(meaning),
+        }
     }
 
     fn is_gone(&self, error: &io::Error) -> bool {
@@ -304,27 +366,40 @@ impl Op {
                 hands.write(&path, "0\n")?;
                 hands.write(&path, "1\n")
             }
-            Op::PutFile { path, to, access, .. } => hands.put_file(path, to, *access),
+            Op::PutFile {
+                path, to, access, ..
+            } => hands.put_file(path, to, *access),
         }
     }
 
     fn verified(&self, machine: &Machine) -> Outcome {
         let standing = self.settled(machine, &Standing::Ours);
-        if let Op::Write { kind, effective: Some(effective), to, .. } = self
+        if let Op::Write {
+            kind,
+            effective: Some(effective),
+            to,
+            ..
+        } = self
             && standing == Standing::Ours
             && let Ok(in_force) = machine.read_trimmed(effective)
             && let (Some(now), Some(asked)) = (kind.cpus(&in_force), kind.cpus(to))
             && !now.difference(&asked).is_empty()
         {
-            return Outcome::Pending { effective: in_force };
+            return Outcome::Pending {
+                effective: in_force,
+            };
         }
         match standing {
-            Standing::Ours => Outcome::Applied { reads: self.to_text() },
+            Standing::Ours => Outcome::Applied {
+                reads: self.to_text(),
+            },
             // A blink leaves things as they were: that is its success.
-            Standing::Original if matches!(self, Op::Blink { .. }) => {
-                Outcome::Applied { reads: "online".into() }
-            }
-            Standing::Original => Outcome::Ignored { reads: self.from_text() },
+            Standing::Original if matches!(self, Op::Blink { .. }) => Outcome::Applied {
+                reads: "online".into(),
+            },
+            Standing::Original => Outcome::Ignored {
+                reads: self.from_text(),
+            },
             Standing::Foreign(reads) => Outcome::Ignored { reads },
             Standing::Gone(why) => Outcome::Gone { cause: why.into() },
         }
@@ -352,14 +427,21 @@ impl Op {
         match self {
             // Without an original it was never attempted: the journal gets that first.
             Op::Write { from: None, .. } => Standing::Original,
-            Op::Write { path, kind, from: Some(from), to, .. } => match exact(machine, path) {
+            Op::Write {
+                path,
+                kind,
+                from: Some(from),
+                to,
+                ..
+            } => match exact(machine, path) {
                 Ok(Some(now)) if kind.holds(&now, from) => Standing::Original,
                 Ok(Some(now)) if kind.holds(&now, to) => Standing::Ours,
                 Ok(Some(now)) => Standing::Foreign(kind.shown(&now)),
                 Ok(None) => Standing::Gone(GoneBecause::NoFile { path: path.clone() }),
-                Err(e) => {
-                    Standing::Gone(GoneBecause::Unreadable { path: path.clone(), system: e.to_string() })
-                }
+                Err(e) => Standing::Gone(GoneBecause::Unreadable {
+                    path: path.clone(),
+                    system: e.to_string(),
+                }),
             },
             Op::MakeDir { path, .. } => {
                 if machine.exists(path) {
@@ -368,8 +450,17 @@ impl Op {
                     Standing::Original
                 }
             }
-            Op::Thread { pid, tid, start_time, from, to, .. } => match threads::read(machine, *pid, *tid) {
-                Some(now) if now.start_time != *start_time => Standing::Gone(GoneBecause::ThreadEnded),
+            Op::Thread {
+                pid,
+                tid,
+                start_time,
+                from,
+                to,
+                ..
+            } => match threads::read(machine, *pid, *tid) {
+                Some(now) if now.start_time != *start_time => {
+                    Standing::Gone(GoneBecause::ThreadEnded)
+                }
                 Some(now) if now.allowed == *from => Standing::Original,
                 Some(now) if now.allowed == *to => Standing::Ours,
                 Some(now) => Standing::Foreign(now.allowed.to_string()),
@@ -381,7 +472,12 @@ impl Op {
                     _ => Standing::Original,
                 }
             }
-            Op::PutFile { path, from, to, access } => {
+            Op::PutFile {
+                path,
+                from,
+                to,
+                access,
+            } => {
                 let half = machine.exists(unfinished(path));
                 let (now, now_access) = match exact_file(machine, path) {
                     Ok(now) => now.unzip(),
@@ -408,9 +504,13 @@ impl Op {
     /// What the system answers, or that what was written back does not read back.
     pub fn undo(&self, hands: &mut dyn Hands) -> io::Result<()> {
         match self {
-            Op::Write { path, kind, from: Some(from), to, .. } => {
-                hands.write(path, &kind.restoring(from, to))?
-            }
+            Op::Write {
+                path,
+                kind,
+                from: Some(from),
+                to,
+                ..
+            } => hands.write(path, &kind.restoring(from, to))?,
             Op::Write { from: None, .. } => return Ok(()),
             Op::MakeDir { path, cgroup } => {
                 if *cgroup {
@@ -419,8 +519,12 @@ impl Op {
                 hands.remove_dir(path)?;
             }
             Op::Thread { pid, tid, from, .. } => hands.set_affinity(*pid, *tid, from)?,
-            Op::Blink { cpu } => hands.write(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1\n")?,
-            Op::PutFile { path, from, access, .. } => {
+            Op::Blink { cpu } => {
+                hands.write(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1\n")?
+            }
+            Op::PutFile {
+                path, from, access, ..
+            } => {
                 let half = unfinished(path);
                 if hands.machine().exists(&half) {
                     hands.remove_file(&half)?;
@@ -438,15 +542,21 @@ impl Op {
         }
         match self.settled(hands.machine(), &Standing::Original) {
             Standing::Original | Standing::Gone(_) => Ok(()),
-            Standing::Ours => Err(io::Error::other("the machine took it silently and changed nothing")),
-            Standing::Foreign(now) => Err(io::Error::other(format!("it was put back, but now reads {now}"))),
+            Standing::Ours => Err(io::Error::other(
+                "the machine took it silently and changed nothing",
+            )),
+            Standing::Foreign(now) => Err(io::Error::other(format!(
+                "it was put back, but now reads {now}"
+            ))),
         }
     }
 }
 
 /// Moves the members of a cgroup to its parent, so that it can be removed.
 fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
-    let Some((parent, _)) = path.rsplit_once('/') else { return Ok(()) };
+    let Some((parent, _)) = path.rsplit_once('/') else {
+        return Ok(());
+    };
     let partition = format!("{path}/cpuset.cpus.partition");
     if hands.machine().exists(&partition) {
         // Its CPUs go back to everybody, also if it should turn out that it cannot be removed.
@@ -454,7 +564,9 @@ fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
     }
     for file in ["tasks", "cgroup.procs"] {
         let from = format!("{path}/{file}");
-        let Ok(members) = hands.machine().read(&from) else { continue };
+        let Ok(members) = hands.machine().read(&from) else {
+            continue;
+        };
         for member in members.split_whitespace() {
             match hands.write(&format!("{parent}/{file}"), member) {
                 // It ended in the meantime.

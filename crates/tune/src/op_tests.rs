@@ -6,27 +6,51 @@ use crate::paper::Paper;
 use rustix::io::Errno;
 
 fn write(path: &str, kind: ValueKind, from: Option<&str>, to: &str) -> Op {
-    Op::Write { path: path.into(), kind, from: from.map(str::to_owned), to: to.into(), effective: None }
+    Op::Write {
+        path: path.into(),
+        kind,
+        from: from.map(str::to_owned),
+        to: to.into(),
+        effective: None,
+    }
 }
 
 fn thread(from: &str, to: &str) -> Op {
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-    Op::Thread { pid: 7, tid: 8, start_time: 55, comm: "app".into(), from, to }
+    Op::Thread {
+        pid: 7,
+        tid: 8,
+        start_time: 55,
+        comm: "app".into(),
+        from,
+        to,
+    }
 }
 
 fn file(from: Option<&str>, to: &str) -> Op {
-    Op::PutFile { path: "/etc/x.conf".into(), from: from.map(str::to_owned), to: to.into(), access: None }
+    Op::PutFile {
+        path: "/etc/x.conf".into(),
+        from: from.map(str::to_owned),
+        to: to.into(),
+        access: None,
+    }
 }
 
 fn folder(cgroup: bool) -> Op {
-    Op::MakeDir { path: "/cg/ours".into(), cgroup }
+    Op::MakeDir {
+        path: "/cg/ours".into(),
+        cgroup,
+    }
 }
 
 /// A machine with this thread.
 fn running(start_time: u64, cpus: &str) -> Paper {
     let stat = format!("8 (app) S 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {start_time} 0 0\n");
     let status = format!("Name:\tapp\nCpus_allowed_list:\t{cpus}\n");
-    Paper::of(&[("/proc/7/task/8/stat", &stat), ("/proc/7/task/8/status", &status)])
+    Paper::of(&[
+        ("/proc/7/task/8/stat", &stat),
+        ("/proc/7/task/8/status", &status),
+    ])
 }
 
 #[test]
@@ -34,30 +58,54 @@ fn a_refusal_is_told_by_what_was_refused() {
     let of = |op: &Op, errno: Errno| {
         let (class, meaning) = classify(op, &io::Error::from(errno));
         let why = io::Error::from(errno).to_string();
-        let outcome = Outcome::Refused { class, why, means: Some(meaning) };
+        let outcome = Outcome::Refused {
+            class,
+            why,
+            means: Some(meaning),
+        };
         assert_eq!(op.refused(&io::Error::from(errno)), outcome);
         class
     };
-    let irq = write("/proc/irq/5/smp_affinity_list", ValueKind::CpuList, None, "0");
+    let irq = write(
+        "/proc/irq/5/smp_affinity_list",
+        ValueKind::CpuList,
+        None,
+        "0",
+    );
     let other = write("/proc/irq/5/smp_affinity", ValueKind::CpuMask, None, "1");
     let sysctl = write("/proc/sys/a_list", ValueKind::Number, None, "1");
-    assert_eq!([of(&irq, Errno::IO), of(&irq, Errno::PERM)], [Refusal::Managed; 2]);
+    assert_eq!(
+        [of(&irq, Errno::IO), of(&irq, Errno::PERM)],
+        [Refusal::Managed; 2]
+    );
     for op in [&other, &sysctl] {
-        assert_eq!([of(op, Errno::IO), of(op, Errno::PERM)], [Refusal::Other, Refusal::NotPermitted]);
+        assert_eq!(
+            [of(op, Errno::IO), of(op, Errno::PERM)],
+            [Refusal::Other, Refusal::NotPermitted]
+        );
     }
     for op in [&irq, &sysctl, &thread("0", "1")] {
         assert_eq!(of(op, Errno::INVAL), Refusal::Invalid);
         assert_eq!(of(op, Errno::BUSY), Refusal::Busy);
-        assert_eq!([of(op, Errno::ACCESS), of(op, Errno::ROFS)], [Refusal::NotPermitted, Refusal::ReadOnly]);
+        assert_eq!(
+            [of(op, Errno::ACCESS), of(op, Errno::ROFS)],
+            [Refusal::NotPermitted, Refusal::ReadOnly]
+        );
         assert_eq!(of(op, Errno::NOSPC), Refusal::Other);
     }
     let means = |op: &Op, errno: Errno| classify(op, &io::Error::from(errno)).1;
     assert_eq!(means(&thread("0", "1"), Errno::INVAL), Meaning::BoundThread);
     assert_eq!(means(&sysctl, Errno::INVAL), Meaning::ValueNotTaken);
-    assert_eq!(means(&thread("0", "1"), Errno::BUSY), Meaning::DeadlineThread);
+    assert_eq!(
+        means(&thread("0", "1"), Errno::BUSY),
+        Meaning::DeadlineThread
+    );
     assert_eq!(means(&sysctl, Errno::BUSY), Meaning::InUse);
     assert_eq!(means(&irq, Errno::PERM), Meaning::KernelPlaces);
-    assert_eq!(classify(&sysctl, &io::Error::other("odd")).0, Refusal::Other);
+    assert_eq!(
+        classify(&sysctl, &io::Error::other("odd")).0,
+        Refusal::Other
+    );
 }
 
 #[test]
@@ -65,7 +113,12 @@ fn a_change_says_what_it_changes_from_what_to_what() {
     let choice = write("/a", ValueKind::Choice, Some("x [y] z\n"), "z");
     for (op, what, from, to) in [
         (choice, "/a", "y", "z"),
-        (write("/a", ValueKind::Text, None, "z\n"), "/a", "(made in this step)", "z"),
+        (
+            write("/a", ValueKind::Text, None, "z\n"),
+            "/a",
+            "(made in this step)",
+            "z",
+        ),
         (folder(true), "/cg/ours", "(none)", "new cgroup"),
         (folder(false), "/cg/ours", "(none)", "new folder"),
         (thread("0-3", "0"), "thread 8 (app)", "0-3", "0"),
@@ -76,9 +129,17 @@ fn a_change_says_what_it_changes_from_what_to_what() {
             "offline, then online",
         ),
         (file(None, "a\nb\n"), "/etc/x.conf", "(none)", "2 lines"),
-        (file(Some("a\n"), "a\nb\nc\n"), "/etc/x.conf", "1 lines", "3 lines"),
+        (
+            file(Some("a\n"), "a\nb\nc\n"),
+            "/etc/x.conf",
+            "1 lines",
+            "3 lines",
+        ),
     ] {
-        assert_eq!((op.what(), op.from_text(), op.to_text()), (what.into(), from.into(), to.into()));
+        assert_eq!(
+            (op.what(), op.from_text(), op.to_text()),
+            (what.into(), from.into(), to.into())
+        );
     }
 }
 
@@ -105,9 +166,21 @@ fn only_what_becomes_of_the_machine_as_asked_is_a_success() {
     let text = || "x".to_owned();
     assert!(Outcome::Applied { reads: text() }.is_success());
     assert!(Outcome::Pending { effective: text() }.is_success());
-    assert!(Outcome::Gone { cause: GoneBecause::ThreadEnded.into() }.is_success());
+    assert!(
+        Outcome::Gone {
+            cause: GoneBecause::ThreadEnded.into()
+        }
+        .is_success()
+    );
     assert!(!Outcome::Ignored { reads: text() }.is_success());
-    assert!(!Outcome::Refused { class: Refusal::Busy, why: text(), means: None }.is_success());
+    assert!(
+        !Outcome::Refused {
+            class: Refusal::Busy,
+            why: text(),
+            means: None
+        }
+        .is_success()
+    );
 }
 
 #[test]
@@ -122,23 +195,33 @@ fn what_was_there_before_is_read_afresh() {
     );
     assert!(captured(&write("/none", ValueKind::Text, None, "z")).is_err());
     assert_eq!(captured(&thread("9", "0")).unwrap(), thread("0-3", "0"));
-    let Op::PutFile { from, access, .. } = captured(&file(None, "new\n")).unwrap() else { panic!() };
+    let Op::PutFile { from, access, .. } = captured(&file(None, "new\n")).unwrap() else {
+        panic!()
+    };
     assert_eq!((from.as_deref(), access.is_some()), (Some("old\n"), true));
     assert_eq!(captured(&folder(true)).unwrap(), folder(true));
     // Another thread of that id.
-    assert!(thread("9", "0").captured(&running(56, "0-3").machine).is_err());
+    assert!(
+        thread("9", "0")
+            .captured(&running(56, "0-3").machine)
+            .is_err()
+    );
     assert!(thread("9", "0").captured(&Paper::of(&[]).machine).is_err());
 }
 
 #[test]
 fn how_a_thread_stands_is_told_by_its_cpus_and_its_age() {
-    let standing = |start_time, cpus| thread("0-3", "0-1").standing(&running(start_time, cpus).machine);
+    let standing =
+        |start_time, cpus| thread("0-3", "0-1").standing(&running(start_time, cpus).machine);
     assert_eq!(standing(55, "0-3"), Standing::Original);
     assert_eq!(standing(55, "0,1"), Standing::Ours);
     assert_eq!(standing(55, "2"), Standing::Foreign("2".into()));
     let ended = || Standing::Gone(GoneBecause::ThreadEnded);
     assert_eq!(standing(56, "0-3"), ended());
-    assert_eq!(thread("0-3", "0-1").standing(&Paper::of(&[]).machine), ended());
+    assert_eq!(
+        thread("0-3", "0-1").standing(&Paper::of(&[]).machine),
+        ended()
+    );
 }
 
 #[test]
@@ -146,30 +229,69 @@ fn a_thread_is_moved_and_moved_back_and_one_that_has_ended_is_gone() {
     let paper = running(55, "0-3");
     let mut hands = MachineHands::new(&paper.machine);
     let op = thread("0-3", "0-1");
-    assert_eq!(op.perform(&mut hands), Outcome::Applied { reads: "0-1".into() });
-    assert!(paper.text("/proc/7/task/8/status").contains("Cpus_allowed_list:\t0-1\n"));
+    assert_eq!(
+        op.perform(&mut hands),
+        Outcome::Applied {
+            reads: "0-1".into()
+        }
+    );
+    assert!(
+        paper
+            .text("/proc/7/task/8/status")
+            .contains("Cpus_allowed_list:\t0-1\n")
+    );
     op.undo(&mut hands).unwrap();
-    assert!(paper.text("/proc/7/task/8/status").contains("Name:\tapp\nCpus_allowed_list:\t0-3\n"));
+    assert!(
+        paper
+            .text("/proc/7/task/8/status")
+            .contains("Name:\tapp\nCpus_allowed_list:\t0-3\n")
+    );
     let mut nobody = MachineHands::new(&Paper::of(&[]).machine);
-    assert_eq!(op.perform(&mut nobody), Outcome::Gone { cause: GoneBecause::EndedUnmoved.into() });
+    assert_eq!(
+        op.perform(&mut nobody),
+        Outcome::Gone {
+            cause: GoneBecause::EndedUnmoved.into()
+        }
+    );
     // Of a file that is the answer to a mistake.
     let missing = write("/none", ValueKind::Text, Some("a"), "b").perform(&mut nobody);
-    assert!(matches!(missing, Outcome::Refused { class: Refusal::Other, .. }), "{missing:?}");
+    assert!(
+        matches!(
+            missing,
+            Outcome::Refused {
+                class: Refusal::Other,
+                ..
+            }
+        ),
+        "{missing:?}"
+    );
 }
 
 #[test]
 fn a_value_stands_as_it_reads_in_whatever_spelling() {
     let op = write("/a", ValueKind::CpuList, Some("0-3\n"), "0-1");
     let standing = |text| op.standing(&Paper::of(&[("/a", text)]).machine);
-    assert_eq!([standing("0,1,2,3\n"), standing("0,1\n")], [Standing::Original, Standing::Ours]);
+    assert_eq!(
+        [standing("0,1,2,3\n"), standing("0,1\n")],
+        [Standing::Original, Standing::Ours]
+    );
     assert_eq!(standing("2\n"), Standing::Foreign("2".into()));
-    assert!(matches!(op.standing(&Paper::of(&[]).machine), Standing::Gone(GoneBecause::NoFile { .. })));
+    assert!(matches!(
+        op.standing(&Paper::of(&[]).machine),
+        Standing::Gone(GoneBecause::NoFile { .. })
+    ));
     // What a step makes is as before until that step was taken.
     let made = write("/a", ValueKind::Text, None, "x");
-    assert_eq!(made.standing(&Paper::of(&[("/a", "x\n")]).machine), Standing::Original);
+    assert_eq!(
+        made.standing(&Paper::of(&[("/a", "x\n")]).machine),
+        Standing::Original
+    );
     let paper = Paper::of(&[]);
     std::fs::write(paper.machine.path("/a"), [0xff, 0xfe]).unwrap();
-    assert!(matches!(op.standing(&paper.machine), Standing::Gone(GoneBecause::Unreadable { .. })));
+    assert!(matches!(
+        op.standing(&paper.machine),
+        Standing::Gone(GoneBecause::Unreadable { .. })
+    ));
 }
 
 #[test]
@@ -185,11 +307,24 @@ fn an_interrupt_is_pending_while_it_is_in_force_on_another_cpu() {
         let paper = Paper::of(&[("/irq/list", "0-3\n"), ("/irq/effective", in_force)]);
         op("/irq/effective").perform(&mut MachineHands::new(&paper.machine))
     };
-    let applied = Outcome::Applied { reads: "0-1".into() };
-    assert_eq!(outcome("2\n"), Outcome::Pending { effective: "2".into() });
-    assert_eq!([outcome("1\n"), outcome("\n")], [applied.clone(), applied.clone()]);
+    let applied = Outcome::Applied {
+        reads: "0-1".into(),
+    };
+    assert_eq!(
+        outcome("2\n"),
+        Outcome::Pending {
+            effective: "2".into()
+        }
+    );
+    assert_eq!(
+        [outcome("1\n"), outcome("\n")],
+        [applied.clone(), applied.clone()]
+    );
     let paper = Paper::of(&[("/irq/list", "0-3\n")]);
-    assert_eq!(op("/irq/effective").perform(&mut MachineHands::new(&paper.machine)), applied);
+    assert_eq!(
+        op("/irq/effective").perform(&mut MachineHands::new(&paper.machine)),
+        applied
+    );
 }
 
 #[test]
@@ -199,7 +334,12 @@ fn a_blink_leaves_a_cpu_online() {
     let op = Op::Blink { cpu: CpuId(2) };
     assert_eq!(op.standing(&paper.machine), Standing::Original);
     let mut hands = MachineHands::new(&paper.machine);
-    assert_eq!(op.perform(&mut hands), Outcome::Applied { reads: "online".into() });
+    assert_eq!(
+        op.perform(&mut hands),
+        Outcome::Applied {
+            reads: "online".into()
+        }
+    );
     // One that was left offline is brought back.
     paper.put(online, "0\n");
     assert_eq!(op.standing(&paper.machine), Standing::Ours);
@@ -221,7 +361,12 @@ fn a_cgroup_gives_its_cpus_and_its_members_back_before_it_goes() {
     assert_eq!(paper.text("/cg/cgroup.procs"), "12");
     std::fs::remove_dir_all(paper.machine.path("/cg/ours")).unwrap();
     assert_eq!(folder(true).standing(&paper.machine), Standing::Original);
-    assert_eq!(folder(true).perform(&mut hands), Outcome::Applied { reads: "new cgroup".into() });
+    assert_eq!(
+        folder(true).perform(&mut hands),
+        Outcome::Applied {
+            reads: "new cgroup".into()
+        }
+    );
     assert_eq!(folder(true).standing(&paper.machine), Standing::Ours);
     folder(true).undo(&mut hands).unwrap();
     assert!(!paper.machine.exists("/cg/ours"));
@@ -237,10 +382,18 @@ fn a_drop_in_comes_and_goes_whole() {
     let mut hands = MachineHands::new(&paper.machine);
     let op = file(None, "a\n");
     assert_eq!(op.standing(&paper.machine), Standing::Original);
-    assert_eq!(op.perform(&mut hands), Outcome::Applied { reads: "1 lines".into() });
+    assert_eq!(
+        op.perform(&mut hands),
+        Outcome::Applied {
+            reads: "1 lines".into()
+        }
+    );
     assert_eq!(op.standing(&paper.machine), Standing::Ours);
     paper.put("/etc/x.conf", "edited\n");
-    assert_eq!(op.standing(&paper.machine), Standing::Foreign("(edited)".into()));
+    assert_eq!(
+        op.standing(&paper.machine),
+        Standing::Foreign("(edited)".into())
+    );
     // Half of one is ours, and goes too.
     let half = unfinished("/etc/x.conf");
     std::fs::remove_file(paper.machine.path("/etc/x.conf")).unwrap();
@@ -250,7 +403,10 @@ fn a_drop_in_comes_and_goes_whole() {
     assert!(!paper.machine.exists(&half) && !paper.machine.exists("/etc/x.conf"));
     // One that was there before comes back, and that it was removed is told.
     let op = file(Some("old\n"), "a\n");
-    assert_eq!(op.standing(&paper.machine), Standing::Foreign("(removed)".into()));
+    assert_eq!(
+        op.standing(&paper.machine),
+        Standing::Foreign("(removed)".into())
+    );
     op.undo(&mut hands).unwrap();
     assert_eq!(paper.text("/etc/x.conf"), "old\n");
 }
@@ -260,11 +416,22 @@ fn what_somebody_else_may_do_with_a_drop_in_is_part_of_how_it_stands() {
     let paper = Paper::of(&[("/etc/x.conf", "old\n")]);
     let now = Access::of(&std::fs::metadata(paper.machine.path("/etc/x.conf")).unwrap());
     let op = |access| match file(Some("old\n"), "a\n") {
-        Op::PutFile { path, from, to, .. } => Op::PutFile { path, from, to, access },
+        Op::PutFile { path, from, to, .. } => Op::PutFile {
+            path,
+            from,
+            to,
+            access,
+        },
         other => other,
     };
     assert_eq!(op(Some(now)).standing(&paper.machine), Standing::Original);
     assert_eq!(op(None).standing(&paper.machine), Standing::Original);
-    let other = Access { mode: now.mode ^ 0o020, ..now };
-    assert_eq!(op(Some(other)).standing(&paper.machine), Standing::Foreign(format!("({})", now.shown())));
+    let other = Access {
+        mode: now.mode ^ 0o020,
+        ..now
+    };
+    assert_eq!(
+        op(Some(other)).standing(&paper.machine),
+        Standing::Foreign(format!("({})", now.shown()))
+    );
 }

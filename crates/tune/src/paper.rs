@@ -12,8 +12,13 @@ pub(crate) struct Paper {
 
 impl Paper {
     pub(crate) fn of(files: &[(&str, &str)]) -> Paper {
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let paper = Paper { machine: Machine::at(folder.path()), _folder: folder };
+        let folder = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .unwrap();
+        let paper = Paper {
+            machine: Machine::at(folder.path()),
+            _folder: folder,
+        };
         files.iter().for_each(|(path, text)| paper.put(path, text));
         paper
     }
@@ -32,5 +37,8 @@ impl Paper {
 
 /// These CPUs isolated, those for housekeeping.
 pub(crate) fn goal(isolated: &str, housekeeping: &str) -> Goal {
-    Goal { isolated: isolated.parse().unwrap(), housekeeping: housekeeping.parse().unwrap() }
+    Goal {
+        isolated: isolated.parse().unwrap(),
+        housekeeping: housekeeping.parse().unwrap(),
+    }
 }

@@ -28,7 +28,9 @@ pub fn check(machine: &Machine, knob: &str, op: &Op) -> Result<(), Forbidden> {
     let root = declared(machine, knob, op)?;
     values(op)?;
     match (op, root) {
-        (Op::Write { path, .. } | Op::MakeDir { path, .. }, Some(root)) => stays(machine, path, &root, true),
+        (Op::Write { path, .. } | Op::MakeDir { path, .. }, Some(root)) => {
+            stays(machine, path, &root, true)
+        }
         // A link would be replaced by the file, and not come back.
         (Op::PutFile { path, .. }, Some(root)) => stays(machine, path, &root, false),
         _ => Ok(()),
@@ -37,26 +39,47 @@ pub fn check(machine: &Machine, knob: &str, op: &Op) -> Result<(), Forbidden> {
 
 /// Whether the knob's declaration makes such a change; where its path must lie, if it has one.
 fn declared(machine: &Machine, knob: &str, op: &Op) -> Result<Option<String>, Forbidden> {
-    let not_its_change = || Forbidden::NotItsChange { knob: knob.to_owned() };
+    let not_its_change = || Forbidden::NotItsChange {
+        knob: knob.to_owned(),
+    };
     if knob == PERSIST {
-        return if persist::may_make(op) { Ok(Some("/etc".into())) } else { Err(not_its_change()) };
+        return if persist::may_make(op) {
+            Ok(Some("/etc".into()))
+        } else {
+            Err(not_its_change())
+        };
     }
     let Some(found) = catalogue::find(knob) else {
-        return Err(Forbidden::UnknownKnob { knob: knob.to_owned() });
+        return Err(Forbidden::UnknownKnob {
+            knob: knob.to_owned(),
+        });
     };
     match (&found.mechanism, op) {
-        (Mechanism::Files(settings), Op::Write { path, kind, effective, .. })
-            if settings.iter().any(|s| writes(s, path, *kind, effective.as_deref())) =>
+        (
+            Mechanism::Files(settings),
+            Op::Write {
+                path,
+                kind,
+                effective,
+                ..
+            },
+        ) if settings
+            .iter()
+            .any(|s| writes(s, path, *kind, effective.as_deref())) =>
         {
             // `/proc` or `/sys`: every declaration begins with one.
             let top = path.split('/').nth(1).unwrap_or_default();
             Ok(Some(format!("/{top}")))
         }
-        (Mechanism::Threads(family), Op::Thread { pid, tid, start_time, .. })
-            if *pid > 0 && *tid > 0 && is_of(machine, *family, (*pid, *tid, *start_time)) =>
-        {
-            Ok(None)
-        }
+        (
+            Mechanism::Threads(family),
+            Op::Thread {
+                pid,
+                tid,
+                start_time,
+                ..
+            },
+        ) if *pid > 0 && *tid > 0 && is_of(machine, *family, (*pid, *tid, *start_time)) => Ok(None),
         (Mechanism::Partition, op) => {
             let root = partition::may_make(machine, op);
             let plain = |root: &String| match op {
@@ -88,38 +111,59 @@ fn is_of(machine: &Machine, family: ThreadFamily, (pid, tid, start_time): (i32, 
 
 /// `/a/b`, without anything that leads back up.
 fn is_plain(path: &str) -> bool {
-    path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(|c| !matches!(c, "" | "." | "..")))
+    path.strip_prefix('/')
+        .is_some_and(|rest| rest.split('/').all(|c| !matches!(c, "" | "." | "..")))
 }
 
 fn values(op: &Op) -> Result<(), Forbidden> {
     let (texts, longest) = match op {
         Op::Write { from, to, .. } => ([from.as_deref(), Some(to.as_str())], LONGEST_VALUE),
-        Op::PutFile { from, to, access, .. } => {
+        Op::PutFile {
+            from, to, access, ..
+        } => {
             if access.is_some_and(|access| !access.is_plain()) {
-                return Err(Forbidden::Value { flaw: ValueFlaw::OwnersRights });
+                return Err(Forbidden::Value {
+                    flaw: ValueFlaw::OwnersRights,
+                });
             }
             ([from.as_deref(), Some(to.as_str())], LONGEST_FILE)
         }
         Op::Thread { from, to, .. } if from.is_empty() || to.is_empty() => {
-            return Err(Forbidden::Value { flaw: ValueFlaw::NoCpus });
+            return Err(Forbidden::Value {
+                flaw: ValueFlaw::NoCpus,
+            });
         }
         _ => return Ok(()),
     };
     for text in texts.into_iter().flatten() {
         if text.len() > longest {
-            return Err(Forbidden::Value { flaw: ValueFlaw::TooLong });
+            return Err(Forbidden::Value {
+                flaw: ValueFlaw::TooLong,
+            });
         }
         if text.contains('\0') {
-            return Err(Forbidden::Value { flaw: ValueFlaw::NulByte });
+            return Err(Forbidden::Value {
+                flaw: ValueFlaw::NulByte,
+            });
         }
     }
     Ok(())
 }
 
 /// Whether `path`, with every link followed as far as it exists, is still below `root`.
-fn stays(machine: &Machine, path: &str, root: &str, last_may_be_link: bool) -> Result<(), Forbidden> {
-    let lost = |e: io::Error| Forbidden::Lost { system: e.to_string() };
-    let away = |to: &Path| Forbidden::LeadsAway { to: to.display().to_string(), root: root.to_owned() };
+fn stays(
+    machine: &Machine,
+    path: &str,
+    root: &str,
+    last_may_be_link: bool,
+) -> Result<(), Forbidden> {
+    let lost = |e: io::Error| Forbidden::Lost {
+        system: e.to_string(),
+    };
+    let away = |to: &Path| Forbidden::LeadsAway {
+        to: to.display().to_string(),
+        root: root.to_owned(),
+    };
     let file = machine.path(path);
     // As much of it as is there; a link that leads nowhere is there.
     let mut there = Some(file.as_path());
@@ -129,7 +173,12 @@ fn stays(machine: &Machine, path: &str, root: &str, last_may_be_link: bool) -> R
                 return Err(away(&std::fs::read_link(part).map_err(lost)?));
             }
             Ok(_) => break,
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
                 there = part.parent();
             }
             Err(e) => return Err(lost(e)),
@@ -139,6 +188,12 @@ fn stays(machine: &Machine, path: &str, root: &str, last_may_be_link: bool) -> R
     let top = machine.path(root);
     let real = std::fs::canonicalize(part).map_err(lost)?;
     // Nothing of it is there, so nothing can be written.
-    let Ok(real_top) = std::fs::canonicalize(&top) else { return Ok(()) };
-    if real.starts_with(&real_top) { Ok(()) } else { Err(away(&real)) }
+    let Ok(real_top) = std::fs::canonicalize(&top) else {
+        return Ok(());
+    };
+    if real.starts_with(&real_top) {
+        Ok(())
+    } else {
+        Err(away(&real))
+    }
 }

@@ -23,14 +23,19 @@ pub fn may_make(op: &Op) -> bool {
     let mut drop_ins = [SYSCTL, TMPFILES, MANAGER, GRUB].into_iter();
     match op {
         Op::PutFile { path, .. } => drop_ins.any(|drop_in| drop_in == path),
-        Op::MakeDir { path, cgroup: false } => drop_ins.any(|drop_in| folders_of(drop_in).any(|f| f == path)),
+        Op::MakeDir {
+            path,
+            cgroup: false,
+        } => drop_ins.any(|drop_in| folders_of(drop_in).any(|f| f == path)),
         _ => false,
     }
 }
 
 /// The folders that a file lies in, from the outermost.
 fn folders_of(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('/').skip(1).filter_map(|(at, _)| path.get(..at))
+    path.match_indices('/')
+        .skip(1)
+        .filter_map(|(at, _)| path.get(..at))
 }
 
 /// What should hold after the next boot too.
@@ -88,18 +93,26 @@ pub fn without(path: &str, text: &str, steps: &[(&str, &Op)]) -> Without {
         let parameters = parameters_in(text);
         let holds = |knob: &str| {
             let boot = catalogue::find(knob).map_or(&[][..], |k| k.boot);
-            boot.iter().any(|p| parameters.split(' ').any(|text| text.split('=').next() == Some(p.key)))
+            boot.iter().any(|p| {
+                parameters
+                    .split(' ')
+                    .any(|text| text.split('=').next() == Some(p.key))
+            })
         };
-        return if steps.iter().any(|(knob, _)| holds(knob)) { Without::Shared } else { Without::Same };
+        return if steps.iter().any(|(knob, _)| holds(knob)) {
+            Without::Shared
+        } else {
+            Without::Same
+        };
     }
     let theirs = |line: &&str| {
         !steps.iter().any(|(knob, op)| match (path, op) {
-            (SYSCTL, Op::Write { path, .. }) if path.starts_with("/proc/sys/") => {
-                line.split_once(" = ").is_some_and(|(name, _)| name == sysctl_name(path))
-            }
-            (TMPFILES, Op::Write { path, .. }) => {
-                line.strip_prefix("w ").is_some_and(|rest| rest.split(' ').next() == Some(path))
-            }
+            (SYSCTL, Op::Write { path, .. }) if path.starts_with("/proc/sys/") => line
+                .split_once(" = ")
+                .is_some_and(|(name, _)| name == sysctl_name(path)),
+            (TMPFILES, Op::Write { path, .. }) => line
+                .strip_prefix("w ")
+                .is_some_and(|rest| rest.split(' ').next() == Some(path)),
             (MANAGER, Op::Thread { .. }) => {
                 let mechanism = catalogue::find(knob).map(|k| k.mechanism);
                 matches!(mechanism, Some(Mechanism::Threads(ThreadFamily::User)))
@@ -109,13 +122,21 @@ pub fn without(path: &str, text: &str, steps: &[(&str, &Op)]) -> Without {
         })
     };
     let left: String = text.split_inclusive('\n').filter(theirs).collect();
-    if left == text { Without::Same } else { Without::Text(left) }
+    if left == text {
+        Without::Same
+    } else {
+        Without::Text(left)
+    }
 }
 
 impl Lasting {
     /// Adds a value written now.
     pub fn add(&mut self, path: &str, value: &str) {
-        let list = if path.starts_with("/proc/sys/") { &mut self.sysctls } else { &mut self.files };
+        let list = if path.starts_with("/proc/sys/") {
+            &mut self.sysctls
+        } else {
+            &mut self.files
+        };
         list.push((path.to_owned(), value.to_owned()));
     }
 
@@ -126,7 +147,10 @@ impl Lasting {
     pub fn ops(&self, machine: &Machine, goal: &Goal) -> io::Result<(Vec<Op>, Option<BootLine>)> {
         let mut ops = Vec::new();
         if !self.sysctls.is_empty() {
-            let lines = self.sysctls.iter().map(|(path, value)| (sysctl_name(path), value.clone()));
+            let lines = self
+                .sysctls
+                .iter()
+                .map(|(path, value)| (sysctl_name(path), value.clone()));
             let lines: Vec<(String, String)> = lines.map(|(k, v)| (format!("{k} = "), v)).collect();
             drop_in(
                 machine,
@@ -151,12 +175,18 @@ impl Lasting {
             )?;
         }
         if self.daemons {
-            let lines = vec![("CPUAffinity=".to_owned(), goal.housekeeping.to_string().replace(',', " "))];
+            let lines = vec![(
+                "CPUAffinity=".to_owned(),
+                goal.housekeeping.to_string().replace(',', " "),
+            )];
             drop_in(
                 machine,
                 &mut ops,
                 MANAGER,
-                &["# Written by jitterscope; `jitterscope tune rollback` removes it.", "[Manager]"],
+                &[
+                    "# Written by jitterscope; `jitterscope tune rollback` removes it.",
+                    "[Manager]",
+                ],
                 &lines,
             )?;
         }
@@ -192,7 +222,9 @@ impl Lasting {
 fn parameters_in(drop_in: &str) -> String {
     drop_in
         .lines()
-        .filter_map(|line| line.strip_prefix("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT "))
+        .filter_map(|line| {
+            line.strip_prefix("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT ")
+        })
         .filter_map(|rest| rest.strip_suffix('"'))
         .collect::<Vec<_>>()
         .join(" ")
@@ -225,12 +257,20 @@ fn drop_in(
         return Ok(());
     }
     for folder in folders_of(path).filter(|folder| !machine.exists(folder)) {
-        let op = Op::MakeDir { path: folder.to_owned(), cgroup: false };
+        let op = Op::MakeDir {
+            path: folder.to_owned(),
+            cgroup: false,
+        };
         if !ops.contains(&op) {
             ops.push(op);
         }
     }
-    ops.push(Op::PutFile { path: path.to_owned(), from, to, access });
+    ops.push(Op::PutFile {
+        path: path.to_owned(),
+        from,
+        to,
+        access,
+    });
     Ok(())
 }
 
@@ -240,7 +280,10 @@ mod tests {
     use crate::cmdline::BootValue;
 
     fn goal() -> Goal {
-        Goal { isolated: "1".parse().unwrap(), housekeeping: "0,2".parse().unwrap() }
+        Goal {
+            isolated: "1".parse().unwrap(),
+            housekeeping: "0,2".parse().unwrap(),
+        }
     }
 
     #[test]
@@ -249,10 +292,16 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("etc/default/grub.d")).unwrap();
         std::fs::create_dir_all(dir.path().join("etc/sysctl.d")).unwrap();
         let m = Machine::at(dir.path());
-        let mut lasting = Lasting { daemons: true, ..Lasting::default() };
+        let mut lasting = Lasting {
+            daemons: true,
+            ..Lasting::default()
+        };
         lasting.add("/proc/sys/vm/stat_interval", "3600");
         lasting.add("/sys/kernel/rcu_normal", "1");
-        lasting.boot.push(BootParam { key: "nohz_full", value: BootValue::Isolated });
+        lasting.boot.push(BootParam {
+            key: "nohz_full",
+            value: BootValue::Isolated,
+        });
         let (ops, line) = lasting.ops(&m, &goal()).unwrap();
         let contents: Vec<(&str, &str)> = ops
             .iter()
@@ -267,12 +316,25 @@ mod tests {
                 (SYSCTL, "vm.stat_interval = 3600"),
                 (TMPFILES, "w /sys/kernel/rcu_normal - - - - 1"),
                 (MANAGER, "CPUAffinity=0 2"),
-                (GRUB, "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT nohz_full=1\""),
+                (
+                    GRUB,
+                    "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT nohz_full=1\""
+                ),
             ]
         );
-        let folders: Vec<String> =
-            ops.iter().filter(|op| matches!(op, Op::MakeDir { .. })).map(Op::what).collect();
-        assert_eq!(folders, ["/etc/tmpfiles.d", "/etc/systemd", "/etc/systemd/system.conf.d"]);
+        let folders: Vec<String> = ops
+            .iter()
+            .filter(|op| matches!(op, Op::MakeDir { .. }))
+            .map(Op::what)
+            .collect();
+        assert_eq!(
+            folders,
+            [
+                "/etc/tmpfiles.d",
+                "/etc/systemd",
+                "/etc/systemd/system.conf.d"
+            ]
+        );
         assert_eq!(line.unwrap().by_hand, BootByHand::UpdateGrub { path: GRUB });
     }
 
@@ -281,12 +343,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("etc/default/grub.d")).unwrap();
         let m = Machine::at(dir.path());
-        for (flag, wanted) in
-            [("domain", "isolcpus=domain,1"), ("managed_irq", "isolcpus=domain,managed_irq,1")]
-        {
-            let boot = vec![BootParam { key: "isolcpus", value: BootValue::IsolatedWith(flag) }];
-            let (ops, _) = Lasting { boot, ..Lasting::default() }.ops(&m, &goal()).unwrap();
-            let [Op::PutFile { to, .. }] = ops.as_slice() else { panic!("{ops:?}") };
+        for (flag, wanted) in [
+            ("domain", "isolcpus=domain,1"),
+            ("managed_irq", "isolcpus=domain,managed_irq,1"),
+        ] {
+            let boot = vec![BootParam {
+                key: "isolcpus",
+                value: BootValue::IsolatedWith(flag),
+            }];
+            let (ops, _) = Lasting {
+                boot,
+                ..Lasting::default()
+            }
+            .ops(&m, &goal())
+            .unwrap();
+            let [Op::PutFile { to, .. }] = ops.as_slice() else {
+                panic!("{ops:?}")
+            };
             assert!(to.contains(&format!("LINUX_DEFAULT {wanted}\"")), "{to}");
             std::fs::write(dir.path().join(&GRUB[1..]), to).unwrap();
         }
@@ -295,8 +368,13 @@ mod tests {
     #[test]
     fn without_grub_the_line_is_said_and_nothing_is_written() {
         let dir = tempfile::tempdir().unwrap();
-        let lasting =
-            Lasting { boot: vec![BootParam { key: "nosmt", value: BootValue::Flag }], ..Lasting::default() };
+        let lasting = Lasting {
+            boot: vec![BootParam {
+                key: "nosmt",
+                value: BootValue::Flag,
+            }],
+            ..Lasting::default()
+        };
         let (ops, line) = lasting.ops(&Machine::at(dir.path()), &goal()).unwrap();
         assert!(ops.is_empty());
         assert_eq!(line.unwrap().add, ["nosmt"]);
@@ -311,9 +389,13 @@ mod tests {
         let mut lasting = Lasting::default();
         lasting.add("/proc/sys/vm/stat_interval", "3600");
         let (ops, _) = lasting.ops(&Machine::at(dir.path()), &goal()).unwrap();
-        let [Op::PutFile { from, to, .. }] = ops.as_slice() else { panic!("{ops:?}") };
+        let [Op::PutFile { from, to, .. }] = ops.as_slice() else {
+            panic!("{ops:?}")
+        };
         assert_eq!(from.as_deref(), Some(old));
-        assert!(to.contains("kernel.numa_balancing = 0\n") && to.contains("vm.stat_interval = 3600\n"));
+        assert!(
+            to.contains("kernel.numa_balancing = 0\n") && to.contains("vm.stat_interval = 3600\n")
+        );
         assert!(!to.contains("= 60"));
     }
 }

@@ -140,7 +140,10 @@ pub fn plan_of(
     let mut left = Vec::new();
     for (knob, why) in chosen(select, &mut plan.skipped)? {
         if except.iter().any(|id| id == knob.id) {
-            plan.skipped.push(Skipped { knob: knob.id, why: SkipReason::LeftOut });
+            plan.skipped.push(Skipped {
+                knob: knob.id,
+                why: SkipReason::LeftOut,
+            });
             continue;
         }
         let mut found = inspection.examine(knob);
@@ -165,8 +168,10 @@ pub fn plan_of(
 }
 
 fn known(id: &str) -> Result<&'static Knob, PlanError> {
-    catalogue::find(id)
-        .ok_or_else(|| PlanError::UnknownKnob { id: id.to_owned(), similar: catalogue::similar(id) })
+    catalogue::find(id).ok_or_else(|| PlanError::UnknownKnob {
+        id: id.to_owned(),
+        similar: catalogue::similar(id),
+    })
 }
 
 /// The knobs chosen, in the order in which they should be turned, each with the reason.
@@ -174,24 +179,46 @@ fn chosen(
     select: &Select,
     skipped: &mut Vec<Skipped>,
 ) -> Result<Vec<(&'static Knob, ChangeReason)>, PlanError> {
-    let declared = |knob: &'static Knob| (knob, ChangeReason::AsDeclared { words: knob.removes });
+    let declared = |knob: &'static Knob| {
+        (
+            knob,
+            ChangeReason::AsDeclared {
+                words: knob.removes,
+            },
+        )
+    };
     let mut knobs: Vec<(&'static Knob, ChangeReason)> = match select {
-        Select::Profile(profile) => {
-            catalogue::all().filter(|k| k.profiles.contains(profile)).map(declared).collect()
-        }
-        Select::All => catalogue::all().filter(|k| !k.profiles.is_empty()).map(declared).collect(),
-        Select::Only(ids) => ids.iter().map(|id| known(id).map(declared)).collect::<Result<_, _>>()?,
+        Select::Profile(profile) => catalogue::all()
+            .filter(|k| k.profiles.contains(profile))
+            .map(declared)
+            .collect(),
+        Select::All => catalogue::all()
+            .filter(|k| !k.profiles.is_empty())
+            .map(declared)
+            .collect(),
+        Select::Only(ids) => ids
+            .iter()
+            .map(|id| known(id).map(declared))
+            .collect::<Result<_, _>>()?,
         Select::RunCulprits(culprits) => {
             let mut out = Vec::new();
             for knob in catalogue::all() {
-                let Some(win) = culprits.win(knob).filter(|w| w.effect != Effect::Perhaps) else { continue };
+                let Some(win) = culprits.win(knob).filter(|w| w.effect != Effect::Perhaps) else {
+                    continue;
+                };
                 let measured = Measured::from(&win);
                 if culprits.is_negligible(win.total_ns) {
-                    skipped.push(Skipped { knob: knob.id, why: SkipReason::Negligible { measured } });
+                    skipped.push(Skipped {
+                        knob: knob.id,
+                        why: SkipReason::Negligible { measured },
+                    });
                 } else if knob.is_tame() {
                     out.push((knob, ChangeReason::Measured(measured)));
                 } else {
-                    let why = SkipReason::Risk { measured, risk: knob.risk };
+                    let why = SkipReason::Risk {
+                        measured,
+                        risk: knob.risk,
+                    };
                     skipped.push(Skipped { knob: knob.id, why });
                 }
             }
@@ -204,11 +231,20 @@ fn chosen(
     Ok(knobs)
 }
 
-fn take(knob: &'static Knob, found: Examination, why: ChangeReason, persist: bool, plan: &mut Plan) {
+fn take(
+    knob: &'static Knob,
+    found: Examination,
+    why: ChangeReason,
+    persist: bool,
+    plan: &mut Plan,
+) {
     if let Some(notice) = found.notice
         && (found.state == KnobState::Fine || !found.ops.is_empty())
     {
-        plan.notes.push(KnobNotice { knob: knob.id, notice });
+        plan.notes.push(KnobNotice {
+            knob: knob.id,
+            notice,
+        });
     }
     if found.ops.is_empty() {
         let why = match (found.state, knob.mechanism) {
@@ -222,12 +258,19 @@ fn take(knob: &'static Knob, found: Examination, why: ChangeReason, persist: boo
                 let parameters = knob.boot.iter().map(|p| p.spelled(&plan.goal)).collect();
                 SkipReason::NeedsReboot { parameters }
             }
-            (KnobState::Wrong, _) => SkipReason::ByHand { words: knob.by_hand },
+            (KnobState::Wrong, _) => SkipReason::ByHand {
+                words: knob.by_hand,
+            },
         };
         plan.skipped.push(Skipped { knob: knob.id, why });
         return;
     }
-    let change = |op| Change { knob: knob.id, op, why: why.clone(), risk: knob.risk };
+    let change = |op| Change {
+        knob: knob.id,
+        op,
+        why: why.clone(),
+        risk: knob.risk,
+    };
     plan.changes.extend(found.ops.into_iter().map(change));
 }
 
@@ -235,7 +278,12 @@ fn take(knob: &'static Knob, found: Examination, why: ChangeReason, persist: boo
 const ISOLATED_AT_BOOT: &str = "isolcpus-domain";
 
 /// Notes what makes a knob last.
-fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped: &mut Vec<Skipped>) {
+fn keep(
+    knob: &'static Knob,
+    found: &Examination,
+    lasting: &mut Lasting,
+    skipped: &mut Vec<Skipped>,
+) {
     match knob.mechanism {
         Mechanism::Files(settings) => {
             for op in &found.ops {
@@ -260,13 +308,25 @@ fn keep(knob: &'static Knob, found: &Examination, lasting: &mut Lasting, skipped
             }
         }
         Mechanism::Threads(ThreadFamily::User) if !found.ops.is_empty() => lasting.daemons = true,
-        Mechanism::Threads(ThreadFamily::Kernel) | Mechanism::Partition if !found.ops.is_empty() => {
-            skipped.push(Skipped { knob: knob.id, why: SkipReason::ForNow { at_boot: ISOLATED_AT_BOOT } });
+        Mechanism::Threads(ThreadFamily::Kernel) | Mechanism::Partition
+            if !found.ops.is_empty() =>
+        {
+            skipped.push(Skipped {
+                knob: knob.id,
+                why: SkipReason::ForNow {
+                    at_boot: ISOLATED_AT_BOOT,
+                },
+            });
         }
         Mechanism::Boot(_) if found.state == KnobState::Wrong => {
-            lasting
-                .boot
-                .extend(found.boot.iter().filter(|p| !lasting.boot.contains(p)).copied().collect::<Vec<_>>());
+            lasting.boot.extend(
+                found
+                    .boot
+                    .iter()
+                    .filter(|p| !lasting.boot.contains(p))
+                    .copied()
+                    .collect::<Vec<_>>(),
+            );
         }
         _ => {}
     }

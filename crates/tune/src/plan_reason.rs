@@ -24,7 +24,11 @@ pub struct Measured {
 impl From<&Win> for Measured {
     fn from(win: &Win) -> Measured {
         let culprits = win.culprits.iter().take(MOST_NAMED).cloned().collect();
-        Measured { culprits, total_ns: win.total_ns, count: win.count }
+        Measured {
+            culprits,
+            total_ns: win.total_ns,
+            count: win.count,
+        }
     }
 }
 
@@ -97,7 +101,10 @@ impl SkipReason {
     /// Whether somebody who named the knob did not get it.
     #[must_use]
     pub fn is_denial(&self) -> bool {
-        !matches!(self, SkipReason::AlreadySo { .. } | SkipReason::LeftOut | SkipReason::ForNow { .. })
+        !matches!(
+            self,
+            SkipReason::AlreadySo { .. } | SkipReason::LeftOut | SkipReason::ForNow { .. }
+        )
     }
 }
 
@@ -111,10 +118,20 @@ mod tests {
         for (reason, denied) in [
             (SkipReason::AlreadySo { found: None }, false),
             (SkipReason::LeftOut, false),
-            (SkipReason::ForNow { at_boot: "isolcpus" }, false),
+            (
+                SkipReason::ForNow {
+                    at_boot: "isolcpus",
+                },
+                false,
+            ),
             (SkipReason::NotHere { cause: cause() }, true),
             (SkipReason::Unreadable { cause: cause() }, true),
-            (SkipReason::NeedsReboot { parameters: vec!["a".into()] }, true),
+            (
+                SkipReason::NeedsReboot {
+                    parameters: vec!["a".into()],
+                },
+                true,
+            ),
             (SkipReason::ByHand { words: "x" }, true),
         ] {
             assert_eq!(reason.is_denial(), denied, "{reason:?}");

@@ -88,7 +88,10 @@ pub enum Undoing {
 
 impl Undoing {
     fn is_settled(&self) -> bool {
-        !matches!(self, Undoing::Drifted { .. } | Undoing::Forbidden { .. } | Undoing::Failed { .. })
+        !matches!(
+            self,
+            Undoing::Drifted { .. } | Undoing::Forbidden { .. } | Undoing::Failed { .. }
+        )
     }
 }
 
@@ -170,7 +173,11 @@ pub enum RollbackError {
 }
 
 fn applied_text(applied: &[String]) -> String {
-    if applied.is_empty() { "is nothing at all".into() } else { format!("are: {}", applied.join(", ")) }
+    if applied.is_empty() {
+        "is nothing at all".into()
+    } else {
+        format!("are: {}", applied.join(", "))
+    }
 }
 
 impl RollbackReport {
@@ -212,7 +219,11 @@ pub fn rollback_only(
     let mut applied: Vec<String> = state.standing().map(|s| s.knob.clone()).collect();
     applied.sort();
     applied.dedup();
-    let asked: Vec<String> = knobs.iter().filter(|id| !applied.contains(id)).cloned().collect();
+    let asked: Vec<String> = knobs
+        .iter()
+        .filter(|id| !applied.contains(id))
+        .cloned()
+        .collect();
     if !asked.is_empty() {
         return Err(RollbackError::NotApplied { asked, applied });
     }
@@ -236,19 +247,33 @@ fn forget_at_boot(
     state: &State,
     chosen: &dyn Fn(&Step) -> bool,
 ) -> Result<Vec<Lasts>, StateError> {
-    let undone: Vec<(&str, &Op)> =
-        state.standing().filter(|s| chosen(s)).map(|s| (s.knob.as_str(), &s.op)).collect();
+    let undone: Vec<(&str, &Op)> = state
+        .standing()
+        .filter(|s| chosen(s))
+        .map(|s| (s.knob.as_str(), &s.op))
+        .collect();
     let mut lasting = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     let mut next = state.next_seq();
     for step in state.standing().filter(|s| s.knob == PERSIST) {
-        let Op::PutFile { path, from, to, .. } = &step.op else { continue };
-        if seen.contains(&path.as_str()) || permit::check(hands.machine(), PERSIST, &step.op).is_err() {
+        let Op::PutFile { path, from, to, .. } = &step.op else {
+            continue;
+        };
+        if seen.contains(&path.as_str())
+            || permit::check(hands.machine(), PERSIST, &step.op).is_err()
+        {
             continue;
         }
         seen.push(path);
-        let mut lasts = |cause| lasting.push(Lasts { path: path.clone(), cause });
-        let Ok(Some((now, access))) = exact_file(hands.machine(), path) else { continue };
+        let mut lasts = |cause| {
+            lasting.push(Lasts {
+                path: path.clone(),
+                cause,
+            })
+        };
+        let Ok(Some((now, access))) = exact_file(hands.machine(), path) else {
+            continue;
+        };
         let without = match persist::without(path, &now, &undone) {
             Without::Same => continue,
             Without::Shared => {
@@ -261,15 +286,31 @@ fn forget_at_boot(
             lasts(LastsBecause::Edited);
             continue;
         }
-        let op = Op::PutFile { path: path.clone(), from: Some(now), to: without, access: Some(access) };
+        let op = Op::PutFile {
+            path: path.clone(),
+            from: Some(now),
+            to: without,
+            access: Some(access),
+        };
         let mut journal = locked.journal()?;
-        journal.append(&[Record::Intend { seq: next, knob: PERSIST.to_owned(), op: op.clone() }])?;
+        journal.append(&[Record::Intend {
+            seq: next,
+            knob: PERSIST.to_owned(),
+            op: op.clone(),
+        }])?;
         let outcome = op.perform(hands);
         if let Outcome::Refused { why, means, .. } = &outcome {
-            lasts(LastsBecause::Refused { why: why.clone(), means: *means });
+            lasts(LastsBecause::Refused {
+                why: why.clone(),
+                means: *means,
+            });
         }
         let at_realtime_ns = Some(in_force::realtime_ns());
-        journal.append(&[Record::Done { seq: next, outcome, at_realtime_ns }])?;
+        journal.append(&[Record::Done {
+            seq: next,
+            outcome,
+            at_realtime_ns,
+        }])?;
         next += 1;
     }
     Ok(lasting)
@@ -301,15 +342,31 @@ fn undo_steps(
         .filter(|s| chosen(s))
         .map(|s| (s, permit::check(hands.machine(), &s.knob, &s.op)))
         .collect();
-    let sound: Vec<&Step> = steps.iter().filter(|(_, check)| check.is_ok()).map(|(s, _)| *s).collect();
-    let of_this_boot =
-        |step: &&&Step| state.begins.get(step.begin).is_some_and(|begun| begun.boot_id == boot);
-    let heirs = heirs(hands.machine(), sound.iter().filter(of_this_boot).map(|step| &step.op));
+    let sound: Vec<&Step> = steps
+        .iter()
+        .filter(|(_, check)| check.is_ok())
+        .map(|(s, _)| *s)
+        .collect();
+    let of_this_boot = |step: &&&Step| {
+        state
+            .begins
+            .get(step.begin)
+            .is_some_and(|begun| begun.boot_id == boot)
+    };
+    let heirs = heirs(
+        hands.machine(),
+        sound.iter().filter(of_this_boot).map(|step| &step.op),
+    );
     for (step, check) in &steps {
-        let rebooted = state.begins.get(step.begin).is_some_and(|b| b.boot_id != boot);
+        let rebooted = state
+            .begins
+            .get(step.begin)
+            .is_some_and(|b| b.boot_id != boot);
         report.rebooted |= rebooted;
         let undoing = if let Err(cause) = check {
-            Undoing::Forbidden { cause: cause.clone() }
+            Undoing::Forbidden {
+                cause: cause.clone(),
+            }
         } else if sound.iter().any(|made| is_file_of(&step.op, &made.op)) {
             // A cpuset with members takes no empty list of CPUs; the whole cgroup goes presently.
             Undoing::GoesWithItsCgroup
@@ -318,7 +375,13 @@ fn undo_steps(
         };
         report.update_boot_loader |= undoing == Undoing::Restored
             && matches!(&step.op, Op::PutFile { path, .. } if path.starts_with("/etc/default/grub.d/"));
-        report.steps.push(noted(hands.machine(), &mut journal, step, rebooted, undoing)?);
+        report.steps.push(noted(
+            hands.machine(),
+            &mut journal,
+            step,
+            rebooted,
+            undoing,
+        )?);
     }
     // A value may have been held by one that was put back after it: a thread's CPUs by a cpuset.
     for ((step, _), row) in steps.iter().zip(&mut report.steps) {
@@ -344,12 +407,16 @@ fn noted(
     undoing: Undoing,
 ) -> Result<RolledBack, StateError> {
     // A rollback that died after it had written is repeated: the original is back since then at the latest.
-    let written_back =
-        undoing == Undoing::Restored || (undoing == Undoing::WasOriginal && !rebooted && was_in_force(step));
+    let written_back = undoing == Undoing::Restored
+        || (undoing == Undoing::WasOriginal && !rebooted && was_in_force(step));
     let at = written_back.then(in_force::realtime_ns);
     if undoing.is_settled() {
         let how = serde_json::to_string(&undoing).unwrap_or_default();
-        journal.append(&[Record::Undone { seq: step.seq, how, restored_realtime_ns: at }])?;
+        journal.append(&[Record::Undone {
+            seq: step.seq,
+            how,
+            restored_realtime_ns: at,
+        }])?;
     }
     Ok(RolledBack {
         knob: step.knob.clone(),
@@ -362,15 +429,18 @@ fn noted(
 
 /// Whether the step was taken and the machine took it.
 fn was_in_force(step: &Step) -> bool {
-    matches!(step.outcome, Some(Outcome::Applied { .. } | Outcome::Pending { .. }))
+    matches!(
+        step.outcome,
+        Some(Outcome::Applied { .. } | Outcome::Pending { .. })
+    )
 }
 
 /// Whether `op` writes a file of the cgroup that `made` makes.
 fn is_file_of(op: &Op, made: &Op) -> bool {
     match (op, made) {
-        (Op::Write { path: file, .. }, Op::MakeDir { path, cgroup: true }) => {
-            file.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        }
+        (Op::Write { path: file, .. }, Op::MakeDir { path, cgroup: true }) => file
+            .strip_prefix(path.as_str())
+            .is_some_and(|rest| rest.starts_with('/')),
         _ => false,
     }
 }
@@ -428,17 +498,29 @@ fn restore(hands: &mut dyn Hands, step: &Step) -> Undoing {
         Ok(()) => Undoing::Restored,
         Err(e) => match step.op.standing(hands.machine()) {
             Standing::Gone(cause) => Undoing::Gone { cause },
-            _ => Undoing::Failed { why: e.to_string(), means: classify(&step.op, &e).1 },
+            _ => Undoing::Failed {
+                why: e.to_string(),
+                means: classify(&step.op, &e).1,
+            },
         },
     }
 }
 
 /// A thread that was started by a confined one and inherited its affinity; what it would have had.
 fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> {
-    let mut moved: BTreeMap<i32, (&jitterscope_model::CpuSet, &jitterscope_model::CpuSet)> = BTreeMap::new();
+    let mut moved: BTreeMap<i32, (&jitterscope_model::CpuSet, &jitterscope_model::CpuSet)> =
+        BTreeMap::new();
     let mut known = Vec::new();
     for op in steps {
-        if let Op::Thread { pid, tid, start_time, from, to, .. } = op {
+        if let Op::Thread {
+            pid,
+            tid,
+            start_time,
+            from,
+            to,
+            ..
+        } = op
+        {
             moved.insert(*pid, (from, to));
             known.push((*tid, *start_time));
         }

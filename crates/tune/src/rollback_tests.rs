@@ -7,7 +7,16 @@ use crate::status::{NowIs, now_is};
 use crate::value::ValueKind;
 
 fn step(op: Op, outcome: Option<Outcome>) -> Step {
-    Step { seq: 1, knob: "k".into(), op, begin: 0, outcome, done_at: None, undone: None, restored_at: None }
+    Step {
+        seq: 1,
+        knob: "k".into(),
+        op,
+        begin: 0,
+        outcome,
+        done_at: None,
+        undone: None,
+        restored_at: None,
+    }
 }
 
 /// `/x` from "a" to "b".
@@ -22,16 +31,26 @@ fn write() -> Op {
 }
 
 fn put() -> Op {
-    Op::PutFile { path: "/x".into(), from: Some("a".into()), to: "b".into(), access: None }
+    Op::PutFile {
+        path: "/x".into(),
+        from: Some("a".into()),
+        to: "b".into(),
+        access: None,
+    }
 }
 
 fn ignored(reads: &str) -> Option<Outcome> {
-    Some(Outcome::Ignored { reads: reads.into() })
+    Some(Outcome::Ignored {
+        reads: reads.into(),
+    })
 }
 
 #[test]
 fn a_value_stands_as_it_reads_and_after_a_reboot_it_is_the_boots() {
-    let refused = NowIs::Refused { why: "c".into(), means: Some(Meaning::MadeOtherwise) };
+    let refused = NowIs::Refused {
+        why: "c".into(),
+        means: Some(Meaning::MadeOtherwise),
+    };
     let drifted = NowIs::Drifted { reads: "c".into() };
     for (reads, outcome, now, rebooted) in [
         ("a", None, NowIs::Original, NowIs::UndoneByReboot),
@@ -41,16 +60,28 @@ fn a_value_stands_as_it_reads_and_after_a_reboot_it_is_the_boots() {
         ("c", ignored("d"), drifted, NowIs::UndoneByReboot),
     ] {
         let paper = Paper::of(&[("/x", reads)]);
-        let found =
-            [false, true].map(|rebooted| now_is(&paper.machine, &write(), outcome.as_ref(), rebooted));
+        let found = [false, true]
+            .map(|rebooted| now_is(&paper.machine, &write(), outcome.as_ref(), rebooted));
         assert_eq!(found, [now, rebooted], "{reads}");
     }
     // What lies on disk a reboot leaves: a file, and a folder that is no cgroup.
     let paper = Paper::of(&[("/x", "c")]);
-    assert!(matches!(now_is(&paper.machine, &put(), None, true), NowIs::Drifted { .. }));
-    let folder = |cgroup| Op::MakeDir { path: "/none".into(), cgroup };
-    assert_eq!(now_is(&paper.machine, &folder(false), None, true), NowIs::Original);
-    assert_eq!(now_is(&paper.machine, &folder(true), None, true), NowIs::UndoneByReboot);
+    assert!(matches!(
+        now_is(&paper.machine, &put(), None, true),
+        NowIs::Drifted { .. }
+    ));
+    let folder = |cgroup| Op::MakeDir {
+        path: "/none".into(),
+        cgroup,
+    };
+    assert_eq!(
+        now_is(&paper.machine, &folder(false), None, true),
+        NowIs::Original
+    );
+    assert_eq!(
+        now_is(&paper.machine, &folder(true), None, true),
+        NowIs::UndoneByReboot
+    );
 }
 
 #[test]
@@ -65,45 +96,108 @@ fn what_is_in_force_elsewhere_is_pending_until_it_holds_no_cpu_that_was_not_aske
     for (effective, pending) in [("3", true), ("0,3", true), ("0", false), ("0-1", false)] {
         let paper = Paper::of(&[("/x", "0-1"), ("/effective", effective)]);
         let found = now_is(&paper.machine, &op, None, false);
-        assert_eq!(matches!(found, NowIs::Pending { .. }), pending, "{effective}: {found:?}");
+        assert_eq!(
+            matches!(found, NowIs::Pending { .. }),
+            pending,
+            "{effective}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn a_value_is_undone_where_it_is_ours_and_somebody_is_asked_where_it_is_not() {
-    let undone = |op: Op, reads: &str, outcome: Option<Outcome>, rebooted: bool, answer: OnDrift| {
-        let paper = Paper::of(&[("/x", reads)]);
-        let mut asked = 0;
-        let mut on_drift = |drift: &Drift| {
-            asked += 1;
-            assert_eq!((drift.original.as_str(), drift.ours.as_str(), drift.now.as_str()), ("a", "b", "c"));
-            answer
+    let undone =
+        |op: Op, reads: &str, outcome: Option<Outcome>, rebooted: bool, answer: OnDrift| {
+            let paper = Paper::of(&[("/x", reads)]);
+            let mut asked = 0;
+            let mut on_drift = |drift: &Drift| {
+                asked += 1;
+                assert_eq!(
+                    (
+                        drift.original.as_str(),
+                        drift.ours.as_str(),
+                        drift.now.as_str()
+                    ),
+                    ("a", "b", "c")
+                );
+                answer
+            };
+            let found = undo(
+                &mut MachineHands::new(&paper.machine),
+                &step(op, outcome),
+                rebooted,
+                &mut on_drift,
+            );
+            (found, paper.text("/x"), asked)
         };
-        let found = undo(&mut MachineHands::new(&paper.machine), &step(op, outcome), rebooted, &mut on_drift);
-        (found, paper.text("/x"), asked)
-    };
     let keep = OnDrift::Keep;
     for (reads, outcome, rebooted, answer, expected, left, asked) in [
         ("a", None, false, keep, Undoing::WasOriginal, "a", 0),
         ("a", None, true, keep, Undoing::UndoneByReboot, "a", 0),
         ("b", None, false, keep, Undoing::Restored, "a", 0),
         ("b", None, true, keep, Undoing::Restored, "a", 0),
-        ("c", None, true, OnDrift::Restore, Undoing::UndoneByReboot, "c", 0),
-        ("c", None, false, keep, Undoing::KeptForeign { now: "c".into() }, "c", 1),
-        ("c", None, false, OnDrift::Later, Undoing::Drifted { now: "c".into() }, "c", 1),
-        ("c", None, false, OnDrift::Restore, Undoing::Restored, "a", 1),
+        (
+            "c",
+            None,
+            true,
+            OnDrift::Restore,
+            Undoing::UndoneByReboot,
+            "c",
+            0,
+        ),
+        (
+            "c",
+            None,
+            false,
+            keep,
+            Undoing::KeptForeign { now: "c".into() },
+            "c",
+            1,
+        ),
+        (
+            "c",
+            None,
+            false,
+            OnDrift::Later,
+            Undoing::Drifted { now: "c".into() },
+            "c",
+            1,
+        ),
+        (
+            "c",
+            None,
+            false,
+            OnDrift::Restore,
+            Undoing::Restored,
+            "a",
+            1,
+        ),
         // The kernel took it in its own way; or it did so then, and somebody came since.
         ("c", ignored("c"), false, keep, Undoing::Restored, "a", 0),
-        ("c", ignored("d"), false, keep, Undoing::KeptForeign { now: "c".into() }, "c", 1),
+        (
+            "c",
+            ignored("d"),
+            false,
+            keep,
+            Undoing::KeptForeign { now: "c".into() },
+            "c",
+            1,
+        ),
     ] {
         let found = undone(write(), reads, outcome.clone(), rebooted, answer);
-        assert_eq!(found, (expected, left.to_owned(), asked), "{reads} {outcome:?} rebooted: {rebooted}");
+        assert_eq!(
+            found,
+            (expected, left.to_owned(), asked),
+            "{reads} {outcome:?} rebooted: {rebooted}"
+        );
     }
     // What is gone can be undone no more, and after a reboot need not.
     let gone = |rebooted| {
         let paper = Paper::of(&[]);
         let hands = &mut MachineHands::new(&paper.machine);
-        undo(hands, &step(write(), None), rebooted, &mut |_| OnDrift::Keep)
+        undo(hands, &step(write(), None), rebooted, &mut |_| {
+            OnDrift::Keep
+        })
     };
     assert!(matches!(gone(false), Undoing::Gone { .. }));
     assert_eq!(gone(true), Undoing::UndoneByReboot);

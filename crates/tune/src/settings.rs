@@ -32,7 +32,11 @@ pub fn paths(machine: &Machine, goal: &Goal, place: Place) -> Vec<String> {
             let cpus: Vec<_> = match scope {
                 Scope::Isolated => goal.isolated.iter().collect(),
                 Scope::All => {
-                    let all: CpuSet = goal.isolated.iter().chain(goal.housekeeping.iter()).collect();
+                    let all: CpuSet = goal
+                        .isolated
+                        .iter()
+                        .chain(goal.housekeeping.iter())
+                        .collect();
                     all.iter().collect()
                 }
             };
@@ -50,14 +54,22 @@ pub fn read(machine: &Machine, goal: &Goal, setting: &Setting) -> Vec<Reading> {
     paths(machine, goal, setting.place)
         .into_iter()
         .map(|path| read_one(machine, goal, setting, path))
-        .filter(|reading| reading.current.as_ref().err().is_none_or(FileError::is_denied))
+        .filter(|reading| {
+            reading
+                .current
+                .as_ref()
+                .err()
+                .is_none_or(FileError::is_denied)
+        })
         .collect()
 }
 
 fn read_one(machine: &Machine, goal: &Goal, setting: &Setting, path: String) -> Reading {
     let effective = setting.effective.map(|name| sibling(&path, name));
-    let in_force =
-        effective.as_ref().and_then(|file| machine.read_trimmed(file).ok()).filter(|t| !t.is_empty());
+    let in_force = effective
+        .as_ref()
+        .and_then(|file| machine.read_trimmed(file).ok())
+        .filter(|t| !t.is_empty());
     let current = machine.read(&path);
     let op = current.as_ref().ok().and_then(|now| {
         let to = wanted(machine, goal, setting, &path, now)?;
@@ -69,11 +81,23 @@ fn read_one(machine: &Machine, goal: &Goal, setting: &Setting, path: String) -> 
             effective: effective.clone(),
         })
     });
-    Reading { path, kind: setting.kind, current, in_force, op }
+    Reading {
+        path,
+        kind: setting.kind,
+        current,
+        in_force,
+        op,
+    }
 }
 
 /// What to write there; `None` when it is right.
-fn wanted(machine: &Machine, goal: &Goal, setting: &Setting, path: &str, now: &str) -> Option<String> {
+fn wanted(
+    machine: &Machine,
+    goal: &Goal,
+    setting: &Setting,
+    path: &str,
+    now: &str,
+) -> Option<String> {
     let kind = setting.kind;
     match setting.want {
         Want::OneOf(values) => {
@@ -95,14 +119,23 @@ fn wanted(machine: &Machine, goal: &Goal, setting: &Setting, path: &str, now: &s
             }
             // CPUs that are offline or do not exist stay named only if there is nothing else.
             let rest = cpus.intersection(&goal.housekeeping);
-            let to = if rest.is_empty() { &goal.housekeeping } else { &rest };
+            let to = if rest.is_empty() {
+                &goal.housekeeping
+            } else {
+                &rest
+            };
             (!to.is_empty()).then(|| kind.spell_cpus(to))
         }
         Want::SameAs(file) => {
             let other = machine.read_trimmed(sibling(path, file)).ok()?;
             (!kind.holds(now, &other)).then_some(other)
         }
-        Want::By(_, ask) => ask(Spot { machine, goal, path, current: now.trim() }),
+        Want::By(_, ask) => ask(Spot {
+            machine,
+            goal,
+            path,
+            current: now.trim(),
+        }),
     }
 }
 
@@ -126,19 +159,39 @@ mod tests {
         let mut found = read(&paper.machine, &goal("2-3", "0-1"), &setting);
         assert_eq!(found.len(), 1);
         let op = found.remove(0).op?;
-        let Op::Write { path, from, to, .. } = op else { panic!("{op:?}") };
+        let Op::Write { path, from, to, .. } = op else {
+            panic!("{op:?}")
+        };
         assert_eq!((path.as_str(), from.as_deref()), ("/a/file", Some(now)));
         Some(to)
     }
 
     #[test]
     fn a_limit_is_met_by_the_limit_itself() {
-        let least = |now| want(ValueKind::Number, Want::AtLeast { enough: 10, write: 99 }, now);
+        let least = |now| {
+            want(
+                ValueKind::Number,
+                Want::AtLeast {
+                    enough: 10,
+                    write: 99,
+                },
+                now,
+            )
+        };
         assert_eq!(
             [least("9\n"), least("10\n"), least("11\n"), least("x\n")],
             [Some("99".into()), None, None, None]
         );
-        let most = |now| want(ValueKind::Number, Want::AtMost { enough: 10, write: 0 }, now);
+        let most = |now| {
+            want(
+                ValueKind::Number,
+                Want::AtMost {
+                    enough: 10,
+                    write: 0,
+                },
+                now,
+            )
+        };
         assert_eq!(
             [most("9\n"), most("10\n"), most("11\n"), most("x\n")],
             [None, None, Some("0".into()), None]
@@ -148,12 +201,21 @@ mod tests {
     #[test]
     fn of_several_good_values_any_will_do_and_the_first_is_written() {
         let one_of = |now| want(ValueKind::Text, Want::OneOf(&["a", "b"]), now);
-        assert_eq!([one_of("a\n"), one_of("b\n"), one_of("c\n")], [None, None, Some("a".into())]);
+        assert_eq!(
+            [one_of("a\n"), one_of("b\n"), one_of("c\n")],
+            [None, None, Some("a".into())]
+        );
         let same = |now| want(ValueKind::Number, Want::SameAs("other"), now);
         assert_eq!([same("7\n"), same("8\n")], [None, Some("7".into())]);
         let none = |now| want(ValueKind::Number, Want::SameAs("missing"), now);
         assert_eq!(none("7\n"), None);
-        let by = |now| want(ValueKind::Text, Want::By("", |spot| Some(format!("{}!", spot.current))), now);
+        let by = |now| {
+            want(
+                ValueKind::Text,
+                Want::By("", |spot| Some(format!("{}!", spot.current))),
+                now,
+            )
+        };
         assert_eq!(by(" x \n").as_deref(), Some("x!"));
     }
 
@@ -171,14 +233,24 @@ mod tests {
         // Nobody is left to take over.
         let paper = Paper::of(&[("/a/file", "0-3\n")]);
         let setting = Setting::file("/a/file", ValueKind::CpuList, Want::OffIsolated);
-        assert!(read(&paper.machine, &goal("0-3", ""), &setting)[0].op.is_none());
+        assert!(
+            read(&paper.machine, &goal("0-3", ""), &setting)[0]
+                .op
+                .is_none()
+        );
     }
 
     #[test]
     fn a_family_is_looked_at_on_the_cpus_that_it_is_for() {
         let files = ["/c/cpu0/x", "/c/cpu2/x", "/c/cpu3/x", "/c/cpu9/x"].map(|path| (path, "1\n"));
         let paper = Paper::of(&files);
-        let of = |scope| paths(&paper.machine, &goal("2-3", "0-1"), Place::PerCpu("/c/cpu{cpu}/x", scope));
+        let of = |scope| {
+            paths(
+                &paper.machine,
+                &goal("2-3", "0-1"),
+                Place::PerCpu("/c/cpu{cpu}/x", scope),
+            )
+        };
         assert_eq!(of(Scope::Isolated), ["/c/cpu2/x", "/c/cpu3/x"]);
         assert_eq!(of(Scope::All), ["/c/cpu0/x", "/c/cpu2/x", "/c/cpu3/x"]);
         let all = paths(&paper.machine, &goal("2-3", "0-1"), Place::Files("/c/*/x"));
@@ -192,16 +264,24 @@ mod tests {
             std::fs::create_dir_all(paper.machine.path("/i/6/list")).unwrap();
             let place = Place::Files("/i/*/list");
             let setting = Setting::new(place, ValueKind::CpuList, Want::OffIsolated);
-            let setting = Setting { effective: Some("effective"), ..setting };
+            let setting = Setting {
+                effective: Some("effective"),
+                ..setting
+            };
             let mut found = read(&paper.machine, &goal("2-3", "0-1"), &setting);
             assert_eq!(found.len(), 1, "a folder has nothing to read: {found:?}");
             found.remove(0)
         };
         let found = irq("2\n");
         assert_eq!(found.in_force.as_deref(), Some("2"));
-        let Some(Op::Write { effective, .. }) = found.op else { panic!() };
+        let Some(Op::Write { effective, .. }) = found.op else {
+            panic!()
+        };
         assert_eq!(effective.as_deref(), Some("/i/5/effective"));
         assert_eq!(irq("\n").in_force, None);
-        assert_eq!((sibling("/a/b", "c"), sibling("b", "c")), ("/a/c".into(), "c".into()));
+        assert_eq!(
+            (sibling("/a/b", "c"), sibling("b", "c")),
+            ("/a/c".into(), "c".into())
+        );
     }
 }

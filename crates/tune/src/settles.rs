@@ -66,7 +66,12 @@ impl InForce {
     /// The same for both.
     #[must_use]
     pub const fn both(settles: Settles, shown_by: Sign) -> InForce {
-        InForce { apply: settles, rollback: settles, shown_by, leaves: "" }
+        InForce {
+            apply: settles,
+            rollback: settles,
+            shown_by,
+            leaves: "",
+        }
     }
 
     /// The same, but this stays behind after the rollback.

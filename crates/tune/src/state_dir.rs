@@ -65,7 +65,9 @@ impl StateDir {
     /// The folder at `path`; it need not exist yet.
     #[must_use]
     pub fn at(path: &Path) -> StateDir {
-        StateDir { path: path.to_owned() }
+        StateDir {
+            path: path.to_owned(),
+        }
     }
 
     /// What is in force, without locking: for looking only.
@@ -99,7 +101,10 @@ impl StateDir {
         let lock = folder.lock_file(LOCK)?;
         let path = self.path.join(LOCK);
         match HeldLock::take(lock, Duration::ZERO) {
-            Ok(lock) => Ok(Locked { folder, _lock: lock }),
+            Ok(lock) => Ok(Locked {
+                folder,
+                _lock: lock,
+            }),
             Err((_, TryLockError::WouldBlock)) => Err(StateError::Locked { path }),
             Err((_, TryLockError::Error(source))) => Err(StateError::Io { path, source }),
         }

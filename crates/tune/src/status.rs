@@ -123,12 +123,18 @@ impl Status {
     /// Those of these knobs that are applied.
     #[must_use]
     pub fn applied_of(&self, knobs: &[String]) -> Vec<String> {
-        knobs.iter().filter(|knob| self.changes.iter().any(|of| of.knob == **knob)).cloned().collect()
+        knobs
+            .iter()
+            .filter(|knob| self.changes.iter().any(|of| of.knob == **knob))
+            .cloned()
+            .collect()
     }
 
     /// Changes that somebody else has changed since.
     pub fn drifted(&self) -> impl Iterator<Item = &StatusEntry> {
-        self.changes.iter().filter(|c| matches!(c.standing, NowIs::Drifted { .. }))
+        self.changes
+            .iter()
+            .filter(|c| matches!(c.standing, NowIs::Drifted { .. }))
     }
 }
 
@@ -166,19 +172,28 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
             family: step.op.family(),
             original: step.op.from_text(),
             asked: step.op.to_text(),
-            since_realtime_ns: state.begins.get(step.begin).map_or(0, |b| b.who.at_realtime_ns),
+            since_realtime_ns: state
+                .begins
+                .get(step.begin)
+                .map_or(0, |b| b.who.at_realtime_ns),
             standing,
             in_force_by,
         });
         later.push(path);
     }
     changes.reverse();
-    let applies = if state.is_active() { state.begins.as_slice() } else { &[] };
+    let applies = if state.is_active() {
+        state.begins.as_slice()
+    } else {
+        &[]
+    };
     let still: Vec<&str> = state.standing().map(|s| s.knob.as_str()).collect();
     let mut rolled_back: Vec<String> = state
         .steps
         .iter()
-        .filter(|s| state.is_active() && s.restored_at.is_some() && !still.contains(&s.knob.as_str()))
+        .filter(|s| {
+            state.is_active() && s.restored_at.is_some() && !still.contains(&s.knob.as_str())
+        })
         .map(|s| s.knob.clone())
         .collect();
     rolled_back.sort();
@@ -216,7 +231,10 @@ fn settling<'a>(
     now: u64,
 ) -> impl Iterator<Item = Settling> + 'a {
     state.steps.iter().filter_map(move |step| {
-        let in_this_boot = state.begins.get(step.begin).is_some_and(|b| b.boot_id == boot);
+        let in_this_boot = state
+            .begins
+            .get(step.begin)
+            .is_some_and(|b| b.boot_id == boot);
         let at = step.restored_at.filter(|_| in_this_boot)?;
         let in_force_by = in_force::undone(machine, &step.knob, &step.op, at)?;
         let timed = matches!(in_force_by, InForceBy::AtLatest { .. });
@@ -229,7 +247,12 @@ fn settling<'a>(
     })
 }
 
-pub(crate) fn now_is(machine: &Machine, op: &Op, outcome: Option<&Outcome>, rebooted: bool) -> NowIs {
+pub(crate) fn now_is(
+    machine: &Machine,
+    op: &Op,
+    outcome: Option<&Outcome>,
+    rebooted: bool,
+) -> NowIs {
     let on_disk = matches!(op, Op::PutFile { .. } | Op::MakeDir { cgroup: false, .. });
     match op.standing(machine) {
         _ if rebooted && matches!(op, Op::Thread { .. }) => NowIs::UndoneByReboot,
@@ -237,18 +260,27 @@ pub(crate) fn now_is(machine: &Machine, op: &Op, outcome: Option<&Outcome>, rebo
             NowIs::UndoneByReboot
         }
         Standing::Original => match outcome {
-            Some(Outcome::Refused { why, means, .. }) => NowIs::Refused { why: why.clone(), means: *means },
+            Some(Outcome::Refused { why, means, .. }) => NowIs::Refused {
+                why: why.clone(),
+                means: *means,
+            },
             _ => NowIs::Original,
         },
         Standing::Gone(cause) => NowIs::Gone { cause },
         Standing::Foreign(reads) => match outcome {
-            Some(Outcome::Ignored { reads: then }) if *then == reads => {
-                NowIs::Refused { why: reads, means: Some(Meaning::MadeOtherwise) }
-            }
+            Some(Outcome::Ignored { reads: then }) if *then == reads => NowIs::Refused {
+                why: reads,
+                means: Some(Meaning::MadeOtherwise),
+            },
             _ => NowIs::Drifted { reads },
         },
         Standing::Ours => match op {
-            Op::Write { kind, to, effective: Some(file), .. } => {
+            Op::Write {
+                kind,
+                to,
+                effective: Some(file),
+                ..
+            } => {
                 let effective = machine.read_trimmed(file).unwrap_or_default();
                 match (kind.cpus(&effective), kind.cpus(to)) {
                     (Some(now), Some(asked)) if !now.difference(&asked).is_empty() => {

@@ -61,9 +61,15 @@ pub fn parents(machine: &Machine) -> BTreeMap<i32, i32> {
 pub fn read(machine: &Machine, pid: i32, tid: i32) -> Option<Thread> {
     let stat = TaskStat::of_thread(machine, pid, tid)?;
     let (flags, start_time) = (stat.flags()?, stat.start_time()?);
-    let status = machine.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
-    let allowed =
-        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().parse().ok()?;
+    let status = machine
+        .read(format!("/proc/{pid}/task/{tid}/status"))
+        .ok()?;
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?
+        .trim()
+        .parse()
+        .ok()?;
     Some(Thread {
         pid,
         tid,
@@ -76,7 +82,11 @@ pub fn read(machine: &Machine, pid: i32, tid: i32) -> Option<Thread> {
 }
 
 fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
-    let mut ids: Vec<i32> = machine.list(folder).iter().filter_map(|name| name.parse().ok()).collect();
+    let mut ids: Vec<i32> = machine
+        .list(folder)
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect();
     ids.sort_unstable();
     ids
 }
@@ -94,7 +104,10 @@ mod tests {
         let threads = all(&Machine::host());
         let mine: Vec<_> = threads.iter().filter(|t| t.pid == me).collect();
         assert!(!mine.is_empty());
-        assert!(mine.iter().all(|t| !t.kernel && !t.bound && !t.allowed.is_empty()));
+        assert!(
+            mine.iter()
+                .all(|t| !t.kernel && !t.bound && !t.allowed.is_empty())
+        );
     }
 
     #[test]
@@ -103,8 +116,11 @@ mod tests {
             format!("9 (x) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0\n")
         };
         let status = |cpus| format!("Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t{cpus}\n");
-        let (user, kernel, bound) =
-            (stat(0, 1), stat(PF_KTHREAD, 2), stat(PF_KTHREAD | PF_NO_SETAFFINITY, 2));
+        let (user, kernel, bound) = (
+            stat(0, 1),
+            stat(PF_KTHREAD, 2),
+            stat(PF_KTHREAD | PF_NO_SETAFFINITY, 2),
+        );
         let paper = Paper::of(&[
             ("/proc/20/task/21/stat", &user),
             ("/proc/20/task/21/status", &status("0-3")),
@@ -121,7 +137,16 @@ mod tests {
             ("/proc/3/comm", "three\n"),
         ]);
         let machine = &paper.machine;
-        let told = |t: Thread| (t.pid, t.tid, t.start_time, t.allowed.to_string(), t.kernel, t.bound);
+        let told = |t: Thread| {
+            (
+                t.pid,
+                t.tid,
+                t.start_time,
+                t.allowed.to_string(),
+                t.kernel,
+                t.bound,
+            )
+        };
         assert_eq!(
             all(machine).into_iter().map(told).collect::<Vec<_>>(),
             [
@@ -130,7 +155,10 @@ mod tests {
                 (20, 21, 77, "0-3".into(), false, false),
             ]
         );
-        assert_eq!(processes(machine), [(3, "three".into()), (20, "twenty".into())]);
+        assert_eq!(
+            processes(machine),
+            [(3, "three".into()), (20, "twenty".into())]
+        );
         assert_eq!(parents(machine), BTreeMap::from([(3, 2), (20, 1)]));
     }
 }

@@ -14,8 +14,8 @@ use crate::status::{NowIs, Status, status};
 use crate::value::ValueKind;
 use crate::wanted::Wanted;
 use jitterscope_model::{
-    AppliedChange, AppliedTuning, ChangeNow, CpuId, CpuSet, KnobFinding, KnobSetting, KnobVerdict, Reading,
-    SettingValue, TuningApply, TuningState,
+    AppliedChange, AppliedTuning, ChangeNow, CpuId, CpuSet, KnobFinding, KnobSetting, KnobVerdict,
+    Reading, SettingValue, TuningApply, TuningState,
 };
 use jitterscope_platform::Machine;
 
@@ -41,7 +41,12 @@ pub struct FindingWords {
 /// Looks at every knob for the CPUs of `goal`, and at what `tune` has in force by the journal in `dir`. Reads
 /// only.
 #[must_use]
-pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir, words: &FindingWords) -> TuningState {
+pub fn tuning_state(
+    machine: &Machine,
+    goal: &Goal,
+    dir: &StateDir,
+    words: &FindingWords,
+) -> TuningState {
     let found = audit(machine, goal, None);
     let state_of = |id: &str| found.knobs.iter().find(|entry| entry.id == id);
     let settings = catalogue::all()
@@ -53,8 +58,16 @@ pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir, words: &Find
     TuningState {
         cpus: goal.isolated.clone(),
         settings,
-        findings: found.knobs.iter().map(|entry| finding(entry, words)).collect(),
-        competitors: found.competitors.into_iter().map(|competitor| competitor.name).collect(),
+        findings: found
+            .knobs
+            .iter()
+            .map(|entry| finding(entry, words))
+            .collect(),
+        competitors: found
+            .competitors
+            .into_iter()
+            .map(|competitor| competitor.name)
+            .collect(),
         applied: match status(machine, dir) {
             Ok(status) if status.active => Reading::Value(applied(status)),
             Ok(_) => Reading::Absent,
@@ -65,7 +78,10 @@ pub fn tuning_state(machine: &Machine, goal: &Goal, dir: &StateDir, words: &Find
 
 /// Every file of a knob, on all CPUs: what it is set to does not depend on which of them are measured.
 fn of_files(machine: &Machine, goal: &Goal, knob: &str, settings: &[Setting]) -> KnobSetting {
-    let mut kept = KnobSetting { knob: knob.to_owned(), ..KnobSetting::default() };
+    let mut kept = KnobSetting {
+        knob: knob.to_owned(),
+        ..KnobSetting::default()
+    };
     for setting in settings {
         let place = match setting.place {
             Place::PerCpu(pattern, _) => Place::PerCpu(pattern, Scope::All),
@@ -91,7 +107,10 @@ fn add(kept: &mut KnobSetting, place: Place, reading: &FileReading) {
         Err(error) if error.is_absent() => Reading::Absent,
         Err(error) => Reading::refused(error.source.to_string()),
     };
-    let in_force = reading.in_force.as_ref().map(|text| spelled(reading.kind, text));
+    let in_force = reading
+        .in_force
+        .as_ref()
+        .map(|text| spelled(reading.kind, text));
     let in_force = in_force.filter(|force| Some(force) != value.value());
     let same = |known: &&mut SettingValue| {
         known.path == path
@@ -110,7 +129,13 @@ fn add(kept: &mut KnobSetting, place: Place, reading: &FileReading) {
         None if full => kept.omitted += 1,
         None => {
             let cpus = cpu.map(|cpu| CpuSet::from_iter([cpu]));
-            kept.values.push(SettingValue { path, cpus, files: 1, value, in_force });
+            kept.values.push(SettingValue {
+                path,
+                cpus,
+                files: 1,
+                value,
+                in_force,
+            });
         }
     }
 }
@@ -139,11 +164,21 @@ fn in_words(knob: &str, entry: Option<&AuditEntry>, words: &FindingWords) -> Kno
             Reading::Value(cut(&found.as_ref().map(words.found).unwrap_or_default()))
         }
         Some((KnobState::Unreadable(_), _)) => Reading::Denied,
-        Some((KnobState::Unavailable(_) | KnobState::NotApplicable(_), _)) | None => Reading::Absent,
+        Some((KnobState::Unavailable(_) | KnobState::NotApplicable(_), _)) | None => {
+            Reading::Absent
+        }
     };
     let found = value.value().is_some();
-    let values = vec![SettingValue { value, files: u64::from(found), ..SettingValue::default() }];
-    KnobSetting { knob: knob.to_owned(), values, omitted: 0 }
+    let values = vec![SettingValue {
+        value,
+        files: u64::from(found),
+        ..SettingValue::default()
+    }];
+    KnobSetting {
+        knob: knob.to_owned(),
+        values,
+        omitted: 0,
+    }
 }
 
 fn finding(entry: &AuditEntry, words: &FindingWords) -> KnobFinding {
@@ -191,7 +226,10 @@ fn applied(status: Status) -> AppliedTuning {
         since_realtime_ns: change.since_realtime_ns,
     };
     // What a later change of ours stands on is told by that one.
-    let changes = status.changes.into_iter().filter(|change| change.standing != NowIs::ChangedAgain);
+    let changes = status
+        .changes
+        .into_iter()
+        .filter(|change| change.standing != NowIs::ChangedAgain);
     AppliedTuning {
         applies: status.applies.into_iter().map(apply).collect(),
         changes: changes.take(MOST_CHANGES).map(change).collect(),
@@ -200,7 +238,10 @@ fn applied(status: Status) -> AppliedTuning {
 }
 
 fn cut(text: &str) -> String {
-    let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let end = (0..=LONGEST.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
     text.get(..end).unwrap_or_default().to_owned()
 }
 
@@ -211,8 +252,14 @@ mod tests {
     #[test]
     fn a_cpus_own_file_is_told_by_its_number() {
         let pattern = "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/disable";
-        let (path, cpu) = own_cpu(pattern, "/sys/devices/system/cpu/cpu12/cpuidle/state3/disable");
-        assert_eq!(path, "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state3/disable");
+        let (path, cpu) = own_cpu(
+            pattern,
+            "/sys/devices/system/cpu/cpu12/cpuidle/state3/disable",
+        );
+        assert_eq!(
+            path,
+            "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state3/disable"
+        );
         assert_eq!(cpu, Some(CpuId(12)));
         assert_eq!(own_cpu(pattern, "/elsewhere"), ("/elsewhere".into(), None));
     }
@@ -224,9 +271,15 @@ mod tests {
         assert_eq!(cut("x\u{e9}").len(), 3);
     }
 
-    fn reading(path: &str, current: Result<&str, std::io::ErrorKind>, in_force: Option<&str>) -> FileReading {
-        let failed =
-            |kind| jitterscope_platform::FileError { path: path.into(), source: std::io::Error::from(kind) };
+    fn reading(
+        path: &str,
+        current: Result<&str, std::io::ErrorKind>,
+        in_force: Option<&str>,
+    ) -> FileReading {
+        let failed = |kind| jitterscope_platform::FileError {
+            path: path.into(),
+            source: std::io::Error::from(kind),
+        };
         FileReading {
             path: path.into(),
             kind: ValueKind::Text,
@@ -241,19 +294,38 @@ mod tests {
         let several = Place::Files("/sys/block/*/x");
         let mut kept = KnobSetting::default();
         for n in 0..MOST_VALUES + 3 {
-            add(&mut kept, several, &reading(&format!("/sys/block/{n}/x"), Ok(&n.to_string()), None));
+            add(
+                &mut kept,
+                several,
+                &reading(&format!("/sys/block/{n}/x"), Ok(&n.to_string()), None),
+            );
         }
         assert_eq!((kept.values.len(), kept.omitted), (MOST_VALUES, 3));
         // One that is known is counted even so.
-        add(&mut kept, several, &reading("/sys/block/a/x", Ok("0"), None));
+        add(
+            &mut kept,
+            several,
+            &reading("/sys/block/a/x", Ok("0"), None),
+        );
         assert_eq!(
-            (kept.values[0].files, kept.values[0].path.as_str(), kept.omitted),
+            (
+                kept.values[0].files,
+                kept.values[0].path.as_str(),
+                kept.omitted
+            ),
             (2, "/sys/block/*/x", 3)
         );
         // A single file goes by its own path.
         let mut one = KnobSetting::default();
-        add(&mut one, Place::Files("/proc/x"), &reading("/proc/x", Ok("1"), None));
-        assert_eq!((one.values[0].path.as_str(), &one.values[0].cpus), ("/proc/x", &None));
+        add(
+            &mut one,
+            Place::Files("/proc/x"),
+            &reading("/proc/x", Ok("1"), None),
+        );
+        assert_eq!(
+            (one.values[0].path.as_str(), &one.values[0].cpus),
+            ("/proc/x", &None)
+        );
     }
 
     #[test]
@@ -261,13 +333,23 @@ mod tests {
         let own = Place::PerCpu("/sys/cpu{cpu}/x", Scope::All);
         let mut kept = KnobSetting::default();
         for (cpu, value) in [(0, "1"), (1, "2"), (2, "1")] {
-            add(&mut kept, own, &reading(&format!("/sys/cpu{cpu}/x"), Ok(value), None));
+            add(
+                &mut kept,
+                own,
+                &reading(&format!("/sys/cpu{cpu}/x"), Ok(value), None),
+            );
         }
         // A file without a number of its own is no CPU's, though it reads the same.
         add(&mut kept, own, &reading("/sys/cpu{cpu}/x", Ok("1"), None));
-        let found: Vec<_> =
-            kept.values.iter().map(|of| (of.files, of.cpus.as_ref().map(CpuSet::to_string))).collect();
-        assert_eq!(found, [(2, Some("0,2".into())), (1, Some("1".into())), (1, None)]);
+        let found: Vec<_> = kept
+            .values
+            .iter()
+            .map(|of| (of.files, of.cpus.as_ref().map(CpuSet::to_string)))
+            .collect();
+        assert_eq!(
+            found,
+            [(2, Some("0,2".into())), (1, Some("1".into())), (1, None)]
+        );
     }
 
     #[test]
@@ -278,16 +360,37 @@ mod tests {
             add(&mut kept, Place::Files("/x"), of);
             kept.values.remove(0)
         };
-        assert_eq!(value(&reading("/x", Err(PermissionDenied), None)).value, Reading::Denied);
-        assert_eq!(value(&reading("/x", Err(NotFound), None)).value, Reading::Absent);
-        assert!(matches!(value(&reading("/x", Err(InvalidInput), None)).value, Reading::Unreadable(_)));
+        assert_eq!(
+            value(&reading("/x", Err(PermissionDenied), None)).value,
+            Reading::Denied
+        );
+        assert_eq!(
+            value(&reading("/x", Err(NotFound), None)).value,
+            Reading::Absent
+        );
+        assert!(matches!(
+            value(&reading("/x", Err(InvalidInput), None)).value,
+            Reading::Unreadable(_)
+        ));
         assert_eq!(value(&reading("/x", Ok("1"), Some("1"))).in_force, None);
-        assert_eq!(value(&reading("/x", Ok("1"), Some("2"))).in_force.as_deref(), Some("2"));
+        assert_eq!(
+            value(&reading("/x", Ok("1"), Some("2")))
+                .in_force
+                .as_deref(),
+            Some("2")
+        );
         // Two that differ in what is in force are not one.
         let mut kept = KnobSetting::default();
         for force in ["1", "2", "2"] {
-            add(&mut kept, Place::Files("/x*"), &reading("/x1", Ok("1"), Some(force)));
+            add(
+                &mut kept,
+                Place::Files("/x*"),
+                &reading("/x1", Ok("1"), Some(force)),
+            );
         }
-        assert_eq!(kept.values.iter().map(|of| of.files).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(
+            kept.values.iter().map(|of| of.files).collect::<Vec<_>>(),
+            [1, 2]
+        );
     }
 }

@@ -30,22 +30,32 @@ impl ValueKind {
         let text = raw.trim();
         match self {
             ValueKind::Text | ValueKind::Controllers => text.to_owned(),
-            ValueKind::Number => text.parse::<i128>().map_or_else(|_| text.to_owned(), |n| n.to_string()),
+            ValueKind::Number => text
+                .parse::<i128>()
+                .map_or_else(|_| text.to_owned(), |n| n.to_string()),
             ValueKind::Switch => match text {
                 "1" | "Y" | "y" => "Y".into(),
                 "0" | "N" | "n" => "N".into(),
                 other => other.into(),
             },
             ValueKind::Choice => selected(text).unwrap_or(text).to_owned(),
-            ValueKind::CpuList => text.parse::<CpuSet>().map_or_else(|_| text.to_owned(), |s| s.to_string()),
-            ValueKind::CpuMask => CpuSet::from_mask(text).map_or_else(|| text.to_owned(), |s| s.to_string()),
+            ValueKind::CpuList => text
+                .parse::<CpuSet>()
+                .map_or_else(|_| text.to_owned(), |s| s.to_string()),
+            ValueKind::CpuMask => {
+                CpuSet::from_mask(text).map_or_else(|| text.to_owned(), |s| s.to_string())
+            }
         }
     }
 
     /// Whether a file that now reads `now` holds what was written as `written`.
     #[must_use]
     pub fn holds(self, now: &str, written: &str) -> bool {
-        match (self, written.trim().strip_prefix('+'), written.trim().strip_prefix('-')) {
+        match (
+            self,
+            written.trim().strip_prefix('+'),
+            written.trim().strip_prefix('-'),
+        ) {
             (ValueKind::Controllers, Some(name), _) => now.split_whitespace().any(|n| n == name),
             (ValueKind::Controllers, _, Some(name)) => now.split_whitespace().all(|n| n != name),
             _ => self.canonical(now) == self.canonical(written),
@@ -63,7 +73,11 @@ impl ValueKind {
             },
             _ => raw.trim().to_owned(),
         };
-        if text.is_empty() { "(empty)".into() } else { text.replace('\n', " ") }
+        if text.is_empty() {
+            "(empty)".into()
+        } else {
+            text.replace('\n', " ")
+        }
     }
 
     /// The CPUs in the value, for the two kinds that hold some.
@@ -79,7 +93,11 @@ impl ValueKind {
     /// How this kind of file wants a set of CPUs written.
     #[must_use]
     pub fn spell_cpus(self, cpus: &CpuSet) -> String {
-        if self == ValueKind::CpuMask { cpus.to_mask() } else { cpus.to_string() }
+        if self == ValueKind::CpuMask {
+            cpus.to_mask()
+        } else {
+            cpus.to_string()
+        }
     }
 
     /// What to write so that the file reads `original` again, given what was `written` over it.
@@ -145,7 +163,10 @@ mod tests {
 
     #[test]
     fn a_value_is_shown_in_one_line() {
-        assert_eq!(ValueKind::Choice.shown("always [madvise] never\n"), "madvise");
+        assert_eq!(
+            ValueKind::Choice.shown("always [madvise] never\n"),
+            "madvise"
+        );
         assert_eq!(ValueKind::CpuMask.shown("f\n"), "f (CPUs 0-3)");
         assert_eq!(ValueKind::CpuMask.shown("1\n"), "1 (CPU 0)");
         assert_eq!(ValueKind::CpuMask.shown("0\n"), "0 (CPUs none)");
@@ -159,16 +180,25 @@ mod tests {
         let cpus: CpuSet = "0-1,4".parse().unwrap();
         assert_eq!(ValueKind::CpuList.cpus("0,1,4"), Some(cpus.clone()));
         assert_eq!(ValueKind::CpuMask.cpus("13\n"), Some(cpus.clone()));
-        assert_eq!([ValueKind::Number.cpus("1"), ValueKind::CpuList.cpus("x")], [None, None]);
+        assert_eq!(
+            [ValueKind::Number.cpus("1"), ValueKind::CpuList.cpus("x")],
+            [None, None]
+        );
         assert_eq!(ValueKind::CpuMask.spell_cpus(&cpus), "13");
         assert_eq!(ValueKind::CpuList.spell_cpus(&cpus), "0-1,4");
     }
 
     #[test]
     fn what_restores_a_file_is_what_the_kernel_takes() {
-        assert_eq!(ValueKind::Choice.restoring("always [madvise] never\n", "never"), "madvise");
+        assert_eq!(
+            ValueKind::Choice.restoring("always [madvise] never\n", "never"),
+            "madvise"
+        );
         assert_eq!(ValueKind::Number.restoring("1\n", "3600"), "1\n");
-        assert_eq!(ValueKind::Controllers.restoring("cpu io\n", "+cpuset"), "-cpuset");
+        assert_eq!(
+            ValueKind::Controllers.restoring("cpu io\n", "+cpuset"),
+            "-cpuset"
+        );
     }
 
     proptest! {

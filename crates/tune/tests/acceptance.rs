@@ -10,8 +10,8 @@ use jitterscope_recording::{Extra, RecordSettings, RunSettings, WriterThread, re
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
-    Effect, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Op, Profile, RunCulprits, Select, StateDir,
-    apply, audit, catalogue, online_cpus, plan, rollback,
+    Effect, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Op, Profile, RunCulprits, Select,
+    StateDir, apply, audit, catalogue, online_cpus, plan, rollback,
 };
 use std::fs::File;
 use std::io::Read;
@@ -33,7 +33,12 @@ impl Competitor {
         if !shell.exists() {
             std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
         }
-        Competitor(Command::new(shell).args(["-c", "while :; do :; done"]).spawn().unwrap())
+        Competitor(
+            Command::new(shell)
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+                .unwrap(),
+        )
     }
 
     fn pid(&self) -> i32 {
@@ -65,7 +70,10 @@ impl Asking {
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
-        Ok(Asking { stop, thread: Some(thread) })
+        Ok(Asking {
+            stop,
+            thread: Some(thread),
+        })
     }
 }
 
@@ -107,7 +115,9 @@ struct Rollback<'a>(&'a Machine, &'a StateDir);
 
 impl Drop for Rollback<'_> {
     fn drop(&mut self) {
-        let _ = rollback(&mut MachineHands::new(self.0), self.1, &mut |_| OnDrift::Restore);
+        let _ = rollback(&mut MachineHands::new(self.0), self.1, &mut |_| {
+            OnDrift::Restore
+        });
     }
 }
 
@@ -124,7 +134,10 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],
         },
-        cpus: CpuChoice { cpus: cpus.clone(), because: None },
+        cpus: CpuChoice {
+            cpus: cpus.clone(),
+            because: None,
+        },
         wakeup: None,
         duration: Nanos(3_000_000_000),
         warmup: Nanos(700_000_000),
@@ -134,7 +147,14 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
         events: Some(EventGrain::All),
         graph: Vec::new(),
     };
-    let outcome = record(machine, &settings, Extra::default(), &AtomicBool::new(false), &mut ()).unwrap();
+    let outcome = record(
+        machine,
+        &settings,
+        Extra::default(),
+        &AtomicBool::new(false),
+        &mut (),
+    )
+    .unwrap();
     let run = RunReader::open(&outcome.path).unwrap();
     RunCulprits::gather(run.manifest(), || run.attributions()).unwrap()
 }
@@ -171,12 +191,18 @@ fn isolation_removes_what_a_recording_named() {
 
     // The interrupt source: sent to the measured CPU on purpose.
     let asking = Asking::start().ok();
-    let device = asking.as_ref().and_then(|_| interrupt_of_the_device(&machine, &online));
+    let device = asking
+        .as_ref()
+        .and_then(|_| interrupt_of_the_device(&machine, &online));
     let mut guard = None;
     if let Some((irq, handler)) = &device {
         let path = format!("/proc/irq/{irq}/smp_affinity_list");
         let original = machine.read(&path).unwrap();
-        guard = Some(Affinity { machine: &machine, path: path.clone(), original });
+        guard = Some(Affinity {
+            machine: &machine,
+            path: path.clone(),
+            original,
+        });
         machine.write(&path, &isolated.to_string()).unwrap();
         eprintln!("interrupt source: {handler} (irq {irq})");
     } else {
@@ -185,24 +211,46 @@ fn isolation_removes_what_a_recording_named() {
 
     let before = measure(&machine, &isolated, dir.path(), "BEFORE");
     let competed = count(&before, CulpritKind::Thread, COMPETITOR);
-    assert!(competed > 10, "the competitor hardly ran: {:?}", before.culprits);
+    assert!(
+        competed > 10,
+        "the competitor hardly ran: {:?}",
+        before.culprits
+    );
     let interrupted = |e: &RunCulprits| device.as_ref().map(|(_, h)| count(e, CulpritKind::Irq, h));
-    assert!(interrupted(&before).is_none_or(|n| n > 10), "{:?}", before.culprits);
+    assert!(
+        interrupted(&before).is_none_or(|n| n > 10),
+        "{:?}",
+        before.culprits
+    );
 
     // The audit ranks what answers it first.
     let ranked = audit(&machine, &goal, Some(&before));
     let rank = |id: &str| ranked.knobs.iter().position(|k| k.id == id).unwrap();
     let first = &ranked.knobs[0];
-    assert!(first.win.as_ref().is_some_and(|w| w.effect != Effect::Perhaps), "{first:?}");
+    assert!(
+        first
+            .win
+            .as_ref()
+            .is_some_and(|w| w.effect != Effect::Perhaps),
+        "{first:?}"
+    );
     assert!(rank("cpuset-part") < rank("vmstat") && rank("systemd-aff") < rank("ksm"));
     assert!(catalogue::find("irq-aff").is_some());
 
     let select = Select::Profile(Profile::Isolation);
     let mut plan = plan(&machine, &goal, &select, &[], false).unwrap();
     // Whoever shares the machine with this test is left alone.
-    plan.changes
-        .retain(|c| c.knob != "systemd-aff" || matches!(c.op, Op::Thread { pid, .. } if ours.contains(&pid)));
-    apply(&mut MachineHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+    plan.changes.retain(|c| {
+        c.knob != "systemd-aff" || matches!(c.op, Op::Thread { pid, .. } if ours.contains(&pid))
+    });
+    apply(
+        &mut MachineHands::new(&machine),
+        &state,
+        &plan,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap();
 
     let after = measure(&machine, &isolated, dir.path(), "AFTER");
     eprintln!(
@@ -211,10 +259,22 @@ fn isolation_removes_what_a_recording_named() {
         interrupted(&before),
         interrupted(&after)
     );
-    assert_eq!(count(&after, CulpritKind::Thread, COMPETITOR), 0, "{:?}", after.culprits);
-    assert!(interrupted(&after).is_none_or(|n| n == 0), "{:?}", after.culprits);
+    assert_eq!(
+        count(&after, CulpritKind::Thread, COMPETITOR),
+        0,
+        "{:?}",
+        after.culprits
+    );
+    assert!(
+        interrupted(&after).is_none_or(|n| n == 0),
+        "{:?}",
+        after.culprits
+    );
 
-    let report = rollback(&mut MachineHands::new(&machine), &state, &mut |_| OnDrift::Later).unwrap();
+    let report = rollback(&mut MachineHands::new(&machine), &state, &mut |_| {
+        OnDrift::Later
+    })
+    .unwrap();
     assert_eq!(report.unsettled().count(), 0, "{report:?}");
     if let Some(guard) = &guard {
         // The kernel moves an interrupt when it next occurs; in the middle of that the file tells of the old
@@ -225,7 +285,10 @@ fn isolation_removes_what_a_recording_named() {
             if reads == isolated.to_string() {
                 break;
             }
-            assert!(since.elapsed() < Duration::from_secs(1), "it was {isolated} before and is {reads}");
+            assert!(
+                since.elapsed() < Duration::from_secs(1),
+                "it was {isolated} before and is {reads}"
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }

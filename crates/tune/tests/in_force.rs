@@ -5,8 +5,8 @@ mod support;
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    InForceBy, LONGEST_UNDOING, OnDrift, OnRefusal, Select, StateDir, apply, plan, realtime_ns, rollback,
-    status,
+    InForceBy, LONGEST_UNDOING, OnDrift, OnRefusal, Select, StateDir, apply, plan, realtime_ns,
+    rollback, status,
 };
 use std::fs;
 use support::{Cgroups, FakeHands, build, folder, goal, who};
@@ -23,12 +23,23 @@ fn world() -> (tempfile::TempDir, Machine, StateDir) {
 fn turn(machine: &Machine, state: &StateDir, ids: &[&str]) -> jitterscope_tune::ApplyReport {
     let select = Select::Only(ids.iter().map(|s| (*s).to_owned()).collect());
     let plan = plan(machine, &goal(machine), &select, &[], false).unwrap();
-    apply(&mut FakeHands::new(machine), state, &plan, who(), OnRefusal::GoOn).unwrap()
+    apply(
+        &mut FakeHands::new(machine),
+        state,
+        &plan,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap()
 }
 
 fn within(by: &Option<InForceBy>) -> Nanos {
     match by {
-        Some(InForceBy::AtLatest { within_ns, at_realtime_ns, shown_by }) => {
+        Some(InForceBy::AtLatest {
+            within_ns,
+            at_realtime_ns,
+            shown_by,
+        }) => {
             assert_eq!(shown_by, "vmstat_update");
             assert!(*at_realtime_ns > within_ns.0);
             *within_ns
@@ -42,28 +53,59 @@ fn an_apply_takes_as_long_as_the_old_interval_and_a_rollback_as_long_as_ours() {
     let (dir, machine, state) = world();
     fs::write(dir.path().join("root").join(STAT), "7\n").unwrap();
     let report = turn(&machine, &state, &["vmstat", "ksm", "irq-aff", "governor"]);
-    let by = |id: &str| &report.applied.iter().find(|a| a.knob == id).unwrap().in_force_by;
-    assert_eq!(within(by("vmstat")), Nanos(10_000_000_000), "7 s, a seventh of it, and 2 s");
+    let by = |id: &str| {
+        &report
+            .applied
+            .iter()
+            .find(|a| a.knob == id)
+            .unwrap()
+            .in_force_by
+    };
+    assert_eq!(
+        within(by("vmstat")),
+        Nanos(10_000_000_000),
+        "7 s, a seventh of it, and 2 s"
+    );
     assert_eq!(by("governor"), &Some(InForceBy::Now));
     // Interrupt 24 is delivered to CPU 2 still, 25 to CPU 0 already.
     assert!(matches!(by("irq-aff"), Some(InForceBy::AtEvent { .. })));
     assert_eq!(
-        report.applied.iter().rfind(|a| a.knob == "irq-aff").unwrap().in_force_by,
+        report
+            .applied
+            .iter()
+            .rfind(|a| a.knob == "irq-aff")
+            .unwrap()
+            .in_force_by,
         Some(InForceBy::Now)
     );
     let now = status(&machine, &state).unwrap();
-    within(&now.changes.iter().find(|c| c.knob == "vmstat").unwrap().in_force_by);
+    within(
+        &now.changes
+            .iter()
+            .find(|c| c.knob == "vmstat")
+            .unwrap()
+            .in_force_by,
+    );
     assert_eq!(now.settling, []);
 
-    let rolled = rollback(&mut FakeHands::new(&machine), &state, &mut |_| OnDrift::Later).unwrap();
+    let rolled = rollback(&mut FakeHands::new(&machine), &state, &mut |_| {
+        OnDrift::Later
+    })
+    .unwrap();
     let vmstat = rolled.steps.iter().find(|s| s.knob == "vmstat").unwrap();
     let longest = within(&vmstat.in_force_by);
-    assert!(longest > Nanos(60_000_000_000) && longest <= LONGEST_UNDOING, "{longest}");
+    assert!(
+        longest > Nanos(60_000_000_000) && longest <= LONGEST_UNDOING,
+        "{longest}"
+    );
     // Nothing is applied, and yet it has its effect: status says until when.
     let now = status(&machine, &state).unwrap();
     assert!(!now.active);
     let told = now.settling.iter().find(|s| s.knob == "vmstat").unwrap();
-    assert_eq!((told.original.as_str(), Some(&told.in_force_by)), ("7", vmstat.in_force_by.as_ref()));
+    assert_eq!(
+        (told.original.as_str(), Some(&told.in_force_by)),
+        ("7", vmstat.in_force_by.as_ref())
+    );
 }
 
 #[test]
@@ -79,7 +121,9 @@ fn a_value_that_an_earlier_program_wrote_is_told_by_its_own_length() {
         .lines()
         .map(|line| {
             let at = line.find(",\"chain\"").unwrap();
-            let line = match line.find(",\"at_realtime_ns\"").filter(|_| line.contains("\"record\":\"done\""))
+            let line = match line
+                .find(",\"at_realtime_ns\"")
+                .filter(|_| line.contains("\"record\":\"done\""))
             {
                 Some(time) => &line[..time],
                 None => &line[..at],
@@ -90,11 +134,21 @@ fn a_value_that_an_earlier_program_wrote_is_told_by_its_own_length() {
     fs::write(&path, old).unwrap();
     fs::write(dir.path().join("root").join(STAT), "3600\n").unwrap();
     let now = status(&machine, &state).unwrap();
-    assert_eq!(now.changes[0].in_force_by, None, "the journal does not tell when");
-    let rolled = rollback(&mut FakeHands::new(&machine), &state, &mut |_| OnDrift::Later).unwrap();
+    assert_eq!(
+        now.changes[0].in_force_by, None,
+        "the journal does not tell when"
+    );
+    let rolled = rollback(&mut FakeHands::new(&machine), &state, &mut |_| {
+        OnDrift::Later
+    })
+    .unwrap();
     assert!(within(&rolled.steps[0].in_force_by) > Nanos(3_600_000_000_000));
     let settling = status(&machine, &state).unwrap().settling;
-    assert!(settling[0].in_force_by.is_ahead(realtime_ns() + 3_600_000_000_000));
+    assert!(
+        settling[0]
+            .in_force_by
+            .is_ahead(realtime_ns() + 3_600_000_000_000)
+    );
 }
 
 #[test]
@@ -106,6 +160,9 @@ fn what_the_kernel_refused_is_in_force_at_no_time() {
     hands.refuse = vec![("*/stat_interval", 16)];
     let report = apply(&mut hands, &state, &plan, who(), OnRefusal::GoOn).unwrap();
     assert_eq!(report.applied[0].in_force_by, None);
-    let rolled = rollback(&mut FakeHands::new(&machine), &state, &mut |_| OnDrift::Later).unwrap();
+    let rolled = rollback(&mut FakeHands::new(&machine), &state, &mut |_| {
+        OnDrift::Later
+    })
+    .unwrap();
     assert_eq!(rolled.steps[0].in_force_by, None);
 }

@@ -7,8 +7,8 @@ mod support;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Goal, MachineHands, Mechanism, NowIs, OnDrift, OnRefusal, Op, Outcome, Refusal, Select, StateDir,
-    ThreadFamily, apply, catalogue, glob, is_clean, online_cpus, plan, rollback, status,
+    Goal, MachineHands, Mechanism, NowIs, OnDrift, OnRefusal, Op, Outcome, Refusal, Select,
+    StateDir, ThreadFamily, apply, catalogue, glob, is_clean, online_cpus, plan, rollback, status,
 };
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
@@ -40,8 +40,14 @@ const FILES: &[&str] = &[
 ];
 
 /// Sysctls that count, are random or are written only.
-const RESTLESS: &[&str] =
-    &["*/random*", "*/ns_last_pid", "*/pty*", "*/drop_caches", "*/compact_memory", "*/stat_refresh"];
+const RESTLESS: &[&str] = &[
+    "*/random*",
+    "*/ns_last_pid",
+    "*/pty*",
+    "*/drop_caches",
+    "*/compact_memory",
+    "*/stat_refresh",
+];
 
 fn restless(path: &str) -> bool {
     RESTLESS.iter().any(|p| glob::matches(p, path))
@@ -51,21 +57,34 @@ fn restless(path: &str) -> bool {
 fn snapshot(machine: &Machine) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     for pattern in FILES {
-        for path in glob::files(machine, pattern).into_iter().filter(|p| !restless(p)) {
+        for path in glob::files(machine, pattern)
+            .into_iter()
+            .filter(|p| !restless(p))
+        {
             if let Ok(text) = machine.read(&path) {
                 out.insert(path, text);
             }
         }
     }
     for path in glob::files(machine, "/proc/*/status") {
-        let Ok(text) = machine.read(&path) else { continue };
-        let of = |key: &str| text.lines().find(|l| l.starts_with(key)).unwrap_or_default().to_owned();
+        let Ok(text) = machine.read(&path) else {
+            continue;
+        };
+        let of = |key: &str| {
+            text.lines()
+                .find(|l| l.starts_with(key))
+                .unwrap_or_default()
+                .to_owned()
+        };
         // Workers come and go.
         if of("Kthread:").ends_with('1') && !of("Name:").contains("kworker") {
             out.insert(format!("{path} {}", of("Name:")), of("Cpus_allowed_list:"));
         }
     }
-    out.insert("cpusets".into(), machine.list("/sys/fs/cgroup/cpuset").join(" "));
+    out.insert(
+        "cpusets".into(),
+        machine.list("/sys/fs/cgroup/cpuset").join(" "),
+    );
     out
 }
 
@@ -73,7 +92,12 @@ fn snapshot(machine: &Machine) -> BTreeMap<String, String> {
 fn changed(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
     before
         .iter()
-        .filter_map(|(k, v)| after.get(k).filter(|now| *now != v).map(|now| format!("{k}: {v:?} -> {now:?}")))
+        .filter_map(|(k, v)| {
+            after
+                .get(k)
+                .filter(|now| *now != v)
+                .map(|now| format!("{k}: {v:?} -> {now:?}"))
+        })
         .collect()
 }
 
@@ -101,17 +125,31 @@ impl Bench {
         };
         let goal = Goal::to_apply(&machine, [last].into_iter().collect()).unwrap();
         let dir = folder();
-        Some(Bench { machine, goal, state: StateDir::at(&dir.path().join("state")), _dir: dir })
+        Some(Bench {
+            machine,
+            goal,
+            state: StateDir::at(&dir.path().join("state")),
+            _dir: dir,
+        })
     }
 
     fn roll_back(&self) -> jitterscope_tune::RollbackReport {
-        rollback(&mut MachineHands::new(&self.machine), &self.state, &mut |_| OnDrift::Restore).unwrap()
+        rollback(
+            &mut MachineHands::new(&self.machine),
+            &self.state,
+            &mut |_| OnDrift::Restore,
+        )
+        .unwrap()
     }
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        let _ = rollback(&mut MachineHands::new(&self.machine), &self.state, &mut |_| OnDrift::Restore);
+        let _ = rollback(
+            &mut MachineHands::new(&self.machine),
+            &self.state,
+            &mut |_| OnDrift::Restore,
+        );
     }
 }
 
@@ -122,7 +160,9 @@ fn every_knob_of_this_machine_goes_on_and_comes_off_without_a_trace() {
     let before = snapshot(&bench.machine);
     let mut turned = Vec::new();
     for knob in catalogue::all() {
-        if NOT_HERE.contains(&knob.id) || matches!(knob.mechanism, Mechanism::Threads(ThreadFamily::User)) {
+        if NOT_HERE.contains(&knob.id)
+            || matches!(knob.mechanism, Mechanism::Threads(ThreadFamily::User))
+        {
             continue;
         }
         let select = Select::Only(vec![knob.id.to_owned()]);
@@ -144,7 +184,12 @@ fn every_knob_of_this_machine_goes_on_and_comes_off_without_a_trace() {
         assert_eq!(now.drifted().count(), 0, "{}: {now:?}", knob.id);
         let rolled = bench.roll_back();
         assert_eq!(rolled.unsettled().count(), 0, "{}: {rolled:?}", knob.id);
-        assert_eq!(changed(&before, &snapshot(&bench.machine)), Vec::<String>::new(), "after {}", knob.id);
+        assert_eq!(
+            changed(&before, &snapshot(&bench.machine)),
+            Vec::<String>::new(),
+            "after {}",
+            knob.id
+        );
         assert!(is_clean(&bench.state).unwrap());
         turned.push(knob.id);
     }
@@ -157,7 +202,12 @@ struct Spinner(Child);
 
 impl Spinner {
     fn start() -> Spinner {
-        Spinner(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+        Spinner(
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+                .unwrap(),
+        )
     }
 
     fn pid(&self) -> i32 {
@@ -165,15 +215,25 @@ impl Spinner {
     }
 
     fn allowed(&self, machine: &Machine) -> CpuSet {
-        let status = machine.read(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
+        let status = machine
+            .read(format!("/proc/{}/status", self.pid()))
+            .unwrap();
+        let line = status
+            .lines()
+            .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))
+            .unwrap();
         line.trim().parse().unwrap()
     }
 
     /// The CPU it was last on (field 39 of stat).
     fn on(&self, machine: &Machine) -> u32 {
         let stat = machine.read(format!("/proc/{}/stat", self.pid())).unwrap();
-        stat[stat.rfind(')').unwrap() + 1..].split_whitespace().nth(36).unwrap().parse().unwrap()
+        stat[stat.rfind(')').unwrap() + 1..]
+            .split_whitespace()
+            .nth(36)
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 }
 
@@ -198,25 +258,52 @@ fn isolation_moves_a_competitor_off_the_cpu_and_gives_it_back() {
 
     let select = Select::Profile(jitterscope_tune::Profile::Isolation);
     let mut plan = plan(&bench.machine, &bench.goal, &select, &[], false).unwrap();
-    plan.changes
-        .retain(|c| c.knob != "systemd-aff" || matches!(c.op, Op::Thread { pid, .. } if ours.contains(&pid)));
-    assert!(plan.changes.iter().filter(|c| c.knob == "systemd-aff").count() >= 4);
-    apply(&mut MachineHands::new(&bench.machine), &bench.state, &plan, who(), OnRefusal::GoOn).unwrap();
+    plan.changes.retain(|c| {
+        c.knob != "systemd-aff" || matches!(c.op, Op::Thread { pid, .. } if ours.contains(&pid))
+    });
+    assert!(
+        plan.changes
+            .iter()
+            .filter(|c| c.knob == "systemd-aff")
+            .count()
+            >= 4
+    );
+    apply(
+        &mut MachineHands::new(&bench.machine),
+        &bench.state,
+        &plan,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap();
     drop(gone);
     for _ in 0..20 {
         for spinner in &spinners {
             assert_ne!(spinner.on(&bench.machine), isolated);
-            assert!(spinner.allowed(&bench.machine).intersection(&bench.goal.isolated).is_empty());
+            assert!(
+                spinner
+                    .allowed(&bench.machine)
+                    .intersection(&bench.goal.isolated)
+                    .is_empty()
+            );
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let now = status(&bench.machine, &bench.state).unwrap();
-    assert!(now.changes.iter().any(|c| matches!(c.standing, NowIs::Gone { .. })), "the ended spinner");
+    assert!(
+        now.changes
+            .iter()
+            .any(|c| matches!(c.standing, NowIs::Gone { .. })),
+        "the ended spinner"
+    );
 
     let report = bench.roll_back();
     assert_eq!(report.unsettled().count(), 0, "{report:?}");
     for spinner in &spinners {
         assert_eq!(spinner.allowed(&bench.machine), original);
     }
-    assert_eq!(changed(&before, &snapshot(&bench.machine)), Vec::<String>::new());
+    assert_eq!(
+        changed(&before, &snapshot(&bench.machine)),
+        Vec::<String>::new()
+    );
 }

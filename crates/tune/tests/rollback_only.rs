@@ -4,8 +4,8 @@
 mod support;
 
 use jitterscope_tune::{
-    OnDrift, OnRefusal, Plan, RollbackError, RollbackReport, Select, StateDir, Undoing, apply, is_clean,
-    plan, rollback, rollback_only, status,
+    OnDrift, OnRefusal, Plan, RollbackError, RollbackReport, Select, StateDir, Undoing, apply,
+    is_clean, plan, rollback, rollback_only, status,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,22 @@ fn applied(cgroups: Cgroups, except: &[&str]) -> World {
     let state = StateDir::at(&dir.path().join("state"));
     let except: Vec<String> = except.iter().map(|id| (*id).to_owned()).collect();
     let plan = plan(&machine, &goal(&machine), &Select::All, &except, true).unwrap();
-    apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
-    World { _dir: dir, root, machine, state, before, plan }
+    apply(
+        &mut FakeHands::new(&machine),
+        &state,
+        &plan,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap();
+    World {
+        _dir: dir,
+        root,
+        machine,
+        state,
+        before,
+        plan,
+    }
 }
 
 impl World {
@@ -48,7 +62,11 @@ impl World {
     }
 
     fn is_applied(&self, id: &str) -> bool {
-        status(&self.machine, &self.state).unwrap().changes.iter().any(|c| c.knob == id)
+        status(&self.machine, &self.state)
+            .unwrap()
+            .changes
+            .iter()
+            .any(|c| c.knob == id)
     }
 }
 
@@ -68,7 +86,12 @@ fn told(root: &Path, id: &str) -> Tree {
 #[test]
 fn one_knob_comes_off_as_if_it_had_not_been_applied_from_death_at_every_step() {
     for cgroups in [Cgroups::V1, Cgroups::V2] {
-        let mut ids: Vec<&str> = applied(cgroups, &[]).plan.changes.iter().map(|c| c.knob).collect();
+        let mut ids: Vec<&str> = applied(cgroups, &[])
+            .plan
+            .changes
+            .iter()
+            .map(|c| c.knob)
+            .collect();
         ids.dedup();
         assert!(ids.len() > 15, "{ids:?}");
         for id in ids.into_iter().filter(|id| *id != "persist") {
@@ -85,7 +108,11 @@ fn one_knob_comes_off_as_if_it_had_not_been_applied_from_death_at_every_step() {
                     w.only(&mut FakeHands::new(&w.machine), id).unwrap();
                 }
                 let what = format!("{id}, died at {die_at}");
-                assert_eq!(differences(&wanted, &told(&w.root, id)), Vec::<String>::new(), "{what}");
+                assert_eq!(
+                    differences(&wanted, &told(&w.root, id)),
+                    Vec::<String>::new(),
+                    "{what}"
+                );
                 assert!(!w.is_applied(id), "{what}");
                 let now = status(&w.machine, &w.state).unwrap();
                 assert!(now.active && now.drifted().count() == 0, "{what}: {now:?}");
@@ -93,9 +120,14 @@ fn one_knob_comes_off_as_if_it_had_not_been_applied_from_death_at_every_step() {
                     w.only(&mut FakeHands::new(&w.machine), id),
                     Err(RollbackError::NotApplied { .. })
                 ));
-                let report = rollback(&mut FakeHands::new(&w.machine), &w.state, &mut never).unwrap();
+                let report =
+                    rollback(&mut FakeHands::new(&w.machine), &w.state, &mut never).unwrap();
                 assert_eq!(report.unsettled().count(), 0, "{what}: {report:?}");
-                assert_eq!(differences(&w.before, &snapshot(&w.root)), Vec::<String>::new(), "{what}");
+                assert_eq!(
+                    differences(&w.before, &snapshot(&w.root)),
+                    Vec::<String>::new(),
+                    "{what}"
+                );
                 assert!(is_clean(&w.state).unwrap());
                 if first.is_some() {
                     assert!(die_at >= 2, "{id} wrote nothing");
@@ -110,21 +142,50 @@ fn one_knob_comes_off_as_if_it_had_not_been_applied_from_death_at_every_step() {
 fn the_rest_stays_and_it_can_be_applied_again() {
     let w = applied(Cgroups::V1, &[]);
     let report = w.only(&mut FakeHands::new(&w.machine), "vmstat").unwrap();
-    assert_eq!(report.stays, w.plan.changes.len() - 1 + 1, "all others, and the shortened drop-in");
+    assert_eq!(
+        report.stays,
+        w.plan.changes.len() - 1 + 1,
+        "all others, and the shortened drop-in"
+    );
     assert_eq!(report.lasting, []);
-    assert!(report.steps.iter().all(|s| s.knob == "vmstat" && s.undoing == Undoing::Restored));
-    let sysctl = std::fs::read_to_string(w.root.join("etc/sysctl.d/99-zz-jitterscope.conf")).unwrap();
-    assert!(!sysctl.contains("stat_interval") && sysctl.contains(" = "), "{sysctl}");
-    assert_eq!(status(&w.machine, &w.state).unwrap().rolled_back, ["vmstat"]);
+    assert!(
+        report
+            .steps
+            .iter()
+            .all(|s| s.knob == "vmstat" && s.undoing == Undoing::Restored)
+    );
+    let sysctl =
+        std::fs::read_to_string(w.root.join("etc/sysctl.d/99-zz-jitterscope.conf")).unwrap();
+    assert!(
+        !sysctl.contains("stat_interval") && sysctl.contains(" = "),
+        "{sysctl}"
+    );
+    assert_eq!(
+        status(&w.machine, &w.state).unwrap().rolled_back,
+        ["vmstat"]
+    );
 
     let select = Select::Only(vec!["vmstat".into()]);
     let again = plan(&w.machine, &goal(&w.machine), &select, &[], true).unwrap();
-    let report = apply(&mut FakeHands::new(&w.machine), &w.state, &again, who(), OnRefusal::GoOn).unwrap();
+    let report = apply(
+        &mut FakeHands::new(&w.machine),
+        &w.state,
+        &again,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap();
     assert!(report.merged);
     let now = status(&w.machine, &w.state).unwrap();
-    assert!(now.rolled_back.is_empty() && now.settling.is_empty(), "{now:?}");
+    assert!(
+        now.rolled_back.is_empty() && now.settling.is_empty(),
+        "{now:?}"
+    );
     rollback(&mut FakeHands::new(&w.machine), &w.state, &mut never).unwrap();
-    assert_eq!(differences(&w.before, &snapshot(&w.root)), Vec::<String>::new());
+    assert_eq!(
+        differences(&w.before, &snapshot(&w.root)),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -142,7 +203,10 @@ fn what_still_comes_back_at_boot_is_told_and_the_drop_ins_have_a_name() {
 fn a_knob_that_is_not_applied_is_refused_by_name() {
     let w = applied(Cgroups::V1, &["ksm"]);
     let held = snapshot(&w.root);
-    let error = w.only(&mut FakeHands::new(&w.machine), "ksm").unwrap_err().to_string();
+    let error = w
+        .only(&mut FakeHands::new(&w.machine), "ksm")
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with("nothing of ksm is applied; applied are: ") && error.contains("vmstat"),
         "{error}"

@@ -3,8 +3,8 @@
 mod support;
 
 use jitterscope_tune::{
-    LeftFamily, Mechanism, OnDrift, OnRefusal, Op, Outcome, Select, StateDir, Stays, apply, catalogue,
-    is_clean, plan, rollback,
+    LeftFamily, Mechanism, OnDrift, OnRefusal, Op, Outcome, Select, StateDir, Stays, apply,
+    catalogue, is_clean, plan, rollback,
 };
 use std::path::Path;
 use support::{Cgroups, FakeHands, build, differences, goal, snapshot, survive, who};
@@ -28,8 +28,16 @@ fn die_and_roll_back(select: &Select, cgroups: Cgroups, die_at: usize, what: &st
         assert!(failures.is_empty(), "{what}: {failures:?}");
     }
     let report = rollback(&mut FakeHands::new(&machine), &state, &mut never).unwrap();
-    assert_eq!(report.unsettled().count(), 0, "{what}, died at {die_at}: {report:?}");
-    assert_eq!(differences(&before, &snapshot(&root)), Vec::<String>::new(), "{what}, died at {die_at}");
+    assert_eq!(
+        report.unsettled().count(),
+        0,
+        "{what}, died at {die_at}: {report:?}"
+    );
+    assert_eq!(
+        differences(&before, &snapshot(&root)),
+        Vec::<String>::new(),
+        "{what}, died at {die_at}"
+    );
     assert!(is_clean(&state).unwrap());
     done.is_none()
 }
@@ -48,7 +56,11 @@ fn every_knob_comes_back_from_death_at_every_step() {
             }
             match knob.mechanism {
                 Mechanism::Look(_) => assert_eq!(die_at, 0, "{} writes something", knob.id),
-                _ => assert!(die_at >= 2, "{} changes nothing on the fake machine", knob.id),
+                _ => assert!(
+                    die_at >= 2,
+                    "{} changes nothing on the fake machine",
+                    knob.id
+                ),
             }
         }
     }
@@ -58,22 +70,42 @@ fn every_knob_comes_back_from_death_at_every_step() {
 /// the partition still held: whatever the order, one rollback is enough.
 #[test]
 fn what_another_change_holds_comes_back_with_it() {
-    let (interval, mask) = ("/proc/sys/vm/stat_interval", "/sys/devices/virtual/workqueue/cpumask");
+    let (interval, mask) = (
+        "/proc/sys/vm/stat_interval",
+        "/sys/devices/virtual/workqueue/cpumask",
+    );
     for held in [(interval, mask), (mask, interval)] {
         let dir = support::folder();
-        let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+        let (root, state) = (
+            dir.path().join("root"),
+            StateDir::at(&dir.path().join("state")),
+        );
         let machine = build(&root, Cgroups::V2);
         let before = snapshot(&root);
         let select = Select::Only(vec!["vmstat".to_owned(), "wq-unbound".to_owned()]);
         let plan = plan(&machine, &goal(&machine), &select, &[], true).unwrap();
-        apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+        apply(
+            &mut FakeHands::new(&machine),
+            &state,
+            &plan,
+            who(),
+            OnRefusal::GoOn,
+        )
+        .unwrap();
         let changed = differences(&before, &snapshot(&root)).join("\n");
-        assert!(changed.contains(&interval[1..]) && changed.contains(&mask[1..]), "{changed}");
+        assert!(
+            changed.contains(&interval[1..]) && changed.contains(&mask[1..]),
+            "{changed}"
+        );
         let mut hands = FakeHands::new(&machine);
         hands.held = Some(held);
         let report = rollback(&mut hands, &state, &mut never).unwrap();
         assert_eq!(report.unsettled().count(), 0, "{held:?}: {report:?}");
-        assert_eq!(differences(&before, &snapshot(&root)), Vec::<String>::new(), "{held:?}");
+        assert_eq!(
+            differences(&before, &snapshot(&root)),
+            Vec::<String>::new(),
+            "{held:?}"
+        );
         assert!(hands.held.is_none() && is_clean(&state).unwrap());
     }
 }
@@ -94,16 +126,30 @@ fn a_rollback_that_dies_is_finished_by_the_next() {
     for cgroups in [Cgroups::V1, Cgroups::V2] {
         for die_at in 0.. {
             let dir = support::folder();
-            let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+            let (root, state) = (
+                dir.path().join("root"),
+                StateDir::at(&dir.path().join("state")),
+            );
             let machine = build(&root, cgroups);
             let before = snapshot(&root);
             let plan = plan(&machine, &goal(&machine), &Select::All, &[], true).unwrap();
-            apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+            apply(
+                &mut FakeHands::new(&machine),
+                &state,
+                &plan,
+                who(),
+                OnRefusal::GoOn,
+            )
+            .unwrap();
             assert_ne!(before, snapshot(&root));
             let mut dying = FakeHands::dying_at(&machine, die_at);
             let first = survive(|| rollback(&mut dying, &state, &mut never).unwrap());
             rollback(&mut FakeHands::new(&machine), &state, &mut never).unwrap();
-            assert_eq!(differences(&before, &snapshot(&root)), Vec::<String>::new(), "died at {die_at}");
+            assert_eq!(
+                differences(&before, &snapshot(&root)),
+                Vec::<String>::new(),
+                "died at {die_at}"
+            );
             assert!(is_clean(&state).unwrap());
             if first.is_some() {
                 assert!(die_at > 80);
@@ -130,37 +176,66 @@ fn a_torn_last_line_loses_nothing() {
         let before = snapshot(&root);
         let select = Select::Only(vec!["vmstat".into(), "thp".into()]);
         let plan = plan(&machine, &goal(&machine), &select, &[], false).unwrap();
-        apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+        apply(
+            &mut FakeHands::new(&machine),
+            &state,
+            &plan,
+            who(),
+            OnRefusal::GoOn,
+        )
+        .unwrap();
         let length = std::fs::metadata(at.join("journal.jsonl")).unwrap().len() as usize;
         let intents = std::fs::read_to_string(at.join("journal.jsonl")).unwrap();
         let intents = intents.rfind("\"record\":\"intend\"").unwrap();
         let intents = intents
-            + std::fs::read_to_string(at.join("journal.jsonl")).unwrap()[intents..].find('\n').unwrap()
+            + std::fs::read_to_string(at.join("journal.jsonl")).unwrap()[intents..]
+                .find('\n')
+                .unwrap()
             + 1;
         if length - lost < intents {
             break;
         }
         cut_journal(&at, length - lost);
         rollback(&mut FakeHands::new(&machine), &state, &mut never).unwrap();
-        assert_eq!(differences(&before, &snapshot(&root)), Vec::<String>::new(), "{lost} bytes lost");
+        assert_eq!(
+            differences(&before, &snapshot(&root)),
+            Vec::<String>::new(),
+            "{lost} bytes lost"
+        );
     }
 }
 
 #[test]
 fn what_the_kernel_refuses_is_classified_and_the_rest_goes_on() {
     let dir = support::folder();
-    let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+    let (root, state) = (
+        dir.path().join("root"),
+        StateDir::at(&dir.path().join("state")),
+    );
     let machine = build(&root, Cgroups::V1);
     let before = snapshot(&root);
-    let select =
-        Select::Only(["irq-aff", "nmi-wd", "vmstat", "wq-unbound", "ksm"].map(String::from).to_vec());
+    let select = Select::Only(
+        ["irq-aff", "nmi-wd", "vmstat", "wq-unbound", "ksm"]
+            .map(String::from)
+            .to_vec(),
+    );
     let plan = plan(&machine, &goal(&machine), &select, &[], false).unwrap();
     let mut hands = FakeHands::new(&machine);
-    hands.refuse =
-        vec![("/proc/irq/24/*", 5), ("/proc/irq/25/*", 1), ("*nmi_watchdog", 95), ("*/ksm/run", 16)];
+    hands.refuse = vec![
+        ("/proc/irq/24/*", 5),
+        ("/proc/irq/25/*", 1),
+        ("*nmi_watchdog", 95),
+        ("*/ksm/run", 16),
+    ];
     hands.deaf = vec!["*/workqueue/cpumask"];
     let report = apply(&mut hands, &state, &plan, who(), OnRefusal::GoOn).unwrap();
-    let class = |path: &str| match &report.applied.iter().find(|a| a.path.contains(path)).unwrap().outcome {
+    let class = |path: &str| match &report
+        .applied
+        .iter()
+        .find(|a| a.path.contains(path))
+        .unwrap()
+        .outcome
+    {
         Outcome::Refused { class, .. } => format!("{class:?}"),
         other => format!("{other:?}"),
     };
@@ -177,20 +252,41 @@ fn what_the_kernel_refuses_is_classified_and_the_rest_goes_on() {
     // Asked to stop, it stops; what was done before can be rolled back.
     let stopped = apply(&mut hands, &state, &plan, who(), OnRefusal::Stop).unwrap();
     let (last, before) = stopped.applied.split_last().unwrap();
-    assert!(!last.outcome.is_success() && !last.outcome.is_managed(), "{last:?}");
-    assert_eq!(stopped.not_tried, plan.changes.len() - stopped.applied.len());
+    assert!(
+        !last.outcome.is_success() && !last.outcome.is_managed(),
+        "{last:?}"
+    );
+    assert_eq!(
+        stopped.not_tried,
+        plan.changes.len() - stopped.applied.len()
+    );
     assert!(stopped.not_tried > 0);
     // What the kernel places itself does not stop it.
-    assert_eq!(before.iter().filter(|a| a.outcome.is_managed()).count(), 2, "{before:?}");
-    assert!(before.iter().all(|a| a.outcome.is_success() || a.outcome.is_managed()), "{before:?}");
+    assert_eq!(
+        before.iter().filter(|a| a.outcome.is_managed()).count(),
+        2,
+        "{before:?}"
+    );
+    assert!(
+        before
+            .iter()
+            .all(|a| a.outcome.is_success() || a.outcome.is_managed()),
+        "{before:?}"
+    );
     // Nothing was made: all three are told. Before that the managed two were nobody's failure.
-    assert_eq!((stopped.refused().count(), report.refused().count()), (3, 3));
+    assert_eq!(
+        (stopped.refused().count(), report.refused().count()),
+        (3, 3)
+    );
 }
 
 #[test]
 fn what_has_changed_since_the_plan_is_seen_before_it_is_overwritten() {
     let dir = support::folder();
-    let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+    let (root, state) = (
+        dir.path().join("root"),
+        StateDir::at(&dir.path().join("state")),
+    );
     let machine = build(&root, Cgroups::V2);
     let ids = ["systemd-aff", "vmstat", "ksm", "edac-ghes", "cpuset-part"];
     let select = Select::Only(ids.map(String::from).to_vec());
@@ -205,21 +301,41 @@ fn what_has_changed_since_the_plan_is_seen_before_it_is_overwritten() {
     support::put(&root, &format!("{group}/cpuset.cpus"), "\n");
     support::put(&root, &format!("{group}/cpuset.cpus.partition"), "member\n");
     let before = snapshot(&root);
-    let report = apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+    let report = apply(
+        &mut FakeHands::new(&machine),
+        &state,
+        &plan,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap();
     let outcome = |what: &str| {
-        let of = report.applied.iter().find(|a| a.path.contains(what) || a.knob == what).unwrap();
+        let of = report
+            .applied
+            .iter()
+            .find(|a| a.path.contains(what) || a.knob == what)
+            .unwrap();
         (of.from.clone(), of.to.clone(), of.outcome.clone())
     };
     assert_eq!(
         outcome("(half)").2,
-        Outcome::Gone { cause: jitterscope_tune::GoneBecause::EndedUnmoved.into() }
+        Outcome::Gone {
+            cause: jitterscope_tune::GoneBecause::EndedUnmoved.into()
+        }
     );
     assert!(matches!(outcome("edac-ghes").2, Outcome::Refused { .. }));
     assert_eq!(outcome("ksm").2, Outcome::Applied { reads: "0".into() });
-    let theirs = report.applied.iter().find(|a| a.path.ends_with("jitterscope.isolated")).unwrap();
+    let theirs = report
+        .applied
+        .iter()
+        .find(|a| a.path.ends_with("jitterscope.isolated"))
+        .unwrap();
     assert!(matches!(
         theirs.outcome,
-        Outcome::Refused { means: Some(jitterscope_tune::Meaning::MadeByOthers), .. }
+        Outcome::Refused {
+            means: Some(jitterscope_tune::Meaning::MadeByOthers),
+            ..
+        }
     ));
     // What is put back is what was overwritten, and what was not ours stays.
     rollback(&mut FakeHands::new(&machine), &state, &mut never).unwrap();
@@ -230,12 +346,34 @@ fn what_has_changed_since_the_plan_is_seen_before_it_is_overwritten() {
 #[test]
 fn an_interrupt_that_moves_later_is_pending() {
     let dir = support::folder();
-    let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+    let (root, state) = (
+        dir.path().join("root"),
+        StateDir::at(&dir.path().join("state")),
+    );
     let machine = build(&root, Cgroups::V1);
-    let plan = plan(&machine, &goal(&machine), &Select::Only(vec!["irq-aff".into()]), &[], false).unwrap();
+    let plan = plan(
+        &machine,
+        &goal(&machine),
+        &Select::Only(vec!["irq-aff".into()]),
+        &[],
+        false,
+    )
+    .unwrap();
     assert_eq!(plan.changes.len(), 2, "IRQ 26 is off the CPUs already");
-    let report = apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
-    assert_eq!(report.applied[0].outcome, Outcome::Pending { effective: "2".into() });
+    let report = apply(
+        &mut FakeHands::new(&machine),
+        &state,
+        &plan,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap();
+    assert_eq!(
+        report.applied[0].outcome,
+        Outcome::Pending {
+            effective: "2".into()
+        }
+    );
     assert!(matches!(report.applied[1].outcome, Outcome::Applied { .. }));
 }
 
@@ -255,11 +393,25 @@ fn only_threads_that_can_and_should_move_are_moved() {
         .collect();
     assert_eq!(
         moved,
-        ["rcu_preempt 0-3 0-1", "kswapd0 0-3 0-1", "systemd 0-3 0-1", "a (odd) name 0-3 0-1", "half 1-2 1"]
+        [
+            "rcu_preempt 0-3 0-1",
+            "kswapd0 0-3 0-1",
+            "systemd 0-3 0-1",
+            "a (odd) name 0-3 0-1",
+            "half 1-2 1"
+        ]
     );
     let family = |of: &LeftFamily| (of.name.clone(), of.threads, of.tid);
-    let left: Vec<_> =
-        plan.left.iter().map(|of| (of.because, of.families.iter().map(family).collect::<Vec<_>>())).collect();
+    let left: Vec<_> = plan
+        .left
+        .iter()
+        .map(|of| {
+            (
+                of.because,
+                of.families.iter().map(family).collect::<Vec<_>>(),
+            )
+        })
+        .collect();
     let bound = vec![("migration".into(), 1, 16), ("kworker".into(), 2, 17)];
     assert_eq!(
         left,
@@ -274,19 +426,47 @@ fn only_threads_that_can_and_should_move_are_moved() {
 #[test]
 fn members_of_the_cgroup_go_to_its_parent_before_it_is_removed() {
     for (cgroups, group, list) in [
-        (Cgroups::V2, "sys/fs/cgroup/jitterscope.isolated", "cgroup.procs"),
-        (Cgroups::V1, "sys/fs/cgroup/cpuset/jitterscope.housekeeping", "tasks"),
+        (
+            Cgroups::V2,
+            "sys/fs/cgroup/jitterscope.isolated",
+            "cgroup.procs",
+        ),
+        (
+            Cgroups::V1,
+            "sys/fs/cgroup/cpuset/jitterscope.housekeeping",
+            "tasks",
+        ),
     ] {
         let dir = support::folder();
-        let (root, state) = (dir.path().join("root"), StateDir::at(&dir.path().join("state")));
+        let (root, state) = (
+            dir.path().join("root"),
+            StateDir::at(&dir.path().join("state")),
+        );
         let machine = build(&root, cgroups);
-        let plan =
-            plan(&machine, &goal(&machine), &Select::Only(vec!["cpuset-part".into()]), &[], false).unwrap();
-        apply(&mut FakeHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap();
+        let plan = plan(
+            &machine,
+            &goal(&machine),
+            &Select::Only(vec!["cpuset-part".into()]),
+            &[],
+            false,
+        )
+        .unwrap();
+        apply(
+            &mut FakeHands::new(&machine),
+            &state,
+            &plan,
+            who(),
+            OnRefusal::GoOn,
+        )
+        .unwrap();
         std::fs::write(root.join(group).join(list), "77\n78\n").unwrap();
         rollback(&mut FakeHands::new(&machine), &state, &mut never).unwrap();
         assert!(!root.join(group).exists());
         let parent = root.join(group).parent().unwrap().join(list);
-        assert!(std::fs::read_to_string(parent).unwrap().ends_with("77\n78\n"));
+        assert!(
+            std::fs::read_to_string(parent)
+                .unwrap()
+                .ends_with("77\n78\n")
+        );
     }
 }

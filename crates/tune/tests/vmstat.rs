@@ -8,8 +8,8 @@ use jitterscope_platform::Machine;
 use jitterscope_source::Tracefs;
 use jitterscope_testing::{is_root, turn};
 use jitterscope_tune::{
-    Goal, InForceBy, LONGEST_UNDOING, MachineHands, OnDrift, OnRefusal, Select, StateDir, apply, online_cpus,
-    plan, rollback,
+    Goal, InForceBy, LONGEST_UNDOING, MachineHands, OnDrift, OnRefusal, Select, StateDir, apply,
+    online_cpus, plan, rollback,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,13 +27,19 @@ struct Watch {
 
 impl Watch {
     fn start(tracefs: &Tracefs) -> Option<Watch> {
-        let instance =
-            PathBuf::from(tracefs.root()).join(format!("instances/js-test-vmstat-{}", std::process::id()));
+        let instance = PathBuf::from(tracefs.root())
+            .join(format!("instances/js-test-vmstat-{}", std::process::id()));
         fs::create_dir(&instance).ok()?;
         let watch = Watch { instance };
         let symbols = fs::read_to_string("/proc/kallsyms").ok()?;
-        let address = symbols.lines().find(|line| line.ends_with(&format!(" {WORK}")))?.split(' ').next()?;
-        let event = watch.instance.join("events/workqueue/workqueue_execute_start");
+        let address = symbols
+            .lines()
+            .find(|line| line.ends_with(&format!(" {WORK}")))?
+            .split(' ')
+            .next()?;
+        let event = watch
+            .instance
+            .join("events/workqueue/workqueue_execute_start");
         fs::write(event.join("filter"), format!("function == 0x{address}")).ok()?;
         fs::write(event.join("enable"), "1").ok()?;
         Some(watch)
@@ -46,7 +52,11 @@ impl Watch {
         fs::write(&trace, "").unwrap();
         let mut seen = BTreeMap::new();
         for line in text.lines().filter(|line| line.contains(WORK)) {
-            let cpu = line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+            let cpu = line
+                .split_once('[')
+                .and_then(|(_, rest)| rest.split_once(']'))
+                .unwrap()
+                .0;
             *seen.entry(cpu.parse().unwrap()).or_insert(0) += 1;
         }
         seen
@@ -70,16 +80,25 @@ struct PutBack<'a>(&'a Machine, &'a StateDir);
 
 impl Drop for PutBack<'_> {
     fn drop(&mut self) {
-        let _ = rollback(&mut MachineHands::new(self.0), self.1, &mut |_| OnDrift::Restore);
+        let _ = rollback(&mut MachineHands::new(self.0), self.1, &mut |_| {
+            OnDrift::Restore
+        });
     }
 }
 
 /// How long an answer says that it takes, and that this work shows it.
 fn within(by: Option<&InForceBy>) -> Duration {
     match by {
-        Some(InForceBy::AtLatest { within_ns, shown_by, .. }) => {
+        Some(InForceBy::AtLatest {
+            within_ns,
+            shown_by,
+            ..
+        }) => {
             assert_eq!(shown_by, WORK);
-            assert!(*within_ns > Nanos::ZERO && *within_ns <= LONGEST_UNDOING, "{within_ns}");
+            assert!(
+                *within_ns > Nanos::ZERO && *within_ns <= LONGEST_UNDOING,
+                "{within_ns}"
+            );
             Duration::from_nanos(within_ns.0)
         }
         other => panic!("{other:?}"),
@@ -108,7 +127,9 @@ fn memory_statistics_come_back_within_the_time_that_the_rollback_says() {
         return;
     }
     let Some(watch) = Watch::start(&tracefs) else {
-        eprintln!("SKIPPED: no tracing instance can be had, or the kernel does not tell where {WORK} is");
+        eprintln!(
+            "SKIPPED: no tracing instance can be had, or the kernel does not tell where {WORK} is"
+        );
         return;
     };
     let usual = watch.seen_within(Duration::from_secs(5));
@@ -119,21 +140,51 @@ fn memory_statistics_come_back_within_the_time_that_the_rollback_says() {
     let dir = folder();
     let state = StateDir::at(&dir.path().join("state"));
     let goal = Goal::to_apply(&machine, online.last().into_iter().collect()).unwrap();
-    let plan = plan(&machine, &goal, &Select::Only(vec!["vmstat".into()]), &[], false).unwrap();
+    let plan = plan(
+        &machine,
+        &goal,
+        &Select::Only(vec!["vmstat".into()]),
+        &[],
+        false,
+    )
+    .unwrap();
     let put_back = PutBack(&machine, &state);
-    let applied =
-        apply(&mut MachineHands::new(&machine), &state, &plan, who(), OnRefusal::GoOn).unwrap().applied;
-    let [applied] = applied.as_slice() else { panic!("{applied:?}") };
+    let applied = apply(
+        &mut MachineHands::new(&machine),
+        &state,
+        &plan,
+        who(),
+        OnRefusal::GoOn,
+    )
+    .unwrap()
+    .applied;
+    let [applied] = applied.as_slice() else {
+        panic!("{applied:?}")
+    };
     std::thread::sleep(within(applied.in_force_by.as_ref()));
     let calm = watch.seen_within(Duration::from_secs(5));
-    assert!(calm.values().all(|count| *count <= 1), "it is in force, and yet: {calm:?}; before: {usual:?}");
+    assert!(
+        calm.values().all(|count| *count <= 1),
+        "it is in force, and yet: {calm:?}; before: {usual:?}"
+    );
 
-    let rolled = rollback(&mut MachineHands::new(&machine), &state, &mut |_| OnDrift::Later).unwrap();
+    let rolled = rollback(&mut MachineHands::new(&machine), &state, &mut |_| {
+        OnDrift::Later
+    })
+    .unwrap();
     let undone = Instant::now();
-    assert_eq!(machine.read_trimmed(INTERVAL).unwrap(), original, "it reads back at once");
+    assert_eq!(
+        machine.read_trimmed(INTERVAL).unwrap(),
+        original,
+        "it reads back at once"
+    );
     let longest = within(rolled.steps[0].in_force_by.as_ref());
     // One that was due anyway is not yet the old pace: two in three seconds are.
-    let mut missing: Vec<u32> = usual.iter().filter(|(_, n)| **n >= 3).map(|(cpu, _)| *cpu).collect();
+    let mut missing: Vec<u32> = usual
+        .iter()
+        .filter(|(_, n)| **n >= 3)
+        .map(|(cpu, _)| *cpu)
+        .collect();
     let mut latest = Duration::ZERO;
     while !missing.is_empty() && undone.elapsed() < longest {
         let seen = watch.seen_within(Duration::from_secs(3));
@@ -141,6 +192,9 @@ fn memory_statistics_come_back_within_the_time_that_the_rollback_says() {
         latest = undone.elapsed();
     }
     drop(put_back);
-    assert!(missing.is_empty(), "{WORK} did not come back to CPUs {missing:?} within {longest:?}");
+    assert!(
+        missing.is_empty(),
+        "{WORK} did not come back to CPUs {missing:?} within {longest:?}"
+    );
     eprintln!("the old pace was back {latest:?} after the rollback, which said {longest:?}");
 }

@@ -22,8 +22,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What a thread may call itself: 15 bytes, none of which are ours to choose.
-const HOSTILE: [&str; 5] =
-    ["<script>a()//", "\"><img src=x>", "</script><b>", "'\";alert(1)//", "&lt;\u{202e}x"];
+const HOSTILE: [&str; 5] = [
+    "<script>a()//",
+    "\"><img src=x>",
+    "</script><b>",
+    "'\";alert(1)//",
+    "&lt;\u{202e}x",
+];
 /// What somebody may write into a manifest as a run's label.
 const LABELS: [&str; 4] = [
     "<script>document.title='got in'</script>",
@@ -46,7 +51,14 @@ fn main() {
         Some("hostile") => {
             for (at, label) in LABELS.iter().enumerate() {
                 let run = store(&scenario(stalls, 2, "hostile", true), folder, None);
-                relabel(&run, &if at == 3 { label.repeat(800) } else { (*label).to_owned() });
+                relabel(
+                    &run,
+                    &if at == 3 {
+                        label.repeat(800)
+                    } else {
+                        (*label).to_owned()
+                    },
+                );
                 println!("{}", run.display());
             }
         }
@@ -88,14 +100,27 @@ fn machine(run: &Scenario) -> MachineState {
     let tuning = TuningState {
         cpus: run.manifest.probe.cpus.clone(),
         findings: vec![
-            finding("writeback", KnobVerdict::Wrong, "dirty_background_ratio 10", "at most 5"),
-            finding("vmstat", KnobVerdict::Wrong, "stat_interval 1 <script>", "at least 10"),
+            finding(
+                "writeback",
+                KnobVerdict::Wrong,
+                "dirty_background_ratio 10",
+                "at most 5",
+            ),
+            finding(
+                "vmstat",
+                KnobVerdict::Wrong,
+                "stat_interval 1 <script>",
+                "at least 10",
+            ),
             finding("tlb", KnobVerdict::Unreadable, "", ""),
             finding("swap", KnobVerdict::Fine, "0", "0"),
         ],
         ..TuningState::default()
     };
-    MachineState { tuning: Reading::Value(tuning), ..MachineState::default() }
+    MachineState {
+        tuning: Reading::Value(tuning),
+        ..MachineState::default()
+    }
 }
 
 /// A label that no command would give, as it stands in the manifest's head.
@@ -109,7 +134,12 @@ fn relabel(run: &Path, label: &str) {
 
 /// The page of a run, with frames as a recording's: two hundred stalls, forty frames each.
 fn write_page(run: &Path, file: &Path) {
-    let wanted = Wanted { worst: 60, effort: Effort::BRIEF, stalls: 100_000, redact: false };
+    let wanted = Wanted {
+        worst: 60,
+        effort: Effort::BRIEF,
+        stalls: 100_000,
+        redact: false,
+    };
     let run = load_drawn(&RunReader::open(run).expect("a run"), wanted).expect("a run");
     let mut random = SplitMix64(7);
     let mut rows = |length: u64| -> Vec<TimelineRow> {
@@ -118,17 +148,30 @@ fn write_page(run: &Path, file: &Path) {
             let start = at * each + random.below(each.max(1));
             let culprit = match at % 3 {
                 0 => {
-                    part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer, local_timer interrupt", 1).culprit
+                    part(
+                        CulpritKind::Timer,
+                        "tick_nohz_handler",
+                        "hrtimer, local_timer interrupt",
+                        1,
+                    )
+                    .culprit
                 }
                 1 => part(CulpritKind::Softirq, "TIMER", "vector 1", 1).culprit,
                 _ => {
-                    let (name, pid) = (format!("worker-{}", random.below(40)), 100 + random.below(300));
+                    let (name, pid) = (
+                        format!("worker-{}", random.below(40)),
+                        100 + random.below(300),
+                    );
                     part(CulpritKind::Thread, &name, &format!("pid {pid}"), 1).culprit
                 }
             };
             let end = start + random.below(each.max(1)) + 1;
             let culprit = std::sync::Arc::unwrap_or_clone(culprit);
-            let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
+            let item = TimelineItem::Frame {
+                culprit,
+                ended: true,
+                named_inside: false,
+            };
             TimelineRow {
                 cpu: None,
                 depth: (at % 3) as usize,
@@ -139,13 +182,32 @@ fn write_page(run: &Path, file: &Path) {
         };
         (0..40).map(row).collect()
     };
-    let lengths: std::collections::HashMap<_, _> =
-        run.picture.stalls.iter().map(|stall| (stall.id, stall.length.0)).collect();
-    let framed = |stall| Frames { stall, rows: rows(lengths[&stall]) };
-    let frames: Vec<Frames> = html::frames_wanted(&run, 200).into_iter().map(framed).collect();
-    let written = html::render(&html::Page { run: &run, frames: &frames, settings: &[], list: None });
+    let lengths: std::collections::HashMap<_, _> = run
+        .picture
+        .stalls
+        .iter()
+        .map(|stall| (stall.id, stall.length.0))
+        .collect();
+    let framed = |stall| Frames {
+        stall,
+        rows: rows(lengths[&stall]),
+    };
+    let frames: Vec<Frames> = html::frames_wanted(&run, 200)
+        .into_iter()
+        .map(framed)
+        .collect();
+    let written = html::render(&html::Page {
+        run: &run,
+        frames: &frames,
+        settings: &[],
+        list: None,
+    });
     fs::write(file, &written.html).expect("a page");
-    println!("{} of {} stalls frame by frame", written.framed, frames.len());
+    println!(
+        "{} of {} stalls frame by frame",
+        written.framed,
+        frames.len()
+    );
 }
 
 /// Late wake-ups of which every thread that made them late has such a name.
@@ -153,7 +215,11 @@ fn hostile_wakeups() -> Scenario {
     let mut run = late(&[0, 1], None);
     run.manifest.label = "hostile-wakeup".into();
     for (at, attribution) in run.attributions.iter_mut().enumerate() {
-        for of in attribution.parts.iter_mut().filter(|of| of.culprit.subject.kind() == CulpritKind::Thread) {
+        for of in attribution
+            .parts
+            .iter_mut()
+            .filter(|of| of.culprit.subject.kind() == CulpritKind::Thread)
+        {
             let (name, tid) = (HOSTILE[at % HOSTILE.len()], 900 + at % HOSTILE.len());
             of.culprit = part(CulpritKind::Thread, name, &format!("pid {tid}"), 1).culprit;
         }
@@ -170,15 +236,27 @@ fn scenario(stalls: u64, cpus: u32, label: &str, hostile: bool) -> Scenario {
     let others = stalls.saturating_sub(1);
     let step = 58_000_000_000 / others.max(1);
     for at in 0..others {
-        let net = |random: &mut SplitMix64, mean: f64| 200 + random.exponential(mean).min(mean * 12.0) as u64;
+        let net = |random: &mut SplitMix64, mean: f64| {
+            200 + random.exponential(mean).min(mean * 12.0) as u64
+        };
         let tick = part(
             CulpritKind::Timer,
             "tick_nohz_handler",
             "hrtimer, local_timer interrupt",
             net(&mut random, 3_000.0),
         );
-        let soft = part(CulpritKind::Softirq, "TIMER", "vector 1", net(&mut random, 1_200.0));
-        let lead = part(CulpritKind::Hypervisor, "late interrupt", "", net(&mut random, 900.0));
+        let soft = part(
+            CulpritKind::Softirq,
+            "TIMER",
+            "vector 1",
+            net(&mut random, 1_200.0),
+        );
+        let lead = part(
+            CulpritKind::Hypervisor,
+            "late interrupt",
+            "",
+            net(&mut random, 900.0),
+        );
         let mut parts = vec![lead, tick, soft];
         if at % 7 == 0 {
             let name = match hostile {
@@ -186,23 +264,45 @@ fn scenario(stalls: u64, cpus: u32, label: &str, hostile: bool) -> Scenario {
                 false => format!("worker-{}", random.below(40)),
             };
             let tid = 100 + random.below(300) as i32;
-            let thread = part(CulpritKind::Thread, &name, &format!("pid {tid}"), net(&mut random, 20_000.0));
-            parts.push(sent_by(thread, if hostile { HOSTILE[0] } else { "waker" }, tid, 0, None));
+            let thread = part(
+                CulpritKind::Thread,
+                &name,
+                &format!("pid {tid}"),
+                net(&mut random, 20_000.0),
+            );
+            parts.push(sent_by(
+                thread,
+                if hostile { HOSTILE[0] } else { "waker" },
+                tid,
+                0,
+                None,
+            ));
         }
         let jitter = random.below((step / 2).max(1));
-        run.stall_at(1 + random.below(u64::from(cpus)) as u32, Nanos(at * step + jitter), parts);
+        run.stall_at(
+            1 + random.below(u64::from(cpus)) as u32,
+            Nanos(at * step + jitter),
+            parts,
+        );
     }
     // One that every test can look for: the longest, alone.
-    let known = part(CulpritKind::Kworker, "vmstat_update", "workqueue events", 30_000_000);
+    let known = part(
+        CulpritKind::Kworker,
+        "vmstat_update",
+        "workqueue events",
+        30_000_000,
+    );
     run.stall(1, 58_500_000, vec![known]);
     run.finish()
 }
 
 fn store(run: &Scenario, folder: &Path, machine: Option<&MachineState>) -> PathBuf {
     let manifest = &run.manifest;
-    let mut writer =
-        RunWriter::create(folder, &manifest.label, manifest.clock_start.realtime_ns).expect("a folder");
-    writer.begin(manifest.clock_start, manifest.rate).expect("a run");
+    let mut writer = RunWriter::create(folder, &manifest.label, manifest.clock_start.realtime_ns)
+        .expect("a folder");
+    writer
+        .begin(manifest.clock_start, manifest.rate)
+        .expect("a run");
     if let Some(machine) = machine {
         writer.machine(machine).expect("a machine");
     }

@@ -7,7 +7,11 @@ use jitterscope_model::AnyVersion;
 pub(crate) const UNKNOWN: &str = "for a reason that this version does not know";
 
 /// What it is in words: those of an earlier version as they stand, and `unknown` where a newer one wrote it.
-pub(crate) fn in_words<T>(of: &AnyVersion<T>, words: impl FnOnce(&T) -> String, unknown: &str) -> String {
+pub(crate) fn in_words<T>(
+    of: &AnyVersion<T>,
+    words: impl FnOnce(&T) -> String,
+    unknown: &str,
+) -> String {
     match of {
         AnyVersion::Known(known) => words(known),
         AnyVersion::Worded(text) => tame(text),

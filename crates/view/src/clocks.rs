@@ -48,11 +48,27 @@ mod tests {
 
     #[test]
     fn only_a_fallback_says_how_the_tsc_can_be_had() {
-        let told = [tsc_flaw(&TscFlaw::NotConstant), fallback(&TscFlaw::NotConstant)];
+        let told = [
+            tsc_flaw(&TscFlaw::NotConstant),
+            fallback(&TscFlaw::NotConstant),
+        ];
         assert!(told[0].ends_with("(no constant_tsc flag)"), "{told:?}");
-        assert_eq!(told[1].strip_prefix(&*told[0]).unwrap().split("--clock tsc").count(), 2, "{told:?}");
-        let hpet = TscFlaw::OtherClockSource { source: "hpet".into() };
-        assert_eq!(fallback(&hpet), "the kernel's clock source is hpet, not tsc");
+        assert_eq!(
+            told[1]
+                .strip_prefix(&*told[0])
+                .unwrap()
+                .split("--clock tsc")
+                .count(),
+            2,
+            "{told:?}"
+        );
+        let hpet = TscFlaw::OtherClockSource {
+            source: "hpet".into(),
+        };
+        assert_eq!(
+            fallback(&hpet),
+            "the kernel's clock source is hpet, not tsc"
+        );
         assert!(fallback(&TscFlaw::StopsInIdle).contains("nonstop_tsc"));
     }
 }

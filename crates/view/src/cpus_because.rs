@@ -8,7 +8,9 @@ use jitterscope_model::{AnyVersion, CpusBecause};
 pub fn cpus_because(of: &CpusBecause) -> String {
     match of {
         CpusBecause::Isolated { cpus } => format!("CPUs {cpus} are isolated"),
-        CpusBecause::HighestAllowed => "no CPU is isolated, and this is the highest one allowed".into(),
+        CpusBecause::HighestAllowed => {
+            "no CPU is isolated, and this is the highest one allowed".into()
+        }
         CpusBecause::KeptByTune { cpus } => {
             let them = if cpus.len() == 1 { "it" } else { "them" };
             format!("tune keeps {them} undisturbed (tune status)")
@@ -27,7 +29,11 @@ mod tests {
 
     #[test]
     fn one_cpu_and_several_are_told_apart() {
-        let kept = |cpus: &str| cpus_because(&CpusBecause::KeptByTune { cpus: cpus.parse().unwrap() });
+        let kept = |cpus: &str| {
+            cpus_because(&CpusBecause::KeptByTune {
+                cpus: cpus.parse().unwrap(),
+            })
+        };
         assert_eq!(kept("1-2"), "tune keeps them undisturbed (tune status)");
         assert_eq!(kept("3"), "tune keeps it undisturbed (tune status)");
     }

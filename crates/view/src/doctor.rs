@@ -22,20 +22,40 @@ pub fn changed_by_tune(tuned: &Status) -> String {
     }
     for apply in &tuned.applies {
         let (cpus, who) = (cpus_text(&apply.isolated), called(&apply.who));
-        let cut = if apply.finished { "" } else { ", and was cut off" };
-        let boot = if apply.before_reboot { ", before the last reboot" } else { "" };
-        let _ = writeln!(text, "changed by tune: for {cpus}, by {}{boot}{cut}", visible(&who));
+        let cut = if apply.finished {
+            ""
+        } else {
+            ", and was cut off"
+        };
+        let boot = if apply.before_reboot {
+            ", before the last reboot"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "changed by tune: for {cpus}, by {}{boot}{cut}",
+            visible(&who)
+        );
     }
     for change in &tuned.changes {
         let what = match &change.standing {
             NowIs::Drifted { reads } => format!("drifted: somebody made it {reads}"),
-            NowIs::Forbidden { cause } => format!("in the journal, but not tune's: {}", forbidden(cause)),
+            NowIs::Forbidden { cause } => {
+                format!("in the journal, but not tune's: {}", forbidden(cause))
+            }
             NowIs::InForce | NowIs::Pending { .. } if tuned.changes.len() <= MOST_CHANGES => {
                 format!("{} instead of {}", change.asked, change.original)
             }
             _ => continue,
         };
-        let _ = writeln!(text, "  {} {}: {}", visible(&change.knob), visible(&change.path), visible(&what));
+        let _ = writeln!(
+            text,
+            "  {} {}: {}",
+            visible(&change.knob),
+            visible(&change.path),
+            visible(&what)
+        );
     }
     let _ = writeln!(
         text,
@@ -52,9 +72,16 @@ fn words(source: &SourceReport) -> SourceWords {
 /// What all of it comes to, in a sentence or two.
 #[must_use]
 pub fn verdict(sources: &[SourceReport]) -> String {
-    let lacks = |name: &str| sources.iter().find(|s| s.name == name && s.status != SourceStatus::Available);
-    let lacking: Vec<&str> =
-        sources.iter().filter(|s| s.status != SourceStatus::Available).map(|s| s.name.as_str()).collect();
+    let lacks = |name: &str| {
+        sources
+            .iter()
+            .find(|s| s.name == name && s.status != SourceStatus::Available)
+    };
+    let lacking: Vec<&str> = sources
+        .iter()
+        .filter(|s| s.status != SourceStatus::Available)
+        .map(|s| s.name.as_str())
+        .collect();
     // An older kernel lacks some events, and names all that the others show.
     let named = match lacks("tracefs").filter(|tracefs| tracefs.status != SourceStatus::Degraded) {
         Some(tracefs) => format!(
@@ -67,7 +94,11 @@ pub fn verdict(sources: &[SourceReport]) -> String {
         }
         None => format!(
             "Stalls can be measured here and their causes named; {} not all that there could be: {}.",
-            if lacking.len() == 1 { "one source is" } else { "some sources are" },
+            if lacking.len() == 1 {
+                "one source is"
+            } else {
+                "some sources are"
+            },
             lacking.join(", ")
         ),
     };
@@ -157,7 +188,10 @@ mod tests {
     use jitterscope_model::SourceProblem;
 
     fn worded(reason: &str, fix: &str) -> SourceProblem {
-        SourceProblem::Worded { reason: reason.into(), fix: fix.into() }
+        SourceProblem::Worded {
+            reason: reason.into(),
+            fix: fix.into(),
+        }
     }
 
     #[test]
@@ -167,15 +201,28 @@ mod tests {
             ..SourceReport::of_status(name, status)
         };
         let (there, not) = (SourceStatus::Available, SourceStatus::Denied);
-        let all = [source("tsc", there.clone()), source("tracefs", there.clone())];
-        assert_eq!(verdict(&all), "Stalls can be measured here, and all that names their causes is there.");
+        let all = [
+            source("tsc", there.clone()),
+            source("tracefs", there.clone()),
+        ];
+        assert_eq!(
+            verdict(&all),
+            "Stalls can be measured here, and all that names their causes is there."
+        );
         let blind = verdict(&[source("tsc", there.clone()), source("tracefs", not.clone())]);
         assert!(
             blind.contains("not who causes them: it is not mounted. To have it: run as root."),
             "{blind}"
         );
-        let smi = verdict(&[source("tsc", there.clone()), source("tracefs", there), source("smi", not)]);
-        assert!(smi.contains("causes named; one source is not all that there could be: smi."), "{smi}");
+        let smi = verdict(&[
+            source("tsc", there.clone()),
+            source("tracefs", there),
+            source("smi", not),
+        ]);
+        assert!(
+            smi.contains("causes named; one source is not all that there could be: smi."),
+            "{smi}"
+        );
         let older = verdict(&[source("tracefs", SourceStatus::Degraded)]);
         assert!(
             older.contains("causes named; one source is not all that there could be: tracefs."),
@@ -199,7 +246,10 @@ mod tests {
         assert_eq!(text.matches(&why).count(), 1, "{text}");
         assert!(text.contains("lost: who; who sent\n"), "{text}");
         assert_eq!(text.matches("fix: mount it").count(), 2, "{text}");
-        assert!(text.contains("denied     tracefs") && text.contains("denied     senders"), "{text}");
+        assert!(
+            text.contains("denied     tracefs") && text.contains("denied     senders"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -209,6 +259,9 @@ mod tests {
             ..SourceReport::of_status("smi", SourceStatus::Absent)
         };
         let text = render(&[source], Style::default());
-        assert!(text.lines().count() > 5 && text.lines().all(|line| line.len() <= 80), "{text}");
+        assert!(
+            text.lines().count() > 5 && text.lines().all(|line| line.len() <= 80),
+            "{text}"
+        );
     }
 }

@@ -42,19 +42,36 @@ mod tests {
 
     #[test]
     fn slow_messages_without_rows_are_counted_beside_all() {
-        let text = doubts_text(&[Doubt::MessagesUnrecorded { unrecorded: 13_526, slow: 281_044 }]);
-        assert_eq!(text, "13,526 of 281,044 slow messages have no row (raise --threshold)");
+        let text = doubts_text(&[Doubt::MessagesUnrecorded {
+            unrecorded: 13_526,
+            slow: 281_044,
+        }]);
+        assert_eq!(
+            text,
+            "13,526 of 281,044 slow messages have no row (raise --threshold)"
+        );
     }
 
     #[test]
     fn a_share_that_fails_never_reads_as_enough() {
         let text = doubts_text(&[
-            Doubt::EventsOutsideStalls { events: 100_000, inside: 98_999 },
-            Doubt::EventsLost { lost: 200, events: 5_138 },
+            Doubt::EventsOutsideStalls {
+                events: 100_000,
+                inside: 98_999,
+            },
+            Doubt::EventsLost {
+                lost: 200,
+                events: 5_138,
+            },
         ]);
-        assert!(text.starts_with("only 98.9 % of 100,000 kernel events fell"), "{text}");
         assert!(
-            text.ends_with("; 200 kernel events were lost, and 5,138 were not (raise --trace-buffer)"),
+            text.starts_with("only 98.9 % of 100,000 kernel events fell"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "; 200 kernel events were lost, and 5,138 were not (raise --trace-buffer)"
+            ),
             "{text}"
         );
     }

@@ -75,5 +75,9 @@ pub fn load_drawn_with(
         StoredRow::Interval(interval) => summary.interval(&interval),
     })?;
     let (summary, picture) = (summary.finish(), picture.finish());
-    Ok(Drawn { manifest, summary, picture })
+    Ok(Drawn {
+        manifest,
+        summary,
+        picture,
+    })
 }

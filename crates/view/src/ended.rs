@@ -12,7 +12,11 @@ pub(crate) fn ended_early(of: &AnyVersion<EndedEarly>) -> String {
 
 fn ended(of: &EndedEarly) -> String {
     match of {
-        EndedEarly::Moved { cpu, to_cpu, because } => {
+        EndedEarly::Moved {
+            cpu,
+            to_cpu,
+            because,
+        } => {
             let because = because.as_ref().map_or_else(String::new, moved);
             format!("CPU {cpu} was taken away: the probe was moved to CPU {to_cpu}{because}")
         }
@@ -21,7 +25,10 @@ fn ended(of: &EndedEarly) -> String {
 }
 
 fn moved(because: &MovedBecause) -> String {
-    let by = because.by.as_ref().map(|by| format!(" by {} (pid {})", tame(&by.comm), by.tid));
+    let by = because
+        .by
+        .as_ref()
+        .map(|by| format!(" by {} (pid {})", tame(&by.comm), by.tid));
     match (because.offline, by) {
         (false, Some(by)) => format!("{by}, which changed where it may run"),
         (false, None) => " by a change of where it may run (taskset, a cpuset)".into(),
@@ -37,17 +44,33 @@ mod tests {
     #[test]
     fn who_had_the_probe_moved_is_reported_and_an_online_cpu_did_not_go_offline() {
         let text = |offline, by: Option<&str>| {
-            let by = by.map(|comm| Mover { comm: comm.into(), tid: 812 });
+            let by = by.map(|comm| Mover {
+                comm: comm.into(),
+                tid: 812,
+            });
             let because = Some(MovedBecause { offline, by });
-            ended(&EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because })
+            ended(&EndedEarly::Moved {
+                cpu: CpuId(1),
+                to_cpu: CpuId(0),
+                because,
+            })
         };
         let moved = "CPU 1 was taken away: the probe was moved to CPU 0";
         assert_eq!(
             text(false, Some("taskset")),
             format!("{moved} by taskset (pid 812), which changed where it may run")
         );
-        assert_eq!(text(false, None), format!("{moved} by a change of where it may run (taskset, a cpuset)"));
-        assert_eq!(text(true, None), format!("{moved}, for the CPU went offline"));
-        assert_eq!(text(true, Some("sh")), format!("{moved} by sh (pid 812), for the CPU went offline"));
+        assert_eq!(
+            text(false, None),
+            format!("{moved} by a change of where it may run (taskset, a cpuset)")
+        );
+        assert_eq!(
+            text(true, None),
+            format!("{moved}, for the CPU went offline")
+        );
+        assert_eq!(
+            text(true, Some("sh")),
+            format!("{moved} by sh (pid 812), for the CPU went offline")
+        );
     }
 }

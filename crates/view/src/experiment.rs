@@ -10,7 +10,9 @@ use crate::compare::render;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
-use jitterscope_experiment::{Asked, AutoPlan, Ended, Estimate, NotTried, Outcome, Screened, Verified};
+use jitterscope_experiment::{
+    Asked, AutoPlan, Ended, Estimate, NotTried, Outcome, Screened, Verified,
+};
 use jitterscope_model::{AnyVersion, Nanos};
 use reasons::{kept_void_reason, left_out, not_kept, not_tried, step_runs};
 use std::time::Duration;
@@ -35,7 +37,9 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     let mut text = Lines::new(style);
     text.wrapped("", &format!("Experiment: {change}"));
     let times = of.takes_ns.map(|times| times.map(minutes));
-    let [first, last] = times.map_or_else(Default::default, |times| times.map(|time| format!(": {time}")));
+    let [first, last] = times.map_or_else(Default::default, |times| {
+        times.map(|time| format!(": {time}"))
+    });
     let how = if of.interleaved {
         format!(
             "{} pairs of runs, in an order drawn by lot{first}; up to {} pairs if that is undecided{last}.",
@@ -74,7 +78,11 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
         Some(share) => format!(
             "{scatter}: a fall of the total by {:.0} % would be found four times in five.{}",
             share * 100.0,
-            if of.predicts { " A predicted culprit that goes away is found with far less." } else { "" }
+            if of.predicts {
+                " A predicted culprit that goes away is found with far less."
+            } else {
+                ""
+            }
         ),
         None => format!("{scatter}: no effect on the total could be found."),
     };
@@ -85,14 +93,22 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
 /// How long it is waited; none where it is not.
 fn waits(of: &Estimate) -> Option<String> {
     // At most: a second that has begun is one.
-    let time = |time: Nanos| minutes(Nanos(time.0.div_ceil(1_000_000_000).saturating_mul(1_000_000_000)));
+    let time = |time: Nanos| {
+        minutes(Nanos(
+            time.0.div_ceil(1_000_000_000).saturating_mul(1_000_000_000),
+        ))
+    };
     let undone = "until what was there before is in force again.";
     match [of.apply_wait_ns, of.wait_ns] {
         [Nanos::ZERO, Nanos::ZERO] => None,
-        [Nanos::ZERO, undo] => Some(format!("up to {} each time that it is undone, {undone}", time(undo))),
-        [apply, Nanos::ZERO] => {
-            Some(format!("up to {} each time that it is made, until it is in force.", time(apply)))
-        }
+        [Nanos::ZERO, undo] => Some(format!(
+            "up to {} each time that it is undone, {undone}",
+            time(undo)
+        )),
+        [apply, Nanos::ZERO] => Some(format!(
+            "up to {} each time that it is made, until it is in force.",
+            time(apply)
+        )),
         [apply, undo] => Some(format!(
             "up to {} each time that it is made, until it is in force, and up to {} each time that it is undone, \
              {undone}",
@@ -104,7 +120,9 @@ fn waits(of: &Estimate) -> Option<String> {
 
 /// Whether all runs name who stole.
 fn names_culprits(diff: &Diff) -> bool {
-    diff.against.iter().all(|against| against.culprits.is_some())
+    diff.against
+        .iter()
+        .all(|against| against.culprits.is_some())
 }
 
 /// What it came to; `goes_on` says how one that was stopped does.
@@ -127,13 +145,15 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Ended::Decided => format!("{pairs}: decided."),
         Ended::LastLook => format!("{pairs}: the last look."),
         Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
-        Ended::Void if of.interleaved => format!("{pairs}: given up, for too many pairs were void."),
+        Ended::Void if of.interleaved => {
+            format!("{pairs}: given up, for too many pairs were void.")
+        }
         Ended::Void => format!("{pairs}: given up, for too many runs were void."),
         Ended::Unseen => {
-            let why = of
-                .void
-                .last()
-                .map_or_else(|| "the change was not seen to be in force".into(), kept_void_reason);
+            let why = of.void.last().map_or_else(
+                || "the change was not seen to be in force".into(),
+                kept_void_reason,
+            );
             format!(
                 "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
             )
@@ -156,7 +176,11 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         say(format!("{why}."));
     }
     // Then the last says why it ended, and is no run.
-    let void = if of.ended == Ended::Unseen { of.void.len().saturating_sub(1) } else { of.void.len() };
+    let void = if of.ended == Ended::Unseen {
+        of.void.len().saturating_sub(1)
+    } else {
+        of.void.len()
+    };
     for why in &of.void[..void] {
         say(format!(
             "A {} was void: {}.",
@@ -173,18 +197,31 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
             Verdict::NotSeen => "not seen in either arm",
         };
         let made = counted(decision.pairs, "pair");
-        let made =
-            if of.interleaved { made } else { format!("{} of each arm", counted(decision.pairs, "run")) };
-        say(format!("{}: {verdict}, after {made}.", decision.what.title()));
+        let made = if of.interleaved {
+            made
+        } else {
+            format!("{} of each arm", counted(decision.pairs, "run"))
+        };
+        say(format!(
+            "{}: {verdict}, after {made}.",
+            decision.what.title()
+        ));
     }
     if awaits {
         return text.into_text();
     }
-    let total_decided = of.decisions.iter().any(|decision| matches!(decision.what, Asked::Total(_)));
+    let total_decided = of
+        .decisions
+        .iter()
+        .any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
-        Verified::Yes => "Verified: the predicted culprits fell, and the total is not worse.".into(),
+        Verified::Yes => {
+            "Verified: the predicted culprits fell, and the total is not worse.".into()
+        }
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
-        Verified::No => "Not verified: a predicted culprit did not fall, or the total is worse.".into(),
+        Verified::No => {
+            "Not verified: a predicted culprit did not fall, or the total is worse.".into()
+        }
         Verified::Undecided if total_decided => {
             "Undecided: whether the predicted culprits fell cannot be told.".into()
         }
@@ -196,7 +233,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Verified::NothingPredicted if total_decided => {
             "No culprit was predicted that was there: the total alone speaks.".into()
         }
-        Verified::NothingPredicted => "No culprit was predicted that was there; total undecided.".into(),
+        Verified::NothingPredicted => {
+            "No culprit was predicted that was there; total undecided.".into()
+        }
     });
     text.into_text()
 }
@@ -227,17 +266,28 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
             Some(why) => format!("reverted: {}", not_kept(why)),
         };
         let first = format!("  {:<16}", candidate.knob);
-        text.wrapped(&first, &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"));
+        text.wrapped(
+            &first,
+            &format!("{before:.2}/s without, {after:.2}/s with all of them: {end}"),
+        );
     }
     tell_untried(&mut text, of.not_tried);
     if of.candidates.is_empty() && of.not_tried.is_empty() && of.unfinished.is_none() {
         text.push_str("Nothing that was measured is answered by a knob that can be tried now.\n");
     }
     if let Some(why) = of.unfinished {
-        text.wrapped("", &format!("Not all was done: {}.", why.trim_end_matches('.')));
+        text.wrapped(
+            "",
+            &format!("Not all was done: {}.", why.trim_end_matches('.')),
+        );
     }
     text.push_str("\nWHAT TO DO\n");
-    let kept: Vec<&str> = of.candidates.iter().filter(|c| c.kept).map(|c| c.knob.as_str()).collect();
+    let kept: Vec<&str> = of
+        .candidates
+        .iter()
+        .filter(|c| c.kept)
+        .map(|c| c.knob.as_str())
+        .collect();
     let kept = kept.join(",");
     let words = match of.confirmed.map(|outcome| outcome.verified) {
         _ if kept.is_empty() => "Nothing was kept. The machine is as it was found.".to_owned(),
@@ -296,7 +346,11 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
         text.wrapped("  ", &words);
     }
     let [first, last] = of.takes_ns.map(minutes);
-    let fits = if of.fits_budget { "fits" } else { "does not fit" };
+    let fits = if of.fits_budget {
+        "fits"
+    } else {
+        "does not fit"
+    };
     let words = format!(
         "In all {first} to the first look, {last} to the last: the first {fits} a budget of {}. What is not kept is undone one by one before the pairs, and at the end the machine is as it was found.",
         minutes(of.budget_ns)
@@ -308,13 +362,20 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
 
 fn tell_untried(text: &mut Lines, all: &[(String, AnyVersion<NotTried>)]) {
     for (knob, why) in all {
-        text.wrapped(&format!("  {knob:<16}"), &format!("not tried: it is {}", not_tried(knob, why)));
+        text.wrapped(
+            &format!("  {knob:<16}"),
+            &format!("not tried: it is {}", not_tried(knob, why)),
+        );
     }
 }
 
 fn reboot<S: AsRef<str>>(text: &mut Lines, knobs: &[S]) {
     if !knobs.is_empty() {
-        let all = knobs.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
+        let all = knobs
+            .iter()
+            .map(AsRef::as_ref)
+            .collect::<Vec<&str>>()
+            .join(", ");
         text.wrapped(
             "",
             &format!("Only a reboot can try: {all} (jitterscope tune plan --only ID --persist)."),
@@ -351,10 +412,19 @@ mod tests {
         assert!(of(true, 0, 0).contains("A predicted culprit that goes away"));
         assert!(!of(false, 0, 0).contains("predicted") && !of(false, 0, 0).contains("waits"));
         let both = of(false, 1_500_000_000, 300_000_000_000);
-        assert!(both.contains("up to 2 s each time that it is made, until it is in force"), "{both}");
-        assert!(both.contains("up to 5 min each time that it is undone"), "{both}");
+        assert!(
+            both.contains("up to 2 s each time that it is made, until it is in force"),
+            "{both}"
+        );
+        assert!(
+            both.contains("up to 5 min each time that it is undone"),
+            "{both}"
+        );
         let once = of(false, 10_000_000_000, 0);
-        assert!(once.contains("up to 10 s each time that it is made") && !once.contains("undone"), "{once}");
+        assert!(
+            once.contains("up to 10 s each time that it is made") && !once.contains("undone"),
+            "{once}"
+        );
     }
 
     #[test]
@@ -364,7 +434,10 @@ mod tests {
                 schema_version: 1,
                 ended,
                 pairs: 0,
-                void: void.iter().map(|why| AnyVersion::Worded((*why).to_owned())).collect(),
+                void: void
+                    .iter()
+                    .map(|why| AnyVersion::Worded((*why).to_owned()))
+                    .collect(),
                 left_out_runs: 0,
                 interleaved: false,
                 across_reboot: false,
@@ -374,14 +447,29 @@ mod tests {
             };
             one_line(&outcome(&of, "It goes on.", Style::default()))
         };
-        let unseen = told(Ended::Unseen, &["events were lost", "the change was not seen within 3 min"]);
+        let unseen = told(
+            Ended::Unseen,
+            &["events were lost", "the change was not seen within 3 min"],
+        );
         assert!(unseen.contains("Given up, for the change was not seen within 3 min:"));
-        assert!(unseen.contains("A run was void: events were lost."), "{unseen}");
-        assert!(!unseen.contains("too many") && !unseen.contains("void: the change"), "{unseen}");
+        assert!(
+            unseen.contains("A run was void: events were lost."),
+            "{unseen}"
+        );
+        assert!(
+            !unseen.contains("too many") && !unseen.contains("void: the change"),
+            "{unseen}"
+        );
         assert!(told(Ended::Void, &["x"]).contains("too many runs were void"));
         let awaits = told(Ended::AwaitsReboot, &["events were lost"]);
-        assert!(awaits.contains("those with it come after a reboot") && awaits.contains("events were lost"));
-        assert!(!awaits.contains("Undecided") && !awaits.contains("Not interleaved"), "{awaits}");
+        assert!(
+            awaits.contains("those with it come after a reboot")
+                && awaits.contains("events were lost")
+        );
+        assert!(
+            !awaits.contains("Undecided") && !awaits.contains("Not interleaved"),
+            "{awaits}"
+        );
     }
 
     #[test]
@@ -398,6 +486,9 @@ mod tests {
             fits_budget: true,
         };
         let told = one_line(&auto_plan(&plan, Style::default()));
-        assert!(told.contains("made all the same: by them it chooses"), "{told}");
+        assert!(
+            told.contains("made all the same: by them it chooses"),
+            "{told}"
+        );
     }
 }

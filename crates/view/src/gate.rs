@@ -25,7 +25,9 @@ pub fn gate_value(of: Option<GateValue>) -> String {
 pub fn gate_reason(of: &GateReason) -> String {
     match of {
         GateReason::OnlyDiffCompares => "only diff compares".into(),
-        GateReason::Unproven(doubts) => format!("who did it cannot be said: {}", doubts_text(doubts)),
+        GateReason::Unproven(doubts) => {
+            format!("who did it cannot be said: {}", doubts_text(doubts))
+        }
         GateReason::EventsLost(lost) => format!("{lost} kernel events were lost"),
         GateReason::StallsUnrecorded(stalls) => format!("{stalls} stalls have no record"),
         GateReason::LostWithinStalls => "trace data was lost within stalls".into(),
@@ -44,7 +46,10 @@ pub fn gate_reason(of: &GateReason) -> String {
         GateReason::NoWork => "no thread was followed that had work".into(),
         GateReason::FewAbove(of) => format!("fewer than ten {} lie above it", counted(*of)),
         GateReason::RestsOnFew { of, above, needed } => {
-            format!("it rests on {above:.1} {}, and takes {needed}: measure longer", counted(*of))
+            format!(
+                "it rests on {above:.1} {}, and takes {needed}: measure longer",
+                counted(*of)
+            )
         }
         GateReason::GoesByProcess { thread, program } => format!(
             "{thread} is a thread of {program}, and threads go by their process: write culprit({program}), or ask \
@@ -62,7 +67,10 @@ pub fn gate_reason(of: &GateReason) -> String {
         GateReason::NothingCompared => "nothing could be compared".into(),
         GateReason::NotComparable(of) => {
             let [before, after] = both_sides(of);
-            format!("not comparable: {} is {before} in one and {after} in the other", condition(of.what))
+            format!(
+                "not comparable: {} is {before} in one and {after} in the other",
+                condition(of.what)
+            )
         }
         GateReason::MayBeWorse { open, all, help } => {
             let what = match all {
@@ -98,7 +106,11 @@ fn missing(source: GateSource, why: &SourceDoubt) -> String {
         SourceDoubt::NotCounted => "this run did not count its interrupts".into(),
         SourceDoubt::VirtualMachine => "a virtual machine's counter does not see the host's".into(),
     };
-    if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
+    if why.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{what}: {why}")
+    }
 }
 
 /// What is said with a condition that is kept, as part of a sentence.
@@ -108,7 +120,10 @@ pub fn gate_note(of: &GateNote) -> String {
         GateNote::NoneSeen => "none was seen".into(),
         GateNote::Alike(names) => format!("nobody of this name was seen; {} was", names.join(", ")),
         GateNote::Others(names) => {
-            format!("nobody of this name was seen; most was taken by {}", names.join(", "))
+            format!(
+                "nobody of this name was seen; most was taken by {}",
+                names.join(", ")
+            )
         }
         GateNote::Nobody => "nobody of this name was seen, nor anybody else".into(),
     }
@@ -121,16 +136,29 @@ mod tests {
 
     #[test]
     fn who_was_seen_is_reported_where_nobody_has_the_name() {
-        let text = gate_note(&GateNote::Others(vec!["thread java".into(), "thread postgres".into()]));
-        assert_eq!(text, "nobody of this name was seen; most was taken by thread java, thread postgres");
+        let text = gate_note(&GateNote::Others(vec![
+            "thread java".into(),
+            "thread postgres".into(),
+        ]));
+        assert_eq!(
+            text,
+            "nobody of this name was seen; most was taken by thread java, thread postgres"
+        );
         let text = gate_note(&GateNote::Alike(vec!["thread postgres".into()]));
         assert_eq!(text, "nobody of this name was seen; thread postgres was");
     }
 
     #[test]
     fn a_value_has_its_unit() {
-        let all = [GateValue::Time(Nanos(1_500)), GateValue::Share(0.015), GateValue::PerSec(2.5)];
-        assert_eq!(all.map(|value| gate_value(Some(value))), ["1.50 us", "1.5000 %", "2.50/s"]);
+        let all = [
+            GateValue::Time(Nanos(1_500)),
+            GateValue::Share(0.015),
+            GateValue::PerSec(2.5),
+        ];
+        assert_eq!(
+            all.map(|value| gate_value(Some(value))),
+            ["1.50 us", "1.5000 %", "2.50/s"]
+        );
         assert_eq!(gate_value(Some(GateValue::BecameWorse(false))), "not worse");
         assert_eq!(gate_value(None), "not known");
     }
@@ -143,7 +171,14 @@ mod tests {
             text(2, 5, MoreRuns::Some(3)),
             "2 of 5 figures may be worse: 3 more runs of each might decide"
         );
-        let few = GateReason::RestsOnFew { of: Counted::Waits, above: 2.04, needed: 10 };
-        assert_eq!(gate_reason(&few), "it rests on 2.0 waits, and takes 10: measure longer");
+        let few = GateReason::RestsOnFew {
+            of: Counted::Waits,
+            above: 2.04,
+            needed: 10,
+        };
+        assert_eq!(
+            gate_reason(&few),
+            "it rests on 2.0 waits, and takes 10: measure longer"
+        );
     }
 }

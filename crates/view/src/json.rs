@@ -17,8 +17,12 @@ pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
         said.text = warning(&said.warning);
     }
     let attribution = summary.attribution.iter_mut();
-    let culprits = attribution.flat_map(|of| of.culprits.iter_mut().chain(&mut of.unexplained.classes));
-    let control = summary.wakeup.iter_mut().flat_map(|wakeup| &mut wakeup.idle_control);
+    let culprits =
+        attribution.flat_map(|of| of.culprits.iter_mut().chain(&mut of.unexplained.classes));
+    let control = summary
+        .wakeup
+        .iter_mut()
+        .flat_map(|wakeup| &mut wakeup.idle_control);
     for row in culprits.chain(control.flat_map(|control| &mut control.culprits)) {
         row.explanation = row_explanation(row);
     }
@@ -34,13 +38,20 @@ pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
 /// A source with what is said of it in words beside its data.
 #[must_use]
 pub fn with_words(source: SourceSummary) -> SourceSummary {
-    SourceSummary { words: source_words(&source.problems, &source.losses), ..source }
+    SourceSummary {
+        words: source_words(&source.problems, &source.losses),
+        ..source
+    }
 }
 
 fn leave_out_unsupported(pipeline: &mut PipelineSummary) {
-    let producer = [&mut pipeline.producer.inter, &mut pipeline.producer.lateness];
+    let producer = [
+        &mut pipeline.producer.inter,
+        &mut pipeline.producer.lateness,
+    ];
     let consumers = pipeline.consumers.iter_mut();
-    let of_consumers = consumers.flat_map(|of| [&mut of.transit, &mut of.from_intended, &mut of.inter]);
+    let of_consumers =
+        consumers.flat_map(|of| [&mut of.transit, &mut of.from_intended, &mut of.inter]);
     for times in producer.into_iter().chain(of_consumers) {
         supported_only(times);
     }
@@ -48,7 +59,9 @@ fn leave_out_unsupported(pipeline: &mut PipelineSummary) {
 
 fn supported_only(times: &mut TimesSummary) {
     let known = times.clone();
-    times.percentiles_ns.retain(|level, _| known.supported(level).is_some());
+    times
+        .percentiles_ns
+        .retain(|level, _| known.supported(level).is_some());
 }
 
 #[cfg(test)]
@@ -60,10 +73,25 @@ mod tests {
     #[test]
     fn a_percentile_that_too_few_support_is_not_in_it() {
         for (count, last) in [(19, None), (1_000, Some("99")), (100_000, Some("99.99"))] {
-            let percentiles_ns = MESSAGE_LEVELS.iter().map(|(name, _)| (*name, Nanos(1))).collect();
-            let mut times = TimesSummary { count, percentiles_ns, ..TimesSummary::default() };
+            let percentiles_ns = MESSAGE_LEVELS
+                .iter()
+                .map(|(name, _)| (*name, Nanos(1)))
+                .collect();
+            let mut times = TimesSummary {
+                count,
+                percentiles_ns,
+                ..TimesSummary::default()
+            };
             supported_only(&mut times);
-            assert_eq!(times.percentiles_ns.keys().max_by_key(|level| level.len()).copied(), last, "{count}");
+            assert_eq!(
+                times
+                    .percentiles_ns
+                    .keys()
+                    .max_by_key(|level| level.len())
+                    .copied(),
+                last,
+                "{count}"
+            );
         }
     }
 }

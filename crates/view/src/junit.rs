@@ -13,7 +13,13 @@ use std::io;
 /// # Errors
 /// None in practice: it is written to memory.
 pub fn junit(suite: &str, results: &[GateResult]) -> io::Result<String> {
-    let count = |verdict| results.iter().filter(|result| result.verdict == verdict).count().to_string();
+    let count = |verdict| {
+        results
+            .iter()
+            .filter(|result| result.verdict == verdict)
+            .count()
+            .to_string()
+    };
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 1);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let name = visible(suite).into_owned();
@@ -46,17 +52,31 @@ fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::R
         match result.verdict {
             GateVerdict::Kept => {}
             GateVerdict::Exceeded => {
-                writer.create_element("failure").with_attribute(("message", value.as_str())).write_empty()?;
+                writer
+                    .create_element("failure")
+                    .with_attribute(("message", value.as_str()))
+                    .write_empty()?;
             }
             GateVerdict::Undecided => {
-                let why = result.why.as_ref().map_or_else(|| "cannot be decided".into(), gate_reason);
+                let why = result
+                    .why
+                    .as_ref()
+                    .map_or_else(|| "cannot be decided".into(), gate_reason);
                 let why = visible(&why).into_owned();
-                writer.create_element("error").with_attribute(("message", why.as_str())).write_empty()?;
+                writer
+                    .create_element("error")
+                    .with_attribute(("message", why.as_str()))
+                    .write_empty()?;
             }
         }
-        let note =
-            result.note.iter().map(|note| format!(": {}", visible(&gate_note(note)))).collect::<String>();
-        writer.create_element("system-out").write_text_content(BytesText::new(&format!("{value}{note}")))?;
+        let note = result
+            .note
+            .iter()
+            .map(|note| format!(": {}", visible(&gate_note(note))))
+            .collect::<String>();
+        writer
+            .create_element("system-out")
+            .write_text_content(BytesText::new(&format!("{value}{note}")))?;
         Ok(())
     })?;
     Ok(())
@@ -77,7 +97,10 @@ mod tests {
             note: None,
         };
         let thread = "trace \"lost\"".into();
-        let named = GateReason::GoesByProcess { thread, program: "java".into() };
+        let named = GateReason::GoesByProcess {
+            thread,
+            program: "java".into(),
+        };
         let text = junit(
             "run <\"a\"> & \u{1b}b",
             &[
@@ -87,11 +110,19 @@ mod tests {
             ],
         )
         .unwrap();
-        assert!(text.contains(r#"tests="3" failures="1" errors="1""#), "{text}");
         assert!(
-            text.contains("max&lt;1ms") && text.contains("a&amp;b") && text.contains("&quot;lost&quot;"),
+            text.contains(r#"tests="3" failures="1" errors="1""#),
             "{text}"
         );
-        assert!(!text.contains('\u{1b}') && text.matches("<testcase").count() == 3, "{text}");
+        assert!(
+            text.contains("max&lt;1ms")
+                && text.contains("a&amp;b")
+                && text.contains("&quot;lost&quot;"),
+            "{text}"
+        );
+        assert!(
+            !text.contains('\u{1b}') && text.matches("<testcase").count() == 3,
+            "{text}"
+        );
     }
 }

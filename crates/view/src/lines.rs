@@ -20,7 +20,10 @@ pub(crate) struct Lines {
 impl Lines {
     /// An empty one.
     pub(crate) fn new(style: Style) -> Lines {
-        Lines { text: String::new(), width: style.columns() }
+        Lines {
+            text: String::new(),
+            width: style.columns(),
+        }
     }
 
     /// Columns that it uses.
@@ -79,7 +82,11 @@ pub(crate) fn short_cpus_text(cpus: &CpuSet) -> String {
 /// `1 change`, `2 changes`.
 #[must_use]
 pub fn counted(n: usize, thing: &str) -> String {
-    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
+    if n == 1 {
+        format!("1 {thing}")
+    } else {
+        format!("{n} {thing}s")
+    }
 }
 
 #[cfg(test)]
@@ -95,10 +102,16 @@ mod tests {
     #[test]
     fn no_more_columns_are_used_than_a_style_says_however_wide_the_screen() {
         for (screen, used) in [(200, 120), (100, 100), (40, 72)] {
-            let mut lines = Lines::new(Style { width: screen, ..Style::default() });
+            let mut lines = Lines::new(Style {
+                width: screen,
+                ..Style::default()
+            });
             lines.wrapped("", &"word ".repeat(100));
             let longest = lines.into_text().lines().map(str::len).max();
-            assert!(longest.is_some_and(|longest| longest <= used && longest + 5 > used), "{screen}");
+            assert!(
+                longest.is_some_and(|longest| longest <= used && longest + 5 > used),
+                "{screen}"
+            );
         }
     }
 
@@ -106,7 +119,10 @@ mod tests {
     fn a_long_list_of_cpus_is_cut_within_a_sentence() {
         let cpus = |text: &str| text.parse::<CpuSet>().unwrap();
         assert_eq!(short_cpus_text(&cpus("1-3")), "CPUs 1-3");
-        let odd = (0..100).map(|n| (2 * n + 1).to_string()).collect::<Vec<_>>().join(",");
+        let odd = (0..100)
+            .map(|n| (2 * n + 1).to_string())
+            .collect::<Vec<_>>()
+            .join(",");
         assert_eq!(short_cpus_text(&cpus(&odd)).len(), MOST_CPUS_TEXT);
         assert!(cpus_text(&cpus(&odd)).len() > 200);
     }
@@ -115,8 +131,15 @@ mod tests {
     fn no_line_is_wider_than_the_screen_unless_a_word_is() {
         let text = wrapped("      now   ", &"word ".repeat(60));
         assert!(text.lines().all(|l| l.len() <= Style::default().columns()));
-        assert!(text.lines().skip(1).all(|l| l.starts_with("            word")));
+        assert!(
+            text.lines()
+                .skip(1)
+                .all(|l| l.starts_with("            word"))
+        );
         assert_eq!(wrapped("a ", ""), "a\n");
-        assert_eq!(wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"), "- a\\x1b[2Jb\\nc \\u{9b}d\n");
+        assert_eq!(
+            wrapped("- ", "a\u{1b}[2Jb\nc \u{9b}d"),
+            "- a\\x1b[2Jb\\nc \\u{9b}d\n"
+        );
     }
 }

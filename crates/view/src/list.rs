@@ -13,11 +13,22 @@ use std::path::PathBuf;
 #[must_use]
 pub fn redacted(runs: &[RunEntry], problems: &[Problem]) -> (Vec<RunEntry>, Vec<Problem>) {
     let mut redactor = Redactor::new();
-    let runs =
-        runs.iter().map(|run| RunEntry { path: PathBuf::new(), head: redactor.head(&run.head) }).collect();
+    let runs = runs
+        .iter()
+        .map(|run| RunEntry {
+            path: PathBuf::new(),
+            head: redactor.head(&run.head),
+        })
+        .collect();
     let left_out = |_| {
         let why = "why is left out".to_owned();
-        Problem { path: PathBuf::new(), error: StoreError::Damaged { path: PathBuf::from("a run"), why } }
+        Problem {
+            path: PathBuf::new(),
+            error: StoreError::Damaged {
+                path: PathBuf::from("a run"),
+                why,
+            },
+        }
     };
     (runs, problems.iter().map(left_out).collect())
 }
@@ -56,9 +67,17 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
                 started.get(..16).unwrap_or(&started),
                 pad(&words::probe(&line.probe), 8),
                 pad(&line.label, label_width),
-                pad(&if line.cpus.is_empty() { "-".into() } else { line.cpus.to_string() }, 6),
+                pad(
+                    &if line.cpus.is_empty() {
+                        "-".into()
+                    } else {
+                        line.cpus.to_string()
+                    },
+                    6
+                ),
                 number::span(line.duration_ns) + if line.interrupted { "*" } else { "" },
-                line.stolen_fraction.map_or_else(|| "-".into(), number::percent),
+                line.stolen_fraction
+                    .map_or_else(|| "-".into(), number::percent),
                 worst,
             ));
         }
@@ -77,7 +96,10 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
         }
     }
     for problem in problems {
-        let text = fit(&format!("unreadable: {}", problem.error), style.columns().max(400));
+        let text = fit(
+            &format!("unreadable: {}", problem.error),
+            style.columns().max(400),
+        );
         out.push_str(&style.paint(Tone::Warning, &text));
         out.push('\n');
     }
@@ -113,11 +135,17 @@ pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_jso
         schema_version: SCHEMA_VERSION,
         runs: runs
             .iter()
-            .map(|run| JsonRun { line: RunLine::new(&run.head), path: run.path.to_string_lossy() })
+            .map(|run| JsonRun {
+                line: RunLine::new(&run.head),
+                path: run.path.to_string_lossy(),
+            })
             .collect(),
         problems: problems
             .iter()
-            .map(|p| JsonProblem { path: p.path.display().to_string(), error: p.error.to_string() })
+            .map(|p| JsonProblem {
+                path: p.path.display().to_string(),
+                error: p.error.to_string(),
+            })
             .collect(),
     };
     let mut text = serde_json::to_string_pretty(&list)?;

@@ -68,7 +68,10 @@ pub fn load_redacted(
     let mut redactor = Some(Redactor::new());
     // All that is read goes through the redactor before anything is made of it.
     let (manifest, machine) = facts(&reader, &mut redactor)?;
-    let builder = SummaryBuilder::new(&manifest).machine(machine).worst(worst).periods(effort);
+    let builder = SummaryBuilder::new(&manifest)
+        .machine(machine)
+        .worst(worst)
+        .periods(effort);
     let summary = with_rows(&reader, &mut redactor, builder)?;
     Ok((manifest, summary))
 }
@@ -97,7 +100,11 @@ pub fn load_stall(
     let mut found = None;
     if let Some((stall, attribution)) = reader.stall(stall)? {
         found = Some(stall);
-        builder.stall(&redactor.as_mut().map_or(stall, |redactor| redactor.stall(&stall)));
+        builder.stall(
+            &redactor
+                .as_mut()
+                .map_or(stall, |redactor| redactor.stall(&stall)),
+        );
         if let Some(attribution) = attribution {
             builder.attribution(&redacted(attribution, &mut redactor));
         }
@@ -124,10 +131,13 @@ fn stored(
     level: KeyLevel,
 ) -> Result<RunSummary, StoreError> {
     let (stored_level, stored_worst, stored_effort) = RowSums::STORED;
-    let fits = level == stored_level && worst <= stored_worst && effort.is_none_or(|e| e == stored_effort);
+    let fits =
+        level == stored_level && worst <= stored_worst && effort.is_none_or(|e| e == stored_effort);
     let sums: Option<RowSums> = if fits { reader.summary()? } else { None };
     let Some(sums) = sums.filter(RowSums::is_current) else {
-        let builder = SummaryBuilder::new(reader.manifest()).machine(reader.machine()?).path(reader.path());
+        let builder = SummaryBuilder::new(reader.manifest())
+            .machine(reader.machine()?)
+            .path(reader.path());
         let builder = builder.worst(worst).level(level);
         let builder = match effort {
             Some(effort) => builder.periods(effort),
@@ -135,8 +145,14 @@ fn stored(
         };
         return with_rows(reader, &mut None, builder);
     };
-    let sums = if effort.is_none() { sums.without_periods() } else { sums };
-    let builder = SummaryBuilder::new(reader.manifest()).machine(reader.machine()?).path(reader.path());
+    let sums = if effort.is_none() {
+        sums.without_periods()
+    } else {
+        sums
+    };
+    let builder = SummaryBuilder::new(reader.manifest())
+        .machine(reader.machine()?)
+        .path(reader.path());
     let mut builder = builder.known(sums.with_worst(worst));
     for row in reader.intervals()? {
         builder.interval(&row?);
@@ -188,7 +204,9 @@ pub(crate) fn rows(
     reader.rows(|row| {
         each(match (row, redactor.as_mut()) {
             (StoredRow::Stall(stall), Some(redactor)) => StoredRow::Stall(redactor.stall(&stall)),
-            (StoredRow::Attribution(of), Some(redactor)) => StoredRow::Attribution(redactor.attribution(&of)),
+            (StoredRow::Attribution(of), Some(redactor)) => {
+                StoredRow::Attribution(redactor.attribution(&of))
+            }
             (row, _) => row,
         });
     })

@@ -7,7 +7,12 @@ use jitterscope_recording::pipeline::PipelineRecordError;
 /// What it does to the measurement, and what to do; without its full stop.
 pub(crate) fn misfit(of: &Misfit) -> String {
     match of {
-        Misfit::TooFewCpus { threads, cpus, cpuset, two_would_fit } => {
+        Misfit::TooFewCpus {
+            threads,
+            cpus,
+            cpuset,
+            two_would_fit,
+        } => {
             let plural = if cpus.len() == 1 { "" } else { "s" };
             let mut text = format!(
                 "{threads} busy threads have {} CPU{plural} ({cpus}) to run on: they take turns, a message \
@@ -22,7 +27,10 @@ pub(crate) fn misfit(of: &Misfit) -> String {
             }
             text
         }
-        Misfit::Quota { threads, quota_millis } => format!(
+        Misfit::Quota {
+            threads,
+            quota_millis,
+        } => format!(
             "{threads} busy threads need {threads} CPUs, and the control group of this process grants {}.{:03} \
              (cpu.max): the kernel stops all of them for the rest of each period, and that is what would \
              be measured",
@@ -40,13 +48,20 @@ pub(crate) fn misfit(of: &Misfit) -> String {
              of different cores",
             names(roles)
         ),
-        Misfit::TooFewCores { threads, cpus, cores } => format!(
+        Misfit::TooFewCores {
+            threads,
+            cpus,
+            cores,
+        } => format!(
             "{threads} busy threads have CPUs {cpus}, but these are {cores} physical core{}: two threads \
              will share one and slow each other down",
             if *cores == 1 { "" } else { "s" }
         ),
         Misfit::AcrossNodes { nodes } => {
-            let at: Vec<String> = nodes.iter().map(|of| format!("{} on node {}", of.role, of.node)).collect();
+            let at: Vec<String> = nodes
+                .iter()
+                .map(|of| format!("{} on node {}", of.role, of.node))
+                .collect();
             format!(
                 "the threads lie on different NUMA nodes ({}): every message crosses the link between them, \
                  which costs more than the queue itself. Take CPUs of one node",
@@ -86,20 +101,61 @@ mod tests {
     fn each_misfit_says_who_and_what_to_do() {
         let cpus = || "2-3".parse().unwrap();
         let (producer, accumulator) = (PipelineRole::Producer, PipelineRole::Accumulator);
-        let nodes = vec![RoleNode { role: producer, node: 0 }, RoleNode { role: accumulator, node: 1 }];
-        let few =
-            |cpuset, two_would_fit| Misfit::TooFewCpus { threads: 3, cpus: cpus(), cpuset, two_would_fit };
+        let nodes = vec![
+            RoleNode {
+                role: producer,
+                node: 0,
+            },
+            RoleNode {
+                role: accumulator,
+                node: 1,
+            },
+        ];
+        let few = |cpuset, two_would_fit| Misfit::TooFewCpus {
+            threads: 3,
+            cpus: cpus(),
+            cpuset,
+            two_would_fit,
+        };
         for (of, words) in [
-            (few(Some(cpus()), false), "cpuset of this process has only 2-3"),
-            (few(None, true), "--two-thread"),
-            (Misfit::Quota { threads: 3, quota_millis: 2_500 }, "grants 2.500"),
             (
-                Misfit::SameCpu { roles: vec![producer, accumulator], cpu: CpuId(4) },
+                few(Some(cpus()), false),
+                "cpuset of this process has only 2-3",
+            ),
+            (few(None, true), "--two-thread"),
+            (
+                Misfit::Quota {
+                    threads: 3,
+                    quota_millis: 2_500,
+                },
+                "grants 2.500",
+            ),
+            (
+                Misfit::SameCpu {
+                    roles: vec![producer, accumulator],
+                    cpu: CpuId(4),
+                },
                 "producer and accumulator",
             ),
-            (Misfit::SameCore { roles: vec![producer, accumulator], core: cpus() }, "different cores"),
-            (Misfit::TooFewCores { threads: 3, cpus: cpus(), cores: 1 }, "1 physical core:"),
-            (Misfit::AcrossNodes { nodes }, "producer on node 0, accumulator on node 1"),
+            (
+                Misfit::SameCore {
+                    roles: vec![producer, accumulator],
+                    core: cpus(),
+                },
+                "different cores",
+            ),
+            (
+                Misfit::TooFewCores {
+                    threads: 3,
+                    cpus: cpus(),
+                    cores: 1,
+                },
+                "1 physical core:",
+            ),
+            (
+                Misfit::AcrossNodes { nodes },
+                "producer on node 0, accumulator on node 1",
+            ),
         ] {
             let told = misfit(&of);
             assert!(told.contains(words) && !told.ends_with('.'), "{told}");

@@ -32,7 +32,11 @@ pub(crate) fn percent(share: f64) -> String {
 /// A share in a table: one digit behind the point.
 pub(crate) fn percent_cell(share: f64) -> String {
     let p = share * 100.0;
-    if p > 0.0 && p < 0.05 { "<0.1 %".into() } else { format!("{p:.1} %") }
+    if p > 0.0 && p < 0.05 {
+        "<0.1 %".into()
+    } else {
+        format!("{p:.1} %")
+    }
 }
 
 /// A share that is good when it is whole: rounded down, so that `100.0000 %` means all.
@@ -67,14 +71,23 @@ pub(crate) fn moment(since: Nanos) -> String {
 fn clock(seconds: u64) -> String {
     match seconds {
         0..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60),
+        _ => format!(
+            "{}h{:02}m{:02}s",
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        ),
     }
 }
 
 /// A long time: `10.0 s`, `1h00m00s`.
 pub(crate) fn span(time: Nanos) -> String {
     let seconds = time.0 / 1_000_000_000;
-    if seconds < 600 { time.to_string() } else { clock(seconds) }
+    if seconds < 600 {
+        time.to_string()
+    } else {
+        clock(seconds)
+    }
 }
 
 /// `12.3 MiB`.
@@ -99,7 +112,11 @@ pub fn utc(realtime_ns: u64) -> String {
 
 /// `once`, `12 times`.
 pub(crate) fn times(n: u64) -> String {
-    if n == 1 { "once".into() } else { format!("{} times", count(n)) }
+    if n == 1 {
+        "once".into()
+    } else {
+        format!("{} times", count(n))
+    }
 }
 
 #[cfg(test)]
@@ -111,13 +128,24 @@ mod tests {
         assert_eq!(count(12_345_678), "12.3 M");
         assert_eq!(
             [0.412, 0.0084, 0.000_001_2, 1e-9, 0.0, 1.0, 0.000_5].map(percent),
-            ["41.2 %", "0.84 %", "0.00012 %", "<0.0001 %", "0 %", "100.0 %", "0.050 %"]
+            [
+                "41.2 %",
+                "0.84 %",
+                "0.00012 %",
+                "<0.0001 %",
+                "0 %",
+                "100.0 %",
+                "0.050 %"
+            ]
         );
         assert_eq!(
             [1.0, 0.999_999_9, 0.99].map(|s| percent_down(s, 4)),
             ["100.0000 %", "99.9999 %", "99.0000 %"]
         );
-        assert_eq!([0.0, 0.000_1, 0.5].map(percent_cell), ["0.0 %", "<0.1 %", "50.0 %"]);
+        assert_eq!(
+            [0.0, 0.000_1, 0.5].map(percent_cell),
+            ["0.0 %", "<0.1 %", "50.0 %"]
+        );
         assert_eq!(moment(Nanos(3_412_345_678)), "3.412 s");
         assert_eq!(moment(Nanos(7_507_000_000_000)), "2h05m07s");
         assert_eq!(moment(Nanos(1_007_000_000_000)), "16m47s");

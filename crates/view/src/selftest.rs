@@ -5,8 +5,8 @@ use crate::words;
 use jitterscope_inject::{DisturbKind, Expectation};
 use jitterscope_model::visible;
 use jitterscope_recording::selftest::{
-    Instead, PASS_PERCENT, SelftestReport, SelftestRow, SelftestStep, Shortfall, SkipCause, SkippedKind,
-    WrongVerdict,
+    Instead, PASS_PERCENT, SelftestReport, SelftestRow, SelftestStep, Shortfall, SkipCause,
+    SkippedKind, WrongVerdict,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -23,9 +23,23 @@ const EXPECTED: usize = 27;
 #[must_use]
 pub fn render(report: &SelftestReport) -> String {
     let mut out = String::new();
-    line(&mut out, ["kind", "expected culprit", "injected", "found", "named", "len err", "verdict"]);
+    line(
+        &mut out,
+        [
+            "kind",
+            "expected culprit",
+            "injected",
+            "found",
+            "named",
+            "len err",
+            "verdict",
+        ],
+    );
     for row in &report.rows {
-        let expected = row.expected.as_ref().map_or_else(|| "-".into(), |e| format!("{} {}", e.kind, e.name));
+        let expected = row
+            .expected
+            .as_ref()
+            .map_or_else(|| "-".into(), |e| format!("{} {}", e.kind, e.name));
         let expected: String = visible(&expected).chars().take(EXPECTED).collect();
         line(
             &mut out,
@@ -35,13 +49,17 @@ pub fn render(report: &SelftestReport) -> String {
                 &row.injected.to_string(),
                 &share(row.found, row.injected),
                 &share(row.named, row.injected),
-                &row.length_error.map_or_else(|| "-".into(), |e| format!("{:.1} %", e * 100.0)),
+                &row.length_error
+                    .map_or_else(|| "-".into(), |e| format!("{:.1} %", e * 100.0)),
                 if row.passed { "pass" } else { "FAIL" },
             ],
         );
     }
     for skipped in &report.skipped {
-        line(&mut out, [skipped.kind.as_str(), "", "-", "-", "-", "-", "skipped"]);
+        line(
+            &mut out,
+            [skipped.kind.as_str(), "", "-", "-", "-", "-", "skipped"],
+        );
     }
     notes(&mut out, report);
     out
@@ -52,7 +70,9 @@ pub fn render(report: &SelftestReport) -> String {
 pub fn step(of: SelftestStep) -> String {
     match of {
         SelftestStep::Injecting { kind, count } => format!("injecting {kind} ({count} times)"),
-        SelftestStep::TryingAgain => "the CPU was too busy for some kinds: trying those again".into(),
+        SelftestStep::TryingAgain => {
+            "the CPU was too busy for some kinds: trying those again".into()
+        }
         SelftestStep::Scoring => "scoring".into(),
     }
 }
@@ -76,11 +96,22 @@ fn share(part: u64, whole: u64) -> String {
 /// The report as data, with sentences, `reason` and `said`, beside what they are made of.
 #[must_use]
 pub fn json(of: &SelftestReport) -> impl Serialize {
-    let SelftestReport { schema_version, rows, skipped, passed } = of;
+    let SelftestReport {
+        schema_version,
+        rows,
+        skipped,
+        passed,
+    } = of;
     ReportJson {
         schema_version: *schema_version,
         rows: rows.iter().map(RowJson::of).collect(),
-        skipped: skipped.iter().map(|of| SkippedJson { of, reason: skip_cause(&of.cause) }).collect(),
+        skipped: skipped
+            .iter()
+            .map(|of| SkippedJson {
+                of,
+                reason: skip_cause(&of.cause),
+            })
+            .collect(),
         passed: *passed,
     }
 }
@@ -133,7 +164,13 @@ impl RowJson<'_> {
             out_of_reach: *out_of_reach,
             named_when_shifted: *named_when_shifted,
             length_error: *length_error,
-            wrong: wrong.iter().map(|of| WrongJson { of, said: instead(&of.instead) }).collect(),
+            wrong: wrong
+                .iter()
+                .map(|of| WrongJson {
+                    of,
+                    said: instead(&of.instead),
+                })
+                .collect(),
             passed: *passed,
             shortfall: short.as_ref(),
             reason: shortfall(of),
@@ -157,7 +194,12 @@ struct SkippedJson<'a> {
 
 /// Why a kind did not pass; empty where it did.
 fn shortfall(row: &SelftestRow) -> String {
-    let SelftestRow { injected, found, named, .. } = row;
+    let SelftestRow {
+        injected,
+        found,
+        named,
+        ..
+    } = row;
     match &row.shortfall {
         None => String::new(),
         Some(Shortfall::NothingInjected) => "nothing was injected".into(),
@@ -167,7 +209,11 @@ fn shortfall(row: &SelftestRow) -> String {
         }
         Some(Shortfall::TooFewNamed) => {
             let wrong_text = row.wrong.first().map_or_else(String::new, |wrong| {
-                format!("; most often instead: {}, {} times", instead(&wrong.instead), wrong.count)
+                format!(
+                    "; most often instead: {}, {} times",
+                    instead(&wrong.instead),
+                    wrong.count
+                )
             });
             format!("named {named} of {injected}, {PASS_PERCENT} % are needed{wrong_text}")
         }
@@ -176,7 +222,9 @@ fn shortfall(row: &SelftestRow) -> String {
 }
 
 fn too_busy(out_of_reach: u64, of: u64) -> String {
-    format!("another thread ran on the CPU during {out_of_reach} of {of} injections: too busy to test")
+    format!(
+        "another thread ran on the CPU during {out_of_reach} of {of} injections: too busy to test"
+    )
 }
 
 fn skip_cause(cause: &SkipCause) -> String {
@@ -193,8 +241,14 @@ fn instead(said: &Instead) -> String {
         Instead::NoAttribution => "a stall without attribution".into(),
         Instead::NoSender => "the right culprit without its sender".into(),
         Instead::OtherSender { context, comm, tid } => {
-            let thread = comm.as_deref().map(str::to_owned).or(tid.map(|tid| format!("thread {tid}")));
-            format!("the right culprit, sent by {}", words::sent_from(*context, thread.as_deref()))
+            let thread = comm
+                .as_deref()
+                .map(str::to_owned)
+                .or(tid.map(|tid| format!("thread {tid}")));
+            format!(
+                "the right culprit, sent by {}",
+                words::sent_from(*context, thread.as_deref())
+            )
         }
         Instead::OtherCulprit { kind, name } => format!("{kind} {name}"),
     }
@@ -202,7 +256,10 @@ fn instead(said: &Instead) -> String {
 
 fn notes(out: &mut String, report: &SelftestReport) {
     let failed: Vec<&SelftestRow> = report.rows.iter().filter(|row| !row.passed).collect();
-    let noted = report.rows.iter().any(|row| row.passed && row.out_of_reach > 0);
+    let noted = report
+        .rows
+        .iter()
+        .any(|row| row.passed && row.out_of_reach > 0);
     if !failed.is_empty() || !report.skipped.is_empty() || noted {
         out.push('\n');
     }
@@ -212,7 +269,11 @@ fn notes(out: &mut String, report: &SelftestReport) {
     for skipped in &report.skipped {
         note(out, skipped.kind, "skipped", &skip_cause(&skipped.cause));
     }
-    for row in report.rows.iter().filter(|row| row.passed && row.out_of_reach > 0) {
+    for row in report
+        .rows
+        .iter()
+        .filter(|row| row.passed && row.out_of_reach > 0)
+    {
         let reason = format!(
             "{} more were made while another thread ran on the CPU, where they reach nobody",
             row.out_of_reach
@@ -254,7 +315,11 @@ mod tests {
             _ => Some(Shortfall::TooFewFound),
         };
         SelftestRow {
-            expected: Some(Expectation { kind: culprit.0, name: culprit.1.into(), sender: None }),
+            expected: Some(Expectation {
+                kind: culprit.0,
+                name: culprit.1.into(),
+                sender: None,
+            }),
             injected: 100,
             found,
             named,
@@ -268,17 +333,25 @@ mod tests {
     #[test]
     fn the_text_fits_and_says_why() {
         let fifo = (CulpritKind::Thread, "js-fifo-004d");
-        let late = Instead::OtherCulprit { kind: CulpritKind::Hypervisor, name: "late interrupt".into() };
+        let late = Instead::OtherCulprit {
+            kind: CulpritKind::Hypervisor,
+            name: "late interrupt".into(),
+        };
         let long = (CulpritKind::Kworker, "a_function_of_a_very_long_name");
         let rows = vec![
             row(DisturbKind::Fifo, fifo, [100, 100]),
             SelftestRow {
-                wrong: vec![WrongVerdict { instead: late, count: 40 }],
+                wrong: vec![WrongVerdict {
+                    instead: late,
+                    count: 40,
+                }],
                 ..row(DisturbKind::Fifo, fifo, [100, 60])
             },
             row(DisturbKind::Kworker, long, [0, 0]),
             SelftestRow {
-                shortfall: Some(Shortfall::Broken { error: "the child ended with signal 9".into() }),
+                shortfall: Some(Shortfall::Broken {
+                    error: "the child ended with signal 9".into(),
+                }),
                 ..SelftestRow::of(DisturbKind::Timer)
             },
         ];
@@ -317,27 +390,54 @@ selftest failed: 1 of 4 kinds passed, 1 skipped
     #[test]
     fn what_was_said_instead_is_reported_in_words() {
         let sent = |context, comm: Option<&str>, tid| {
-            instead(&Instead::OtherSender { context, comm: comm.map(Into::into), tid })
+            instead(&Instead::OtherSender {
+                context,
+                comm: comm.map(Into::into),
+                tid,
+            })
         };
         let thread = ExecutionContext::Thread;
-        assert_eq!(sent(thread, Some("chrome"), None), "the right culprit, sent by chrome");
-        assert_eq!(sent(thread, None, Some(78)), "the right culprit, sent by thread 78");
+        assert_eq!(
+            sent(thread, Some("chrome"), None),
+            "the right culprit, sent by chrome"
+        );
+        assert_eq!(
+            sent(thread, None, Some(78)),
+            "the right culprit, sent by thread 78"
+        );
         let interrupt = sent(ExecutionContext::Interrupt, None, None);
         assert_eq!(interrupt, "the right culprit, sent by an interrupt");
     }
 
     #[test]
     fn json_has_the_sentence_beside_what_it_is_made_of() {
-        let wrong = vec![WrongVerdict { instead: Instead::NoStall, count: 10 }];
-        let rows =
-            vec![SelftestRow { wrong, ..row(DisturbKind::Fifo, (CulpritKind::Thread, "x"), [90, 90]) }];
-        let cause = SkipCause::TooBusy { out_of_reach: 90, of: 100 };
-        let skipped = vec![SkippedKind { kind: DisturbKind::Membarrier, cause }];
+        let wrong = vec![WrongVerdict {
+            instead: Instead::NoStall,
+            count: 10,
+        }];
+        let rows = vec![SelftestRow {
+            wrong,
+            ..row(DisturbKind::Fifo, (CulpritKind::Thread, "x"), [90, 90])
+        }];
+        let cause = SkipCause::TooBusy {
+            out_of_reach: 90,
+            of: 100,
+        };
+        let skipped = vec![SkippedKind {
+            kind: DisturbKind::Membarrier,
+            cause,
+        }];
         let json = serde_json::to_value(json(&SelftestReport::new(rows, skipped))).unwrap();
         assert_eq!(json["rows"][0]["shortfall"]["id"], "too-few-found");
-        assert_eq!(json["rows"][0]["reason"], "found 90 of 100, 95 % are needed");
+        assert_eq!(
+            json["rows"][0]["reason"],
+            "found 90 of 100, 95 % are needed"
+        );
         let wrong = &json["rows"][0]["wrong"][0];
-        assert_eq!([&wrong["instead"]["id"], &wrong["said"]], ["no-stall", "no stall"]);
+        assert_eq!(
+            [&wrong["instead"]["id"], &wrong["said"]],
+            ["no-stall", "no stall"]
+        );
         assert_eq!(json["skipped"][0]["cause"]["out_of_reach"], 90);
         let reason = "another thread ran on the CPU during 90 of 100 injections: too busy to test";
         assert_eq!(json["skipped"][0]["reason"], reason);
@@ -345,7 +445,11 @@ selftest failed: 1 of 4 kinds passed, 1 skipped
 
     #[test]
     fn all_but_one_is_not_shown_as_all() {
-        let row = SelftestRow { injected: 10_000, found: 9_999, ..SelftestRow::of(DisturbKind::Fair) };
+        let row = SelftestRow {
+            injected: 10_000,
+            found: 9_999,
+            ..SelftestRow::of(DisturbKind::Fair)
+        };
         let text = render(&SelftestReport::new(vec![row], vec![]));
         assert!(text.contains("99.9 %"), "{text}");
     }

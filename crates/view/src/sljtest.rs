@@ -26,7 +26,9 @@ pub struct SljSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SljError {
     /// The knee is not above the minimum.
-    #[error("-k {knee} must be greater than -m {min}: the knee lies above the minimum expected value")]
+    #[error(
+        "-k {knee} must be greater than -m {min}: the knee lies above the minimum expected value"
+    )]
     Knee {
         /// As given.
         knee: u64,
@@ -61,7 +63,13 @@ impl SljSettings {
     /// # Errors
     /// They do not.
     pub fn check(self) -> Result<(), SljError> {
-        let SljSettings { bins, knee, min, width, .. } = self;
+        let SljSettings {
+            bins,
+            knee,
+            min,
+            width,
+            ..
+        } = self;
         if !(2..=200).contains(&bins) || bins % 2 != 0 {
             return Err(SljError::Bins(bins));
         }
@@ -72,7 +80,12 @@ impl SljSettings {
             return Err(SljError::Knee { knee, min });
         }
         if knee - min < bins as u64 / 2 {
-            return Err(SljError::Crowded { knee, min, bins, half: bins / 2 });
+            return Err(SljError::Crowded {
+                knee,
+                min,
+                bins,
+                half: bins / 2,
+            });
         }
         Ok(())
     }
@@ -98,11 +111,15 @@ pub fn render(
     rate: TickRate,
     outliers: Option<OutlierBuffer>,
 ) -> String {
-    let amounts: Vec<u128> =
-        if settings.sum { bins.sums.clone() } else { bins.counts.iter().map(|n| u128::from(*n)).collect() };
+    let amounts: Vec<u128> = if settings.sum {
+        bins.sums.clone()
+    } else {
+        bins.counts.iter().map(|n| u128::from(*n)).collect()
+    };
     let total: u128 = amounts.iter().sum();
     let what = if settings.sum { "Sum" } else { "Count" };
-    let mut screen = format!("Time    Ticks    {what:<5}        Percent    Cumulative  Graph ln({what}-e)\n");
+    let mut screen =
+        format!("Time    Ticks    {what:<5}        Percent    Cumulative  Graph ln({what}-e)\n");
     let largest = amounts.iter().copied().max().unwrap_or(0);
     let mut cumulative = 0;
     for (bin, amount) in amounts.iter().enumerate() {
@@ -137,7 +154,11 @@ pub fn render(
 }
 
 fn percent(part: u128, whole: u128) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
 }
 
 /// A star more for each step of ln(amount - e), the largest bin filling the room; one at least for any
@@ -148,7 +169,11 @@ fn stars(amount: u128, largest: u128, room: usize) -> usize {
     }
     let height = |n: u128| (n as f64 - std::f64::consts::E).max(1.0).ln();
     let top = height(largest);
-    let scaled = if top > 0.0 { (room as f64 * height(amount) / top).round() as usize } else { room };
+    let scaled = if top > 0.0 {
+        (room as f64 * height(amount) / top).round() as usize
+    } else {
+        room
+    };
     scaled.clamp(1, room)
 }
 
@@ -156,7 +181,12 @@ fn statistics(screen: &mut String, result: &ProbeResult, rate: TickRate) {
     let runtime = result.end.since(result.start).0;
     let (mean, deviation) = average_and_deviation(result);
     let measured = time(result.sum_ticks as f64, rate);
-    let numbers = [result.min_ticks as f64, mean, deviation, result.max_ticks as f64];
+    let numbers = [
+        result.min_ticks as f64,
+        mean,
+        deviation,
+        result.max_ticks as f64,
+    ];
     let ticks = numbers.map(|n| format!("{n:.0}"));
     let times = numbers.map(|n| time(n, rate).trim().to_owned());
     let ok = writeln!(
@@ -187,10 +217,18 @@ pub(crate) fn recommendations(
     if result.samples > 0 && (result.min_ticks < settings.min || settings.min < wanted_min) {
         advice.push(format!("Recommend min setting of {wanted_min} ticks"));
     }
-    let of =
-        |amounts: &[u128]| percent(amounts[..bins.lower_half()].iter().sum(), amounts.iter().sum::<u128>());
+    let of = |amounts: &[u128]| {
+        percent(
+            amounts[..bins.lower_half()].iter().sum(),
+            amounts.iter().sum::<u128>(),
+        )
+    };
     let counts: Vec<u128> = bins.counts.iter().map(|n| u128::from(*n)).collect();
-    let below = if settings.sum { of(&bins.sums) } else { of(&counts) };
+    let below = if settings.sum {
+        of(&bins.sums)
+    } else {
+        of(&counts)
+    };
     let wrapped = outliers.is_some_and(|o| o.seen > o.size);
     let roomy = outliers.is_some_and(|o| o.knee_decides && o.seen.saturating_mul(4) < o.size);
     let direction = if below < 90.0 || wrapped {
@@ -201,7 +239,10 @@ pub(crate) fn recommendations(
         None
     };
     if let Some(direction) = direction.filter(|_| result.samples > 0) {
-        advice.push(format!("Recommend {direction} knee setting from {} ticks", settings.knee));
+        advice.push(format!(
+            "Recommend {direction} knee setting from {} ticks",
+            settings.knee
+        ));
     }
     advice
 }

@@ -93,8 +93,15 @@ pub fn json(
     let document = Document {
         schema_version: SCHEMA_VERSION,
         ticks_per_second: rate.hz,
-        settings: Settings { bins: settings.bins, min_ticks: settings.min, knee_ticks: settings.knee },
-        cpus: cpus.iter().map(|cpu| of_cpu(settings, rate, *cpu)).collect(),
+        settings: Settings {
+            bins: settings.bins,
+            min_ticks: settings.min,
+            knee_ticks: settings.knee,
+        },
+        cpus: cpus
+            .iter()
+            .map(|cpu| of_cpu(settings, rate, *cpu))
+            .collect(),
         periods,
     };
     let mut text = serde_json::to_string_pretty(&document)?;
@@ -103,7 +110,11 @@ pub fn json(
 }
 
 fn of_cpu(settings: SljSettings, rate: TickRate, cpu: SljCpu<'_>) -> Cpu {
-    let SljCpu { bins, result, outliers } = cpu;
+    let SljCpu {
+        bins,
+        result,
+        outliers,
+    } = cpu;
     let ns = |ticks: f64| ticks * 1e9 / rate.hz.max(1) as f64;
     let (average, deviation) = average_and_deviation(result);
     let spread = |of: &dyn Fn(f64) -> f64| Spread {
@@ -131,13 +142,20 @@ fn of_cpu(settings: SljSettings, rate: TickRate, cpu: SljCpu<'_>) -> Cpu {
             samples: result.samples,
             runtime_ns: rate.nanos(runtime).0,
             measured_ns: rate.nanos(Ticks(result.sum_ticks)).0,
-            measured_fraction: if runtime.0 == 0 { 0.0 } else { result.sum_ticks as f64 / runtime.0 as f64 },
+            measured_fraction: if runtime.0 == 0 {
+                0.0
+            } else {
+                result.sum_ticks as f64 / runtime.0 as f64
+            },
             dropped_records: result.dropped_records,
             ticks: spread(&|ticks| ticks),
             ns: spread(&ns),
         },
         recommendations: recommendations(settings, bins, result, outliers),
-        outliers: outliers.map(|o| Outliers { seen: o.seen, kept: o.seen.min(o.size) }),
+        outliers: outliers.map(|o| Outliers {
+            seen: o.seen,
+            kept: o.seen.min(o.size),
+        }),
         ended_early: result.ended_early.as_ref().map(ended_early),
     }
 }

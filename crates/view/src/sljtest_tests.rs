@@ -1,16 +1,29 @@
 use super::*;
 use jitterscope_model::CpuId;
 
-const DEFAULTS: SljSettings = SljSettings { bins: 20, knee: 50, min: 10, sum: false, width: 80 };
+const DEFAULTS: SljSettings = SljSettings {
+    bins: 20,
+    knee: 50,
+    min: 10,
+    sum: false,
+    width: 80,
+};
 
 fn rate() -> TickRate {
-    TickRate { hz: 2_992_580_000, ..TickRate::NANOSECONDS }
+    TickRate {
+        hz: 2_992_580_000,
+        ..TickRate::NANOSECONDS
+    }
 }
 
 /// A result of these deltas, all of them stalls from 100 ticks on.
 fn result(deltas: &[(u64, u64)]) -> ProbeResult {
-    let sum =
-        |f: fn(u128) -> u128| deltas.iter().map(|(d, n)| f(u128::from(*d)) * u128::from(*n)).sum::<u128>();
+    let sum = |f: fn(u128) -> u128| {
+        deltas
+            .iter()
+            .map(|(d, n)| f(u128::from(*d)) * u128::from(*n))
+            .sum::<u128>()
+    };
     let ticks = u64::try_from(sum(|d| d)).unwrap();
     ProbeResult {
         cpu: CpuId(0),
@@ -24,7 +37,11 @@ fn result(deltas: &[(u64, u64)]) -> ProbeResult {
         min_ticks: deltas.iter().map(|(d, _)| *d).min().unwrap_or(0),
         max_ticks: deltas.iter().map(|(d, _)| *d).max().unwrap_or(0),
         threshold_ticks: 100,
-        below: deltas.iter().filter(|(d, _)| *d < 100).map(|(d, n)| (*d as u32, *n)).collect(),
+        below: deltas
+            .iter()
+            .filter(|(d, _)| *d < 100)
+            .map(|(d, n)| (*d as u32, *n))
+            .collect(),
         above: deltas.iter().filter(|(d, _)| *d >= 100).copied().collect(),
         stalls: 0,
         stalled_ticks: 0,
@@ -45,11 +62,20 @@ fn screen(settings: SljSettings, deltas: &[(u64, u64)], outliers: Option<Outlier
 }
 
 /// The published example: a quiet server.
-const QUIET: [(u64, u64); 5] = [(36, 6_997_631), (46, 9_634_329), (900, 2), (4000, 36), (6984, 2)];
+const QUIET: [(u64, u64); 5] = [
+    (36, 6_997_631),
+    (46, 9_634_329),
+    (900, 2),
+    (4000, 36),
+    (6984, 2),
+];
 
 #[test]
 fn the_documents_example_is_reproduced() {
-    let settings = SljSettings { min: 30, ..DEFAULTS };
+    let settings = SljSettings {
+        min: 30,
+        ..DEFAULTS
+    };
     let expected = "\
 Time    Ticks    Count        Percent    Cumulative  Graph ln(Count-e)
 10.7ns  32       0             0.0000%     0.0000%
@@ -105,33 +131,66 @@ fn the_default_screen_has_28_lines_of_at_most_80_columns_whatever_is_advised() {
 fn advice_follows_the_lower_half_and_the_minimum() {
     let advises = |deltas: &[(u64, u64)], sum, words: &[&str]| {
         let text = screen(SljSettings { sum, ..DEFAULTS }, deltas, None);
-        let found: Vec<&str> = text.lines().filter(|line| line.starts_with("Recommend")).collect();
+        let found: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("Recommend"))
+            .collect();
         assert_eq!(found, words, "{text}");
     };
     advises(&[(12, 95), (60, 5)], false, &[]);
-    advises(&[(12, 80), (60, 20)], false, &["Recommend increasing knee setting from 50 ticks"]);
+    advises(
+        &[(12, 80), (60, 20)],
+        false,
+        &["Recommend increasing knee setting from 50 ticks"],
+    );
     advises(
         &[(20, 1000)],
         false,
-        &["Recommend min setting of 16 ticks", "Recommend decreasing knee setting from 50 ticks"],
+        &[
+            "Recommend min setting of 16 ticks",
+            "Recommend decreasing knee setting from 50 ticks",
+        ],
     );
-    advises(&[(5, 95), (60, 5)], false, &["Recommend min setting of 4 ticks"]);
+    advises(
+        &[(5, 95), (60, 5)],
+        false,
+        &["Recommend min setting of 4 ticks"],
+    );
     // By sum the few long ones weigh more.
-    advises(&[(12, 95), (600, 5)], true, &["Recommend increasing knee setting from 50 ticks"]);
+    advises(
+        &[(12, 95), (600, 5)],
+        true,
+        &["Recommend increasing knee setting from 50 ticks"],
+    );
     let text = screen(
         DEFAULTS,
         &[(12, 95), (60, 5)],
-        Some(OutlierBuffer { seen: 11, size: 10, knee_decides: true }),
+        Some(OutlierBuffer {
+            seen: 11,
+            size: 10,
+            knee_decides: true,
+        }),
     );
     assert!(text.contains("increasing knee"), "{text}");
-    let text =
-        screen(DEFAULTS, &[(12, 95), (60, 5)], Some(OutlierBuffer { seen: 2, size: 10, knee_decides: true }));
+    let text = screen(
+        DEFAULTS,
+        &[(12, 95), (60, 5)],
+        Some(OutlierBuffer {
+            seen: 2,
+            size: 10,
+            knee_decides: true,
+        }),
+    );
     assert!(text.contains("decreasing knee"), "{text}");
     // Where a lower knee would bring no more outliers into the file, there is no reason for one.
     let text = screen(
         DEFAULTS,
         &[(12, 95), (60, 5)],
-        Some(OutlierBuffer { seen: 2, size: 10, knee_decides: false }),
+        Some(OutlierBuffer {
+            seen: 2,
+            size: 10,
+            knee_decides: false,
+        }),
     );
     assert!(!text.contains("knee setting"), "{text}");
 }
@@ -142,14 +201,22 @@ fn sums_stand_under_their_heading_as_counts_do() {
         let text = screen(SljSettings { sum, ..DEFAULTS }, &QUIET, None);
         text.lines().next().unwrap().to_owned()
     };
-    assert_eq!(row(true).replace("Sum  ", "Count").replace("Sum", "Count"), row(false));
+    assert_eq!(
+        row(true).replace("Sum  ", "Count").replace("Sum", "Count"),
+        row(false)
+    );
 }
 
 #[test]
 fn the_screen_keeps_its_width_and_the_largest_bin_fills_it() {
     for width in [54, 80, 120] {
         let text = screen(SljSettings { width, ..DEFAULTS }, &QUIET, None);
-        let longest = text.lines().skip(1).filter(|line| line.contains('*')).map(str::len).max();
+        let longest = text
+            .lines()
+            .skip(1)
+            .filter(|line| line.contains('*'))
+            .map(str::len)
+            .max();
         assert_eq!(longest, Some(width));
     }
 }
@@ -157,11 +224,41 @@ fn the_screen_keeps_its_width_and_the_largest_bin_fills_it() {
 #[test]
 fn senseless_settings_are_refused() {
     let refused = |settings: SljSettings| settings.check().unwrap_err().to_string();
-    assert!(refused(SljSettings { knee: 10, ..DEFAULTS }).contains("-k 10 must be greater than -m 10"));
-    assert!(refused(SljSettings { knee: 19, ..DEFAULTS }).contains("at least half of -b 20"));
-    assert!(refused(SljSettings { width: 53, ..DEFAULTS }).contains("54 to 120"));
-    assert!(refused(SljSettings { width: 121, ..DEFAULTS }).contains("-w 121"));
-    assert!(refused(SljSettings { bins: 7, ..DEFAULTS }).contains("even number"));
+    assert!(
+        refused(SljSettings {
+            knee: 10,
+            ..DEFAULTS
+        })
+        .contains("-k 10 must be greater than -m 10")
+    );
+    assert!(
+        refused(SljSettings {
+            knee: 19,
+            ..DEFAULTS
+        })
+        .contains("at least half of -b 20")
+    );
+    assert!(
+        refused(SljSettings {
+            width: 53,
+            ..DEFAULTS
+        })
+        .contains("54 to 120")
+    );
+    assert!(
+        refused(SljSettings {
+            width: 121,
+            ..DEFAULTS
+        })
+        .contains("-w 121")
+    );
+    assert!(
+        refused(SljSettings {
+            bins: 7,
+            ..DEFAULTS
+        })
+        .contains("even number")
+    );
     assert_eq!(DEFAULTS.check(), Ok(()));
 }
 
@@ -169,14 +266,26 @@ fn senseless_settings_are_refused() {
 fn times_have_three_digits_as_c_prints_them() {
     let shown = |nanos: f64| time(nanos, TickRate::NANOSECONDS);
     assert_eq!(
-        [1.0, 12.04, 12.7, 999.4, 999.7, 3340.0, 1.5e8, 2.29e9, 9.999e11, 1e12].map(shown),
-        ["   1ns", "  12ns", "12.7ns", " 999ns", "   1us", "3.34us", " 150ms", "2.29s", "1000s", "Infini"]
+        [
+            1.0, 12.04, 12.7, 999.4, 999.7, 3340.0, 1.5e8, 2.29e9, 9.999e11, 1e12
+        ]
+        .map(shown),
+        [
+            "   1ns", "  12ns", "12.7ns", " 999ns", "   1us", "3.34us", " 150ms", "2.29s", "1000s",
+            "Infini"
+        ]
     );
 }
 
 #[test]
 fn outliers_are_in_order_of_time() {
     let rate = TickRate::NANOSECONDS;
-    let ticks = [(Ticks(3_001_000), Ticks(2500)), (Ticks(1_501_000), Ticks(300))];
-    assert_eq!(outlier_file(&ticks, Ticks(1000), rate), "1.500000, 0.300000\n3.000000, 2.500000\n");
+    let ticks = [
+        (Ticks(3_001_000), Ticks(2500)),
+        (Ticks(1_501_000), Ticks(300)),
+    ];
+    assert_eq!(
+        outlier_file(&ticks, Ticks(1000), rate),
+        "1.500000, 0.300000\n3.000000, 2.500000\n"
+    );
 }

@@ -59,16 +59,26 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             format!("tracefs is not mounted, and mounting it at {path} failed: {system}")
         }
         P::TracefsUnusable { flaw: of } => {
-            format!("this kernel has no tracefs, or none with instances and event formats ({})", flaw(of))
+            format!(
+                "this kernel has no tracefs, or none with instances and event formats ({})",
+                flaw(of)
+            )
         }
-        P::LockedDown => "the kernel's lockdown (confidentiality) refuses all tracing, to root too".into(),
+        P::LockedDown => {
+            "the kernel's lockdown (confidentiality) refuses all tracing, to root too".into()
+        }
         P::TraceClock { wanted, offered } => {
             format!("the kernel does not stamp events with {wanted} (it uses {offered})")
         }
         P::BufferRefused { kib, system } => {
             format!("the kernel refused a trace buffer of {kib} KiB a CPU: {system}")
         }
-        P::ValueRefused { value, path, system, .. } => {
+        P::ValueRefused {
+            value,
+            path,
+            system,
+            ..
+        } => {
             format!("the kernel refused '{value}' in {path}: {system}")
         }
         P::ControlUnreadable { path, system, .. } | P::CountersUnreadable { path, system } => {
@@ -80,7 +90,10 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
         P::EventsMissing { events } => format!("this kernel lacks {}", events.join(", ")),
         P::EventsNotAsked { grain } => format!("not all events were asked for (--events {grain})"),
         P::NoEvents { events } => {
-            format!("this kernel has none of the events that name culprits ({})", events.join(", "))
+            format!(
+                "this kernel has none of the events that name culprits ({})",
+                events.join(", ")
+            )
         }
         P::FormatUnreadable { parser } => parser.clone(),
         P::EventsLost { lost } => format!("the ring buffer lost {lost} events"),
@@ -89,7 +102,9 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             format!("CPU {cpu} has no trace buffer that can be read: {system}")
         }
         P::NoTracer { tracer } => format!("this kernel has no tracer {tracer}"),
-        P::GraphForOne => "this kernel's function_graph cannot run in a tracing instance of our own".into(),
+        P::GraphForOne => {
+            "this kernel's function_graph cannot run in a tracing instance of our own".into()
+        }
         P::GraphTaken { functions } => format!(
             "somebody else has chosen what function_graph looks into (set_graph_function has {functions})"
         ),
@@ -113,7 +128,9 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             "this is a virtual machine: its counter does not see the host's firmware".into()
         }
         P::NoMsrDevice { cpu, .. } => {
-            format!("/dev/cpu/{cpu}/msr is not there: the kernel has no msr driver, or it is not loaded")
+            format!(
+                "/dev/cpu/{cpu}/msr is not there: the kernel has no msr driver, or it is not loaded"
+            )
         }
         P::MsrDenied { cpu, .. } => format!(
             "/dev/cpu/{cpu}/msr is refused: reading it needs root with CAP_SYS_RAWIO and no kernel lockdown"
@@ -143,7 +160,9 @@ fn flaw(of: &TracefsFlaw) -> String {
         TracefsFlaw::Unreadable { path, system } => format!("{path}: {system}"),
         TracefsFlaw::Missing { file } => format!("{file} is missing"),
         TracefsFlaw::PagesDiffer => "the two instances' pages differ".into(),
-        TracefsFlaw::NoStartTime => "/proc/self/stat does not tell when this process started".into(),
+        TracefsFlaw::NoStartTime => {
+            "/proc/self/stat does not tell when this process started".into()
+        }
         TracefsFlaw::Unknown(_) => unknown().into(),
     }
 }
@@ -238,7 +257,9 @@ pub(crate) fn loss(of: &SourceLoss) -> &str {
         SourceLoss::Causes => "who caused a stall: stalls are counted, not attributed",
         SourceLoss::Senders => "who sent an interrupt, woke a thread or queued work",
         SourceLoss::ProbeClock => "kernel events on the probe's own clock",
-        SourceLoss::FunctionTimes => "what takes the time inside a kernel function (record --graph)",
+        SourceLoss::FunctionTimes => {
+            "what takes the time inside a kernel function (record --graph)"
+        }
         SourceLoss::SecondOpinion => {
             "a second opinion: the kernel's own tool for noise, to compare with (rtla osnoise)"
         }
@@ -290,27 +311,57 @@ mod tests {
     #[test]
     fn a_source_is_reported_with_all_that_limits_it() {
         let problems = [
-            SourceProblem::EventsMissing { events: vec!["a:b".into(), "c:d".into()] },
+            SourceProblem::EventsMissing {
+                events: vec!["a:b".into(), "c:d".into()],
+            },
             SourceProblem::EventsLost { lost: 7 },
         ];
-        let words = source_words(&problems, &[SourceLoss::Softirqs, SourceLoss::NearLostEvents]);
-        assert_eq!(words.reason, "this kernel lacks a:b, c:d; the ring buffer lost 7 events");
-        assert_eq!(words.loses, "softirqs; the cause of stalls near the lost events");
-        assert!(words.fix.ends_with("built in; make the trace buffer larger"), "{}", words.fix);
+        let words = source_words(
+            &problems,
+            &[SourceLoss::Softirqs, SourceLoss::NearLostEvents],
+        );
+        assert_eq!(
+            words.reason,
+            "this kernel lacks a:b, c:d; the ring buffer lost 7 events"
+        );
+        assert_eq!(
+            words.loses,
+            "softirqs; the cause of stalls near the lost events"
+        );
+        assert!(
+            words
+                .fix
+                .ends_with("built in; make the trace buffer larger"),
+            "{}",
+            words.fix
+        );
         assert_eq!(source_words(&[], &[]), SourceWords::default());
     }
 
     #[test]
     fn events_that_were_not_asked_for_are_not_said_to_be_lacking() {
-        let problem = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
+        let problem = SourceProblem::EventsNotAsked {
+            grain: EventGrain::Coarse,
+        };
         let words = source_words(&[problem], &[SourceLoss::WorkItems]);
-        assert_eq!(words.reason, "not all events were asked for (--events coarse)");
-        assert_eq!((&*words.loses, &*words.fix), ("what kworkers ran", "record with --events all"));
+        assert_eq!(
+            words.reason,
+            "not all events were asked for (--events coarse)"
+        );
+        assert_eq!(
+            (&*words.loses, &*words.fix),
+            ("what kworkers ran", "record with --events all")
+        );
     }
 
     #[test]
     fn a_virtual_machine_is_told_to_count_on_its_host() {
-        let of = |virtual_machine| fix(&SourceProblem::NoMsrDevice { cpu: CpuId(0), virtual_machine });
+        let of = |virtual_machine| {
+            fix(&SourceProblem::NoMsrDevice {
+                cpu: CpuId(0),
+                virtual_machine,
+            })
+        };
         assert_eq!([of(true), of(false)], ["count on the host", "modprobe msr"]);
     }
 
@@ -321,21 +372,41 @@ mod tests {
             json!({"name": "x", "status": "denied", "reason": "r", "loses": "l", "fix": "f", "lost": 0}),
         );
         let words = source_words(&earlier.problems, &earlier.losses);
-        assert_eq!((&*words.reason, &*words.loses, &*words.fix), ("r", "l", "f"));
-        let newer = read(json!({"name": "x", "status": "denied", "problems": [{"id": "sun_spots"}],
-            "losses": ["shade"], "lost": 0}));
+        assert_eq!(
+            (&*words.reason, &*words.loses, &*words.fix),
+            ("r", "l", "f")
+        );
+        let newer = read(
+            json!({"name": "x", "status": "denied", "problems": [{"id": "sun_spots"}],
+            "losses": ["shade"], "lost": 0}),
+        );
         let words = source_words(&newer.problems, &newer.losses);
-        assert!(words.reason.ends_with("does not know (sun_spots)"), "{}", words.reason);
+        assert!(
+            words.reason.ends_with("does not know (sun_spots)"),
+            "{}",
+            words.reason
+        );
         assert_eq!((&*words.loses, &*words.fix), ("shade", ""));
         assert_eq!(newer.status, SourceStatus::Denied);
     }
 
     #[test]
     fn an_error_says_what_stands_in_the_way_and_what_to_do() {
-        let text = record_error(&RecordError::Graph { problem: SourceProblem::GraphForOne });
-        assert!(text.starts_with("kernel functions cannot be looked into: this kernel's function_graph"));
-        assert!(text.ends_with("; to have it: use Linux 6.11 or later"), "{text}");
-        let text = record_error(&RecordError::Blind { problem: SourceProblem::LockedDown });
+        let text = record_error(&RecordError::Graph {
+            problem: SourceProblem::GraphForOne,
+        });
+        assert!(
+            text.starts_with(
+                "kernel functions cannot be looked into: this kernel's function_graph"
+            )
+        );
+        assert!(
+            text.ends_with("; to have it: use Linux 6.11 or later"),
+            "{text}"
+        );
+        let text = record_error(&RecordError::Blind {
+            problem: SourceProblem::LockedDown,
+        });
         assert!(text.ends_with(
             "to root too; boot without lockdown=confidentiality; lockdown=integrity allows tracing"
         ));

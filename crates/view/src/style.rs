@@ -68,7 +68,9 @@ impl Style {
     pub(crate) fn prose(self, tone: Option<Tone>, indent: usize, text: &str) -> Vec<String> {
         let lines = wrap(text, self.columns().saturating_sub(indent)).into_iter();
         let painted = |line: String| tone.map_or(line.clone(), |tone| self.paint(tone, &line));
-        lines.map(|line| format!("{}{}", " ".repeat(indent), painted(line))).collect()
+        lines
+            .map(|line| format!("{}{}", " ".repeat(indent), painted(line)))
+            .collect()
     }
 
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
@@ -132,7 +134,9 @@ pub(crate) fn shortened(text: &str, width: usize, lines: usize) -> Vec<String> {
         return all;
     }
     all.truncate(lines);
-    let Some(last) = all.last_mut() else { return all };
+    let Some(last) = all.last_mut() else {
+        return all;
+    };
     let mut kept = last.as_str();
     while kept.width() + CUT.len() > width {
         let Some(at) = kept.rfind(' ') else {

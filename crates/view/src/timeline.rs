@@ -7,7 +7,8 @@ use crate::style::{Style, Tone, fit, pad, shortened as shortened_to, wrap};
 use crate::words;
 use fold::{Line, fold};
 use jitterscope_model::{
-    CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineItem, TimelineRow,
+    CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineItem,
+    TimelineRow,
 };
 use serde::Serialize;
 
@@ -73,11 +74,26 @@ impl StallKind {
     /// What it is called, what leads to the victim's name, how it began and how it ended.
     fn words(self) -> (&'static str, &'static str, &'static str, &'static str) {
         match self {
-            StallKind::Gap => ("stall", "it stalled", "last clock read before", "first clock read after"),
+            StallKind::Gap => (
+                "stall",
+                "it stalled",
+                "last clock read before",
+                "first clock read after",
+            ),
             StallKind::LateWakeup => ("late wake-up", "of", "the deadline", "awake"),
-            StallKind::SlowMessage => ("slow message", "read by", "intended publication", "dealt with"),
+            StallKind::SlowMessage => (
+                "slow message",
+                "read by",
+                "intended publication",
+                "dealt with",
+            ),
             StallKind::Wait => ("wait", "of", "it could run from here on", "it ran"),
-            StallKind::Taken => ("stolen time", "from", "it could run from here on", "it ran again"),
+            StallKind::Taken => (
+                "stolen time",
+                "from",
+                "it could run from here on",
+                "it ran again",
+            ),
         }
     }
 }
@@ -129,7 +145,10 @@ pub fn render(view: &TimelineView, style: Style) -> String {
         out.push('\n');
     };
     let (what, victim, from, to) = view.kind.words();
-    let title = format!("{what} {} on CPU {}: {}", view.stall.0, view.cpu, view.duration);
+    let title = format!(
+        "{what} {} on CPU {}: {}",
+        view.stall.0, view.cpu, view.duration
+    );
     line(&style.paint(Tone::Strong, &title));
     line(&style.paint(
         Tone::Dim,
@@ -150,18 +169,39 @@ pub fn render(view: &TimelineView, style: Style) -> String {
     }
     line("");
     let unit = Unit::of(view.duration);
-    let (start, length) = (format!("start {}", unit.name()), format!("length {}", unit.name()));
+    let (start, length) = (
+        format!("start {}", unit.name()),
+        format!("length {}", unit.name()),
+    );
     line(&style.paint(Tone::Dim, &format!("{start:>11} {length:>11}")));
     let edge = |at: Nanos, what: &str| {
-        style.paint(Tone::Dim, &format!("{:>11} {:>11} {}{what}", unit.of_time(at), "", " ".repeat(BAR + 3)))
+        style.paint(
+            Tone::Dim,
+            &format!(
+                "{:>11} {:>11} {}{what}",
+                unit.of_time(at),
+                "",
+                " ".repeat(BAR + 3)
+            ),
+        )
     };
     line(&edge(Nanos::ZERO, from));
     let (mut cpu, mut shortened) = (None, false);
-    let most = if style.all_records { usize::MAX } else { MOST_LINES };
+    let most = if style.all_records {
+        usize::MAX
+    } else {
+        MOST_LINES
+    };
     for folded in fold(&view.rows, view.duration, most) {
         let row = match folded {
             Line::Row(row) => row,
-            Line::Short { rows, depth, start, total, most } => {
+            Line::Short {
+                rows,
+                depth,
+                start,
+                total,
+                most,
+            } => {
                 let indent = " ".repeat(2 * depth.min(DEEPEST));
                 let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
                 let room = style.columns().saturating_sub(BEFORE_LABEL + indent.len());
@@ -169,35 +209,65 @@ pub fn render(view: &TimelineView, style: Style) -> String {
                     1 => format!("{what} {time}"),
                     times => format!("{what} {time} ({} times)", count(*times as u64)),
                 });
-                let text =
-                    format!("{} short records: {}", count(rows as u64), named.collect::<Vec<_>>().join(", "));
-                for (at, text) in shortened_to(&text, room, SHORT_LINES).into_iter().enumerate() {
-                    let numbers = if at == 0 { numbers.clone() } else { " ".repeat(11 + 1 + 11) };
-                    line(
-                        &style.paint(Tone::Dim, &format!("{numbers} {}{indent}{text}", " ".repeat(BAR + 3))),
-                    );
+                let text = format!(
+                    "{} short records: {}",
+                    count(rows as u64),
+                    named.collect::<Vec<_>>().join(", ")
+                );
+                for (at, text) in shortened_to(&text, room, SHORT_LINES)
+                    .into_iter()
+                    .enumerate()
+                {
+                    let numbers = if at == 0 {
+                        numbers.clone()
+                    } else {
+                        " ".repeat(11 + 1 + 11)
+                    };
+                    line(&style.paint(
+                        Tone::Dim,
+                        &format!("{numbers} {}{indent}{text}", " ".repeat(BAR + 3)),
+                    ));
                 }
                 shortened = true;
                 continue;
             }
-            Line::More { times, frames, depth, start, total } => {
-                let what = if frames == 1 { "that".to_owned() } else { format!("the last {frames}") };
+            Line::More {
+                times,
+                frames,
+                depth,
+                start,
+                total,
+            } => {
+                let what = if frames == 1 {
+                    "that".to_owned()
+                } else {
+                    format!("the last {frames}")
+                };
                 let indent = " ".repeat(2 * depth.min(DEEPEST));
                 let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
-                let text = format!("{numbers} {}{indent}{what}, {times} times more", " ".repeat(BAR + 3));
+                let text = format!(
+                    "{numbers} {}{indent}{what}, {times} times more",
+                    " ".repeat(BAR + 3)
+                );
                 line(&style.paint(Tone::Dim, &text));
                 continue;
             }
         };
         if let Some(here) = row.cpu.filter(|here| cpu != Some(*here)) {
-            line(&style.paint(Tone::Dim, &format!("{}CPU {here}", " ".repeat(BEFORE_LABEL - 1))));
+            line(&style.paint(
+                Tone::Dim,
+                &format!("{}CPU {here}", " ".repeat(BEFORE_LABEL - 1)),
+            ));
             cpu = Some(here);
         }
         line(&frame(row, view.duration, unit, style));
     }
     line(&edge(view.duration, to));
     if shortened {
-        line(&style.paint(Tone::Dim, "Short records are counted together; --full shows each."));
+        line(&style.paint(
+            Tone::Dim,
+            "Short records are counted together; --full shows each.",
+        ));
     }
     if !view.parts.is_empty() {
         line("");
@@ -207,10 +277,15 @@ pub fn render(view: &TimelineView, style: Style) -> String {
             let text = format!("{:>11} {share:>11}  {what}", unit.of_time(row.value));
             let text = fit(&text, style.columns());
             // As in every other table: what the rows of one program have in common, beside its name.
-            let room =
-                style.columns().saturating_sub(unicode_width::UnicodeWidthStr::width(text.as_str()) + 2);
+            let room = style
+                .columns()
+                .saturating_sub(unicode_width::UnicodeWidthStr::width(text.as_str()) + 2);
             let detail = fit(&words::detail(&row.subject, row.threads()), room);
-            let detail = if detail.is_empty() { detail } else { format!("  {detail}") };
+            let detail = if detail.is_empty() {
+                detail
+            } else {
+                format!("  {detail}")
+            };
             line(&format!("{text}{}", style.paint(Tone::Dim, &detail)));
         }
     }
@@ -229,7 +304,9 @@ fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Nanos>> {
 }
 
 fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
-    let length = row.end.map_or_else(String::new, |end| unit.of_time(end.saturating_sub(row.start)));
+    let length = row.end.map_or_else(String::new, |end| {
+        unit.of_time(end.saturating_sub(row.start))
+    });
     let room = style.columns() - BEFORE_LABEL;
     let indent = " ".repeat(2 * row.depth.min(DEEPEST));
     let (label, mut note) = words::timeline_item(&row.item);
@@ -238,7 +315,11 @@ fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
     }
     let label = fit(&format!("{indent}{label}"), room);
     let left = room.saturating_sub(unicode_width::UnicodeWidthStr::width(label.as_str()) + 2);
-    let mut text = format!("{:>11} {length:>11} [{}] {label}", unit.of_time(row.start), bar(row, whole));
+    let mut text = format!(
+        "{:>11} {length:>11} [{}] {label}",
+        unit.of_time(row.start),
+        bar(row, whole)
+    );
     if note.is_empty() {
         return text;
     }
@@ -255,10 +336,17 @@ fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
 
 /// Whether it is a whole call in which no other took any time: its length says all.
 fn is_all_its_own(row: &TimelineRow) -> bool {
-    let TimelineItem::Call { self_ns, began_before: false, ended: true, .. } = &row.item else {
+    let TimelineItem::Call {
+        self_ns,
+        began_before: false,
+        ended: true,
+        ..
+    } = &row.item
+    else {
         return false;
     };
-    row.end.is_some_and(|end| end.saturating_sub(row.start) == *self_ns)
+    row.end
+        .is_some_and(|end| end.saturating_sub(row.start) == *self_ns)
 }
 
 /// Where in the stall a frame lies: at least one mark, however short it is.
@@ -269,7 +357,10 @@ fn bar(row: &TimelineRow, whole: Nanos) -> String {
         None => pad(&format!("{}|", " ".repeat(first)), BAR),
         Some(end) => {
             let last = at(end).clamp(first + 1, BAR);
-            pad(&format!("{}{}", " ".repeat(first), "=".repeat(last - first)), BAR)
+            pad(
+                &format!("{}{}", " ".repeat(first), "=".repeat(last - first)),
+                BAR,
+            )
         }
     }
 }
@@ -286,7 +377,11 @@ enum Unit {
 impl Unit {
     /// That of a stall so long.
     fn of(whole: Nanos) -> Unit {
-        if whole.0 < 10_000_000 { Unit::Micros } else { Unit::Millis }
+        if whole.0 < 10_000_000 {
+            Unit::Micros
+        } else {
+            Unit::Millis
+        }
     }
 
     fn name(self) -> &'static str {

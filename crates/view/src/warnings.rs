@@ -249,7 +249,10 @@ fn not_followed(late: u64, missed: u64) -> String {
         )
     });
     let missed = (missed > 0).then(|| {
-        format!("{} of the name were not followed: nothing was seen of them but their end.", threads(missed))
+        format!(
+            "{} of the name were not followed: nothing was seen of them but their end.",
+            threads(missed)
+        )
     });
     late.into_iter().chain(missed).collect::<Vec<_>>().join(" ")
 }
@@ -262,7 +265,9 @@ fn mhz(khz: u32) -> String {
 /// What to do, as a sentence behind another one; nothing where there is nothing to do.
 fn sentence(fix: &str) -> String {
     let mut letters = fix.chars();
-    letters.next().map_or_else(String::new, |first| format!(" {}{}.", first.to_uppercase(), letters.as_str()))
+    letters.next().map_or_else(String::new, |first| {
+        format!(" {}{}.", first.to_uppercase(), letters.as_str())
+    })
 }
 
 #[cfg(test)]
@@ -274,8 +279,14 @@ mod tests {
     #[test]
     fn what_to_do_is_a_sentence() {
         let text = |fix: &str| {
-            let problem = SourceProblem::Worded { reason: "it is denied".into(), fix: fix.into() };
-            warning(&Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) }))
+            let problem = SourceProblem::Worded {
+                reason: "it is denied".into(),
+                fix: fix.into(),
+            };
+            warning(&Warning::NoKernelEvents(NoKernelEvents {
+                wanted: true,
+                problem: Some(problem),
+            }))
         };
         assert!(text("run as root").ends_with("it is denied. Run as root."));
         assert!(text("").ends_with("it is denied."));
@@ -283,19 +294,35 @@ mod tests {
 
     #[test]
     fn who_was_named_is_reported() {
-        let told = |whom| warning(&Warning::NobodyMet { whom, watching: true });
+        let told = |whom| {
+            warning(&Warning::NobodyMet {
+                whom,
+                watching: true,
+            })
+        };
         assert!(
-            told(Some(NamedOwner::Process { pid: 7 }.into())).starts_with("No thread of process 7 was met")
+            told(Some(NamedOwner::Process { pid: 7 }.into()))
+                .starts_with("No thread of process 7 was met")
         );
-        let redis = NamedOwner::Named { name: "redis".into() };
+        let redis = NamedOwner::Named {
+            name: "redis".into(),
+        };
         assert!(told(Some(redis.into())).starts_with("No thread of the name 'redis' was met"));
-        assert!(told(Some(AnyVersion::Worded("process 9".into()))).starts_with("No thread of process 9 was"));
+        assert!(
+            told(Some(AnyVersion::Worded("process 9".into())))
+                .starts_with("No thread of process 9 was")
+        );
     }
 
     #[test]
     fn a_changed_frequency_is_reported_in_megahertz() {
         let text = |times, lowest_khz| {
-            warning(&Warning::FrequencyChanged { cpu: CpuId(3), times, lowest_khz, highest_khz: 3_400_000 })
+            warning(&Warning::FrequencyChanged {
+                cpu: CpuId(3),
+                times,
+                lowest_khz,
+                highest_khz: 3_400_000,
+            })
         };
         assert!(
             text(20, 1_199_999)

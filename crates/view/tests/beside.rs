@@ -22,7 +22,10 @@ fn rival(cpus: &[u32], detail: &str, ms: u64) -> Drawn {
 
 /// The texts of a key, which have no other number than those of axes.
 fn texts(svg: &str) -> Vec<&str> {
-    svg.split("<text ").skip(1).map(|of| of.split_once('>').unwrap().1.split('<').next().unwrap()).collect()
+    svg.split("<text ")
+        .skip(1)
+        .map(|of| of.split_once('>').unwrap().1.split('<').next().unwrap())
+        .collect()
 }
 
 #[test]
@@ -31,39 +34,66 @@ fn pipelines_are_compared_from_the_intended_time_and_the_chart_says_so() {
     other.summary.run.label = "other".into();
     let svg = chart::svg(ChartKind::Percentiles, &[&one, &other]).unwrap();
     let texts = texts(&svg);
-    assert!(texts[0].ends_with("latency from the intended time"), "{}", texts[0]);
-    let keys = texts.iter().filter(|text| text.ends_with(", from the intended time")).count();
+    assert!(
+        texts[0].ends_with("latency from the intended time"),
+        "{}",
+        texts[0]
+    );
+    let keys = texts
+        .iter()
+        .filter(|text| text.ends_with(", from the intended time"))
+        .count();
     assert_eq!(keys, 2, "{texts:?}");
     assert!(!svg.contains("queue transit"));
     // One alone has them all.
-    assert!(chart::svg(ChartKind::Percentiles, &[&one]).unwrap().contains("queue transit"));
+    assert!(
+        chart::svg(ChartKind::Percentiles, &[&one])
+            .unwrap()
+            .contains("queue transit")
+    );
 }
 
 #[test]
 fn runs_of_one_label_are_told_apart_by_their_ids() {
     let (one, mut other) = (drawn(&busy(&[0]), ALL), drawn(&busy(&[0]), ALL));
     other.summary.run.id = "0000-other".into();
-    let wanted = [&one, &other].map(|run| format!("{} {}", run.summary.run.label, run.summary.run.id));
+    let wanted =
+        [&one, &other].map(|run| format!("{} {}", run.summary.run.label, run.summary.run.id));
     let svg = chart::svg(ChartKind::Percentiles, &[&one, &other]).unwrap();
     for wanted in wanted {
-        assert!(texts(&svg).contains(&wanted.as_str()), "{wanted}: {:?}", texts(&svg));
+        assert!(
+            texts(&svg).contains(&wanted.as_str()),
+            "{wanted}: {:?}",
+            texts(&svg)
+        );
     }
     other.summary.run.label = "other".into();
     let svg = chart::svg(ChartKind::Percentiles, &[&one, &other]).unwrap();
-    assert!(texts(&svg).contains(&"other"), "a label of its own is enough");
+    assert!(
+        texts(&svg).contains(&"other"),
+        "a label of its own is enough"
+    );
 }
 
 #[test]
 fn a_culprit_that_two_runs_know_by_different_ids_is_one_series() {
     let (one, other) = (rival(&[0], "pid 3", 1), rival(&[0], "pid 9", 1));
-    assert_ne!(one.picture.culprits[0].subject, other.picture.culprits[0].subject);
+    assert_ne!(
+        one.picture.culprits[0].subject,
+        other.picture.culprits[0].subject
+    );
     for kind in [ChartKind::Series, ChartKind::Outliers] {
         let svg = chart::svg(kind, &[&one, &other]).unwrap();
         for image in svg.split("<g transform").skip(1) {
-            let key: Vec<&str> =
-                texts(image).into_iter().filter(|text| text.starts_with("thread rival")).collect();
+            let key: Vec<&str> = texts(image)
+                .into_iter()
+                .filter(|text| text.starts_with("thread rival"))
+                .collect();
             assert_eq!(key.len(), 1, "{kind}: {key:?}");
-            assert!(image.contains(" s0\"") && !image.contains(" s1\""), "{kind}");
+            assert!(
+                image.contains(" s0\"") && !image.contains(" s1\""),
+                "{kind}"
+            );
         }
     }
 }
@@ -78,15 +108,35 @@ fn bars_beside_one_another_say_the_share_that_they_are() {
         let whole = run.picture.measured.0 as f64;
         let share = run.picture.culprits[0].total.0 as f64 / whole;
         let wanted = format!("{:.1} %, ", share * 100.0);
-        assert!(texts(image).iter().any(|text| text.starts_with(&wanted)), "{wanted}: {:?}", texts(image));
+        assert!(
+            texts(image).iter().any(|text| text.starts_with(&wanted)),
+            "{wanted}: {:?}",
+            texts(image)
+        );
         assert!(texts(image)[0].ends_with("as shares of the time that was measured"));
-        let bar = image.split("<rect class=\"f0\"").nth(1).unwrap().split(" width=\"").nth(1).unwrap();
+        let bar = image
+            .split("<rect class=\"f0\"")
+            .nth(1)
+            .unwrap()
+            .split(" width=\"")
+            .nth(1)
+            .unwrap();
         widths.push(bar.split('"').next().unwrap().parse::<f64>().unwrap() / share);
     }
-    assert!((widths[0] / widths[1] - 1.0).abs() < 0.02, "as long as what is said of them: {widths:?}");
-    assert!(two.picture.measured.0 > 19 * one.picture.measured.0 / 10, "two CPUs have twice the time");
+    assert!(
+        (widths[0] / widths[1] - 1.0).abs() < 0.02,
+        "as long as what is said of them: {widths:?}"
+    );
+    assert!(
+        two.picture.measured.0 > 19 * one.picture.measured.0 / 10,
+        "two CPUs have twice the time"
+    );
     // One alone is of what was stolen.
-    assert!(chart::svg(ChartKind::Culprits, &[&one]).unwrap().contains(">100.0 %, "));
+    assert!(
+        chart::svg(ChartKind::Culprits, &[&one])
+            .unwrap()
+            .contains(">100.0 %, ")
+    );
 }
 
 #[test]
@@ -95,7 +145,11 @@ fn runs_of_different_lengths_have_one_time_axis_and_one_unit() {
         let mut scenario = Scenario::new(&[0]);
         scenario.manifest.probe.duration_ns = Nanos(seconds * 1_000_000_000);
         for at in 0..20 {
-            scenario.stall(0, 150_000 * at, vec![part(CulpritKind::Thread, "rival", "pid 3", 1_000_000)]);
+            scenario.stall(
+                0,
+                150_000 * at,
+                vec![part(CulpritKind::Thread, "rival", "pid 3", 1_000_000)],
+            );
         }
         drawn(&scenario.finish(), ALL)
     });
@@ -104,9 +158,18 @@ fn runs_of_different_lengths_have_one_time_axis_and_one_unit() {
         let svg = chart::svg(kind, &[&short, &long]).unwrap();
         // Where each mark of the axis across stands, by its label.
         let across = |image: &str| -> Vec<(String, String)> {
-            let marks = image.lines().filter(|line| line.contains("text-anchor=\"middle\""));
+            let marks = image
+                .lines()
+                .filter(|line| line.contains("text-anchor=\"middle\""));
             let of = |line: &str| {
-                let x = line.split(" x=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+                let x = line
+                    .split(" x=\"")
+                    .nth(1)
+                    .unwrap()
+                    .split('"')
+                    .next()
+                    .unwrap()
+                    .to_owned();
                 (x, texts(line)[0].to_owned())
             };
             marks.filter(|line| line.contains("num")).map(of).collect()
@@ -115,18 +178,33 @@ fn runs_of_different_lengths_have_one_time_axis_and_one_unit() {
         assert!(images[0].len() > 3, "{kind}: {images:?}");
         assert_eq!(images[0], images[1], "{kind}");
         let first = svg.split("<g transform").nth(1).unwrap();
-        assert!(first.contains("after the end"), "{kind}: what is behind the end of the shorter one is said");
+        assert!(
+            first.contains("after the end"),
+            "{kind}: what is behind the end of the shorter one is said"
+        );
     }
     let svg = chart::svg(ChartKind::Offsets, &[&short, &long]).unwrap();
-    assert_eq!(svg.matches("When within each 1 s stalls begin").count(), 2, "{:?}", texts(&svg));
+    assert_eq!(
+        svg.matches("When within each 1 s stalls begin").count(),
+        2,
+        "{:?}",
+        texts(&svg)
+    );
     let alone = chart::svg(ChartKind::Offsets, &[&short]).unwrap();
     assert!(alone.contains("When within each 100 ms stalls begin"));
 }
 
 #[test]
 fn what_a_run_has_is_called_by_its_name_throughout_its_page() {
-    let page_of =
-        |run: &Drawn| html::render(&html::Page { run, frames: &[], settings: &[], list: None }).html;
+    let page_of = |run: &Drawn| {
+        html::render(&html::Page {
+            run,
+            frames: &[],
+            settings: &[],
+            list: None,
+        })
+        .html
+    };
     for (probe, one, heading) in [
         ("spin", "stall", "Worst stalls"),
         ("wakeup", "late wake-up", "Worst late wake-ups"),
@@ -140,11 +218,21 @@ fn what_a_run_has_is_called_by_its_name_throughout_its_page() {
         // Without what a script reads, and the script.
         let shown = page.split("<script").next().unwrap();
         assert!(shown.contains(&format!("<h2>{heading}</h2>")), "{probe}");
-        assert!(shown.contains(&format!(">Every {one}, by the culprit")), "{probe}");
-        assert!(shown.contains(&format!(">The longest {one} of each moment")), "{probe}");
+        assert!(
+            shown.contains(&format!(">Every {one}, by the culprit")),
+            "{probe}"
+        );
+        assert!(
+            shown.contains(&format!(">The longest {one} of each moment")),
+            "{probe}"
+        );
         let many = heading.strip_prefix("Worst ").unwrap();
         assert!(shown.contains(&format!("in 20 {many}<")), "{probe}");
-        assert_eq!(shown.contains(">stalls<"), probe == "spin", "{probe}: the head of a column");
+        assert_eq!(
+            shown.contains(">stalls<"),
+            probe == "spin",
+            "{probe}: the head of a column"
+        );
     }
 }
 
@@ -154,9 +242,20 @@ fn slow_messages_that_waited_together_take_no_more_than_all_of_their_time() {
     other.summary.run.label = "other".into();
     let svg = chart::svg(ChartKind::Culprits, &[&one, &other]).unwrap();
     let texts = texts(&svg);
-    assert!(texts[0].ends_with("as shares of the slow messages&#39; time"), "{}", texts[0]);
-    let shares = texts.iter().filter(|text| text.contains(" slow message") && text.contains(" in "));
-    let shares: Vec<f64> = shares.filter_map(|text| text.split(" %, ").next()?.parse().ok()).collect();
+    assert!(
+        texts[0].ends_with("as shares of the slow messages&#39; time"),
+        "{}",
+        texts[0]
+    );
+    let shares = texts
+        .iter()
+        .filter(|text| text.contains(" slow message") && text.contains(" in "));
+    let shares: Vec<f64> = shares
+        .filter_map(|text| text.split(" %, ").next()?.parse().ok())
+        .collect();
     assert!(shares.len() > 4, "{texts:?}");
-    assert!(shares.iter().sum::<f64>() <= 200.5, "of two runs: {shares:?}");
+    assert!(
+        shares.iter().sum::<f64>() <= 200.5,
+        "of two runs: {shares:?}"
+    );
 }

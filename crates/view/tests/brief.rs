@@ -14,7 +14,16 @@ fn many_thieves() -> RunSummary {
         let name = format!("thief{n}");
         for again in 0..4 {
             let at = n * 40_000 + again * 9_000 + 1_000;
-            run.stall(0, at, vec![part(CulpritKind::Thread, &name, "pid 12", 3_000_000 / (n + 1))]);
+            run.stall(
+                0,
+                at,
+                vec![part(
+                    CulpritKind::Thread,
+                    &name,
+                    "pid 12",
+                    3_000_000 / (n + 1),
+                )],
+            );
         }
     }
     let mut summary = run.finish().summary();
@@ -39,25 +48,43 @@ fn followed(summary: &mut RunSummary, threads: u64) {
 
 fn in_trouble(summary: &mut RunSummary) {
     summary.run.interrupted = true;
-    summary.probe.cpus_chosen_because =
-        Some(AnyVersion::Worded("the highest that this process may use".into()));
+    summary.probe.cpus_chosen_because = Some(AnyVersion::Worded(
+        "the highest that this process may use".into(),
+    ));
     summary.trust.lost_records = 40_122;
     let long = || "a reason that goes on and on, ".repeat(9);
     let warning = |fix: &str| {
-        let problem = SourceProblem::Worded { reason: long(), fix: fix.into() };
-        Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) })
+        let problem = SourceProblem::Worded {
+            reason: long(),
+            fix: fix.into(),
+        };
+        Warning::NoKernelEvents(NoKernelEvents {
+            wanted: true,
+            problem: Some(problem),
+        })
     };
-    summary.warnings = ["run as root", "mount it", "wait"].map(|fix| warning(fix).into()).to_vec();
+    summary.warnings = ["run as root", "mount it", "wait"]
+        .map(|fix| warning(fix).into())
+        .to_vec();
 }
 
 fn brief(summary: &RunSummary, style: Style) -> String {
-    let step = text::Step { arguments: "tune plan --run x".into(), purpose: "something".into() };
-    let next = text::Next { program: "jitterscope".into(), advice: Some(step), ..text::Next::default() };
+    let step = text::Step {
+        arguments: "tune plan --run x".into(),
+        purpose: "something".into(),
+    };
+    let next = text::Next {
+        program: "jitterscope".into(),
+        advice: Some(step),
+        ..text::Next::default()
+    };
     text::brief(summary, &next, style)
 }
 
 fn thieves(text: &str) -> usize {
-    text.lines().filter(|line| line.contains(" %  ") && line.contains("thread thief")).count()
+    text.lines()
+        .filter(|line| line.contains(" %  ") && line.contains("thread thief"))
+        .count()
 }
 
 #[test]
@@ -69,13 +96,28 @@ fn the_five_biggest_have_a_row_whatever_else_there_is_to_say() {
     in_trouble(&mut lossy);
     let mut both = attached.clone();
     in_trouble(&mut both);
-    for (what, summary) in [("quiet", quiet), ("attached", attached), ("lossy", lossy), ("both", both)] {
+    for (what, summary) in [
+        ("quiet", quiet),
+        ("attached", attached),
+        ("lossy", lossy),
+        ("both", both),
+    ] {
         let text = brief(&summary, Style::default());
         assert_eq!(thieves(&text), 5, "{what}:\n{text}");
         assert!(text.contains("  25 more"), "{what}:\n{text}");
-        assert!(text.lines().count() <= 23, "{what}: {} lines:\n{text}", text.lines().count());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{what}:\n{text}");
-        assert!(text.contains("Trust: ") && text.contains("Next: "), "{what}:\n{text}");
+        assert!(
+            text.lines().count() <= 23,
+            "{what}: {} lines:\n{text}",
+            text.lines().count()
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{what}:\n{text}"
+        );
+        assert!(
+            text.contains("Trust: ") && text.contains("Next: "),
+            "{what}:\n{text}"
+        );
     }
 }
 
@@ -85,8 +127,16 @@ fn threads_have_their_rows_where_there_is_room() {
     followed(&mut summary, 9);
     in_trouble(&mut summary);
     let rows = |height| {
-        let text = brief(&summary, Style { height, ..Style::default() });
-        text.lines().filter(|line| line.contains("  worker")).count()
+        let text = brief(
+            &summary,
+            Style {
+                height,
+                ..Style::default()
+            },
+        );
+        text.lines()
+            .filter(|line| line.contains("  worker"))
+            .count()
     };
     assert!(rows(24) < 3 && rows(50) == 3);
     // A file has the height of the least screen.
@@ -104,7 +154,13 @@ fn a_warning_uses_the_width_and_is_cut_between_words() {
         assert!(!line.ends_with("..") || line.ends_with(" .."), "{line}");
         assert!(line.len() > 68, "{line}");
     }
-    let tall = brief(&summary, Style { height: 60, ..Style::default() });
+    let tall = brief(
+        &summary,
+        Style {
+            height: 60,
+            ..Style::default()
+        },
+    );
     assert!(tall.lines().any(|line| line.starts_with("! ")), "{tall}");
 }
 
@@ -113,7 +169,10 @@ fn a_warning_uses_the_width_and_is_cut_between_words() {
 fn doctor_calls_no_kernel_blind_that_lacks_some_events() {
     let of = |status| doctor::verdict(&[source("tracefs", status, 0)]);
     let older = of(SourceStatus::Degraded);
-    assert!(older.contains("causes named; one source is not all that there could be: tracefs."), "{older}");
+    assert!(
+        older.contains("causes named; one source is not all that there could be: tracefs."),
+        "{older}"
+    );
     assert!(of(SourceStatus::Denied).contains("not who causes them"));
 }
 
@@ -125,5 +184,8 @@ fn events_that_were_not_asked_for_are_told_beside_what_was_lost() {
     summary.probe.event_grain = Some(EventGrain::Coarse);
     let text = brief(&summary, Style::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(&format!("nothing was lost; {said} (--events coarse)")), "{text}");
+    assert!(
+        text.contains(&format!("nothing was lost; {said} (--events coarse)")),
+        "{text}"
+    );
 }

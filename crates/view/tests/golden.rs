@@ -18,12 +18,26 @@ fn shown_as(summary: &RunSummary, style: Style) -> String {
     one_screen(summary);
     let plain = text::render(summary, style);
     for line in plain.lines() {
-        assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{} columns: {line}", line.len());
+        assert!(
+            unicode_width::UnicodeWidthStr::width(line) <= 80,
+            "{} columns: {line}",
+            line.len()
+        );
         assert!(line.is_ascii(), "{line}");
         assert_eq!(line.trim_end(), line);
     }
-    let colored = text::render(summary, Style { color: true, ..style });
-    assert_eq!(without_colors(&colored), plain, "colours change nothing but colours");
+    let colored = text::render(
+        summary,
+        Style {
+            color: true,
+            ..style
+        },
+    );
+    assert_eq!(
+        without_colors(&colored),
+        plain,
+        "colours change nothing but colours"
+    );
     plain
 }
 
@@ -35,11 +49,25 @@ fn one_screen(summary: &RunSummary) -> String {
         arguments: "tune plan --run 7k2m1q".into(),
         purpose: "vmstat: up to 1.40 s, 4 more knobs than fit into this line".into(),
     };
-    let next = text::Next { program: "jitterscope".into(), advice: Some(advice), ..text::Next::default() };
+    let next = text::Next {
+        program: "jitterscope".into(),
+        advice: Some(advice),
+        ..text::Next::default()
+    };
     let brief = text::brief(&summary, &next, Style::default());
-    assert!(brief.lines().count() <= 23, "{} lines:\n{brief}", brief.lines().count());
-    assert!(brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
-    assert!(brief.contains("Trust: ") && brief.contains("Next: "), "{brief}");
+    assert!(
+        brief.lines().count() <= 23,
+        "{} lines:\n{brief}",
+        brief.lines().count()
+    );
+    assert!(
+        brief.lines().all(|line| line.chars().count() <= 80),
+        "{brief}"
+    );
+    assert!(
+        brief.contains("Trust: ") && brief.contains("Next: "),
+        "{brief}"
+    );
     brief
 }
 
@@ -59,7 +87,9 @@ fn without_colors(text: &str) -> String {
         }
     }
     // A painted space at a line's end is no difference.
-    out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    out.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 #[test]
@@ -73,8 +103,17 @@ fn the_headline_says_why_a_threshold_is_unusual() {
         let mut run = busy(&[1]);
         run.manifest.probe.threshold_ns = Nanos(threshold);
         let (read_tail_ns, store_ns) = (Nanos(read_tail), Nanos(store));
-        run.manifest.probe.clock_costs = Some(ClockCosts { read_tail_ns, store_ns, decide_threshold });
-        shown(&run).lines().skip(1).take(3).collect::<Vec<_>>().join(" ")
+        run.manifest.probe.clock_costs = Some(ClockCosts {
+            read_tail_ns,
+            store_ns,
+            decide_threshold,
+        });
+        shown(&run)
+            .lines()
+            .skip(1)
+            .take(3)
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let raised = headline(2000, true, 450, 700);
     assert!(
@@ -84,7 +123,10 @@ fn the_headline_says_why_a_threshold_is_unusual() {
         "{raised}"
     );
     let too_short = headline(500, false, 450, 700);
-    assert!(too_short.contains("stalls from 500 ns, as asked, though this clock's own reads"), "{too_short}");
+    assert!(
+        too_short.contains("stalls from 500 ns, as asked, though this clock's own reads"),
+        "{too_short}"
+    );
     for usual in [headline(300, true, 30, 90), headline(5000, false, 450, 700)] {
         assert!(!usual.contains("own reads"), "{usual}");
     }
@@ -96,8 +138,14 @@ fn evidence_that_fails_its_own_proof_names_nobody() {
     run.manifest.events_in_gaps.inside = run.manifest.events_in_gaps.events / 5;
     let text = shown(&run);
     let headline = text.split("OVER TIME").next().unwrap();
-    assert!(headline.contains("Who did it cannot be said: only 19.9 %"), "{headline}");
-    assert!(text.contains("WORST STALLS") && text.contains("PERCENTILES"), "what was measured holds");
+    assert!(
+        headline.contains("Who did it cannot be said: only 19.9 %"),
+        "{headline}"
+    );
+    assert!(
+        text.contains("WORST STALLS") && text.contains("PERCENTILES"),
+        "what was measured holds"
+    );
     let named = shown(&busy(&[1]));
     let culprits: Vec<&str> = ["evil", "late interrupt", "tick_nohz_handler"]
         .into_iter()
@@ -112,7 +160,8 @@ fn evidence_that_fails_its_own_proof_names_nobody() {
 #[test]
 fn a_quiet_machine_without_any_stall() {
     let mut quiet = Scenario::new(&[3]).finish();
-    quiet.manifest.probe.cpus_chosen_because = Some(AnyVersion::Worded("the only isolated CPU".into()));
+    quiet.manifest.probe.cpus_chosen_because =
+        Some(AnyVersion::Worded("the only isolated CPU".into()));
     quiet.manifest.probe.fifo_priority = Some(90);
     quiet.manifest.host.hypervisor = None;
     quiet.manifest.events_in_gaps = EventsInGaps::default();
@@ -122,7 +171,10 @@ fn a_quiet_machine_without_any_stall() {
 
 /// As earlier versions wrote it.
 fn worded(reason: &str, fix: &str) -> SourceProblem {
-    SourceProblem::Worded { reason: reason.into(), fix: fix.into() }
+    SourceProblem::Worded {
+        reason: reason.into(),
+        fix: fix.into(),
+    }
 }
 
 fn limited(name: &str, status: SourceStatus, problem: SourceProblem, loses: &str) -> SourceReport {
@@ -167,9 +219,14 @@ fn a_run_without_kernel_events() {
         counter("involuntary switches of the probe", 24, Some(0.97)),
         counter("softirq HI", 0, None),
     ];
-    let problem = worded("tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN", "run as root");
-    run.manifest.warnings =
-        vec![Warning::NoKernelEvents(NoKernelEvents { wanted: true, problem: Some(problem) })];
+    let problem = worded(
+        "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN",
+        "run as root",
+    );
+    run.manifest.warnings = vec![Warning::NoKernelEvents(NoKernelEvents {
+        wanted: true,
+        problem: Some(problem),
+    })];
     insta::assert_snapshot!(shown(&run));
 }
 
@@ -186,7 +243,10 @@ fn a_lossy_run_with_helpers_on_the_measured_cpus() {
     run.manifest.self_noise.helper_cpus = CpuSet::new();
     run.manifest.trace.complete = false;
     run.manifest.warnings = vec![
-        Warning::NoFreeCpu { cpus: "0-1".parse().unwrap(), taken: jitterscope_model::CpuUse::Measured },
+        Warning::NoFreeCpu {
+            cpus: "0-1".parse().unwrap(),
+            taken: jitterscope_model::CpuUse::Measured,
+        },
         Warning::TraceLost { lost: 40_122 },
     ];
     insta::assert_snapshot!(shown(&run));
@@ -214,7 +274,12 @@ fn sixty_four_cpus() {
         run.stall(
             cpu,
             5_000_000,
-            vec![part(CulpritKind::Firmware, "SMI", "system management interrupt", 180_000 + u64::from(cpu))],
+            vec![part(
+                CulpritKind::Firmware,
+                "SMI",
+                "system management interrupt",
+                180_000 + u64::from(cpu),
+            )],
         );
     }
     let mut run = run.finish();
@@ -253,7 +318,9 @@ fn wake_ups_in_time() {
 
 /// From the heading of a section to the blank line after it.
 fn section<'t>(text: &'t str, heading: &str) -> &'t str {
-    let from = text.find(&format!("\n{heading}")).map_or(text.len(), |at| at + 1);
+    let from = text
+        .find(&format!("\n{heading}"))
+        .map_or(text.len(), |at| at + 1);
     let length = text[from..].find("\n\n").unwrap_or(text.len() - from);
     &text[from..from + length]
 }
@@ -262,8 +329,18 @@ fn section<'t>(text: &'t str, heading: &str) -> &'t str {
 fn periods_of_culprits() {
     let busy = busy(&[0, 1]).summary_with_periods();
     let brief = shown_as(&busy, Style::default());
-    let all = shown_as(&busy, Style { periods: true, ..Style::default() });
-    insta::assert_snapshot!(format!("{}\n\n{}", section(&brief, "PERIODS"), section(&all, "PERIODS")));
+    let all = shown_as(
+        &busy,
+        Style {
+            periods: true,
+            ..Style::default()
+        },
+    );
+    insta::assert_snapshot!(format!(
+        "{}\n\n{}",
+        section(&brief, "PERIODS"),
+        section(&all, "PERIODS")
+    ));
 }
 
 #[test]
@@ -272,13 +349,23 @@ fn no_periods_are_reported_when_asked_for_only() {
     for n in 0..40u64 {
         // Neither regular nor bursts.
         let at = n * 240_000 + n * n * 7919 % 190_000;
-        quiet.stall(1, at, vec![part(CulpritKind::Irq, "nvme0q1", "irq 30", 4_000)]);
+        quiet.stall(
+            1,
+            at,
+            vec![part(CulpritKind::Irq, "nvme0q1", "irq 30", 4_000)],
+        );
     }
     let quiet = quiet.finish().summary_with_periods();
     assert_eq!(section(&shown_as(&quiet, Style::default()), "PERIODS"), "");
-    let asked = Style { periods: true, ..Style::default() };
+    let asked = Style {
+        periods: true,
+        ..Style::default()
+    };
     let text = shown_as(&quiet, asked);
-    assert!(text.contains("No significant period in 1 series of stalls"), "{text}");
+    assert!(
+        text.contains("No significant period in 1 series of stalls"),
+        "{text}"
+    );
     let text = shown_as(&late(&[1], None).summary_with_periods(), asked);
     assert!(section(&text, "PERIODS").contains("deadlines"), "{text}");
 }
@@ -300,11 +387,25 @@ fn many(cpus: u32) -> Scenario {
         }
         for (at, length) in [(1_200_000, 7_000_000), (8_300_000, 1_200_000)] {
             let net = length - u64::from(cpu) * 1_000;
-            run.stall(cpu, at, vec![part(CulpritKind::Hypervisor, "virtual machine paused", "", net)]);
+            run.stall(
+                cpu,
+                at,
+                vec![part(
+                    CulpritKind::Hypervisor,
+                    "virtual machine paused",
+                    "",
+                    net,
+                )],
+            );
         }
     }
     for n in 0..30u64 {
-        let cc1 = part(CulpritKind::Thread, "cc1plus", "pid 9", 1_000_000 + n * 70_000);
+        let cc1 = part(
+            CulpritKind::Thread,
+            "cc1plus",
+            "pid 9",
+            1_000_000 + n * 70_000,
+        );
         run.stall(cpus - 1, 4_000_700 + n * 12_000, vec![cc1]);
     }
     run.finish()
@@ -328,9 +429,19 @@ fn eight_cpus() {
 #[test]
 fn all_of_many_cpus_when_asked() {
     let summary = many(20).summary();
-    let text = text::render(&summary, Style { all_cpus: true, width: 120, ..Style::default() });
+    let text = text::render(
+        &summary,
+        Style {
+            all_cpus: true,
+            width: 120,
+            ..Style::default()
+        },
+    );
     assert!(text.lines().all(|line| line.len() <= 120), "{text}");
-    let blocks: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("cpu    ")).collect();
+    let blocks: Vec<&str> = text
+        .lines()
+        .filter(|line| line.trim_start().starts_with("cpu    "))
+        .collect();
     let shown: Vec<u32> = blocks
         .iter()
         .filter(|line| !line.contains("share"))
@@ -369,7 +480,12 @@ fn bursts_over_time() {
         );
     }
     for n in 0..50u64 {
-        let cc1 = part(CulpritKind::Thread, "cc1plus", "pid 9", 1_500_000 + n * 40_000);
+        let cc1 = part(
+            CulpritKind::Thread,
+            "cc1plus",
+            "pid 9",
+            1_500_000 + n * 40_000,
+        );
         run.stall(3, 6_000_700 + n * 12_000, vec![cc1]);
     }
     insta::assert_snapshot!(shown(&run.finish()));
@@ -380,7 +496,16 @@ fn an_interrupted_run() {
     let mut run = Scenario::new(&[1]);
     run.manifest.probe.duration_ns = Nanos(2_300_000_000);
     for n in 0..3 {
-        run.stall(1, n * 700_000, vec![part(CulpritKind::PageFault, "page_fault_user", "in user code", 450)]);
+        run.stall(
+            1,
+            n * 700_000,
+            vec![part(
+                CulpritKind::PageFault,
+                "page_fault_user",
+                "in user code",
+                450,
+            )],
+        );
     }
     let mut run = run.finish();
     run.manifest.probe.duration_ns = Nanos(3_600_000_000_000);
@@ -408,12 +533,19 @@ fn nothing_was_measured() {
 fn hostile_names_are_tamed() {
     let mut run = Scenario::new(&[1]);
     let name = "\u{1b}[2Jx\r\n\u{4e2d}\u{6587}";
-    run.stall(1, 5, vec![part(CulpritKind::Thread, name, "pid 1\u{7}", 5_000)]);
+    run.stall(
+        1,
+        5,
+        vec![part(CulpritKind::Thread, name, "pid 1\u{7}", 5_000)],
+    );
     let mut run = run.finish();
     run.manifest.label = name.into();
     run.manifest.warnings = vec![Warning::worded("x", &format!("{name} {}", "y".repeat(200)))];
     let text = text::render(&run.summary(), Style::default());
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    assert!(
+        text.chars().all(|c| c == '\n' || !c.is_control()),
+        "{text:?}"
+    );
     for line in text.lines() {
         assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line}");
     }
@@ -433,7 +565,13 @@ fn a_stall_as_a_timeline() {
         ended: true,
         named_inside: false,
     };
-    let cron = sent_by(part(CulpritKind::Thread, "evil", "pid 4242, real-time 49", 1), "cron", 3, 0, None);
+    let cron = sent_by(
+        part(CulpritKind::Thread, "evil", "pid 4242, real-time 49", 1),
+        "cron",
+        3,
+        0,
+        None,
+    );
     let thread = TimelineItem::Frame {
         culprit: Arc::unwrap_or_clone(cron.culprit),
         ended: false,
@@ -441,7 +579,13 @@ fn a_stall_as_a_timeline() {
     };
     let named_inside = TimelineItem::Frame {
         culprit: Arc::unwrap_or_clone(
-            part(CulpritKind::Timer, "local_timer", "interrupt that ran no timer function", 1).culprit,
+            part(
+                CulpritKind::Timer,
+                "local_timer",
+                "interrupt that ran no timer function",
+                1,
+            )
+            .culprit,
         ),
         ended: true,
         named_inside: true,
@@ -457,29 +601,51 @@ fn a_stall_as_a_timeline() {
         start_offset: Nanos(3_412_000_000),
         rows: vec![
             row(0, 11_204, Some(19_800), named_inside),
-            row(1, 11_900, Some(19_100), frame(CulpritKind::Timer, "hrtimer_wakeup", hrtimer)),
+            row(
+                1,
+                11_900,
+                Some(19_100),
+                frame(CulpritKind::Timer, "hrtimer_wakeup", hrtimer),
+            ),
             row(
                 2,
                 12_800,
                 None,
-                TimelineItem::Wakes { comm: "evil".into(), tid: 4242, target_cpu: CpuId(1) },
+                TimelineItem::Wakes {
+                    comm: "evil".into(),
+                    tid: 4242,
+                    target_cpu: CpuId(1),
+                },
             ),
             row(0, 21_000, Some(1_300_200), thread),
             row(
                 1,
                 600_000,
                 Some(604_000),
-                frame(CulpritKind::Irq, "a-device-with-quite-a-long-name-indeed-rx-0", "irq 25"),
+                frame(
+                    CulpritKind::Irq,
+                    "a-device-with-quite-a-long-name-indeed-rx-0",
+                    "irq 25",
+                ),
             ),
             row(
                 9,
                 601_000,
                 Some(602_000),
-                frame(CulpritKind::Timer, "tick_nohz_handler_with_a_long_suffix", hrtimer),
+                frame(
+                    CulpritKind::Timer,
+                    "tick_nohz_handler_with_a_long_suffix",
+                    hrtimer,
+                ),
             ),
         ],
         parts: vec![
-            part(CulpritKind::Thread, "evil", "pid 4242, real-time 49", 1_275_200),
+            part(
+                CulpritKind::Thread,
+                "evil",
+                "pid 4242, real-time 49",
+                1_275_200,
+            ),
             part(CulpritKind::Hypervisor, "late interrupt", "", 11_204),
         ],
         remarks: vec!["The trace around this stall is incomplete.".into()],
@@ -490,11 +656,29 @@ fn a_stall_as_a_timeline() {
     }
     insta::assert_snapshot!(text);
     for (probe, title, from, to) in [
-        ("wakeup", "late wake-up 42 on CPU 1: 1.30 ms\n", " the deadline\n", " awake\n"),
-        ("pipeline", "slow message 42 on CPU 1: 1.30 ms\n", " intended publication\n", " dealt with\n"),
-        ("attach", "wait 42 on CPU 1: 1.30 ms\n", " it could run from here on\n", " it ran\n"),
+        (
+            "wakeup",
+            "late wake-up 42 on CPU 1: 1.30 ms\n",
+            " the deadline\n",
+            " awake\n",
+        ),
+        (
+            "pipeline",
+            "slow message 42 on CPU 1: 1.30 ms\n",
+            " intended publication\n",
+            " dealt with\n",
+        ),
+        (
+            "attach",
+            "wait 42 on CPU 1: 1.30 ms\n",
+            " it could run from here on\n",
+            " it ran\n",
+        ),
     ] {
-        let view = TimelineView { kind: StallKind::of_probe(probe), ..view.clone() };
+        let view = TimelineView {
+            kind: StallKind::of_probe(probe),
+            ..view.clone()
+        };
         let text = timeline::render(&view, Style::default());
         assert!(text.starts_with(title), "{text}");
         assert!(text.contains(from) && text.contains(to), "{text}");
@@ -506,14 +690,26 @@ fn message_times(plain: &[(u64, u64)]) -> MessageTimes {
     let count = plain.iter().map(|(_, n)| n).sum();
     let sum = Nanos(plain.iter().map(|(value, n)| value * n).sum());
     let (min, max) = (Nanos(plain[0].0), Nanos(plain[plain.len() - 1].0));
-    MessageTimes { count, min, max, sum, plain: plain.to_vec() }
+    MessageTimes {
+        count,
+        min,
+        max,
+        sum,
+        plain: plain.to_vec(),
+    }
 }
 
 /// A second of the pipeline: 100,000 messages, most in 150 ns, a producer that was stalled for 1.2 ms once.
 fn pipeline() -> Scenario {
     let mut scenario = Scenario::new(&[2, 3, 4]);
     let times = |usual: u64, tail: u64| {
-        message_times(&[(usual - 20, 20_000), (usual, 78_900), (usual * 3, 980), (tail / 4, 100), (tail, 20)])
+        message_times(&[
+            (usual - 20, 20_000),
+            (usual, 78_900),
+            (usual * 3, 980),
+            (tail / 4, 100),
+            (tail, 20),
+        ])
     };
     let consumer = |role, usual| PipelineConsumer {
         role,
@@ -571,7 +767,10 @@ fn pipeline() -> Scenario {
             full_waited_ns: Nanos(0),
             full_longest_ns: Nanos(0),
         },
-        consumers: vec![consumer(PipelineRole::Accumulator, 150), consumer(PipelineRole::Journaller, 170)],
+        consumers: vec![
+            consumer(PipelineRole::Accumulator, 150),
+            consumer(PipelineRole::Journaller, 170),
+        ],
         journal: Some(PipelineJournal {
             path: "journal.bin".into(),
             written: 100_000,
@@ -580,14 +779,28 @@ fn pipeline() -> Scenario {
             ended: None,
         }),
     });
-    for (id, tid, comm) in
-        [(0, 11372, "js-accumulator"), (1, 11372, "js-accumulator"), (2, 11371, "js-journaller")]
-    {
+    for (id, tid, comm) in [
+        (0, 11372, "js-accumulator"),
+        (1, 11372, "js-accumulator"),
+        (2, 11371, "js-journaller"),
+    ] {
         let start = Ticks(began.0 + 1_000_000_000 + id * 26_000);
-        let victim = ThreadRef { tid, comm: Comm::new(comm) };
+        let victim = ThreadRef {
+            tid,
+            comm: Comm::new(comm),
+        };
         let end = Ticks(began.0 + 1_003_120_000);
-        scenario.stalls.push(Stall { id: StallId(id), cpu: CpuId(3), victim, start, end });
-        scenario.attributions.push(Attribution { stall: StallId(id), parts: Vec::new() });
+        scenario.stalls.push(Stall {
+            id: StallId(id),
+            cpu: CpuId(3),
+            victim,
+            start,
+            end,
+        });
+        scenario.attributions.push(Attribution {
+            stall: StallId(id),
+            parts: Vec::new(),
+        });
     }
     scenario
 }
@@ -603,11 +816,18 @@ fn a_pipeline_whose_recorder_had_no_cpu_says_so_before_anything_else() {
         let mut scenario = pipeline();
         scenario.manifest.attributed = attributed;
         let cpus = CpuSet::from_iter([CpuId(2), CpuId(3)]);
-        scenario.manifest.warnings.extend(taken.map(|taken| Warning::NoFreeCpu { cpus, taken }));
-        let words: Vec<String> = shown(&scenario).split_whitespace().map(str::to_owned).collect();
+        scenario
+            .manifest
+            .warnings
+            .extend(taken.map(|taken| Warning::NoFreeCpu { cpus, taken }));
+        let words: Vec<String> = shown(&scenario)
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
         let text = words.join(" ");
         let headline = text.find("Messages reached the").expect("the headline");
-        text.find("not the pipeline's alone").is_some_and(|at| at < headline + 200)
+        text.find("not the pipeline's alone")
+            .is_some_and(|at| at < headline + 200)
     };
     assert!(said(true, Some(CpuUse::Pipeline)));
     // Without kernel events there is hardly anything that it does; with a CPU of its own it disturbs nobody.
@@ -629,7 +849,10 @@ fn a_pipeline_in_trouble() {
     result.consumers[0].slow_dropped = 20;
     let journal = result.journal.as_mut().unwrap();
     (journal.written, journal.unwritten) = (60_000, 40_000);
-    scenario.manifest.warnings.push(Warning::worded("journal-disk-full", "The journal's disk was full."));
+    scenario.manifest.warnings.push(Warning::worded(
+        "journal-disk-full",
+        "The journal's disk was full.",
+    ));
     insta::assert_snapshot!(shown(&scenario));
 }
 
@@ -677,11 +900,24 @@ fn calls_stand_among_the_frames_with_their_own_times() {
         remarks: Vec::new(),
     };
     let text = timeline::render(&view, Style::default());
-    let line = |what: &str| text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{text}"));
-    assert!(line(" vmstat_update()").ends_with("vmstat_update()  self 300 ns"), "{text}");
+    let line = |what: &str| {
+        text.lines()
+            .find(|line| line.contains(what))
+            .unwrap_or_else(|| panic!("{text}"))
+    };
+    assert!(
+        line(" vmstat_update()").ends_with("vmstat_update()  self 300 ns"),
+        "{text}"
+    );
     // What is all its own is said by its length.
-    assert!(line("refresh_cpu_vm_stats").ends_with("refresh_cpu_vm_stats()"), "{text}");
-    assert!(text.contains("self 100 ns; began before") && text.contains("its end was not seen"), "{text}");
+    assert!(
+        line("refresh_cpu_vm_stats").ends_with("refresh_cpu_vm_stats()"),
+        "{text}"
+    );
+    assert!(
+        text.contains("self 100 ns; began before") && text.contains("its end was not seen"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -710,12 +946,27 @@ fn a_timeline_of_several_cpus_says_where_each_row_was() {
         remarks: Vec::new(),
     };
     let text = timeline::render(&view, Style::default());
-    let printed: Vec<&str> =
-        text.lines().skip(4).map(|line| line.rsplit("  ").next().unwrap().trim()).collect();
-    let place = |what: &str| printed.iter().position(|line| line.contains(what)).expect(what);
-    assert!(place("CPU 1") < place("thread reader") && place("thread make") < place("CPU 0"), "{text}");
+    let printed: Vec<&str> = text
+        .lines()
+        .skip(4)
+        .map(|line| line.rsplit("  ").next().unwrap().trim())
+        .collect();
+    let place = |what: &str| {
+        printed
+            .iter()
+            .position(|line| line.contains(what))
+            .expect(what)
+    };
+    assert!(
+        place("CPU 1") < place("thread reader") && place("thread make") < place("CPU 0"),
+        "{text}"
+    );
     assert!(place("CPU 0") < place("thread writer"), "{text}");
-    assert_eq!(printed.iter().filter(|line| line.contains("CPU")).count(), 2, "{text}");
+    assert_eq!(
+        printed.iter().filter(|line| line.contains("CPU")).count(),
+        2,
+        "{text}"
+    );
 }
 
 /// CPUs that were watched, with all that may be said of them.
@@ -764,7 +1015,10 @@ fn watched_cpus_on_one_screen() {
         let unfolded = screen.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(unfolded.contains(part), "{part} is not in {screen}");
     }
-    assert!(!screen.contains("kernel events fell into stalls"), "{screen}");
+    assert!(
+        !screen.contains("kernel events fell into stalls"),
+        "{screen}"
+    );
     one.passive[0].chosen = Some(ChosenThread {
         tid: 7,
         comm: "matching-engine".into(),
@@ -776,13 +1030,25 @@ fn watched_cpus_on_one_screen() {
     let several = one_screen(&watched(&[0, 1, 2, 3, 64, 65, 127], 5));
     assert!(several.contains("  4 more, which lost less"), "{several}");
     let mut quiet = watched(&[0], 1);
-    quiet.passive[0] = PassiveCpu { threads: Vec::new(), idle_ns: Nanos(1_000_000), ..PassiveCpu::default() };
+    quiet.passive[0] = PassiveCpu {
+        threads: Vec::new(),
+        idle_ns: Nanos(1_000_000),
+        ..PassiveCpu::default()
+    };
     (quiet.attribution, quiet.worst) = (None, Vec::new());
     assert!(one_screen(&quiet).contains("Nothing that belongs on CPU 0 wanted to run there"));
-    let chosen = ChosenThread { tid: 7, comm: "rustc".into(), share: 0.9, look_ns: Nanos(1_000_000_000) };
+    let chosen = ChosenThread {
+        tid: 7,
+        comm: "rustc".into(),
+        share: 0.9,
+        look_ns: Nanos(1_000_000_000),
+    };
     quiet.passive[0].chosen = Some(chosen);
     let named = one_screen(&quiet);
-    assert!(named.contains("rustc (tid 7), which belongs on CPU 0, did not want to run there"), "{named}");
+    assert!(
+        named.contains("rustc (tid 7), which belongs on CPU 0, did not want to run there"),
+        "{named}"
+    );
 }
 
 #[test]
@@ -790,14 +1056,24 @@ fn what_stalls_without_an_event_may_have_been_is_reported_once_and_only_where_th
     let printed = |name: &str, kind| {
         let mut run = Scenario::new(&[1, 2]);
         for n in 0..40 {
-            let tick = part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer, local_timer interrupt", 2_000);
+            let tick = part(
+                CulpritKind::Timer,
+                "tick_nohz_handler",
+                "hrtimer, local_timer interrupt",
+                2_000,
+            );
             run.stall(1 + n % 2, u64::from(n) * 9_000, vec![tick]);
-            run.stall(1 + n % 2, u64::from(n) * 9_000 + 4_000, vec![part(kind, name, "", 2_500)]);
+            run.stall(
+                1 + n % 2,
+                u64::from(n) * 9_000 + 4_000,
+                vec![part(kind, name, "", 2_500)],
+            );
         }
         let text = shown(&run.finish());
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let possible = "debug traps, breakpoints (uprobes), a first use of the FPU (#NM), alignment checks";
+    let possible =
+        "debug traps, breakpoints (uprobes), a first use of the FPU (#NM), alignment checks";
     for name in ["no kernel event", "outside this kernel"] {
         let text = printed(name, CulpritKind::Unresolved);
         assert_eq!(text.matches(possible).count(), 1, "{text}");

@@ -18,7 +18,8 @@ const RECORDED: CpuId = CpuId(1);
 const LATER: u64 = 2500;
 
 fn recorded() -> RunReader {
-    RunReader::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/spin")).unwrap()
+    RunReader::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/spin"))
+        .unwrap()
 }
 
 /// The same moment on another CPU.
@@ -29,7 +30,11 @@ fn later(at: Ticks, cpu: u32) -> Ticks {
 /// A page of the kernel's begins with the time from which its records count.
 fn page_later(page: &[u8], cpu: u32) -> Vec<u8> {
     let (time, rest) = page.split_first_chunk().unwrap();
-    [&(u64::from_ne_bytes(*time) + u64::from(cpu) * LATER).to_ne_bytes(), rest].concat()
+    [
+        &(u64::from_ne_bytes(*time) + u64::from(cpu) * LATER).to_ne_bytes(),
+        rest,
+    ]
+    .concat()
 }
 
 /// What the recorder would have noted of all of them.
@@ -40,18 +45,31 @@ fn turn_of_all(turn: &DrainTurn) -> DrainTurn {
         .flat_map(|cpu| {
             turn.warm_up.iter().cloned().map(move |mut of| {
                 of.cpu = CpuId(cpu);
-                of.gaps.iter_mut().for_each(|(start, _)| *start = later(*start, cpu));
+                of.gaps
+                    .iter_mut()
+                    .for_each(|(start, _)| *start = later(*start, cpu));
                 of.begins = of.begins.map(|at| later(at, cpu));
                 of
             })
         })
         .collect();
-    all.stolen =
-        (0..CPUS).flat_map(|cpu| turn.stolen.iter().map(move |(_, time)| (CpuId(cpu), *time))).collect();
-    all.untraced =
-        (0..CPUS).flat_map(|cpu| turn.untraced.iter().map(move |(_, of)| (CpuId(cpu), of.clone()))).collect();
-    all.faults =
-        (0..CPUS).flat_map(|cpu| turn.faults.iter().map(move |(_, count)| (CpuId(cpu), *count))).collect();
+    all.stolen = (0..CPUS)
+        .flat_map(|cpu| turn.stolen.iter().map(move |(_, time)| (CpuId(cpu), *time)))
+        .collect();
+    all.untraced = (0..CPUS)
+        .flat_map(|cpu| {
+            turn.untraced
+                .iter()
+                .map(move |(_, of)| (CpuId(cpu), of.clone()))
+        })
+        .collect();
+    all.faults = (0..CPUS)
+        .flat_map(|cpu| {
+            turn.faults
+                .iter()
+                .map(move |(_, count)| (CpuId(cpu), *count))
+        })
+        .collect();
     all
 }
 
@@ -60,7 +78,9 @@ fn machine_of_256(dir: &Path) -> PathBuf {
     let one = recorded();
     let mut manifest = one.manifest().clone();
     let mut writer = RunWriter::create(dir, "MANY", manifest.clock_start.realtime_ns).unwrap();
-    writer.trace_context(&one.trace_context::<serde_json::Value>().unwrap().unwrap()).unwrap();
+    writer
+        .trace_context(&one.trace_context::<serde_json::Value>().unwrap().unwrap())
+        .unwrap();
     writer.begin(manifest.clock_start, manifest.rate).unwrap();
     for piece in one.trace_pieces().unwrap() {
         match piece.unwrap() {
@@ -68,7 +88,9 @@ fn machine_of_256(dir: &Path) -> PathBuf {
                 for cpu in 0..CPUS {
                     let (first, last) = (later(page.first, cpu), later(page.last, cpu));
                     let bytes = page_later(&page.bytes, cpu);
-                    writer.trace_page(page.role, CpuId(cpu), first, last, &bytes).unwrap();
+                    writer
+                        .trace_page(page.role, CpuId(cpu), first, last, &bytes)
+                        .unwrap();
                 }
             }
             // Who sent what, of the other CPU of that machine: there is none beside these.
@@ -115,8 +137,18 @@ fn stall_of(mut stall: Stall, cpu: u32) -> Stall {
 /// Who had a CPU, of those that an event names. Not for how long: what an entry and an exit cost is learnt from all
 /// CPUs, of which one alone has seen eight samples later.
 fn named(attribution: &Attribution) -> BTreeSet<(CulpritKind, String)> {
-    let explained = attribution.parts.iter().filter(|part| part.culprit.kind().is_explained());
-    explained.map(|part| (part.culprit.kind(), part.culprit.subject.name().into_owned())).collect()
+    let explained = attribution
+        .parts
+        .iter()
+        .filter(|part| part.culprit.kind().is_explained());
+    explained
+        .map(|part| {
+            (
+                part.culprit.kind(),
+                part.culprit.subject.name().into_owned(),
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -127,7 +159,10 @@ fn each_of_256_cpus_is_attributed_and_the_report_stays_readable() {
         of_one.insert(stall.id.0, named(&attribution.unwrap()));
     })
     .unwrap();
-    assert!(of_one.values().filter(|names| !names.is_empty()).count() > 20, "{of_one:?}");
+    assert!(
+        of_one.values().filter(|names| !names.is_empty()).count() > 20,
+        "{of_one:?}"
+    );
 
     let dir = tempfile::tempdir().unwrap();
     let path = machine_of_256(dir.path());
@@ -140,7 +175,10 @@ fn each_of_256_cpus_is_attributed_and_the_report_stays_readable() {
         all += 1;
         let (id, names) = (stall.id.0 / u64::from(CPUS), named(&attribution));
         if names != of_one[&id] {
-            differing.push(format!("stall {id} on CPU {}: {names:?} for {:?}", stall.cpu, of_one[&id]));
+            differing.push(format!(
+                "stall {id} on CPU {}: {names:?} for {:?}",
+                stall.cpu, of_one[&id]
+            ));
         }
     })
     .unwrap();
@@ -164,14 +202,36 @@ fn each_of_256_cpus_is_attributed_and_the_report_stays_readable() {
 fn readable(summary: &RunSummary, of_one: &RunSummary) {
     let lines = |summary: &RunSummary, style| {
         let text = text::render(summary, style);
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         text.lines().count()
     };
-    let (many, one) = (lines(summary, Style::default()), lines(of_one, Style::default()));
-    assert!(many <= one + 40, "{many} lines, of one CPU {one}:\n{}", text::render(summary, Style::default()));
+    let (many, one) = (
+        lines(summary, Style::default()),
+        lines(of_one, Style::default()),
+    );
+    assert!(
+        many <= one + 40,
+        "{many} lines, of one CPU {one}:\n{}",
+        text::render(summary, Style::default())
+    );
     let brief = text::brief(summary, &text::Next::default(), Style::default());
-    assert!(brief.lines().count() <= 23 && brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
+    assert!(
+        brief.lines().count() <= 23 && brief.lines().all(|line| line.chars().count() <= 80),
+        "{brief}"
+    );
     // All of them where all are asked for.
-    let whole = text::render(summary, Style { all_cpus: true, ..Style::default() });
-    assert!(whole.contains(" 255") && whole.lines().count() > many, "{whole}");
+    let whole = text::render(
+        summary,
+        Style {
+            all_cpus: true,
+            ..Style::default()
+        },
+    );
+    assert!(
+        whole.contains(" 255") && whole.lines().count() > many,
+        "{whole}"
+    );
 }

@@ -16,7 +16,8 @@ fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
 
 fn store_with(scenario: &Scenario, dir: &Path, sums: Option<&RowSums>) -> PathBuf {
     let manifest = &scenario.manifest;
-    let mut writer = RunWriter::create(dir, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
+    let mut writer =
+        RunWriter::create(dir, &manifest.label, manifest.clock_start.realtime_ns).unwrap();
     writer.begin(manifest.clock_start, manifest.rate).unwrap();
     for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
         writer.stall(stall).unwrap();
@@ -37,7 +38,9 @@ fn store_with(scenario: &Scenario, dir: &Path, sums: Option<&RowSums>) -> PathBu
 fn sums(scenario: &Scenario) -> RowSums {
     let mut summer = RowSummer::stored(RowsOf::run(&scenario.manifest));
     for (stall, attribution) in scenario.stalls.iter().zip(&scenario.attributions) {
-        summer.rows(&[Row::Stall(stall, Some(attribution))]).unwrap();
+        summer
+            .rows(&[Row::Stall(stall, Some(attribution))])
+            .unwrap();
     }
     summer.finish(&scenario.manifest, None)
 }
@@ -46,7 +49,9 @@ fn sums(scenario: &Scenario) -> RowSums {
 fn a_run_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_them() {
     for scenario in [busy(&[0, 1]), late(&[0, 1, 3], Some(3))] {
         let dir = tempfile::tempdir().unwrap();
-        let read = load_periods(&store(&scenario, dir.path()), 10, Effort::BRIEF).unwrap().1;
+        let read = load_periods(&store(&scenario, dir.path()), 10, Effort::BRIEF)
+            .unwrap()
+            .1;
         let dir = tempfile::tempdir().unwrap();
         let path = store_with(&scenario, dir.path(), Some(&sums(&scenario)));
         // What is not read may be anything.
@@ -69,7 +74,8 @@ fn a_run_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_t
 #[test]
 fn a_pipeline_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_them() {
     let dir = tempfile::tempdir().unwrap();
-    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/pipeline");
+    let recorded =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/pipeline");
     for file in std::fs::read_dir(recorded).unwrap().map(Result::unwrap) {
         if file.file_type().unwrap().is_file() {
             std::fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
@@ -77,18 +83,33 @@ fn a_pipeline_that_keeps_what_its_rows_come_to_is_reported_the_same_without_read
     }
     // As if most messages had been quick, so that some of those that are stored are above the 99th percentile.
     let file = dir.path().join("manifest.json");
-    let mut manifest: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let times = &mut manifest["pipeline"]["consumers"][0]["from_intended"];
-    (times["count"], times["plain"]) =
-        (5_000.into(), serde_json::json!([[12_000_000, 4_980], [24_170_290, 20]]));
+    (times["count"], times["plain"]) = (
+        5_000.into(),
+        serde_json::json!([[12_000_000, 4_980], [24_170_290, 20]]),
+    );
     std::fs::write(&file, manifest.to_string()).unwrap();
     let run = RunReader::open(dir.path()).unwrap();
-    assert_eq!(run.summary::<serde_json::Value>().unwrap(), None, "an older run has none");
+    assert_eq!(
+        run.summary::<serde_json::Value>().unwrap(),
+        None,
+        "an older run has none"
+    );
     let read = load_periods(dir.path(), 10, Effort::BRIEF).unwrap().1;
     let blame = &read.pipeline.as_ref().unwrap().blame;
-    assert_eq!(blame.iter().map(|of| of.above).collect::<Vec<_>>(), [20, 50]);
-    assert!(0 < blame[0].split && blame[0].split < blame[1].split && !blame[0].rows.is_empty(), "{blame:?}");
-    let mut sums = SummaryBuilder::new(run.manifest()).machine(run.machine().unwrap()).stored();
+    assert_eq!(
+        blame.iter().map(|of| of.above).collect::<Vec<_>>(),
+        [20, 50]
+    );
+    assert!(
+        0 < blame[0].split && blame[0].split < blame[1].split && !blame[0].rows.is_empty(),
+        "{blame:?}"
+    );
+    let mut sums = SummaryBuilder::new(run.manifest())
+        .machine(run.machine().unwrap())
+        .stored();
     run.rows(|row| match row {
         StoredRow::Stall(stall) => sums.stall(&stall),
         StoredRow::Attribution(attribution) => sums.attribution(&attribution),
@@ -102,7 +123,10 @@ fn a_pipeline_that_keeps_what_its_rows_come_to_is_reported_the_same_without_read
     let kept = load_periods(dir.path(), 10, Effort::BRIEF).unwrap().1;
     assert_eq!(kept, read);
     assert_eq!(json::render(&kept).unwrap(), json::render(&read).unwrap());
-    assert_eq!(text::render(&kept, Style::default()), text::render(&read, Style::default()));
+    assert_eq!(
+        text::render(&kept, Style::default()),
+        text::render(&read, Style::default())
+    );
 }
 
 #[test]
@@ -135,7 +159,10 @@ fn a_stored_run_reports_what_its_rows_did() {
     loaded.run.path.clear();
     let direct = scenario.summary();
     assert_eq!(loaded, direct);
-    assert_eq!(text::render(&loaded, Style::default()), text::render(&direct, Style::default()));
+    assert_eq!(
+        text::render(&loaded, Style::default()),
+        text::render(&direct, Style::default())
+    );
     let value: serde_json::Value = serde_json::from_str(&json::render(&loaded).unwrap()).unwrap();
     assert_eq!(value["schema_version"], jitterscope_model::SCHEMA_VERSION);
     assert_eq!(load_worst(&path, 3).unwrap().1.worst.len(), 3);
@@ -149,12 +176,21 @@ fn stored_wake_ups_keep_their_phases_and_the_idle_control_is_in_no_sum() {
     let wakeup = loaded.wakeup.as_ref().unwrap();
     assert_eq!(wakeup, scenario.summary().wakeup.as_ref().unwrap());
     let attribution = loaded.attribution.as_ref().unwrap();
-    assert_eq!(wakeup.phases.iter().map(|row| row.total_ns.0).sum::<u64>(), attribution.stalled_ns.0);
+    assert_eq!(
+        wakeup.phases.iter().map(|row| row.total_ns.0).sum::<u64>(),
+        attribution.stalled_ns.0
+    );
     assert_eq!((attribution.stalls, loaded.probe.total.stalls), (338, 338));
     assert!(loaded.worst.iter().all(|stall| stall.cpu.0 != 3));
     let own = &wakeup.cpus[2];
     assert!(own.idle_control && own.lateness.late == 120);
-    assert_eq!(wakeup.total.wakeups, wakeup.cpus[..2].iter().map(|cpu| cpu.lateness.wakeups).sum::<u64>());
+    assert_eq!(
+        wakeup.total.wakeups,
+        wakeup.cpus[..2]
+            .iter()
+            .map(|cpu| cpu.lateness.wakeups)
+            .sum::<u64>()
+    );
     assert_eq!(wakeup.total.missed, 128);
     // The mean is that of the lateness, whoever asks.
     assert_eq!(
@@ -163,7 +199,14 @@ fn stored_wake_ups_keep_their_phases_and_the_idle_control_is_in_no_sum() {
     );
     let control = wakeup.idle_control.as_ref().unwrap();
     let late: u64 = control.phases.iter().map(|row| row.total_ns.0).sum();
-    assert_eq!(late, control.culprits.iter().map(|row| row.total_ns.0).sum::<u64>());
+    assert_eq!(
+        late,
+        control
+            .culprits
+            .iter()
+            .map(|row| row.total_ns.0)
+            .sum::<u64>()
+    );
     assert_eq!(control.phases[0].phase, jitterscope_model::Phase::IdleExit);
     assert!(control.max_ratio.unwrap() > 70.0);
     // Deadlines that were slept through weigh in the corrected percentiles only.
@@ -208,14 +251,23 @@ fn the_list_has_a_line_a_run_and_says_what_it_cannot_read() {
         lines[1].contains("BASELINE") && lines[1].contains("0-1") && lines[1].contains("1.30 ms"),
         "{shown}"
     );
-    assert!(lines[2].contains("9.87 s*") && lines[2].contains("0 %") && lines[2].contains(".."), "{shown}");
+    assert!(
+        lines[2].contains("9.87 s*") && lines[2].contains("0 %") && lines[2].contains(".."),
+        "{shown}"
+    );
     assert!(lines[4].contains("schema version 9"), "{shown}");
-    let value: serde_json::Value = serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
+    let value: serde_json::Value =
+        serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
     paths.sort();
     assert_eq!(value["runs"][0]["path"], paths[0].display().to_string());
     assert_eq!(value["runs"][1]["interrupted"], true);
     assert_eq!(value["problems"].as_array().unwrap().len(), 1);
-    assert_eq!(value["runs"][0]["stolen_fraction"].as_f64().map(|share| share > 0.0), Some(true));
+    assert_eq!(
+        value["runs"][0]["stolen_fraction"]
+            .as_f64()
+            .map(|share| share > 0.0),
+        Some(true)
+    );
     assert_eq!(
         list::render(&[], &[], Style::default()),
         "No runs yet. Record one with: jitterscope record\n"
@@ -232,10 +284,17 @@ fn the_list_calls_nothing_stolen_that_no_spinning_probe_measured() {
         let (runs, problems) = jitterscope_store::list(dir.path()).unwrap();
         let shown = list::render(&runs, &problems, Style::default());
         let row = shown.lines().nth(1).unwrap();
-        assert!(row.contains(probe) && !row.contains('%') && row.contains(" - "), "{shown}");
-        assert!(shown.contains("stolen: only a spinning probe can tell"), "{shown}");
+        assert!(
+            row.contains(probe) && !row.contains('%') && row.contains(" - "),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("stolen: only a spinning probe can tell"),
+            "{shown}"
+        );
         assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
-        let value: serde_json::Value = serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
         assert!(value["runs"][0]["stolen_fraction"].is_null(), "{value}");
     }
 }
@@ -253,7 +312,16 @@ fn the_list_leaves_the_idle_control_out() {
             .clone()
     };
     let (all, without) = (of(None), of(Some(0)));
-    assert!(all["max_ns"].as_u64() > without["max_ns"].as_u64(), "{all} {without}");
-    assert!(all["stalls"].as_u64() > without["stalls"].as_u64(), "{all} {without}");
-    assert_eq!((&all["cpus"], &without["cpus"]), (&"0-1".into(), &"1".into()));
+    assert!(
+        all["max_ns"].as_u64() > without["max_ns"].as_u64(),
+        "{all} {without}"
+    );
+    assert!(
+        all["stalls"].as_u64() > without["stalls"].as_u64(),
+        "{all} {without}"
+    );
+    assert_eq!(
+        (&all["cpus"], &without["cpus"]),
+        (&"0-1".into(), &"1".into())
+    );
 }

@@ -75,7 +75,13 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         median(ratios(&requests[2], &requests[0])),
     );
     Ok(vec![
-        claim("a pipe ping-pong's speed under attach", &speeds(1), noise(&seconds[0]), PIPE_LEAST, took),
+        claim(
+            "a pipe ping-pong's speed under attach",
+            &speeds(1),
+            noise(&seconds[0]),
+            PIPE_LEAST,
+            took,
+        ),
         claim(
             "a Redis server's requests under attach",
             &ratios(&requests[1], &requests[0]),
@@ -88,7 +94,12 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
 
 fn claim(what: &str, ratios: &[f64], noise: f64, least: f64, took: Duration) -> Claim {
     let claim = Claim::at_least(what, median(ratios.to_vec()), least);
-    let verdict = judged(claim.verdict == Verdict::Holds, 1.0 - least, noise, (ratios.len(), took));
+    let verdict = judged(
+        claim.verdict == Verdict::Holds,
+        1.0 - least,
+        noise,
+        (ratios.len(), took),
+    );
     Claim { verdict, ..claim }
 }
 
@@ -97,20 +108,37 @@ fn ping(runs: &Runs, folder: &Path, with: With) -> anyhow::Result<f64> {
     let results = folder.join("ping");
     let cpu = super::tool::highest_cpu()?;
     // To a file: what follows prints its own report.
-    let pipe =
-        format!("exec taskset -c {cpu} perf bench -f simple sched pipe -l {ROUNDS} >'{}'", results.display());
+    let pipe = format!(
+        "exec taskset -c {cpu} perf bench -f simple sched pipe -l {ROUNDS} >'{}'",
+        results.display()
+    );
     let program = runs.program();
-    let (program, runs_folder) = (program.display().to_string(), runs.folder().display().to_string());
+    let (program, runs_folder) = (
+        program.display().to_string(),
+        runs.folder().display().to_string(),
+    );
     let data = folder.join("perf.data").display().to_string();
     match with {
         With::Nobody => shell::output("sh", &["-c", &pipe])?,
-        With::Attach => {
-            shell::output(&program, &["--runs", &runs_folder, "attach", "--quiet", "--", "sh", "-c", &pipe])?
-        }
+        With::Attach => shell::output(
+            &program,
+            &[
+                "--runs",
+                &runs_folder,
+                "attach",
+                "--quiet",
+                "--",
+                "sh",
+                "-c",
+                &pipe,
+            ],
+        )?,
         With::Perf => shell::output("perf", &["sched", "record", "-o", &data, "sh", "-c", &pipe])?,
     };
     let text = fs::read_to_string(&results).with_context(|| results.display().to_string())?;
-    text.trim().parse().with_context(|| format!("perf bench printed {text:?}"))
+    text.trim()
+        .parse()
+        .with_context(|| format!("perf bench printed {text:?}"))
 }
 
 /// A Redis server on a socket of its own, which keeps nothing; it ends with this value.
@@ -123,7 +151,15 @@ impl Server {
     fn start(folder: &Path) -> anyhow::Result<Server> {
         let socket = folder.join("redis");
         let process = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+            .args([
+                "--port",
+                "0",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--unixsocket",
+            ])
             .arg(&socket)
             .current_dir(folder)
             .stdout(Stdio::null())
@@ -151,15 +187,23 @@ impl Server {
         let socket = self.socket.display().to_string();
         let text = shell::output(
             "redis-benchmark",
-            &["-s", &socket, "-t", "get", "-n", REQUESTS, "-c", "20", "--csv"],
+            &[
+                "-s", &socket, "-t", "get", "-n", REQUESTS, "-c", "20", "--csv",
+            ],
         )?;
         if let Some(follower) = follower {
             follower.end()?;
         }
         // "test","rps",...
-        let line = text.lines().find(|line| line.starts_with("\"GET\"")).context("no line of GET")?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("\"GET\""))
+            .context("no line of GET")?;
         let field = line.split(',').nth(1).context("no requests a second")?;
-        field.trim_matches('"').parse().with_context(|| format!("redis-benchmark printed {line:?}"))
+        field
+            .trim_matches('"')
+            .parse()
+            .with_context(|| format!("redis-benchmark printed {line:?}"))
     }
 }
 
@@ -176,17 +220,27 @@ struct Follower(Child);
 impl Follower {
     fn attach(runs: &Runs, pid: &str) -> anyhow::Result<Follower> {
         let mut command = Command::new(runs.program());
-        command.arg("--runs").arg(runs.folder()).args(["attach", "--quiet", "-d", "10m", "--pid", pid]);
+        command
+            .arg("--runs")
+            .arg(runs.folder())
+            .args(["attach", "--quiet", "-d", "10m", "--pid", pid]);
         Follower::start(&mut command)
     }
 
     fn start(command: &mut Command) -> anyhow::Result<Follower> {
         let began = Instant::now();
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot follow")?;
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot follow")?;
         let mut follower = Follower(child);
         // Neither says when it has begun: both have within this.
         while began.elapsed() < Duration::from_secs(2) {
-            ensure!(follower.0.try_wait()?.is_none(), "who follows ended at once");
+            ensure!(
+                follower.0.try_wait()?.is_none(),
+                "who follows ended at once"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         Ok(follower)
@@ -194,7 +248,10 @@ impl Follower {
 
     /// Ends it as a user does, and waits for it.
     fn end(mut self) -> anyhow::Result<()> {
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).context("no such process id")?;
+        let pid = i32::try_from(self.0.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .context("no such process id")?;
         kill_process(pid, Signal::INT)?;
         let (_, took) = timed(|| Ok(self.0.wait()?))?;
         ensure!(took < PATIENCE, "who follows took {took:?} to end");
@@ -212,7 +269,10 @@ impl Drop for Follower {
 fn wait_for(what: &str, mut there: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
     let began = Instant::now();
     while !there()? {
-        ensure!(began.elapsed() < PATIENCE, "{what} has not begun within {PATIENCE:?}");
+        ensure!(
+            began.elapsed() < PATIENCE,
+            "{what} has not begun within {PATIENCE:?}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())

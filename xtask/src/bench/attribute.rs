@@ -22,7 +22,15 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         of("allocations_per_stall")?,
     );
     Ok(vec![
-        Claim::at_most("decoding and attribution to decoding alone", of("ratio")?, MOST_ATTRIBUTION),
-        Claim::at_most("allocations of attribution an event", of("allocations_per_event")?, MOST_ALLOCATIONS),
+        Claim::at_most(
+            "decoding and attribution to decoding alone",
+            of("ratio")?,
+            MOST_ATTRIBUTION,
+        ),
+        Claim::at_most(
+            "allocations of attribution an event",
+            of("allocations_per_event")?,
+            MOST_ALLOCATIONS,
+        ),
     ])
 }

@@ -30,7 +30,11 @@ pub(super) enum Verdict {
 
 impl Verdict {
     pub(super) fn of(holds: bool) -> Verdict {
-        if holds { Verdict::Holds } else { Verdict::Missed }
+        if holds {
+            Verdict::Holds
+        } else {
+            Verdict::Missed
+        }
     }
 
     /// The word for a table.
@@ -47,9 +51,10 @@ impl Verdict {
     pub(super) fn remark(&self) -> Option<String> {
         match self {
             Verdict::Holds | Verdict::Missed => None,
-            Verdict::Noise { for_about } => {
-                Some(format!("the machine's own noise hides it; {} would show it", Rough(*for_about)))
-            }
+            Verdict::Noise { for_about } => Some(format!(
+                "the machine's own noise hides it; {} would show it",
+                Rough(*for_about)
+            )),
             Verdict::Skipped(why) => Some(why.clone()),
         }
     }
@@ -78,7 +83,12 @@ impl Claim {
 
     /// A figure of the machine, of which nothing is claimed: what others are held against.
     pub(super) fn figure_of_machine(what: impl Into<String>, measured: f64) -> Claim {
-        Claim { what: what.into(), measured: figure(measured), target: "-".into(), verdict: Verdict::Holds }
+        Claim {
+            what: what.into(),
+            measured: figure(measured),
+            target: "-".into(),
+            verdict: Verdict::Holds,
+        }
     }
 
     /// One that could not be measured.
@@ -88,13 +98,22 @@ impl Claim {
         why: impl Into<String>,
     ) -> Claim {
         let verdict = Verdict::Skipped(why.into());
-        Claim { what: what.into(), measured: "-".into(), target: target.into(), verdict }
+        Claim {
+            what: what.into(),
+            measured: "-".into(),
+            target: target.into(),
+            verdict,
+        }
     }
 }
 
 /// Three digits behind the point of what is small, none of what is large.
 fn figure(value: f64) -> String {
-    if value.abs() < 10.0 { format!("{value:.3}") } else { format!("{value:.0}") }
+    if value.abs() < 10.0 {
+        format!("{value:.3}")
+    } else {
+        format!("{value:.0}")
+    }
 }
 
 /// A length of time that is known roughly.
@@ -130,11 +149,19 @@ mod tests {
 
     #[test]
     fn noise_says_how_long_it_would_take() {
-        let of =
-            |seconds| Verdict::Noise { for_about: Duration::from_secs(seconds) }.remark().unwrap_or_default();
+        let of = |seconds| {
+            Verdict::Noise {
+                for_about: Duration::from_secs(seconds),
+            }
+            .remark()
+            .unwrap_or_default()
+        };
         assert!(of(45).contains("about 45 seconds"));
         assert!(of(600).contains("about 10 minutes"));
         assert!(of(7200).contains("about 2 hours"));
-        assert_eq!([Verdict::Holds.remark(), Verdict::Missed.remark()], [None, None]);
+        assert_eq!(
+            [Verdict::Holds.remark(), Verdict::Missed.remark()],
+            [None, None]
+        );
     }
 }

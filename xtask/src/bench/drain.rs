@@ -13,19 +13,29 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         "{:>9} {:>14} {:>10} {:>12} {:>16}",
         "sleepers", "events/s", "lost", "stalls", "helper ns/event"
     );
-    for step in json["steps"].as_array().context("the bench's JSON has no steps")? {
+    for step in json["steps"]
+        .as_array()
+        .context("the bench's JSON has no steps")?
+    {
         let of = |field: &str| number(step, field);
         let each = of("helper_ns")? / of("events")?.max(1.0);
         let (sleepers, rate, lost) = (of("sleepers")?, of("events_per_second")?, of("lost")?);
-        println!("{sleepers:>9} {rate:>14.0} {lost:>10} {:>12} {each:>16.0}", of("stalls")?);
+        println!(
+            "{sleepers:>9} {rate:>14.0} {lost:>10} {:>12} {each:>16.0}",
+            of("stalls")?
+        );
     }
-    let (rate, cost) =
-        (number(&json, "events_per_second_without_loss")?, number(&json, "helper_ns_per_event")?);
+    let (rate, cost) = (
+        number(&json, "events_per_second_without_loss")?,
+        number(&json, "helper_ns_per_event")?,
+    );
     println!(
         "each event above those of a quiet CPU costs the helper {cost:.0} ns, its stall and its row included"
     );
-    let (drain, writer) =
-        (number(&json, "drain_ns_per_event_apart")?, number(&json, "writer_ns_per_event_apart")?);
+    let (drain, writer) = (
+        number(&json, "drain_ns_per_event_apart")?,
+        number(&json, "writer_ns_per_event_apart")?,
+    );
     let loaded = json["apart"]
         .as_array()
         .and_then(|apart| apart.last())

@@ -17,5 +17,9 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         of("head_ms_per_run")?,
         of("head_bytes")?,
     );
-    Ok(vec![Claim::at_least("a run in a list, whole to head", of("ratio")?, LEAST)])
+    Ok(vec![Claim::at_least(
+        "a run in a list, whole to head",
+        of("ratio")?,
+        LEAST,
+    )])
 }

@@ -41,14 +41,27 @@ impl Load {
         // One byte is on its way from now on.
         to_there.write_all(b"x")?;
         let shared = Arc::new(Shared::default());
-        let mut load = Load { cpu, shared, began: Instant::now(), rounds_before: 0, threads: Vec::new() };
-        for (name, from, to) in [("load-there", there, to_back), ("load-back", back, to_there)] {
+        let mut load = Load {
+            cpu,
+            shared,
+            began: Instant::now(),
+            rounds_before: 0,
+            threads: Vec::new(),
+        };
+        for (name, from, to) in [
+            ("load-there", there, to_back),
+            ("load-back", back, to_there),
+        ] {
             let shared = Arc::clone(&load.shared);
             let pass = move || pass(cpu, from, to, &shared);
-            load.threads.push(std::thread::Builder::new().name(name.into()).spawn(pass)?);
+            load.threads
+                .push(std::thread::Builder::new().name(name.into()).spawn(pass)?);
         }
         while load.rounds() < BEGUN {
-            ensure!(load.began.elapsed() < PATIENCE, "the load does not run on CPU {cpu}");
+            ensure!(
+                load.began.elapsed() < PATIENCE,
+                "the load does not run on CPU {cpu}"
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
         (load.began, load.rounds_before) = (Instant::now(), load.rounds());
@@ -67,7 +80,11 @@ impl Load {
     pub(super) fn end(self) -> anyhow::Result<f64> {
         let rate = (self.rounds() - self.rounds_before) as f64 / self.began.elapsed().as_secs_f64();
         let cpu = self.shared.cpu.load(Ordering::Relaxed);
-        ensure!(cpu == self.cpu, "the load ran on CPU {cpu}, not on {}", self.cpu);
+        ensure!(
+            cpu == self.cpu,
+            "the load ran on CPU {cpu}, not on {}",
+            self.cpu
+        );
         Ok(rate)
     }
 }

@@ -45,8 +45,20 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     Ok(vec![
         Claim::at_most("peak memory, one CPU, 5 s, MiB", peaks[0], MOST),
         Claim::at_most("peak memory, one CPU, 40 s, MiB", peaks[1], MOST),
-        Claim::at_most("peak memory of 40 s, to that of 5 s", peaks[1] / peaks[0], GROWTH),
-        Claim::at_least("what the run reports of it, to the kernel's figure", shares, TOLD),
-        Claim::at_most("memory of an hour over that of 10 s, MiB", hours - short, MOST_OF_ROWS),
+        Claim::at_most(
+            "peak memory of 40 s, to that of 5 s",
+            peaks[1] / peaks[0],
+            GROWTH,
+        ),
+        Claim::at_least(
+            "what the run reports of it, to the kernel's figure",
+            shares,
+            TOLD,
+        ),
+        Claim::at_most(
+            "memory of an hour over that of 10 s, MiB",
+            hours - short,
+            MOST_OF_ROWS,
+        ),
     ])
 }

@@ -93,7 +93,9 @@ const ALL: [(What, Claims); 15] = [
 
 impl What {
     fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        self.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
     }
 }
 
@@ -110,7 +112,10 @@ pub fn run(what: Option<What>, consent: Consent) -> anyhow::Result<()> {
         }
     }
     let mut rows = Vec::new();
-    for (this, claims_of) in ALL.iter().filter(|(this, _)| what.is_none_or(|what| what == *this)) {
+    for (this, claims_of) in ALL
+        .iter()
+        .filter(|(this, _)| what.is_none_or(|what| what == *this))
+    {
         let (row, began) = (this.name(), Instant::now());
         eprintln!("== {row}");
         let claims = claims_of().map_err(|error| format!("{error:#}"));
@@ -129,13 +134,24 @@ pub fn run(what: Option<What>, consent: Consent) -> anyhow::Result<()> {
 
 /// The last line of a bench's output that is JSON.
 fn bench_json(package: &str, bench: &str) -> anyhow::Result<Value> {
-    let text = shell::output("cargo", &["bench", "--quiet", "--locked", "-p", package, "--bench", bench])?;
-    let line = text.lines().rev().find(|line| line.starts_with('{')).context("the bench printed no JSON")?;
+    let text = shell::output(
+        "cargo",
+        &[
+            "bench", "--quiet", "--locked", "-p", package, "--bench", bench,
+        ],
+    )?;
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with('{'))
+        .context("the bench printed no JSON")?;
     serde_json::from_str(line).context("the bench printed broken JSON")
 }
 
 fn number(json: &Value, field: &str) -> anyhow::Result<f64> {
-    json[field].as_f64().with_context(|| format!("the bench's JSON has no number '{field}'"))
+    json[field]
+        .as_f64()
+        .with_context(|| format!("the bench's JSON has no number '{field}'"))
 }
 
 #[cfg(test)]

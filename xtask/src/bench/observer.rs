@@ -53,7 +53,9 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let runs = Runs::new("bench-observer")?;
     let allowed = allowed_cpus()?;
     let (first, last) = (allowed.first().copied(), allowed.last().copied());
-    let (Some(other), Some(measured)) = (first, last) else { anyhow::bail!("no CPU is allowed") };
+    let (Some(other), Some(measured)) = (first, last) else {
+        anyhow::bail!("no CPU is allowed")
+    };
     ensure!(other != measured, "two CPUs are needed");
     let mut claims = of_measured(&runs, measured)?;
     claims.push(of_other(&runs, measured, other, allowed.len())?);
@@ -74,7 +76,10 @@ fn turns<const N: usize>(
             let arm = (turn + n) % N;
             let args = [&["-d", TIME, "--cpus", &cpu], arms[arm].options()].concat();
             let one = match load {
-                None => Turn { report: runs.record(&args)?, speed: None },
+                None => Turn {
+                    report: runs.record(&args)?,
+                    speed: None,
+                },
                 Some(on) => {
                     let load = Load::start(on)?;
                     std::thread::scope(|scope| {
@@ -86,7 +91,10 @@ fn turns<const N: usize>(
                         });
                         let report = runs.record(&args)?;
                         let speed = speed.join().ok().context("the load was not measured")?;
-                        anyhow::Ok(Turn { report, speed: Some(speed) })
+                        anyhow::Ok(Turn {
+                            report,
+                            speed: Some(speed),
+                        })
                     })?
                 }
             };
@@ -104,7 +112,10 @@ fn of_measured(runs: &Runs, measured: usize) -> anyhow::Result<Vec<Claim>> {
     print_price(&traced, "all events")?;
     print_price(&coarse, "coarse events")?;
     let stolen = |turns: &[Turn]| -> anyhow::Result<Vec<f64>> {
-        turns.iter().map(|turn| number(&turn.report["probe"]["total"], "stolen_fraction")).collect()
+        turns
+            .iter()
+            .map(|turn| number(&turn.report["probe"]["total"], "stolen_fraction"))
+            .collect()
     };
     let (with, some, without) = (stolen(&traced)?, stolen(&coarse)?, stolen(&bare)?);
     let noise = noise(&without);
@@ -118,7 +129,10 @@ fn of_measured(runs: &Runs, measured: usize) -> anyhow::Result<Vec<Claim>> {
     let claim = |what, with: &[f64], most: f64| {
         let ratio = median(ratios(with, &without));
         let verdict = judged(ratio <= most, most - 1.0, noise, (TURNS - 1, took));
-        Claim { verdict, ..Claim::at_most(what, ratio, most) }
+        Claim {
+            verdict,
+            ..Claim::at_most(what, ratio, most)
+        }
     };
     Ok(vec![
         claim("stolen time with tracing, to without", &with, MOST),
@@ -128,8 +142,10 @@ fn of_measured(runs: &Runs, measured: usize) -> anyhow::Result<Vec<Claim>> {
 
 fn of_other(runs: &Runs, measured: usize, other: usize, allowed: usize) -> anyhow::Result<Claim> {
     let floor = floor::left()?;
-    let ([traced, bare], took) = timed(|| turns(runs, [Arm::Traced, Arm::Bare], measured, Some(other)))?;
-    let speeds = |turns: &[Turn]| -> Vec<f64> { turns.iter().filter_map(|turn| turn.speed).collect() };
+    let ([traced, bare], took) =
+        timed(|| turns(runs, [Arm::Traced, Arm::Bare], measured, Some(other)))?;
+    let speeds =
+        |turns: &[Turn]| -> Vec<f64> { turns.iter().filter_map(|turn| turn.speed).collect() };
     let (with, without) = (speeds(&traced), speeds(&bare));
     let (ratio, noise) = (median(ratios(&with, &without)), noise(&without));
     println!(
@@ -139,18 +155,35 @@ fn of_other(runs: &Runs, measured: usize, other: usize, allowed: usize) -> anyho
         median(without)
     );
     if allowed == 2 {
-        println!("of two CPUs it is also the one that our helper has: what the helper takes is in it");
+        println!(
+            "of two CPUs it is also the one that our helper has: what the helper takes is in it"
+        );
     }
-    let claim = Claim::at_least("speed of another CPU, to what tracepoints leave it", ratio / floor, LEAST);
-    let verdict = judged(ratio / floor >= LEAST, 1.0 - LEAST, noise, (TURNS - 1, took));
+    let claim = Claim::at_least(
+        "speed of another CPU, to what tracepoints leave it",
+        ratio / floor,
+        LEAST,
+    );
+    let verdict = judged(
+        ratio / floor >= LEAST,
+        1.0 - LEAST,
+        noise,
+        (TURNS - 1, took),
+    );
     Ok(Claim { verdict, ..claim })
 }
 
 /// What a record takes, as the tool measured it before each recording, and how many came of what.
 fn print_price(traced: &[Turn], which: &str) -> anyhow::Result<()> {
-    let prices: Vec<&Value> = traced.iter().map(|turn| &turn.report["trust"]["price"]).collect();
+    let prices: Vec<&Value> = traced
+        .iter()
+        .map(|turn| &turn.report["trust"]["price"])
+        .collect();
     let of = |field: &str| -> Vec<f64> {
-        prices.iter().filter_map(|price| price["record"][field].as_f64()).collect()
+        prices
+            .iter()
+            .filter_map(|price| price["record"][field].as_f64())
+            .collect()
     };
     let (warm, cold) = (of("warm_ns"), of("cold_ns"));
     if warm.is_empty() {
@@ -162,7 +195,9 @@ fn print_price(traced: &[Turn], which: &str) -> anyhow::Result<()> {
             median(cold)
         );
     }
-    let Some(events) = prices.last().and_then(|price| price["events"].as_object()) else { return Ok(()) };
+    let Some(events) = prices.last().and_then(|price| price["events"].as_object()) else {
+        return Ok(());
+    };
     for (class, count) in events {
         println!("{class:>14} {count:>10} events of the last turn");
     }

@@ -57,7 +57,10 @@ pub(super) fn claims(reads_per_second: f64) -> anyhow::Result<Vec<Claim>> {
     let wakes = Claim::at_most(late, median(ratios(&ours, &theirs)), MOST_LATE);
     let holds = wakes.verdict == super::claim::Verdict::Holds;
     let verdict = judged(holds, MOST_LATE - 1.0, noise(&theirs), (TURNS - 1, took));
-    Ok(vec![Claim::at_least(reads, reads_per_second / oslat, LEAST_READS), Claim { verdict, ..wakes }])
+    Ok(vec![
+        Claim::at_least(reads, reads_per_second / oslat, LEAST_READS),
+        Claim { verdict, ..wakes },
+    ])
 }
 
 /// Reads a second of oslat's loop: all that its histogram has.
@@ -71,7 +74,10 @@ fn reads_of(text: &str) -> Option<f64> {
     let mut seconds = None;
     for line in text.lines() {
         let (name, value) = line.split_once(':').unwrap_or_default();
-        let first: Option<f64> = value.split_whitespace().next().and_then(|number| number.parse().ok());
+        let first: Option<f64> = value
+            .split_whitespace()
+            .next()
+            .and_then(|number| number.parse().ok());
         let name = name.trim();
         if name.ends_with("(us)") && name.starts_with(|first: char| first.is_ascii_digit()) {
             reads += first?;
@@ -79,20 +85,29 @@ fn reads_of(text: &str) -> Option<f64> {
             seconds = first;
         }
     }
-    seconds.filter(|seconds| *seconds > 0.0 && reads > 0.0).map(|seconds| reads / seconds)
+    seconds
+        .filter(|seconds| *seconds > 0.0 && reads > 0.0)
+        .map(|seconds| reads / seconds)
 }
 
 /// How late cyclictest's thread wakes on average, nanoseconds.
 fn cyclictest(cpu: &str) -> anyhow::Result<f64> {
     let affinity = format!("-a{cpu}");
-    let args = ["-t1", &affinity, "-p2", "-i", "1000", "-l", "2000", "-q", "-N", "--laptop"];
+    let args = [
+        "-t1", &affinity, "-p2", "-i", "1000", "-l", "2000", "-q", "-N", "--laptop",
+    ];
     let text = shell::output("cyclictest", &args)?;
     mean_of(&text).with_context(|| format!("cyclictest printed {text:?}"))
 }
 
 fn mean_of(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with("T:"))?;
-    line.split_once("Avg:")?.1.split_whitespace().next()?.parse().ok()
+    line.split_once("Avg:")?
+        .1
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The same of our probe.
@@ -121,10 +136,13 @@ mod tests {
         let oslat = "    001 (us):\t 30 \n    032 (us):\t 10 (including overflows)\n     Minimum:\t 1 (us)\n    \
                      Duration:\t 2.000 (sec)\n";
         assert_eq!(reads_of(oslat), Some(20.0));
-        assert_eq!(reads_of("    001 (us):\t 30 \n"), None, "of what time is not said");
+        assert_eq!(
+            reads_of("    001 (us):\t 30 \n"),
+            None,
+            "of what time is not said"
+        );
         assert_eq!(reads_of(""), None);
-        let cyclictest =
-            "# x\nT: 0 ( 9665) P: 2 I:1000 C:   1000 Min:  15353 Act:   33430 Avg:   30069 Max:  802267\n";
+        let cyclictest = "# x\nT: 0 ( 9665) P: 2 I:1000 C:   1000 Min:  15353 Act:   33430 Avg:   30069 Max:  802267\n";
         assert_eq!(mean_of(cyclictest), Some(30069.0));
         assert_eq!(mean_of("T: 0"), None);
     }

@@ -13,15 +13,34 @@ const MOST: u32 = RUNS / 1000 + 7;
 /// Asks the calibration test, which prints how many runs showed a period, and fails by itself where they are
 /// too many.
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let test = ["test", "--release", "--locked", "-p", "jitterscope-analyze", "--test", "period_calibration"];
-    let which = ["--", "--ignored", "--nocapture", "processes_without_a_period_show_none"];
+    let test = [
+        "test",
+        "--release",
+        "--locked",
+        "-p",
+        "jitterscope-analyze",
+        "--test",
+        "period_calibration",
+    ];
+    let which = [
+        "--",
+        "--ignored",
+        "--nocapture",
+        "processes_without_a_period_show_none",
+    ];
     let args = [&test[..], &which[..]].concat();
     eprintln!("+ JITTERSCOPE_NULL_RUNS={RUNS} cargo {}", args.join(" "));
-    let output = shell::command("cargo", &args).env("JITTERSCOPE_NULL_RUNS", RUNS.to_string()).output()?;
+    let output = shell::command("cargo", &args)
+        .env("JITTERSCOPE_NULL_RUNS", RUNS.to_string())
+        .output()?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let claims: Vec<Claim> = said.lines().filter_map(claim).collect();
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(!claims.is_empty(), "the calibration printed nothing ({}):\n{said}{errors}", output.status);
+    ensure!(
+        !claims.is_empty(),
+        "the calibration printed nothing ({}):\n{said}{errors}",
+        output.status
+    );
     Ok(claims)
 }
 

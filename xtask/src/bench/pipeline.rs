@@ -87,15 +87,44 @@ struct Course {
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let cpus = match cpus()? {
         Ok(cpus) => cpus,
-        Err(why) => return Ok(vec![Claim::skipped("transit of a message", "<= Java's", why)]),
+        Err(why) => {
+            return Ok(vec![Claim::skipped(
+                "transit of a message",
+                "<= Java's",
+                why,
+            )]);
+        }
     };
     let folder = shell::root().join("target/bench-pipeline");
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let course = Course { cpus, input: input(&folder)?, folder };
-    shell::run("cargo", &["build", "--quiet", "--release", "--locked", "-p", "jitterscope"])?;
+    let course = Course {
+        cpus,
+        input: input(&folder)?,
+        folder,
+    };
     shell::run(
         "cargo",
-        &["bench", "--quiet", "--locked", "-p", "jitterscope-probe", "--bench", "pipeline", "--no-run"],
+        &[
+            "build",
+            "--quiet",
+            "--release",
+            "--locked",
+            "-p",
+            "jitterscope",
+        ],
+    )?;
+    shell::run(
+        "cargo",
+        &[
+            "bench",
+            "--quiet",
+            "--locked",
+            "-p",
+            "jitterscope-probe",
+            "--bench",
+            "pipeline",
+            "--no-run",
+        ],
     )?;
     let java = Java::prepare(&course.folder)?;
     let mut rounds: Vec<(Contender, Vec<Transit>)> = Contender::ALL
@@ -118,22 +147,39 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
             };
             eprintln!("round {}: {:<32} {transit}", round + 1, contender.name());
             if transit.count != MESSAGES {
-                bail!("{}: {} of {MESSAGES} messages were measured", contender.name(), transit.count);
+                bail!(
+                    "{}: {} of {MESSAGES} messages were measured",
+                    contender.name(),
+                    transit.count
+                );
             }
             measured.push(transit);
         }
     }
-    let medians: Vec<(Contender, Transit)> =
-        rounds.iter().map(|(contender, measured)| (*contender, Transit::median(measured))).collect();
+    let medians: Vec<(Contender, Transit)> = rounds
+        .iter()
+        .map(|(contender, measured)| (*contender, Transit::median(measured)))
+        .collect();
     print(&medians);
-    let of = |wanted| medians.iter().find(|(contender, _)| *contender == wanted).map(|(_, transit)| transit);
+    let of = |wanted| {
+        medians
+            .iter()
+            .find(|(contender, _)| *contender == wanted)
+            .map(|(_, transit)| transit)
+    };
     let mut claims = Vec::new();
-    if let (Some(ours), Some(java), Some(ancestor)) =
-        (of(Contender::Tool), of(Contender::Java), of(Contender::Ancestor))
-    {
+    if let (Some(ours), Some(java), Some(ancestor)) = (
+        of(Contender::Tool),
+        of(Contender::Java),
+        of(Contender::Ancestor),
+    ) {
         claims.extend(against(ours, java, ancestor));
     } else {
-        claims.push(Claim::skipped("transit beside Java's", "<= Java's", "Java or Maven is not there"));
+        claims.push(Claim::skipped(
+            "transit beside Java's",
+            "<= Java's",
+            "Java or Maven is not there",
+        ));
     }
     if let (Some(bare), Some(traced)) = (of(Contender::Scheduled), of(Contender::Traced)) {
         let ratio = traced.p99 as f64 / bare.p99.max(1) as f64;
@@ -151,7 +197,11 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
 
 fn against(ours: &Transit, java: &Transit, ancestor: &Transit) -> Vec<Claim> {
     let time = |what: &str, ours: u64, java: u64| {
-        Claim::at_most(format!("{what} of transit, to Java's"), ours as f64 / java.max(1) as f64, 1.0)
+        Claim::at_most(
+            format!("{what} of transit, to Java's"),
+            ours as f64 / java.max(1) as f64,
+            1.0,
+        )
     };
     let part = ancestor.peak_kib as f64 / ours.peak_kib.max(1) as f64;
     vec![
@@ -162,14 +212,19 @@ fn against(ours: &Transit, java: &Transit, ancestor: &Transit) -> Vec<Claim> {
 }
 
 fn print(medians: &[(Contender, Transit)]) {
-    println!("{MESSAGES} messages every {INTERVAL_NS} ns, ring of {RING}, medians of {ROUNDS} rounds\n");
+    println!(
+        "{MESSAGES} messages every {INTERVAL_NS} ns, ring of {RING}, medians of {ROUNDS} rounds\n"
+    );
     let heads = ["p50 ns", "p99 ns", "p99.9 ns", "max ns", "peak KiB"];
     print!("{:<32}", "transit");
     heads.iter().for_each(|head| print!(" {head:>11}"));
     println!();
     for (contender, transit) in medians {
         print!("{:<32}", contender.name());
-        transit.columns().iter().for_each(|value| print!(" {value:>11}"));
+        transit
+            .columns()
+            .iter()
+            .for_each(|value| print!(" {value:>11}"));
         println!();
     }
     println!();
@@ -178,18 +233,22 @@ fn print(medians: &[(Contender, Transit)]) {
 /// The producer's and the accumulator's CPU: the first two, or JITTERSCOPE_BENCH_CPUS.
 fn cpus() -> anyhow::Result<Result<(u32, u32), String>> {
     let wanted = std::env::var("JITTERSCOPE_BENCH_CPUS").unwrap_or_else(|_| "0,1".into());
-    let cpus = output::pair(&wanted)
-        .with_context(|| format!("JITTERSCOPE_BENCH_CPUS is '{wanted}', not two CPUs such as 0,1"))?;
+    let cpus = output::pair(&wanted).with_context(|| {
+        format!("JITTERSCOPE_BENCH_CPUS is '{wanted}', not two CPUs such as 0,1")
+    })?;
     let allowed = allowed()?;
     if allowed.contains(&cpus.0) && allowed.contains(&cpus.1) {
         return Ok(Ok(cpus));
     }
-    Ok(Err(format!("CPUs {wanted} are not both there and allowed; set JITTERSCOPE_BENCH_CPUS")))
+    Ok(Err(format!(
+        "CPUs {wanted} are not both there and allowed; set JITTERSCOPE_BENCH_CPUS"
+    )))
 }
 
 /// CPUs that this process may have.
 fn allowed() -> anyhow::Result<Vec<u32>> {
-    let status = fs::read_to_string("/proc/self/status").context("/proc/self/status cannot be read")?;
+    let status =
+        fs::read_to_string("/proc/self/status").context("/proc/self/status cannot be read")?;
     output::allowed_cpus(&status).context("/proc/self/status has no Cpus_allowed_list")
 }
 
@@ -207,18 +266,29 @@ fn input(folder: &Path) -> anyhow::Result<PathBuf> {
 /// Keeps other recordings away for a round: those that lock the same file, the live tests' unless
 /// JITTERSCOPE_BENCH_LOCK names another.
 fn alone() -> anyhow::Result<File> {
-    let path = std::env::var_os("JITTERSCOPE_BENCH_LOCK")
-        .map_or_else(|| std::env::temp_dir().join("jitterscope-live-tests.lock"), PathBuf::from);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let path = std::env::var_os("JITTERSCOPE_BENCH_LOCK").map_or_else(
+        || std::env::temp_dir().join("jitterscope-live-tests.lock"),
+        PathBuf::from,
+    );
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
     let file = file.with_context(|| format!("{} cannot be opened", path.display()))?;
-    file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
+    file.lock()
+        .with_context(|| format!("{} cannot be locked", path.display()))?;
     Ok(file)
 }
 
 fn record(course: &Course, contender: Contender) -> anyhow::Result<Transit> {
     let program = shell::root().join("target/release/jitterscope");
     let runs = course.folder.join("runs");
-    let pacing = if contender == Contender::Scheduled { "schedule" } else { "ancestor" };
+    let pacing = if contender == Contender::Scheduled {
+        "schedule"
+    } else {
+        "ancestor"
+    };
     let named = [
         ("--producer-cpu", course.cpus.0.to_string()),
         ("--accumulator-cpu", course.cpus.1.to_string()),
@@ -233,7 +303,11 @@ fn record(course: &Course, contender: Contender) -> anyhow::Result<Transit> {
         ("--runs", runs.display().to_string()),
     ];
     let mut args = vec!["record", "pipeline", "--two-thread", "--quiet", "--json"];
-    args.extend(named.iter().flat_map(|(name, value)| [*name, value.as_str()]));
+    args.extend(
+        named
+            .iter()
+            .flat_map(|(name, value)| [*name, value.as_str()]),
+    );
     if contender != Contender::Traced {
         args.push("--no-trace");
     }
@@ -253,8 +327,16 @@ fn ping(course: &Course) -> anyhow::Result<Transit> {
         ("accumulator_cpu", course.cpus.1.into()),
     ]
     .map(|(name, value)| format!("{name}={value}"));
-    let mut args =
-        vec!["bench", "--quiet", "--locked", "-p", "jitterscope-probe", "--bench", "pipeline", "--"];
+    let mut args = vec![
+        "bench",
+        "--quiet",
+        "--locked",
+        "-p",
+        "jitterscope-probe",
+        "--bench",
+        "pipeline",
+        "--",
+    ];
     args.extend(settings.iter().map(String::as_str));
     output::of_ping(&shell::output("cargo", &args)?)
 }

@@ -10,10 +10,20 @@ const LEAST_READS: f64 = 0.9;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let json = bench_json("jitterscope-probe", "spin")?;
-    let (rate, bare) = (number(&json, "samples_per_sec")?, number(&json, "bare_samples_per_sec")?);
+    let (rate, bare) = (
+        number(&json, "samples_per_sec")?,
+        number(&json, "bare_samples_per_sec")?,
+    );
     let coverage = number(&json, "coverage")?;
-    let (floor, bare_floor) = (number(&json, "floor_ticks")?, number(&json, "bare_floor_ticks")?);
-    println!("the probe reads the clock {:.1} M times a second, a bare loop {:.1} M", rate / 1e6, bare / 1e6);
+    let (floor, bare_floor) = (
+        number(&json, "floor_ticks")?,
+        number(&json, "bare_floor_ticks")?,
+    );
+    println!(
+        "the probe reads the clock {:.1} M times a second, a bare loop {:.1} M",
+        rate / 1e6,
+        bare / 1e6
+    );
     let mut claims = vec![
         Claim {
             what: "coverage of wall time".into(),
@@ -21,7 +31,11 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
             target: format!(">= {} %", LEAST_COVERAGE * 100.0),
             verdict: Verdict::of(coverage >= LEAST_COVERAGE),
         },
-        Claim::at_least("samples/s to those of a bare loop", number(&json, "samples_ratio")?, LEAST_READS),
+        Claim::at_least(
+            "samples/s to those of a bare loop",
+            number(&json, "samples_ratio")?,
+            LEAST_READS,
+        ),
         Claim {
             what: format!("floor in ticks, bare loop {bare_floor}"),
             measured: format!("{floor}"),

@@ -40,7 +40,10 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let length = format!("{LONG}s");
     let (long, took) = timed(|| runs.record(&["-d", &length, "--cpus", &named]))?;
     let rate = load.end()?;
-    ensure!(rate > LEAST_LOAD, "the load passed its byte only {rate:.0} times a second");
+    ensure!(
+        rate > LEAST_LOAD,
+        "the load passed its byte only {rate:.0} times a second"
+    );
     let end = (took.as_secs_f64() - f64::from(LONG) - begins).max(0.0);
     println!(
         "beside its time a recording of 1 s takes {begins:.2} s, one of {LONG} s {:.2} s, under a load of {rate:.0} \
@@ -49,7 +52,11 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         long["attribution"]["stalls"]
     );
     let mut claims = vec![
-        Claim::at_most("all of a recording of 1 s, to that second", second, MOST_SECOND),
+        Claim::at_most(
+            "all of a recording of 1 s, to that second",
+            second,
+            MOST_SECOND,
+        ),
         Claim::at_most(
             format!("end of {LONG} s under load more than of 1 s, part of its length"),
             end / f64::from(LONG),
@@ -62,7 +69,10 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
             let path = Runs::path(report)?.display().to_string();
             let stall = report["worst"][0]["stall"].to_string();
             let mut args = vec!["report".to_owned(), path];
-            args.extend(more.iter().flat_map(|option| [(*option).to_owned(), stall.clone()]));
+            args.extend(
+                more.iter()
+                    .flat_map(|option| [(*option).to_owned(), stall.clone()]),
+            );
             took_median(&runs, &args)
         };
         let (of_short, of_long) = (of(&short)?, of(&long)?);
@@ -88,7 +98,8 @@ fn of_messages(runs: &Runs) -> anyhow::Result<Claim> {
     let run = Runs::path(&report)?;
     let args = ["report".to_owned(), run.display().to_string()];
     let of_stored = took_median(runs, &args)?;
-    std::fs::rename(run.join("summary.json"), run.join("summary.aside")).context("the run keeps no sums")?;
+    std::fs::rename(run.join("summary.json"), run.join("summary.aside"))
+        .context("the run keeps no sums")?;
     let of_rows = took_median(runs, &args)?;
     println!(
         "a report of {} slow messages takes {:.0} ms, made of their rows {:.0} ms",
@@ -96,7 +107,11 @@ fn of_messages(runs: &Runs) -> anyhow::Result<Claim> {
         of_stored * 1e3,
         of_rows * 1e3
     );
-    Ok(Claim::at_most("a pipeline's report, to the same made of its rows", of_stored / of_rows, MOST_OF_ROWS))
+    Ok(Claim::at_most(
+        "a pipeline's report, to the same made of its rows",
+        of_stored / of_rows,
+        MOST_OF_ROWS,
+    ))
 }
 
 /// How long the tool takes with these arguments, seconds.

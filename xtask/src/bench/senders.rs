@@ -25,8 +25,14 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let (Some(&from), Some(&measured)) = (cpus.first(), cpus.last()) else {
         anyhow::bail!("no CPU is allowed");
     };
-    ensure!(from != measured, "two CPUs are needed: one that wakes, and one that is measured");
-    println!("{:>9} {:>12} {:>9} {:>9}", "wanted/s", "wake-ups/s", "stalls", "known");
+    ensure!(
+        from != measured,
+        "two CPUs are needed: one that wakes, and one that is measured"
+    );
+    println!(
+        "{:>9} {:>12} {:>9} {:>9}",
+        "wanted/s", "wake-ups/s", "stalls", "known"
+    );
     RATES
         .iter()
         .map(|rate| {
@@ -43,13 +49,25 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
 
 /// Stalls by the woken thread, and those of them of which it is known who woke it.
 fn known(report: &Value) -> anyhow::Result<(f64, f64)> {
-    let culprits = report["attribution"]["culprits"].as_array().context("the report has no culprits")?;
+    let culprits = report["attribution"]["culprits"]
+        .as_array()
+        .context("the report has no culprits")?;
     // A process of several threads is one culprit, which has their names.
-    let named =
-        |one: &Value| one["thread_names"].as_array().is_some_and(|names| names.contains(&NAMES[1].into()));
-    let ours: Vec<&Value> = culprits.iter().filter(|one| one["comm"] == NAMES[1] || named(one)).collect();
+    let named = |one: &Value| {
+        one["thread_names"]
+            .as_array()
+            .is_some_and(|names| names.contains(&NAMES[1].into()))
+    };
+    let ours: Vec<&Value> = culprits
+        .iter()
+        .filter(|one| one["comm"] == NAMES[1] || named(one))
+        .collect();
     ensure!(!ours.is_empty(), "{} is not among the culprits", NAMES[1]);
-    let sum = |field: &str| ours.iter().map(|one| number(one, field)).sum::<anyhow::Result<f64>>();
+    let sum = |field: &str| {
+        ours.iter()
+            .map(|one| number(one, field))
+            .sum::<anyhow::Result<f64>>()
+    };
     Ok((sum("count")?, sum("senders_known")?))
 }
 
@@ -64,13 +82,29 @@ struct Wakes {
 impl Wakes {
     fn start(cpus: [usize; 2], rate: u32) -> anyhow::Result<Wakes> {
         let (reader, writer) = pipe()?;
-        let (stop, made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let mut wakes = Wakes { stop, made, began: Instant::now(), threads: Vec::new() };
+        let (stop, made) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let mut wakes = Wakes {
+            stop,
+            made,
+            began: Instant::now(),
+            threads: Vec::new(),
+        };
         let (stop, made) = (wakes.stop.clone(), wakes.made.clone());
         let wake = move || wake(cpus[0], writer, Duration::from_secs(1) / rate, &stop, &made);
-        wakes.threads.push(std::thread::Builder::new().name(NAMES[0].into()).spawn(wake)?);
+        wakes.threads.push(
+            std::thread::Builder::new()
+                .name(NAMES[0].into())
+                .spawn(wake)?,
+        );
         let sleep = move || sleep(cpus[1], reader);
-        wakes.threads.push(std::thread::Builder::new().name(NAMES[1].into()).spawn(sleep)?);
+        wakes.threads.push(
+            std::thread::Builder::new()
+                .name(NAMES[1].into())
+                .spawn(sleep)?,
+        );
         Ok(wakes)
     }
 

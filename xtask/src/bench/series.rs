@@ -14,16 +14,35 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let (json, took) = timed(|| bench_json("jitterscope-recording", "series"))?;
     let of = |field: &str| Measured::read(&json, field);
     let (outputs, pairs) = (number(&json, "outputs")?, number(&json, "pairs")?);
-    println!("{pairs:.0} turns with {outputs:.0} outputs, each beside one with none: median [99 % interval]");
-    println!("{:<16} {:>30} {:>30} {:>30}", "", "with outputs", "with none", "difference");
-    for (what, field) in [("stolen, %", "stolen_percent"), ("stalls a second", "stalls_per_second")] {
+    println!(
+        "{pairs:.0} turns with {outputs:.0} outputs, each beside one with none: median [99 % interval]"
+    );
+    println!(
+        "{:<16} {:>30} {:>30} {:>30}",
+        "", "with outputs", "with none", "difference"
+    );
+    for (what, field) in [
+        ("stolen, %", "stolen_percent"),
+        ("stalls a second", "stalls_per_second"),
+    ] {
         let cells = ["", "bare_", "more_"].map(|prefix| of(&format!("{prefix}{field}")));
         let [with, bare, more] = cells;
-        println!("{what:<16} {:>30} {:>30} {:>30}", with?.text(), bare?.text(), more?.text());
+        println!(
+            "{what:<16} {:>30} {:>30} {:>30}",
+            with?.text(),
+            bare?.text(),
+            more?.text()
+        );
     }
     let noise = of("bare_samples_ratio")?;
-    println!("turns with none, one to the next (noise): samples/s {}", noise.text());
-    for (what, field) in [("stolen, %", "stolen_percent"), ("stalls a second", "stalls_per_second")] {
+    println!(
+        "turns with none, one to the next (noise): samples/s {}",
+        noise.text()
+    );
+    for (what, field) in [
+        ("stolen, %", "stolen_percent"),
+        ("stalls a second", "stalls_per_second"),
+    ] {
         println!("{:>51} {}", what, of(&format!("bare_more_{field}"))?.text());
     }
     println!();
@@ -59,7 +78,10 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         at_least("samples/s with outputs to none", "samples_ratio")?,
         at_least("the same outside stalls", "own_samples_ratio")?,
         no_more("more stolen with outputs, %", "more_stolen_percent")?,
-        no_more("more stalls a second with outputs", "more_stalls_per_second")?,
+        no_more(
+            "more stalls a second with outputs",
+            "more_stalls_per_second",
+        )?,
     ])
 }
 
@@ -72,7 +94,9 @@ struct Measured {
 
 impl Measured {
     fn read(json: &Value, field: &str) -> anyhow::Result<Measured> {
-        let json = json.get(field).with_context(|| format!("the bench's JSON has no '{field}'"))?;
+        let json = json
+            .get(field)
+            .with_context(|| format!("the bench's JSON has no '{field}'"))?;
         Ok(Measured {
             median: number(json, "median")?,
             low: number(json, "low")?,
@@ -85,7 +109,9 @@ impl Measured {
     fn hides(&self, effect: f64, took: Duration) -> Verdict {
         let more = ((self.high - self.low) / effect.abs()).powi(2).max(1.0);
         let for_about = Duration::try_from_secs_f64(took.as_secs_f64() * more);
-        Verdict::Noise { for_about: for_about.unwrap_or(Duration::MAX) }
+        Verdict::Noise {
+            for_about: for_about.unwrap_or(Duration::MAX),
+        }
     }
 
     fn text(&self) -> String {

@@ -20,7 +20,9 @@ pub(super) struct Ended {
 impl Ended {
     /// Whether it failed, or something that it claims does not hold.
     pub(super) fn is_missed(&self) -> bool {
-        self.claims.as_ref().map_or(true, |claims| claims.iter().any(|one| one.verdict == Verdict::Missed))
+        self.claims.as_ref().map_or(true, |claims| {
+            claims.iter().any(|one| one.verdict == Verdict::Missed)
+        })
     }
 }
 
@@ -34,9 +36,20 @@ pub(super) fn table(rows: &[Ended]) -> String {
                 line(&mut out, [row, "", "", "", "FAILED"]);
                 remark(&mut out, why);
             }
-            Ok(claims) if claims.is_empty() => line(&mut out, [row, "nothing is claimed", "", "", ""]),
+            Ok(claims) if claims.is_empty() => {
+                line(&mut out, [row, "nothing is claimed", "", "", ""])
+            }
             Ok(claims) => {
-                for (n, Claim { what, measured, target, verdict }) in claims.iter().enumerate() {
+                for (
+                    n,
+                    Claim {
+                        what,
+                        measured,
+                        target,
+                        verdict,
+                    },
+                ) in claims.iter().enumerate()
+                {
                     let name = if n == 0 { row.as_str() } else { "" };
                     line(&mut out, [name, what, measured, target, verdict.word()]);
                     if let Some(said) = verdict.remark() {
@@ -53,7 +66,11 @@ pub(super) fn table(rows: &[Ended]) -> String {
 fn line(out: &mut String, cells: [&str; 5]) {
     let rest = WIDTH - COLUMNS.iter().map(|width| width + 1).sum::<usize>();
     let widths = [COLUMNS[0], COLUMNS[1], COLUMNS[2], COLUMNS[3], rest];
-    let folded: Vec<Vec<String>> = cells.iter().zip(widths).map(|(cell, width)| fold(cell, width)).collect();
+    let folded: Vec<Vec<String>> = cells
+        .iter()
+        .zip(widths)
+        .map(|(cell, width)| fold(cell, width))
+        .collect();
     for n in 0..folded.iter().map(Vec::len).max().unwrap_or(0) {
         let mut one = String::new();
         for (column, (lines, width)) in folded.iter().zip(widths).enumerate() {
@@ -107,24 +124,42 @@ mod tests {
     use std::time::Duration;
 
     fn claim(what: &str, measured: &str, verdict: Verdict) -> Claim {
-        Claim { what: what.into(), measured: measured.into(), target: "<= 1.08".into(), verdict }
+        Claim {
+            what: what.into(),
+            measured: measured.into(),
+            target: "<= 1.08".into(),
+            verdict,
+        }
     }
 
     #[test]
     fn a_row_that_failed_leaves_the_others_in_the_table() {
-        let noise = Verdict::Noise { for_about: Duration::from_secs(240) };
+        let noise = Verdict::Noise {
+            for_about: Duration::from_secs(240),
+        };
         let rows = [
-            Ended { row: "drain".into(), claims: Err("no kernel events can be had here".into()) },
+            Ended {
+                row: "drain".into(),
+                claims: Err("no kernel events can be had here".into()),
+            },
             Ended {
                 row: "observer".into(),
                 claims: Ok(vec![
-                    claim("stolen time with tracing, to that without any", "1.162", noise),
+                    claim(
+                        "stolen time with tracing, to that without any",
+                        "1.162",
+                        noise,
+                    ),
                     claim("short", "0.998 [0.990, 1.003]", Verdict::Holds),
                 ]),
             },
         ];
         let text = table(&rows);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH && line == line.trim_end()), "{text}");
+        assert!(
+            text.lines()
+                .all(|line| line.chars().count() <= WIDTH && line == line.trim_end()),
+            "{text}"
+        );
         assert_eq!(
             text.lines().skip(1).collect::<Vec<_>>(),
             [
@@ -137,12 +172,21 @@ mod tests {
                 "                                                    1.003]",
             ]
         );
-        assert!(rows[0].is_missed() && !rows[1].is_missed(), "a failed row is no success, noise no failure");
+        assert!(
+            rows[0].is_missed() && !rows[1].is_missed(),
+            "a failed row is no success, noise no failure"
+        );
     }
 
     #[test]
     fn a_claim_that_is_missed_makes_its_row_missed() {
-        let of = |verdict| Ended { row: "x".into(), claims: Ok(vec![claim("y", "2", verdict)]) }.is_missed();
+        let of = |verdict| {
+            Ended {
+                row: "x".into(),
+                claims: Ok(vec![claim("y", "2", verdict)]),
+            }
+            .is_missed()
+        };
         assert!(of(Verdict::Missed));
         assert!(!of(Verdict::Holds) && !of(Verdict::Skipped("no perf".into())));
     }

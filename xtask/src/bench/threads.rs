@@ -36,10 +36,18 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         let crowd = Crowd::start(count)?;
         let mut recorder = attach(&runs, TIME)?;
         let ended = ends_within(&mut recorder, PATIENCE)?;
-        let took = ended.with_context(|| format!("not ended after {PATIENCE:?}, of {count} threads"))?;
-        println!("attach to {count} threads: {:.2} s for {TIME} s", took.as_secs_f64());
+        let took =
+            ended.with_context(|| format!("not ended after {PATIENCE:?}, of {count} threads"))?;
+        println!(
+            "attach to {count} threads: {:.2} s for {TIME} s",
+            took.as_secs_f64()
+        );
         let what = format!("attach for {TIME} s to {count} threads, to those");
-        claims.push(Claim::at_most(what, took.as_secs_f64() / f64::from(TIME), most));
+        claims.push(Claim::at_most(
+            what,
+            took.as_secs_f64() / f64::from(TIME),
+            most,
+        ));
         if count == REACHES[REACHES.len() - 1].0 {
             claims.push(ends_when_asked(&runs)?);
         }
@@ -52,16 +60,26 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
 fn ends_when_asked(runs: &Runs) -> anyhow::Result<Claim> {
     let mut recorder = attach(runs, 600)?;
     sleep(Duration::from_secs(3));
-    let pid = i32::try_from(recorder.0.id()).ok().and_then(Pid::from_raw).context("no such process id")?;
+    let pid = i32::try_from(recorder.0.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .context("no such process id")?;
     kill_process(pid, Signal::TERM)?;
     let took = ends_within(&mut recorder, PATIENCE)?.context("a SIGTERM does not end it")?;
     let program = runs.program().display().to_string();
     let folder = runs.folder().display().to_string();
     let kept = shell::output(&program, &["--runs", &folder, "report", "latest", "--json"])?;
     let kept: serde_json::Value = serde_json::from_str(&kept).context("the report is no JSON")?;
-    ensure!(kept["run"]["interrupted"] == true, "the run that was ended is not there");
+    ensure!(
+        kept["run"]["interrupted"] == true,
+        "the run that was ended is not there"
+    );
     let times = took.as_secs_f64() / SOON.as_secs_f64();
-    Ok(Claim::at_most("from a SIGTERM to the prompt, to a second", times, 1.0))
+    Ok(Claim::at_most(
+        "from a SIGTERM to the prompt, to a second",
+        times,
+        1.0,
+    ))
 }
 
 /// The recorder's process, ended with this value.
@@ -76,9 +94,17 @@ impl Drop for Recorder {
 
 fn attach(runs: &Runs, seconds: u32) -> anyhow::Result<Recorder> {
     let mut command = Command::new(runs.program());
-    command.arg("--runs").arg(runs.folder()).args(["attach", "--quiet", "--comm", NAME, "-d"]);
-    command.arg(format!("{seconds}s")).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(Recorder(command.spawn().context("attach cannot be started")?))
+    command
+        .arg("--runs")
+        .arg(runs.folder())
+        .args(["attach", "--quiet", "--comm", NAME, "-d"]);
+    command
+        .arg(format!("{seconds}s"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Ok(Recorder(
+        command.spawn().context("attach cannot be started")?,
+    ))
 }
 
 fn ends_within(recorder: &mut Recorder, patience: Duration) -> anyhow::Result<Option<Duration>> {
@@ -112,7 +138,12 @@ impl Crowd {
             let period = Duration::from_secs(1) * count / WAKE_UPS;
             let mut command = Command::new(&program);
             command.args(["crowd", &some.to_string(), &period.as_millis().to_string()]);
-            crowd.0.push(command.stdout(Stdio::null()).spawn().context("a crowd cannot be started")?);
+            crowd.0.push(
+                command
+                    .stdout(Stdio::null())
+                    .spawn()
+                    .context("a crowd cannot be started")?,
+            );
             left -= some;
         }
         let began = Instant::now();
@@ -121,7 +152,10 @@ impl Crowd {
             tasks.map_or(0, |tasks| tasks.count())
         };
         while crowd.0.iter().map(of).sum::<usize>() < count as usize {
-            ensure!(began.elapsed() < PATIENCE, "the machine has no room for {count} threads");
+            ensure!(
+                began.elapsed() < PATIENCE,
+                "the machine has no room for {count} threads"
+            );
             sleep(Duration::from_millis(20));
         }
         Ok(crowd)
@@ -148,12 +182,20 @@ pub fn crowd(count: u32, period: Duration) -> anyhow::Result<()> {
                 sleep(period);
             }
         };
-        let thread = std::thread::Builder::new().name(NAME.into()).stack_size(32 << 10);
-        threads.push(thread.spawn(sleeper).context("no room for another thread")?);
+        let thread = std::thread::Builder::new()
+            .name(NAME.into())
+            .stack_size(32 << 10);
+        threads.push(
+            thread
+                .spawn(sleeper)
+                .context("no room for another thread")?,
+        );
     }
     for thread in threads {
         // It never ends by itself.
-        let () = thread.join().map_err(|_| anyhow::anyhow!("a thread of the crowd panicked"))?;
+        let () = thread
+            .join()
+            .map_err(|_| anyhow::anyhow!("a thread of the crowd panicked"))?;
     }
     Ok(())
 }
@@ -171,7 +213,15 @@ fn of_waits() -> anyhow::Result<Vec<Claim>> {
     let each = of("seconds_20000")? / 20_000.0;
     let ratio = each / (of("seconds_1000")? / 1000.0);
     Ok(vec![
-        Claim::at_most("a waiting thread's end, one of 20,000 to 1,000", ratio, MOST_RATIO),
-        Claim::at_most("slices reported of 20,000 waits", of("slices_20000")?, MOST_SLICES),
+        Claim::at_most(
+            "a waiting thread's end, one of 20,000 to 1,000",
+            ratio,
+            MOST_RATIO,
+        ),
+        Claim::at_most(
+            "slices reported of 20,000 waits",
+            of("slices_20000")?,
+            MOST_SLICES,
+        ),
     ])
 }

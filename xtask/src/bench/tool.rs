@@ -13,14 +13,19 @@ const LOOK: Duration = Duration::from_millis(3);
 
 /// The most memory that a process had so far, KiB.
 fn peak_kib(status: &str) -> Option<u32> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
 /// CPUs that this process may have, lowest first.
 pub(super) fn allowed_cpus() -> anyhow::Result<Vec<usize>> {
-    let allowed = rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;
-    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect())
+    let allowed =
+        rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;
+    Ok((0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect())
 }
 
 /// The highest of them: what is named to a recording that is to measure where a load is.
@@ -34,7 +39,17 @@ pub(super) struct Runs(PathBuf);
 impl Runs {
     /// Builds the tool first.
     pub(super) fn new(name: &str) -> anyhow::Result<Runs> {
-        shell::run("cargo", &["build", "--quiet", "--release", "--locked", "-p", "jitterscope"])?;
+        shell::run(
+            "cargo",
+            &[
+                "build",
+                "--quiet",
+                "--release",
+                "--locked",
+                "-p",
+                "jitterscope",
+            ],
+        )?;
         Ok(Runs(shell::root().join("target").join(name)))
     }
 
@@ -52,7 +67,10 @@ impl Runs {
         let runs = self.0.to_string_lossy();
         let program = self.program();
         let line = [&["record", "--quiet", "--json", "--runs", &runs][..], args].concat();
-        let mut child = Command::new(&program).args(&line).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(&program)
+            .args(&line)
+            .stdout(Stdio::piped())
+            .spawn()?;
         let mut out = child.stdout.take().context("the tool has no output")?;
         let reader = std::thread::spawn(move || {
             let mut report = String::new();
@@ -69,7 +87,9 @@ impl Runs {
             std::thread::sleep(LOOK);
         };
         ensure!(ended.success(), "{} failed ({ended})", line.join(" "));
-        let report = reader.join().map_err(|_| anyhow::anyhow!("the reader panicked"))??;
+        let report = reader
+            .join()
+            .map_err(|_| anyhow::anyhow!("the reader panicked"))??;
         let report = serde_json::from_str(&report).context("the report is no JSON")?;
         Ok((report, f64::from(peak) / 1024.0))
     }
@@ -86,7 +106,10 @@ impl Runs {
 
     /// The run that a report is of.
     pub(super) fn path(report: &Value) -> anyhow::Result<&Path> {
-        report["run"]["path"].as_str().map(Path::new).context("the report names no run")
+        report["run"]["path"]
+            .as_str()
+            .map(Path::new)
+            .context("the report names no run")
     }
 }
 

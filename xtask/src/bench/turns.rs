@@ -11,24 +11,40 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
     if values.len() % 2 == 1 {
         upper
     } else {
-        middle.checked_sub(1).map_or(upper, |at| (values[at] + upper) / 2.0)
+        middle
+            .checked_sub(1)
+            .map_or(upper, |at| (values[at] + upper) / 2.0)
     }
 }
 
 /// What neighbours of one setting differ by, as a factor of 1 and more: the noise of the machine.
 pub(super) fn noise(values: &[f64]) -> f64 {
-    median(values.windows(2).map(|pair| (pair[1] / pair[0]).max(pair[0] / pair[1])).collect())
+    median(
+        values
+            .windows(2)
+            .map(|pair| (pair[1] / pair[0]).max(pair[0] / pair[1]))
+            .collect(),
+    )
 }
 
 /// Pairs in order, each divided by its partner.
 pub(super) fn ratios(values: &[f64], partners: &[f64]) -> Vec<f64> {
-    values.iter().zip(partners).map(|(value, partner)| value / partner).collect()
+    values
+        .iter()
+        .zip(partners)
+        .map(|(value, partner)| value / partner)
+        .collect()
 }
 
 /// What a ratio says, `holds` or not: nothing, whichever way it lies, where two turns of the same setting differ by so
 /// large a factor, `noise`, that the median of `turns`, which took `took`, hides `effect`, the difference from 1 that
 /// is asked for.
-pub(super) fn judged(holds: bool, effect: f64, noise: f64, (turns, took): (usize, Duration)) -> Verdict {
+pub(super) fn judged(
+    holds: bool,
+    effect: f64,
+    noise: f64,
+    (turns, took): (usize, Duration),
+) -> Verdict {
     // The error of a median falls with the root of the turns.
     let needed = ((noise - 1.0) / effect).powi(2);
     match holds {
@@ -36,7 +52,9 @@ pub(super) fn judged(holds: bool, effect: f64, noise: f64, (turns, took): (usize
             let more = needed / turns.max(1) as f64;
             // Where one turn is many times another no time would do that anybody has.
             let for_about = Duration::try_from_secs_f64(took.as_secs_f64() * more);
-            Verdict::Noise { for_about: for_about.unwrap_or(Duration::MAX) }
+            Verdict::Noise {
+                for_about: for_about.unwrap_or(Duration::MAX),
+            }
         }
         true => Verdict::Holds,
         false => Verdict::Missed,
@@ -56,7 +74,13 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_count_lies_between_the_two_in_the_middle() {
-        assert_eq!([median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 3.0, 2.0])], [2.0, 2.5]);
+        assert_eq!(
+            [
+                median(vec![3.0, 1.0, 2.0]),
+                median(vec![4.0, 1.0, 3.0, 2.0])
+            ],
+            [2.0, 2.5]
+        );
         assert!(median(Vec::new()).is_nan());
     }
 
@@ -64,14 +88,19 @@ mod tests {
     fn where_noise_hides_the_effect_nothing_holds_and_nothing_is_missed() {
         let minute = Duration::from_secs(60);
         let judged = |holds, noise| judged(holds, 0.08, noise, (6, minute));
-        assert_eq!([judged(true, 1.01), judged(false, 1.01)], [Verdict::Holds, Verdict::Missed]);
+        assert_eq!(
+            [judged(true, 1.01), judged(false, 1.01)],
+            [Verdict::Holds, Verdict::Missed]
+        );
         // Six turns show what is hidden by 2.449 times the effect at most.
         assert_eq!(judged(true, 1.195), Verdict::Holds);
         for holds in [true, false] {
             assert!(matches!(judged(holds, 1.197), Verdict::Noise { .. }));
         }
         // Twice the noise takes four times the turns: 0.4 of noise for 0.08, 25 turns of 10 s.
-        let Verdict::Noise { for_about } = judged(true, 1.4) else { panic!("that is hidden") };
+        let Verdict::Noise { for_about } = judged(true, 1.4) else {
+            panic!("that is hidden")
+        };
         assert_eq!(for_about.as_secs_f64().round(), 250.0);
     }
 

@@ -60,7 +60,11 @@ pub fn run(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Resul
 /// The guest cannot be made, came as far as the script's end, or took longer than its limit.
 pub fn until_power_goes(guest: &Guest, script: &str, out: &Path) -> anyhow::Result<()> {
     match come_up(guest, script, out, Show::Kept)? {
-        Ended::Itself(outcome) => bail!("the power never went ({}): {}", outcome.code, outcome.stderr),
+        Ended::Itself(outcome) => bail!(
+            "the power never went ({}): {}",
+            outcome.code,
+            outcome.stderr
+        ),
         Ended::PowerWent(_) => Ok(()),
     }
 }
@@ -79,7 +83,9 @@ enum Ended {
 /// As [`run`].
 fn come_up(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Ended> {
     // What was shown cannot be taken back.
-    let before = (show == Show::Kept).then(|| Before::of(guest, out)).transpose()?;
+    let before = (show == Show::Kept)
+        .then(|| Before::of(guest, out))
+        .transpose()?;
     for start in 1..=STARTS {
         let why = match (boot(guest, script, out, show)?, &before) {
             (Boot::Up(ended), _) => return Ok(ended),
@@ -108,7 +114,11 @@ struct Before<'a> {
 impl Before<'_> {
     fn of<'a>(guest: &'a Guest, out: &'a Path) -> anyhow::Result<Before<'a>> {
         fs::create_dir_all(out)?;
-        let before = Before { out, disk: guest.disk.as_deref(), copy: tempfile::tempdir_in(folder()?)? };
+        let before = Before {
+            out,
+            disk: guest.disk.as_deref(),
+            copy: tempfile::tempdir_in(folder()?)?,
+        };
         copy(&out.join("."), &before.copied_folder())?;
         if let Some(disk) = before.disk {
             copy(disk, &before.copied_disk())?;
@@ -127,12 +137,17 @@ impl Before<'_> {
     fn put_back(&self) -> anyhow::Result<()> {
         fs::remove_dir_all(self.out)?;
         copy(&self.copied_folder().join("."), self.out)?;
-        self.disk.map_or(Ok(()), |disk| copy(&self.copied_disk(), disk))
+        self.disk
+            .map_or(Ok(()), |disk| copy(&self.copied_disk(), disk))
     }
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let copied = Command::new("cp").args(["-a", "--sparse=always"]).arg(from).arg(to).status();
+    let copied = Command::new("cp")
+        .args(["-a", "--sparse=always"])
+        .arg(from)
+        .arg(to)
+        .status();
     if !copied.is_ok_and(|status| status.success()) {
         bail!("{} cannot be copied to {}", from.display(), to.display());
     }
@@ -160,7 +175,11 @@ fn struck(console: &str) -> bool {
         let (seconds, _) = rest.split_once("stuck for ")?.1.split_once('s')?;
         seconds.parse::<u64>().ok()
     };
-    console.contains("int3: 0000 [#1]") || console.lines().filter_map(stuck).any(|seconds| seconds >= STUCK)
+    console.contains("int3: 0000 [#1]")
+        || console
+            .lines()
+            .filter_map(stuck)
+            .any(|seconds| seconds >= STUCK)
 }
 
 fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Boot> {
@@ -179,16 +198,40 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
     // It ends with us, however we end.
     qemu.args(["--pdeathsig", "KILL"]);
     Emulator::get()?.arguments(&mut qemu);
-    qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536", "-smp", &guest.smp]);
-    qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&initramfs);
+    qemu.args([
+        "-accel",
+        "tcg,thread=multi",
+        "-cpu",
+        "max",
+        "-m",
+        "1536",
+        "-smp",
+        &guest.smp,
+    ]);
+    qemu.arg("-kernel")
+        .arg(&kernel.image)
+        .arg("-initrd")
+        .arg(&initramfs);
     qemu.args(["-append", &guest.command_line()]);
-    qemu.args(["-display", "none", "-monitor", "none", "-no-reboot", "-nodefaults"]);
-    qemu.arg("-serial").arg(format!("file:{}", console.display()));
+    qemu.args([
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+        "-no-reboot",
+        "-nodefaults",
+    ]);
+    qemu.arg("-serial")
+        .arg(format!("file:{}", console.display()));
     for (tag, path) in [("lab", shared.as_path()), ("out", out)] {
         let path = path.display();
-        qemu.arg("-virtfs").arg(format!("local,path={path},mount_tag={tag},security_model=none"));
+        qemu.arg("-virtfs").arg(format!(
+            "local,path={path},mount_tag={tag},security_model=none"
+        ));
     }
-    qemu.args(&guest.qemu).stdin(Stdio::null()).stdout(Stdio::null());
+    qemu.args(&guest.qemu)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let mut process = Process(qemu.spawn().context("setpriv cannot be started")?);
     let mut streams = Streams::of(&shared, show);
     let booted = shared.join("booted");
@@ -199,7 +242,11 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
         if let Some(status) = process.0.try_wait()? {
             break Some(status);
         }
-        let limit = if booted.exists() { guest.limit } else { COMING_UP.min(guest.limit) };
+        let limit = if booted.exists() {
+            guest.limit
+        } else {
+            COMING_UP.min(guest.limit)
+        };
         if began.elapsed() > limit {
             break None;
         }
@@ -213,28 +260,53 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
     };
     drop(process);
     streams.forward()?;
-    let code = fs::read_to_string(shared.join("exit")).ok().and_then(|text| text.trim().parse().ok());
+    let code = fs::read_to_string(shared.join("exit"))
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     let (stdout, stderr) = (streams.stdout.text(), streams.stderr.text());
     let console = read(&console);
     let seen = || format!("its console:\n{}", tail(&console));
     let said = || after("its standard output", &stdout) + &after("its standard error", &stderr);
     Ok(match (ended, code) {
-        (Some(_), Some(code)) => Boot::Up(Ended::Itself(Outcome { code, stdout, stderr })),
+        (Some(_), Some(code)) => Boot::Up(Ended::Itself(Outcome {
+            code,
+            stdout,
+            stderr,
+        })),
         (Some(status), _) if !booted.exists() => Boot::Never(format!("qemu: {status}; {}", seen())),
-        (None, _) if !booted.exists() => {
-            Boot::Never(format!("it was ended after {:?}; {}", began.elapsed(), seen()))
-        }
+        (None, _) if !booted.exists() => Boot::Never(format!(
+            "it was ended after {:?}; {}",
+            began.elapsed(),
+            seen()
+        )),
         _ if struck(&console) => Boot::Struck(seen()),
-        (Some(status), None) => Boot::Up(Ended::PowerWent(format!("qemu: {status}; {}{}", seen(), said()))),
-        (None, _) => bail!("the guest was ended after {:?}; {}{}", guest.limit, seen(), said()),
+        (Some(status), None) => Boot::Up(Ended::PowerWent(format!(
+            "qemu: {status}; {}{}",
+            seen(),
+            said()
+        ))),
+        (None, _) => bail!(
+            "the guest was ended after {:?}; {}{}",
+            guest.limit,
+            seen(),
+            said()
+        ),
     })
 }
 
 /// What a kernel's complaint begins with.
-const COMPLAINTS: [&str; 5] = ["Oops", "BUG:", "int3:", "invalid opcode", "general protection"];
+const COMPLAINTS: [&str; 5] = [
+    "Oops",
+    "BUG:",
+    "int3:",
+    "invalid opcode",
+    "general protection",
+];
 
 fn read(console: &Path) -> String {
-    fs::read(console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    fs::read(console)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
 }
 
 /// What the kernel first complained of, and the last lines of its console.
@@ -252,7 +324,11 @@ fn last_lines(text: &str) -> String {
 }
 
 fn after(name: &str, text: &str) -> String {
-    if text.trim().is_empty() { String::new() } else { format!("\n{name}:\n{}", last_lines(text)) }
+    if text.trim().is_empty() {
+        String::new()
+    } else {
+        format!("\n{name}:\n{}", last_lines(text))
+    }
 }
 
 /// An emulator, which is ended when we are done with it, by its own number.
@@ -305,7 +381,9 @@ impl Stream {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         let before = self.seen.len();
         file.read_to_end(&mut self.seen)?;
         if let Some(to) = &mut self.to {
@@ -326,10 +404,18 @@ mod tests {
 
     #[test]
     fn a_kernel_that_the_emulator_struck_down_is_told_from_one_that_we_did() {
-        assert!(struck("[  136.3] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n[  136.3] CPU: 1"));
-        assert!(struck("[  371.6] watchdog: BUG: soft lockup - CPU#0 stuck for 71s! [writer:2980]"));
-        assert!(!struck("[  371.6] watchdog: BUG: soft lockup - CPU#0 stuck for 23s! [writer:2980]"));
-        assert!(!struck("[  136.3] Kernel panic - not syncing: Fatal exception"));
+        assert!(struck(
+            "[  136.3] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n[  136.3] CPU: 1"
+        ));
+        assert!(struck(
+            "[  371.6] watchdog: BUG: soft lockup - CPU#0 stuck for 71s! [writer:2980]"
+        ));
+        assert!(!struck(
+            "[  371.6] watchdog: BUG: soft lockup - CPU#0 stuck for 23s! [writer:2980]"
+        ));
+        assert!(!struck(
+            "[  136.3] Kernel panic - not syncing: Fatal exception"
+        ));
         assert!(!struck("[  136.3] BUG: kernel NULL pointer dereference"));
     }
 }

@@ -59,7 +59,12 @@ pub enum Release {
 ///
 /// # Errors
 /// As [`unpack`].
-pub fn unpack_of(release: &Release, package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()> {
+pub fn unpack_of(
+    release: &Release,
+    package: &str,
+    wanted: &[&str],
+    into: &Path,
+) -> anyhow::Result<()> {
     let done = into.join(format!(".{package}"));
     if done.exists() {
         return Ok(());
@@ -73,8 +78,15 @@ pub fn unpack_of(release: &Release, package: &str, wanted: &[&str], into: &Path)
     if search_with(apt("apt-cache")?, &format!("^{package}$"))?.is_empty() {
         fetched(apt("apt-get")?.args(["update", "--quiet"]))?;
     }
-    fetched(apt("apt-get")?.args(["download", "--quiet", package]).current_dir(&scratch))?;
-    let file = fs::read_dir(&scratch)?.flatten().map(|entry| entry.path()).next();
+    fetched(
+        apt("apt-get")?
+            .args(["download", "--quiet", package])
+            .current_dir(&scratch),
+    )?;
+    let file = fs::read_dir(&scratch)?
+        .flatten()
+        .map(|entry| entry.path())
+        .next();
     let file = file.ok_or_else(|| Unavailable(format!("apt-get fetched no file for {package}")))?;
     fs::create_dir_all(into)?;
     let mut tar = Command::new("dpkg-deb")
@@ -85,7 +97,11 @@ pub fn unpack_of(release: &Release, package: &str, wanted: &[&str], into: &Path)
         .context("dpkg-deb cannot be started")?;
     let stream = tar.stdout.take().context("dpkg-deb has no output")?;
     let mut unpack = Command::new("tar");
-    unpack.args(["--extract", "--no-same-owner", "--directory"]).arg(into).stdin(stream).env("LC_ALL", "C");
+    unpack
+        .args(["--extract", "--no-same-owner", "--directory"])
+        .arg(into)
+        .stdin(stream)
+        .env("LC_ALL", "C");
     if !wanted.is_empty() {
         unpack.arg("--wildcards").args(wanted);
     }
@@ -94,7 +110,11 @@ pub fn unpack_of(release: &Release, package: &str, wanted: &[&str], into: &Path)
     let read = tar.wait()?;
     let said = String::from_utf8_lossy(&unpacked.stderr);
     if !unpacked.status.success() && !only_lacks(&said) {
-        bail!("{package} cannot be unpacked ({}): {}", unpacked.status, said.trim());
+        bail!(
+            "{package} cannot be unpacked ({}): {}",
+            unpacked.status,
+            said.trim()
+        );
     }
     if !read.success() {
         bail!("{} cannot be read: dpkg-deb {read}", file.display());
@@ -127,7 +147,11 @@ fn search_with(mut apt: Command, pattern: &str) -> anyhow::Result<Vec<String>> {
         .output()
         .context("apt-cache cannot be started")?;
     let lines = String::from_utf8_lossy(&output.stdout);
-    Ok(lines.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+    Ok(lines
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect())
 }
 
 /// Apt with lists and a cache of its own, which needs no root, and the sources of this machine.
@@ -141,7 +165,12 @@ fn backports(program: &str) -> anyhow::Result<Command> {
     let list = folder()?.join("apt-backports/sources.list");
     if !list.exists() {
         let output = Command::new("apt-get")
-            .args(["indextargets", "--format", "$(ORIGIN) $(CODENAME) $(REPO_URI)", "Created-By: Packages"])
+            .args([
+                "indextargets",
+                "--format",
+                "$(ORIGIN) $(CODENAME) $(REPO_URI)",
+                "Created-By: Packages",
+            ])
             .output()
             .context("apt-get cannot be started")?;
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -155,11 +184,21 @@ fn backports(program: &str) -> anyhow::Result<Command> {
         ];
         let key = key.into_iter().find(|key| Path::new(key).exists());
         let key = key.map_or_else(String::new, |key| format!("[signed-by={key}] "));
-        fs::write(&list, format!("deb {key}{server} {release}-backports main\n"))?;
+        fs::write(
+            &list,
+            format!("deb {key}{server} {release}-backports main\n"),
+        )?;
     }
-    command.arg("-o").arg(format!("Dir::Etc::sourcelist={}", list.display()));
+    command
+        .arg("-o")
+        .arg(format!("Dir::Etc::sourcelist={}", list.display()));
     // What is installed is not what is looked for.
-    command.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "Dir::State::status=/dev/null"]);
+    command.args([
+        "-o",
+        "Dir::Etc::sourceparts=/dev/null",
+        "-o",
+        "Dir::State::status=/dev/null",
+    ]);
     Ok(command)
 }
 
@@ -178,8 +217,12 @@ fn apt_in(state: &str, program: &str) -> anyhow::Result<Command> {
     fs::create_dir_all(lists.join("partial"))?;
     fs::create_dir_all(cache.join("archives/partial"))?;
     let mut command = shell::command(program, &[]);
-    command.arg("-o").arg(format!("Dir::State::lists={}", lists.display()));
-    command.arg("-o").arg(format!("Dir::Cache={}", cache.display()));
+    command
+        .arg("-o")
+        .arg(format!("Dir::State::lists={}", lists.display()));
+    command
+        .arg("-o")
+        .arg(format!("Dir::Cache={}", cache.display()));
     // As root it would give itself up for a user who cannot write here.
     command.args(["-o", "APT::Sandbox::User=root"]);
     Ok(command)
@@ -193,17 +236,25 @@ fn fetched(command: &mut Command) -> anyhow::Result<()> {
 /// Runs it, its standard output with our messages; fails when it does.
 fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output =
-        command.stderr(Stdio::inherit()).output().with_context(|| format!("{name} cannot be started"))?;
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("{name} cannot be started"))?;
     if !output.status.success() {
-        bail!("{name} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stdout).trim());
+        bail!(
+            "{name} failed ({}): {}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout).trim()
+        );
     }
     Ok(())
 }
 
 /// The numbers in a package's name, in order: what Debian counts up.
 fn numbers(name: &str) -> Vec<u64> {
-    name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    name.split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -222,16 +273,19 @@ mod tests {
 
     #[test]
     fn backports_come_from_where_the_release_does() {
-        let lines =
-            "Other stable there/other\nDebian some-security there/security\nDebian some there/debian\n";
+        let lines = "Other stable there/other\nDebian some-security there/security\nDebian some there/debian\n";
         assert_eq!(debians(lines), Some(("there/debian", "some")));
         assert_eq!(debians("Ubuntu other there\n"), None);
     }
 
     #[test]
     fn the_newest_is_the_one_with_the_highest_numbers() {
-        let newest = |names: &[&'static str]| names.iter().copied().max_by_key(|name| numbers(name));
-        let names = ["linux-image-6.12.95+deb12-amd64", "linux-image-6.12.117+deb12-amd64"];
+        let newest =
+            |names: &[&'static str]| names.iter().copied().max_by_key(|name| numbers(name));
+        let names = [
+            "linux-image-6.12.95+deb12-amd64",
+            "linux-image-6.12.117+deb12-amd64",
+        ];
         assert_eq!(newest(&names), Some("linux-image-6.12.117+deb12-amd64"));
         assert_eq!(
             newest(&["linux-image-6.1.0-9-amd64", "linux-image-6.1.0-50-amd64"]),

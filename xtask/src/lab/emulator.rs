@@ -16,7 +16,12 @@ pub const NAME: &str = "qemu-system-x86_64";
 /// The oldest that no guest died in.
 const OLDEST: u64 = 10;
 /// What it consists of beside libraries, which those of the installed one are.
-const PACKAGES: [&str; 4] = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
+const PACKAGES: [&str; 4] = [
+    "qemu-system-x86",
+    "qemu-system-common",
+    "qemu-system-data",
+    "seabios",
+];
 
 /// Which one guests run in.
 pub struct Emulator {
@@ -31,7 +36,11 @@ impl Emulator {
     /// The installed one if it is new enough, else a newer one if there is one, else the installed one all the
     /// same.
     pub fn get() -> anyhow::Result<Emulator> {
-        let installed = Emulator { program: NAME.into(), unpacked: None, what: String::new() };
+        let installed = Emulator {
+            program: NAME.into(),
+            unpacked: None,
+            what: String::new(),
+        };
         let installed = installed.named()?;
         if major(&installed.what).is_some_and(|version| version >= OLDEST) {
             return Ok(installed);
@@ -42,7 +51,10 @@ impl Emulator {
                 // Once is enough.
                 let noted = folder()?.join("emulator/.told");
                 if !noted.exists() {
-                    eprintln!("lab: {} it is, in which guests can die: {why:#}", installed.what);
+                    eprintln!(
+                        "lab: {} it is, in which guests can die: {why:#}",
+                        installed.what
+                    );
                     fs::create_dir_all(folder()?.join("emulator"))?;
                     fs::write(noted, [])?;
                 }
@@ -67,8 +79,13 @@ impl Emulator {
 
     fn named(mut self) -> anyhow::Result<Emulator> {
         let output = Command::new(&self.program).arg("--version").output();
-        let output = output.with_context(|| format!("{} cannot be started", self.program.display()))?;
-        anyhow::ensure!(output.status.success(), "{} does not start", self.program.display());
+        let output =
+            output.with_context(|| format!("{} cannot be started", self.program.display()))?;
+        anyhow::ensure!(
+            output.status.success(),
+            "{} does not start",
+            self.program.display()
+        );
         let text = String::from_utf8_lossy(&output.stdout);
         self.what = text.lines().next().unwrap_or_default().to_owned();
         Ok(self)
@@ -81,8 +98,11 @@ fn newer() -> anyhow::Result<Emulator> {
     for package in PACKAGES {
         debian::unpack_of(&backports, package, &[], &root)?;
     }
-    let emulator =
-        Emulator { program: root.join("usr/bin").join(NAME), unpacked: Some(root), what: String::new() };
+    let emulator = Emulator {
+        program: root.join("usr/bin").join(NAME),
+        unpacked: Some(root),
+        what: String::new(),
+    };
     let emulator = emulator.named()?;
     anyhow::ensure!(
         major(&emulator.what).is_some_and(|version| version >= OLDEST),
@@ -95,7 +115,10 @@ fn newer() -> anyhow::Result<Emulator> {
 /// 10 of `QEMU emulator version 10.0.2 (...)`.
 fn major(what: &str) -> Option<u64> {
     let rest = what.split("version ").nth(1)?;
-    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    rest.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -104,8 +127,14 @@ mod tests {
 
     #[test]
     fn a_version_is_read_from_what_the_emulator_says() {
-        assert_eq!(major("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)"), Some(10));
-        assert_eq!(major("QEMU emulator version 7.2.22 (Debian 1:7.2)"), Some(7));
+        assert_eq!(
+            major("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)"),
+            Some(10)
+        );
+        assert_eq!(
+            major("QEMU emulator version 7.2.22 (Debian 1:7.2)"),
+            Some(7)
+        );
         assert_eq!(major("something else"), None);
     }
 }

@@ -16,14 +16,20 @@ const INIT: &str = include_str!("init.sh");
 /// Packs it into a file and says which.
 pub fn pack(guest: &Guest, kernel: &Unpacked, scratch: &Path) -> anyhow::Result<PathBuf> {
     let root = scratch.join("root");
-    for folder in ["bin", "dev", "etc", "lab", "mnt", "out", "proc", "root", "run", "sys", "tmp", "var/lib"] {
+    for folder in [
+        "bin", "dev", "etc", "lab", "mnt", "out", "proc", "root", "run", "sys", "tmp", "var/lib",
+    ] {
         fs::create_dir_all(root.join(folder))?;
     }
     let busybox = debian::busybox()?;
     fs::copy(&busybox, root.join("bin/busybox"))?;
     // Debug information would be half of the memory of the guest.
     let stripped = root.join("bin/jitterscope");
-    let status = Command::new("strip").arg("-o").arg(&stripped).arg(program::get()?).status();
+    let status = Command::new("strip")
+        .arg("-o")
+        .arg(&stripped)
+        .arg(program::get()?)
+        .status();
     if !status.context("strip cannot be started")?.success() {
         bail!("strip failed: is there room below {}?", scratch.display());
     }
@@ -34,9 +40,16 @@ pub fn pack(guest: &Guest, kernel: &Unpacked, scratch: &Path) -> anyhow::Result<
     fs::write(root.join("init"), INIT)?;
     make_executable(&root.join("init"))?;
     let modules = ["lib", "usr/lib"].map(|lib| kernel.modules.join(lib).join("modules"));
-    let modules = modules.into_iter().find(|path| path.is_dir()).context("the kernel has no modules")?;
+    let modules = modules
+        .into_iter()
+        .find(|path| path.is_dir())
+        .context("the kernel has no modules")?;
     fs::create_dir_all(root.join("lib"))?;
-    let status = Command::new("cp").arg("-r").arg(modules).arg(root.join("lib/modules")).status()?;
+    let status = Command::new("cp")
+        .arg("-r")
+        .arg(modules)
+        .arg(root.join("lib/modules"))
+        .status()?;
     if !status.success() {
         bail!("the modules cannot be copied");
     }
@@ -53,13 +66,20 @@ fn bring(program: Program, root: &Path) -> anyhow::Result<()> {
     fs::copy(&file, root.join("bin").join(program.name()))?;
     libraries(
         &file,
-        Some(&into.join("usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH))),
+        Some(
+            &into
+                .join("usr/lib")
+                .join(format!("{}-linux-gnu", std::env::consts::ARCH)),
+        ),
         root,
     )?;
     // Threads that are cancelled, or end by pthread_exit, load it by name.
     libraries(Path::new("/bin/sh"), None, root)?;
     for folder in ["/lib", "/usr/lib"] {
-        let unwinder = format!("{folder}/{}-linux-gnu/libgcc_s.so.1", std::env::consts::ARCH);
+        let unwinder = format!(
+            "{folder}/{}-linux-gnu/libgcc_s.so.1",
+            std::env::consts::ARCH
+        );
         if Path::new(&unwinder).exists() {
             return place(&unwinder, "/lib/libgcc_s.so.1", root);
         }
@@ -73,16 +93,24 @@ fn libraries(program: &Path, extra: Option<&Path>, root: &Path) -> anyhow::Resul
     if let Some(extra) = extra {
         ldd.env("LD_LIBRARY_PATH", extra);
     }
-    let output = ldd.arg(program).stderr(Stdio::inherit()).output().context("ldd cannot be started")?;
+    let output = ldd
+        .arg(program)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("ldd cannot be started")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if text.contains("not found") {
         bail!("libraries of {} are missing:\n{text}", program.display());
     }
     for line in text.lines() {
         let mut words = line.split_whitespace();
-        let (Some(name), arrow, path) = (words.next(), words.next(), words.next()) else { continue };
+        let (Some(name), arrow, path) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
         if arrow == Some("=>") {
-            let Some(path) = path.filter(|path| path.starts_with('/')) else { continue };
+            let Some(path) = path.filter(|path| path.starts_with('/')) else {
+                continue;
+            };
             place(path, &format!("/lib/{name}"), root)?;
         } else if name.starts_with('/') {
             // The loader, by the path that stands in the program.
@@ -103,7 +131,10 @@ fn place(from: &str, to: &str, root: &Path) -> anyhow::Result<()> {
 
 fn make_executable(path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
+    Ok(fs::set_permissions(
+        path,
+        fs::Permissions::from_mode(0o755),
+    )?)
 }
 
 /// The kernel's own format. Not compressed: to unpack it would take the emulator longer than to load it.

@@ -34,7 +34,10 @@ const MODULES: [&str; 13] = [
 ];
 
 /// Those of other folders that they need.
-const CRYPTO: [&str; 2] = ["crypto/crc32c_generic.ko*", "arch/x86/crypto/crc32c-intel.ko*"];
+const CRYPTO: [&str; 2] = [
+    "crypto/crc32c_generic.ko*",
+    "arch/x86/crypto/crc32c-intel.ko*",
+];
 
 /// Fetches it, or takes what was fetched before.
 pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
@@ -59,7 +62,10 @@ pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
         depmod(&unpacked)?;
         fs::write(&chosen, &package)?;
     }
-    let image = fs::read_dir(unpacked.join("boot"))?.flatten().map(|entry| entry.path()).next();
+    let image = fs::read_dir(unpacked.join("boot"))?
+        .flatten()
+        .map(|entry| entry.path())
+        .next();
     Ok(Unpacked {
         image: image.with_context(|| format!("{package} has no image in boot/"))?,
         modules: unpacked,
@@ -67,7 +73,11 @@ pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
 }
 
 fn depmod(root: &Path) -> anyhow::Result<()> {
-    let lib = if root.join("lib/modules").is_dir() { root.join("lib") } else { root.join("usr/lib") };
+    let lib = if root.join("lib/modules").is_dir() {
+        root.join("lib")
+    } else {
+        root.join("usr/lib")
+    };
     for entry in fs::read_dir(lib.join("modules"))?.flatten() {
         let base = lib.parent().unwrap_or(root);
         let status = Command::new(debian::busybox()?)

@@ -76,7 +76,11 @@ pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
         program::take(program)?;
     }
     if args.all || !args.only.is_empty() {
-        let which = if args.all { Which::All } else { Which::Named(&args.only) };
+        let which = if args.all {
+            Which::All
+        } else {
+            Which::Named(&args.only)
+        };
         return trials::run(&which).map(|()| 0);
     }
     let guest = Guest {
@@ -92,9 +96,18 @@ pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
         Some(out) => out.clone(),
         None => folder()?.join("out"),
     };
-    ensure!(!out.display().to_string().contains(','), "qemu takes no comma in the name of a folder");
+    ensure!(
+        !out.display().to_string().contains(','),
+        "qemu takes no comma in the name of a folder"
+    );
     let words: Vec<String> = args.command.iter().map(|word| quoted(word)).collect();
-    Ok(boot::run(&guest, &format!("exec {}\n", words.join(" ")), &out, Show::Live)?.code)
+    Ok(boot::run(
+        &guest,
+        &format!("exec {}\n", words.join(" ")),
+        &out,
+        Show::Live,
+    )?
+    .code)
 }
 
 /// The stage of the tests: the trials that it has room for.
@@ -113,7 +126,8 @@ fn quoted(word: &str) -> String {
 
 /// Where all that guests need is kept.
 fn folder() -> anyhow::Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let folder = shell::root().join(target).join("lab");
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     Ok(folder)

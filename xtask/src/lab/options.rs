@@ -121,7 +121,8 @@ impl Guest {
 
     /// With more arguments for qemu.
     pub fn qemu(mut self, arguments: &[&str]) -> Guest {
-        self.qemu.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self.qemu
+            .extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self
     }
 
@@ -135,20 +136,33 @@ impl Guest {
     /// had written to its disk is not.
     pub fn disk(mut self, path: &Path) -> Guest {
         self.disk = Some(path.to_owned());
-        let drive = format!("file={},if=none,id=disk,format=raw,cache=writeback", path.display());
+        let drive = format!(
+            "file={},if=none,id=disk,format=raw,cache=writeback",
+            path.display()
+        );
         self.qemu(&["-drive", &drive])
     }
 
     /// What its kernel is given.
     pub fn command_line(&self) -> String {
         let named = self.append.split_whitespace().any(|word| {
-            word.starts_with("tsc=") || word.starts_with("clocksource=") || word.starts_with("notsc")
+            word.starts_with("tsc=")
+                || word.starts_with("clocksource=")
+                || word.starts_with("notsc")
         });
         let tsc = if named { "" } else { "tsc=reliable" };
         // A panic reboots at once, and -no-reboot ends the guest then. An emulator that has to wait for its CPU
         // would fail the kernel's check that timer interrupts come in time.
-        let words = ["console=ttyS0 panic=-1 loglevel=4 no_timer_check", tsc, &self.append];
-        words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
+        let words = [
+            "console=ttyS0 panic=-1 loglevel=4 no_timer_check",
+            tsc,
+            &self.append,
+        ];
+        words
+            .into_iter()
+            .filter(|words| !words.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -159,10 +173,19 @@ mod tests {
     #[test]
     fn the_tsc_is_called_reliable_unless_the_caller_speaks_of_it() {
         assert!(
-            Guest::new(Kernel::V6_1).append("isolcpus=1").command_line().contains("tsc=reliable isolcpus=1")
+            Guest::new(Kernel::V6_1)
+                .append("isolcpus=1")
+                .command_line()
+                .contains("tsc=reliable isolcpus=1")
         );
         for other in ["tsc=unstable", "quiet clocksource=hpet", "notsc"] {
-            assert!(!Guest::new(Kernel::V6_1).append(other).command_line().contains("reliable"), "{other}");
+            assert!(
+                !Guest::new(Kernel::V6_1)
+                    .append(other)
+                    .command_line()
+                    .contains("reliable"),
+                "{other}"
+            );
         }
     }
 }

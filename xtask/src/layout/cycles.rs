@@ -32,7 +32,10 @@ struct Paths {
 impl Files {
     /// Files by their paths below `src`.
     pub(super) fn of<'t>(files: impl IntoIterator<Item = (&'t Path, &'t str)>) -> Files {
-        let files: Vec<(Module, &str)> = files.into_iter().map(|(path, text)| (module(path), text)).collect();
+        let files: Vec<(Module, &str)> = files
+            .into_iter()
+            .map(|(path, text)| (module(path), text))
+            .collect();
         let known: BTreeSet<Module> = files.iter().map(|(module, _)| module.clone()).collect();
         let mut all = Files::default();
         for (module, text) in files {
@@ -46,7 +49,9 @@ impl Files {
 
     /// The file that has what a path names.
     fn file_of<'a>(&'a self, path: &[String], handed_on: usize) -> Option<&'a Module> {
-        let long = (0..=path.len()).rev().find(|long| self.files.contains_key(&path[..*long]))?;
+        let long = (0..=path.len())
+            .rev()
+            .find(|long| self.files.contains_key(&path[..*long]))?;
         let (module, paths) = self.files.get_key_value(&path[..long])?;
         match path.get(long).and_then(|name| paths.imported.get(name)) {
             Some(meant) if handed_on < HANDED_ON => {
@@ -61,13 +66,18 @@ impl Files {
     fn needs(&self) -> BTreeMap<&Module, BTreeSet<&Module>> {
         let needed = |from: &Module, paths: &Paths| {
             let files = paths.named.iter().filter_map(|path| self.file_of(path, 0));
-            files.filter(|to| !to.starts_with(from)).fold(BTreeSet::new(), |mut all, to| {
-                // Borrowed of `self`, as the map of them is.
-                all.extend(self.files.get_key_value(to).map(|(to, _)| to));
-                all
-            })
+            files
+                .filter(|to| !to.starts_with(from))
+                .fold(BTreeSet::new(), |mut all, to| {
+                    // Borrowed of `self`, as the map of them is.
+                    all.extend(self.files.get_key_value(to).map(|(to, _)| to));
+                    all
+                })
         };
-        self.files.iter().map(|(from, paths)| (from, needed(from, paths))).collect()
+        self.files
+            .iter()
+            .map(|(from, paths)| (from, needed(from, paths)))
+            .collect()
     }
 
     /// What is wrong: the shortest way from a file back to it, of each group of files that need each other. `halves`
@@ -79,14 +89,21 @@ impl Files {
         for (from, to) in halves {
             let parts = |path: &str| -> Module { path.split('/').map(str::to_owned).collect() };
             let (from, to) = (parts(from), parts(to));
-            let is_of_use = needs.get(&to).is_some_and(|_| ways(&needs, &to).contains_key(&from));
+            let is_of_use = needs
+                .get(&to)
+                .is_some_and(|_| ways(&needs, &to).contains_key(&from));
             if !(needs.get_mut(&from).is_some_and(|of| of.remove(&to)) && is_of_use) {
                 let (from, to) = (name(&from), name(&to));
-                found.push(format!("{from} and {to} do not need each other: take them out of the table"));
+                found.push(format!(
+                    "{from} and {to} do not need each other: take them out of the table"
+                ));
             }
         }
         found.extend(cycles(&needs).into_iter().map(|(way, of)| {
-            format!("{of} files need each other: {}; what both need belongs in a third", way.join(" -> "))
+            format!(
+                "{of} files need each other: {}; what both need belongs in a third",
+                way.join(" -> ")
+            )
         }));
         found
     }
@@ -95,17 +112,26 @@ impl Files {
 /// The shortest way from a file back to it, of each group of files that need each other, with the number of files in
 /// that group.
 fn cycles(needs: &BTreeMap<&Module, BTreeSet<&Module>>) -> Vec<(Vec<String>, usize)> {
-    let reached: BTreeMap<_, _> = needs.keys().map(|from| (*from, ways(needs, from))).collect();
+    let reached: BTreeMap<_, _> = needs
+        .keys()
+        .map(|from| (*from, ways(needs, from)))
+        .collect();
     let mut reported: BTreeSet<&Module> = BTreeSet::new();
     let mut found = Vec::new();
     for (from, to) in &reached {
         if !to.contains_key(from) || reported.contains(from) {
             continue;
         }
-        let group: Vec<&Module> =
-            to.keys().copied().filter(|other| reached[other].contains_key(from)).collect();
+        let group: Vec<&Module> = to
+            .keys()
+            .copied()
+            .filter(|other| reached[other].contains_key(from))
+            .collect();
         reported.extend(&group);
-        let shortest = group.iter().map(|file| way(&reached[file], file)).min_by_key(Vec::len);
+        let shortest = group
+            .iter()
+            .map(|file| way(&reached[file], file))
+            .min_by_key(Vec::len);
         found.extend(shortest.map(|way| (way, group.len())));
     }
     found
@@ -144,13 +170,23 @@ fn way(before: &BTreeMap<&Module, &Module>, file: &Module) -> Vec<String> {
 
 /// As a person names it.
 fn name(module: &Module) -> String {
-    if module.is_empty() { "(root)".into() } else { module.join("/") }
+    if module.is_empty() {
+        "(root)".into()
+    } else {
+        module.join("/")
+    }
 }
 
 fn module(path: &Path) -> Module {
-    let mut parts: Module =
-        path.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    if parts.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+    let mut parts: Module = path
+        .with_extension("")
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
+    if parts
+        .last()
+        .is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str()))
+    {
         parts.pop();
     }
     parts
@@ -181,7 +217,11 @@ fn paths(of: &Module, text: &str, known: &BTreeSet<Module>) -> Paths {
         if begins && words.get(at + 1) == Some(&"::") {
             let here = here(of, &braces);
             let paths = tree(&words[at..], &[]).0;
-            found.named.extend(paths.iter().filter_map(|(path, _)| absolute(path, &here, known)));
+            found.named.extend(
+                paths
+                    .iter()
+                    .filter_map(|(path, _)| absolute(path, &here, known)),
+            );
         }
     }
     found
@@ -189,7 +229,10 @@ fn paths(of: &Module, text: &str, known: &BTreeSet<Module>) -> Paths {
 
 /// The module that a place within a file is in.
 fn here(of: &Module, braces: &[Option<&str>]) -> Module {
-    of.iter().cloned().chain(braces.iter().flatten().map(|name| (*name).to_owned())).collect()
+    of.iter()
+        .cloned()
+        .chain(braces.iter().flatten().map(|name| (*name).to_owned()))
+        .collect()
 }
 
 /// The paths of `a::{b, c::d as e}`, each with the name that it gets, and how many words they take.
@@ -269,12 +312,18 @@ mod tests {
 
     fn cycles_of(files: &Files) -> Vec<String> {
         let all = super::cycles(&files.needs());
-        all.into_iter().map(|(way, of)| format!("{} of {of}", way.join(" -> "))).collect()
+        all.into_iter()
+            .map(|(way, of)| format!("{} of {of}", way.join(" -> ")))
+            .collect()
     }
 
     #[test]
     fn halves_of_one_thing_may_need_each_other_and_are_reported_once_they_do_not() {
-        let both = [("a.rs", "use crate::b::B;"), ("x/b.rs", ""), ("b.rs", "use crate::a::A;")];
+        let both = [
+            ("a.rs", "use crate::b::B;"),
+            ("x/b.rs", ""),
+            ("b.rs", "use crate::a::A;"),
+        ];
         let files = Files::of(both.map(|(path, text)| (Path::new(path), text)));
         assert_eq!(files.objections(&[]).len(), 1);
         assert_eq!(files.objections(&[("a", "b")]), [""; 0]);
@@ -282,7 +331,8 @@ mod tests {
         // What is still in the way, and what there is no need for.
         assert_eq!(files.objections(&[("a", "x/b")]).len(), 2);
         let one = Files::of(
-            [("a.rs", "use crate::b::B;"), ("b.rs", "")].map(|(path, text)| (Path::new(path), text)),
+            [("a.rs", "use crate::b::B;"), ("b.rs", "")]
+                .map(|(path, text)| (Path::new(path), text)),
         );
         assert_eq!(one.objections(&[("a", "b")]).len(), 1);
         assert_eq!(one.objections(&[("gone", "b")]).len(), 1);
@@ -290,11 +340,19 @@ mod tests {
 
     #[test]
     fn files_that_need_each_other_are_found_whatever_way_they_say_it() {
-        assert_eq!(cycles(&[("a.rs", "use crate::b::B;"), ("b.rs", "use crate::c::C;")]), [""; 0]);
-        let both = [("a.rs", "use crate::b::B;"), ("b.rs", "fn f() { super::a::g() }")];
+        assert_eq!(
+            cycles(&[("a.rs", "use crate::b::B;"), ("b.rs", "use crate::c::C;")]),
+            [""; 0]
+        );
+        let both = [
+            ("a.rs", "use crate::b::B;"),
+            ("b.rs", "fn f() { super::a::g() }"),
+        ];
         assert_eq!(cycles(&both), ["a -> b -> a of 2"]);
-        let braces =
-            [("x/a.rs", "use super::{q, b::{self, B}};"), ("x/b.rs", "pub(super) use super::a::{A as C};")];
+        let braces = [
+            ("x/a.rs", "use super::{q, b::{self, B}};"),
+            ("x/b.rs", "pub(super) use super::a::{A as C};"),
+        ];
         assert_eq!(cycles(&braces), ["x/a -> x/b -> x/a of 2"]);
         // The shortest of those that a group has.
         let three = [
@@ -307,12 +365,18 @@ mod tests {
 
     #[test]
     fn a_name_that_is_handed_on_leads_to_the_file_that_has_it() {
-        let lib = ("lib.rs", "mod a; mod b; pub use a::A; pub use crate::b::{B as D};");
+        let lib = (
+            "lib.rs",
+            "mod a; mod b; pub use a::A; pub use crate::b::{B as D};",
+        );
         assert_eq!(
             cycles(&[lib, ("a.rs", "use crate::D;"), ("b.rs", "use crate::A;")]),
             ["a -> b -> a of 2"]
         );
-        assert_eq!(cycles(&[lib, ("a.rs", "use crate::D;"), ("b.rs", "use crate::C;")]), [""; 0]);
+        assert_eq!(
+            cycles(&[lib, ("a.rs", "use crate::D;"), ("b.rs", "use crate::C;")]),
+            [""; 0]
+        );
         // In a circle without a file at its end.
         let round = [("lib.rs", "pub use a::A;"), ("a.rs", "pub use crate::A;")];
         assert_eq!(cycles(&round), [""; 0]);
@@ -320,15 +384,30 @@ mod tests {
 
     #[test]
     fn a_module_may_name_what_is_below_it_and_tests_may_name_anything() {
-        let below = [("a/mod.rs", "mod b; use self::b::B; use crate::a::b::C;"), ("a/b.rs", "use super::A;")];
+        let below = [
+            ("a/mod.rs", "mod b; use self::b::B; use crate::a::b::C;"),
+            ("a/b.rs", "use super::A;"),
+        ];
         assert_eq!(cycles(&below), [""; 0]);
         let tests = [
-            ("a.rs", "use crate::b::B; #[cfg(test)] mod tests { use super::*; }"),
-            ("b.rs", "#[cfg(test)] mod tests { use crate::a::A; } mod inner { use super::B; }"),
+            (
+                "a.rs",
+                "use crate::b::B; #[cfg(test)] mod tests { use super::*; }",
+            ),
+            (
+                "b.rs",
+                "#[cfg(test)] mod tests { use crate::a::A; } mod inner { use super::B; }",
+            ),
             ("b/tests.rs", "use crate::a::A;"),
         ];
         assert_eq!(cycles(&tests), [""; 0]);
         // Another crate's module of the same name.
-        assert_eq!(cycles(&[("a.rs", "use b::B; use crate::b::B;"), ("b.rs", "use a::A;")]), [""; 0]);
+        assert_eq!(
+            cycles(&[
+                ("a.rs", "use b::B; use crate::b::B;"),
+                ("b.rs", "use a::A;")
+            ]),
+            [""; 0]
+        );
     }
 }

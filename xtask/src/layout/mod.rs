@@ -33,20 +33,35 @@ pub fn run() -> anyhow::Result<()> {
     for (folder, sources) in &by_crate(&root)? {
         for (path, text) in sources {
             let path = folder.join(path);
-            let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+            let name = path
+                .strip_prefix(&root)
+                .unwrap_or(&path)
+                .display()
+                .to_string();
             files += 1;
             objections.extend(of_file(&name, text));
             if !path.ends_with("tests.rs") && kinds::tells_apart(text) {
                 of_kinds.insert(name);
             }
         }
-        let sources = sources.iter().map(|(path, text)| (path.as_path(), text.as_str()));
-        let name = folder.strip_prefix(&root).unwrap_or(folder).display().to_string();
-        let halves: Vec<_> = HALVES.iter().filter(|(of, ..)| *of == name).map(|(_, a, b)| (*a, *b)).collect();
+        let sources = sources
+            .iter()
+            .map(|(path, text)| (path.as_path(), text.as_str()));
+        let name = folder
+            .strip_prefix(&root)
+            .unwrap_or(folder)
+            .display()
+            .to_string();
+        let halves: Vec<_> = HALVES
+            .iter()
+            .filter(|(of, ..)| *of == name)
+            .map(|(_, a, b)| (*a, *b))
+            .collect();
         let found = Files::of(sources).objections(&halves);
         objections.extend(found.iter().map(|objection| format!("{name}: {objection}")));
     }
-    let contributing = fs::read_to_string(root.join("CONTRIBUTING.md")).context("CONTRIBUTING.md")?;
+    let contributing =
+        fs::read_to_string(root.join("CONTRIBUTING.md")).context("CONTRIBUTING.md")?;
     objections.extend(kinds::objections(&contributing, &of_kinds));
     if files == 0 {
         bail!("no source file was found: this check would pass whatever is in them");
@@ -63,15 +78,23 @@ fn of_file(name: &str, text: &str) -> Vec<String> {
     let mut objections = Vec::new();
     let lines = text.lines().count();
     if lines > LONGEST {
-        objections.push(format!("{name}: {lines} lines; split it by concept (at most {LONGEST})"));
+        objections.push(format!(
+            "{name}: {lines} lines; split it by concept (at most {LONGEST})"
+        ));
     }
     for (at, line) in text.lines().enumerate() {
         if compares_a_kind(line) {
-            objections.push(format!("{name}:{}: a kind is compared with a word, not with its type", at + 1));
+            objections.push(format!(
+                "{name}:{}: a kind is compared with a word, not with its type",
+                at + 1
+            ));
         }
     }
     let file = Path::new(name).file_stem().unwrap_or_default();
-    if ["utils", "util", "helpers", "misc"].iter().any(|bad| file == *bad) {
+    if ["utils", "util", "helpers", "misc"]
+        .iter()
+        .any(|bad| file == *bad)
+    {
         objections.push(format!("{name}: a name that says nothing"));
     }
     objections
@@ -81,13 +104,18 @@ fn of_file(name: &str, text: &str) -> Vec<String> {
 fn compares_a_kind(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     // Put together, so that this file is not found.
-    ["== \"", "!= \""].iter().any(|sign| code.contains(&format!("probe.kind {sign}")))
+    ["== \"", "!= \""]
+        .iter()
+        .any(|sign| code.contains(&format!("probe.kind {sign}")))
 }
 
 /// The Rust files of each crate, by its folder `src`: their paths below it and what is in them.
 fn by_crate(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<(PathBuf, String)>>> {
     let crates = fs::read_dir(root.join("crates")).context("crates cannot be read")?;
-    let mut folders: Vec<PathBuf> = crates.flatten().map(|entry| entry.path().join("src")).collect();
+    let mut folders: Vec<PathBuf> = crates
+        .flatten()
+        .map(|entry| entry.path().join("src"))
+        .collect();
     folders.push(root.join("xtask/src"));
     let mut all = BTreeMap::new();
     for folder in folders {
@@ -128,7 +156,13 @@ mod tests {
         assert_eq!(of_file("a.rs", &"x\n".repeat(LONGEST)), [""; 0]);
         assert_eq!(of_file("a.rs", &"x\n".repeat(LONGEST + 1)).len(), 1);
         assert_eq!(of_file("a.rs", "if run.probe.kind == \"spin\" {}").len(), 1);
-        assert_eq!(of_file("a.rs", "// run.probe.kind == \"spin\"\nif kind == \"cgroup2\" {}"), [""; 0]);
+        assert_eq!(
+            of_file(
+                "a.rs",
+                "// run.probe.kind == \"spin\"\nif kind == \"cgroup2\" {}"
+            ),
+            [""; 0]
+        );
         assert_eq!(of_file("src/utils.rs", "").len(), 1);
     }
 }

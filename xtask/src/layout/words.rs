@@ -40,7 +40,10 @@ fn skipped(rest: &str) -> usize {
         return block_comment(rest);
     }
     // `r"`, `br#"`: nothing is escaped there, and as many `#` end it as began it.
-    let raw = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r')).unwrap_or("");
+    let raw = rest
+        .strip_prefix("br")
+        .or_else(|| rest.strip_prefix('r'))
+        .unwrap_or("");
     let signs = raw.len() - raw.trim_start_matches('#').len();
     if raw[signs..].starts_with('"') {
         let begun = rest.len() - raw.len() + signs + 1;
@@ -54,7 +57,9 @@ fn skipped(rest: &str) -> usize {
         Some('\'') if is_character(text) => prefix + quoted(text, '\''),
         // A lifetime's word is no module's.
         Some('\'') if prefix == 0 => {
-            1 + text[1..].find(|c| !is_of_a_word(c)).unwrap_or(text.len().saturating_sub(1))
+            1 + text[1..]
+                .find(|c| !is_of_a_word(c))
+                .unwrap_or(text.len().saturating_sub(1))
         }
         _ => 0,
     }
@@ -142,7 +147,10 @@ fn closed(words: &[&str]) -> usize {
 
 /// How many words an item or a statement has: to its `;`, or to the end of its body.
 fn item(words: &[&str]) -> usize {
-    let is_import = words.iter().take_while(|word| **word != "{").any(|word| *word == "use");
+    let is_import = words
+        .iter()
+        .take_while(|word| **word != "{")
+        .any(|word| *word == "use");
     let mut at = 0;
     while at < words.len() {
         match words[at] {
@@ -162,8 +170,14 @@ mod tests {
     #[test]
     fn comments_texts_and_lifetimes_name_nothing() {
         let text = "use a::b; // crate::c\n/* x /* y */ z */ let s = \"crate::d \\\" e\"; 'f: r#\"g \" h\"# '{' b'}' '\\''";
-        assert_eq!(words(text), ["use", "a", "::", "b", ";", "let", "s", "=", ";", ":"]);
-        assert_eq!(words("fn f<'a>(rest: &'a str) { r }").join(" "), "fn f < > ( rest : & str ) { r }");
+        assert_eq!(
+            words(text),
+            ["use", "a", "::", "b", ";", "let", "s", "=", ";", ":"]
+        );
+        assert_eq!(
+            words("fn f<'a>(rest: &'a str) { r }").join(" "),
+            "fn f < > ( rest : & str ) { r }"
+        );
         // What ends within something is read to its end.
         for cut in ["\"a", "/* a", "'", "r#\"a", "b", "'\\"] {
             assert!(words(cut).len() <= 1, "{cut}");
@@ -173,11 +187,20 @@ mod tests {
     #[test]
     fn what_only_tests_see_is_left_out() {
         let of = |text| without_tests(words(text)).join(" ");
-        assert_eq!(of("a; #[cfg(test)] mod tests { use super::*; fn f() { } } b"), "a ; b");
+        assert_eq!(
+            of("a; #[cfg(test)] mod tests { use super::*; fn f() { } } b"),
+            "a ; b"
+        );
         assert_eq!(of("#[cfg(test)] mod tests; b"), "b");
         assert_eq!(of("#[cfg(test)] use a::{b, c}; d"), "d");
-        assert_eq!(of("#[cfg(all(test, unix))] fn f(a: [u8; 3]) -> u8 { 1 } d"), "d");
+        assert_eq!(
+            of("#[cfg(all(test, unix))] fn f(a: [u8; 3]) -> u8 { 1 } d"),
+            "d"
+        );
         assert_eq!(of("#[cfg(not(test))] x"), "# [ cfg ( not ( test ) ) ] x");
-        assert_eq!(of("#[derive(Debug)] struct S;"), "# [ derive ( Debug ) ] struct S ;");
+        assert_eq!(
+            of("#[derive(Debug)] struct S;"),
+            "# [ derive ( Debug ) ] struct S ;"
+        );
     }
 }

@@ -10,7 +10,13 @@ use std::process::{Command, Stdio};
 pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Result<()> {
     set_modes(&stage.join(folder))?;
     let mut tar = Command::new("tar")
-        .args(["--sort=name", "--format=gnu", "--owner=0", "--group=0", "--numeric-owner"])
+        .args([
+            "--sort=name",
+            "--format=gnu",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+        ])
         .arg(format!("--mtime=@{time}"))
         .arg("-C")
         .arg(stage)
@@ -21,9 +27,16 @@ pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Re
     let packed = tar.stdout.take().context("tar has no output")?;
     let file = File::create(archive).with_context(|| archive.display().to_string())?;
     // Without a name and a time of its own.
-    let gzip = Command::new("gzip").args(["-9", "-n"]).stdin(packed).stdout(file).status();
+    let gzip = Command::new("gzip")
+        .args(["-9", "-n"])
+        .stdin(packed)
+        .stdout(file)
+        .status();
     let (gzip, tar) = (gzip.context("gzip cannot be started")?, tar.wait()?);
-    ensure!(gzip.success() && tar.success(), "the archive was not written (tar {tar}, gzip {gzip})");
+    ensure!(
+        gzip.success() && tar.success(),
+        "the archive was not written (tar {tar}, gzip {gzip})"
+    );
     Ok(())
 }
 
@@ -31,7 +44,10 @@ pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Re
 fn set_modes(path: &Path) -> anyhow::Result<()> {
     let kind = fs::symlink_metadata(path)?;
     let runs = kind.is_dir() || kind.permissions().mode() & 0o100 != 0;
-    fs::set_permissions(path, fs::Permissions::from_mode(if runs { 0o755 } else { 0o644 }))?;
+    fs::set_permissions(
+        path,
+        fs::Permissions::from_mode(if runs { 0o755 } else { 0o644 }),
+    )?;
     if kind.is_dir() {
         for entry in fs::read_dir(path)? {
             set_modes(&entry?.path())?;
@@ -44,9 +60,16 @@ fn set_modes(path: &Path) -> anyhow::Result<()> {
 pub fn checksum(archive: &Path) -> anyhow::Result<PathBuf> {
     let (folder, name) = (archive.parent(), archive.file_name());
     let (folder, name) = (folder.context("no folder")?, name.context("no name")?);
-    let sum = Command::new("sha256sum").arg(name).current_dir(folder).output();
+    let sum = Command::new("sha256sum")
+        .arg(name)
+        .current_dir(folder)
+        .output();
     let sum = sum.context("sha256sum cannot be started")?;
-    ensure!(sum.status.success(), "{} has no checksum", archive.display());
+    ensure!(
+        sum.status.success(),
+        "{} has no checksum",
+        archive.display()
+    );
     let path = folder.join(format!("{}.sha256", name.to_string_lossy()));
     fs::write(&path, sum.stdout)?;
     Ok(path)
@@ -75,7 +98,10 @@ mod tests {
         let first = packed(one.path(), &["a", "b", "docs/c"], 0o600);
         // Written in another order, by somebody with another umask.
         assert_eq!(first, packed(two.path(), &["docs/c", "b", "a"], 0o664));
-        assert_ne!(first, packed(tempfile::tempdir().unwrap().path(), &["a", "b"], 0o600));
+        assert_ne!(
+            first,
+            packed(tempfile::tempdir().unwrap().path(), &["a", "b"], 0o600)
+        );
     }
 
     #[test]
@@ -85,7 +111,11 @@ mod tests {
         let archive = dir.path().join("x.tar.gz");
         let sum = checksum(&archive).unwrap();
         let check = || {
-            let check = Command::new("sha256sum").arg("--check").arg(&sum).current_dir(dir.path()).output();
+            let check = Command::new("sha256sum")
+                .arg("--check")
+                .arg(&sum)
+                .current_dir(dir.path())
+                .output();
             check.unwrap().status.success()
         };
         assert!(check());

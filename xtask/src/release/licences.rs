@@ -13,12 +13,19 @@ const FILES: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"
 /// What is in the program beside Rust libraries: what it is, and its licence.
 const OTHERS: [(&str, &str); 2] = [
     ("uPlot, in pages", "web/node_modules/uplot/LICENSE"),
-    ("DejaVu Sans, in charts", "crates/view/src/chart/font/LICENCE"),
+    (
+        "DejaVu Sans, in charts",
+        "crates/view/src/chart/font/LICENCE",
+    ),
 ];
 
 /// Libraries that are known to come without a licence text: the archive lists what they say they are under.
-const WITHOUT_TEXT: [&str; 4] =
-    ["eventheader_types", "flatbuffers", "influxdb-line-protocol", "tracepoint_decode"];
+const WITHOUT_TEXT: [&str; 4] = [
+    "eventheader_types",
+    "flatbuffers",
+    "influxdb-line-protocol",
+    "tracepoint_decode",
+];
 
 /// All of them as one text. Libraries with one text share it.
 pub fn all(target: &str) -> anyhow::Result<String> {
@@ -27,16 +34,28 @@ pub fn all(target: &str) -> anyhow::Result<String> {
     let libraries = libraries(target)?;
     texts_are_there(&libraries)?;
     for library in libraries {
-        list.insert(format!("{} {}: {}", library.name, library.version, library.licence));
+        list.insert(format!(
+            "{} {}: {}",
+            library.name, library.version, library.licence
+        ));
         for text in library.texts {
-            texts.entry(text).or_default().insert(format!("{} {}", library.name, library.version));
+            texts
+                .entry(text)
+                .or_default()
+                .insert(format!("{} {}", library.name, library.version));
         }
     }
-    ensure!(!list.is_empty(), "the program has no libraries, which cannot be");
+    ensure!(
+        !list.is_empty(),
+        "the program has no libraries, which cannot be"
+    );
     for (what, path) in OTHERS {
         let text = fs::read_to_string(shell::root().join(path)).with_context(|| path.to_owned())?;
         list.insert(what.to_owned());
-        texts.entry(text.trim().to_owned()).or_default().insert(what.to_owned());
+        texts
+            .entry(text.trim().to_owned())
+            .or_default()
+            .insert(what.to_owned());
     }
     let mut out = String::from("jitterscope has these in it, each under its own licence.\n\n");
     for line in list {
@@ -44,14 +63,25 @@ pub fn all(target: &str) -> anyhow::Result<String> {
     }
     for (text, whose) in texts {
         let whose: Vec<String> = whose.into_iter().collect();
-        let _ = write!(out, "\n{}\n{}\n\n{text}\n", "=".repeat(80), whose.join(", "));
+        let _ = write!(
+            out,
+            "\n{}\n{}\n\n{text}\n",
+            "=".repeat(80),
+            whose.join(", ")
+        );
     }
     Ok(out)
 }
 
 /// A library without a licence text is somebody's who asks for one to be passed on: that is for a human to look at.
 fn texts_are_there(libraries: &[Library]) -> anyhow::Result<()> {
-    for Library { name, version, licence, texts } in libraries {
+    for Library {
+        name,
+        version,
+        licence,
+        texts,
+    } in libraries
+    {
         ensure!(
             !texts.is_empty() || WITHOUT_TEXT.contains(&name.as_str()),
             "{name} {version} ({licence}) comes without a licence text: see what its authors ask for, and name it in \
@@ -70,9 +100,25 @@ struct Library {
 
 /// What the program is linked with.
 fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
-    let tree =
-        ["tree", "--locked", "-p", "jitterscope", "--features", crate::program::FEATURES, "--target", target];
-    let more = ["--edges", "normal", "--prefix", "none", "--no-dedupe", "--format", "{p}"];
+    let tree = [
+        "tree",
+        "--locked",
+        "-p",
+        "jitterscope",
+        "--features",
+        crate::program::FEATURES,
+        "--target",
+        target,
+    ];
+    let more = [
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--no-dedupe",
+        "--format",
+        "{p}",
+    ];
     let tree = shell::output("cargo", &[&tree[..], &more].concat())?;
     // `serde v1.0.0`, and behind that where it is from.
     let linked: BTreeSet<(&str, &str)> = tree
@@ -82,22 +128,45 @@ fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
             Some((words.next()?, words.next()?.strip_prefix('v')?))
         })
         .collect();
-    let metadata =
-        shell::output("cargo", &["metadata", "--format-version", "1", "--locked", "--all-features"])?;
+    let metadata = shell::output(
+        "cargo",
+        &[
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--all-features",
+        ],
+    )?;
     let metadata: Value = serde_json::from_str(&metadata)?;
-    let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata names no packages")?;
     let mut found = Vec::new();
-    for package in packages.iter().filter(|package| !package["source"].is_null()) {
+    for package in packages
+        .iter()
+        .filter(|package| !package["source"].is_null())
+    {
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
         let (name, version) = (text("name"), text("version"));
         if !linked.contains(&(&name, &version)) {
             continue;
         }
         let manifest = text("manifest_path");
-        let folder = Path::new(&manifest).parent().context("a manifest lies in a folder")?;
+        let folder = Path::new(&manifest)
+            .parent()
+            .context("a manifest lies in a folder")?;
         let licence = text("license");
-        ensure!(!licence.is_empty(), "{name} {version} does not say under which licence it is");
-        found.push(Library { texts: texts(folder)?, name, version, licence });
+        ensure!(
+            !licence.is_empty(),
+            "{name} {version} does not say under which licence it is"
+        );
+        found.push(Library {
+            texts: texts(folder)?,
+            name,
+            version,
+            licence,
+        });
     }
     Ok(found)
 }
@@ -109,7 +178,11 @@ fn texts(folder: &Path) -> anyhow::Result<Vec<String>> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().to_lowercase();
         if FILES.iter().any(|file| name.starts_with(file)) && entry.path().is_file() {
-            texts.push(String::from_utf8_lossy(&fs::read(entry.path())?).trim().to_owned());
+            texts.push(
+                String::from_utf8_lossy(&fs::read(entry.path())?)
+                    .trim()
+                    .to_owned(),
+            );
         }
     }
     Ok(texts)
@@ -122,7 +195,11 @@ mod tests {
     #[test]
     fn texts_are_found_by_their_names() {
         let dir = tempfile::tempdir().unwrap();
-        for (name, text) in [("LICENSE-MIT", "mit\n"), ("Notice.txt", "note"), ("README.md", "no")] {
+        for (name, text) in [
+            ("LICENSE-MIT", "mit\n"),
+            ("Notice.txt", "note"),
+            ("README.md", "no"),
+        ] {
             fs::write(dir.path().join(name), text).unwrap();
         }
         let mut found = texts(dir.path()).unwrap();
@@ -138,8 +215,12 @@ mod tests {
             licence: "MIT".into(),
             texts: texts.iter().map(|text| (*text).to_owned()).collect(),
         };
-        assert!(texts_are_there(&[library("new", &["text"]), library(WITHOUT_TEXT[0], &[])]).is_ok());
-        let refused = texts_are_there(&[library("new", &[])]).unwrap_err().to_string();
+        assert!(
+            texts_are_there(&[library("new", &["text"]), library(WITHOUT_TEXT[0], &[])]).is_ok()
+        );
+        let refused = texts_are_there(&[library("new", &[])])
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("new 1.0.0 (MIT)"), "{refused}");
     }
 
@@ -147,11 +228,17 @@ mod tests {
     fn what_is_linked_is_named_and_what_only_tests_use_is_not() {
         let libraries = libraries("x86_64-unknown-linux-gnu").unwrap();
         let has = |name: &str| libraries.iter().any(|library| library.name == name);
-        assert!(has("serde_json") && has("resvg"), "with what the features bring");
+        assert!(
+            has("serde_json") && has("resvg"),
+            "with what the features bring"
+        );
         assert!(!has("proptest") && !has("trycmd") && !has("jitterscope-model"));
         texts_are_there(&libraries).unwrap();
-        let lacks =
-            |name: &&&str| libraries.iter().any(|library| library.name == **name && library.texts.is_empty());
+        let lacks = |name: &&&str| {
+            libraries
+                .iter()
+                .any(|library| library.name == **name && library.texts.is_empty())
+        };
         assert_eq!(
             WITHOUT_TEXT.iter().filter(lacks).count(),
             WITHOUT_TEXT.len(),

@@ -28,7 +28,12 @@ const TRAINED: [&[&[&str]]; 4] = [
         &["record", "--duration", "5s"],
         &["record", "--duration", "12s", "--full"],
     ],
-    &[&["report"], &["report", "--json"], &["report", "--full"], &["list"]],
+    &[
+        &["report"],
+        &["report", "--json"],
+        &["report", "--full"],
+        &["list"],
+    ],
     &[
         &["record", "wakeup", "--duration", "3s"],
         &["record", "none", "--duration", "3s"],
@@ -54,22 +59,45 @@ pub fn run(args: &TextOrderArgs) -> anyhow::Result<()> {
     let program = match &args.program {
         Some(program) => program.clone(),
         None => {
-            let of = ["build", "--release", "--locked", "-p", "jitterscope", "--features", program::FEATURES];
+            let of = [
+                "build",
+                "--release",
+                "--locked",
+                "-p",
+                "jitterscope",
+                "--features",
+                program::FEATURES,
+            ];
             shell::run("cargo", &of)?;
             tools::target().join("release/jitterscope")
         }
     };
-    let program = program.canonicalize().with_context(|| program.display().to_string())?;
+    let program = program
+        .canonicalize()
+        .with_context(|| program.display().to_string())?;
     let listed = shell::output("nm", &["--print-size", utf8(&program)?])?;
     let functions: Vec<Function> = listed.lines().filter_map(Function::parse).collect();
-    ensure!(!functions.is_empty(), "{} has no symbols", program.display());
+    ensure!(
+        !functions.is_empty(),
+        "{} has no symbols",
+        program.display()
+    );
     let folder = tempfile::tempdir().context("no temporary folder can be made")?;
     let probe = Probe::new(program, &functions, folder.path())?;
-    let groups = TRAINED.iter().map(|group| probe.entered(group)).collect::<anyhow::Result<Vec<_>>>()?;
+    let groups = TRAINED
+        .iter()
+        .map(|group| probe.entered(group))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let names = ordered(&functions, &groups);
-    let list = names.iter().fold(HEAD.to_owned(), |list, name| list + name + "\n");
+    let list = names
+        .iter()
+        .fold(HEAD.to_owned(), |list, name| list + name + "\n");
     fs::write(shell::root().join(LIST), list).with_context(|| LIST.to_owned())?;
-    eprintln!("{} functions, of {}, stand in {LIST}", names.len(), functions.len());
+    eprintln!(
+        "{} functions, of {}, stand in {LIST}",
+        names.len(),
+        functions.len()
+    );
     Ok(())
 }
 
@@ -82,15 +110,27 @@ struct Probe<'f> {
 }
 
 impl<'f> Probe<'f> {
-    fn new(program: PathBuf, functions: &[Function], folder: &'f Path) -> anyhow::Result<Probe<'f>> {
+    fn new(
+        program: PathBuf,
+        functions: &[Function],
+        folder: &'f Path,
+    ) -> anyhow::Result<Probe<'f>> {
         let (source, library) = (folder.join("entered.c"), folder.join("entered.so"));
         let symbols = folder.join("symbols");
         fs::write(&source, ENTERED).context("entered.c")?;
-        let addresses: String = functions.iter().map(|of| format!("{:x}\n", of.address)).collect();
+        let addresses: String = functions
+            .iter()
+            .map(|of| format!("{:x}\n", of.address))
+            .collect();
         fs::write(&symbols, addresses).context("the list of symbols")?;
         let paths = [utf8(&source)?, utf8(&library)?];
         shell::run("cc", &["-O1", "-shared", "-fPIC", "-o", paths[1], paths[0]])?;
-        Ok(Probe { program, folder, library, symbols })
+        Ok(Probe {
+            program,
+            folder,
+            library,
+            symbols,
+        })
     }
 
     /// Addresses of the functions that one of these calls.
@@ -99,20 +139,36 @@ impl<'f> Probe<'f> {
         for args in group {
             eprintln!("+ jitterscope {}", args.join(" "));
             let mut command = shell::command(utf8(&self.program)?, args);
-            command.env("JITTERSCOPE_RUNS", self.folder.join("runs")).env("LD_PRELOAD", &self.library);
-            command.env("ENTERED_PROGRAM", &self.program).env("ENTERED_SYMBOLS", &self.symbols);
-            command.env("ENTERED_OUT", &out).stdout(std::process::Stdio::null());
+            command
+                .env("JITTERSCOPE_RUNS", self.folder.join("runs"))
+                .env("LD_PRELOAD", &self.library);
+            command
+                .env("ENTERED_PROGRAM", &self.program)
+                .env("ENTERED_SYMBOLS", &self.symbols);
+            command
+                .env("ENTERED_OUT", &out)
+                .stdout(std::process::Stdio::null());
             let status = command.status().context("the program cannot be started")?;
-            ensure!(status.success(), "jitterscope {} failed ({status})", args.join(" "));
+            ensure!(
+                status.success(),
+                "jitterscope {} failed ({status})",
+                args.join(" ")
+            );
         }
         let mut entered = BTreeSet::new();
-        for file in fs::read_dir(self.folder).context("the temporary folder")?.flatten() {
+        for file in fs::read_dir(self.folder)
+            .context("the temporary folder")?
+            .flatten()
+        {
             let path = file.path();
             if file.file_name().to_string_lossy().starts_with("entered.")
                 && path.extension().is_some_and(of_process)
             {
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-                entered.extend(text.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()));
+                entered.extend(
+                    text.lines()
+                        .filter_map(|line| u64::from_str_radix(line, 16).ok()),
+                );
                 fs::remove_file(&path).with_context(|| path.display().to_string())?;
             }
         }
@@ -123,9 +179,13 @@ impl<'f> Probe<'f> {
 
 /// Whether a file's name ends with the number of a process.
 fn of_process(extension: &std::ffi::OsStr) -> bool {
-    extension.to_string_lossy().bytes().all(|b| b.is_ascii_digit())
+    extension
+        .to_string_lossy()
+        .bytes()
+        .all(|b| b.is_ascii_digit())
 }
 
 fn utf8(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))
+    path.to_str()
+        .with_context(|| format!("{} is no UTF-8", path.display()))
 }

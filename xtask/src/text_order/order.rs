@@ -21,8 +21,14 @@ impl Function {
         let mut words = line.split(' ');
         let number = |word: Option<&str>| u64::from_str_radix(word?, 16).ok();
         let (address, size) = (number(words.next())?, number(words.next())?);
-        words.next().filter(|kind| matches!(*kind, "t" | "T" | "w" | "W"))?;
-        Some(Function { address, size, name: without_hashes(words.next()?) })
+        words
+            .next()
+            .filter(|kind| matches!(*kind, "t" | "T" | "w" | "W"))?;
+        Some(Function {
+            address,
+            size,
+            name: without_hashes(words.next()?),
+        })
     }
 }
 
@@ -30,7 +36,9 @@ impl Function {
 /// newer one.
 fn without_hashes(symbol: &str) -> String {
     // What the compiler adds to make a name unique.
-    let plain = symbol.split_once(".llvm.").map_or(symbol, |(plain, _)| plain);
+    let plain = symbol
+        .split_once(".llvm.")
+        .map_or(symbol, |(plain, _)| plain);
     if let Some(at) = plain.rfind(HASH).filter(|_| plain.starts_with("_ZN")) {
         return format!("{}{HASH}*", &plain[..at]);
     }
@@ -40,13 +48,19 @@ fn without_hashes(symbol: &str) -> String {
     let mut parts = plain.split("Cs");
     let mut name = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let hash = part.find('_').filter(|at| part[..*at].bytes().all(|b| b.is_ascii_alphanumeric()));
+        let hash = part
+            .find('_')
+            .filter(|at| part[..*at].bytes().all(|b| b.is_ascii_alphanumeric()));
         match hash {
             Some(at) => name = name + "Cs*" + &part[at..],
             None => name = name + "Cs" + part,
         }
     }
-    if plain.len() < symbol.len() { name + "*" } else { name }
+    if plain.len() < symbol.len() {
+        name + "*"
+    } else {
+        name
+    }
 }
 
 /// Names of what is called: what a group calls before what only later ones do, and within a group those first of
@@ -54,7 +68,10 @@ fn without_hashes(symbol: &str) -> String {
 pub(super) fn ordered(functions: &[Function], groups: &[BTreeSet<u64>]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     // A symbol may have several names.
-    let functions: Vec<&Function> = functions.iter().filter(|of| seen.insert(of.address)).collect();
+    let functions: Vec<&Function> = functions
+        .iter()
+        .filter(|of| seen.insert(of.address))
+        .collect();
     let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
     for function in &functions {
         *sizes.entry(&function.name).or_default() += function.size;
@@ -65,9 +82,12 @@ pub(super) fn ordered(functions: &[Function], groups: &[BTreeSet<u64>]) -> Vec<S
         for function in functions.iter().filter(|of| group.contains(&of.address)) {
             *called.entry(&function.name).or_default() += function.size;
         }
-        let percent = |name: &str, called: u64| called * 100 / sizes.get(name).copied().unwrap_or(0).max(1);
-        let mut names: Vec<(u64, &str)> =
-            called.iter().map(|(name, size)| (percent(name, *size), *name)).collect();
+        let percent =
+            |name: &str, called: u64| called * 100 / sizes.get(name).copied().unwrap_or(0).max(1);
+        let mut names: Vec<(u64, &str)> = called
+            .iter()
+            .map(|(name, size)| (percent(name, *size), *name))
+            .collect();
         names.retain(|(_, name)| placed.insert(*name));
         names.sort_by(|(a, name), (b, other)| b.cmp(a).then(name.cmp(other)));
         order.extend(names.into_iter().map(|(_, name)| name.to_owned()));
@@ -83,8 +103,14 @@ mod tests {
     fn hashes_are_left_open() {
         let old = "_ZN4core3ptr13drop_in_place17h0123456789abcdefE";
         assert_eq!(without_hashes(old), "_ZN4core3ptr13drop_in_place17h*");
-        assert_eq!(without_hashes(&format!("{old}.llvm.123")), "_ZN4core3ptr13drop_in_place17h*");
-        assert_eq!(without_hashes("_RNvNtCsjrHSEGnQ3l9_3std2rtCs1_4core"), "_RNvNtCs*_3std2rtCs*_4core");
+        assert_eq!(
+            without_hashes(&format!("{old}.llvm.123")),
+            "_ZN4core3ptr13drop_in_place17h*"
+        );
+        assert_eq!(
+            without_hashes("_RNvNtCsjrHSEGnQ3l9_3std2rtCs1_4core"),
+            "_RNvNtCs*_3std2rtCs*_4core"
+        );
         assert_eq!(without_hashes("_RNvCsa_1b.llvm.7"), "_RNvCs*_1b*");
         assert_eq!(without_hashes("ZSTD_decompress"), "ZSTD_decompress");
     }
@@ -101,9 +127,18 @@ mod tests {
             "0000000000001050 0000000000000010 d data",
             "                 U elsewhere",
         ];
-        let functions: Vec<Function> = lines.iter().filter_map(|line| Function::parse(line)).collect();
+        let functions: Vec<Function> = lines
+            .iter()
+            .filter_map(|line| Function::parse(line))
+            .collect();
         assert_eq!(functions.len(), 6);
-        let groups = [BTreeSet::from([0x1000, 0x1020]), BTreeSet::from([0x1010, 0x1030])];
-        assert_eq!(ordered(&functions, &groups), ["whole", "_ZN4half17h*", "later"]);
+        let groups = [
+            BTreeSet::from([0x1000, 0x1020]),
+            BTreeSet::from([0x1010, 0x1030]),
+        ];
+        assert_eq!(
+            ordered(&functions, &groups),
+            ["whole", "_ZN4half17h*", "later"]
+        );
     }
 }

@@ -24,27 +24,62 @@ pub struct Kind {
 }
 
 const fn kind(name: &'static str, millis: u64, arguments: &'static [&'static str]) -> Kind {
-    let span = if millis == 0 { None } else { Some(Duration::from_millis(millis)) };
-    Kind { name, arguments, span, undoes: None, again: false }
+    let span = if millis == 0 {
+        None
+    } else {
+        Some(Duration::from_millis(millis))
+    };
+    Kind {
+        name,
+        arguments,
+        span,
+        undoes: None,
+        again: false,
+    }
 }
 
 const fn again(kind: Kind) -> Kind {
-    Kind { again: true, ..kind }
+    Kind {
+        again: true,
+        ..kind
+    }
 }
 
 /// All that change or write anything, and two that only read. `@` in an argument is the folder of what is
 /// written.
 pub const KINDS: &[Kind] = &[
-    kind("record", 3000, &["record", "--duration", "1500ms", "--warmup", "100ms"]),
+    kind(
+        "record",
+        3000,
+        &["record", "--duration", "1500ms", "--warmup", "100ms"],
+    ),
     kind(
         "record wakeup",
         3000,
-        &["record", "wakeup", "--hold-latency", "--duration", "1500ms", "--warmup", "100ms"],
+        &[
+            "record",
+            "wakeup",
+            "--hold-latency",
+            "--duration",
+            "1500ms",
+            "--warmup",
+            "100ms",
+        ],
     ),
     kind(
         "record pipeline",
         4000,
-        &["record", "pipeline", "--force", "--duration", "1500ms", "--warmup", "100ms", "--pause", "100ms"],
+        &[
+            "record",
+            "pipeline",
+            "--force",
+            "--duration",
+            "1500ms",
+            "--warmup",
+            "100ms",
+            "--pause",
+            "100ms",
+        ],
     ),
     kind(
         "record none",
@@ -61,7 +96,18 @@ pub const KINDS: &[Kind] = &[
             "100ms",
         ],
     ),
-    kind("experiment", 9000, &["experiment", "--knob", "vmstat", "--duration", "500ms", "--quiet"]),
+    kind(
+        "experiment",
+        9000,
+        &[
+            "experiment",
+            "--knob",
+            "vmstat",
+            "--duration",
+            "500ms",
+            "--quiet",
+        ],
+    ),
     kind(
         "experiment --apply",
         6000,
@@ -80,19 +126,74 @@ pub const KINDS: &[Kind] = &[
     kind(
         "experiment --auto",
         24000,
-        &["experiment", "--auto", "--longest-wait", "3s", "--duration", "300ms", "--quiet"],
+        &[
+            "experiment",
+            "--auto",
+            "--longest-wait",
+            "3s",
+            "--duration",
+            "300ms",
+            "--quiet",
+        ],
     ),
     kind("serve", 1500, &["serve"]),
-    kind("attach", 3000, &["attach", "--duration", "2s", "--", "sleep", "60"]),
-    kind("attach --wait", 1500, &["attach", "--duration", "1s", "--wait", "--comm", "no-such-thread"]),
+    kind(
+        "attach",
+        3000,
+        &["attach", "--duration", "2s", "--", "sleep", "60"],
+    ),
+    kind(
+        "attach --wait",
+        1500,
+        &[
+            "attach",
+            "--duration",
+            "1s",
+            "--wait",
+            "--comm",
+            "no-such-thread",
+        ],
+    ),
     kind("selftest", 9000, &["selftest"]),
-    kind("selftest writeback", 5000, &["selftest", "--only", "writeback"]),
+    kind(
+        "selftest writeback",
+        5000,
+        &["selftest", "--only", "writeback"],
+    ),
     kind("sljtest", 2500, &["sljtest", "--runtime", "2"]),
-    kind("sampler", 3000, &["sampler", "--duration", "2", "--attribute", "--output", "csv://@/sampler.csv"]),
+    kind(
+        "sampler",
+        3000,
+        &[
+            "sampler",
+            "--duration",
+            "2",
+            "--attribute",
+            "--output",
+            "csv://@/sampler.csv",
+        ],
+    ),
     kind("tune apply", 0, APPLY),
-    Kind { undoes: Some(APPLY), ..kind("tune rollback", 0, &["tune", "rollback", "--yes"]) },
-    again(kind("export", 0, &["export", "--to", "csv://@/x.csv", "--to", "json://@/x.json"])),
-    again(kind("export parquet", 0, &["export", "--to", "parquet://@/tables", "--to", "hlog://@/x.hlog"])),
+    Kind {
+        undoes: Some(APPLY),
+        ..kind("tune rollback", 0, &["tune", "rollback", "--yes"])
+    },
+    again(kind(
+        "export",
+        0,
+        &["export", "--to", "csv://@/x.csv", "--to", "json://@/x.json"],
+    )),
+    again(kind(
+        "export parquet",
+        0,
+        &[
+            "export",
+            "--to",
+            "parquet://@/tables",
+            "--to",
+            "hlog://@/x.hlog",
+        ],
+    )),
     kind("doctor --clean", 0, &["doctor", "--clean"]),
     kind("journal", 0, &["journal", "--format", "csv", "journalled"]),
     kind("report", 0, &["report"]),
@@ -118,8 +219,14 @@ impl Ground {
     /// Makes the folders, and the runs that some commands read.
     pub fn prepare(program: PathBuf) -> anyhow::Result<Ground> {
         ensure!(program.is_file(), "{} is no file", program.display());
-        let folder = tempfile::Builder::new().prefix("jitterscope-torture-").tempdir()?;
-        let mut ground = Ground { program, folder, spans: BTreeMap::new() };
+        let folder = tempfile::Builder::new()
+            .prefix("jitterscope-torture-")
+            .tempdir()?;
+        let mut ground = Ground {
+            program,
+            folder,
+            spans: BTreeMap::new(),
+        };
         fs::create_dir(ground.at("out"))?;
         let _turn = turn();
         let prepared = ground.make();
@@ -127,23 +234,52 @@ impl Ground {
         let undone = ground.recover(None);
         prepared?;
         let left = undone?;
-        ensure!(left.is_empty(), "what was prepared could not be undone: {}", left.join("; "));
+        ensure!(
+            left.is_empty(),
+            "what was prepared could not be undone: {}",
+            left.join("; ")
+        );
         Ok(ground)
     }
 
     fn make(&mut self) -> anyhow::Result<()> {
-        let journalled = ["record", "pipeline", "--force", "--duration", "300ms", "--pause", "10ms"];
-        let journalled = [&journalled[..], &["--warmup", "50ms", "--label", "journalled"]].concat();
-        for line in
-            [&journalled[..], &["record", "--duration", "300ms", "--warmup", "50ms", "--label", "first"]]
-        {
+        let journalled = [
+            "record",
+            "pipeline",
+            "--force",
+            "--duration",
+            "300ms",
+            "--pause",
+            "10ms",
+        ];
+        let journalled = [
+            &journalled[..],
+            &["--warmup", "50ms", "--label", "journalled"],
+        ]
+        .concat();
+        for line in [
+            &journalled[..],
+            &[
+                "record",
+                "--duration",
+                "300ms",
+                "--warmup",
+                "50ms",
+                "--label",
+                "first",
+            ],
+        ] {
             self.json(line)?;
         }
         for kind in KINDS.iter().filter(|kind| kind.span.is_none()) {
             self.before(kind)?;
             let began = Instant::now();
             let status = self.command(&self.arguments(kind)).status()?;
-            ensure!(status.success(), "{}, left in peace, failed ({status})", kind.name);
+            ensure!(
+                status.success(),
+                "{}, left in peace, failed ({status})",
+                kind.name
+            );
             self.spans.insert(kind.name, began.elapsed());
             self.recover(None)?;
         }
@@ -152,7 +288,9 @@ impl Ground {
 
     /// The time in which it is to be struck.
     pub fn span(&self, kind: &Kind) -> Duration {
-        kind.span.or_else(|| self.spans.get(kind.name).copied()).unwrap_or_default()
+        kind.span
+            .or_else(|| self.spans.get(kind.name).copied())
+            .unwrap_or_default()
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -178,23 +316,36 @@ impl Ground {
 
     pub fn arguments(&self, kind: &Kind) -> Vec<OsString> {
         let out = self.at("out").to_string_lossy().into_owned();
-        kind.arguments.iter().map(|argument| argument.replace('@', &out).into()).collect()
+        kind.arguments
+            .iter()
+            .map(|argument| argument.replace('@', &out).into())
+            .collect()
     }
 
     /// Runs it to its end with `--json`.
     fn json(&self, line: &[&str]) -> anyhow::Result<Value> {
         let arguments: Vec<OsString> = line.iter().chain(&["--json"]).map(OsString::from).collect();
-        let output = self.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).output()?;
+        let output = self
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            bail!("jitterscope {} failed ({}): {said}", line.join(" "), output.status);
+            bail!(
+                "jitterscope {} failed ({}): {said}",
+                line.join(" "),
+                output.status
+            );
         }
-        serde_json::from_slice(&output.stdout).with_context(|| format!("{} wrote no JSON", line.join(" ")))
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("{} wrote no JSON", line.join(" ")))
     }
 
     /// A recording, which finds and removes what others left.
     pub fn next_start(&self) -> anyhow::Result<()> {
-        self.json(&["record", "--duration", "100ms", "--warmup", "10ms"]).map(drop)
+        self.json(&["record", "--duration", "100ms", "--warmup", "10ms"])
+            .map(drop)
     }
 
     /// Does what a user would: cleans up, and rolls back what is applied. What that does not manage is found.
@@ -227,24 +378,42 @@ impl Ground {
     pub fn leftovers(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         let list = self.json(&["list"])?;
-        if list["problems"].as_array().is_some_and(|problems| !problems.is_empty()) {
+        if list["problems"]
+            .as_array()
+            .is_some_and(|problems| !problems.is_empty())
+        {
             found.push(format!("runs that cannot be read: {}", list["problems"]));
         }
-        for (folder, removes) in [("runs", true), ("out", true), ("state", false), (".", false)] {
+        for (folder, removes) in [
+            ("runs", true),
+            ("out", true),
+            ("state", false),
+            (".", false),
+        ] {
             for entry in entries(&self.at(folder))? {
-                let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let name = entry
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
                 let hidden = name.starts_with('.') && folder != ".";
                 let kept = name.ends_with("-journalled")
                     || name.contains("-journalled-")
                     || name.contains("-first-");
                 if name == APPLIED {
-                    found.push(format!("what an experiment changed is left: {folder}/{name}"));
+                    found.push(format!(
+                        "what an experiment changed is left: {folder}/{name}"
+                    ));
                 }
                 if hidden {
                     found.push(format!("{folder}/{name} is left"));
                 }
                 if removes && !kept {
-                    if entry.is_dir() { fs::remove_dir_all(&entry)? } else { fs::remove_file(&entry)? }
+                    if entry.is_dir() {
+                        fs::remove_dir_all(&entry)?
+                    } else {
+                        fs::remove_file(&entry)?
+                    }
                 }
             }
         }
@@ -254,7 +423,11 @@ impl Ground {
 
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
-        Ok(entries) => Ok(entries.collect::<Result<Vec<_>, _>>()?.iter().map(fs::DirEntry::path).collect()),
+        Ok(entries) => Ok(entries
+            .collect::<Result<Vec<_>, _>>()?
+            .iter()
+            .map(fs::DirEntry::path)
+            .collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| folder.display().to_string()),
     }
@@ -263,6 +436,9 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// A command without input and output, which cannot fill a pipe that nobody reads.
 pub fn silent(program: &std::path::Path) -> Command {
     let mut command = Command::new(program);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }

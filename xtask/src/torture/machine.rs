@@ -33,11 +33,19 @@ const FILES: &[&str] = &[
 ];
 
 /// Sysctls that count, are random or are written only.
-const RESTLESS: &[&str] =
-    &["*/random*", "*/ns_last_pid", "*/pty*", "*/drop_caches", "*/compact_memory", "*/stat_refresh"];
+const RESTLESS: &[&str] = &[
+    "*/random*",
+    "*/ns_last_pid",
+    "*/pty*",
+    "*/drop_caches",
+    "*/compact_memory",
+    "*/stat_refresh",
+];
 
 /// File systems that we mount or mount upon; others' come and go.
-const MOUNTS: &[&str] = &["tracefs", "debugfs", "cgroup", "cgroup2", "cpuset", "sysfs", "nsfs"];
+const MOUNTS: &[&str] = &[
+    "tracefs", "debugfs", "cgroup", "cgroup2", "cpuset", "sysfs", "nsfs",
+];
 
 /// What the top level of tracefs says, each in a line, and whose instances there are. It is mounted for the
 /// look in a mount namespace of its own: a mount that stays would hide that the program forgets its own.
@@ -70,7 +78,11 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub fn take() -> anyhow::Result<Snapshot> {
-        Ok(Snapshot { tracing: tracing()?, things: things(), values: values(&Machine::host()) })
+        Ok(Snapshot {
+            tracing: tracing()?,
+            things: things(),
+            values: values(&Machine::host()),
+        })
     }
 
     pub fn differences(&self, now: &Snapshot) -> Vec<String> {
@@ -84,15 +96,30 @@ impl Snapshot {
 impl Part {
     /// What is new, gone or other.
     pub fn differences(&self, now: &Part) -> Vec<String> {
-        let new = now.0.keys().filter(|key| !self.0.contains_key(*key)).map(|key| format!("new: {key}"));
-        let gone = self.0.keys().filter(|key| !now.0.contains_key(*key)).map(|key| format!("gone: {key}"));
-        self.changes(now).into_iter().chain(new).chain(gone).collect()
+        let new = now
+            .0
+            .keys()
+            .filter(|key| !self.0.contains_key(*key))
+            .map(|key| format!("new: {key}"));
+        let gone = self
+            .0
+            .keys()
+            .filter(|key| !now.0.contains_key(*key))
+            .map(|key| format!("gone: {key}"));
+        self.changes(now)
+            .into_iter()
+            .chain(new)
+            .chain(gone)
+            .collect()
     }
 
     /// What is other, of what both have.
     fn changes(&self, now: &Part) -> Vec<String> {
         let other = |(key, was): (&String, &String)| {
-            now.0.get(key).filter(|is| *is != was).map(|is| format!("{key}: {was:?} -> {is:?}"))
+            now.0
+                .get(key)
+                .filter(|is| *is != was)
+                .map(|is| format!("{key}: {was:?} -> {is:?}"))
         };
         self.0.iter().filter_map(other).collect()
     }
@@ -100,7 +127,9 @@ impl Part {
 
 /// Instances, the top level of tracefs, and mounts.
 pub fn tracing() -> anyhow::Result<Part> {
-    let look = Command::new("unshare").args(["--mount", "sh", "-c", LOOK]).output();
+    let look = Command::new("unshare")
+        .args(["--mount", "sh", "-c", LOOK])
+        .output();
     let look = look.context("unshare(1) cannot be started")?;
     let said = String::from_utf8_lossy(&look.stderr);
     ensure!(look.status.success(), "tracefs cannot be looked at: {said}");
@@ -113,7 +142,10 @@ pub fn tracing() -> anyhow::Result<Part> {
         .collect();
     let mounts = fs::read_to_string("/proc/self/mountinfo").context("/proc/self/mountinfo")?;
     for line in mounts.lines() {
-        let kind = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default();
+        let kind = line
+            .split_once(" - ")
+            .and_then(|(_, rest)| rest.split(' ').next())
+            .unwrap_or_default();
         if MOUNTS.contains(&kind) || line.contains("jitterscope") {
             part.insert(format!("mount {line}"), String::new());
         }
@@ -131,7 +163,9 @@ fn things() -> Part {
 }
 
 fn walk(folder: &str, depth: u32, only_folders: bool, all: &mut BTreeSet<String>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let path = entry.path().to_string_lossy().into_owned();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -139,7 +173,11 @@ fn walk(folder: &str, depth: u32, only_folders: bool, all: &mut BTreeSet<String>
             walk(&path, depth - 1, only_folders, all);
         }
         // Folders of notes and a lock may stay: they hold nothing.
-        let counts = if only_folders { is_folder } else { !is_folder && !path.ends_with("/lock") };
+        let counts = if only_folders {
+            is_folder
+        } else {
+            !is_folder && !path.ends_with("/lock")
+        };
         if counts {
             all.insert(path);
         }
@@ -151,15 +189,24 @@ fn values(machine: &Machine) -> Part {
     let mut all = BTreeMap::new();
     for pattern in FILES {
         for path in glob::files(machine, pattern) {
-            let restless = RESTLESS.iter().any(|restless| glob::matches(restless, &path));
+            let restless = RESTLESS
+                .iter()
+                .any(|restless| glob::matches(restless, &path));
             if let (false, Ok(text)) = (restless, machine.read(&path)) {
                 all.insert(path, text);
             }
         }
     }
     for path in glob::files(machine, "/proc/*/status") {
-        let Ok(text) = machine.read(&path) else { continue };
-        let of = |key: &str| text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+        let Ok(text) = machine.read(&path) else {
+            continue;
+        };
+        let of = |key: &str| {
+            text.lines()
+                .find(|line| line.starts_with(key))
+                .unwrap_or_default()
+                .to_owned()
+        };
         // Workers come and go.
         if of("Kthread:").ends_with('1') && !of("Name:").contains("kworker") {
             all.insert(format!("{path} {}", of("Name:")), of("Cpus_allowed_list:"));
@@ -173,13 +220,24 @@ mod tests {
     use super::*;
 
     fn part(entries: &[(&str, &str)]) -> Part {
-        Part(entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+        Part(
+            entries
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+        )
     }
 
     #[test]
     fn what_is_new_gone_or_other_is_reported() {
-        let (before, after) = (part(&[("a", "1"), ("b", "1")]), part(&[("b", "2"), ("c", "1")]));
-        assert_eq!(before.differences(&after), ["b: \"1\" -> \"2\"", "new: c", "gone: a"]);
+        let (before, after) = (
+            part(&[("a", "1"), ("b", "1")]),
+            part(&[("b", "2"), ("c", "1")]),
+        );
+        assert_eq!(
+            before.differences(&after),
+            ["b: \"1\" -> \"2\"", "new: c", "gone: a"]
+        );
         assert_eq!(before.changes(&after), ["b: \"1\" -> \"2\""]);
         assert!(before.differences(&before).is_empty());
     }

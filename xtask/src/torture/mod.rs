@@ -40,7 +40,10 @@ pub struct TortureArgs {
 
 /// Runs it; fails with the list of what was found.
 pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
-    ensure!(rustix::process::geteuid().is_root(), "torture changes the machine: run it as root");
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "torture changes the machine: run it as root"
+    );
     let ignored = ignored()?;
     ensure!(
         ignored.is_empty(),
@@ -54,14 +57,20 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     let program = program::get()?;
     let kinds: Vec<&Kind> = KINDS
         .iter()
-        .filter(|kind| args.only.as_ref().is_none_or(|only| kind.name.contains(&**only)))
+        .filter(|kind| {
+            args.only
+                .as_ref()
+                .is_none_or(|only| kind.name.contains(&**only))
+        })
         .collect();
     ensure!(
         !kinds.is_empty(),
         "--only {}: no command is called so",
         args.only.as_deref().unwrap_or_default()
     );
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs());
     let seed = args.seed.unwrap_or(now);
     eprintln!("{} kills; again with --seed {seed}", args.kills);
     let mut random = SplitMix64(seed);
@@ -77,7 +86,10 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
         // In turn, so that a hundred kills reach every command; when and how is left to chance.
         let kind = kinds[number as usize % kinds.len()];
         let (message, found) = one(&ground, kind, &mut random, args.with)?;
-        eprintln!("{number:>4} {message}{}", if found.is_empty() { "" } else { "  <- FOUND" });
+        eprintln!(
+            "{number:>4} {message}{}",
+            if found.is_empty() { "" } else { "  <- FOUND" }
+        );
         for what in found {
             eprintln!("     {what}");
             findings.push(format!("{number} {message}: {what}"));
@@ -85,10 +97,18 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
     }
     drop(held);
     if findings.is_empty() {
-        eprintln!("{} kills, and the machine was as before each time", args.kills);
+        eprintln!(
+            "{} kills, and the machine was as before each time",
+            args.kills
+        );
         return Ok(());
     }
-    bail!("{} findings in {} kills (--seed {seed}):\n  {}", findings.len(), args.kills, findings.join("\n  "))
+    bail!(
+        "{} findings in {} kills (--seed {seed}):\n  {}",
+        findings.len(),
+        args.kills,
+        findings.join("\n  ")
+    )
 }
 
 /// One kill: what was done, and what it left that it should not have.
@@ -107,12 +127,20 @@ fn one(
     if !blow.is_kill() {
         // What can run to its end leaves nothing for others to remove.
         let compared = before.tracing.differences(&tracing()?);
-        found.extend(compared.into_iter().map(|what| format!("before any clean-up: {what}")));
+        found.extend(
+            compared
+                .into_iter()
+                .map(|what| format!("before any clean-up: {what}")),
+        );
     } else if random.below(3) == 0 {
         // The next start removes it as well as doctor does.
         ground.next_start()?;
         let compared = before.tracing.differences(&tracing()?);
-        found.extend(compared.into_iter().map(|what| format!("after the next start: {what}")));
+        found.extend(
+            compared
+                .into_iter()
+                .map(|what| format!("after the next start: {what}")),
+        );
     }
     found.extend(ground.recover(Some(kind))?);
     found.extend(before.differences(&Snapshot::take()?));

@@ -108,8 +108,14 @@ impl ConditionValue {
             (ConditionValue::Threshold(one), ConditionValue::Threshold(other)) => alike(one, other),
             (ConditionValue::Deadlines(one), ConditionValue::Deadlines(other)) => alike(one, other),
             (
-                ConditionValue::Messages { pacing, interval_ns },
-                ConditionValue::Messages { pacing: of_other, interval_ns: other },
+                ConditionValue::Messages {
+                    pacing,
+                    interval_ns,
+                },
+                ConditionValue::Messages {
+                    pacing: of_other,
+                    interval_ns: other,
+                },
             ) => pacing == of_other && alike(interval_ns, other),
             (one, other) => one == other,
         }
@@ -160,17 +166,27 @@ impl Conditions {
         }
         if let Some(pipeline) = &manifest.pipeline {
             let setup = &pipeline.setup;
-            all.push(ConditionValue::Messages { pacing: setup.pacing, interval_ns: setup.interval_ns });
+            all.push(ConditionValue::Messages {
+                pacing: setup.pacing,
+                interval_ns: setup.interval_ns,
+            });
             all.push(ConditionValue::RecordLength(setup.record_length));
             all.push(ConditionValue::RingSlots(setup.ring));
         }
         if !manifest.passive.is_empty() {
             // What was found to belong there, or was named, is who was stolen from.
-            let chosen = manifest.passive.iter().filter_map(|cpu| cpu.chosen.as_ref());
+            let chosen = manifest
+                .passive
+                .iter()
+                .filter_map(|cpu| cpu.chosen.as_ref());
             let mut names: Vec<String> = chosen.map(|chosen| chosen.comm.clone()).collect();
             names.sort_unstable();
             // Of several that were named together, who ran most.
-            let most = manifest.passive.iter().flat_map(|cpu| &cpu.threads).max_by_key(|of| of.running_ns);
+            let most = manifest
+                .passive
+                .iter()
+                .flat_map(|cpu| &cpu.threads)
+                .max_by_key(|of| of.running_ns);
             all.push(if names.is_empty() {
                 ConditionValue::OwnerNamed(most.map(|thread| thread.comm.clone()))
             } else {
@@ -179,7 +195,10 @@ impl Conditions {
         }
         if probe.kind() == Some(ProbeKind::Attach) {
             // What one program waits for says nothing of another one; the same with other arguments is only reported.
-            let first = manifest.threads.iter().min_by_key(|thread| (thread.from, thread.tid));
+            let first = manifest
+                .threads
+                .iter()
+                .min_by_key(|thread| (thread.from, thread.tid));
             all.extend(first.map(|of| ConditionValue::Program(of.comm.clone())));
             let (_, command) = split_at_dashes(&manifest.command_line);
             if !command.is_empty() {
@@ -190,7 +209,8 @@ impl Conditions {
     }
 
     pub(super) fn differences(&self, other: &Conditions) -> Vec<ConditionDifference> {
-        let find = |all: &Conditions, what| all.0.iter().find(|value| value.kind() == what).cloned();
+        let find =
+            |all: &Conditions, what| all.0.iter().find(|value| value.kind() == what).cloned();
         let mut kinds: Vec<ConditionKind> = Vec::new();
         for kind in self.0.iter().chain(&other.0).map(ConditionValue::kind) {
             if !kinds.contains(&kind) {
@@ -207,7 +227,12 @@ impl Conditions {
                     _ => what == ConditionKind::EventGrain,
                 };
                 let incomparable = what.makes_incomparable();
-                (!alike).then_some(ConditionDifference { what, before, after, incomparable })
+                (!alike).then_some(ConditionDifference {
+                    what,
+                    before,
+                    after,
+                    incomparable,
+                })
             })
             .collect()
     }
@@ -225,7 +250,10 @@ mod tests {
     fn a_command_stands_behind_the_first_dashes() {
         let all = words("attach --cpus 1 -- make -- all");
         let (before, after) = split_at_dashes(&all);
-        assert_eq!((before, after), (&words("attach --cpus 1")[..], &words("make -- all")[..]));
+        assert_eq!(
+            (before, after),
+            (&words("attach --cpus 1")[..], &words("make -- all")[..])
+        );
         let all = words("record");
         assert_eq!(split_at_dashes(&all), (&all[..], &[][..]));
         let all = words("--");
@@ -242,12 +270,21 @@ mod tests {
         let first = of(&[probe("spin"), clock(), command()]);
         let second = of(&[probe("wakeup"), clock(), pacing()]);
         assert_eq!(first.differences(&first), []);
-        let row =
-            |what, before, after, incomparable| ConditionDifference { what, before, after, incomparable };
+        let row = |what, before, after, incomparable| ConditionDifference {
+            what,
+            before,
+            after,
+            incomparable,
+        };
         assert_eq!(
             first.differences(&second),
             [
-                row(ConditionKind::Probe, Some(probe("spin")), Some(probe("wakeup")), true),
+                row(
+                    ConditionKind::Probe,
+                    Some(probe("spin")),
+                    Some(probe("wakeup")),
+                    true
+                ),
                 row(ConditionKind::Command, Some(command()), None, false),
                 row(ConditionKind::Pacing, None, Some(pacing()), true)
             ]
@@ -265,14 +302,23 @@ mod tests {
             Some(ConditionValue::EventGrain(EventGrain::Coarse)),
         );
         assert_eq!(found.len(), 1);
-        assert_eq!((&found[0].before, &found[0].after, found[0].incomparable), (&sides.0, &sides.1, true));
+        assert_eq!(
+            (&found[0].before, &found[0].after, found[0].incomparable),
+            (&sides.0, &sides.1, true)
+        );
         let without = Conditions(vec![ConditionValue::KernelEvents(false)]);
         let with = |grain: EventGrain| {
-            Conditions(vec![ConditionValue::KernelEvents(true), ConditionValue::EventGrain(grain)])
+            Conditions(vec![
+                ConditionValue::KernelEvents(true),
+                ConditionValue::EventGrain(grain),
+            ])
         };
         for grain in [EventGrain::All, EventGrain::Coarse] {
             let found = without.differences(&with(grain));
-            assert_eq!(found.iter().map(|of| of.what).collect::<Vec<_>>(), [ConditionKind::KernelEvents]);
+            assert_eq!(
+                found.iter().map(|of| of.what).collect::<Vec<_>>(),
+                [ConditionKind::KernelEvents]
+            );
         }
     }
 

@@ -89,16 +89,23 @@ pub(super) fn culprit_hypotheses(
         for run in &side.runs {
             let mut map = BTreeMap::new();
             for figures in run.culprits.as_ref()? {
-                let Some(subject) = &figures.subject else { continue };
+                let Some(subject) = &figures.subject else {
+                    continue;
+                };
                 let key = CulpritKey::of(subject, KeyLevel::Program);
-                let known = subjects.entry(key.clone()).or_insert_with(|| subject.clone());
+                let known = subjects
+                    .entry(key.clone())
+                    .or_insert_with(|| subject.clone());
                 known.meet(subject);
                 map.insert(key, figures);
             }
             maps.push(map);
         }
     }
-    let margin = Margin { relative: margin, absolute: 0.0 };
+    let margin = Margin {
+        relative: margin,
+        absolute: 0.0,
+    };
     let pair = |key: &CulpritKey| -> [Hypothesis; 2] {
         let of = |figure: &dyn Fn(&CulpritFigures) -> (f64, u64)| {
             let found = [0, 1].map(|side: usize| {
@@ -110,14 +117,27 @@ pub(super) fn culprit_hypotheses(
                 };
                 runs.map(one).collect::<Vec<_>>()
             });
-            let bases = found.each_ref().map(|runs| runs.iter().map(|(_, basis)| *basis).collect::<Vec<_>>());
-            let [first, second] = found.map(|runs| runs.into_iter().map(|run| Some(run.0)).collect());
+            let bases = found
+                .each_ref()
+                .map(|runs| runs.iter().map(|(_, basis)| *basis).collect::<Vec<_>>());
+            let [first, second] =
+                found.map(|runs| runs.into_iter().map(|run| Some(run.0)).collect());
             let grain = Grain::of([&bases[0], &bases[1]]);
-            Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None, grain }
+            Hypothesis {
+                first,
+                second,
+                margin,
+                seconds: sides.map(Side::seconds),
+                counts: None,
+                grain,
+            }
         };
         let mut events = of(&|figures| (figures.count as f64, figures.count));
         events.counts = single_counts(sides, [0, 1].map(|side| of_runs[side][0].get(key).copied()));
-        [events, of(&|figures| (figures.total.as_secs_f64(), figures.behind))]
+        [
+            events,
+            of(&|figures| (figures.total.as_secs_f64(), figures.behind)),
+        ]
     };
     let all = subjects.into_iter().map(|(key, subject)| {
         let ([mut events, stolen], predicted) = (pair(&key), predicted(&subject));
@@ -126,7 +146,12 @@ pub(super) fn culprit_hypotheses(
             // within a run, and in the next one there is no hog. What a change is to remove is asked all the same.
             events.counts = None;
         }
-        CulpritHypotheses { predicted, subject, events, stolen }
+        CulpritHypotheses {
+            predicted,
+            subject,
+            events,
+            stolen,
+        }
     });
     Some(all.collect())
 }
@@ -136,25 +161,39 @@ pub(super) fn culprit_rows(
     rules: DiffRules,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritDiff>> {
-    let (first, others): (Vec<_>, Vec<_>) =
-        culprit_hypotheses(sides, rules.margin, predicted)?.into_iter().partition(|of| of.predicted);
+    let (first, others): (Vec<_>, Vec<_>) = culprit_hypotheses(sides, rules.margin, predicted)?
+        .into_iter()
+        .partition(|of| of.predicted);
     let mut rows = Vec::with_capacity(first.len() + others.len());
     for members in [first, others] {
-        let (asked, hypotheses): (Vec<_>, Vec<_>) =
-            members.into_iter().map(|of| ((of.subject, of.predicted), [of.events, of.stolen])).unzip();
+        let (asked, hypotheses): (Vec<_>, Vec<_>) = members
+            .into_iter()
+            .map(|of| ((of.subject, of.predicted), [of.events, of.stolen]))
+            .unzip();
         let mut decided = family(rules.design, rules.alpha, &hypotheses.concat()).into_iter();
         for (subject, predicted) in asked {
-            let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else { break };
+            let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else {
+                break;
+            };
             let became = became(&stolen);
-            rows.push(CulpritDiff { subject, predicted, became, events, stolen });
+            rows.push(CulpritDiff {
+                subject,
+                predicted,
+                became,
+                events,
+                stolen,
+            });
         }
     }
     // Those that were predicted, those of which something is known, then by how much they changed.
-    let weight = |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
+    let weight =
+        |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
     let decided = |row: &CulpritDiff| matches!(row.verdict(), Verdict::Better | Verdict::Worse);
     rows.sort_by(|a, b| {
         let rank = |row: &CulpritDiff| (!row.predicted, !decided(row));
-        rank(a).cmp(&rank(b)).then(weight(b).abs().total_cmp(&weight(a).abs()))
+        rank(a)
+            .cmp(&rank(b))
+            .then(weight(b).abs().total_cmp(&weight(a).abs()))
     });
     Some(rows)
 }
@@ -167,8 +206,15 @@ fn single_counts(sides: [&Side; 2], figures: [Option<&CulpritFigures>; 2]) -> Op
         events: figures[at].map_or(0, |figures| figures.count),
         seconds: sides[at].runs[0].seconds,
     };
-    let spread = figures.into_iter().flatten().filter_map(|figures| dispersion(&figures.blocks));
-    Some(SingleCounts { first: count(0), second: count(1), dispersion: spread.reduce(f64::max) })
+    let spread = figures
+        .into_iter()
+        .flatten()
+        .filter_map(|figures| dispersion(&figures.blocks));
+    Some(SingleCounts {
+        first: count(0),
+        second: count(1),
+        dispersion: spread.reduce(f64::max),
+    })
 }
 
 fn became(stolen: &Comparison) -> Became {
@@ -193,14 +239,23 @@ mod tests {
         let value = |value: f64| Hypothesis {
             first: vec![Some(value)],
             second: vec![Some(value)],
-            margin: Margin { relative: 0.1, absolute: 0.0 },
+            margin: Margin {
+                relative: 0.1,
+                absolute: 0.0,
+            },
             seconds: [1.0; 2],
             counts: None,
             grain: Grain::Fine,
         };
         let neutral = family(Design::Unpaired, 0.05, &[value(1.0)]).remove(0);
         let (first, second) = (Some(first), Some(second));
-        Comparison { first, second, verdict, margin: 0.1, ..neutral }
+        Comparison {
+            first,
+            second,
+            verdict,
+            margin: 0.1,
+            ..neutral
+        }
     }
 
     #[test]
@@ -235,12 +290,27 @@ mod tests {
             (Verdict::Better, Verdict::Worse, Verdict::Worse),
             (Verdict::Better, Verdict::Inconclusive, Verdict::Better),
             (Verdict::Worse, Verdict::Equivalent, Verdict::Worse),
-            (Verdict::Inconclusive, Verdict::Equivalent, Verdict::Equivalent),
-            (Verdict::Equivalent, Verdict::Inconclusive, Verdict::Inconclusive),
+            (
+                Verdict::Inconclusive,
+                Verdict::Equivalent,
+                Verdict::Equivalent,
+            ),
+            (
+                Verdict::Equivalent,
+                Verdict::Inconclusive,
+                Verdict::Inconclusive,
+            ),
             (Verdict::Inconclusive, Verdict::Better, Verdict::Better),
         ] {
-            assert_eq!(of(events, stolen).verdict(), expected, "{events:?} {stolen:?}");
+            assert_eq!(
+                of(events, stolen).verdict(),
+                expected,
+                "{events:?} {stolen:?}"
+            );
         }
-        assert_eq!(of(Verdict::Better, Verdict::Better).title(), "softirq NET_RX");
+        assert_eq!(
+            of(Verdict::Better, Verdict::Better).title(),
+            "softirq NET_RX"
+        );
     }
 }

@@ -94,7 +94,10 @@ impl Against {
     /// Of the conditions those that have to be shown: another probe has other pacing, thresholds and priorities, and
     /// says all of it.
     pub fn told_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
-        let other_probe = self.conditions.iter().any(|difference| difference.what == ConditionKind::Probe);
+        let other_probe = self
+            .conditions
+            .iter()
+            .any(|difference| difference.what == ConditionKind::Probe);
         self.conditions
             .iter()
             .filter(move |difference| !other_probe || difference.what == ConditionKind::Probe)
@@ -107,8 +110,11 @@ impl Against {
         let predicted = self.culprits.iter().flatten().filter(|row| row.predicted);
         let culprits = predicted.map(|row| {
             let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-            let of =
-                if direction(&row.stolen) || !direction(&row.events) { &row.stolen } else { &row.events };
+            let of = if direction(&row.stolen) || !direction(&row.events) {
+                &row.stolen
+            } else {
+                &row.events
+            };
             (row.title(), of)
         });
         self.totals().chain(culprits).collect()
@@ -173,7 +179,11 @@ pub fn diff(
             .map(|(at, other)| against(at + 1, [first, other], rules, more_knobs, answers))
             .collect(),
     };
-    Diff { schema_version: SCHEMA_VERSION, sides: sides.iter().map(summary).collect(), against }
+    Diff {
+        schema_version: SCHEMA_VERSION,
+        sides: sides.iter().map(summary).collect(),
+        against,
+    }
 }
 
 fn summary(side: &Side) -> SideSummary {
@@ -191,7 +201,11 @@ fn summary(side: &Side) -> SideSummary {
     SideSummary {
         name: side.name.clone(),
         runs: side.runs.iter().map(reference).collect(),
-        cpus: side.runs.first().map(|run| run.cpus.clone()).unwrap_or_default(),
+        cpus: side
+            .runs
+            .first()
+            .map(|run| run.cpus.clone())
+            .unwrap_or_default(),
         measured_ns: Nanos((side.seconds() * 1e9) as u64),
     }
 }
@@ -217,18 +231,37 @@ fn against(
     }
     let comparable = !conditions.iter().any(|difference| difference.incomparable);
     let predicted = |subject: &Subject| knobs.iter().any(|knob| answers(knob, subject));
-    let of_both: Vec<CpuId> =
-        first.of_cpus.iter().map(|of| of.cpu).filter(|cpu| value_of(other, *cpu).is_some()).collect();
+    let of_both: Vec<CpuId> = first
+        .of_cpus
+        .iter()
+        .map(|of| of.cpu)
+        .filter(|cpu| value_of(other, *cpu).is_some())
+        .collect();
     let all = |run: &ComparedRun| run.of_cpus.iter().map(|of| of.cpu).collect::<CpuSet>();
     let (a, b) = (all(first), all(other));
     Against {
         side: at,
         figures: figure_rows(sides, rules, comparable),
-        cpus: if comparable && of_both.len() > 1 { cpu_rows(sides, &of_both, rules) } else { Vec::new() },
-        cpus_of_one: a.difference(&b).iter().chain(b.difference(&a).iter()).collect(),
-        culprits: if comparable { culprit_rows(sides, rules, &predicted) } else { None },
-        unseen: sides
-            .map(|side| side.runs.iter().fold(Unseen::default(), |all, run| all.or(run.unseen.clone()))),
+        cpus: if comparable && of_both.len() > 1 {
+            cpu_rows(sides, &of_both, rules)
+        } else {
+            Vec::new()
+        },
+        cpus_of_one: a
+            .difference(&b)
+            .iter()
+            .chain(b.difference(&a).iter())
+            .collect(),
+        culprits: if comparable {
+            culprit_rows(sides, rules, &predicted)
+        } else {
+            None
+        },
+        unseen: sides.map(|side| {
+            side.runs
+                .iter()
+                .fold(Unseen::default(), |all, run| all.or(run.unseen.clone()))
+        }),
         machine_unknown: first.machine.is_none() || other.machine.is_none(),
         conditions,
         machine,
@@ -239,9 +272,17 @@ fn against(
 /// Knobs whose values differ, or that `tune` applied for one and not for the other.
 fn knobs_in(machine: &[MachineDifference]) -> Vec<String> {
     let mut knobs: Vec<String> = Vec::new();
-    for difference in machine.iter().filter(|d| d.class != DifferenceClass::Informational) {
+    for difference in machine
+        .iter()
+        .filter(|d| d.class != DifferenceClass::Informational)
+    {
         let set = ["tuning.settings.", "tuning.applied."];
-        let Some(knob) = set.iter().find_map(|prefix| difference.what.strip_prefix(prefix)) else { continue };
+        let Some(knob) = set
+            .iter()
+            .find_map(|prefix| difference.what.strip_prefix(prefix))
+        else {
+            continue;
+        };
         if !knobs.iter().any(|known| known == knob) {
             knobs.push(knob.to_owned());
         }
@@ -250,7 +291,10 @@ fn knobs_in(machine: &[MachineDifference]) -> Vec<String> {
 }
 
 fn value_of(run: &ComparedRun, cpu: CpuId) -> Option<(f64, Basis)> {
-    run.of_cpus.iter().find(|of| of.cpu == cpu).map(|of| (of.value, of.basis))
+    run.of_cpus
+        .iter()
+        .find(|of| of.cpu == cpu)
+        .map(|of| (of.value, of.basis))
 }
 
 /// A hypothesis of a figure that runs have, each with what it rests on.
@@ -260,11 +304,22 @@ pub(super) fn hypothesis(
     of: impl Fn(&ComparedRun) -> Option<(f64, Basis)>,
 ) -> Hypothesis {
     let found = sides.map(|side| side.runs.iter().map(&of).collect::<Vec<_>>());
-    let bases =
-        found.each_ref().map(|runs| runs.iter().flatten().map(|(_, basis)| *basis).collect::<Vec<_>>());
+    let bases = found.each_ref().map(|runs| {
+        runs.iter()
+            .flatten()
+            .map(|(_, basis)| *basis)
+            .collect::<Vec<_>>()
+    });
     let [first, second] = found.map(|runs| runs.into_iter().map(|run| Some(run?.0)).collect());
     let grain = Grain::of([&bases[0], &bases[1]]);
-    Hypothesis { first, second, margin, seconds: sides.map(Side::seconds), counts: None, grain }
+    Hypothesis {
+        first,
+        second,
+        margin,
+        seconds: sides.map(Side::seconds),
+        counts: None,
+        grain,
+    }
 }
 
 /// That of a figure of every run.
@@ -277,7 +332,11 @@ pub(super) fn of_figure(sides: [&Side; 2], kind: FigureKind, margin: f64) -> Hyp
 
 fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<FigureRow> {
     let mut kinds: Vec<FigureKind> = Vec::new();
-    for figure in sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.figures) {
+    for figure in sides
+        .iter()
+        .flat_map(|side| &side.runs)
+        .flat_map(|run| &run.figures)
+    {
         if !kinds.contains(&figure.kind) {
             kinds.push(figure.kind);
         }
@@ -285,19 +344,40 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
     let of = |kind: FigureKind| of_figure(sides, kind, rules.margin);
     // The total was chosen before the data were seen; the other figures share an alpha of their own.
     let mut decided: BTreeMap<FigureKind, Comparison> = BTreeMap::new();
-    let figures = || sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.figures);
-    let rests_on_few =
-        |kind: FigureKind| figures().any(|figure| figure.kind == kind && figure.basis == Basis::Few);
+    let figures = || {
+        sides
+            .iter()
+            .flat_map(|side| &side.runs)
+            .flat_map(|run| &run.figures)
+    };
+    let rests_on_few = |kind: FigureKind| {
+        figures().any(|figure| figure.kind == kind && figure.basis == Basis::Few)
+    };
     for total in [true, false] {
         let is_asked = |k: &FigureKind| k.is_judged() && k.is_total() == total && !rests_on_few(*k);
-        let members: Vec<FigureKind> = kinds.iter().copied().filter(|k| comparable && is_asked(k)).collect();
+        let members: Vec<FigureKind> = kinds
+            .iter()
+            .copied()
+            .filter(|k| comparable && is_asked(k))
+            .collect();
         let hypotheses: Vec<Hypothesis> = members.iter().map(|kind| of(*kind)).collect();
-        decided.extend(members.into_iter().zip(family(rules.design, rules.alpha, &hypotheses)));
+        decided.extend(
+            members
+                .into_iter()
+                .zip(family(rules.design, rules.alpha, &hypotheses)),
+        );
     }
     let row = |kind: FigureKind| {
         let Hypothesis { first, second, .. } = of(kind);
         let comparison = decided.remove(&kind);
-        FigureRow { kind, unit: kind.unit(), is_total: kind.is_total(), first, second, comparison }
+        FigureRow {
+            kind,
+            unit: kind.unit(),
+            is_total: kind.is_total(),
+            first,
+            second,
+            comparison,
+        }
     };
     kinds.into_iter().map(row).collect()
 }
@@ -308,5 +388,11 @@ fn cpu_rows(sides: [&Side; 2], cpus: &[CpuId], rules: DiffRules) -> Vec<CpuRow> 
     let of = |cpu: &CpuId| hypothesis(sides, margin, |run| value_of(run, *cpu));
     let hypotheses: Vec<Hypothesis> = cpus.iter().map(of).collect();
     let decided = family(rules.design, rules.alpha, &hypotheses);
-    cpus.iter().zip(decided).map(|(cpu, comparison)| CpuRow { cpu: *cpu, comparison }).collect()
+    cpus.iter()
+        .zip(decided)
+        .map(|(cpu, comparison)| CpuRow {
+            cpu: *cpu,
+            comparison,
+        })
+        .collect()
 }

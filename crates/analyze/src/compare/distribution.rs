@@ -89,7 +89,11 @@ pub(super) fn poisson_bounds(events: u64, level: f64) -> (f64, f64) {
         }
         Gamma::new(shape, 1.0).map_or(f64::NAN, |gamma| gamma.inverse_cdf(at))
     };
-    let low = if events == 0 { 0.0 } else { quantile(events as f64, tail) };
+    let low = if events == 0 {
+        0.0
+    } else {
+        quantile(events as f64, tail)
+    };
     (low, quantile(events as f64 + 1.0, 1.0 - tail))
 }
 
@@ -113,8 +117,16 @@ pub(super) fn binomial_interval(k: u64, n: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
     let quantile = beta_quantile;
     let (successes, failures) = (k as f64, n.saturating_sub(k) as f64);
-    let low = if k == 0 { 0.0 } else { quantile(successes, failures + 1.0, tail) };
-    let high = if k >= n { 1.0 } else { quantile(successes + 1.0, failures, 1.0 - tail) };
+    let low = if k == 0 {
+        0.0
+    } else {
+        quantile(successes, failures + 1.0, tail)
+    };
+    let high = if k >= n {
+        1.0
+    } else {
+        quantile(successes + 1.0, failures, 1.0 - tail)
+    };
     (low, high)
 }
 
@@ -138,11 +150,17 @@ mod tests {
 
     #[test]
     fn bounds_of_counts_are_those_of_the_tables() {
-        for (events, low, high) in
-            [(0, 0.0, 3.688_9), (1, 0.025_3, 5.571_6), (8, 3.453_8, 15.763_2), (100, 81.364, 121.627)]
-        {
+        for (events, low, high) in [
+            (0, 0.0, 3.688_9),
+            (1, 0.025_3, 5.571_6),
+            (8, 3.453_8, 15.763_2),
+            (100, 81.364, 121.627),
+        ] {
             let found = poisson_bounds(events, 0.95);
-            assert!((found.0 - low).abs() < 1e-3 && (found.1 - high).abs() < 1e-3, "{events}: {found:?}");
+            assert!(
+                (found.0 - low).abs() < 1e-3 && (found.1 - high).abs() < 1e-3,
+                "{events}: {found:?}"
+            );
         }
         assert!((normal_quantile(0.95) - 1.644_9).abs() < 1e-4);
     }
@@ -150,48 +168,99 @@ mod tests {
     #[test]
     fn bounds_of_many_events_go_on_from_those_of_few() {
         // sqrt(n) times the normal quantile, and what the skew adds: exact to far less than a hundredth of it.
-        for events in [9_999u64, 10_000, 150_000, 300_000, 3_000_000, 10_000_000, 5_000_000_000] {
+        for events in [
+            9_999u64,
+            10_000,
+            150_000,
+            300_000,
+            3_000_000,
+            10_000_000,
+            5_000_000_000,
+        ] {
             let n = events as f64;
             let (low, high) = poisson_bounds(events, 0.95);
-            let expected = (n - 1.959_964 * n.sqrt() + 0.947, n + 1.959_964 * n.sqrt() + 1.947);
+            let expected = (
+                n - 1.959_964 * n.sqrt() + 0.947,
+                n + 1.959_964 * n.sqrt() + 1.947,
+            );
             let off = |found: f64, expected: f64| (found - expected).abs() / n.sqrt();
-            assert!(off(low, expected.0) < 0.001 && off(high, expected.1) < 0.001, "{events}: {low} {high}");
+            assert!(
+                off(low, expected.0) < 0.001 && off(high, expected.1) < 0.001,
+                "{events}: {low} {high}"
+            );
         }
     }
 
     #[test]
     fn proportions_of_any_counts_have_bounds() {
         // One count large: that of the small one, over the large one (Garwood's, to the small share it is).
-        for (k, n) in [(10u64, 8_000_000u64), (10, 10_000_000), (50, 10_000_000), (4_000, 500_000_000)] {
+        for (k, n) in [
+            (10u64, 8_000_000u64),
+            (10, 10_000_000),
+            (50, 10_000_000),
+            (4_000, 500_000_000),
+        ] {
             let (low, high) = binomial_interval(k, n, 0.95);
             let of = poisson_bounds(k, 0.95);
             for (found, expected) in [(low, of.0), (high, of.1)] {
-                assert!((found * n as f64 / expected - 1.0).abs() < 1e-3, "{k} of {n}: {found} {expected}");
+                assert!(
+                    (found * n as f64 / expected - 1.0).abs() < 1e-3,
+                    "{k} of {n}: {found} {expected}"
+                );
             }
             let mirrored = binomial_interval(n - k, n, 0.95);
-            assert!((1.0 - mirrored.1 - low).abs() < 1e-3 * low, "{k} of {n}: {mirrored:?}");
-            assert!((1.0 - mirrored.0 - high).abs() < 1e-3 * high, "{k} of {n}: {mirrored:?}");
+            assert!(
+                (1.0 - mirrored.1 - low).abs() < 1e-3 * low,
+                "{k} of {n}: {mirrored:?}"
+            );
+            assert!(
+                (1.0 - mirrored.0 - high).abs() < 1e-3 * high,
+                "{k} of {n}: {mirrored:?}"
+            );
         }
         // Both large: the normal interval. On either side of the change of method.
-        for (k, n) in
-            [(990u64, 2_000u64), (1_005, 2_010), (999, 500_000), (1_001, 500_000), (1 << 40, 1 << 42)]
-        {
+        for (k, n) in [
+            (990u64, 2_000u64),
+            (1_005, 2_010),
+            (999, 500_000),
+            (1_001, 500_000),
+            (1 << 40, 1 << 42),
+        ] {
             let (low, high) = binomial_interval(k, n, 0.95);
             let (share, n) = (k as f64 / n as f64, n as f64);
             let deviation = (share * (1.0 - share) / n).sqrt();
             let center = f64::midpoint(low, high);
-            assert!((center - share).abs() < 0.06 * deviation, "{k}: {low} {high}");
-            assert!(((high - low) / (2.0 * 1.959_964 * deviation) - 1.0).abs() < 0.03, "{k}: {low} {high}");
+            assert!(
+                (center - share).abs() < 0.06 * deviation,
+                "{k}: {low} {high}"
+            );
+            assert!(
+                ((high - low) / (2.0 * 1.959_964 * deviation) - 1.0).abs() < 0.03,
+                "{k}: {low} {high}"
+            );
         }
-        for (k, n) in [(1_500u64, 400_000u64), (5_000_000, 11_000_000), (1 << 40, 1 << 42)] {
+        for (k, n) in [
+            (1_500u64, 400_000u64),
+            (5_000_000, 11_000_000),
+            (1 << 40, 1 << 42),
+        ] {
             let (low, high) = binomial_interval(k, n, 0.95);
-            assert!((binomial_at_least(k, n, low) - 0.025).abs() < 1e-4, "{k} of {n}");
-            assert!((1.0 - binomial_at_least(k + 1, n, high) - 0.025).abs() < 1e-4, "{k} of {n}");
+            assert!(
+                (binomial_at_least(k, n, low) - 0.025).abs() < 1e-4,
+                "{k} of {n}"
+            );
+            assert!(
+                (1.0 - binomial_at_least(k + 1, n, high) - 0.025).abs() < 1e-4,
+                "{k} of {n}"
+            );
         }
-        let (before, after) =
-            (binomial_interval(998, 300_000, 0.95), binomial_interval(1_002, 300_000, 0.95));
+        let (before, after) = (
+            binomial_interval(998, 300_000, 0.95),
+            binomial_interval(1_002, 300_000, 0.95),
+        );
         assert!(
-            (after.0 - before.0 - 4.0 / 3e5).abs() < 1e-6 && (after.1 - before.1 - 4.0 / 3e5).abs() < 1e-6
+            (after.0 - before.0 - 4.0 / 3e5).abs() < 1e-6
+                && (after.1 - before.1 - 4.0 / 3e5).abs() < 1e-6
         );
     }
 
@@ -199,7 +268,10 @@ mod tests {
     fn tails_of_a_fair_coin() {
         assert!((binomial_at_least(8, 8, 0.5) - 1.0 / 256.0).abs() < 1e-9);
         assert!((binomial_at_least(1, 2, 0.5) - 0.75).abs() < 1e-9);
-        assert_eq!((binomial_at_least(0, 3, 0.5), binomial_at_least(4, 3, 0.5)), (1.0, 0.0));
+        assert_eq!(
+            (binomial_at_least(0, 3, 0.5), binomial_at_least(4, 3, 0.5)),
+            (1.0, 0.0)
+        );
         // The rule of three: nothing in n trials is below 3.69 / n at 97.5 %.
         let (low, high) = binomial_interval(0, 100, 0.95);
         assert!(low == 0.0 && (high - 0.036_2).abs() < 1e-3, "{high}");
@@ -208,7 +280,13 @@ mod tests {
 
     #[test]
     fn what_lies_below_a_quantile_of_many_is_its_probability() {
-        for (a, b) in [(9.0, 30.0), (40.0, 12.0), (1e3, 1e3), (5e3, 1e6), (1e9, 2e3)] {
+        for (a, b) in [
+            (9.0, 30.0),
+            (40.0, 12.0),
+            (1e3, 1e3),
+            (5e3, 1e6),
+            (1e9, 2e3),
+        ] {
             for at in [1e-4, 0.025, 0.3, 0.5, 0.9, 0.999] {
                 let below = beta_below_of_many(a, b, beta_of_many(a, b, at));
                 assert!((below - at).abs() < 1e-7, "{a} {b}: {below} is not {at}");
@@ -225,7 +303,10 @@ mod tests {
         for n in [1u64 << 20, 1 << 30, 1 << 40] {
             let found = binomial_interval(1, n, 0.95);
             for (found, expected) in [(found.0, low), (found.1, high)] {
-                assert!((found * n as f64 / expected - 1.0).abs() < 1e-3, "{n}: {found}");
+                assert!(
+                    (found * n as f64 / expected - 1.0).abs() < 1e-3,
+                    "{n}: {found}"
+                );
             }
         }
     }

@@ -21,7 +21,11 @@ impl Interval {
     #[must_use]
     pub fn and(self, other: Option<Interval>) -> Interval {
         let Some(other) = other else { return self };
-        Interval { low: self.low.min(other.low), high: self.high.max(other.high), level: self.level }
+        Interval {
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+            level: self.level,
+        }
     }
 
     /// Its width.
@@ -67,12 +71,24 @@ impl Effect {
     #[must_use]
     pub fn unpaired(first: &[f64], second: &[f64]) -> Option<Effect> {
         let scale = Scale::of(first.iter().chain(second).copied());
-        let on_scale = |figures: &[f64]| figures.iter().map(|f| scale.position(*f)).collect::<Vec<f64>>();
-        let (a, b) = (Moments::of(&on_scale(first))?, Moments::of(&on_scale(second))?);
+        let on_scale = |figures: &[f64]| {
+            figures
+                .iter()
+                .map(|f| scale.position(*f))
+                .collect::<Vec<f64>>()
+        };
+        let (a, b) = (
+            Moments::of(&on_scale(first))?,
+            Moments::of(&on_scale(second))?,
+        );
         let (va, vb) = (a.error().powi(2), b.error().powi(2));
         let below = va.powi(2) / (a.count - 1) as f64 + vb.powi(2) / (b.count - 1) as f64;
         // Runs that are all alike have no scatter to share out.
-        let freedom = if below > 0.0 { (va + vb).powi(2) / below } else { (a.count + b.count - 2) as f64 };
+        let freedom = if below > 0.0 {
+            (va + vb).powi(2) / below
+        } else {
+            (a.count + b.count - 2) as f64
+        };
         Some(Effect {
             scale,
             distance: b.mean - a.mean,
@@ -89,14 +105,22 @@ impl Effect {
             0.0 => 0.0,
             error => t_quantile(0.5 + level / 2.0, self.freedom) * error,
         };
-        Interval { low: self.distance - half, high: self.distance + half, level }
+        Interval {
+            low: self.distance - half,
+            high: self.distance + half,
+            level,
+        }
     }
 
     /// The interval of this level as a reader counts: shares of the first arm, or differences.
     #[must_use]
     pub fn change_interval(&self, level: f64) -> Interval {
         let Interval { low, high, .. } = self.interval(level);
-        Interval { low: self.scale.change(low), high: self.scale.change(high), level }
+        Interval {
+            low: self.scale.change(low),
+            high: self.scale.change(high),
+            level,
+        }
     }
 
     /// The change as a reader counts.
@@ -111,14 +135,25 @@ impl Effect {
 pub fn distances(first: &[f64], second: &[f64]) -> (Scale, Vec<f64>) {
     let pairs = first.iter().zip(second);
     let scale = Scale::of(pairs.clone().flat_map(|(a, b)| [*a, *b]));
-    (scale, pairs.map(|(a, b)| scale.position(*b) - scale.position(*a)).collect())
+    (
+        scale,
+        pairs
+            .map(|(a, b)| scale.position(*b) - scale.position(*a))
+            .collect(),
+    )
 }
 
 /// The middle of an arm on its scale, in the figure's own unit: the geometric mean where all are above zero.
 #[must_use]
 pub fn middle(scale: Scale, figures: &[f64]) -> f64 {
     match scale {
-        Scale::Ratio => mean(&figures.iter().map(|figure| figure.ln()).collect::<Vec<f64>>()).exp(),
+        Scale::Ratio => mean(
+            &figures
+                .iter()
+                .map(|figure| figure.ln())
+                .collect::<Vec<f64>>(),
+        )
+        .exp(),
         Scale::Difference => mean(figures),
     }
 }
@@ -135,7 +170,10 @@ mod tests {
         let effect = Effect::paired(&first, &second).unwrap();
         assert_eq!(effect.scale, Scale::Ratio);
         let interval = effect.interval(0.95);
-        assert!((interval.low - (2.0 - 4.3027 / 3f64.sqrt())).abs() < 1e-3, "{interval:?}");
+        assert!(
+            (interval.low - (2.0 - 4.3027 / 3f64.sqrt())).abs() < 1e-3,
+            "{interval:?}"
+        );
         assert!((effect.change() - (2f64.exp() - 1.0)).abs() < 1e-12);
         assert_eq!(Effect::paired(&[1.0], &[2.0]), None);
     }
@@ -143,10 +181,23 @@ mod tests {
     #[test]
     fn a_zero_makes_it_a_difference() {
         let effect = Effect::paired(&[8.0, 9.0], &[0.0, 1.0]).unwrap();
-        assert_eq!((effect.scale, effect.distance, effect.error), (Scale::Difference, -8.0, 0.0));
-        assert_eq!(effect.interval(0.95), Interval { low: -8.0, high: -8.0, level: 0.95 });
+        assert_eq!(
+            (effect.scale, effect.distance, effect.error),
+            (Scale::Difference, -8.0, 0.0)
+        );
+        assert_eq!(
+            effect.interval(0.95),
+            Interval {
+                low: -8.0,
+                high: -8.0,
+                level: 0.95
+            }
+        );
         // Zero against zero is no ratio either.
-        assert_eq!(Effect::unpaired(&[0.0, 0.0], &[0.0, 0.0]).unwrap().scale, Scale::Difference);
+        assert_eq!(
+            Effect::unpaired(&[0.0, 0.0], &[0.0, 0.0]).unwrap().scale,
+            Scale::Difference
+        );
     }
 
     #[test]
@@ -156,14 +207,20 @@ mod tests {
         assert_eq!((effect.scale, effect.distance), (Scale::Difference, 4.0));
         assert!((effect.error - (20f64 / 12.0).sqrt()).abs() < 1e-12);
         // (1/6 + 3/2)^2 / ((1/6)^2/3 + (3/2)^2/3)
-        assert!((effect.freedom - 3.658_536_585).abs() < 1e-6, "{}", effect.freedom);
+        assert!(
+            (effect.freedom - 3.658_536_585).abs() < 1e-6,
+            "{}",
+            effect.freedom
+        );
     }
 
     #[test]
     fn arms_of_unequal_size_share_out_what_each_of_them_knows() {
         // Differences, for one figure is zero: variances 2 of two runs and 4 of three, means 1 and 6.
         let effect = Effect::unpaired(&[0.0, 2.0], &[4.0, 6.0, 8.0]).unwrap();
-        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-3, "{found} {expected}");
+        let near = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-3, "{found} {expected}")
+        };
         near(effect.error, (2f64 / 2.0 + 4.0 / 3.0).sqrt());
         near(effect.deviation, 6f64.sqrt());
         // (1 + 4/3)^2 / (1^2/1 + (4/3)^2/2), and the quantile of t at so many.
@@ -174,12 +231,19 @@ mod tests {
         assert_eq!(effect.change_interval(0.9), interval);
         // Without scatter there is nothing to share out.
         let alike = Effect::unpaired(&[0.0; 3], &[2.0; 5]).unwrap();
-        assert_eq!((alike.freedom, alike.error, alike.interval(0.95).width()), (6.0, 0.0, 0.0));
+        assert_eq!(
+            (alike.freedom, alike.error, alike.interval(0.95).width()),
+            (6.0, 0.0, 0.0)
+        );
     }
 
     #[test]
     fn an_interval_with_another_holds_both() {
-        let of = |low, high| Interval { low, high, level: 0.9 };
+        let of = |low, high| Interval {
+            low,
+            high,
+            level: 0.9,
+        };
         assert_eq!(of(-1.0, 2.0).and(Some(of(0.0, 3.0))), of(-1.0, 3.0));
         assert_eq!(of(-1.0, 2.0).and(Some(of(-2.0, 1.0))), of(-2.0, 2.0));
         assert_eq!(of(-1.0, 2.0).and(None), of(-1.0, 2.0));

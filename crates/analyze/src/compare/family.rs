@@ -65,13 +65,27 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
     let kinds: Vec<Kind> = hypotheses.iter().map(kind).collect();
     let several: Vec<&Arms> = kinds
         .iter()
-        .filter_map(|kind| if let Kind::Several(arms) = kind { Some(arms) } else { None })
+        .filter_map(|kind| {
+            if let Kind::Several(arms) = kind {
+                Some(arms)
+            } else {
+                None
+            }
+        })
         .collect();
     let mut of_several = match design {
-        Design::Paired => {
-            sign_flips(&several.iter().map(|(a, b)| super::distances(a, b).1).collect::<Vec<_>>())
-        }
-        Design::Unpaired => permutations(&several.iter().map(|arms| (*arms).clone()).collect::<Vec<_>>()),
+        Design::Paired => sign_flips(
+            &several
+                .iter()
+                .map(|(a, b)| super::distances(a, b).1)
+                .collect::<Vec<_>>(),
+        ),
+        Design::Unpaired => permutations(
+            &several
+                .iter()
+                .map(|arms| (*arms).clone())
+                .collect::<Vec<_>>(),
+        ),
     }
     .into_iter();
     let single: Vec<f64> = kinds
@@ -86,13 +100,26 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
     let mut of_single = holm(&single).into_iter();
     let decide = |(hypothesis, kind): (&Hypothesis, Kind)| match kind {
         Kind::Missing => Comparison::not_measured(alpha),
-        Kind::NotSeen(runs) => Comparison::not_seen(hypothesis.seconds, runs, hypothesis.margin, alpha),
+        Kind::NotSeen(runs) => {
+            Comparison::not_seen(hypothesis.seconds, runs, hypothesis.margin, alpha)
+        }
         Kind::Single(counts) => {
-            let SingleCounts { first, second, dispersion } = counts;
+            let SingleCounts {
+                first,
+                second,
+                dispersion,
+            } = counts;
             let tested = dispersion.is_some_and(|d| d <= 1.0);
             let probability = if tested { of_single.next() } else { None };
             let probability = probability.unwrap_or(1.0);
-            Comparison::of_counts(first, second, dispersion, hypothesis.margin, alpha, probability)
+            Comparison::of_counts(
+                first,
+                second,
+                dispersion,
+                hypothesis.margin,
+                alpha,
+                probability,
+            )
         }
         Kind::Several((first, second)) => {
             let probability = of_several.next().unwrap_or(1.0);
@@ -121,10 +148,17 @@ mod tests {
     }
 
     fn counted(first: u64, second: u64, dispersion: f64) -> Hypothesis {
-        let count = |events| Count { events, seconds: 8.0 };
+        let count = |events| Count {
+            events,
+            seconds: 8.0,
+        };
         let (first, second) = (count(first), count(second));
         Hypothesis {
-            counts: Some(SingleCounts { first, second, dispersion: Some(dispersion) }),
+            counts: Some(SingleCounts {
+                first,
+                second,
+                dispersion: Some(dispersion),
+            }),
             ..hypothesis(&[first.rate()], &[second.rate()])
         }
     }
@@ -137,24 +171,40 @@ mod tests {
     #[test]
     fn one_setting_twice_is_not_better_and_a_culprit_that_went_away_is() {
         let same = Hypothesis {
-            margin: Margin { relative: 0.1, absolute: Margin::STOLEN },
+            margin: Margin {
+                relative: 0.1,
+                absolute: Margin::STOLEN,
+            },
             ..hypothesis(&[0.0347], &[0.0128])
         };
         let total = one(Design::Unpaired, same);
-        assert_eq!((total.verdict, total.undecided), (Verdict::Inconclusive, Some(Undecided::SingleRuns)));
+        assert_eq!(
+            (total.verdict, total.undecided),
+            (Verdict::Inconclusive, Some(Undecided::SingleRuns))
+        );
         assert_eq!(total.more_runs, Some(3));
         assert!(total.interval.is_none());
         let twice = one(Design::Unpaired, counted(8, 8, 0.6));
-        assert!(!matches!(twice.verdict, Verdict::Better | Verdict::Worse), "{twice:?}");
+        assert!(
+            !matches!(twice.verdict, Verdict::Better | Verdict::Worse),
+            "{twice:?}"
+        );
         let gone = one(Design::Unpaired, counted(8, 0, 0.6));
         assert_eq!(gone.verdict, Verdict::Better);
         // In bursts eight may be one.
         let bursts = one(Design::Unpaired, counted(8, 0, 1.4));
-        assert_eq!(bursts.undecided, Some(Undecided::Bursts { dispersion: 1.4 }));
+        assert_eq!(
+            bursts.undecided,
+            Some(Undecided::Bursts { dispersion: 1.4 })
+        );
         assert_eq!((bursts.more_runs, twice.more_runs), (Some(3), Some(3)));
         // Among twenty culprits that nobody predicted the same count decides nothing.
         let many: Vec<Hypothesis> = std::iter::repeat_n(counted(8, 0, 0.6), 20).collect();
-        assert!(family(Design::Unpaired, 0.05, &many).iter().all(|c| c.verdict == Verdict::Inconclusive));
+        assert!(
+            family(Design::Unpaired, 0.05, &many)
+                .iter()
+                .all(|c| c.verdict == Verdict::Inconclusive)
+        );
     }
 
     #[test]
@@ -169,23 +219,43 @@ mod tests {
     fn arms_that_are_alike_are_equivalent_and_a_small_shift_has_a_direction() {
         let first = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0, 1.03, 0.97];
         let same = [1.01, 1.0, 0.99, 1.0, 1.0, 0.99, 1.02, 0.98];
-        assert_eq!(one(Design::Paired, hypothesis(&first, &same)).verdict, Verdict::Equivalent);
+        assert_eq!(
+            one(Design::Paired, hypothesis(&first, &same)).verdict,
+            Verdict::Equivalent
+        );
         let less = first.map(|f| f * 0.5);
         let better = one(Design::Paired, hypothesis(&first, &less));
         assert_eq!((better.verdict, better.alpha), (Verdict::Better, 0.05));
         assert!((better.change.unwrap() + 0.5).abs() < 1e-9);
-        assert_eq!(one(Design::Paired, hypothesis(&less, &first)).verdict, Verdict::Worse);
+        assert_eq!(
+            one(Design::Paired, hypothesis(&less, &first)).verdict,
+            Verdict::Worse
+        );
         assert!(!one(Design::Paired, hypothesis(&less, &first)).not_worse());
     }
 
     /// Events of runs of eight seconds, and their rates.
     fn events(first: &[u64], second: &[u64]) -> Hypothesis {
-        let rates = |arm: &[u64]| arm.iter().map(|events| *events as f64 / 8.0).collect::<Vec<f64>>();
+        let rates = |arm: &[u64]| {
+            arm.iter()
+                .map(|events| *events as f64 / 8.0)
+                .collect::<Vec<f64>>()
+        };
         let basis = |arm: &[u64]| -> Vec<Basis> {
-            arm.iter().map(|events| Basis::Events(Count { events: *events, seconds: 8.0 })).collect()
+            arm.iter()
+                .map(|events| {
+                    Basis::Events(Count {
+                        events: *events,
+                        seconds: 8.0,
+                    })
+                })
+                .collect()
         };
         let grain = Grain::of([&basis(first), &basis(second)]);
-        Hypothesis { grain, ..hypothesis(&rates(first), &rates(second)) }
+        Hypothesis {
+            grain,
+            ..hypothesis(&rates(first), &rates(second))
+        }
     }
 
     #[test]
@@ -193,18 +263,31 @@ mod tests {
         for (runs, each) in [(2, 3), (4, 3), (8, 1), (8, 8)] {
             for design in [Design::Paired, Design::Unpaired] {
                 let found = one(design, events(&vec![each; runs], &vec![each; runs]));
-                assert_eq!(found.verdict, Verdict::Inconclusive, "{runs} runs of {each}: {found:?}");
+                assert_eq!(
+                    found.verdict,
+                    Verdict::Inconclusive,
+                    "{runs} runs of {each}: {found:?}"
+                );
                 let interval = found.interval.unwrap();
                 // At 95 %, about 2 sqrt(2 / events) to either side, and more for few.
                 let events = (runs as u64 * each) as f64;
-                assert!(interval.high > 1.9 * (2.0 / events).sqrt() && interval.low < -0.2, "{found:?}");
-                assert!(found.noise_floor.unwrap() >= 1.9 * (2.0 / events).sqrt(), "{found:?}");
+                assert!(
+                    interval.high > 1.9 * (2.0 / events).sqrt() && interval.low < -0.2,
+                    "{found:?}"
+                );
+                assert!(
+                    found.noise_floor.unwrap() >= 1.9 * (2.0 / events).sqrt(),
+                    "{found:?}"
+                );
             }
         }
         let many = one(Design::Paired, events(&[200; 8], &[200; 8]));
         assert_eq!(many.verdict, Verdict::Equivalent, "{many:?}");
         // Seen in some runs only: a difference, and as little known.
-        let some = one(Design::Paired, events(&[1, 0, 1, 0, 1, 0], &[1, 0, 1, 0, 1, 0]));
+        let some = one(
+            Design::Paired,
+            events(&[1, 0, 1, 0, 1, 0], &[1, 0, 1, 0, 1, 0]),
+        );
         assert!(some.interval.unwrap().width() > 0.1, "{some:?}");
         assert!(some.more_runs.is_none_or(|more| more > 100), "{some:?}");
     }
@@ -213,20 +296,36 @@ mod tests {
     fn percentiles_of_one_bucket_are_known_to_its_width() {
         let basis = [Basis::Bucket(0.01); 8];
         let grain = Grain::of([&basis, &basis]);
-        let found = one(Design::Paired, Hypothesis { grain, ..hypothesis(&[100.0; 8], &[100.0; 8]) });
+        let found = one(
+            Design::Paired,
+            Hypothesis {
+                grain,
+                ..hypothesis(&[100.0; 8], &[100.0; 8])
+            },
+        );
         assert_eq!(found.verdict, Verdict::Equivalent);
         assert!(found.interval.unwrap().width() > 0.0199, "{found:?}");
         // A bucket that is wider than what matters tells nothing.
         let basis = [Basis::Bucket(0.2); 8];
         let grain = Grain::of([&basis, &basis]);
-        let found = one(Design::Paired, Hypothesis { grain, ..hypothesis(&[100.0; 8], &[100.0; 8]) });
+        let found = one(
+            Design::Paired,
+            Hypothesis {
+                grain,
+                ..hypothesis(&[100.0; 8], &[100.0; 8])
+            },
+        );
         assert_eq!(found.verdict, Verdict::Inconclusive, "{found:?}");
     }
 
     #[test]
     fn fewer_runs_than_the_test_takes_are_not_called_equivalent() {
         let alike = one(Design::Unpaired, hypothesis(&[1.0, 1.001], &[1.0, 1.001]));
-        assert_eq!(alike.undecided, Some(Undecided::TooFewRuns { fewest: 4 }), "{alike:?}");
+        assert_eq!(
+            alike.undecided,
+            Some(Undecided::TooFewRuns { fewest: 4 }),
+            "{alike:?}"
+        );
     }
 
     #[test]
@@ -243,7 +342,10 @@ mod tests {
     fn a_run_without_the_figure_decides_nothing() {
         let mut missing = hypothesis(&[1.0; 8], &[2.0; 8]);
         missing.second[3] = None;
-        assert_eq!(one(Design::Paired, missing).undecided, Some(Undecided::NotMeasured));
+        assert_eq!(
+            one(Design::Paired, missing).undecided,
+            Some(Undecided::NotMeasured)
+        );
         assert!(family(Design::Paired, 0.05, &[]).is_empty());
     }
 
@@ -251,17 +353,30 @@ mod tests {
     fn an_arm_without_runs_was_not_measured() {
         for (first, second) in [(&[][..], &[1.0][..]), (&[1.0], &[]), (&[], &[])] {
             let none = one(Design::Unpaired, hypothesis(first, second));
-            assert_eq!(none.undecided, Some(Undecided::NotMeasured), "{first:?} {second:?}");
+            assert_eq!(
+                none.undecided,
+                Some(Undecided::NotMeasured),
+                "{first:?} {second:?}"
+            );
         }
     }
 
     #[test]
     fn several_runs_of_an_arm_are_told_by_their_runs_whatever_they_count() {
         let counts = counted(8, 0, 0.6).counts;
-        for (first, second) in [(&[1.0][..], &[4.0, 5.0, 6.0][..]), (&[4.0, 5.0, 6.0], &[1.0])] {
+        for (first, second) in [
+            (&[1.0][..], &[4.0, 5.0, 6.0][..]),
+            (&[4.0, 5.0, 6.0], &[1.0]),
+        ] {
             let by_runs = hypothesis(first, second);
-            let with_counts = Hypothesis { counts, ..by_runs.clone() };
-            assert_eq!(one(Design::Unpaired, with_counts), one(Design::Unpaired, by_runs));
+            let with_counts = Hypothesis {
+                counts,
+                ..by_runs.clone()
+            };
+            assert_eq!(
+                one(Design::Unpaired, with_counts),
+                one(Design::Unpaired, by_runs)
+            );
         }
     }
 

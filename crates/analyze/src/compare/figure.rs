@@ -7,8 +7,13 @@ use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
 use serde::Serialize;
 
 /// Lengths over which stalls and late wake-ups are counted: fixed, so that every run counts the same.
-pub(super) const OVER: [Nanos; 5] =
-    [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000), Nanos(10_000_000)];
+pub(super) const OVER: [Nanos; 5] = [
+    Nanos(1_000),
+    Nanos(10_000),
+    Nanos(100_000),
+    Nanos(1_000_000),
+    Nanos(10_000_000),
+];
 
 /// The width of a bucket of a histogram of three digits, as a share of what is in it.
 const BUCKET: f64 = 1e-3;
@@ -99,9 +104,10 @@ impl FigureKind {
     #[must_use]
     pub fn unit(self) -> FigureUnit {
         match self {
-            FigureKind::Stolen | FigureKind::Lost | FigureKind::Waiting | FigureKind::Interrupted => {
-                FigureUnit::Fraction
-            }
+            FigureKind::Stolen
+            | FigureKind::Lost
+            | FigureKind::Waiting
+            | FigureKind::Interrupted => FigureUnit::Fraction,
             FigureKind::StallsOver { .. }
             | FigureKind::LateOver { .. }
             | FigureKind::SlowMessages { .. }
@@ -130,7 +136,9 @@ impl FigureKind {
             FigureKind::Lost => Some("lost"),
             FigureKind::MeanLateness => Some("lateness"),
             FigureKind::WallTime => Some("wall time"),
-            FigureKind::MeanMessage { role: PipelineRole::Accumulator } => Some("messages"),
+            FigureKind::MeanMessage {
+                role: PipelineRole::Accumulator,
+            } => Some("messages"),
             _ => None,
         }
     }
@@ -138,7 +146,11 @@ impl FigureKind {
     /// What counts as no difference, where `relative` is the share that was asked for.
     #[must_use]
     pub fn margin(self, relative: f64) -> Margin {
-        let absolute = if self.unit() == FigureUnit::Fraction { Margin::STOLEN } else { 0.0 };
+        let absolute = if self.unit() == FigureUnit::Fraction {
+            Margin::STOLEN
+        } else {
+            0.0
+        };
         Margin { relative, absolute }
     }
 }
@@ -156,7 +168,11 @@ pub struct Figure {
 
 /// All figures of a run, in the order in which they are shown. `over`: its stored stalls that are as long as
 /// each of [`OVER`].
-pub(super) fn figures(manifest: &RunManifest, summary: &RunSummary, over: [u64; OVER.len()]) -> Vec<Figure> {
+pub(super) fn figures(
+    manifest: &RunManifest,
+    summary: &RunSummary,
+    over: [u64; OVER.len()],
+) -> Vec<Figure> {
     let mut found = Figures(Vec::new());
     if let Some(pipeline) = &summary.pipeline {
         of_pipeline(&mut found, pipeline);
@@ -177,58 +193,104 @@ struct Figures(Vec<Figure>);
 impl Figures {
     /// What is made of so many lengths that none of them matters, and figures without a verdict.
     fn add(&mut self, kind: FigureKind, value: Option<f64>) {
-        self.0.push(Figure { kind, value, basis: Basis::Lengths });
+        self.0.push(Figure {
+            kind,
+            value,
+            basis: Basis::Lengths,
+        });
     }
 
     /// Events a second.
     fn rate(&mut self, kind: FigureKind, events: u64, seconds: f64) {
         let count = Count { events, seconds };
         let value = (seconds > 0.0).then(|| count.rate());
-        self.0.push(Figure { kind, value, basis: Basis::Events(count) });
+        self.0.push(Figure {
+            kind,
+            value,
+            basis: Basis::Events(count),
+        });
     }
 
     /// A percentile, in nanoseconds, of a histogram that has buckets of `unit` nanoseconds as far as three digits go.
     fn percentile(&mut self, kind: FigureKind, value: Option<f64>, unit: f64) {
-        let share = value.map_or(0.0, |value| if value > 0.0 { (unit / value).max(BUCKET) } else { 0.0 });
-        self.0.push(Figure { kind, value, basis: Basis::Bucket(share) });
+        let share = value.map_or(0.0, |value| {
+            if value > 0.0 {
+                (unit / value).max(BUCKET)
+            } else {
+                0.0
+            }
+        });
+        self.0.push(Figure {
+            kind,
+            value,
+            basis: Basis::Bucket(share),
+        });
     }
 }
 
 fn seconds_measured(manifest: &RunManifest) -> f64 {
     let control = manifest.idle_control();
-    let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
-    let ticks: u64 = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
+    let measured = manifest
+        .results
+        .iter()
+        .filter(|result| Some(result.cpu) != control);
+    let ticks: u64 = measured
+        .map(|r| r.end.since(r.start).0)
+        .fold(0, u64::saturating_add);
     manifest.rate.nanos(Ticks(ticks)).as_secs_f64()
 }
 
 fn of_spinning(found: &mut Figures, manifest: &RunManifest, summary: &RunSummary) {
     let total = &summary.probe.total;
     let seconds = seconds_measured(manifest);
-    let stalls = Count { events: total.stalls, seconds };
+    let stalls = Count {
+        events: total.stalls,
+        seconds,
+    };
     found.0.push(Figure {
         kind: FigureKind::Stolen,
         value: (seconds > 0.0).then_some(total.stolen_fraction),
         basis: Basis::Events(stalls),
     });
-    for over_ns in OVER.into_iter().filter(|over| *over >= manifest.probe.threshold_ns) {
+    for over_ns in OVER
+        .into_iter()
+        .filter(|over| *over >= manifest.probe.threshold_ns)
+    {
         let least = manifest.rate.ticks(over_ns).0;
         let of = |r: &jitterscope_model::ProbeResult| -> u64 {
-            r.above.iter().filter(|(ticks, _)| *ticks >= least).map(|(_, count)| *count).sum()
+            r.above
+                .iter()
+                .filter(|(ticks, _)| *ticks >= least)
+                .map(|(_, count)| *count)
+                .sum()
         };
         let count: u64 = manifest.results.iter().map(of).sum();
         found.rate(FigureKind::StallsOver { over_ns }, count, seconds);
     }
     let tick = 1e9 / manifest.rate.hz.max(1) as f64;
     for percentile in ["99", "99.9", "99.99", "99.999"] {
-        let value = total.instant_percentiles_ns.get(percentile).copied().flatten().map(|ns| ns.0);
+        let value = total
+            .instant_percentiles_ns
+            .get(percentile)
+            .copied()
+            .flatten()
+            .map(|ns| ns.0);
         let kind = FigureKind::Wait { percentile };
         match value.is_some() && total.supported_wait(percentile).is_none() {
-            true => found.0.push(Figure { kind, value, basis: Basis::Few }),
+            true => found.0.push(Figure {
+                kind,
+                value,
+                basis: Basis::Few,
+            }),
             false => found.percentile(kind, value, tick),
         }
     }
     for percentile in ["50", "99", "99.9"] {
-        let value = total.stall_percentiles_ns.get(percentile).copied().flatten();
+        let value = total
+            .stall_percentiles_ns
+            .get(percentile)
+            .copied()
+            .flatten();
         found.add(FigureKind::Stall { percentile }, value.map(|ns| ns.0));
     }
     found.add(FigureKind::Worst, total.max_ns.map(|ns| ns.0 as f64));
@@ -236,17 +298,37 @@ fn of_spinning(found: &mut Figures, manifest: &RunManifest, summary: &RunSummary
 
 fn of_wakeups(found: &mut Figures, manifest: &RunManifest, total: &crate::Lateness) {
     let seconds = seconds_measured(manifest);
-    found.add(FigureKind::MeanLateness, total.corrected_mean_ns.map(|ns| ns.0));
+    found.add(
+        FigureKind::MeanLateness,
+        total.corrected_mean_ns.map(|ns| ns.0),
+    );
     for percentile in ["50", "99", "99.9", "99.99"] {
-        let value = total.corrected_percentiles_ns.get(percentile).copied().flatten();
-        found.percentile(FigureKind::Lateness { percentile }, value.map(|ns| ns.0), 1.0);
+        let value = total
+            .corrected_percentiles_ns
+            .get(percentile)
+            .copied()
+            .flatten();
+        found.percentile(
+            FigureKind::Lateness { percentile },
+            value.map(|ns| ns.0),
+            1.0,
+        );
     }
     let control = manifest.idle_control();
     for over_ns in OVER {
         let of = |w: &jitterscope_model::WakeupResult| -> u64 {
-            w.plain.iter().filter(|(late, _)| *late >= over_ns.0).map(|(_, count)| *count).sum()
+            w.plain
+                .iter()
+                .filter(|(late, _)| *late >= over_ns.0)
+                .map(|(_, count)| *count)
+                .sum()
         };
-        let count: u64 = manifest.wakeups.iter().filter(|w| Some(w.cpu) != control).map(of).sum();
+        let count: u64 = manifest
+            .wakeups
+            .iter()
+            .filter(|w| Some(w.cpu) != control)
+            .map(of)
+            .sum();
         found.rate(FigureKind::LateOver { over_ns }, count, seconds);
     }
     found.add(FigureKind::Worst, total.max_ns.map(|ns| ns.0 as f64));
@@ -258,10 +340,17 @@ fn of_pipeline(found: &mut Figures, pipeline: &crate::PipelineSummary) {
     for consumer in &pipeline.consumers {
         let (role, times) = (consumer.role, &consumer.from_intended);
         let any = times.count > 0;
-        found.add(FigureKind::MeanMessage { role }, any.then_some(times.mean_ns.0 as f64));
+        found.add(
+            FigureKind::MeanMessage { role },
+            any.then_some(times.mean_ns.0 as f64),
+        );
         for percentile in ["50", "99", "99.9", "99.99"] {
             let value = times.supported(percentile);
-            found.percentile(FigureKind::Message { role, percentile }, value.map(|ns| ns.0 as f64), 1.0);
+            found.percentile(
+                FigureKind::Message { role, percentile },
+                value.map(|ns| ns.0 as f64),
+                1.0,
+            );
         }
         found.rate(FigureKind::SlowMessages { role }, consumer.slow, seconds);
         worst = worst.max(any.then_some(times.max_ns));
@@ -274,16 +363,29 @@ fn of_threads(found: &mut Figures, manifest: &RunManifest) {
     let sum = |of: fn(&jitterscope_model::ThreadAccount) -> u64| -> u64 {
         threads.iter().map(of).fold(0, u64::saturating_add)
     };
-    let (waiting, interrupted) = (sum(|t| t.waiting_ns.0) as f64, sum(|t| t.interrupted_ns.0) as f64);
+    let (waiting, interrupted) = (
+        sum(|t| t.waiting_ns.0) as f64,
+        sum(|t| t.interrupted_ns.0) as f64,
+    );
     let active = sum(|t| t.running_ns.0) as f64 + waiting;
     let share = |part: f64| (active > 0.0).then(|| part / active);
     found.add(FigureKind::Lost, share(waiting + interrupted));
     found.add(FigureKind::Waiting, share(waiting));
     found.add(FigureKind::Interrupted, share(interrupted));
     // Of the time in which they had work: a thread that sleeps more is not preempted less.
-    found.rate(FigureKind::Preemptions, sum(|t| t.involuntary_switches), active / 1e9);
+    found.rate(
+        FigureKind::Preemptions,
+        sum(|t| t.involuntary_switches),
+        active / 1e9,
+    );
     found.rate(FigureKind::Migrations, sum(|t| t.migrations), active / 1e9);
-    found.add(FigureKind::Worst, threads.iter().map(|t| t.longest_wait_ns.0 as f64).reduce(f64::max));
+    found.add(
+        FigureKind::Worst,
+        threads
+            .iter()
+            .map(|t| t.longest_wait_ns.0 as f64)
+            .reduce(f64::max),
+    );
 }
 
 /// Of CPUs that were watched: a thread that sleeps more is not stolen from less, so that everything is of the
@@ -295,11 +397,19 @@ fn of_watched(found: &mut Figures, manifest: &RunManifest, over: [u64; OVER.len(
     let share = |part: f64| (wanted > 0.0).then(|| part / wanted);
     found.add(FigureKind::Lost, share(sum(PassiveCpu::stolen_ns)));
     found.add(FigureKind::Waiting, share(sum(|cpu| cpu.waiting_ns)));
-    found.add(FigureKind::Interrupted, share(sum(|cpu| cpu.interrupted_ns)));
+    found.add(
+        FigureKind::Interrupted,
+        share(sum(|cpu| cpu.interrupted_ns)),
+    );
     for (over_ns, count) in OVER.into_iter().zip(over) {
         if over_ns >= manifest.probe.threshold_ns {
             found.rate(FigureKind::StallsOver { over_ns }, count, wanted / 1e9);
         }
     }
-    found.add(FigureKind::Worst, cpus.iter().map(|cpu| cpu.longest_ns.0 as f64).reduce(f64::max));
+    found.add(
+        FigureKind::Worst,
+        cpus.iter()
+            .map(|cpu| cpu.longest_ns.0 as f64)
+            .reduce(f64::max),
+    );
 }

@@ -12,7 +12,10 @@ const SEED: u64 = 0x6a69_7474_6572;
 /// The probability that chance alone would have made the mean distance so large in either direction.
 #[must_use]
 pub fn sign_flip(distances: &[f64]) -> f64 {
-    sign_flips(&[distances.to_vec()]).first().copied().unwrap_or(1.0)
+    sign_flips(&[distances.to_vec()])
+        .first()
+        .copied()
+        .unwrap_or(1.0)
 }
 
 /// The same for several hypotheses about the same pairs, adjusted for their number: all of a pair's
@@ -24,11 +27,17 @@ pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
     if pairs == 0 {
         return vec![1.0; hypotheses.len()];
     }
-    let scales: Vec<f64> =
-        hypotheses.iter().map(|h| h[..pairs].iter().map(|d| d * d).sum::<f64>().sqrt()).collect();
+    let scales: Vec<f64> = hypotheses
+        .iter()
+        .map(|h| h[..pairs].iter().map(|d| d * d).sum::<f64>().sqrt())
+        .collect();
     let fill = |signs: &[f64], statistics: &mut [f64]| {
         for ((statistic, distances), scale) in statistics.iter_mut().zip(hypotheses).zip(&scales) {
-            let sum: f64 = distances.iter().zip(signs).map(|(distance, sign)| distance * sign).sum();
+            let sum: f64 = distances
+                .iter()
+                .zip(signs)
+                .map(|(distance, sign)| distance * sign)
+                .sum();
             *statistic = if *scale > 0.0 { sum.abs() / scale } else { 0.0 };
         }
     };
@@ -45,7 +54,11 @@ pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
             return false;
         }
         for (at, sign) in signs.iter_mut().enumerate() {
-            let flipped = if exact { next >> at & 1 == 1 } else { random.bool() };
+            let flipped = if exact {
+                next >> at & 1 == 1
+            } else {
+                random.bool()
+            };
             *sign = if flipped { -1.0 } else { 1.0 };
         }
         fill(&signs, statistics);
@@ -57,7 +70,11 @@ pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
 /// The smallest probability that so many pairs can give.
 #[must_use]
 pub fn smallest_of_flips(pairs: usize) -> f64 {
-    if pairs == 0 { 1.0 } else { 0.5f64.powi(i32::try_from(pairs - 1).unwrap_or(i32::MAX)) }
+    if pairs == 0 {
+        1.0
+    } else {
+        0.5f64.powi(i32::try_from(pairs - 1).unwrap_or(i32::MAX))
+    }
 }
 
 #[cfg(test)]
@@ -67,10 +84,16 @@ mod tests {
     #[test]
     fn all_pairs_in_one_direction_are_one_flip_in_half_of_all() {
         assert_eq!(sign_flip(&[1.0; 8]), 1.0 / 128.0);
-        assert_eq!(sign_flip(&[-3.0, -1.0, -2.0, -1.0, -5.0, -1.0, -1.0, -2.0]), 1.0 / 128.0);
+        assert_eq!(
+            sign_flip(&[-3.0, -1.0, -2.0, -1.0, -5.0, -1.0, -1.0, -2.0]),
+            1.0 / 128.0
+        );
         assert_eq!(smallest_of_flips(8), 1.0 / 128.0);
         // One against seven: itself, and the flips that make the sum larger.
-        assert_eq!(sign_flip(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 9.0 / 128.0);
+        assert_eq!(
+            sign_flip(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0]),
+            9.0 / 128.0
+        );
         assert_eq!(sign_flip(&[0.0; 8]), 1.0);
         assert_eq!(sign_flip(&[]), 1.0);
     }
@@ -82,20 +105,31 @@ mod tests {
             let total: f64 = many.iter().sum::<f64>().abs();
             let hits = (0..1u32 << 19)
                 .filter(|signs| {
-                    let sum: f64 =
-                        many.iter().enumerate().map(|(n, d)| if signs >> n & 1 == 1 { -d } else { *d }).sum();
+                    let sum: f64 = many
+                        .iter()
+                        .enumerate()
+                        .map(|(n, d)| if signs >> n & 1 == 1 { -d } else { *d })
+                        .sum();
                     sum.abs() >= total * (1.0 - 1e-9)
                 })
                 .count();
             hits as f64 / f64::from(1u32 << 19)
         };
-        assert!((sign_flip(&many) - exact).abs() < 0.015, "{} and {exact}", sign_flip(&many));
+        assert!(
+            (sign_flip(&many) - exact).abs() < 0.015,
+            "{} and {exact}",
+            sign_flip(&many)
+        );
         assert!(sign_flip(&[1.0; 100]) < 1e-4);
     }
 
     #[test]
     fn one_clear_effect_among_many_is_found_and_alone() {
-        let noise = |k: i32| (0..8).map(|n| f64::from((n * k * 7 + k) % 11) - 5.0).collect::<Vec<f64>>();
+        let noise = |k: i32| {
+            (0..8)
+                .map(|n| f64::from((n * k * 7 + k) % 11) - 5.0)
+                .collect::<Vec<f64>>()
+        };
         let mut hypotheses: Vec<Vec<f64>> = (1..11).map(noise).collect();
         hypotheses.push(vec![10.0, 11.0, 9.0, 10.0, 10.0, 12.0, 9.0, 10.0]);
         let adjusted = sign_flips(&hypotheses);
@@ -116,8 +150,10 @@ mod tests {
 
     #[test]
     fn in_what_unit_a_hypothesis_is_counted_costs_the_others_nothing() {
-        let (one, other) =
-            (vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0], vec![1.0, -1.0, 2.0, 0.5, 1.0, -2.0, 1.0, 3.0]);
+        let (one, other) = (
+            vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0],
+            vec![1.0, -1.0, 2.0, 0.5, 1.0, -2.0, 1.0, 3.0],
+        );
         let of = |unit: f64| sign_flips(&[one.clone(), other.iter().map(|d| d * unit).collect()]);
         assert!(of(1.0)[0] < of(1.0)[1] && of(1.0)[1] < 1.0, "{:?}", of(1.0));
         // By powers of two nothing is rounded.

@@ -18,8 +18,14 @@ pub fn is_futile(
     decided: &dyn Fn(&str) -> bool,
 ) -> bool {
     let mut kinds: Vec<FigureKind> = Vec::new();
-    let figures = sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.figures);
-    for kind in figures.map(|figure| figure.kind).filter(|kind| kind.is_total()) {
+    let figures = sides
+        .iter()
+        .flat_map(|side| &side.runs)
+        .flat_map(|run| &run.figures);
+    for kind in figures
+        .map(|figure| figure.kind)
+        .filter(|kind| kind.is_total())
+    {
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
@@ -39,14 +45,18 @@ pub fn is_futile(
     };
     culprits.iter().all(|of| match of.predicted {
         // Its stolen time decides that it is equivalent, either figure that it is not.
-        true => decided(&title(&of.subject)) || (hardly(&of.events, 1) && is_given_up(&of.stolen, looks)),
+        true => {
+            decided(&title(&of.subject))
+                || (hardly(&of.events, 1) && is_given_up(&of.stolen, looks))
+        }
         false => hardly(&of.events, among) && hardly(&of.stolen, among),
     })
 }
 
 /// Whether a figure is hardly decided by the last look, or never: where a run does not have it.
 fn is_given_up(figure: &Hypothesis, looks: &Looks) -> bool {
-    values(figure).is_none_or(|[first, second]| looks.futile(&first, &second, figure.margin, figure.grain))
+    values(figure)
+        .is_none_or(|[first, second]| looks.futile(&first, &second, figure.margin, figure.grain))
 }
 
 fn values(figure: &Hypothesis) -> Option<[Vec<f64>; 2]> {

@@ -38,7 +38,10 @@ impl Grain {
     /// than what they show.
     #[must_use]
     pub fn of(arms: [&[Basis]; 2]) -> Grain {
-        let mut counts = [Count { events: 0, seconds: 0.0 }; 2];
+        let mut counts = [Count {
+            events: 0,
+            seconds: 0.0,
+        }; 2];
         let (mut counted, mut widest, mut buckets, mut all) = (0, 0.0f64, 0, 0);
         for (arm, count) in arms.iter().zip(&mut counts) {
             for basis in *arm {
@@ -68,7 +71,13 @@ impl Grain {
     /// The narrowest interval of the change between figures of these middles: of a rate ratio given the sum of both
     /// counts (Clopper and Pearson), of a difference from the exact bounds of each count (Garwood) put together as
     /// Zou and Donner do. `None` where runs tell by themselves.
-    pub(super) fn interval(self, scale: Scale, first: f64, second: f64, level: f64) -> Option<Interval> {
+    pub(super) fn interval(
+        self,
+        scale: Scale,
+        first: f64,
+        second: f64,
+        level: f64,
+    ) -> Option<Interval> {
         let bounds = match (self, scale) {
             (Grain::Fine, _) => return None,
             (Grain::Counted([a, b]), Scale::Ratio) => {
@@ -77,7 +86,9 @@ impl Grain {
                 let factor = second / first / (b.rate() / a.rate());
                 (ratio.low * factor - 1.0, ratio.high * factor - 1.0)
             }
-            (Grain::Counted([a, b]), Scale::Difference) => difference([(first, a), (second, b)], level)?,
+            (Grain::Counted([a, b]), Scale::Difference) => {
+                difference([(first, a), (second, b)], level)?
+            }
             (Grain::Buckets(share), Scale::Ratio) => {
                 let ratio = second / first;
                 (ratio / (1.0 + share) - 1.0, ratio * (1.0 + share) - 1.0)
@@ -107,7 +118,13 @@ impl Grain {
 
     /// The standard deviation on the scale, of one pair or one run of each arm, that would make an interval of this
     /// many as wide as the narrowest. `None` where runs tell by themselves, or more of them make it no narrower.
-    pub(super) fn deviation(self, scale: Scale, first: f64, second: f64, runs: usize) -> Option<f64> {
+    pub(super) fn deviation(
+        self,
+        scale: Scale,
+        first: f64,
+        second: f64,
+        runs: usize,
+    ) -> Option<f64> {
         let Grain::Counted(_) = self else { return None };
         let Interval { low, high, .. } = self.interval(scale, first, second, EQUIVALENCE)?;
         let width = match scale {
@@ -148,15 +165,30 @@ mod tests {
     use super::*;
 
     fn count(events: u64) -> Count {
-        Count { events, seconds: 16.0 }
+        Count {
+            events,
+            seconds: 16.0,
+        }
     }
 
     #[test]
     fn what_runs_rest_on_adds_up() {
-        let run = Basis::Events(Count { events: 3, seconds: 8.0 });
-        assert_eq!(Grain::of([&[run, run], &[run, run]]), Grain::Counted([count(6), count(6)]));
-        assert_eq!(Grain::of([&[Basis::Bucket(0.001)], &[Basis::Bucket(0.02)]]), Grain::Buckets(0.02));
-        assert_eq!(Grain::of([&[Basis::Lengths], &[Basis::Lengths]]), Grain::Fine);
+        let run = Basis::Events(Count {
+            events: 3,
+            seconds: 8.0,
+        });
+        assert_eq!(
+            Grain::of([&[run, run], &[run, run]]),
+            Grain::Counted([count(6), count(6)])
+        );
+        assert_eq!(
+            Grain::of([&[Basis::Bucket(0.001)], &[Basis::Bucket(0.02)]]),
+            Grain::Buckets(0.02)
+        );
+        assert_eq!(
+            Grain::of([&[Basis::Lengths], &[Basis::Lengths]]),
+            Grain::Fine
+        );
         assert_eq!(Grain::of([&[], &[]]), Grain::Fine);
     }
 
@@ -165,10 +197,16 @@ mod tests {
         let counted = Grain::Counted([count(10), count(40)]);
         let of = |first, second| counted.interval(Scale::Ratio, first, second, 0.95).unwrap();
         let rate = of(10.0 / 16.0, 40.0 / 16.0);
-        assert!(rate.low > 0.9 && rate.low < 1.1 && rate.high > 7.5 && rate.high < 8.5, "{rate:?}");
+        assert!(
+            rate.low > 0.9 && rate.low < 1.1 && rate.high > 7.5 && rate.high < 8.5,
+            "{rate:?}"
+        );
         // Each took half as long, and that is as uncertain.
         let stolen = of(2e-6, 4e-6);
-        assert!((stolen.high + 1.0 - (rate.high + 1.0) / 2.0).abs() < 1e-9, "{stolen:?}");
+        assert!(
+            (stolen.high + 1.0 - (rate.high + 1.0) / 2.0).abs() < 1e-9,
+            "{stolen:?}"
+        );
         assert_eq!(Grain::Fine.interval(Scale::Ratio, 1.0, 1.0, 0.95), None);
     }
 
@@ -179,23 +217,34 @@ mod tests {
         let found = counted.interval(Scale::Difference, 0.5, 0.0, 0.95).unwrap();
         let low = (-8.0 - (15.763f64 - 8.0)) / 16.0;
         let high = (-8.0 + 3.689f64.hypot(8.0 - 3.454)) / 16.0;
-        assert!((found.low - low).abs() < 1e-3 && (found.high - high).abs() < 1e-3, "{found:?}");
+        assert!(
+            (found.low - low).abs() < 1e-3 && (found.high - high).abs() < 1e-3,
+            "{found:?}"
+        );
         let nothing = Grain::Counted([count(0), count(0)]);
         assert_eq!(nothing.interval(Scale::Difference, 0.0, 0.0, 0.95), None);
     }
 
     #[test]
     fn buckets_are_as_wide_as_they_are() {
-        let found = Grain::Buckets(0.01).interval(Scale::Ratio, 200.0, 200.0, 0.95).unwrap();
-        assert!((found.high - 0.01).abs() < 1e-12 && found.low < -0.0099, "{found:?}");
-        let zero = Grain::Buckets(0.01).interval(Scale::Difference, 0.0, 100.0, 0.95).unwrap();
+        let found = Grain::Buckets(0.01)
+            .interval(Scale::Ratio, 200.0, 200.0, 0.95)
+            .unwrap();
+        assert!(
+            (found.high - 0.01).abs() < 1e-12 && found.low < -0.0099,
+            "{found:?}"
+        );
+        let zero = Grain::Buckets(0.01)
+            .interval(Scale::Difference, 0.0, 100.0, 0.95)
+            .unwrap();
         assert_eq!((zero.low, zero.high), (99.0, 101.0));
     }
 
     #[test]
     fn few_events_could_never_tell_that_arms_are_alike_and_many_could() {
-        let could =
-            |events| Grain::Counted([count(events); 2]).could_hold(2.0, Margin::default(), Scale::Ratio, 1.0);
+        let could = |events| {
+            Grain::Counted([count(events); 2]).could_hold(2.0, Margin::default(), Scale::Ratio, 1.0)
+        };
         assert!(!could(50) && could(500));
         assert!(Grain::Fine.could_hold(1.0, Margin::default(), Scale::Ratio, 1.0));
     }
@@ -203,12 +252,24 @@ mod tests {
     #[test]
     fn an_interval_of_a_difference_scales_with_its_figures_and_turns_round_with_its_arms() {
         let of = |[a, b]: [(f64, Count); 2]| {
-            Grain::Counted([a.1, b.1]).interval(Scale::Difference, a.0, b.0, 0.95).unwrap()
+            Grain::Counted([a.1, b.1])
+                .interval(Scale::Difference, a.0, b.0, 0.95)
+                .unwrap()
         };
-        let longer = |events| Count { events, seconds: 40.0 };
-        for (a, b) in [(count(8), longer(12)), (count(8), longer(0)), (count(0), longer(5))] {
+        let longer = |events| Count {
+            events,
+            seconds: 40.0,
+        };
+        for (a, b) in [
+            (count(8), longer(12)),
+            (count(8), longer(0)),
+            (count(0), longer(5)),
+        ] {
             let one = of([(a.rate(), a), (b.rate(), b)]);
-            assert!(one.low < b.rate() - a.rate() && b.rate() - a.rate() < one.high, "{one:?}");
+            assert!(
+                one.low < b.rate() - a.rate() && b.rate() - a.rate() < one.high,
+                "{one:?}"
+            );
             // Three times as long each.
             let stolen = of([(3.0 * a.rate(), a), (3.0 * b.rate(), b)]);
             let turned = of([(b.rate(), b), (a.rate(), a)]);
@@ -218,29 +279,51 @@ mod tests {
                 (turned.low, -one.high),
                 (turned.high, -one.low),
             ] {
-                assert!((found - wanted).abs() < 1e-9, "{a:?} {b:?}: {found} {wanted}");
+                assert!(
+                    (found - wanted).abs() < 1e-9,
+                    "{a:?} {b:?}: {found} {wanted}"
+                );
             }
         }
         // 8 in 16 s and 12 in 40 s: 3.454 to 15.763, and 6.201 to 20.962 (tables at 95 %).
         let found = of([(0.5, count(8)), (0.3, longer(12))]);
         let low = -0.2 - (0.3 - 6.201f64 / 40.0).hypot(15.763 / 16.0 - 0.5);
         let high = -0.2 + (20.962f64 / 40.0 - 0.3).hypot(0.5 - 3.454 / 16.0);
-        assert!((found.low - low).abs() < 1e-4 && (found.high - high).abs() < 1e-4, "{found:?}");
-        let never = Count { events: 3, seconds: 0.0 };
+        assert!(
+            (found.low - low).abs() < 1e-4 && (found.high - high).abs() < 1e-4,
+            "{found:?}"
+        );
+        let never = Count {
+            events: 3,
+            seconds: 0.0,
+        };
         for arms in [[never, count(3)], [count(3), never]] {
-            assert_eq!(Grain::Counted(arms).interval(Scale::Difference, 1.0, 1.0, 0.95), None);
+            assert_eq!(
+                Grain::Counted(arms).interval(Scale::Difference, 1.0, 1.0, 0.95),
+                None
+            );
         }
     }
 
     #[test]
     fn a_bucket_is_as_wide_to_either_side_of_any_change() {
-        let found = Grain::Buckets(0.01).interval(Scale::Ratio, 200.0, 100.0, 0.95).unwrap();
+        let found = Grain::Buckets(0.01)
+            .interval(Scale::Ratio, 200.0, 100.0, 0.95)
+            .unwrap();
         assert!((found.low - (0.5 / 1.01 - 1.0)).abs() < 1e-12, "{found:?}");
         assert!((found.high - (0.5 * 1.01 - 1.0)).abs() < 1e-12, "{found:?}");
-        let found = Grain::Buckets(0.01).interval(Scale::Difference, 200.0, 100.0, 0.95).unwrap();
+        let found = Grain::Buckets(0.01)
+            .interval(Scale::Difference, 200.0, 100.0, 0.95)
+            .unwrap();
         assert_eq!((found.low, found.high), (-102.0, -98.0));
-        assert_eq!(Grain::of([&[Basis::Bucket(0.1)], &[Basis::Lengths]]), Grain::Fine);
-        assert_eq!(Grain::of([&[Basis::Bucket(0.1)], &[Basis::Events(count(1))]]), Grain::Fine);
+        assert_eq!(
+            Grain::of([&[Basis::Bucket(0.1)], &[Basis::Lengths]]),
+            Grain::Fine
+        );
+        assert_eq!(
+            Grain::of([&[Basis::Bucket(0.1)], &[Basis::Events(count(1))]]),
+            Grain::Fine
+        );
         assert_eq!(Grain::of([&[Basis::Few], &[Basis::Few]]), Grain::Fine);
         // From no event to some there is no ratio.
         let from_none = Grain::Counted([count(0), count(5)]);
@@ -259,10 +342,16 @@ mod tests {
             for runs in [1usize, 4] {
                 let deviation = grain.deviation(scale, 0.625, 2.5, runs).unwrap();
                 let half = 1.644_854 * deviation / (runs as f64).sqrt();
-                assert!((2.0 * half - width).abs() < 1e-5, "{scale:?} {runs}: {half} {width}");
+                assert!(
+                    (2.0 * half - width).abs() < 1e-5,
+                    "{scale:?} {runs}: {half} {width}"
+                );
             }
         }
         assert_eq!(Grain::Fine.deviation(Scale::Ratio, 1.0, 1.0, 4), None);
-        assert_eq!(Grain::Buckets(0.1).deviation(Scale::Ratio, 1.0, 1.0, 4), None);
+        assert_eq!(
+            Grain::Buckets(0.1).deviation(Scale::Ratio, 1.0, 1.0, 4),
+            None
+        );
     }
 }

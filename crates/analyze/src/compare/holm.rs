@@ -8,7 +8,9 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; probabilities.len()];
     let mut so_far = 0f64;
     for (rank, at) in order.into_iter().enumerate() {
-        so_far = so_far.max(probabilities[at] * (probabilities.len() - rank) as f64).min(1.0);
+        so_far = so_far
+            .max(probabilities[at] * (probabilities.len() - rank) as f64)
+            .min(1.0);
         adjusted[at] = so_far;
     }
     adjusted

@@ -47,7 +47,10 @@ impl Margin {
 
 impl Default for Margin {
     fn default() -> Margin {
-        Margin { relative: Margin::RELATIVE, absolute: 0.0 }
+        Margin {
+            relative: Margin::RELATIVE,
+            absolute: 0.0,
+        }
     }
 }
 
@@ -57,15 +60,26 @@ mod tests {
 
     #[test]
     fn the_larger_of_both_counts() {
-        let stolen = Margin { relative: 0.1, absolute: Margin::STOLEN };
+        let stolen = Margin {
+            relative: 0.1,
+            absolute: Margin::STOLEN,
+        };
         assert!((stolen.change(Scale::Ratio, 0.05) - 0.1).abs() < 1e-12);
         assert!((stolen.change(Scale::Ratio, 0.002) - 0.5).abs() < 1e-12);
         assert_eq!(stolen.change(Scale::Difference, 0.0), 0.001);
-        let within = Interval { low: -0.0005, high: 0.0009, level: 0.9 };
+        let within = Interval {
+            low: -0.0005,
+            high: 0.0009,
+            level: 0.9,
+        };
         assert!(stolen.holds(&within, Scale::Difference, 0.0));
         // No margin is no permission.
         assert!(!Margin::default().holds(
-            &Interval { low: 0.0, high: 0.0, level: 0.9 },
+            &Interval {
+                low: 0.0,
+                high: 0.0,
+                level: 0.9
+            },
             Scale::Difference,
             0.0
         ));
@@ -73,13 +87,29 @@ mod tests {
 
     #[test]
     fn a_share_of_nothing_is_the_share_and_distances_are_logarithms_of_ratios() {
-        let stolen = Margin { relative: 0.1, absolute: Margin::STOLEN };
+        let stolen = Margin {
+            relative: 0.1,
+            absolute: Margin::STOLEN,
+        };
         assert_eq!(stolen.change(Scale::Ratio, 0.0), 0.1);
         assert!((stolen.change(Scale::Difference, 0.05) - 0.005).abs() < 1e-12);
         assert!((stolen.distance(Scale::Ratio, 0.05) - 1.1f64.ln()).abs() < 1e-12);
         assert!((stolen.distance(Scale::Difference, 0.05) - 0.005).abs() < 1e-12);
         // Both ends have to lie within.
-        let holds = |low, high| stolen.holds(&Interval { low, high, level: 0.9 }, Scale::Ratio, 1.0);
-        assert_eq!([holds(-0.1, 0.1), holds(-0.11, 0.0), holds(0.0, 0.11)], [true, false, false]);
+        let holds = |low, high| {
+            stolen.holds(
+                &Interval {
+                    low,
+                    high,
+                    level: 0.9,
+                },
+                Scale::Ratio,
+                1.0,
+            )
+        };
+        assert_eq!(
+            [holds(-0.1, 0.1), holds(-0.11, 0.0), holds(0.0, 0.11)],
+            [true, false, false]
+        );
     }
 }

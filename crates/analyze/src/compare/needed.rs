@@ -33,10 +33,14 @@ fn freedom(design: Design, runs: usize) -> f64 {
 pub(super) fn runs(design: Design, effect: &Effect, alpha: f64, margin: f64) -> Option<usize> {
     let distance = effect.distance.abs();
     let enough = |runs: &usize| {
-        let (freedom, error) = (freedom(design, *runs), effect.deviation / (*runs as f64).sqrt());
+        let (freedom, error) = (
+            freedom(design, *runs),
+            effect.deviation / (*runs as f64).sqrt(),
+        );
         let quantile = |p: f64| t_quantile(p, freedom) * error;
         let differs = distance >= quantile(1.0 - alpha / 2.0) + quantile(POWER) && distance > 0.0;
-        let alike = margin - distance >= quantile(0.95) + quantile(POWER_OF_EQUIVALENCE) && margin > 0.0;
+        let alike =
+            margin - distance >= quantile(0.95) + quantile(POWER_OF_EQUIVALENCE) && margin > 0.0;
         differs || alike
     };
     (fewest(design, alpha)..MOST).find(enough)
@@ -59,7 +63,13 @@ mod tests {
     use crate::compare::Scale;
 
     fn effect(distance: f64, deviation: f64) -> Effect {
-        Effect { scale: Scale::Difference, distance, error: 0.0, freedom: 1.0, deviation }
+        Effect {
+            scale: Scale::Difference,
+            distance,
+            error: 0.0,
+            freedom: 1.0,
+            deviation,
+        }
     }
 
     #[test]
@@ -75,7 +85,10 @@ mod tests {
 
     #[test]
     fn the_test_itself_has_a_least_number() {
-        assert_eq!((fewest(Design::Paired, 0.05), fewest(Design::Unpaired, 0.05)), (6, 4));
+        assert_eq!(
+            (fewest(Design::Paired, 0.05), fewest(Design::Unpaired, 0.05)),
+            (6, 4)
+        );
         assert_eq!(fewest(Design::Paired, 0.01), 8);
         assert_eq!(detectable(Design::Paired, 1.0, 5, 0.05), None);
         let found = detectable(Design::Paired, 1.0, 11, 0.05).unwrap();
@@ -107,7 +120,10 @@ mod tests {
 
     #[test]
     fn what_can_be_detected_is_that_of_the_tables() {
-        for (design, runs, wanted) in [(Design::Paired, 11, 0.936_855), (Design::Unpaired, 11, 0.888_231)] {
+        for (design, runs, wanted) in [
+            (Design::Paired, 11, 0.936_855),
+            (Design::Unpaired, 11, 0.888_231),
+        ] {
             let found = detectable(design, 1.0, runs, 0.05).unwrap();
             assert!((found - wanted).abs() < 1e-5, "{design:?}: {found}");
             let twice = detectable(design, 2.0, runs, 0.05).unwrap();

@@ -8,7 +8,9 @@ use super::sample::Moments;
 /// where each run is paired with the next one of the same arm. Slow drift is not in it, as it is not in pairs.
 pub(super) fn of_pairs(first: &[f64], second: &[f64], scale: Scale, level: f64) -> Option<f64> {
     let neighbours = |arm: &[f64]| -> Vec<f64> {
-        arm.windows(2).map(|pair| scale.position(pair[1]) - scale.position(pair[0])).collect()
+        arm.windows(2)
+            .map(|pair| scale.position(pair[1]) - scale.position(pair[0]))
+            .collect()
     };
     let all = [neighbours(first), neighbours(second)].concat();
     if first.len() < 2 || all.is_empty() {
@@ -23,13 +25,19 @@ pub(super) fn of_pairs(first: &[f64], second: &[f64], scale: Scale, level: f64) 
 /// The same of runs made by themselves: from the scatter within the arms.
 pub(super) fn of_runs(first: &[f64], second: &[f64], scale: Scale, level: f64) -> Option<f64> {
     let on_scale = |arm: &[f64]| arm.iter().map(|f| scale.position(*f)).collect::<Vec<f64>>();
-    let of = |arm: &[f64]| Moments::of(&on_scale(arm)).map(|m| (m.deviation.powi(2), (m.count - 1) as f64));
+    let of = |arm: &[f64]| {
+        Moments::of(&on_scale(arm)).map(|m| (m.deviation.powi(2), (m.count - 1) as f64))
+    };
     let known: Vec<(f64, f64)> = [of(first), of(second)].into_iter().flatten().collect();
     let freedom: f64 = known.iter().map(|(_, freedom)| freedom).sum();
     if known.is_empty() || first.is_empty() || second.is_empty() {
         return None;
     }
-    let variance = known.iter().map(|(variance, freedom)| variance * freedom).sum::<f64>() / freedom;
+    let variance = known
+        .iter()
+        .map(|(variance, freedom)| variance * freedom)
+        .sum::<f64>()
+        / freedom;
     let runs = 1.0 / first.len() as f64 + 1.0 / second.len() as f64;
     Some(t_quantile(0.5 + level / 2.0, freedom) * (variance * runs).sqrt())
 }
@@ -44,7 +52,10 @@ mod tests {
         let second: Vec<f64> = first.iter().map(|f| f + 1.0).collect();
         let pairs = of_pairs(&first, &second, Scale::Difference, 0.95).unwrap();
         let runs = of_runs(&first, &second, Scale::Difference, 0.95).unwrap();
-        assert!((pairs - 2.364_6 * 10.0 / 8f64.sqrt()).abs() < 1e-2, "{pairs}");
+        assert!(
+            (pairs - 2.364_6 * 10.0 / 8f64.sqrt()).abs() < 1e-2,
+            "{pairs}"
+        );
         assert!(runs > 2.0 * pairs, "{runs}");
         assert_eq!(of_runs(&[1.0], &[2.0], Scale::Ratio, 0.95), None);
         assert_eq!(of_pairs(&[1.0], &[2.0], Scale::Ratio, 0.95), None);
@@ -55,7 +66,11 @@ mod tests {
         let of = |first: &[f64], second: &[f64]| of_runs(first, second, Scale::Difference, 0.95);
         for (first, second, wanted) in [
             // Variances 2 and 4 of one and two degrees of freedom; t of three.
-            (&[1.0, 3.0][..], &[2.0, 4.0, 6.0][..], 3.182_446 * (10f64 / 3.0 * 5.0 / 6.0).sqrt()),
+            (
+                &[1.0, 3.0][..],
+                &[2.0, 4.0, 6.0][..],
+                3.182_446 * (10f64 / 3.0 * 5.0 / 6.0).sqrt(),
+            ),
             // One arm alone scatters; t of one.
             (&[5.0], &[1.0, 3.0], 12.706_2 * 3f64.sqrt()),
         ] {
@@ -69,10 +84,16 @@ mod tests {
     #[test]
     fn pairs_are_noisy_by_the_steps_within_their_arms() {
         // Steps of 1, 3 and 2 on the scale of each; t of two.
-        for (scale, of) in [(Scale::Difference, (|f| f) as fn(f64) -> f64), (Scale::Ratio, f64::exp)] {
+        for (scale, of) in [
+            (Scale::Difference, (|f| f) as fn(f64) -> f64),
+            (Scale::Ratio, f64::exp),
+        ] {
             let arm = |figures: &[f64]| figures.iter().map(|f| of(*f)).collect::<Vec<f64>>();
             let found = of_pairs(&arm(&[1.0, 2.0, 5.0]), &arm(&[4.0, 6.0]), scale, 0.95).unwrap();
-            assert!((found - 4.302_653 * (14f64 / 3.0 / 3.0).sqrt()).abs() < 1e-4, "{scale:?}: {found}");
+            assert!(
+                (found - 4.302_653 * (14f64 / 3.0 / 3.0).sqrt()).abs() < 1e-4,
+                "{scale:?}: {found}"
+            );
         }
         assert!(of_pairs(&[1.0, 3.0], &[], Scale::Difference, 0.95).is_some());
         assert_eq!(of_pairs(&[], &[1.0, 3.0], Scale::Difference, 0.95), None);

@@ -16,7 +16,11 @@ impl Count {
     /// Events in a second.
     #[must_use]
     pub fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.events as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 {
+            self.events as f64 / self.seconds
+        } else {
+            0.0
+        }
     }
 
     /// The rate that 95 % of such measurements would have shown to be lower, where nothing came.
@@ -37,9 +41,10 @@ pub const RUNS_DIFFER: f64 = 1.5;
 #[must_use]
 pub fn two_counts(first: Count, second: Count) -> f64 {
     let all = first.events.saturating_add(second.events);
-    let (Some(more), Some(less)) =
-        (second_share(first, second, RUNS_DIFFER), second_share(first, second, 1.0 / RUNS_DIFFER))
-    else {
+    let (Some(more), Some(less)) = (
+        second_share(first, second, RUNS_DIFFER),
+        second_share(first, second, 1.0 / RUNS_DIFFER),
+    ) else {
         return 1.0;
     };
     let above = binomial_at_least(second.events, all, more);
@@ -56,7 +61,11 @@ pub fn rate_ratio(first: Count, second: Count, level: f64) -> Option<Interval> {
     }
     let (low, high) = binomial_interval(second.events, all, level);
     let ratio = |share: f64| share / (1.0 - share) * first.seconds / second.seconds;
-    Some(Interval { low: ratio(low), high: ratio(high), level })
+    Some(Interval {
+        low: ratio(low),
+        high: ratio(high),
+        level,
+    })
 }
 
 /// The share of all events that would be the second's, were its rate so many times the first's.
@@ -81,7 +90,10 @@ mod tests {
     use super::*;
 
     fn count(events: u64) -> Count {
-        Count { events, seconds: 8.0 }
+        Count {
+            events,
+            seconds: 8.0,
+        }
     }
 
     #[test]
@@ -94,18 +106,38 @@ mod tests {
         assert_eq!(two_counts(count(8), count(8)), 1.0);
         assert_eq!(two_counts(count(0), count(0)), 1.0);
         // Twice the time is expected to have twice the events.
-        let longer = Count { events: 16, seconds: 16.0 };
+        let longer = Count {
+            events: 16,
+            seconds: 16.0,
+        };
         assert!(two_counts(count(8), longer) > 0.9);
-        assert_eq!(two_counts(Count { events: 1, seconds: 0.0 }, count(3)), 1.0);
+        assert_eq!(
+            two_counts(
+                Count {
+                    events: 1,
+                    seconds: 0.0
+                },
+                count(3)
+            ),
+            1.0
+        );
     }
 
     #[test]
     fn the_ratio_lies_in_its_interval() {
         let ratio = rate_ratio(count(10), count(40), 0.95).unwrap();
-        assert!(ratio.low > 1.9 && ratio.low < 2.1 && ratio.high > 8.5 && ratio.high < 9.5, "{ratio:?}");
+        assert!(
+            ratio.low > 1.9 && ratio.low < 2.1 && ratio.high > 8.5 && ratio.high < 9.5,
+            "{ratio:?}"
+        );
         let gone = rate_ratio(count(8), count(0), 0.95).unwrap();
         assert!(gone.low == 0.0 && gone.high < 0.6, "{gone:?}");
-        assert!(rate_ratio(count(0), count(5), 0.95).unwrap().high.is_infinite());
+        assert!(
+            rate_ratio(count(0), count(5), 0.95)
+                .unwrap()
+                .high
+                .is_infinite()
+        );
         assert_eq!(rate_ratio(count(0), count(0), 0.95), None);
     }
 
@@ -126,20 +158,41 @@ mod tests {
 
     #[test]
     fn counts_of_unequal_times_are_compared_by_their_rates() {
-        let twice = |events| Count { events, seconds: 16.0 };
+        let twice = |events| Count {
+            events,
+            seconds: 16.0,
+        };
         let (equal, longer) = (
             rate_ratio(count(10), count(40), 0.95).unwrap(),
             rate_ratio(count(10), twice(40), 0.95).unwrap(),
         );
-        assert!((longer.low - equal.low / 2.0).abs() < 1e-9 && (longer.high - equal.high / 2.0).abs() < 1e-9);
+        assert!(
+            (longer.low - equal.low / 2.0).abs() < 1e-9
+                && (longer.high - equal.high / 2.0).abs() < 1e-9
+        );
         // Exact bounds of 40 in 50: 66.28 to 89.97 % (Clopper and Pearson).
-        assert!((equal.low - 0.6628 / 0.3372).abs() < 2e-3 && (equal.high - 0.8997 / 0.1003).abs() < 2e-2);
+        assert!(
+            (equal.low - 0.6628 / 0.3372).abs() < 2e-3
+                && (equal.high - 0.8997 / 0.1003).abs() < 2e-2
+        );
         // Were the second's rate two thirds of the first's, it would have 4/7 of all events.
         assert!((two_counts(count(8), twice(0)) - 2.0 * (3f64 / 7.0).powi(8)).abs() < 1e-9);
         assert!((two_counts(twice(0), count(8)) - 2.0 * (3f64 / 7.0).powi(8)).abs() < 1e-9);
-        let never = Count { events: 1, seconds: 0.0 };
-        assert_eq!([rate_ratio(never, count(3), 0.95), rate_ratio(count(3), never, 0.95)], [None; 2]);
-        assert_eq!((never.rate(), Count { events: 0, ..never }.bound_of_none()), (0.0, None));
+        let never = Count {
+            events: 1,
+            seconds: 0.0,
+        };
+        assert_eq!(
+            [
+                rate_ratio(never, count(3), 0.95),
+                rate_ratio(count(3), never, 0.95)
+            ],
+            [None; 2]
+        );
+        assert_eq!(
+            (never.rate(), Count { events: 0, ..never }.bound_of_none()),
+            (0.0, None)
+        );
         assert_eq!(two_counts(count(3), never), 1.0);
     }
 

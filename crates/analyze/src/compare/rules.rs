@@ -19,6 +19,10 @@ pub struct DiffRules {
 
 impl Default for DiffRules {
     fn default() -> DiffRules {
-        DiffRules { design: Design::Unpaired, alpha: ALPHA, margin: Margin::RELATIVE }
+        DiffRules {
+            design: Design::Unpaired,
+            alpha: ALPHA,
+            margin: Margin::RELATIVE,
+        }
     }
 }

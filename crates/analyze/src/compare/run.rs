@@ -8,8 +8,8 @@ use crate::SummaryBuilder;
 use crate::gate::{GateReason, Unseen};
 use crate::history::HistoryBuilder;
 use jitterscope_model::{
-    Attribution, CpuId, CpuSet, CulpritSums, Doubt, IntervalRow, KeyLevel, MachineState, Nanos, PassiveCpu,
-    ProbeKind, RunManifest, Stall, Subject, Ticks, Verdict, Warning,
+    Attribution, CpuId, CpuSet, CulpritSums, Doubt, IntervalRow, KeyLevel, MachineState, Nanos,
+    PassiveCpu, ProbeKind, RunManifest, Stall, Subject, Ticks, Verdict, Warning,
 };
 
 /// Culprits told apart.
@@ -65,27 +65,45 @@ impl ComparedRun {
     /// The figure that stands for all that was lost; the first where there are several.
     #[must_use]
     pub fn total(&self) -> Option<f64> {
-        self.figures.iter().find(|figure| figure.kind.is_total()).and_then(|figure| figure.value)
+        self.figures
+            .iter()
+            .find(|figure| figure.kind.is_total())
+            .and_then(|figure| figure.value)
     }
 
     /// Which figure that is.
     #[must_use]
     pub fn total_kind(&self) -> Option<FigureKind> {
-        self.figures.iter().map(|figure| figure.kind).find(|kind| kind.is_total())
+        self.figures
+            .iter()
+            .map(|figure| figure.kind)
+            .find(|kind| kind.is_total())
     }
 
     /// How often culprits had a part in it of which `meant` is true; `None` where nobody was named.
     #[must_use]
     pub fn events_of(&self, meant: &dyn Fn(&Subject) -> bool) -> Option<u64> {
         let of = |figures: &&CulpritFigures| figures.subject.as_ref().is_some_and(meant);
-        Some(self.culprits.as_ref()?.iter().filter(of).map(|figures| figures.count).sum())
+        Some(
+            self.culprits
+                .as_ref()?
+                .iter()
+                .filter(of)
+                .map(|figures| figures.count)
+                .sum(),
+        )
     }
 
     /// Whether both are of the same recording, and of CPUs that both have.
     pub(super) fn is_part_of(&self, other: &ComparedRun) -> bool {
         // Ids are short, and folders can be copied: all that a recording was given at its start has to be the same.
         let of = |run: &ComparedRun| {
-            (run.id.clone(), run.started_realtime_ns, run.hostname.clone(), run.label.clone())
+            (
+                run.id.clone(),
+                run.started_realtime_ns,
+                run.hostname.clone(),
+                run.label.clone(),
+            )
         };
         let whole = self.cpus.is_empty() || other.cpus.is_empty();
         of(self) == of(other) && (whole || !self.cpus.intersection(&other.cpus).is_empty())
@@ -95,7 +113,11 @@ impl ComparedRun {
     #[must_use]
     pub fn with_wall_time(mut self, time: Nanos) -> ComparedRun {
         let kind = FigureKind::WallTime;
-        let figure = Figure { kind, value: Some(time.0 as f64), basis: Basis::Lengths };
+        let figure = Figure {
+            kind,
+            value: Some(time.0 as f64),
+            basis: Basis::Lengths,
+        };
         self.figures.insert(0, figure);
         self
     }
@@ -138,7 +160,11 @@ pub struct ComparedRunBuilder<'m> {
 impl<'m> ComparedRunBuilder<'m> {
     /// Begins with its manifest, which has only the CPUs that are asked for.
     #[must_use]
-    pub fn new(manifest: &'m RunManifest, machine: Option<MachineState>, path: &std::path::Path) -> Self {
+    pub fn new(
+        manifest: &'m RunManifest,
+        machine: Option<MachineState>,
+        path: &std::path::Path,
+    ) -> Self {
         let (from, until) = manifest.span().unwrap_or_default();
         ComparedRunBuilder {
             manifest,
@@ -154,7 +180,12 @@ impl<'m> ComparedRunBuilder<'m> {
 
     /// A reporting interval. Those of CPUs that the manifest does not have are left out.
     pub fn interval(&mut self, row: &IntervalRow) {
-        if self.manifest.results.iter().any(|result| result.cpu == row.cpu) {
+        if self
+            .manifest
+            .results
+            .iter()
+            .any(|result| result.cpu == row.cpu)
+        {
             self.history.interval(row);
         }
     }
@@ -162,7 +193,10 @@ impl<'m> ComparedRunBuilder<'m> {
     /// A stall with its attribution. Those of CPUs that the manifest does not have are left out.
     pub fn stall(&mut self, stall: &Stall, attribution: &Attribution) {
         let manifest = self.manifest;
-        let measured = manifest.results.iter().any(|result| result.cpu == stall.cpu)
+        let measured = manifest
+            .results
+            .iter()
+            .any(|result| result.cpu == stall.cpu)
             || manifest.passive.iter().any(|of| of.cpu == stall.cpu);
         let somewhere = !manifest.results.is_empty() || !manifest.passive.is_empty();
         let control = self.manifest.idle_control() == Some(stall.cpu);
@@ -174,7 +208,8 @@ impl<'m> ComparedRunBuilder<'m> {
         for (over, count) in OVER.into_iter().zip(&mut self.over) {
             *count += u64::from(length >= over);
         }
-        let at = u128::from(stall.start.since(self.from).0) * BLOCKS as u128 / u128::from(self.span);
+        let at =
+            u128::from(stall.start.since(self.from).0) * BLOCKS as u128 / u128::from(self.span);
         let block = usize::try_from(at).unwrap_or(BLOCKS).min(BLOCKS - 1);
         let mut touched: Vec<usize> = Vec::new();
         for part in &attribution.parts {
@@ -194,8 +229,14 @@ impl<'m> ComparedRunBuilder<'m> {
     /// Watched CPUs have sums of the time that each culprit took, with what was too short for a row of its own.
     /// Counts stay those of rows, as they are of a probe's.
     fn below_the_threshold_too(&mut self) {
-        let mut all: CulpritSums<(), (Nanos, u64)> = CulpritSums::new(KeyLevel::Program, MAX_CULPRITS);
-        for ran in self.manifest.passive.iter().flat_map(|cpu| &cpu.ran_instead) {
+        let mut all: CulpritSums<(), (Nanos, u64)> =
+            CulpritSums::new(KeyLevel::Program, MAX_CULPRITS);
+        for ran in self
+            .manifest
+            .passive
+            .iter()
+            .flat_map(|cpu| &cpu.ran_instead)
+        {
             let (total, count) = all.of((), &ran.subject);
             *total += ran.total_ns;
             *count = count.saturating_add(ran.count);
@@ -213,7 +254,11 @@ impl<'m> ComparedRunBuilder<'m> {
         let manifest = self.manifest;
         let summary = SummaryBuilder::new(manifest).finish();
         let followed = !manifest.threads.is_empty();
-        for ran in manifest.threads.iter().flat_map(|thread| &thread.ran_instead) {
+        for ran in manifest
+            .threads
+            .iter()
+            .flat_map(|thread| &thread.ran_instead)
+        {
             let sum = self.sums.of((), &ran.subject);
             sum.total += ran.total_ns;
             sum.count += ran.count;
@@ -221,15 +266,28 @@ impl<'m> ComparedRunBuilder<'m> {
         }
         self.below_the_threshold_too();
         let rows = self.sums.into_rows().into_iter();
-        let culprits: Vec<CulpritFigures> =
-            rows.map(|row| CulpritFigures { subject: Some(row.subject), ..row.value }).collect();
+        let culprits: Vec<CulpritFigures> = rows
+            .map(|row| CulpritFigures {
+                subject: Some(row.subject),
+                ..row.value
+            })
+            .collect();
         let mut unseen = Unseen::of(&summary);
-        let verdicts = culprits.iter().filter_map(|culprit| culprit.subject.as_ref()?.as_verdict());
-        if verdicts.into_iter().any(|verdict| verdict == Verdict::TraceDataLost) {
+        let verdicts = culprits
+            .iter()
+            .filter_map(|culprit| culprit.subject.as_ref()?.as_verdict());
+        if verdicts
+            .into_iter()
+            .any(|verdict| verdict == Verdict::TraceDataLost)
+        {
             unseen.lost.get_or_insert(GateReason::LostWithinStalls);
         }
         let control = manifest.idle_control();
-        let lengths = |cpu: CpuId, value: f64| CpuFigure { cpu, value, basis: Basis::Lengths };
+        let lengths = |cpu: CpuId, value: f64| CpuFigure {
+            cpu,
+            value,
+            basis: Basis::Lengths,
+        };
         let of_cpus = match &summary.wakeup {
             Some(wakeup) => wakeup
                 .cpus
@@ -245,24 +303,45 @@ impl<'m> ComparedRunBuilder<'m> {
                 .collect(),
             None => {
                 let spun = |cpu: &crate::CpuSummary| {
-                    let stalls = Count { events: cpu.stalls, seconds: cpu.measured_ns.as_secs_f64() };
-                    CpuFigure { cpu: cpu.cpu, value: cpu.stolen_fraction, basis: Basis::Events(stalls) }
+                    let stalls = Count {
+                        events: cpu.stalls,
+                        seconds: cpu.measured_ns.as_secs_f64(),
+                    };
+                    CpuFigure {
+                        cpu: cpu.cpu,
+                        value: cpu.stolen_fraction,
+                        basis: Basis::Events(stalls),
+                    }
                 };
                 summary.probe.cpus.iter().map(spun).collect()
             }
         };
         let seconds = measured(manifest);
         let history = self.history.finish();
-        let cpus = history.cpus.iter().filter(|of| Some(of.cpu) != control).count();
+        let cpus = history
+            .cpus
+            .iter()
+            .filter(|of| Some(of.cpu) != control)
+            .count();
         let block = history.step_ns.0 as f64 * cpus as f64;
         // The last step may be cut short.
         let whole = history.stolen_ns.len().saturating_sub(1);
-        let blocks: Vec<f64> =
-            history.stolen_ns.iter().take(whole).map(|stolen| stolen.0 as f64 / block.max(1.0)).collect();
+        let blocks: Vec<f64> = history
+            .stolen_ns
+            .iter()
+            .take(whole)
+            .map(|stolen| stolen.0 as f64 / block.max(1.0))
+            .collect();
         let spun = manifest.wakeups.is_empty() && !manifest.results.is_empty();
         // More than all cannot be stolen.
-        let share = |interval: Interval| Interval { high: interval.high.min(1.0), ..interval };
-        let within = spun.then(|| within_run(&blocks, 0.95).ok()).flatten().map(share);
+        let share = |interval: Interval| Interval {
+            high: interval.high.min(1.0),
+            ..interval
+        };
+        let within = spun
+            .then(|| within_run(&blocks, 0.95).ok())
+            .flatten()
+            .map(share);
         let failed = manifest.warnings.iter().find_map(|warning| match warning {
             Warning::CommandFailed { status } => Some(status.clone()),
             _ => None,
@@ -279,7 +358,10 @@ impl<'m> ComparedRunBuilder<'m> {
             seconds: seconds.as_secs_f64(),
             cpus: jitterscope_model::RunHead::of(manifest).figures.cpus,
             only: None,
-            lost: summary.trust.dropped_records.saturating_add(summary.trust.lost_records),
+            lost: summary
+                .trust
+                .dropped_records
+                .saturating_add(summary.trust.lost_records),
             doubts: summary.trust.doubts.clone(),
             follows_threads: manifest.probe.kind() == Some(ProbeKind::Attach),
             conditions: Conditions::of(manifest),
@@ -297,8 +379,13 @@ impl<'m> ComparedRunBuilder<'m> {
 /// wanted; else the whole run.
 pub(crate) fn measured(manifest: &RunManifest) -> Nanos {
     let control = manifest.idle_control();
-    let measured = manifest.results.iter().filter(|result| Some(result.cpu) != control);
-    let ticks = measured.map(|r| r.end.since(r.start).0).fold(0, u64::saturating_add);
+    let measured = manifest
+        .results
+        .iter()
+        .filter(|result| Some(result.cpu) != control);
+    let ticks = measured
+        .map(|r| r.end.since(r.start).0)
+        .fold(0, u64::saturating_add);
     match manifest.passive.iter().map(PassiveCpu::wanted_ns).sum() {
         _ if ticks > 0 => manifest.rate.nanos(Ticks(ticks)),
         Nanos::ZERO => manifest.duration(),

@@ -16,7 +16,11 @@ impl Moments {
         }
         let mean = mean(figures);
         let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
-        Some(Moments { count: figures.len(), mean, deviation: (squares / (figures.len() - 1) as f64).sqrt() })
+        Some(Moments {
+            count: figures.len(),
+            mean,
+            deviation: (squares / (figures.len() - 1) as f64).sqrt(),
+        })
     }
 
     /// The standard error of the mean.

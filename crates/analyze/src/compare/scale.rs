@@ -17,7 +17,11 @@ impl Scale {
     /// The scale for these figures.
     #[must_use]
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Scale {
-        if figures.into_iter().all(|figure| figure > 0.0) { Scale::Ratio } else { Scale::Difference }
+        if figures.into_iter().all(|figure| figure > 0.0) {
+            Scale::Ratio
+        } else {
+            Scale::Difference
+        }
     }
 
     /// A figure on this scale.

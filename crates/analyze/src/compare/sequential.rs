@@ -26,9 +26,18 @@ const FUTILE: f64 = 0.1;
 impl Looks {
     /// Eight pairs, twelve, sixteen.
     pub const DEFAULT: Looks = Looks([
-        Look { pairs: 8, alpha: 0.01 },
-        Look { pairs: 12, alpha: 0.015 },
-        Look { pairs: 16, alpha: 0.025 },
+        Look {
+            pairs: 8,
+            alpha: 0.01,
+        },
+        Look {
+            pairs: 12,
+            alpha: 0.015,
+        },
+        Look {
+            pairs: 16,
+            alpha: 0.025,
+        },
     ]);
 
     /// The same in proportion, with the first look after so many pairs. `None` where those are too few for
@@ -36,7 +45,10 @@ impl Looks {
     #[must_use]
     pub fn first_after(pairs: usize) -> Option<Looks> {
         let Looks(looks) = Looks::DEFAULT;
-        let scaled = looks.map(|look| Look { pairs: (look.pairs * pairs).div_ceil(looks[0].pairs), ..look });
+        let scaled = looks.map(|look| Look {
+            pairs: (look.pairs * pairs).div_ceil(looks[0].pairs),
+            ..look
+        });
         (pairs >= fewest(Design::Paired, looks[0].alpha)).then_some(Looks(scaled))
     }
 
@@ -49,7 +61,10 @@ impl Looks {
     /// The first that is after so many pairs or more; the last where none is.
     #[must_use]
     pub fn due(&self, pairs: usize) -> Look {
-        self.0.into_iter().find(|look| look.pairs >= pairs).unwrap_or(self.0[2])
+        self.0
+            .into_iter()
+            .find(|look| look.pairs >= pairs)
+            .unwrap_or(self.0[2])
     }
 
     /// The last.
@@ -69,7 +84,9 @@ impl Looks {
     /// for ending early never makes a verdict.
     #[must_use]
     pub fn futile(&self, first: &[f64], second: &[f64], margin: Margin, grain: Grain) -> bool {
-        let Some(end) = Foretold::of(self.last(), first, second) else { return false };
+        let Some(end) = Foretold::of(self.last(), first, second) else {
+            return false;
+        };
         let middle = middle(end.scale, first);
         let times = self.last().pairs as f64 / first.len() as f64;
         let alike = match grain.could_hold(times, margin, end.scale, middle) {
@@ -159,7 +176,10 @@ mod tests {
         assert_eq!(Looks::DEFAULT.at(12).map(|look| look.alpha), Some(0.015));
         assert_eq!(Looks::DEFAULT.at(9), None);
         // Pairs that were missed are looked at with the next look, and those beyond the last with the last.
-        assert_eq!([0, 8, 9, 16, 99].map(|pairs| Looks::DEFAULT.due(pairs).pairs), [8, 8, 12, 16, 16]);
+        assert_eq!(
+            [0, 8, 9, 16, 99].map(|pairs| Looks::DEFAULT.due(pairs).pairs),
+            [8, 8, 12, 16, 16]
+        );
         assert_eq!(Looks::first_after(8), Some(Looks::DEFAULT));
         assert_eq!(Looks::first_after(10).unwrap().last().pairs, 20);
         assert_eq!(Looks::first_after(7), None);
@@ -169,24 +189,34 @@ mod tests {
     fn what_goes_nowhere_is_given_up_and_what_may_decide_is_not() {
         let first = [10.0, 14.0, 9.0, 15.0, 10.0, 14.0, 9.0, 15.0, 10.0, 14.0];
         let swapped: Vec<f64> = first.iter().map(|f| 24.0 - f).collect();
-        let margin = Margin { relative: 0.01, absolute: 0.0 };
+        let margin = Margin {
+            relative: 0.01,
+            absolute: 0.0,
+        };
         assert!(Looks::DEFAULT.futile(&first, &swapped, margin, Grain::Fine));
         // A margin that such pairs can show.
         assert!(!Looks::DEFAULT.futile(
             &first,
             &swapped,
-            Margin { relative: 0.9, absolute: 0.0 },
+            Margin {
+                relative: 0.9,
+                absolute: 0.0
+            },
             Grain::Fine
         ));
         let halved: Vec<f64> = first.iter().map(|f| f / 2.0 + 0.1 * (f - 12.0)).collect();
         assert!(!Looks::DEFAULT.futile(&first, &halved, margin, Grain::Fine));
         assert!(!Looks::DEFAULT.futile(&first[..2], &swapped[..2], margin, Grain::Fine));
         // Six pairs that go nowhere foretell too little, eight enough.
-        let even =
-            |pairs: usize| Looks::DEFAULT.futile(&first[..pairs], &swapped[..pairs], margin, Grain::Fine);
+        let even = |pairs: usize| {
+            Looks::DEFAULT.futile(&first[..pairs], &swapped[..pairs], margin, Grain::Fine)
+        };
         assert!(!even(6) && even(8));
         // Among many it takes more to differ; what is alike in every pair does not.
-        let less: Vec<f64> = first.iter().map(|f| f - 1.0 - (f - 12.0).abs() / 2.0).collect();
+        let less: Vec<f64> = first
+            .iter()
+            .map(|f| f - 1.0 - (f - 12.0).abs() / 2.0)
+            .collect();
         assert!(!Looks::DEFAULT.hardly_differs(&first, &less, 1));
         assert!(Looks::DEFAULT.hardly_differs(&first, &swapped, 20));
         assert!(Looks::DEFAULT.hardly_differs(&first, &first, 1));
@@ -203,11 +233,29 @@ mod tests {
     #[test]
     fn the_pairs_so_far_foretell_the_last_look() {
         let end = foretold();
-        for (among, wanted) in [(0, 0.500_251), (1, 0.500_251), (3, 0.343_643), (20, 0.151_975)] {
-            assert!((end.differs(among) - wanted).abs() < 1e-5, "{among}: {}", end.differs(among));
+        for (among, wanted) in [
+            (0, 0.500_251),
+            (1, 0.500_251),
+            (3, 0.343_643),
+            (20, 0.151_975),
+        ] {
+            assert!(
+                (end.differs(among) - wanted).abs() < 1e-5,
+                "{among}: {}",
+                end.differs(among)
+            );
         }
-        for (within, wanted) in [(1.0, 0.0), (2.0, 0.238_525), (3.0, 0.695_176), (5.0, 0.986_195)] {
-            assert!((end.is_alike(within) - wanted).abs() < 1e-5, "{within}: {}", end.is_alike(within));
+        for (within, wanted) in [
+            (1.0, 0.0),
+            (2.0, 0.238_525),
+            (3.0, 0.695_176),
+            (5.0, 0.986_195),
+        ] {
+            assert!(
+                (end.is_alike(within) - wanted).abs() < 1e-5,
+                "{within}: {}",
+                end.is_alike(within)
+            );
         }
     }
 
@@ -218,7 +266,10 @@ mod tests {
             let second: Vec<f64> = (0..pairs).map(|n| (n % 3) as f64).collect();
             Foretold::of(last, &vec![0.0; pairs], &second).is_some()
         };
-        assert_eq!([1, 2, 15, 16, 17].map(of), [false, true, true, false, false]);
+        assert_eq!(
+            [1, 2, 15, 16, 17].map(of),
+            [false, true, true, false, false]
+        );
         assert!(Foretold::of(last, &[0.0; 6], &[2.0; 6]).is_none());
         // Ended after the last look, it is not given up.
         let (first, second) = ([0.0; 16], [1.0, -1.0].repeat(8));
@@ -227,7 +278,8 @@ mod tests {
 
     #[test]
     fn looks_in_proportion_are_rounded_up() {
-        let pairs = |first| Looks::first_after(first).map(|Looks(looks)| looks.map(|look| look.pairs));
+        let pairs =
+            |first| Looks::first_after(first).map(|Looks(looks)| looks.map(|look| look.pairs));
         assert_eq!(pairs(9), Some([9, 14, 18]));
         assert_eq!(pairs(16), Some([16, 24, 32]));
         let looks = Looks::first_after(9).unwrap();
@@ -241,8 +293,16 @@ mod tests {
         let first = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01];
         let second = [1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0];
         let futile = |events| {
-            let count = super::super::Count { events, seconds: 64.0 };
-            Looks::DEFAULT.futile(&first, &second, Margin::default(), Grain::Counted([count; 2]))
+            let count = super::super::Count {
+                events,
+                seconds: 64.0,
+            };
+            Looks::DEFAULT.futile(
+                &first,
+                &second,
+                Margin::default(),
+                Grain::Counted([count; 2]),
+            )
         };
         assert!(futile(100) && !futile(400));
     }

@@ -18,14 +18,19 @@ pub type Arms = (Vec<f64>, Vec<f64>);
 /// The probability that chance alone would have put the arms so far apart in either direction.
 #[must_use]
 pub fn permutation(first: &[f64], second: &[f64]) -> f64 {
-    permutations(&[(first.to_vec(), second.to_vec())]).first().copied().unwrap_or(1.0)
+    permutations(&[(first.to_vec(), second.to_vec())])
+        .first()
+        .copied()
+        .unwrap_or(1.0)
 }
 
 /// The same for several hypotheses about the same runs, adjusted for their number. Each must have a figure
 /// for every run.
 #[must_use]
 pub fn permutations(hypotheses: &[Arms]) -> Vec<f64> {
-    let Some((a, b)) = hypotheses.first().map(|(a, b)| (a.len(), b.len())) else { return Vec::new() };
+    let Some((a, b)) = hypotheses.first().map(|(a, b)| (a.len(), b.len())) else {
+        return Vec::new();
+    };
     let all = a + b;
     if a == 0 || b == 0 || all < 3 {
         return vec![1.0; hypotheses.len()];
@@ -44,7 +49,11 @@ pub fn permutations(hypotheses: &[Arms]) -> Vec<f64> {
             one.clear();
             other.clear();
             for (position, first) in positions.iter().zip(in_first) {
-                if *first { one.push(*position) } else { other.push(*position) }
+                if *first {
+                    one.push(*position)
+                } else {
+                    other.push(*position)
+                }
             }
             *statistic = welch(&one, &other);
         }
@@ -111,7 +120,9 @@ fn divisions(all: usize, chosen: usize) -> Option<u64> {
 fn next_division(in_first: &mut [bool]) -> bool {
     // As of all permutations: the last true that has a false behind it moves one to the right, and those
     // behind it follow directly.
-    let Some(at) = in_first.windows(2).rposition(|pair| pair[0] && !pair[1]) else { return false };
+    let Some(at) = in_first.windows(2).rposition(|pair| pair[0] && !pair[1]) else {
+        return false;
+    };
     let behind = in_first[at + 2..].iter().filter(|first| **first).count();
     in_first[at] = false;
     in_first[at + 1..].fill(false);
@@ -143,7 +154,13 @@ mod tests {
         assert_eq!(smallest_of_shuffles(1, 1), 1.0);
         assert_eq!(permutation(&[1.0], &[2.0]), 1.0);
         assert_eq!(permutation(&[1.0], &[2.0, 2.1]), 1.0 / 3.0);
-        assert_eq!([permutation(&[], &[1.0, 2.0, 3.0]), permutation(&[1.0, 2.0, 3.0], &[])], [1.0; 2]);
+        assert_eq!(
+            [
+                permutation(&[], &[1.0, 2.0, 3.0]),
+                permutation(&[1.0, 2.0, 3.0], &[])
+            ],
+            [1.0; 2]
+        );
         assert_eq!(permutation(&[3.0, 3.0], &[3.0, 3.0]), 1.0);
     }
 
@@ -157,10 +174,15 @@ mod tests {
 
     #[test]
     fn one_effect_among_many_is_found_and_alone() {
-        let noise = |k: u32| -> Vec<f64> { (1..11).map(|n| f64::from((n * n * k) % 11) + 1.0).collect() };
-        let mut hypotheses: Vec<Arms> =
-            (1..9).map(|k| (noise(k)[..5].to_vec(), noise(k)[5..].to_vec())).collect();
-        hypotheses.push((vec![1.0, 1.1, 1.0, 0.9, 1.05], vec![50.0, 52.0, 49.0, 51.0, 50.5]));
+        let noise =
+            |k: u32| -> Vec<f64> { (1..11).map(|n| f64::from((n * n * k) % 11) + 1.0).collect() };
+        let mut hypotheses: Vec<Arms> = (1..9)
+            .map(|k| (noise(k)[..5].to_vec(), noise(k)[5..].to_vec()))
+            .collect();
+        hypotheses.push((
+            vec![1.0, 1.1, 1.0, 0.9, 1.05],
+            vec![50.0, 52.0, 49.0, 51.0, 50.5],
+        ));
         let adjusted = permutations(&hypotheses);
         assert!(adjusted[8] < 0.05, "{adjusted:?}");
         assert!(adjusted[..8].iter().all(|p| *p > 0.05), "{adjusted:?}");

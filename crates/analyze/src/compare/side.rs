@@ -89,12 +89,18 @@ impl Side {
     /// # Errors
     /// Which run, and in which sides.
     pub fn apart(sides: &[Side]) -> Result<(), SharedRun> {
-        let Some((first, others)) = sides.split_first() else { return Ok(()) };
+        let Some((first, others)) = sides.split_first() else {
+            return Ok(());
+        };
         for other in others {
             for run in &other.runs {
                 if first.runs.iter().any(|of| of.is_part_of(run)) {
                     let (first, other) = (first.name.clone(), other.name.clone());
-                    return Err(SharedRun { run: run.id.clone(), first, other });
+                    return Err(SharedRun {
+                        run: run.id.clone(),
+                        first,
+                        other,
+                    });
                 }
             }
         }
@@ -107,19 +113,35 @@ impl Side {
     /// There are none, one is there twice, or they are not all of one setting.
     pub fn pool(name: &str, mut runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
         runs.sort_by_key(|run| run.started_realtime_ns);
-        let Some(first) = runs.first() else { return Err(PoolError::Empty { name: name.to_owned() }) };
+        let Some(first) = runs.first() else {
+            return Err(PoolError::Empty {
+                name: name.to_owned(),
+            });
+        };
         for (at, run) in runs.iter().enumerate().skip(1) {
             if runs[..at].iter().any(|before| before.is_part_of(run)) {
-                return Err(PoolError::Repeated { name: name.to_owned(), run: run.id.clone() });
+                return Err(PoolError::Repeated {
+                    name: name.to_owned(),
+                    run: run.id.clone(),
+                });
             }
             let conditions = first.conditions.differences(&run.conditions);
-            let mut differences: Vec<SettingDifference> =
-                conditions.into_iter().map(SettingDifference::Condition).collect();
+            let mut differences: Vec<SettingDifference> = conditions
+                .into_iter()
+                .map(SettingDifference::Condition)
+                .collect();
             // Where threads go that were followed is an outcome, not a setting.
             if first.cpus != run.cpus && !run.follows_threads {
-                differences.push(SettingDifference::Cpus([first.cpus.clone(), run.cpus.clone()]));
+                differences.push(SettingDifference::Cpus([
+                    first.cpus.clone(),
+                    run.cpus.clone(),
+                ]));
             }
-            differences.extend(settings_between(first, run).into_iter().map(SettingDifference::Machine));
+            differences.extend(
+                settings_between(first, run)
+                    .into_iter()
+                    .map(SettingDifference::Machine),
+            );
             let more = differences.len().saturating_sub(1);
             if let Some(what) = differences.into_iter().next() {
                 return Err(PoolError::Different {
@@ -131,7 +153,10 @@ impl Side {
                 });
             }
         }
-        Ok(Side { name: name.to_owned(), runs })
+        Ok(Side {
+            name: name.to_owned(),
+            runs,
+        })
     }
 
     /// Runs of one arm of an experiment, which has seen to it that they are of one setting; those of both
@@ -141,9 +166,14 @@ impl Side {
     /// There are none.
     pub fn of_arm(name: &str, runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
         if runs.is_empty() {
-            return Err(PoolError::Empty { name: name.to_owned() });
+            return Err(PoolError::Empty {
+                name: name.to_owned(),
+            });
         }
-        Ok(Side { name: name.to_owned(), runs })
+        Ok(Side {
+            name: name.to_owned(),
+            runs,
+        })
     }
 
     /// Its runs, oldest first.
@@ -159,9 +189,15 @@ impl Side {
 
 /// What somebody set differently on the machines of two runs.
 fn settings_between(first: &ComparedRun, other: &ComparedRun) -> Vec<MachineDifference> {
-    let (Some(before), Some(after)) = (&first.machine, &other.machine) else { return Vec::new() };
-    let set = |d: &MachineDifference| {
-        d.class != DifferenceClass::Informational && !BY_ITSELF.iter().any(|name| d.what.starts_with(name))
+    let (Some(before), Some(after)) = (&first.machine, &other.machine) else {
+        return Vec::new();
     };
-    compare_machines(before, after).into_iter().filter(set).collect()
+    let set = |d: &MachineDifference| {
+        d.class != DifferenceClass::Informational
+            && !BY_ITSELF.iter().any(|name| d.what.starts_with(name))
+    };
+    compare_machines(before, after)
+        .into_iter()
+        .filter(set)
+        .collect()
 }

@@ -85,9 +85,9 @@ impl Comparison {
         match self.verdict {
             Verdict::Better | Verdict::Equivalent | Verdict::NotSeen => true,
             // Chance may be excluded where what it differs by does not matter.
-            Verdict::Worse | Verdict::Inconclusive => {
-                self.interval_90.is_some_and(|interval| interval.high <= self.margin)
-            }
+            Verdict::Worse | Verdict::Inconclusive => self
+                .interval_90
+                .is_some_and(|interval| interval.high <= self.margin),
         }
     }
 
@@ -119,7 +119,10 @@ impl Comparison {
     /// A figure that not every run has.
     pub(super) fn not_measured(alpha: f64) -> Comparison {
         let undecided = Some(Undecided::NotMeasured);
-        Comparison { undecided, ..Comparison::of(&[], &[], Margin::default(), alpha) }
+        Comparison {
+            undecided,
+            ..Comparison::of(&[], &[], Margin::default(), alpha)
+        }
     }
 
     /// Of several runs, where `probability` is what the test says and `grain` what the figure rests on.
@@ -144,7 +147,9 @@ impl Comparison {
         let middles = [found.first.unwrap_or(0.0), found.second.unwrap_or(0.0)];
         // However alike the runs are, what they count or read from buckets is known no better than that.
         let least = |level: f64| grain.interval(scale, middles[0], middles[1], level);
-        let noise = grain.interval(scale, middles[0], middles[0], level).map_or(0.0, |least| least.high);
+        let noise = grain
+            .interval(scale, middles[0], middles[0], level)
+            .map_or(0.0, |least| least.high);
         found.noise_floor = floor.map(|distance| scale.change(distance).max(noise));
         found.probability = Some(probability);
         let runs = first.len().min(second.len());
@@ -155,7 +160,9 @@ impl Comparison {
         let least = fewest(design, alpha);
         // What the test could not tell apart whatever it is, is not alike for that either.
         let alike = runs >= least
-            && found.interval_90.is_some_and(|interval| margin.holds(&interval, scale, middles[0]));
+            && found
+                .interval_90
+                .is_some_and(|interval| margin.holds(&interval, scale, middles[0]));
         // Where chance is excluded there is a direction, however little it may matter.
         found.verdict = match found.change {
             Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
@@ -170,10 +177,15 @@ impl Comparison {
                 _ => Undecided::Chance,
             });
             let distance = margin.distance(scale, middles[0]);
-            let counted = grain.deviation(scale, middles[0], middles[1], runs).unwrap_or(0.0);
+            let counted = grain
+                .deviation(scale, middles[0], middles[1], runs)
+                .unwrap_or(0.0);
             let all = match effect {
                 Some(effect) => {
-                    let effect = Effect { deviation: effect.deviation.max(counted), ..effect };
+                    let effect = Effect {
+                        deviation: effect.deviation.max(counted),
+                        ..effect
+                    };
                     needed::runs(design, &effect, alpha, distance)
                 }
                 None => Some(least),
@@ -217,12 +229,17 @@ impl Comparison {
                 Scale::Ratio => ratio - 1.0,
                 Scale::Difference => (ratio - 1.0) * first.rate(),
             };
-            let interval = Interval { low: of(ratio.low), high: of(ratio.high), level };
+            let interval = Interval {
+                low: of(ratio.low),
+                high: of(ratio.high),
+                level,
+            };
             (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
         };
         (found.interval, found.interval_90) = (bounds(1.0 - alpha), bounds(0.9));
-        let alike =
-            found.interval_90.is_some_and(|interval| margin.holds(&interval, found.scale, first.rate()));
+        let alike = found
+            .interval_90
+            .is_some_and(|interval| margin.holds(&interval, found.scale, first.rate()));
         found.verdict = match found.change {
             Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
             Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
@@ -237,7 +254,12 @@ impl Comparison {
     }
 
     /// Of what was there in neither arm, in so many seconds each.
-    pub(super) fn not_seen(seconds: [f64; 2], runs: [usize; 2], margin: Margin, alpha: f64) -> Comparison {
+    pub(super) fn not_seen(
+        seconds: [f64; 2],
+        runs: [usize; 2],
+        margin: Margin,
+        alpha: f64,
+    ) -> Comparison {
         let zeros = runs.map(|runs| vec![0.0; runs]);
         let below = seconds.map(|seconds| 3.0 / seconds);
         Comparison {
@@ -257,11 +279,21 @@ mod tests {
 
     fn of_runs(first: &[f64], second: &[f64], probability: f64) -> Comparison {
         let (margin, alpha) = (Margin::default(), 0.05);
-        Comparison::of_runs(Design::Unpaired, [first, second], Grain::Fine, margin, alpha, probability)
+        Comparison::of_runs(
+            Design::Unpaired,
+            [first, second],
+            Grain::Fine,
+            margin,
+            alpha,
+            probability,
+        )
     }
 
     fn of_counts(first: u64, second: u64, dispersion: f64, probability: f64) -> Comparison {
-        let count = |events| Count { events, seconds: 8.0 };
+        let count = |events| Count {
+            events,
+            seconds: 8.0,
+        };
         Comparison::of_counts(
             count(first),
             count(second),
@@ -284,9 +316,16 @@ mod tests {
             ([1.0; 4], [1.0; 4], 1.0, Verdict::Equivalent),
         ] {
             let found = of_runs(&first, &second, probability);
-            assert_eq!((found.verdict, found.probability), (wanted, Some(probability)), "{found:?}");
+            assert_eq!(
+                (found.verdict, found.probability),
+                (wanted, Some(probability)),
+                "{found:?}"
+            );
             let open = wanted == Verdict::Inconclusive;
-            assert_eq!((found.undecided.is_some(), found.more_runs.is_some()), (open, open));
+            assert_eq!(
+                (found.undecided.is_some(), found.more_runs.is_some()),
+                (open, open)
+            );
         }
         for (first, second, probability, wanted) in [
             (8, 0, 0.05, Verdict::Better),
@@ -297,7 +336,11 @@ mod tests {
             (8, 8, 0.0, Verdict::Inconclusive),
         ] {
             let found = of_counts(first, second, 1.0, probability);
-            assert_eq!((found.verdict, found.probability), (wanted, Some(probability)), "{found:?}");
+            assert_eq!(
+                (found.verdict, found.probability),
+                (wanted, Some(probability)),
+                "{found:?}"
+            );
             let open = wanted == Verdict::Inconclusive;
             assert_eq!(found.more_runs, open.then_some(3));
         }
@@ -307,19 +350,42 @@ mod tests {
     fn why_nothing_can_be_said_is_told() {
         let why = |first: &[f64], second: &[f64]| of_runs(first, second, 1.0).undecided;
         assert_eq!(why(&[1.0], &[2.0]), Some(Undecided::SingleRuns));
-        assert_eq!(why(&[1.0], &[2.0, 2.1]), Some(Undecided::TooFewRuns { fewest: 4 }));
-        assert_eq!(why(&LESS[..3], &MORE), Some(Undecided::TooFewRuns { fewest: 4 }));
+        assert_eq!(
+            why(&[1.0], &[2.0, 2.1]),
+            Some(Undecided::TooFewRuns { fewest: 4 })
+        );
+        assert_eq!(
+            why(&LESS[..3], &MORE),
+            Some(Undecided::TooFewRuns { fewest: 4 })
+        );
         assert_eq!(why(&LESS, &MORE), Some(Undecided::Chance));
         let bursts = of_counts(8, 0, 1.001, 0.0);
-        assert_eq!(bursts.undecided, Some(Undecided::Bursts { dispersion: 1.001 }));
+        assert_eq!(
+            bursts.undecided,
+            Some(Undecided::Bursts { dispersion: 1.001 })
+        );
         assert_eq!((bursts.interval, bursts.probability), (None, None));
     }
 
     #[test]
     fn a_ratio_of_counts_has_bounds_on_the_scale_of_the_change() {
-        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 2e-3, "{found} {wanted}");
-        let ratio = rate_ratio(Count { events: 10, seconds: 8.0 }, Count { events: 40, seconds: 8.0 }, 0.95);
-        let (found, ratio) = (of_counts(10, 40, 0.5, 1.0).interval.unwrap(), ratio.unwrap());
+        let near =
+            |found: f64, wanted: f64| assert!((found - wanted).abs() < 2e-3, "{found} {wanted}");
+        let ratio = rate_ratio(
+            Count {
+                events: 10,
+                seconds: 8.0,
+            },
+            Count {
+                events: 40,
+                seconds: 8.0,
+            },
+            0.95,
+        );
+        let (found, ratio) = (
+            of_counts(10, 40, 0.5, 1.0).interval.unwrap(),
+            ratio.unwrap(),
+        );
         near(found.low, ratio.low - 1.0);
         near(found.high, ratio.high - 1.0);
         // From twice a second to none: all of it less, to what none of sixteen leaves possible (20.6 %).
@@ -327,17 +393,34 @@ mod tests {
         let interval = gone.interval.unwrap();
         near(interval.low, -2.0);
         near(interval.high, 2.0 * (0.205_9 / 0.794_1 - 1.0));
-        assert_eq!(of_counts(0, 16, 0.5, 1.0).interval, None, "there is no ratio to none");
+        assert_eq!(
+            of_counts(0, 16, 0.5, 1.0).interval,
+            None,
+            "there is no ratio to none"
+        );
     }
 
     #[test]
     fn what_lies_within_the_margin_at_ninety_per_cent_is_not_worse() {
         let of = |verdict, high: Option<f64>| {
-            let interval_90 = high.map(|high| Interval { low: -0.5, high, level: 0.9 });
-            Comparison { verdict, interval_90, margin: 0.1, ..Comparison::not_measured(0.05) }.not_worse()
+            let interval_90 = high.map(|high| Interval {
+                low: -0.5,
+                high,
+                level: 0.9,
+            });
+            Comparison {
+                verdict,
+                interval_90,
+                margin: 0.1,
+                ..Comparison::not_measured(0.05)
+            }
+            .not_worse()
         };
         for verdict in [Verdict::Worse, Verdict::Inconclusive] {
-            assert_eq!([Some(0.1), Some(0.101), None].map(|high| of(verdict, high)), [true, false, false]);
+            assert_eq!(
+                [Some(0.1), Some(0.101), None].map(|high| of(verdict, high)),
+                [true, false, false]
+            );
         }
         for verdict in [Verdict::Better, Verdict::Equivalent, Verdict::NotSeen] {
             assert!(of(verdict, None));
@@ -346,8 +429,9 @@ mod tests {
 
     #[test]
     fn what_was_not_looked_for_has_no_bound() {
-        let of =
-            |seconds| Comparison::not_seen(seconds, [1, 1], Margin::default(), 0.05).not_seen_below_per_sec;
+        let of = |seconds| {
+            Comparison::not_seen(seconds, [1, 1], Margin::default(), 0.05).not_seen_below_per_sec
+        };
         assert_eq!([of([6.0, 3.0]), of([6.0, 0.0])], [Some([0.5, 1.0]), None]);
     }
 }

@@ -21,19 +21,46 @@ pub fn evaluate_changes(conditions: &[Condition], against: &Against) -> Vec<Gate
 }
 
 fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult {
-    let total =
-        || against.figures.iter().filter(|row| row.is_total).filter_map(|row| row.comparison.as_ref());
-    let figures = || against.figures.iter().filter_map(|row| row.comparison.as_ref());
+    let total = || {
+        against
+            .figures
+            .iter()
+            .filter(|row| row.is_total)
+            .filter_map(|row| row.comparison.as_ref())
+    };
+    let figures = || {
+        against
+            .figures
+            .iter()
+            .filter_map(|row| row.comparison.as_ref())
+    };
     let culprits = against.culprits.as_deref();
     // A worse figure of a culprit is worse. Where neither is, the one that can be decided speaks for both.
     let of_culprits = |pattern: &str| -> Option<Vec<&Comparison>> {
-        let rows = culprits?.iter().filter(|row| is_meant(pattern, &row.subject));
+        let rows = culprits?
+            .iter()
+            .filter(|row| is_meant(pattern, &row.subject));
         let telling = |row: &'_ CulpritDiff| {
-            let is = |verdict| [&row.stolen, &row.events].into_iter().position(|c| c.verdict == verdict);
-            let fine = [&row.stolen, &row.events].into_iter().position(|c| c.not_worse());
+            let is = |verdict| {
+                [&row.stolen, &row.events]
+                    .into_iter()
+                    .position(|c| c.verdict == verdict)
+            };
+            let fine = [&row.stolen, &row.events]
+                .into_iter()
+                .position(|c| c.not_worse());
             is(Verdict::Worse).or(fine).unwrap_or(0)
         };
-        Some(rows.map(|row| if telling(row) == 0 { &row.stolen } else { &row.events }).collect())
+        Some(
+            rows.map(|row| {
+                if telling(row) == 0 {
+                    &row.stolen
+                } else {
+                    &row.events
+                }
+            })
+            .collect(),
+        )
     };
     let (verdict, why) = match change {
         Change::Total => judge(&total().collect::<Vec<_>>(), true),
@@ -59,33 +86,51 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
         },
     };
     // What was not seen of the first makes the second look worse, what was not seen of either may be worse.
-    let [of_first, of_second] = against.unseen.each_ref().map(|unseen| unseen.doubt(&needs(change, against)));
+    let [of_first, of_second] = against
+        .unseen
+        .each_ref()
+        .map(|unseen| unseen.doubt(&needs(change, against)));
     let doubt = match verdict {
         GateVerdict::Exceeded => of_first,
         GateVerdict::Kept => of_second.or(of_first),
         GateVerdict::Undecided => None,
     };
     // Where the two say nothing of one another, that is the reason, whatever else is missing.
-    let apart = against.conditions.iter().find(|condition| condition.incomparable);
+    let apart = against
+        .conditions
+        .iter()
+        .find(|condition| condition.incomparable);
     let apart = apart.map(|of| GateReason::NotComparable(of.clone()));
     let (verdict, why) = match apart.or(doubt) {
         Some(why) => (GateVerdict::Undecided, Some(why)),
         None => (verdict, why),
     };
-    let note = if verdict == GateVerdict::Kept { note_of_change(change, culprits) } else { None };
+    let note = if verdict == GateVerdict::Kept {
+        note_of_change(change, culprits)
+    } else {
+        None
+    };
     let value = match verdict {
         GateVerdict::Exceeded => Some(GateValue::BecameWorse(true)),
         GateVerdict::Kept => Some(GateValue::BecameWorse(false)),
         GateVerdict::Undecided => None,
     };
-    GateResult { condition: condition.to_string(), verdict, value, why, note }
+    GateResult {
+        condition: condition.to_string(),
+        verdict,
+        value,
+        why,
+        note,
+    }
 }
 
 /// The quantity of a single run whose sources a change rests on.
 fn needs(change: &Change, against: &Against) -> Quantity {
     let told_by_events = || {
         let kinds = against.figures.iter().map(|row| row.kind);
-        kinds.into_iter().any(|kind| matches!(kind, FigureKind::Lost))
+        kinds
+            .into_iter()
+            .any(|kind| matches!(kind, FigureKind::Lost))
     };
     match change {
         Change::Culprit(pattern) => Quantity::Culprit(pattern.clone()),
@@ -98,19 +143,36 @@ fn needs(change: &Change, against: &Against) -> Quantity {
 /// Worse if any is, kept if all are known not to be. Of none at all: kept where none is needed, for what no
 /// run has did not become worse.
 fn judge(all: &[&Comparison], needs_one: bool) -> (GateVerdict, Option<GateReason>) {
-    if all.iter().any(|comparison| comparison.verdict == Verdict::Worse) {
+    if all
+        .iter()
+        .any(|comparison| comparison.verdict == Verdict::Worse)
+    {
         return (GateVerdict::Exceeded, None);
     }
     if all.is_empty() && needs_one {
         return (GateVerdict::Undecided, Some(GateReason::NothingCompared));
     }
-    let open: Vec<&&Comparison> = all.iter().filter(|comparison| !comparison.not_worse()).collect();
-    let Some(first) = open.first() else { return (GateVerdict::Kept, None) };
-    let help = match open.iter().map(|comparison| comparison.more_runs).max().flatten() {
+    let open: Vec<&&Comparison> = all
+        .iter()
+        .filter(|comparison| !comparison.not_worse())
+        .collect();
+    let Some(first) = open.first() else {
+        return (GateVerdict::Kept, None);
+    };
+    let help = match open
+        .iter()
+        .map(|comparison| comparison.more_runs)
+        .max()
+        .flatten()
+    {
         _ if first.undecided == Some(Undecided::NotMeasured) => MoreRuns::NotMeasured,
         Some(more) => MoreRuns::Some(more),
         None => MoreRuns::Unknown,
     };
-    let why = GateReason::MayBeWorse { open: open.len(), all: all.len(), help };
+    let why = GateReason::MayBeWorse {
+        open: open.len(),
+        all: all.len(),
+        help,
+    };
     (GateVerdict::Undecided, Some(why))
 }

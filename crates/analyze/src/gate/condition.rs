@@ -162,7 +162,9 @@ impl fmt::Display for Limit {
             Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1_000_000_000 == 0 => {
                 write!(f, "{}s", ns / 1_000_000_000)
             }
-            Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1_000_000 == 0 => write!(f, "{}ms", ns / 1_000_000),
+            Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1_000_000 == 0 => {
+                write!(f, "{}ms", ns / 1_000_000)
+            }
             Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1000 == 0 => write!(f, "{}us", ns / 1000),
             Limit::Time(Nanos(ns)) => write!(f, "{ns}ns"),
             Limit::Percent(percent) => write!(f, "{percent}%"),
@@ -210,7 +212,11 @@ mod tests {
 
     #[test]
     fn what_lies_above_a_percentile_is_the_rest() {
-        let above = |name: &str| Percentile::all().find(|of| of.name() == name).map(Percentile::above);
+        let above = |name: &str| {
+            Percentile::all()
+                .find(|of| of.name() == name)
+                .map(Percentile::above)
+        };
         assert!((above("99").unwrap() - 0.01).abs() < 1e-12);
         assert!((above("50").unwrap() - 0.5).abs() < 1e-12);
         let all: Vec<f64> = Percentile::all().map(Percentile::above).collect();
@@ -228,7 +234,11 @@ mod tests {
             (Operator::Below, "<", [true, false, false]),
             (Operator::AtMost, "<=", [true, true, false]),
         ] {
-            assert_eq!([1.0, 2.0, 3.0].map(|value| operator.holds(value, 2.0)), holds, "{text}");
+            assert_eq!(
+                [1.0, 2.0, 3.0].map(|value| operator.holds(value, 2.0)),
+                holds,
+                "{text}"
+            );
             assert_eq!(operator.to_string(), text);
         }
     }
@@ -255,8 +265,17 @@ mod tests {
         let time = Limit::Time(Nanos(5));
         let whole = [1_500, 0, 0].map(|ns| GateValue::Time(Nanos(ns)));
         assert_eq!([1_499.6, 0.4, -3.0].map(|ns| time.same_unit(ns)), whole);
-        assert_eq!(Limit::Percent(5.0).same_unit(0.123_456_7), GateValue::Share(0.123_456_7));
-        assert_eq!(Limit::PerSec(1.0).same_unit(2.345), GateValue::PerSec(2.345));
-        assert_eq!([time, Limit::Percent(5.0), Limit::PerSec(3.0)].map(Limit::value), [5.0, 0.05, 3.0]);
+        assert_eq!(
+            Limit::Percent(5.0).same_unit(0.123_456_7),
+            GateValue::Share(0.123_456_7)
+        );
+        assert_eq!(
+            Limit::PerSec(1.0).same_unit(2.345),
+            GateValue::PerSec(2.345)
+        );
+        assert_eq!(
+            [time, Limit::Percent(5.0), Limit::PerSec(3.0)].map(Limit::value),
+            [5.0, 0.05, 3.0]
+        );
     }
 }

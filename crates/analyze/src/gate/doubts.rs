@@ -54,7 +54,9 @@ impl Unseen {
         }
         let of = |source| match source {
             // How long somebody waited is told by who had the CPU.
-            GateSource::Events if matches!(quantity, Quantity::Max | Quantity::Lost) => self.turns.clone(),
+            GateSource::Events if matches!(quantity, Quantity::Max | Quantity::Lost) => {
+                self.turns.clone()
+            }
             GateSource::Events => self.events.clone(),
             GateSource::Symbols => self.symbols.clone(),
             GateSource::Smi => self.smi.clone(),
@@ -87,7 +89,10 @@ fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<GateSource> {
             let (of, name) = kind_and_rest(pattern);
             let means = |kind: CulpritKind| of == Some(kind) || matches(pattern, kind.as_str());
             // A kind is known without names, and time that nobody explains is counted wherever firmware's is not.
-            let named = matches!(of, Some(CulpritKind::Kworker | CulpritKind::Timer | CulpritKind::Ipi));
+            let named = matches!(
+                of,
+                Some(CulpritKind::Kworker | CulpritKind::Timer | CulpritKind::Ipi)
+            );
             if named || !CulpritKind::ALL.into_iter().any(means) {
                 all.push(GateSource::Symbols);
             }
@@ -103,7 +108,8 @@ fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<GateSource> {
 /// Whether the longest wait comes from kernel events: no probe measured it, and no messages were timed.
 fn is_told_by_events(run: &RunSummary) -> bool {
     let timed = run.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
-    run.probe.total.max_ns.is_none() && !timed.into_iter().any(|times| times.from_intended.count > 0)
+    run.probe.total.max_ns.is_none()
+        && !timed.into_iter().any(|times| times.from_intended.count > 0)
 }
 
 /// Why nothing is to be passed or failed by what a run says of culprits.
@@ -129,18 +135,29 @@ fn lost(run: &RunSummary) -> Option<GateReason> {
     if run.trust.dropped_records > 0 {
         return Some(GateReason::StallsUnrecorded(run.trust.dropped_records));
     }
-    let classes = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
+    let classes = run
+        .attribution
+        .iter()
+        .flat_map(|attribution| &attribution.unexplained.classes);
     let mut verdicts = classes.map(|row| row.subject.as_verdict());
-    verdicts.any(|verdict| verdict == Some(Verdict::TraceDataLost)).then_some(GateReason::LostWithinStalls)
+    verdicts
+        .any(|verdict| verdict == Some(Verdict::TraceDataLost))
+        .then_some(GateReason::LostWithinStalls)
 }
 
 /// The same of events but for those that were not asked for because they only say what was done with a CPU.
 fn missing_turns(run: &RunSummary) -> Option<GateReason> {
     let source = GateSource::Events;
     match missing(source, run)? {
-        GateReason::Source { source, why: SourceDoubt::Limited(mut problems) } => {
-            let coarse = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
-            let is_only_coarse = !problems.is_empty() && problems.iter().all(|problem| *problem == coarse);
+        GateReason::Source {
+            source,
+            why: SourceDoubt::Limited(mut problems),
+        } => {
+            let coarse = SourceProblem::EventsNotAsked {
+                grain: EventGrain::Coarse,
+            };
+            let is_only_coarse =
+                !problems.is_empty() && problems.iter().all(|problem| *problem == coarse);
             problems.retain(|problem| *problem != coarse);
             let why = SourceDoubt::Limited(problems);
             (!is_only_coarse).then_some(GateReason::Source { source, why })

@@ -39,14 +39,21 @@ impl GateResult {
     /// The worst of several.
     #[must_use]
     pub fn worst(results: &[GateResult]) -> GateVerdict {
-        results.iter().map(|result| result.verdict).max().unwrap_or(GateVerdict::Kept)
+        results
+            .iter()
+            .map(|result| result.verdict)
+            .max()
+            .unwrap_or(GateVerdict::Kept)
     }
 }
 
 /// Holds each condition against a run.
 #[must_use]
 pub fn evaluate(conditions: &[Condition], run: &RunSummary) -> Vec<GateResult> {
-    conditions.iter().map(|condition| one(condition, run)).collect()
+    conditions
+        .iter()
+        .map(|condition| one(condition, run))
+        .collect()
 }
 
 fn one(condition: &Condition, run: &RunSummary) -> GateResult {
@@ -71,7 +78,11 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
                 Some(doubt) if !certain_if_missing => undecided(value, doubt),
                 _ => GateResult {
                     condition: condition.to_string(),
-                    verdict: if holds { GateVerdict::Exceeded } else { GateVerdict::Kept },
+                    verdict: if holds {
+                        GateVerdict::Exceeded
+                    } else {
+                        GateVerdict::Kept
+                    },
                     value,
                     why: None,
                     note: if holds { None } else { note(condition, run) },

@@ -21,5 +21,7 @@ pub use evaluate::{GateResult, GateVerdict, evaluate};
 pub use names::check_name;
 pub use parse::{ParseError, parse};
 pub use pattern::is_meant;
-pub use reason::{Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt};
+pub use reason::{
+    Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt,
+};
 pub use value::GateValue;

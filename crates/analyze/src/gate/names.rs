@@ -57,7 +57,9 @@ pub fn check_name(pattern: &str) -> Result<(), String> {
 
 /// What is to be said with a condition that is kept: that nobody was seen who has its name.
 pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<GateNote> {
-    let Quantity::Culprit(pattern) = &condition.quantity else { return None };
+    let Quantity::Culprit(pattern) = &condition.quantity else {
+        return None;
+    };
     not_seen(pattern, &subjects(run))
 }
 
@@ -66,8 +68,13 @@ pub(super) fn note_of_change(
     change: &Change,
     seen: Option<&[crate::compare::CulpritDiff]>,
 ) -> Option<GateNote> {
-    let Change::Culprit(pattern) = change else { return None };
-    not_seen(pattern, &seen?.iter().map(|row| &row.subject).collect::<Vec<_>>())
+    let Change::Culprit(pattern) = change else {
+        return None;
+    };
+    not_seen(
+        pattern,
+        &seen?.iter().map(|row| &row.subject).collect::<Vec<_>>(),
+    )
 }
 
 /// Whom a run tells of, those who took most first.
@@ -76,7 +83,9 @@ fn subjects(run: &RunSummary) -> Vec<&Subject> {
     let rows = attributed.flat_map(|of| of.culprits.iter().chain(&of.unexplained.classes));
     let of_cpus = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
     let of_threads = run.threads.iter().flat_map(|thread| &thread.ran_instead);
-    rows.map(|row| &row.subject).chain(of_cpus.chain(of_threads).map(|row| &row.subject)).collect()
+    rows.map(|row| &row.subject)
+        .chain(of_cpus.chain(of_threads).map(|row| &row.subject))
+        .collect()
 }
 
 fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<GateNote> {
@@ -90,14 +99,21 @@ fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<GateNote> {
             names.push(name);
         }
     }
-    let known = CulpritKind::ALL.into_iter().any(|kind| matches(pattern, kind.as_str()));
+    let known = CulpritKind::ALL
+        .into_iter()
+        .any(|kind| matches(pattern, kind.as_str()));
     let near = |name: &String| {
         let (_, wanted) = kind_and_rest(pattern);
         let bare = name.split_once(' ').map_or(name.as_str(), |(_, bare)| bare);
         let distance = strsim::osa_distance(wanted, bare).min(strsim::osa_distance(pattern, name));
         distance <= 1 + wanted.chars().count() / 4 || bare.contains(wanted) || wanted.contains(bare)
     };
-    let alike: Vec<String> = names.iter().filter(|name| near(name)).take(TOLD).cloned().collect();
+    let alike: Vec<String> = names
+        .iter()
+        .filter(|name| near(name))
+        .take(TOLD)
+        .cloned()
+        .collect();
     Some(match (alike.is_empty(), names.is_empty()) {
         _ if known => GateNote::NoneSeen,
         (false, _) => GateNote::Alike(alike),
@@ -133,7 +149,10 @@ mod tests {
             ("idle exti", "idle exit"),
         ] {
             let why = check_name(wrong).unwrap_err();
-            assert!(why.contains(&format!("{word:?}")) && why.contains(&format!("thread {wrong}")), "{why}");
+            assert!(
+                why.contains(&format!("{word:?}")) && why.contains(&format!("thread {wrong}")),
+                "{why}"
+            );
         }
         for fine in [
             "kworker",
@@ -158,13 +177,21 @@ mod tests {
 
     #[test]
     fn who_was_seen_is_told_where_nobody_has_the_name() {
-        let of = |name: &str| Subject::Thread(Task { comm: name.into(), ..Task::default() });
+        let of = |name: &str| {
+            Subject::Thread(Task {
+                comm: name.into(),
+                ..Task::default()
+            })
+        };
         let (postgres, java) = (of("postgres"), of("java"));
         let seen = [&java, &postgres];
         assert_eq!(not_seen("postgres", &seen), None);
         assert_eq!(not_seen("thread postgres", &seen), None);
         assert_eq!(not_seen("kworker", &seen), Some(GateNote::NoneSeen));
-        assert_eq!(not_seen("postgers", &seen), Some(GateNote::Alike(vec!["thread postgres".into()])));
+        assert_eq!(
+            not_seen("postgers", &seen),
+            Some(GateNote::Alike(vec!["thread postgres".into()]))
+        );
         let others = ["thread java".into(), "thread postgres".into()].to_vec();
         assert_eq!(not_seen("nginx", &seen), Some(GateNote::Others(others)));
         assert_eq!(not_seen("nginx", &[]), Some(GateNote::Nobody));

@@ -35,13 +35,22 @@ enum Unit {
 pub fn parse(text: &str) -> Result<Vec<Condition>, ParseError> {
     let parts = split(text);
     if parts.iter().all(|part| part.trim().is_empty()) {
-        return Err(wrong("", format!("no condition; write one such as max>1ms. There are {WORDS}")));
+        return Err(wrong(
+            "",
+            format!("no condition; write one such as max>1ms. There are {WORDS}"),
+        ));
     }
-    parts.into_iter().map(|part| condition(part.trim())).collect()
+    parts
+        .into_iter()
+        .map(|part| condition(part.trim()))
+        .collect()
 }
 
 fn wrong(condition: &str, why: impl Into<String>) -> ParseError {
-    ParseError { condition: condition.to_owned(), why: why.into() }
+    ParseError {
+        condition: condition.to_owned(),
+        why: why.into(),
+    }
 }
 
 /// At commas outside of parentheses.
@@ -68,13 +77,18 @@ fn condition(text: &str) -> Result<Condition, ParseError> {
     }
     // A pattern may have a comparison in it: it ends with its parenthesis.
     let search_from = match (text.find('('), text.find(['<', '>'])) {
-        (Some(open), Some(sign)) if open < sign => {
-            text.find(')').ok_or_else(|| wrong(text, "the parenthesis is not closed"))?
+        (Some(open), Some(sign)) if open < sign => text
+            .find(')')
+            .ok_or_else(|| wrong(text, "the parenthesis is not closed"))?,
+        (Some(_), None) if !text.contains(')') => {
+            return Err(wrong(text, "the parenthesis is not closed"));
         }
-        (Some(_), None) if !text.contains(')') => return Err(wrong(text, "the parenthesis is not closed")),
         _ => 0,
     };
-    let (left, operator, right) = match text[search_from..].find(['<', '>']).map(|at| at + search_from) {
+    let (left, operator, right) = match text[search_from..]
+        .find(['<', '>'])
+        .map(|at| at + search_from)
+    {
         None => (text, None, ""),
         Some(at) => {
             let rest = &text[at..];
@@ -91,10 +105,16 @@ fn condition(text: &str) -> Result<Condition, ParseError> {
     let limit = match (operator, unit) {
         (None, Unit::None) => None,
         (Some(_), Unit::None) => {
-            return Err(wrong(text, format!("{quantity} is compared with nothing: leave out the limit")));
+            return Err(wrong(
+                text,
+                format!("{quantity} is compared with nothing: leave out the limit"),
+            ));
         }
         (None, unit) => {
-            return Err(wrong(text, format!("no limit: write for example {quantity}>{}", example(unit))));
+            return Err(wrong(
+                text,
+                format!("no limit: write for example {quantity}>{}", example(unit)),
+            ));
         }
         (Some(operator), unit) => Some((operator, limit(text, &quantity, right, unit)?)),
     };
@@ -143,24 +163,35 @@ fn quantity(condition: &str, text: &str) -> Result<(Quantity, Unit), ParseError>
                 };
                 Ok((Quantity::Worse(change), Unit::None))
             }
-            other => Err(wrong(condition, format!("nothing is called {other}(...); there are {WORDS}"))),
+            other => Err(wrong(
+                condition,
+                format!("nothing is called {other}(...); there are {WORDS}"),
+            )),
         };
     }
     if let Some((word, level)) = text.split_once(".p") {
-        let percentile =
-            |of: fn(Percentile) -> Quantity| match PERCENTILES.iter().position(|name| *name == level) {
-                Some(at) => Ok((of(Percentile(at)), Unit::Time)),
-                None => Err(wrong(
-                    condition,
-                    format!("there is no percentile {level:?}; there are {}", PERCENTILES.join(", ")),
-                )),
-            };
+        let percentile = |of: fn(Percentile) -> Quantity| match PERCENTILES
+            .iter()
+            .position(|name| *name == level)
+        {
+            Some(at) => Ok((of(Percentile(at)), Unit::Time)),
+            None => Err(wrong(
+                condition,
+                format!(
+                    "there is no percentile {level:?}; there are {}",
+                    PERCENTILES.join(", ")
+                ),
+            )),
+        };
         return match word {
             "wait" => percentile(Quantity::Wait),
             "stall" => percentile(Quantity::Stall),
             "late" => percentile(Quantity::Late),
             "message" => percentile(Quantity::Message),
-            other => Err(wrong(condition, format!("{other:?} has no percentiles; there are {WORDS}"))),
+            other => Err(wrong(
+                condition,
+                format!("{other:?} has no percentiles; there are {WORDS}"),
+            )),
         };
     }
     Ok(match text {
@@ -174,22 +205,50 @@ fn quantity(condition: &str, text: &str) -> Result<(Quantity, Unit), ParseError>
         "firmware" => (Quantity::Firmware, Unit::Percent),
         "coverage" => (Quantity::Coverage, Unit::Percent),
         "wait" | "stall" | "late" | "message" => {
-            return Err(wrong(condition, format!("which percentile? Write for example {text}.p99.9")));
+            return Err(wrong(
+                condition,
+                format!("which percentile? Write for example {text}.p99.9"),
+            ));
         }
-        "" => return Err(wrong(condition, format!("nothing is compared; there are {WORDS}"))),
-        other => return Err(wrong(condition, format!("nothing is called {other:?}; there are {WORDS}"))),
+        "" => {
+            return Err(wrong(
+                condition,
+                format!("nothing is compared; there are {WORDS}"),
+            ));
+        }
+        other => {
+            return Err(wrong(
+                condition,
+                format!("nothing is called {other:?}; there are {WORDS}"),
+            ));
+        }
     })
 }
 
-fn limit(condition: &str, quantity: &Quantity, text: &str, unit: Unit) -> Result<Limit, ParseError> {
+fn limit(
+    condition: &str,
+    quantity: &Quantity,
+    text: &str,
+    unit: Unit,
+) -> Result<Limit, ParseError> {
     let bad = || {
-        wrong(condition, format!("{text:?} is no limit of {quantity}: write for example {}", example(unit)))
+        wrong(
+            condition,
+            format!(
+                "{text:?} is no limit of {quantity}: write for example {}",
+                example(unit)
+            ),
+        )
     };
     let number = |digits: &str| -> Result<f64, ParseError> {
         let digits = digits.trim();
         // No exponents, signs or words: what is meant must be seen at a glance.
         let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-        digits.parse::<f64>().ok().filter(|n| plain && n.is_finite()).ok_or_else(bad)
+        digits
+            .parse::<f64>()
+            .ok()
+            .filter(|n| plain && n.is_finite())
+            .ok_or_else(bad)
     };
     match unit {
         Unit::Percent => match text.strip_suffix('%') {
@@ -202,7 +261,9 @@ fn limit(condition: &str, quantity: &Quantity, text: &str, unit: Unit) -> Result
             }
             None => Err(bad()),
         },
-        Unit::PerSec => Ok(Limit::PerSec(number(text.strip_suffix("/s").ok_or_else(bad)?)?)),
+        Unit::PerSec => Ok(Limit::PerSec(number(
+            text.strip_suffix("/s").ok_or_else(bad)?,
+        )?)),
         Unit::Time => {
             let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
             let (digits, scale) = units
@@ -210,7 +271,11 @@ fn limit(condition: &str, quantity: &Quantity, text: &str, unit: Unit) -> Result
                 .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
                 .ok_or_else(bad)?;
             let about = number(digits)?;
-            let whole = digits.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(*scale as u64));
+            let whole = digits
+                .trim()
+                .parse::<u64>()
+                .ok()
+                .and_then(|n| n.checked_mul(*scale as u64));
             let ns = match whole {
                 Some(ns) => ns,
                 None => {
@@ -240,7 +305,10 @@ mod tests {
         assert_eq!(again.join(", "), text);
         assert_eq!(parse("max > 1.5 ms").unwrap(), parse("max>1500us").unwrap());
         assert_eq!(parse("coverage<99%,stalls>=3/s").unwrap().len(), 2);
-        assert_eq!(parse("worse( total )").unwrap()[0].quantity, Quantity::Worse(Change::Total));
+        assert_eq!(
+            parse("worse( total )").unwrap()[0].quantity,
+            Quantity::Worse(Change::Total)
+        );
         let odd = parse("culprit(a>b, c)>1%").unwrap();
         assert_eq!(odd[0].quantity, Quantity::Culprit("a>b, c".into()));
     }
@@ -280,7 +348,10 @@ mod tests {
     #[test]
     fn limits_hold_up_to_the_last_number_that_has_a_meaning() {
         let limit = |text: &str| parse(text).ok().and_then(|all| all[0].limit);
-        assert_eq!(limit("stolen<=100%"), Some((Operator::AtMost, Limit::Percent(100.0))));
+        assert_eq!(
+            limit("stolen<=100%"),
+            Some((Operator::AtMost, Limit::Percent(100.0)))
+        );
         assert_eq!(limit("stolen>100.1%"), None);
         // A whole number is exact, any other one rounded.
         let time = |ns| Some((Operator::Above, Limit::Time(Nanos(ns))));
@@ -289,16 +360,31 @@ mod tests {
         assert!(limit("max>9199999999.0s").is_some());
         assert_eq!(limit("max>9200000000.0s"), None);
         assert_eq!(limit("max>0.0015us"), time(2));
-        assert_eq!([limit("max>.ms"), limit("max>1..5ms"), limit("max>+1ms"), limit("max> ms")], [None; 4]);
+        assert_eq!(
+            [
+                limit("max>.ms"),
+                limit("max>1..5ms"),
+                limit("max>+1ms"),
+                limit("max> ms")
+            ],
+            [None; 4]
+        );
     }
 
     #[test]
     fn a_comma_parts_conditions_but_in_parentheses() {
         let names = |text: &str| -> Vec<String> {
-            parse(text).unwrap().into_iter().map(|of| of.quantity.to_string()).collect()
+            parse(text)
+                .unwrap()
+                .into_iter()
+                .map(|of| of.quantity.to_string())
+                .collect()
         };
         assert_eq!(names("culprit(a,b)>1%,max>1ms"), ["culprit(a,b)", "max"]);
-        assert_eq!(names("worse(culprit a<b),stolen>1%"), ["worse(culprit a<b)", "stolen"]);
+        assert_eq!(
+            names("worse(culprit a<b),stolen>1%"),
+            ["worse(culprit a<b)", "stolen"]
+        );
         for (text, said) in [
             ("worse(total", "not closed"),
             ("culprit(a)),max>1ms", "without parentheses"),
@@ -337,8 +423,12 @@ mod tests {
     }
 
     fn conditions() -> impl Strategy<Value = Condition> {
-        let operator =
-            prop::sample::select(vec![Operator::Above, Operator::AtLeast, Operator::Below, Operator::AtMost]);
+        let operator = prop::sample::select(vec![
+            Operator::Above,
+            Operator::AtLeast,
+            Operator::Below,
+            Operator::AtMost,
+        ]);
         (quantities(), operator, any::<u64>()).prop_map(|((quantity, unit), operator, number)| {
             let limit = match unit {
                 Unit::Time => Some(Limit::Time(Nanos(number))),
@@ -346,7 +436,10 @@ mod tests {
                 Unit::PerSec => Some(Limit::PerSec((number % 1_000_000) as f64 / 8.0)),
                 Unit::None => None,
             };
-            Condition { quantity, limit: limit.map(|limit| (operator, limit)) }
+            Condition {
+                quantity,
+                limit: limit.map(|limit| (operator, limit)),
+            }
         })
     }
 

@@ -29,20 +29,38 @@ fn whole(value: f64) -> Answer {
 
 /// A value that may be any amount too low.
 fn least(value: f64, at_least: Option<GateReason>) -> Answer {
-    let at_most = if at_least.is_some() { f64::INFINITY } else { value };
-    Ok(Measured { value, at_least, at_most })
+    let at_most = if at_least.is_some() {
+        f64::INFINITY
+    } else {
+        value
+    };
+    Ok(Measured {
+        value,
+        at_least,
+        at_most,
+    })
 }
 
 /// Refuses a name that only threads bear which go by their process: how much of that is theirs is not known.
 fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), GateReason> {
-    let rows = run
-        .attribution
-        .iter()
-        .flat_map(|attribution| attribution.culprits.iter().chain(&attribution.unexplained.classes));
+    let rows = run.attribution.iter().flat_map(|attribution| {
+        attribution
+            .culprits
+            .iter()
+            .chain(&attribution.unexplained.classes)
+    });
     // Where threads or CPUs were followed, it is told from their accounts, which have the threads' names.
-    let mut rows = rows
-        .filter(|row| run.threads.is_empty() && run.passive.is_empty() && !is_meant(pattern, &row.subject));
-    match rows.find_map(|row| Some((row, row.thread_names.iter().find(|name| matches(pattern, name))?))) {
+    let mut rows = rows.filter(|row| {
+        run.threads.is_empty() && run.passive.is_empty() && !is_meant(pattern, &row.subject)
+    });
+    match rows.find_map(|row| {
+        Some((
+            row,
+            row.thread_names
+                .iter()
+                .find(|name| matches(pattern, name))?,
+        ))
+    }) {
         None => Ok(()),
         Some((row, name)) => Err(GateReason::GoesByProcess {
             thread: name.to_string(),
@@ -57,10 +75,18 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         Quantity::Wait(percentile) => {
             let wait = percentile_of(&total.instant_percentiles_ns, *percentile, NO_PROBE_SPUN)?;
             // The time that lies above it holds this many such waits.
-            let supported_wait = supported(wait, total.waits_above(percentile.above(), wait), Counted::Waits);
+            let supported_wait = supported(
+                wait,
+                total.waits_above(percentile.above(), wait),
+                Counted::Waits,
+            );
             // Where it rests on too few, it is no shorter than a lower one that does not.
-            let lower = OF_TIME.iter().take_while(|(name, _)| *name != percentile.name());
-            let lower = lower.filter_map(|(name, _)| total.supported_wait(name)).reduce(f64::max);
+            let lower = OF_TIME
+                .iter()
+                .take_while(|(name, _)| *name != percentile.name());
+            let lower = lower
+                .filter_map(|(name, _)| total.supported_wait(name))
+                .reduce(f64::max);
             match (supported_wait, lower) {
                 (Err(why), Some(lower)) => least(lower, Some(why)),
                 (supported_wait, _) => supported_wait,
@@ -77,12 +103,21 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         }
         Quantity::Message(percentile) => {
             let pipeline = run.pipeline.as_ref().ok_or(GateReason::NoMessages)?;
-            let times = pipeline.consumers.iter().map(|consumer| &consumer.from_intended);
+            let times = pipeline
+                .consumers
+                .iter()
+                .map(|consumer| &consumer.from_intended);
             let slowest = times
-                .filter_map(|times| Some((times.percentiles_ns.get(percentile.name())?, times.count)))
+                .filter_map(|times| {
+                    Some((times.percentiles_ns.get(percentile.name())?, times.count))
+                })
                 .max_by_key(|(time, _)| **time);
             let (time, count) = slowest.ok_or(GateReason::NoMessagesReceived)?;
-            supported(time.0 as f64, count as f64 * percentile.above(), Counted::Messages)
+            supported(
+                time.0 as f64,
+                count as f64 * percentile.above(),
+                Counted::Messages,
+            )
         }
         Quantity::Max => {
             let longest = max(run).ok_or(GateReason::NothingMeasured)?;
@@ -116,10 +151,12 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             let value = unresolved(run).0 as f64 / attribution.stalled_ns.0.max(1) as f64;
             least(value, doubts(quantity, run))
         }
-        Quantity::Hypervisor => {
-            of_culprits(quantity, run, &|subject| subject.kind() == CulpritKind::Hypervisor)
-        }
-        Quantity::Firmware => of_culprits(quantity, run, &|subject| subject.kind() == CulpritKind::Firmware),
+        Quantity::Hypervisor => of_culprits(quantity, run, &|subject| {
+            subject.kind() == CulpritKind::Hypervisor
+        }),
+        Quantity::Firmware => of_culprits(quantity, run, &|subject| {
+            subject.kind() == CulpritKind::Firmware
+        }),
         Quantity::Culprit(pattern) => goes_by_its_process(pattern, run)
             .and_then(|()| of_culprits(quantity, run, &|subject| is_meant(pattern, subject))),
         Quantity::Coverage => spun(run).and_then(|()| whole(run.trust.coverage)),
@@ -132,14 +169,23 @@ fn percentile_of(
     percentile: Percentile,
     without: GateReason,
 ) -> Result<f64, GateReason> {
-    percentiles.get(percentile.name()).copied().flatten().map(|ns| ns.0).ok_or(without)
+    percentiles
+        .get(percentile.name())
+        .copied()
+        .flatten()
+        .map(|ns| ns.0)
+        .ok_or(without)
 }
 
 fn supported(value: f64, above: f64, of: Counted) -> Answer {
     if above >= SUPPORT as f64 {
         return whole(value);
     }
-    Err(GateReason::RestsOnFew { of, above, needed: SUPPORT })
+    Err(GateReason::RestsOnFew {
+        of,
+        above,
+        needed: SUPPORT,
+    })
 }
 
 fn spun(run: &RunSummary) -> Result<(), GateReason> {
@@ -157,8 +203,15 @@ fn spun(run: &RunSummary) -> Result<(), GateReason> {
 
 fn max(run: &RunSummary) -> Option<Nanos> {
     let messages = run.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
-    let slowest = messages.filter(|c| c.from_intended.count > 0).map(|c| c.from_intended.max_ns).max();
-    let waited = run.threads.iter().map(|thread| thread.longest_wait_ns).max();
+    let slowest = messages
+        .filter(|c| c.from_intended.count > 0)
+        .map(|c| c.from_intended.max_ns)
+        .max();
+    let waited = run
+        .threads
+        .iter()
+        .map(|thread| thread.longest_wait_ns)
+        .max();
     let kept_off = run.passive.iter().map(|cpu| cpu.longest_ns).max();
     run.probe.total.max_ns.or(slowest).or(waited).or(kept_off)
 }
@@ -179,11 +232,22 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
     proven(run)?;
     let (taken, all): (Nanos, Nanos) = if !run.passive.is_empty() {
         let rows = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
-        (rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum(), wanted(run))
+        (
+            rows.filter(|row| meant(&row.subject))
+                .map(|row| row.total_ns)
+                .sum(),
+            wanted(run),
+        )
     } else if run.threads.is_empty() {
         let attribution = attributed(run)?;
-        let rows = attribution.culprits.iter().chain(&attribution.unexplained.classes);
-        let taken = rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum();
+        let rows = attribution
+            .culprits
+            .iter()
+            .chain(&attribution.unexplained.classes);
+        let taken = rows
+            .filter(|row| meant(&row.subject))
+            .map(|row| row.total_ns)
+            .sum();
         let measured = if run.probe.total.measured_ns > Nanos::ZERO {
             run.probe.total.measured_ns
         } else {
@@ -192,9 +256,13 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
         (taken, measured)
     } else {
         let rows = run.threads.iter().flat_map(|thread| &thread.ran_instead);
-        let taken = rows.filter(|row| meant(&row.subject)).map(|row| row.total_ns).sum();
+        let taken = rows
+            .filter(|row| meant(&row.subject))
+            .map(|row| row.total_ns)
+            .sum();
         // Who is stopped is kept from running, too.
-        let wanted = |t: &jitterscope_model::ThreadAccount| t.running_ns + t.waiting_ns + t.stopped_ns;
+        let wanted =
+            |t: &jitterscope_model::ThreadAccount| t.running_ns + t.waiting_ns + t.stopped_ns;
         (taken, run.threads.iter().map(wanted).sum())
     };
     if all == Nanos::ZERO {
@@ -212,7 +280,11 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
             let unresolved = unresolved(run);
             let at_least =
                 (unresolved > Nanos::ZERO).then(|| GateReason::HostMayHaveTaken(share(unresolved)));
-            Ok(Measured { value, at_least, at_most: value + share(unresolved) })
+            Ok(Measured {
+                value,
+                at_least,
+                at_most: value + share(unresolved),
+            })
         }
     }
 }
@@ -220,13 +292,21 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
 /// Whether it is the host that is meant, and not all that nobody explains with it.
 fn means_host(meant: &dyn Fn(&Subject) -> bool) -> bool {
     let any = |kind: CulpritKind| {
-        Verdict::ALL.iter().any(|verdict| verdict.kind() == kind && meant(&Subject::verdict(*verdict)))
+        Verdict::ALL
+            .iter()
+            .any(|verdict| verdict.kind() == kind && meant(&Subject::verdict(*verdict)))
     };
     any(CulpritKind::Hypervisor) && !any(CulpritKind::Unresolved)
 }
 
 /// Stolen time of which no record tells who took it.
 fn unresolved(run: &RunSummary) -> Nanos {
-    let classes = run.attribution.iter().flat_map(|attribution| &attribution.unexplained.classes);
-    classes.filter(|row| row.subject.kind() == CulpritKind::Unresolved).map(|row| row.total_ns).sum()
+    let classes = run
+        .attribution
+        .iter()
+        .flat_map(|attribution| &attribution.unexplained.classes);
+    classes
+        .filter(|row| row.subject.kind() == CulpritKind::Unresolved)
+        .map(|row| row.total_ns)
+        .sum()
 }

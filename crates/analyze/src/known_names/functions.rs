@@ -147,8 +147,9 @@ pub(super) const CALLS: &[&str] = &[
 ];
 
 /// Softirq vectors.
-pub(super) const SOFTIRQS: &[&str] =
-    &["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+pub(super) const SOFTIRQS: &[&str] = &[
+    "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
+];
 
 /// Interrupt vectors that are neither timer nor call.
 pub(super) const VECTORS: &[&str] = &[
@@ -162,8 +163,12 @@ pub(super) const VECTORS: &[&str] = &[
 ];
 
 /// Handlers of non-maskable interrupts.
-pub(super) const NMIS: &[&str] =
-    &["perf_event_nmi_handler", "nmi_cpu_backtrace_handler", "ghes_notify_nmi", "perf_ibs_nmi_handler"];
+pub(super) const NMIS: &[&str] = &[
+    "perf_event_nmi_handler",
+    "nmi_cpu_backtrace_handler",
+    "ghes_notify_nmi",
+    "perf_ibs_nmi_handler",
+];
 
 /// Page faults.
 pub(super) const FAULTS: &[&str] = &["page_fault_user", "page_fault_kernel"];

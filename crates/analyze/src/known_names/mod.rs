@@ -76,7 +76,13 @@ impl NameList {
     }
 
     fn find(self, name: &str) -> Option<KnownName> {
-        self.names().iter().find(|known| **known == name).map(|known| KnownName { list: self, name: known })
+        self.names()
+            .iter()
+            .find(|known| **known == name)
+            .map(|known| KnownName {
+                list: self,
+                name: known,
+            })
     }
 }
 
@@ -91,7 +97,10 @@ pub struct KnownName {
 
 impl KnownName {
     /// The idle task.
-    pub const IDLE: KnownName = KnownName { list: NameList::ThreadPrefixes, name: threads::IDLE };
+    pub const IDLE: KnownName = KnownName {
+        list: NameList::ThreadPrefixes,
+        name: threads::IDLE,
+    };
 
     /// By which name of a list a culprit goes; `None` of what is in none.
     #[must_use]
@@ -124,17 +133,24 @@ fn of_thread(task: &Task) -> Option<KnownName> {
         return None;
     }
     let kernels = || NameList::Threads.find(name).or_else(|| beginning(name));
-    NameList::Daemons.find(name).or_else(|| if task.is_of_user() { None } else { kernels() })
+    NameList::Daemons
+        .find(name)
+        .or_else(|| if task.is_of_user() { None } else { kernels() })
 }
 
 fn beginning(name: &str) -> Option<KnownName> {
     let list = NameList::ThreadPrefixes;
-    list.names().iter().find(|known| name.starts_with(**known)).map(|known| KnownName { list, name: known })
+    list.names()
+        .iter()
+        .find(|known| name.starts_with(**known))
+        .map(|known| KnownName { list, name: known })
 }
 
 /// Whether this very name is that of a function or a vector: a word of the kernel, not of who uses it.
 pub(crate) fn is_function(name: &str) -> bool {
-    NameList::FUNCTIONS.iter().any(|list| list.find(name).is_some())
+    NameList::FUNCTIONS
+        .iter()
+        .any(|list| list.find(name).is_some())
 }
 
 /// Whether this very name is that of an interrupt vector.
@@ -145,10 +161,17 @@ pub(crate) fn is_vector(name: &str) -> bool {
 /// Whether a thread's name is one of the kernel's, or of a daemon that most machines have: whole, or a known
 /// beginning with nothing but a CPU's or a worker's number behind it.
 pub(crate) fn is_kernel_thread(name: &str) -> bool {
-    let numbered =
-        |rest: &str| rest.len() <= 8 && rest.bytes().all(|b| b.is_ascii_digit() || b":uHI-".contains(&b));
+    let numbered = |rest: &str| {
+        rest.len() <= 8
+            && rest
+                .bytes()
+                .all(|b| b.is_ascii_digit() || b":uHI-".contains(&b))
+    };
     let begins = |known: &&str| name.strip_prefix(*known).is_some_and(numbered);
-    NameList::Threads.find(name).or_else(|| NameList::Daemons.find(name)).is_some()
+    NameList::Threads
+        .find(name)
+        .or_else(|| NameList::Daemons.find(name))
+        .is_some()
         || name.strip_prefix("kworker/").is_some_and(numbered)
         || NameList::ThreadPrefixes.names().iter().any(begins)
 }
@@ -157,7 +180,9 @@ pub(crate) fn is_kernel_thread(name: &str) -> bool {
 fn plain(name: &str) -> &str {
     match name.split_once('.') {
         Some((function, rest))
-            if ["isra", "constprop", "part", "cold", "llvm"].iter().any(|s| rest.starts_with(s)) =>
+            if ["isra", "constprop", "part", "cold", "llvm"]
+                .iter()
+                .any(|s| rest.starts_with(s)) =>
         {
             function
         }
@@ -172,28 +197,82 @@ mod tests {
 
     #[test]
     fn a_culprit_goes_by_the_name_that_its_list_has() {
-        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
-        let timer = |function: &str| Subject::Timer { function: Some(function.into()), source: None };
+        let thread = |comm: &str| {
+            Subject::Thread(Task {
+                comm: comm.into(),
+                ..Task::default()
+            })
+        };
+        let timer = |function: &str| Subject::Timer {
+            function: Some(function.into()),
+            source: None,
+        };
         let work = |function: Option<&str>| {
-            Subject::Work(Work { function: function.map(Name::from), ..Work::default() })
+            Subject::Work(Work {
+                function: function.map(Name::from),
+                ..Work::default()
+            })
         };
         for (subject, list, name) in [
-            (timer("tick_nohz_handler"), NameList::Timers, "tick_nohz_handler"),
-            (timer("tick_nohz_handler.isra.0"), NameList::Timers, "tick_nohz_handler"),
-            (Subject::Timer { function: None, source: None }, NameList::Timers, "local_timer"),
+            (
+                timer("tick_nohz_handler"),
+                NameList::Timers,
+                "tick_nohz_handler",
+            ),
+            (
+                timer("tick_nohz_handler.isra.0"),
+                NameList::Timers,
+                "tick_nohz_handler",
+            ),
+            (
+                Subject::Timer {
+                    function: None,
+                    source: None,
+                },
+                NameList::Timers,
+                "local_timer",
+            ),
             (work(Some("vmstat_update")), NameList::Work, "vmstat_update"),
             (Subject::Call("ipi_mb".into()), NameList::Calls, "ipi_mb"),
-            (Subject::Ipi("reschedule".into()), NameList::Calls, "reschedule"),
+            (
+                Subject::Ipi("reschedule".into()),
+                NameList::Calls,
+                "reschedule",
+            ),
             (Subject::Softirq(3), NameList::Softirqs, "NET_RX"),
-            (Subject::Vector("error_apic".into()), NameList::Vectors, "error_apic"),
-            (Subject::Nmi("ghes_notify_nmi".into()), NameList::Nmis, "ghes_notify_nmi"),
-            (Subject::PageFault { user: true }, NameList::Faults, "page_fault_user"),
-            (Subject::PageFault { user: false }, NameList::Faults, "page_fault_kernel"),
+            (
+                Subject::Vector("error_apic".into()),
+                NameList::Vectors,
+                "error_apic",
+            ),
+            (
+                Subject::Nmi("ghes_notify_nmi".into()),
+                NameList::Nmis,
+                "ghes_notify_nmi",
+            ),
+            (
+                Subject::PageFault { user: true },
+                NameList::Faults,
+                "page_fault_user",
+            ),
+            (
+                Subject::PageFault { user: false },
+                NameList::Faults,
+                "page_fault_kernel",
+            ),
             (thread("ksmd"), NameList::Threads, "ksmd"),
-            (thread("ksoftirqd/3"), NameList::ThreadPrefixes, "ksoftirqd/"),
+            (
+                thread("ksoftirqd/3"),
+                NameList::ThreadPrefixes,
+                "ksoftirqd/",
+            ),
             (thread("irqbalance"), NameList::Daemons, "irqbalance"),
         ] {
-            assert_eq!(KnownName::of(&subject), Some(KnownName { list, name }), "{subject:?}");
+            assert_eq!(
+                KnownName::of(&subject),
+                Some(KnownName { list, name }),
+                "{subject:?}"
+            );
         }
         for unknown in [
             timer("nobodys_timer"),
@@ -211,7 +290,12 @@ mod tests {
     #[test]
     fn who_takes_the_kernels_name_is_not_taken_for_it() {
         let of = |comm: &str, kernel: Option<bool>, tid: i32| {
-            let task = Task { tid: Some(tid), comm: comm.into(), kernel, ..Task::default() };
+            let task = Task {
+                tid: Some(tid),
+                comm: comm.into(),
+                kernel,
+                ..Task::default()
+            };
             KnownName::of(&Subject::Thread(task)).map(|known| known.name)
         };
         assert_eq!(of("ksmd", Some(true), 9), Some("ksmd"));
@@ -233,16 +317,31 @@ mod tests {
         }
         let beginnings = NameList::ThreadPrefixes.names();
         for (at, name) in beginnings.iter().enumerate() {
-            assert_eq!(beginnings.iter().position(|known| name.starts_with(known)), Some(at), "{name}");
+            assert_eq!(
+                beginnings.iter().position(|known| name.starts_with(known)),
+                Some(at),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn what_a_redacted_run_keeps_is_in_a_list() {
-        for name in ["ksmd", "tuned", "kworker/u8:2", "ksoftirqd/3", "migration/12"] {
+        for name in [
+            "ksmd",
+            "tuned",
+            "kworker/u8:2",
+            "ksoftirqd/3",
+            "migration/12",
+        ] {
             assert!(is_kernel_thread(name), "{name}");
         }
-        for name in ["ksoftirqd/12345678", "kworker/12345678", "napi/u-H:1", "rcu_exp"] {
+        for name in [
+            "ksoftirqd/12345678",
+            "kworker/12345678",
+            "napi/u-H:1",
+            "rcu_exp",
+        ] {
             assert!(is_kernel_thread(name), "{name}");
         }
         for name in [

@@ -51,13 +51,21 @@ impl Vectors {
 /// The H statistic of `times` (ascending, seconds within a window of `span`) at a frequency, over blocks of
 /// that length which makes it smallest.
 pub(super) fn h(times: &[f64], span: f64, frequency: f64) -> f64 {
-    let events: Vec<Vectors> = times.iter().map(|time| Vectors::of(*time, frequency)).collect();
+    let events: Vec<Vectors> = times
+        .iter()
+        .map(|time| Vectors::of(*time, frequency))
+        .collect();
     let mut worst = h_of(&events);
     // Cuts in steps of a factor of two, each at two offsets, for a cut may go through a burst.
     let mut blocks = FEWEST_BLOCKS;
     while blocks < 2 * times.len() {
         for offset in [0.0, 0.5] {
-            worst = worst.min(h_of(&gathered(times, &events, blocks as f64 / span, offset)));
+            worst = worst.min(h_of(&gathered(
+                times,
+                &events,
+                blocks as f64 / span,
+                offset,
+            )));
         }
         blocks *= 2;
     }
@@ -121,13 +129,18 @@ mod tests {
     }
 
     fn near(found: f64, wanted: f64) {
-        assert!((found - wanted).abs() < 1e-9 * (1.0 + wanted.abs()), "{found} {wanted}");
+        assert!(
+            (found - wanted).abs() < 1e-9 * (1.0 + wanted.abs()),
+            "{found} {wanted}"
+        );
     }
 
     /// Times that come about every twenty milliseconds.
     fn jittered(count: u32) -> Vec<f64> {
         let mut random = jitterscope_testing::SplitMix64(3);
-        (0..count).map(|n| f64::from(n) * 0.02 + random.uniform() * 4e-3).collect()
+        (0..count)
+            .map(|n| f64::from(n) * 0.02 + random.uniform() * 4e-3)
+            .collect()
     }
 
     #[test]
@@ -135,7 +148,10 @@ mod tests {
         let Vectors(found) = Vectors::of(1.3, 0.5);
         for (k, (c, s)) in (1..).zip(found) {
             let angle = 1.3 * 0.5 * f64::from(k) * TAU;
-            assert!((c - angle.cos()).abs() < 1e-9 && (s - angle.sin()).abs() < 1e-9, "{k}");
+            assert!(
+                (c - angle.cos()).abs() < 1e-9 && (s - angle.sin()).abs() < 1e-9,
+                "{k}"
+            );
         }
     }
 
@@ -158,7 +174,10 @@ mod tests {
             of
         };
         // |(3, 0) + (0, 4) + (3, 4)|^2 over 9 + 16 + 25, twice; the overtones of nothing end it.
-        near(h_of(&[block(3.0, 0.0), block(0.0, 4.0), block(3.0, 4.0)]), 2.0 * (36.0 + 64.0) / 50.0);
+        near(
+            h_of(&[block(3.0, 0.0), block(0.0, 4.0), block(3.0, 4.0)]),
+            2.0 * (36.0 + 64.0) / 50.0,
+        );
         near(h_of(&[block(1.0, 0.0), block(-1.0, 0.0)]), 0.0);
     }
 
@@ -184,9 +203,9 @@ mod tests {
         let events = times.map(|time| Vectors::of(time, 0.3));
         let sums = |blocks: &[&[usize]]| -> Vec<(f64, f64)> {
             let sum = |block: &&[usize]| {
-                block
-                    .iter()
-                    .fold((0.0, 0.0), |sum, at| (sum.0 + events[*at].0[0].0, sum.1 + events[*at].0[0].1))
+                block.iter().fold((0.0, 0.0), |sum, at| {
+                    (sum.0 + events[*at].0[0].0, sum.1 + events[*at].0[0].1)
+                })
             };
             blocks.iter().map(sum).collect()
         };
@@ -210,15 +229,28 @@ mod tests {
     fn the_judgement_is_that_of_the_cut_that_says_least() {
         // Bursts of eight within two milliseconds, at a phase of their own each: as one event each.
         let mut random = jitterscope_testing::SplitMix64(9);
-        let starts: Vec<f64> = (0..40).map(|n| f64::from(n) * 0.25 + 0.1 * random.uniform()).collect();
-        let bursts: Vec<f64> =
-            starts.iter().flat_map(|start| (0..8).map(move |n| start + f64::from(n) * 2.5e-4)).collect();
+        let starts: Vec<f64> = (0..40)
+            .map(|n| f64::from(n) * 0.25 + 0.1 * random.uniform())
+            .collect();
+        let bursts: Vec<f64> = starts
+            .iter()
+            .flat_map(|start| (0..8).map(move |n| start + f64::from(n) * 2.5e-4))
+            .collect();
         let frequency = 20.0;
-        let (plain, judged) = (super::super::htest::h(&bursts, frequency), h(&bursts, 10.0, frequency));
+        let (plain, judged) = (
+            super::super::htest::h(&bursts, frequency),
+            h(&bursts, 10.0, frequency),
+        );
         let alone = super::super::htest::h(&starts, frequency);
-        assert!(judged < 1.3 * alone + 1.0 && plain > 3.0 * judged, "{plain} {judged} {alone}");
+        assert!(
+            judged < 1.3 * alone + 1.0 && plain > 3.0 * judged,
+            "{plain} {judged} {alone}"
+        );
         // Never more than event by event, nor than any cut.
-        let events: Vec<Vectors> = bursts.iter().map(|time| Vectors::of(*time, frequency)).collect();
+        let events: Vec<Vectors> = bursts
+            .iter()
+            .map(|time| Vectors::of(*time, frequency))
+            .collect();
         let cut = |blocks: f64, offset| h_of(&gathered(&bursts, &events, blocks / 10.0, offset));
         let least = [24.0, 48.0, 96.0, 192.0, 384.0]
             .into_iter()

@@ -38,11 +38,17 @@ struct Tick {
 }
 
 const fn known_as(micros: u64, name: &'static str) -> Known {
-    Known { period: Nanos(micros * 1000), what: What::Job(name) }
+    Known {
+        period: Nanos(micros * 1000),
+        what: What::Job(name),
+    }
 }
 
 const fn tick(micros: u64, tick: Tick) -> Known {
-    Known { period: Nanos(micros * 1000), what: What::Tick(tick) }
+    Known {
+        period: Nanos(micros * 1000),
+        what: What::Tick(tick),
+    }
 }
 
 macro_rules! tick {
@@ -119,7 +125,10 @@ const DICTIONARY: [Known; 10] = [
 
 /// The name of a period as the dictionary has it.
 pub(super) fn called(name: &str) -> Option<&'static str> {
-    DICTIONARY.iter().flat_map(Known::names).find(|known| *known == name)
+    DICTIONARY
+        .iter()
+        .flat_map(Known::names)
+        .find(|known| *known == name)
 }
 
 /// Two thousandths: jiffies round, and timers of a second are deferred by some.
@@ -134,7 +143,9 @@ pub fn known(period: Nanos) -> Option<Known> {
 
 /// All frequencies of the dictionary, in Hz.
 pub(super) fn frequencies() -> impl Iterator<Item = f64> {
-    DICTIONARY.into_iter().map(|entry| 1e9 / entry.period.0 as f64)
+    DICTIONARY
+        .into_iter()
+        .map(|entry| 1e9 / entry.period.0 as f64)
 }
 
 #[cfg(test)]
@@ -148,8 +159,14 @@ mod tests {
     #[test]
     fn a_tick_is_this_kernels_by_its_own_frequency_and_at_another_at_most_the_hosts() {
         use CulpritKind::{Hypervisor, Thread, Timer, Unresolved};
-        let metal = TickOf { kernel_hz: Some(250), virtual_machine: false };
-        let guest = TickOf { virtual_machine: true, ..metal };
+        let metal = TickOf {
+            kernel_hz: Some(250),
+            virtual_machine: false,
+        };
+        let guest = TickOf {
+            virtual_machine: true,
+            ..metal
+        };
         for (millis, kind, of, name) in [
             // A sleeper of ten milliseconds has none.
             (10, Some(Thread), guest, None),
@@ -160,15 +177,44 @@ mod tests {
             // Where this kernel saw nothing.
             (10, Some(Unresolved), metal, None),
             (10, None, metal, None),
-            (10, Some(Unresolved), guest, Some("perhaps the host's timer tick, at HZ=100")),
-            (10, Some(Hypervisor), guest, Some("perhaps the host's timer tick, at HZ=100")),
-            (4, Some(Hypervisor), guest, Some("timer tick at HZ=250, this kernel's or the host's")),
+            (
+                10,
+                Some(Unresolved),
+                guest,
+                Some("perhaps the host's timer tick, at HZ=100"),
+            ),
+            (
+                10,
+                Some(Hypervisor),
+                guest,
+                Some("perhaps the host's timer tick, at HZ=100"),
+            ),
+            (
+                4,
+                Some(Hypervisor),
+                guest,
+                Some("timer tick at HZ=250, this kernel's or the host's"),
+            ),
             (4, None, metal, Some("timer tick at HZ=250")),
             // Its own frequency is not known.
-            (10, Some(Timer), TickOf::default(), Some("timer tick at HZ=100")),
-            (1000, Some(CulpritKind::Kworker), metal, Some("vmstat update, or another job of one second")),
+            (
+                10,
+                Some(Timer),
+                TickOf::default(),
+                Some("timer tick at HZ=100"),
+            ),
+            (
+                1000,
+                Some(CulpritKind::Kworker),
+                metal,
+                Some("vmstat update, or another job of one second"),
+            ),
         ] {
-            assert_eq!(named(millis, kind, of), name, "{millis} ms of {kind:?}, {of:?}");
+            assert_eq!(
+                named(millis, kind, of),
+                name,
+                "{millis} ms of {kind:?}, {of:?}"
+            );
         }
     }
 

@@ -4,8 +4,8 @@ use super::of_kind::of_kind;
 use super::search::{FEWEST, Period, SearchSettings, find};
 use super::spectrum::bins;
 use jitterscope_model::{
-    Attribution, CpuId, Culprit, CulpritKind, KeyedMap, MetCulprits, Name, Nanos, Part, Placement, Stall,
-    Subject, TickRate, Ticks, Verdict,
+    Attribution, CpuId, Culprit, CulpritKind, KeyedMap, MetCulprits, Name, Nanos, Part, Placement,
+    Stall, Subject, TickRate, Ticks, Verdict,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -26,11 +26,23 @@ pub struct Effort {
 
 impl Effort {
     /// About half a second and 20 MiB, however long the run: for reports that nobody asked for periods.
-    pub const BRIEF: Effort = Effort { times: 512, groups: 1024, cost: 10_000 };
+    pub const BRIEF: Effort = Effort {
+        times: 512,
+        groups: 1024,
+        cost: 10_000,
+    };
     /// Some ten seconds and 80 MiB at most.
-    pub const THOROUGH: Effort = Effort { times: 8192, groups: 1024, cost: 300_000 };
+    pub const THOROUGH: Effort = Effort {
+        times: 8192,
+        groups: 1024,
+        cost: 300_000,
+    };
     /// All of the first few groups: for a measurement of a few CPUs that is still in memory.
-    pub const FULL: Effort = Effort { times: 8192, groups: 256, cost: u64::MAX };
+    pub const FULL: Effort = Effort {
+        times: 8192,
+        groups: 256,
+        cost: u64::MAX,
+    };
 }
 
 /// Bins of a spectrum that cost as much as a time.
@@ -53,7 +65,8 @@ fn is_nobody(part: &Part) -> bool {
         CulpritKind::Switch | CulpritKind::Loss => true,
         // Nor does the probe's own storing of a stall come by itself.
         CulpritKind::Unresolved => {
-            part.placement != Placement::Whole || subject.as_verdict() == Some(Verdict::OwnBookkeeping)
+            part.placement != Placement::Whole
+                || subject.as_verdict() == Some(Verdict::OwnBookkeeping)
         }
         _ => false,
     }
@@ -139,7 +152,10 @@ impl PeriodSearch {
     pub fn add(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
         self.push((stall.cpu, None), stall.start, stall.length().0);
         let mut seen = std::mem::take(&mut self.seen);
-        for part in attribution.into_iter().flat_map(|attribution| &attribution.parts) {
+        for part in attribution
+            .into_iter()
+            .flat_map(|attribution| &attribution.parts)
+        {
             if is_nobody(part) {
                 continue;
             }
@@ -179,7 +195,9 @@ impl PeriodSearch {
         let culprit = (subject.kind(), Name::from(subject.of_process().name()));
         let number = match self.culprits.get(&culprit) {
             Some(known) => *known,
-            None if self.groups.len().max(self.culprits.len()) >= self.effort.groups => return None,
+            None if self.groups.len().max(self.culprits.len()) >= self.effort.groups => {
+                return None;
+            }
             None => {
                 let number = self.culprits.len() as u32;
                 self.culprits.insert(culprit, number);
@@ -197,7 +215,10 @@ impl PeriodSearch {
         if let Some(times) = self.groups.get_mut(&group) {
             times.push(start, weight, self.effort.times);
         } else if self.groups.len() < self.effort.groups {
-            self.groups.entry(group).or_default().push(start, weight, self.effort.times);
+            self.groups
+                .entry(group)
+                .or_default()
+                .push(start, weight, self.effort.times);
         } else {
             self.refused = true;
         }
@@ -207,14 +228,27 @@ impl PeriodSearch {
     /// where none of them is attributed; groups without a period are left out.
     #[must_use]
     pub fn finish(self, start: Ticks, end: Ticks, rate: TickRate, false_alarm: f64) -> Found {
-        let culprits: FxHashMap<u32, (CulpritKind, Name)> =
-            self.culprits.into_iter().map(|(culprit, number)| (number, culprit)).collect();
+        let culprits: FxHashMap<u32, (CulpritKind, Name)> = self
+            .culprits
+            .into_iter()
+            .map(|(culprit, number)| (number, culprit))
+            .collect();
         let culprit = |number: u32| culprits[&number].clone();
-        let of = |(cpu, whose): (CpuId, Whose)| PeriodGroup { cpu, culprit: whose.map(culprit) };
+        let of = |(cpu, whose): (CpuId, Whose)| PeriodGroup {
+            cpu,
+            culprit: whose.map(culprit),
+        };
         // In order: of groups that stole as much the first ones are searched.
-        let groups: BTreeMap<PeriodGroup, Times> =
-            self.groups.into_iter().map(|(group, times)| (of(group), times)).collect();
-        let attributed = |cpu| groups.keys().any(|group| group.cpu == cpu && group.culprit.is_some());
+        let groups: BTreeMap<PeriodGroup, Times> = self
+            .groups
+            .into_iter()
+            .map(|(group, times)| (of(group), times))
+            .collect();
+        let attributed = |cpu| {
+            groups
+                .keys()
+                .any(|group| group.cpu == cpu && group.culprit.is_some())
+        };
         let mut worth: Vec<(&PeriodGroup, &Times)> = groups
             .iter()
             .filter(|(group, _)| group.culprit.is_some() || !attributed(group.cpu))
@@ -229,27 +263,46 @@ impl PeriodSearch {
         let all = worth.len();
         let mut left = self.effort.cost;
         worth.retain(|(_, times)| {
-            let cost = times.starts.len() as u64 + bins(window(times).as_secs_f64()) as u64 / BINS_A_TIME;
+            let cost =
+                times.starts.len() as u64 + bins(window(times).as_secs_f64()) as u64 / BINS_A_TIME;
             let affordable = cost <= left;
             left -= if affordable { cost } else { 0 };
             affordable
         });
         worth.sort_by_key(|(group, _)| *group);
-        let settings = SearchSettings { false_alarm, searches: worth.len(), ..SearchSettings::default() };
+        let settings = SearchSettings {
+            false_alarm,
+            searches: worth.len(),
+            ..SearchSettings::default()
+        };
         let mut found = Vec::new();
         for (group, times) in &worth {
-            let mut offsets: Vec<Nanos> =
-                times.starts.iter().map(|time| rate.nanos(time.since(start))).collect();
+            let mut offsets: Vec<Nanos> = times
+                .starts
+                .iter()
+                .map(|time| rate.nanos(time.since(start)))
+                .collect();
             offsets.sort_unstable();
             let mut periods = find(&offsets, window(times), settings);
-            if !group.culprit.as_ref().is_none_or(|(kind, _)| of_kind(*kind).of_kernel) {
+            if !group
+                .culprit
+                .as_ref()
+                .is_none_or(|(kind, _)| of_kind(*kind).of_kernel)
+            {
                 periods.iter_mut().for_each(|period| period.known = None);
             }
             if !periods.is_empty() {
-                found.push(GroupPeriods { group: (*group).clone(), periods });
+                found.push(GroupPeriods {
+                    group: (*group).clone(),
+                    periods,
+                });
             }
         }
         let left_out = all - worth.len() + usize::from(self.refused);
-        Found { searched: worth.len(), left_out, groups: found }
+        Found {
+            searched: worth.len(),
+            left_out,
+            groups: found,
+        }
     }
 }

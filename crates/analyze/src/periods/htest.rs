@@ -59,7 +59,9 @@ pub(super) fn z_grid(times: &[f64], first: f64, step: f64, overtones: usize) -> 
         }
     }
     let power = |k: usize, n: usize| cosines[k][n] * cosines[k][n] + sines[k][n] * sines[k][n];
-    std::array::from_fn(|n| (0..overtones).map(|k| power(k, n)).sum::<f64>() * 2.0 / times.len() as f64)
+    std::array::from_fn(|n| {
+        (0..overtones).map(|k| power(k, n)).sum::<f64>() * 2.0 / times.len() as f64
+    })
 }
 
 /// The H statistic: the largest of Z²ₘ - 4m + 4, each event counting by itself.
@@ -68,7 +70,11 @@ pub(super) fn h(times: &[f64], frequency: f64) -> f64 {
     // With few events high overtones find coincidences, not pulses.
     let overtones = (times.len() / 3).clamp(1, OVERTONES);
     let z = z_squared(times, frequency, overtones);
-    z[..overtones].iter().enumerate().map(|(k, z)| z - 4.0 * k as f64).fold(0.0, f64::max)
+    z[..overtones]
+        .iter()
+        .enumerate()
+        .map(|(k, z)| z - 4.0 * k as f64)
+        .fold(0.0, f64::max)
 }
 
 /// The natural logarithm of the probability that uniform phases give an H as large.
@@ -84,13 +90,20 @@ mod tests {
     #[test]
     fn a_grid_says_of_each_frequency_what_is_said_of_it_alone() {
         let mut random = SplitMix64(5);
-        let mut times: Vec<f64> = (0..300).map(|n| f64::from(n) * 0.01 + random.uniform() * 1e-3).collect();
+        let mut times: Vec<f64> = (0..300)
+            .map(|n| f64::from(n) * 0.01 + random.uniform() * 1e-3)
+            .collect();
         times.extend((0..200).map(|_| random.uniform() * 3.0));
-        for (first, step, overtones) in [(99.0, 0.125, 1), (1.0, 0.5, 4), (1_999.0, 1e-3, OVERTONES)] {
+        for (first, step, overtones) in
+            [(99.0, 0.125, 1), (1.0, 0.5, 4), (1_999.0, 1e-3, OVERTONES)]
+        {
             let grid = z_grid(&times, first, step, overtones);
             for (n, found) in (0..).zip(grid) {
                 let alone = z_at(&times, first + f64::from(n) * step, overtones);
-                assert!((found - alone).abs() < 1e-7 * (1.0 + alone), "{first} {n}: {found} and {alone}");
+                assert!(
+                    (found - alone).abs() < 1e-7 * (1.0 + alone),
+                    "{first} {n}: {found} and {alone}"
+                );
             }
         }
     }
@@ -98,15 +111,24 @@ mod tests {
     /// Times of which some come every ten milliseconds and some whenever it happens.
     fn mixed(regular: u32, random: usize) -> Vec<f64> {
         let mut seed = SplitMix64(11);
-        let mut times: Vec<f64> = (0..regular).map(|n| f64::from(n) * 0.01 + seed.uniform() * 1e-3).collect();
+        let mut times: Vec<f64> = (0..regular)
+            .map(|n| f64::from(n) * 0.01 + seed.uniform() * 1e-3)
+            .collect();
         times.extend((0..random).map(|_| seed.uniform() * 3.0));
         times
     }
 
     /// Rayleigh's statistic of each overtone from its own angles: 2/n ((sum of cosines)^2 + (sum of sines)^2).
     fn of_overtone(times: &[f64], frequency: f64, overtone: usize) -> f64 {
-        let angles = || times.iter().map(|time| time * frequency * overtone as f64 * TAU);
-        let (c, s) = (angles().map(f64::cos).sum::<f64>(), angles().map(f64::sin).sum::<f64>());
+        let angles = || {
+            times
+                .iter()
+                .map(|time| time * frequency * overtone as f64 * TAU)
+        };
+        let (c, s) = (
+            angles().map(f64::cos).sum::<f64>(),
+            angles().map(f64::sin).sum::<f64>(),
+        );
         2.0 * (c * c + s * s) / times.len() as f64
     }
 
@@ -118,7 +140,10 @@ mod tests {
             for overtones in 1..=OVERTONES {
                 sum += of_overtone(&times, frequency, overtones);
                 let found = z_at(&times, frequency, overtones);
-                assert!((found - sum).abs() < 1e-6 * (1.0 + sum), "{frequency} {overtones}: {found} {sum}");
+                assert!(
+                    (found - sum).abs() < 1e-6 * (1.0 + sum),
+                    "{frequency} {overtones}: {found} {sum}"
+                );
             }
         }
     }
@@ -127,7 +152,9 @@ mod tests {
     fn h_is_the_best_of_all_numbers_of_overtones_that_so_few_events_allow() {
         for (regular, random, most) in [(2, 0, 1), (5, 1, 2), (20, 10, 10), (50, 30, 20)] {
             let times = mixed(regular, random);
-            let best = (1..=most).map(|m| z_at(&times, 100.0, m) - 4.0 * (m - 1) as f64).fold(0.0, f64::max);
+            let best = (1..=most)
+                .map(|m| z_at(&times, 100.0, m) - 4.0 * (m - 1) as f64)
+                .fold(0.0, f64::max);
             assert!((h(&times, 100.0) - best).abs() < 1e-9, "{regular} {random}");
         }
         // de Jager and Buesching: exp(-0.4 H), nearly.

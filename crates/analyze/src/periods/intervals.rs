@@ -56,7 +56,10 @@ mod tests {
         let times: Vec<f64> = (0..=10).map(f64::from).collect();
         let (length, ln) = regular(&times).unwrap();
         // Nine intervals as long as the first, by chance one in ten each, and ten lengths tried.
-        assert!((length - 1.0).abs() < 1e-9 && (ln - (9.0 * 0.1f64.ln() + 10f64.ln())).abs() < 1e-9, "{ln}");
+        assert!(
+            (length - 1.0).abs() < 1e-9 && (ln - (9.0 * 0.1f64.ln() + 10f64.ln())).abs() < 1e-9,
+            "{ln}"
+        );
     }
 
     #[test]
@@ -85,7 +88,11 @@ mod tests {
             (10, 5, -10.0 * (part(0.5, 0.1) + part(0.5, 0.9))),
             (40, 10, -40.0 * (part(0.25, 0.1) + part(0.75, 0.9))),
         ] {
-            assert!((ln_tail(n, k) - wanted).abs() < 1e-9, "{k} of {n}: {}", ln_tail(n, k));
+            assert!(
+                (ln_tail(n, k) - wanted).abs() < 1e-9,
+                "{k} of {n}: {}",
+                ln_tail(n, k)
+            );
         }
     }
 
@@ -102,7 +109,10 @@ mod tests {
         let near = |found: Option<(f64, f64)>, length: f64, alike: usize, all: usize| {
             let (found, ln) = found.unwrap();
             let wanted = ln_tail(all - 1, alike - 1) + (all as f64).ln();
-            assert!((found - length).abs() < 1e-9 && (ln - wanted).abs() < 1e-9, "{found} {ln}");
+            assert!(
+                (found - length).abs() < 1e-9 && (ln - wanted).abs() < 1e-9,
+                "{found} {ln}"
+            );
         };
         // 1.05 over 0.95 is 1.105.
         near(of(&[1.0, 1.1]), 1.1, 2, 2);

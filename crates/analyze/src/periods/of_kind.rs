@@ -28,7 +28,9 @@ pub(super) fn of_kind(kind: CulpritKind) -> OfKind {
     let (of_kernel, tick) = match kind {
         CulpritKind::Thread | CulpritKind::PageFault => (false, TickOwner::Nobody),
         CulpritKind::Irq => (false, TickOwner::Kernel),
-        CulpritKind::Timer | CulpritKind::Softirq | CulpritKind::Switch => (true, TickOwner::Kernel),
+        CulpritKind::Timer | CulpritKind::Softirq | CulpritKind::Switch => {
+            (true, TickOwner::Kernel)
+        }
         CulpritKind::Hypervisor | CulpritKind::Firmware | CulpritKind::Unresolved => {
             (true, TickOwner::KernelOrHost)
         }

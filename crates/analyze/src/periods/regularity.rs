@@ -55,13 +55,21 @@ pub(super) fn judge(times: &[f64], period: f64) -> Regularity {
         })
         .collect();
     let known: Vec<f64> = deviations.iter().flatten().copied().collect();
-    let pairs: Vec<(f64, f64)> =
-        deviations.windows(2).filter_map(|pair| Some((pair[0]?, pair[1]?))).collect();
+    let pairs: Vec<(f64, f64)> = deviations
+        .windows(2)
+        .filter_map(|pair| Some((pair[0]?, pair[1]?)))
+        .collect();
     if pairs.len() < FEWEST_PAIRS {
         return Regularity::Undecided;
     }
     let centre = median(known.clone());
-    if median(known.iter().map(|deviation| (deviation - centre).abs()).collect()) <= EVEN * period {
+    if median(
+        known
+            .iter()
+            .map(|deviation| (deviation - centre).abs())
+            .collect(),
+    ) <= EVEN * period
+    {
         return Regularity::Clocked;
     }
     let correlation = rank_correlation(&pairs);
@@ -99,7 +107,11 @@ fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
     let (a, b) = (ranks(&|p| p.0), ranks(&|p| p.1));
     let mean = (pairs.len() - 1) as f64 / 2.0;
     let product: f64 = a.iter().zip(&b).map(|(a, b)| (a - mean) * (b - mean)).sum();
-    let square = |of: &[f64]| of.iter().map(|rank| (rank - mean) * (rank - mean)).sum::<f64>();
+    let square = |of: &[f64]| {
+        of.iter()
+            .map(|rank| (rank - mean) * (rank - mean))
+            .sum::<f64>()
+    };
     let scale = (square(&a) * square(&b)).sqrt();
     if scale > 0.0 { product / scale } else { 0.0 }
 }
@@ -112,7 +124,9 @@ mod tests {
     /// Events of a clock of one second, each late by up to so much.
     fn clock(events: usize, late: f64) -> Vec<f64> {
         let mut random = SplitMix64(4);
-        (0..events).map(|n| n as f64 + late * random.uniform()).collect()
+        (0..events)
+            .map(|n| n as f64 + late * random.uniform())
+            .collect()
     }
 
     /// Events of a sleeper of one second, who sleeps up to so much longer each time.
@@ -140,7 +154,11 @@ mod tests {
             assert!((found - wanted).abs() < 1e-12, "{pairs:?}: {found}");
         }
         assert_eq!(
-            [median(vec![3.0, 1.0, 2.0]), median(vec![4.0, 1.0, 2.0, 3.0]), median(vec![])],
+            [
+                median(vec![3.0, 1.0, 2.0]),
+                median(vec![4.0, 1.0, 2.0, 3.0]),
+                median(vec![])
+            ],
             [2.0, 3.0, 0.0]
         );
     }
@@ -153,7 +171,11 @@ mod tests {
             ("a sleeper", sleeper(400, 0.01), Drifting),
             ("thirty of a clock", clock(30, 0.01), Undecided),
             ("thirty of a sleeper", sleeper(30, 0.01), Undecided),
-            ("a sleeper who is as even as a clock", sleeper(400, 1e-5), Clocked),
+            (
+                "a sleeper who is as even as a clock",
+                sleeper(400, 1e-5),
+                Clocked,
+            ),
             ("a sleeper who is not quite", sleeper(400, 1e-4), Drifting),
             ("nothing", vec![], Undecided),
         ] {
@@ -178,12 +200,19 @@ mod tests {
         // A quarter of the period early or late is a neighbour yet.
         let at = |length: f64| (0..40).map(|n| f64::from(n) * length).collect::<Vec<f64>>();
         let judged = [0.74, 0.75, 1.25, 1.26].map(|length| judge(&at(length), 1.0));
-        assert_eq!(judged.map(|of| of == Regularity::Clocked), [false, true, true, false]);
+        assert_eq!(
+            judged.map(|of| of == Regularity::Clocked),
+            [false, true, true, false]
+        );
     }
 
     #[test]
     fn names_are_those_of_the_json() {
-        for of in [Regularity::Clocked, Regularity::Drifting, Regularity::Undecided] {
+        for of in [
+            Regularity::Clocked,
+            Regularity::Drifting,
+            Regularity::Undecided,
+        ] {
             assert_eq!(serde_json::to_value(of).unwrap(), of.as_str());
         }
     }

@@ -20,7 +20,11 @@ pub struct SearchSettings {
 
 impl Default for SearchSettings {
     fn default() -> SearchSettings {
-        SearchSettings { shortest: SHORTEST, false_alarm: 0.001, searches: 1 }
+        SearchSettings {
+            shortest: SHORTEST,
+            false_alarm: 0.001,
+            searches: 1,
+        }
     }
 }
 
@@ -82,11 +86,14 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
     let mut found: Vec<Period> = Vec::new();
     let mut taken: Vec<f64> = Vec::new();
     while taken.len() < MOST_PERIODS && left.len() >= FEWEST && span > 0.0 {
-        let Some((frequency, ln_probability)) = best(&left, span, &taken, settings) else { break };
+        let Some((frequency, ln_probability)) = best(&left, span, &taken, settings) else {
+            break;
+        };
         let pulse = Pulse::of(&left, frequency);
         let before = left.len();
         let cycles = pulse.hits(&left);
-        let (inside, outside): (Vec<f64>, Vec<f64>) = left.iter().partition(|time| pulse.has(**time));
+        let (inside, outside): (Vec<f64>, Vec<f64>) =
+            left.iter().partition(|time| pulse.has(**time));
         left = outside;
         let period = Nanos((1e9 / frequency).round() as u64);
         taken.push(frequency);
@@ -109,7 +116,11 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
         });
     }
     if found.is_empty() {
-        found.extend(without_a_clock(&thinned(times, settings.shortest), span, settings));
+        found.extend(without_a_clock(
+            &thinned(times, settings.shortest),
+            span,
+            settings,
+        ));
     }
     found
 }
@@ -144,7 +155,10 @@ fn without_a_clock(times: &[f64], span: f64, settings: SearchSettings) -> Option
 fn thinned(times: &[Nanos], shortest: Nanos) -> Vec<f64> {
     let mut kept: Vec<Nanos> = Vec::with_capacity(times.len());
     for time in times {
-        if kept.last().is_none_or(|last| time.saturating_sub(*last) >= Nanos(shortest.0 / 2)) {
+        if kept
+            .last()
+            .is_none_or(|last| time.saturating_sub(*last) >= Nanos(shortest.0 / 2))
+        {
             kept.push(*time);
         }
     }
@@ -179,7 +193,9 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
     let strongest = family.iter().map(|member| member.2).fold(0.0, f64::max);
     let (frequency, h) = family
         .iter()
-        .filter(|(_, _, own)| *own >= 0.5 * strongest || *own >= (LEAST_POWER * strongest).max(LEAST_OWN))
+        .filter(|(_, _, own)| {
+            *own >= 0.5 * strongest || *own >= (LEAST_POWER * strongest).max(LEAST_OWN)
+        })
         .min_by(|a, b| a.0.total_cmp(&b.0))
         .map_or((top, top_h), |(f, h, _)| (*f, *h));
     let ln_corrected = ln_probability(h) + ln_trials;
@@ -192,7 +208,12 @@ const EITHER_SIDE: i32 = (GRID / 2) as i32;
 /// The frequency nearby at which the times agree best, to a small part of 1/span.
 fn refined(times: &[f64], span: f64, around: f64) -> f64 {
     let best_of = |centre: f64, step: f64, overtones: usize| {
-        let grid = z_grid(times, centre - f64::from(EITHER_SIDE) * step, step, overtones);
+        let grid = z_grid(
+            times,
+            centre - f64::from(EITHER_SIDE) * step,
+            step,
+            overtones,
+        );
         (-EITHER_SIDE..=EITHER_SIDE)
             .zip(grid)
             .map(|(n, z)| (centre + f64::from(n) * step, z))
@@ -212,12 +233,18 @@ fn is_multiple(high: f64, low: f64, span: f64) -> bool {
 }
 
 fn related(a: f64, b: f64, span: f64) -> bool {
-    if a >= b { is_multiple(a, b, span) } else { is_multiple(b, a, span) }
+    if a >= b {
+        is_multiple(a, b, span)
+    } else {
+        is_multiple(b, a, span)
+    }
 }
 
 /// Whether what was found already explains this frequency.
 fn explained(taken: &[f64], frequency: f64, span: f64) -> bool {
-    taken.iter().any(|t| (1..=FRACTIONS).any(|q| related(t / f64::from(q), frequency, span)))
+    taken
+        .iter()
+        .any(|t| (1..=FRACTIONS).any(|q| related(t / f64::from(q), frequency, span)))
 }
 
 /// The part of the period in which most events fall.
@@ -228,7 +255,10 @@ struct Pulse {
 
 impl Pulse {
     fn of(times: &[f64], frequency: f64) -> Pulse {
-        let mut phases: Vec<f64> = times.iter().map(|time| (time * frequency).fract()).collect();
+        let mut phases: Vec<f64> = times
+            .iter()
+            .map(|time| (time * frequency).fract())
+            .collect();
         phases.sort_by(f64::total_cmp);
         let n = phases.len();
         let (mut best, mut end) = ((0, 0.0), 0);
@@ -241,7 +271,10 @@ impl Pulse {
                 best = (end - start, phases[start]);
             }
         }
-        Pulse { frequency, start: best.1 }
+        Pulse {
+            frequency,
+            start: best.1,
+        }
     }
 
     fn has(&self, time: f64) -> bool {

@@ -8,9 +8,20 @@ pub(super) const SHORTEST: Nanos = Nanos(500_000);
 
 /// Frequencies (Hz) worth a closer look, at most `most`, between `lowest` and `highest`. `times` are
 /// seconds from the start of a window of `span` seconds.
-pub(super) fn candidates(times: &[f64], span: f64, lowest: f64, highest: f64, most: usize) -> Vec<f64> {
+pub(super) fn candidates(
+    times: &[f64],
+    span: f64,
+    lowest: f64,
+    highest: f64,
+    most: usize,
+) -> Vec<f64> {
     let bins = enough(highest, span);
-    let powers = Powers::of_counts(times.iter().map(|time| (time / span * bins as f64) as usize), bins);
+    let powers = Powers::of_counts(
+        times
+            .iter()
+            .map(|time| (time / span * bins as f64) as usize),
+        bins,
+    );
     let first = ((lowest * span).ceil() as usize).max(1);
     let last = ((highest * span) as usize).min(bins / 2 - 1);
     let peaks = || {
@@ -22,9 +33,16 @@ pub(super) fn candidates(times: &[f64], span: f64, lowest: f64, highest: f64, mo
     // A train of pulses is as strong in its overtones as in its fundamental; of the strong ones the
     // lowest are therefore as good as the strongest.
     let strong = strongest.first().map_or(0.0, |peak| peak.0 / 3.0);
-    let low = peaks().filter(|(power, _)| *power >= strong).map(|(_, k)| k);
+    let low = peaks()
+        .filter(|(power, _)| *power >= strong)
+        .map(|(_, k)| k);
     let mut chosen: Vec<usize> = low.take(most / 2).collect();
-    chosen.extend(strongest.iter().take(most - chosen.len()).map(|peak| peak.1));
+    chosen.extend(
+        strongest
+            .iter()
+            .take(most - chosen.len())
+            .map(|peak| peak.1),
+    );
     chosen.sort_unstable();
     chosen.dedup();
     chosen.into_iter().map(|k| k as f64 / span).collect()
@@ -46,7 +64,10 @@ fn strongest(peaks: impl Iterator<Item = (f32, usize)>, most: usize) -> Vec<(f32
 
 /// Bins that show frequencies up to `highest`.
 fn enough(highest: f64, span: f64) -> usize {
-    ((2.0 * highest * span).ceil() as usize).min(MOST_BINS).next_power_of_two().clamp(64, MOST_BINS)
+    ((2.0 * highest * span).ceil() as usize)
+        .min(MOST_BINS)
+        .next_power_of_two()
+        .clamp(64, MOST_BINS)
 }
 
 /// Bins of a search for periods of the usual lengths.
@@ -69,15 +90,24 @@ mod tests {
     #[test]
     fn the_highest_peaks_are_kept_in_order_and_of_equal_ones_the_first() {
         let peaks = [(1.0, 1), (5.0, 2), (3.0, 3), (5.0, 4), (2.0, 5), (4.0, 6)];
-        assert_eq!(strongest(peaks.into_iter(), 3), [(5.0, 2), (5.0, 4), (4.0, 6)]);
-        assert_eq!(strongest(peaks.into_iter().take(2), 3), [(5.0, 2), (1.0, 1)]);
+        assert_eq!(
+            strongest(peaks.into_iter(), 3),
+            [(5.0, 2), (5.0, 4), (4.0, 6)]
+        );
+        assert_eq!(
+            strongest(peaks.into_iter().take(2), 3),
+            [(5.0, 2), (1.0, 1)]
+        );
         assert_eq!(strongest(peaks.into_iter(), 0), []);
     }
 
     #[test]
     fn bins_show_twice_the_highest_frequency_as_far_as_memory_goes() {
         // Two thousand hertz; powers of two.
-        assert_eq!([1e-3, 0.1, 1.0, 2.0, 10.0].map(bins), [64, 512, 4096, 8192, 65_536]);
+        assert_eq!(
+            [1e-3, 0.1, 1.0, 2.0, 10.0].map(bins),
+            [64, 512, 4096, 8192, 65_536]
+        );
         assert_eq!([262.0, 263.0, 1e6].map(bins), [1 << 20; 3]);
         assert_eq!(highest_frequency(8.0), 65_536.0);
     }
@@ -87,13 +117,26 @@ mod tests {
         let clock: Vec<f64> = (0..500).map(|n| f64::from(n) * 0.02).collect();
         let of = |lowest: f64, highest: f64, most: usize| {
             let found = candidates(&clock, 10.0, lowest, highest, most);
-            assert!(found.len() <= most && found.is_sorted_by(|a, b| a < b), "{found:?}");
-            assert!(found.iter().all(|frequency| (lowest..highest).contains(frequency)), "{found:?}");
+            assert!(
+                found.len() <= most && found.is_sorted_by(|a, b| a < b),
+                "{found:?}"
+            );
+            assert!(
+                found
+                    .iter()
+                    .all(|frequency| (lowest..highest).contains(frequency)),
+                "{found:?}"
+            );
             found
         };
         // Half of the room is for the lowest of the strong ones.
         let found = of(0.5, 500.0, 8);
-        assert!([50.0, 100.0, 150.0, 200.0].iter().all(|strong| found.contains(strong)), "{found:?}");
+        assert!(
+            [50.0, 100.0, 150.0, 200.0]
+                .iter()
+                .all(|strong| found.contains(strong)),
+            "{found:?}"
+        );
         assert_eq!(of(0.5, 500.0, 2)[0], 50.0);
         // From the lowest frequency asked for up to the highest.
         assert!(of(50.0, 120.0, 4).contains(&50.0) && of(50.0, 120.0, 4).contains(&100.0));

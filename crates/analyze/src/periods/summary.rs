@@ -59,7 +59,11 @@ impl PeriodSummary {
         let mut rows: Vec<PeriodRow> = found
             .groups
             .into_iter()
-            .flat_map(|of| of.periods.into_iter().map(move |period| (of.group.clone(), period)))
+            .flat_map(|of| {
+                of.periods
+                    .into_iter()
+                    .map(move |period| (of.group.clone(), period))
+            })
             .map(|(group, period)| {
                 let (kind, name) = group.culprit.unzip();
                 PeriodRow {
@@ -78,7 +82,12 @@ impl PeriodSummary {
             .collect();
         rows.sort_by(|a, b| a.log10_probability.total_cmp(&b.log10_probability));
         let (searched, left_out) = (found.searched, found.left_out);
-        PeriodSummary { searched, left_out, false_alarm: super::FALSE_ALARM, rows }
+        PeriodSummary {
+            searched,
+            left_out,
+            false_alarm: super::FALSE_ALARM,
+            rows,
+        }
     }
 }
 

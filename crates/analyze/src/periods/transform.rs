@@ -29,11 +29,20 @@ impl Powers {
         for bin in events {
             let bin = bin.min(bins - 1);
             let pair = &mut values[bin / 2];
-            *(if bin.is_multiple_of(2) { &mut pair.re } else { &mut pair.im }) += 1.0;
+            *(if bin.is_multiple_of(2) {
+                &mut pair.re
+            } else {
+                &mut pair.im
+            }) += 1.0;
         }
-        let mut powers = Powers { splits: split(&mut values), values };
+        let mut powers = Powers {
+            splits: split(&mut values),
+            values,
+        };
         let block = powers.values.len() >> powers.splits;
-        FftPlanner::new().plan_fft_forward(block).process(&mut powers.values);
+        FftPlanner::new()
+            .plan_fft_forward(block)
+            .process(&mut powers.values);
         powers.square();
         powers
     }
@@ -47,7 +56,11 @@ impl Powers {
     fn place(&self, k: usize) -> usize {
         let block = self.values.len() >> self.splits;
         let low = k & ((1 << self.splits) - 1);
-        let part = if self.splits == 0 { 0 } else { low.reverse_bits() >> (usize::BITS - self.splits) };
+        let part = if self.splits == 0 {
+            0
+        } else {
+            low.reverse_bits() >> (usize::BITS - self.splits)
+        };
         part * block + (k >> self.splits)
     }
 
@@ -101,20 +114,26 @@ mod tests {
         for bins in [4, 64, 2 * BLOCK, 4 * BLOCK, 16 * BLOCK] {
             let mut random = 12345u64;
             let mut next = || {
-                random =
-                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 (random >> 33) as usize % (bins + 1)
             };
             let events: Vec<usize> = (0..300).map(|_| next()).collect();
             let powers = Powers::of_counts(events.iter().copied(), bins);
             let mean = events.len() as f32 / bins as f32;
             let mut plain = vec![Complex32::new(-mean, 0.0); bins];
-            events.iter().for_each(|bin| plain[(*bin).min(bins - 1)].re += 1.0);
+            events
+                .iter()
+                .for_each(|bin| plain[(*bin).min(bins - 1)].re += 1.0);
             FftPlanner::new().plan_fft_forward(bins).process(&mut plain);
             let largest = plain.iter().map(Complex32::norm_sqr).fold(0.0, f32::max);
             for (k, expected) in plain[..bins / 2].iter().enumerate() {
                 let (power, expected) = (powers.at(k), expected.norm_sqr());
-                assert!((power - expected).abs() <= 1e-4 * largest, "{bins} bins, {k}: {power} {expected}");
+                assert!(
+                    (power - expected).abs() <= 1e-4 * largest,
+                    "{bins} bins, {k}: {power} {expected}"
+                );
             }
         }
     }
@@ -125,8 +144,16 @@ mod tests {
         let powers = Powers::of_counts((0..bins / 8).map(|n| 8 * n), bins);
         let each = (bins / 8) as f32;
         for k in 0..bins / 2 {
-            let expected = if k > 0 && k.is_multiple_of(bins / 8) { each * each } else { 0.0 };
-            assert!((powers.at(k) - expected).abs() <= 1e-3 * each * each, "{k}: {}", powers.at(k));
+            let expected = if k > 0 && k.is_multiple_of(bins / 8) {
+                each * each
+            } else {
+                0.0
+            };
+            assert!(
+                (powers.at(k) - expected).abs() <= 1e-3 * each * each,
+                "{k}: {}",
+                powers.at(k)
+            );
         }
     }
 }

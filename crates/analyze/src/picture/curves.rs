@@ -67,9 +67,9 @@ impl Curve {
             let above = above as f64 / self.count as f64;
             below = below.saturating_add(*n).min(self.count);
             let nines = -above.log10();
-            let near = points
-                .last()
-                .is_some_and(|(x, y)| (nines - x).abs() < 0.008 && (value.0 / y.max(1e-3)).ln().abs() < 0.02);
+            let near = points.last().is_some_and(|(x, y)| {
+                (nines - x).abs() < 0.008 && (value.0 / y.max(1e-3)).ln().abs() < 0.02
+            });
             if !near {
                 points.push((nines.max(0.0), value.0));
             }
@@ -100,7 +100,9 @@ impl Curve {
             seen = seen.saturating_add(*n);
             seen >= rank
         });
-        found.or(self.counts.last()).map_or(FineNanos(0.0), |(value, _)| *value)
+        found
+            .or(self.counts.last())
+            .map_or(FineNanos(0.0), |(value, _)| *value)
     }
 }
 
@@ -108,7 +110,13 @@ impl Curve {
 pub(super) fn of(manifest: &RunManifest, lengths: HashMap<u64, u64>) -> Vec<Curve> {
     if let Some(pipeline) = &manifest.pipeline {
         let times = |of, times: &MessageTimes| {
-            Curve::new(of, times.plain.iter().map(|(ns, n)| (FineNanos(*ns as f64), *n)))
+            Curve::new(
+                of,
+                times
+                    .plain
+                    .iter()
+                    .map(|(ns, n)| (FineNanos(*ns as f64), *n)),
+            )
         };
         return pipeline
             .consumers
@@ -127,38 +135,63 @@ pub(super) fn of(manifest: &RunManifest, lengths: HashMap<u64, u64>) -> Vec<Curv
     if !manifest.wakeups.is_empty() {
         let late = |of, counts: fn(&WakeupResult) -> &Vec<(u64, u64)>| {
             let measured = manifest.wakeups.iter().filter(|w| Some(w.cpu) != control);
-            let all = measured.fold(Counts::default(), |sum, w| sum.merged(&Counts::of(counts(w))));
+            let all = measured.fold(Counts::default(), |sum, w| {
+                sum.merged(&Counts::of(counts(w)))
+            });
             Curve::new(of, all.iter().map(|(ns, n)| (FineNanos(ns as f64), n)))
         };
-        return [late(CurveOf::Lateness, |w| &w.plain), late(CurveOf::LatenessCorrected, |w| &w.corrected)]
-            .into_iter()
-            .flatten()
-            .collect();
+        return [
+            late(CurveOf::Lateness, |w| &w.plain),
+            late(CurveOf::LatenessCorrected, |w| &w.corrected),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
     }
     if !manifest.results.is_empty() {
         return deltas(&manifest.results, manifest.rate);
     }
     let mut lengths: Vec<(u64, u64)> = lengths.into_iter().collect();
     lengths.sort_unstable();
-    Curve::new(CurveOf::Stalls, lengths.into_iter().map(|(ns, n)| (FineNanos(ns as f64), n)))
-        .into_iter()
-        .collect()
+    Curve::new(
+        CurveOf::Stalls,
+        lengths.into_iter().map(|(ns, n)| (FineNanos(ns as f64), n)),
+    )
+    .into_iter()
+    .collect()
 }
 
 fn deltas(results: &[ProbeResult], rate: TickRate) -> Vec<Curve> {
     let curve = |of, counts: &Counts| {
-        Curve::new(of, counts.iter().map(|(ticks, n)| (FineNanos::from_ticks(ticks as f64, rate), n)))
+        Curve::new(
+            of,
+            counts
+                .iter()
+                .map(|(ticks, n)| (FineNanos::from_ticks(ticks as f64, rate), n)),
+        )
     };
     if results.len() == 1 {
-        return curve(CurveOf::DeltasOf(results[0].cpu), &Counts::deltas(&results[0])).into_iter().collect();
+        return curve(
+            CurveOf::DeltasOf(results[0].cpu),
+            &Counts::deltas(&results[0]),
+        )
+        .into_iter()
+        .collect();
     }
-    let all = results.iter().fold(Counts::default(), |sum, r| sum.merged(&Counts::deltas(r)));
+    let all = results
+        .iter()
+        .fold(Counts::default(), |sum, r| sum.merged(&Counts::deltas(r)));
     let mut worst: Vec<&ProbeResult> = results.iter().collect();
     worst.sort_by_key(|r| (std::cmp::Reverse(r.max_ticks), r.cpu));
     worst.truncate(MOST_CPUS);
     worst.sort_by_key(|r| r.cpu);
-    let each = worst.into_iter().filter_map(|r| curve(CurveOf::DeltasOf(r.cpu), &Counts::deltas(r)));
-    curve(CurveOf::Deltas, &all).into_iter().chain(each).collect()
+    let each = worst
+        .into_iter()
+        .filter_map(|r| curve(CurveOf::DeltasOf(r.cpu), &Counts::deltas(r)));
+    curve(CurveOf::Deltas, &all)
+        .into_iter()
+        .chain(each)
+        .collect()
 }
 
 #[cfg(test)]
@@ -166,7 +199,11 @@ mod tests {
     use super::*;
 
     fn curve(counts: &[(u64, u64)]) -> Curve {
-        Curve::new(CurveOf::Stalls, counts.iter().map(|(ns, n)| (FineNanos(*ns as f64), *n))).unwrap()
+        Curve::new(
+            CurveOf::Stalls,
+            counts.iter().map(|(ns, n)| (FineNanos(*ns as f64), *n)),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -176,7 +213,13 @@ mod tests {
         // Beyond 99 % lie fewer than ten: what is there is the longest, and no percentile.
         let wanted = [(0.0, 10.0), (1.0, 100.0), (2.0, 1000.0)];
         assert_eq!(points.len(), wanted.len());
-        assert!(points.iter().zip(wanted).all(|(got, wanted)| near(*got, wanted)), "{points:?}");
+        assert!(
+            points
+                .iter()
+                .zip(wanted)
+                .all(|(got, wanted)| near(*got, wanted)),
+            "{points:?}"
+        );
     }
 
     #[test]

@@ -97,7 +97,10 @@ impl DrawnStall {
     /// Its largest part.
     #[must_use]
     pub fn largest(&self) -> Option<DrawnPart> {
-        self.parts.iter().copied().reduce(|a, b| if b.net > a.net { b } else { a })
+        self.parts
+            .iter()
+            .copied()
+            .reduce(|a, b| if b.net > a.net { b } else { a })
     }
 }
 
@@ -174,10 +177,16 @@ impl<'m> PictureBuilder<'m> {
     pub fn new(manifest: &'m RunManifest, stalls: u64, most: usize) -> PictureBuilder<'m> {
         let duration = manifest.duration();
         let by_thread = manifest.results.is_empty();
-        let lanes = if by_thread { manifest.threads.len() } else { manifest.results.len() };
+        let lanes = if by_thread {
+            manifest.threads.len()
+        } else {
+            manifest.results.len()
+        };
         let mut builder = PictureBuilder {
             manifest,
-            began: manifest.span().map_or(manifest.clock_start.ticks, |(first, _)| first),
+            began: manifest
+                .span()
+                .map_or(manifest.clock_start.ticks, |(first, _)| first),
             by_thread,
             read: 0,
             sample: Sample::new(stalls, most, lanes.clamp(1, MOST_LANES), duration),
@@ -207,7 +216,11 @@ impl<'m> PictureBuilder<'m> {
         if self.lanes.len() > MOST_LANES {
             return MOST_LANES;
         }
-        let lane = if self.lanes.len() == MOST_LANES { Lane::Others } else { lane() };
+        let lane = if self.lanes.len() == MOST_LANES {
+            Lane::Others
+        } else {
+            lane()
+        };
         self.lanes.push(lane);
         self.lane_of.insert(key, self.lanes.len() - 1);
         self.lanes.len() - 1
@@ -218,12 +231,18 @@ impl<'m> PictureBuilder<'m> {
             return self.lane(i64::from(stall.cpu.0), || Lane::Cpu(stall.cpu));
         }
         let tid = stall.victim.tid;
-        let account = self.manifest.threads.iter().find(|thread| thread.tid == tid);
+        let account = self
+            .manifest
+            .threads
+            .iter()
+            .find(|thread| thread.tid == tid);
         let called = account.map(|account| account.role.as_ref().unwrap_or(&account.comm).clone());
         self.lane(i64::from(tid), || Lane::Thread {
             tid,
             // By the account's name: a command that was started was called otherwise before it was executed.
-            name: called.filter(|name| !name.is_empty()).unwrap_or_else(|| stall.victim.comm.to_string()),
+            name: called
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| stall.victim.comm.to_string()),
         })
     }
 
@@ -240,7 +259,10 @@ impl<'m> PictureBuilder<'m> {
         };
         self.read += 1;
         if self.by_thread {
-            *self.lengths.entry(three_digits(drawn.length.0)).or_default() += 1;
+            *self
+                .lengths
+                .entry(three_digits(drawn.length.0))
+                .or_default() += 1;
         }
         if self.manifest.idle_control() != Some(stall.cpu) {
             self.offsets.add(drawn.start);
@@ -269,7 +291,11 @@ impl<'m> PictureBuilder<'m> {
                 sum.max = sum.max.max(sum.of_last);
             }
             if kept {
-                parts.push(DrawnPart { sort: self.sort(culprit, part), net: part.net, gross: part.gross });
+                parts.push(DrawnPart {
+                    sort: self.sort(culprit, part),
+                    net: part.net,
+                    gross: part.gross,
+                });
             }
         }
         if kept {
@@ -291,14 +317,24 @@ impl<'m> PictureBuilder<'m> {
             return *at;
         }
         if self.sorts.len() < MOST_SORTS {
-            let part = Part { net: Nanos::ZERO, gross: Nanos::ZERO, ..part.clone() };
-            self.sorts.push(PartSort { culprit, part: Some(part) });
+            let part = Part {
+                net: Nanos::ZERO,
+                gross: Nanos::ZERO,
+                ..part.clone()
+            };
+            self.sorts.push(PartSort {
+                culprit,
+                part: Some(part),
+            });
             self.sort_of.insert(key, self.sorts.len() - 1);
             return self.sorts.len() - 1;
         }
         let (sorts, rest_of) = (&mut self.sorts, &mut self.rest_of);
         *rest_of.entry(culprit).or_insert_with(|| {
-            sorts.push(PartSort { culprit, part: None });
+            sorts.push(PartSort {
+                culprit,
+                part: None,
+            });
             sorts.len() - 1
         })
     }
@@ -344,9 +380,16 @@ impl<'m> PictureBuilder<'m> {
 
 /// `summary`'s row of a culprit: who triggered it, and its rate.
 #[must_use]
-pub fn summary_row<'s>(summary: &'s RunSummary, subject: &Subject) -> Option<&'s crate::CulpritRow> {
+pub fn summary_row<'s>(
+    summary: &'s RunSummary,
+    subject: &Subject,
+) -> Option<&'s crate::CulpritRow> {
     let attribution = summary.attribution.as_ref()?;
-    attribution.culprits.iter().chain(&attribution.unexplained.classes).find(|row| row.subject == *subject)
+    attribution
+        .culprits
+        .iter()
+        .chain(&attribution.unexplained.classes)
+        .find(|row| row.subject == *subject)
 }
 
 /// Rounded up to three significant digits, as the histograms of the probes are.
@@ -364,7 +407,10 @@ mod tests {
 
     #[test]
     fn lengths_keep_three_digits_and_never_shrink() {
-        assert_eq!([0, 7, 999, 1000, 1001, 123_456].map(three_digits), [0, 7, 999, 1000, 1010, 124_000]);
+        assert_eq!(
+            [0, 7, 999, 1000, 1001, 123_456].map(three_digits),
+            [0, 7, 999, 1000, 1010, 124_000]
+        );
         assert!(three_digits(u64::MAX) >= 18_400_000_000_000_000_000);
     }
 }

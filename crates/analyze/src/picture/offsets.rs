@@ -28,7 +28,10 @@ pub struct OffsetMap {
 impl OffsetMap {
     pub(super) fn new(duration: Nanos) -> OffsetMap {
         let smallest = UNITS[UNITS.len() - 1];
-        let unit = UNITS.into_iter().find(|unit| duration.0 / unit >= ENOUGH).unwrap_or(smallest);
+        let unit = UNITS
+            .into_iter()
+            .find(|unit| duration.0 / unit >= ENOUGH)
+            .unwrap_or(smallest);
         let units = duration.0.div_ceil(unit).max(1);
         let units_per_column = units.div_ceil(COLUMNS);
         let columns = units.div_ceil(units_per_column) as usize;
@@ -68,9 +71,12 @@ impl OffsetMap {
 
     pub(super) fn add(&mut self, start: Nanos) {
         let column = start.0 / self.unit.0 / self.units_per_column;
-        let column = usize::try_from(column).unwrap_or(usize::MAX).min(self.columns - 1);
+        let column = usize::try_from(column)
+            .unwrap_or(usize::MAX)
+            .min(self.columns - 1);
         // Below ROWS, for the remainder is below the unit.
-        let row = (u128::from(start.0 % self.unit.0) * ROWS as u128 / u128::from(self.unit.0)) as usize;
+        let row =
+            (u128::from(start.0 % self.unit.0) * ROWS as u128 / u128::from(self.unit.0)) as usize;
         self.counts[column * ROWS + row] += 1;
     }
 }

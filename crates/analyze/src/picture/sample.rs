@@ -45,7 +45,10 @@ impl Sample {
             longest: BTreeSet::new(),
             most_longest,
         };
-        Sample { spans: (!all).then_some(spans), kept: HashMap::new() }
+        Sample {
+            spans: (!all).then_some(spans),
+            kept: HashMap::new(),
+        }
     }
 
     pub(super) fn add(&mut self, stall: DrawnStall) {
@@ -63,7 +66,11 @@ impl Sample {
                 reasons += 2;
             }
             Some((shortest, longest)) => {
-                let of = |id: &StallId| self.kept.get(id).map_or(Nanos::ZERO, |kept| kept.stall.length);
+                let of = |id: &StallId| {
+                    self.kept
+                        .get(id)
+                        .map_or(Nanos::ZERO, |kept| kept.stall.length)
+                };
                 if length < of(shortest) {
                     given_up.push(std::mem::replace(shortest, id));
                     reasons += 1;
@@ -118,7 +125,14 @@ mod tests {
 
     fn stall(id: u64, start: u64, length: u64) -> DrawnStall {
         let (start, length) = (Nanos(start), Nanos(length));
-        DrawnStall { id: StallId(id), lane: 0, cpu: CpuId(0), start, length, parts: Vec::new() }
+        DrawnStall {
+            id: StallId(id),
+            lane: 0,
+            cpu: CpuId(0),
+            start,
+            length,
+            parts: Vec::new(),
+        }
     }
 
     #[test]
@@ -127,15 +141,19 @@ mod tests {
         for id in 0..3 {
             sample.add(stall(id, 10 * (3 - id), id));
         }
-        assert_eq!(sample.finish().iter().map(|s| s.id.0).collect::<Vec<_>>(), [2, 1, 0]);
+        assert_eq!(
+            sample.finish().iter().map(|s| s.id.0).collect::<Vec<_>>(),
+            [2, 1, 0]
+        );
     }
 
     #[test]
     fn every_span_keeps_its_extent_and_the_longest_are_there() {
         let (duration, most) = (1_000_000u64, 400);
         let mut random = SplitMix64(7);
-        let all: Vec<DrawnStall> =
-            (0..20_000).map(|id| stall(id, random.below(duration), random.below(50_000))).collect();
+        let all: Vec<DrawnStall> = (0..20_000)
+            .map(|id| stall(id, random.below(duration), random.below(50_000)))
+            .collect();
         let mut sample = Sample::new(20_000, most, 1, Nanos(duration));
         let span = sample.spans.as_ref().unwrap().length;
         all.iter().for_each(|stall| sample.add(stall.clone()));
@@ -143,7 +161,10 @@ mod tests {
         assert!(kept.len() <= most, "{}", kept.len());
         for at in 0..=(duration / span) {
             let lengths = |of: &[DrawnStall]| {
-                let inside = of.iter().filter(|s| s.start.0 / span == at).map(|s| s.length);
+                let inside = of
+                    .iter()
+                    .filter(|s| s.start.0 / span == at)
+                    .map(|s| s.length);
                 (inside.clone().min(), inside.max())
             };
             assert_eq!(lengths(&kept), lengths(&all));

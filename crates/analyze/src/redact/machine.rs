@@ -3,10 +3,10 @@
 use super::words;
 use super::{Redactor, is_slug, kernel_version, listed, processor, release};
 use jitterscope_model::{
-    AnyVersion, AppliedChange, AppliedTuning, CpusetGroup, Cpusets, Firmware, FrequencyPolicy, HugePages,
-    IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState, KnobFinding, KnobSetting, MachineState,
-    MemoryState, NumaNode, PerCpu, Processors, Reading, SettingValue, Smt, TuningApply, TuningState,
-    WorkqueueMask, Workqueues,
+    AnyVersion, AppliedChange, AppliedTuning, CpusetGroup, Cpusets, Firmware, FrequencyPolicy,
+    HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState, KnobFinding,
+    KnobSetting, MachineState, MemoryState, NumaNode, PerCpu, Processors, Reading, SettingValue,
+    Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
 };
 use jitterscope_model::{ChangeNow, CpuGroup, Hierarchy, KnobVerdict};
 use std::collections::BTreeMap;
@@ -81,7 +81,9 @@ impl Redactor {
 /// The reading with its value kept as far as `keep` lets it. Reasons are texts of the system and go.
 fn kept<T, U>(reading: &Reading<T>, keep: impl FnOnce(&T) -> Option<U>) -> Reading<U> {
     match reading {
-        Reading::Value(value) => keep(value).map_or_else(|| Reading::Newer(LEFT_OUT.into()), Reading::Value),
+        Reading::Value(value) => {
+            keep(value).map_or_else(|| Reading::Newer(LEFT_OUT.into()), Reading::Value)
+        }
         Reading::Absent => Reading::Absent,
         Reading::Denied => Reading::Denied,
         Reading::Unreadable(_) => Reading::Unreadable(AnyVersion::Worded(String::new())),
@@ -100,7 +102,10 @@ fn word(reading: &Reading<String>) -> Reading<String> {
 
 /// A setting's value: a word that is listed, or numbers and lists of them.
 fn value(text: &str) -> Option<String> {
-    let numbers = text.len() <= 256 && text.bytes().all(|b| b.is_ascii_digit() || b"-,:. \n".contains(&b));
+    let numbers = text.len() <= 256
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b"-,:. \n".contains(&b));
     (numbers || words::VALUES.contains(&text)).then(|| text.to_owned())
 }
 
@@ -110,7 +115,14 @@ fn maker(reading: &Reading<String>) -> Reading<String> {
 
 fn each<T, U>(values: &PerCpu<T>, keep: impl Fn(&T) -> U) -> PerCpu<U> {
     let groups = values.0.iter();
-    PerCpu(groups.map(|group| CpuGroup { cpus: group.cpus.clone(), value: keep(&group.value) }).collect())
+    PerCpu(
+        groups
+            .map(|group| CpuGroup {
+                cpus: group.cpus.clone(),
+                value: keep(&group.value),
+            })
+            .collect(),
+    )
 }
 
 fn firmware(firmware: &Firmware) -> Firmware {
@@ -128,9 +140,16 @@ fn firmware(firmware: &Firmware) -> Firmware {
 fn processors(processors: &Processors) -> Processors {
     let microcode = |revision: &String| {
         let hex = revision.strip_prefix("0x").is_some_and(|digits| {
-            digits.len() <= 16 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+            digits.len() <= 16
+                && digits
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         });
-        if hex { revision.clone() } else { LEFT_OUT.into() }
+        if hex {
+            revision.clone()
+        } else {
+            LEFT_OUT.into()
+        }
     };
     Processors {
         model: each(&processors.model, |model| processor(model)),
@@ -140,7 +159,10 @@ fn processors(processors: &Processors) -> Processors {
         nohz_full: processors.nohz_full.clone(),
         sockets: plain(&processors.sockets),
         cores: plain(&processors.cores),
-        smt: Smt { control: word(&processors.smt.control), active: plain(&processors.smt.active) },
+        smt: Smt {
+            control: word(&processors.smt.control),
+            active: plain(&processors.smt.active),
+        },
         numa: kept(&processors.numa, |nodes| {
             let node = |node: &NumaNode| NumaNode {
                 id: node.id,
@@ -154,7 +176,9 @@ fn processors(processors: &Processors) -> Processors {
         idle: IdlePolicy {
             driver: word(&processors.idle.driver),
             governor: word(&processors.idle.governor),
-            states: each(&processors.idle.states, |states| states.iter().map(idle_state).collect()),
+            states: each(&processors.idle.states, |states| {
+                states.iter().map(idle_state).collect()
+            }),
         },
     }
 }
@@ -179,8 +203,14 @@ fn idle_state(state: &IdleState) -> IdleState {
 
 fn kernel(kernel: &KernelState) -> KernelState {
     let listed_only = |all: &BTreeMap<String, String>, names: &[&str], keep: fn(&str) -> String| {
-        let known = all.iter().filter(|(name, _)| names.contains(&name.as_str()));
-        Some(known.map(|(name, text)| (name.clone(), keep(text))).collect())
+        let known = all
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()));
+        Some(
+            known
+                .map(|(name, text)| (name.clone(), keep(text)))
+                .collect(),
+        )
     };
     KernelState {
         release: release(&kernel.release),
@@ -191,20 +221,28 @@ fn kernel(kernel: &KernelState) -> KernelState {
         preemption: word(&kernel.preemption),
         realtime: plain(&kernel.realtime),
         config: kept(&kernel.config, |all| {
-            listed_only(all, words::OPTIONS, |text| value(text).unwrap_or_else(|| LEFT_OUT.into()))
+            listed_only(all, words::OPTIONS, |text| {
+                value(text).unwrap_or_else(|| LEFT_OUT.into())
+            })
         }),
         clocksource: word(&kernel.clocksource),
         clocksources: kept(&kernel.clocksources, |all| {
             Some(all.iter().filter_map(|name| value(name)).collect())
         }),
-        mitigations: kept(&kernel.mitigations, |all| listed_only(all, words::FLAWS, mitigation)),
+        mitigations: kept(&kernel.mitigations, |all| {
+            listed_only(all, words::FLAWS, mitigation)
+        }),
     }
 }
 
 /// Whether the flaw is there and something is done about it; with what is the kernel's prose.
 fn mitigation(text: &str) -> String {
     let known = ["Not affected", "Mitigation", "Vulnerable", "Unknown"];
-    known.into_iter().find(|state| text.starts_with(state)).unwrap_or(LEFT_OUT).to_owned()
+    known
+        .into_iter()
+        .find(|state| text.starts_with(state))
+        .unwrap_or(LEFT_OUT)
+        .to_owned()
 }
 
 fn memory(memory: &MemoryState) -> MemoryState {
@@ -212,7 +250,10 @@ fn memory(memory: &MemoryState) -> MemoryState {
         total_kib: plain(&memory.total_kib),
         swap_kib: plain(&memory.swap_kib),
         huge_pages: kept(&memory.huge_pages, |sizes| {
-            let size = |size: &HugePages| HugePages { size_kib: size.size_kib, pages: plain(&size.pages) };
+            let size = |size: &HugePages| HugePages {
+                size_kib: size.size_kib,
+                pages: plain(&size.pages),
+            };
             Some(sizes.iter().map(size).collect())
         }),
         transparent_huge_pages: word(&memory.transparent_huge_pages),
@@ -226,13 +267,21 @@ fn knobs(tuning: &TuningState) -> TuningState {
         cpus: tuning.cpus.clone(),
         settings: tuning.settings.iter().map(setting).collect(),
         findings: tuning.findings.iter().map(finding).collect(),
-        competitors: tuning.competitors.iter().filter_map(|name| listed(words::COMPETITORS, name)).collect(),
+        competitors: tuning
+            .competitors
+            .iter()
+            .filter_map(|name| listed(words::COMPETITORS, name))
+            .collect(),
         applied: kept(&tuning.applied, |applied| Some(applied_tuning(applied))),
     }
 }
 
 fn knob(id: &str) -> String {
-    if is_slug(id) { id.to_owned() } else { LEFT_OUT.into() }
+    if is_slug(id) {
+        id.to_owned()
+    } else {
+        LEFT_OUT.into()
+    }
 }
 
 fn setting(setting: &KnobSetting) -> KnobSetting {

@@ -15,10 +15,11 @@ mod words;
 
 use crate::known_names;
 use jitterscope_model::{
-    AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly,
-    EventClass, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part, PassiveCpu,
-    PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, RanInstead,
-    RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
+    EndedEarly, EventClass, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part,
+    PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
+    ProbeResult, RanInstead, RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount,
+    ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -100,12 +101,27 @@ impl Redactor {
             probe: probe::probe(&manifest.probe),
             results: manifest.results.iter().map(result).collect(),
             wakeups: manifest.wakeups.iter().map(wakeup).collect(),
-            threads: manifest.threads.iter().map(|thread| self.account(thread)).collect(),
-            pipeline: manifest.pipeline.as_ref().map(|pipeline| self.pipeline(pipeline)),
-            passive: manifest.passive.iter().map(|cpu| self.passive(cpu)).collect(),
+            threads: manifest
+                .threads
+                .iter()
+                .map(|thread| self.account(thread))
+                .collect(),
+            pipeline: manifest
+                .pipeline
+                .as_ref()
+                .map(|pipeline| self.pipeline(pipeline)),
+            passive: manifest
+                .passive
+                .iter()
+                .map(|cpu| self.passive(cpu))
+                .collect(),
             attributed: manifest.attributed,
             sources: manifest.sources.iter().map(source::source).collect(),
-            counters: manifest.counters.iter().map(|counter| self.counter(counter)).collect(),
+            counters: manifest
+                .counters
+                .iter()
+                .map(|counter| self.counter(counter))
+                .collect(),
             edge_costs: Vec::new(),
             sleeping_works: Vec::new(),
             senders_dropped: manifest.senders_dropped,
@@ -125,7 +141,10 @@ impl Redactor {
         Stall {
             id: stall.id,
             cpu: stall.cpu,
-            victim: ThreadRef { tid: stall.victim.tid, comm },
+            victim: ThreadRef {
+                tid: stall.victim.tid,
+                comm,
+            },
             start: stall.start,
             end: stall.end,
         }
@@ -134,20 +153,35 @@ impl Redactor {
     /// The attribution of a stall.
     #[must_use]
     pub fn attribution(&mut self, attribution: &Attribution) -> Attribution {
-        let parts = attribution.parts.iter().map(|part| self.part(part)).collect();
-        Attribution { stall: attribution.stall, parts }
+        let parts = attribution
+            .parts
+            .iter()
+            .map(|part| self.part(part))
+            .collect();
+        Attribution {
+            stall: attribution.stall,
+            parts,
+        }
     }
 
     /// The tag of a histogram.
     #[must_use]
     pub fn tag(&mut self, tag: &str) -> String {
-        let words = ["pipeline", "inter", "lateness", "transit", "from", "intended"];
+        let words = [
+            "pipeline", "inter", "lateness", "transit", "from", "intended",
+        ];
         let known = |word: &str| {
             let cpu = word.strip_prefix("cpu").is_some_and(is_number);
-            cpu || [words.as_slice(), words::ROLES].iter().any(|list| list.contains(&word))
+            cpu || [words.as_slice(), words::ROLES]
+                .iter()
+                .any(|list| list.contains(&word))
                 || ProbeKind::from_word(word).is_some()
         };
-        if tag.split('-').all(known) { tag.to_owned() } else { self.histograms.of(tag, "histogram") }
+        if tag.split('-').all(known) {
+            tag.to_owned()
+        } else {
+            self.histograms.of(tag, "histogram")
+        }
     }
 
     fn part(&mut self, part: &Part) -> Part {
@@ -191,7 +225,11 @@ impl Redactor {
             || words::COUNTERS.contains(&name)
             || known_names::is_kernel_thread(name)
             || known_names::is_function(name);
-        if name.is_empty() || listed { name.to_owned() } else { self.functions.of(name, "function") }
+        if name.is_empty() || listed {
+            name.to_owned()
+        } else {
+            self.functions.of(name, "function")
+        }
     }
 
     /// The kind of a device's interrupt; several that share one are classified by the first.
@@ -206,7 +244,10 @@ impl Redactor {
         ThreadAccount {
             tid: thread.tid,
             comm: self.thread(&thread.comm),
-            role: thread.role.clone().filter(|role| words::ROLES.contains(&role.as_str())),
+            role: thread
+                .role
+                .clone()
+                .filter(|role| words::ROLES.contains(&role.as_str())),
             from: thread.from,
             until: thread.until,
             appeared: thread.appeared,
@@ -315,10 +356,10 @@ impl Redactor {
                 written: journal.written,
                 unwritten: journal.unwritten,
                 waits: journal.waits,
-                ended: journal
-                    .ended
-                    .as_ref()
-                    .map(|end| JournalEnd { disk_full: end.disk_full, why: journal_fault(&end.why) }),
+                ended: journal.ended.as_ref().map(|end| JournalEnd {
+                    disk_full: end.disk_full,
+                    why: journal_fault(&end.why),
+                }),
             }),
         }
     }
@@ -327,12 +368,19 @@ impl Redactor {
     fn counter(&mut self, counter: &CounterTotal) -> CounterTotal {
         let mut parts = counter.name.split(' ');
         let name = match (parts.next(), parts.next()) {
-            (Some(file @ ("interrupt" | "softirq")), Some(code)) if words::COUNTERS.contains(&code) => {
+            (Some(file @ ("interrupt" | "softirq")), Some(code))
+                if words::COUNTERS.contains(&code) =>
+            {
                 format!("{file} {code}")
             }
             _ => self.counters.of(&counter.name, "counter"),
         };
-        CounterTotal { cpu: counter.cpu, name, total: counter.total, correlation: counter.correlation }
+        CounterTotal {
+            cpu: counter.cpu,
+            name,
+            total: counter.total,
+            correlation: counter.correlation,
+        }
     }
 }
 
@@ -347,10 +395,9 @@ fn host(host: &HostFacts) -> HostFacts {
         online: host.online.clone(),
         isolated: host.isolated.clone(),
         nohz_full: host.nohz_full.clone(),
-        hypervisor: host
-            .hypervisor
-            .as_ref()
-            .map(|signature| listed(words::HYPERVISORS, signature).unwrap_or_else(|| "unknown".into())),
+        hypervisor: host.hypervisor.as_ref().map(|signature| {
+            listed(words::HYPERVISORS, signature).unwrap_or_else(|| "unknown".into())
+        }),
     }
 }
 
@@ -381,16 +428,25 @@ fn result(result: &ProbeResult) -> ProbeResult {
 
 /// What is kept of what this version knows; words of whose making nothing is known are left out.
 fn any_version<T>(of: &AnyVersion<T>, keep: impl FnOnce(&T) -> Option<T>) -> AnyVersion<T> {
-    of.known().and_then(keep).map_or_else(|| AnyVersion::Worded(LEFT_OUT.into()), AnyVersion::Known)
+    of.known()
+        .and_then(keep)
+        .map_or_else(|| AnyVersion::Worded(LEFT_OUT.into()), AnyVersion::Known)
 }
 
 /// Whoever had a probe moved is left out.
 fn ended_early(of: &AnyVersion<EndedEarly>) -> AnyVersion<EndedEarly> {
     any_version(of, |of| match of {
-        EndedEarly::Moved { cpu, to_cpu, because } => Some(EndedEarly::Moved {
+        EndedEarly::Moved {
+            cpu,
+            to_cpu,
+            because,
+        } => Some(EndedEarly::Moved {
             cpu: *cpu,
             to_cpu: *to_cpu,
-            because: because.as_ref().map(|of| MovedBecause { offline: of.offline, by: None }),
+            because: because.as_ref().map(|of| MovedBecause {
+                offline: of.offline,
+                by: None,
+            }),
         }),
         EndedEarly::Offline => Some(EndedEarly::Offline),
     })
@@ -427,7 +483,9 @@ fn wakeup(result: &WakeupResult) -> WakeupResult {
 fn self_noise(noise: &SelfNoise) -> SelfNoise {
     let mut noise = noise.clone();
     if let Some(price) = &mut noise.events {
-        price.events.retain(|class, _| EventClass::KNOWN.contains(class));
+        price
+            .events
+            .retain(|class, _| EventClass::KNOWN.contains(class));
     }
     noise
 }
@@ -442,24 +500,41 @@ fn is_number(text: &str) -> bool {
 
 /// Lower case, digits and hyphens, as stable ids have them.
 fn is_slug(text: &str) -> bool {
-    text.len() <= 40 && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    text.len() <= 40
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 /// The six digits of base 36 of a run's id, which the recorder makes up.
 fn id(id: &str) -> String {
-    let made_up = id.len() == 6 && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    if made_up { id.to_owned() } else { String::new() }
+    let made_up = id.len() == 6
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if made_up {
+        id.to_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// The numbers at the beginning: `0.1.0` of `0.1.0-acme`.
 fn version(text: &str) -> String {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    text.get(..end).unwrap_or_default().trim_end_matches('.').to_owned()
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    text.get(..end)
+        .unwrap_or_default()
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 /// `6.1.0` and, of a real-time kernel, `-rt12`: what follows is the builder's.
 fn release(text: &str) -> String {
-    let rt = text.split(['-', '+']).find(|part| part.strip_prefix("rt").is_some_and(is_number));
+    let rt = text
+        .split(['-', '+'])
+        .find(|part| part.strip_prefix("rt").is_some_and(is_number));
     match rt {
         Some(rt) => format!("{}-{rt}", version(text)),
         None => version(text),
@@ -467,7 +542,10 @@ fn release(text: &str) -> String {
 }
 
 fn kernel_version(text: &str) -> String {
-    text.split(' ').filter(|word| words::KERNEL_VERSION.contains(word)).collect::<Vec<_>>().join(" ")
+    text.split(' ')
+        .filter(|word| words::KERNEL_VERSION.contains(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A processor's name without words that no maker uses.
@@ -475,10 +553,15 @@ fn processor(text: &str) -> String {
     let model = |word: &str| {
         word.len() <= 9
             && word.bytes().any(|b| b.is_ascii_digit())
-            && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'))
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'))
     };
     let harmless = |word: &&str| words::PROCESSORS.contains(word) || model(word);
-    text.split(' ').filter(harmless).collect::<Vec<_>>().join(" ")
+    text.split(' ')
+        .filter(harmless)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]

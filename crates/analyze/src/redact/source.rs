@@ -2,7 +2,8 @@
 
 use super::{LEFT_OUT, any_version, listed, words};
 use jitterscope_model::{
-    AnyVersion, ClockFailure, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus, TscFlaw,
+    AnyVersion, ClockFailure, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus,
+    TscFlaw,
 };
 
 pub(super) fn source(source: &SourceReport) -> SourceReport {
@@ -12,8 +13,18 @@ pub(super) fn source(source: &SourceReport) -> SourceReport {
             SourceStatus::Other(_) => SourceStatus::Other(LEFT_OUT.into()),
             known => known.clone(),
         },
-        problems: source.problems.iter().filter(|problem| names_nothing(problem)).cloned().collect(),
-        losses: source.losses.iter().filter(|loss| !matches!(loss, SourceLoss::Other(_))).cloned().collect(),
+        problems: source
+            .problems
+            .iter()
+            .filter(|problem| names_nothing(problem))
+            .cloned()
+            .collect(),
+        losses: source
+            .losses
+            .iter()
+            .filter(|loss| !matches!(loss, SourceLoss::Other(_)))
+            .cloned()
+            .collect(),
         lost: source.lost,
     }
 }
@@ -25,7 +36,9 @@ pub(super) fn tsc_flaw(of: &AnyVersion<TscFlaw>) -> AnyVersion<TscFlaw> {
         TscFlaw::OtherClockSource { source } => Some(TscFlaw::OtherClockSource {
             source: listed(words::VALUES, source).unwrap_or_else(|| LEFT_OUT.into()),
         }),
-        TscFlaw::NotWanted | TscFlaw::NoTsc | TscFlaw::NotConstant | TscFlaw::StopsInIdle => Some(of.clone()),
+        TscFlaw::NotWanted | TscFlaw::NoTsc | TscFlaw::NotConstant | TscFlaw::StopsInIdle => {
+            Some(of.clone())
+        }
         TscFlaw::ClockSourceUnreadable { .. } => None,
     })
 }
@@ -35,7 +48,10 @@ pub(super) fn problem(problem: &SourceProblem) -> SourceProblem {
     if names_nothing(problem) {
         return problem.clone();
     }
-    SourceProblem::Worded { reason: LEFT_OUT.into(), fix: String::new() }
+    SourceProblem::Worded {
+        reason: LEFT_OUT.into(),
+        fix: String::new(),
+    }
 }
 
 /// Whether it has figures and CPUs alone.
@@ -90,13 +106,23 @@ mod tests {
     #[test]
     fn which_events_were_asked_for_passes_unless_a_newer_version_chose_it() {
         let newer = EventGrain::Other("a-name".into());
-        for (asked, passes) in [(EventGrain::All, true), (EventGrain::Coarse, true), (newer, false)] {
-            let problem = SourceProblem::EventsNotAsked { grain: asked.clone() };
+        for (asked, passes) in [
+            (EventGrain::All, true),
+            (EventGrain::Coarse, true),
+            (newer, false),
+        ] {
+            let problem = SourceProblem::EventsNotAsked {
+                grain: asked.clone(),
+            };
             let loss = SourceLoss::WorkItems;
-            let limited = SourceReport::limited("tracefs", SourceStatus::Degraded, problem.clone(), loss);
+            let limited =
+                SourceReport::limited("tracefs", SourceStatus::Degraded, problem.clone(), loss);
             let out = source(&limited);
             let kept = if passes { vec![problem] } else { Vec::new() };
-            assert_eq!((&out.problems, &out.losses[..]), (&kept, &[SourceLoss::WorkItems][..]));
+            assert_eq!(
+                (&out.problems, &out.losses[..]),
+                (&kept, &[SourceLoss::WorkItems][..])
+            );
             let word = if passes { asked.as_str() } else { LEFT_OUT };
             assert_eq!(grain(&asked).as_str(), word);
         }

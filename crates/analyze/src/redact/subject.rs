@@ -12,16 +12,26 @@ pub(super) fn redacted(by: &mut Redactor, subject: &Subject) -> Subject {
         Subject::Thread(of) => Subject::Thread(task(by, of)),
         Subject::Throttle(of) => Subject::Throttle(task(by, of)),
         // Whose group it is stays out; how tight it is says nothing of its owner.
-        Subject::Quota(of) => Subject::Quota(Quota { cgroup: LEFT_OUT.into(), limit: of.limit }),
+        Subject::Quota(of) => Subject::Quota(Quota {
+            cgroup: LEFT_OUT.into(),
+            limit: of.limit,
+        }),
         Subject::Work(of) => Subject::Work(work(by, of)),
-        Subject::Interrupt { number, action } => {
-            Subject::Interrupt { number: *number, action: by.device(action).into() }
+        Subject::Interrupt { number, action } => Subject::Interrupt {
+            number: *number,
+            action: by.device(action).into(),
+        },
+        Subject::Vector(vector) if known_names::is_vector(vector) => {
+            Subject::Vector(vector.clone())
         }
-        Subject::Vector(vector) if known_names::is_vector(vector) => Subject::Vector(vector.clone()),
         Subject::Vector(vector) => Subject::Vector(by.device(vector).into()),
         Subject::Timer { function, source } => Subject::Timer {
-            function: function.as_ref().map(|function| by.function(function).into()),
-            source: source.clone().filter(|source| !matches!(source, TimerSource::Other(_))),
+            function: function
+                .as_ref()
+                .map(|function| by.function(function).into()),
+            source: source
+                .clone()
+                .filter(|source| !matches!(source, TimerSource::Other(_))),
         },
         Subject::Call(function) => Subject::Call(by.function(function).into()),
         Subject::Ipi(vector) => Subject::Ipi(by.function(vector).into()),
@@ -53,7 +63,8 @@ fn task(by: &mut Redactor, of: &Task) -> Task {
 }
 
 fn class(of: Option<&SchedClass>) -> Option<SchedClass> {
-    of.cloned().filter(|class| !matches!(class, SchedClass::Other(_)))
+    of.cloned()
+        .filter(|class| !matches!(class, SchedClass::Other(_)))
 }
 
 fn work(by: &mut Redactor, of: &Work) -> Work {
@@ -61,7 +72,10 @@ fn work(by: &mut Redactor, of: &Work) -> Work {
         listed(words::QUEUES, queue).unwrap_or_else(|| by.queues.of(queue, "workqueue"))
     };
     Work {
-        function: of.function.as_ref().map(|function| by.function(function).into()),
+        function: of
+            .function
+            .as_ref()
+            .map(|function| by.function(function).into()),
         workqueue: of.workqueue.as_ref().map(|name| queue(by, name).into()),
         worker: of.worker.as_ref().map(|worker| Worker {
             tid: worker.tid,
@@ -75,12 +89,16 @@ fn work(by: &mut Redactor, of: &Work) -> Work {
 fn about(by: &mut Redactor, of: &About) -> About {
     match of {
         About::Meanwhile(Meanwhile::Ran(of)) => About::Meanwhile(Meanwhile::Ran(task(by, of))),
-        About::Meanwhile(Meanwhile::Worked(of)) => About::Meanwhile(Meanwhile::Worked(work(by, of))),
+        About::Meanwhile(Meanwhile::Worked(of)) => {
+            About::Meanwhile(Meanwhile::Worked(work(by, of)))
+        }
         About::Vectors(vectors) => About::Vectors(
             vectors
                 .iter()
                 .map(|code| {
-                    listed(words::COUNTERS, code).unwrap_or_else(|| by.counters.of(code, "counter")).into()
+                    listed(words::COUNTERS, code)
+                        .unwrap_or_else(|| by.counters.of(code, "counter"))
+                        .into()
                 })
                 .collect(),
         ),

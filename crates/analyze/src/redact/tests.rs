@@ -11,14 +11,30 @@ fn passing<'t>(rule: impl Fn(&str) -> bool, texts: &[&'t str]) -> Vec<&'t str> {
 #[test]
 fn a_name_is_the_same_throughout_and_the_rest_share_one() {
     let mut names = Pseudonyms::default();
-    let told: Vec<String> = ["a", "b", "a", "a", "c", "a", "b"].map(|name| names.of(name, "sort")).into();
-    assert_eq!(told, ["sort-1", "sort-2", "sort-1", "sort-1", "sort-3", "sort-1", "sort-2"]);
+    let told: Vec<String> = ["a", "b", "a", "a", "c", "a", "b"]
+        .map(|name| names.of(name, "sort"))
+        .into();
+    assert_eq!(
+        told,
+        [
+            "sort-1", "sort-2", "sort-1", "sort-1", "sort-3", "sort-1", "sort-2"
+        ]
+    );
     for n in 4..=MOST {
         assert_eq!(names.of(&format!("name {n}"), "sort"), format!("sort-{n}"));
     }
-    assert_eq!([names.of("one more", "sort"), names.of("another", "sort")], ["sort-more", "sort-more"]);
+    assert_eq!(
+        [names.of("one more", "sort"), names.of("another", "sort")],
+        ["sort-more", "sort-more"]
+    );
     assert_eq!(names.0.len(), MOST, "no more are remembered");
-    assert_eq!([names.of("a", "sort"), names.of(&format!("name {MOST}"), "sort")], ["sort-1", "sort-65536"]);
+    assert_eq!(
+        [
+            names.of("a", "sort"),
+            names.of(&format!("name {MOST}"), "sort")
+        ],
+        ["sort-1", "sort-65536"]
+    );
 }
 
 #[test]
@@ -30,14 +46,33 @@ fn numbers_are_digits_of_limited_length() {
 #[test]
 fn stable_ids_are_short_and_of_lower_case() {
     let (longest, longer) = ("a".repeat(40), "a".repeat(41));
-    let texts = ["a", "9", "-", "no-kernel-events2", &longest, &longer, "Acme", "a_b", "a b", "grün"];
-    assert_eq!(passing(is_slug, &texts), ["a", "9", "-", "no-kernel-events2", &longest]);
+    let texts = [
+        "a",
+        "9",
+        "-",
+        "no-kernel-events2",
+        &longest,
+        &longer,
+        "Acme",
+        "a_b",
+        "a b",
+        "grün",
+    ];
+    assert_eq!(
+        passing(is_slug, &texts),
+        ["a", "9", "-", "no-kernel-events2", &longest]
+    );
 }
 
 #[test]
 fn only_an_id_that_the_recorder_makes_up_stays() {
-    let texts = ["k3x9ab", "aaaaaa", "000000", "", "k3x9a", "k3x9abc", "K3x9ab", "k3-9ab"];
-    assert_eq!(passing(|text| id(text) == text && !text.is_empty(), &texts), ["k3x9ab", "aaaaaa", "000000"]);
+    let texts = [
+        "k3x9ab", "aaaaaa", "000000", "", "k3x9a", "k3x9abc", "K3x9ab", "k3-9ab",
+    ];
+    assert_eq!(
+        passing(|text| id(text) == text && !text.is_empty(), &texts),
+        ["k3x9ab", "aaaaaa", "000000"]
+    );
     assert!(texts[3..].iter().all(|text| id(text).is_empty()));
 }
 
@@ -65,7 +100,10 @@ fn of_a_version_its_numbers_stay() {
     for (text, expected) in cases {
         assert_eq!(release(text), expected, "{text:?}");
     }
-    assert_eq!(kernel_version("#12 SMP PREEMPT_DYNAMIC builder@acme SMPX"), "SMP PREEMPT_DYNAMIC");
+    assert_eq!(
+        kernel_version("#12 SMP PREEMPT_DYNAMIC builder@acme SMPX"),
+        "SMP PREEMPT_DYNAMIC"
+    );
 }
 
 #[test]
@@ -93,12 +131,22 @@ fn of_a_processor_makers_words_and_models_numbers_stay() {
 #[test]
 fn tags_of_the_recorders_histograms_stay() {
     let mut redactor = Redactor::new();
-    for known in
-        ["spin-cpu1", "wakeup-cpu127", "pipeline-producer-lateness", "pipeline-accumulator-from-intended"]
-    {
+    for known in [
+        "spin-cpu1",
+        "wakeup-cpu127",
+        "pipeline-producer-lateness",
+        "pipeline-accumulator-from-intended",
+    ] {
         assert_eq!(redactor.tag(known), known);
     }
-    let others = ["spin-cpu", "spin-cpux1", "acme-cpu1", "spin-acme", "pipeline-acme-inter", "spin-cpu"];
+    let others = [
+        "spin-cpu",
+        "spin-cpux1",
+        "acme-cpu1",
+        "spin-acme",
+        "pipeline-acme-inter",
+        "spin-cpu",
+    ];
     let told = others.map(|tag| redactor.tag(tag));
     let expected = [1, 2, 3, 4, 5, 1].map(|n| format!("histogram-{n}"));
     assert_eq!(told, expected);
@@ -107,28 +155,54 @@ fn tags_of_the_recorders_histograms_stay() {
 #[test]
 fn a_function_stays_where_any_list_has_it() {
     let mut redactor = Redactor::new();
-    for known in ["", "try_to_wake_up", "NET_RX", "LOC", "ksmd", "vmstat_update"] {
+    for known in [
+        "",
+        "try_to_wake_up",
+        "NET_RX",
+        "LOC",
+        "ksmd",
+        "vmstat_update",
+    ] {
         assert_eq!(redactor.function(known), known);
     }
     assert_eq!(redactor.function("acme_timer_fn"), "function-1");
     assert_eq!(
-        [redactor.thread(""), redactor.thread("ksmd"), redactor.thread("acme")],
+        [
+            redactor.thread(""),
+            redactor.thread("ksmd"),
+            redactor.thread("acme")
+        ],
         ["", "ksmd", "thread-1"]
     );
-    let devices = ["nvme0q7", "virtio3-input.0", "acme0", "acme1", "acme0"].map(|name| redactor.device(name));
-    assert_eq!(devices, ["nvme", "virtio", "device-1", "device-2", "device-1"]);
+    let devices =
+        ["nvme0q7", "virtio3-input.0", "acme0", "acme1", "acme0"].map(|name| redactor.device(name));
+    assert_eq!(
+        devices,
+        ["nvme", "virtio", "device-1", "device-2", "device-1"]
+    );
 }
 
 #[test]
 fn of_a_counter_the_code_stays_where_it_is_known() {
     let mut redactor = Redactor::new();
     let mut told = |name: &str| {
-        let counter = CounterTotal { cpu: CpuId(2), name: name.into(), total: 7, correlation: Some(0.5) };
+        let counter = CounterTotal {
+            cpu: CpuId(2),
+            name: name.into(),
+            total: 7,
+            correlation: Some(0.5),
+        };
         let out = redactor.counter(&counter);
-        assert_eq!((out.cpu, out.total, out.correlation), (CpuId(2), 7, Some(0.5)));
+        assert_eq!(
+            (out.cpu, out.total, out.correlation),
+            (CpuId(2), 7, Some(0.5))
+        );
         out.name
     };
-    assert_eq!(told("interrupt LOC (Local timer interrupts)"), "interrupt LOC");
+    assert_eq!(
+        told("interrupt LOC (Local timer interrupts)"),
+        "interrupt LOC"
+    );
     assert_eq!(told("softirq NET_RX"), "softirq NET_RX");
     assert_eq!(told("interrupt 44 (acme-card)"), "counter-1");
     assert_eq!(told("acme LOC"), "counter-2");
@@ -138,15 +212,26 @@ fn of_a_counter_the_code_stays_where_it_is_known() {
 
 #[test]
 fn why_something_ended_stays_but_for_who_and_in_whose_words() {
-    let by = Some(Mover { comm: "acme".into(), tid: 1 });
-    let moved = |because| EndedEarly::Moved { cpu: CpuId(1), to_cpu: CpuId(0), because };
+    let by = Some(Mover {
+        comm: "acme".into(),
+        tid: 1,
+    });
+    let moved = |because| EndedEarly::Moved {
+        cpu: CpuId(1),
+        to_cpu: CpuId(0),
+        because,
+    };
     let left_out = || AnyVersion::Worded(LEFT_OUT.into());
     for (of, expected) in [
         (EndedEarly::Offline.into(), EndedEarly::Offline.into()),
         (moved(None).into(), moved(None).into()),
         (
             moved(Some(MovedBecause { offline: true, by })).into(),
-            moved(Some(MovedBecause { offline: true, by: None })).into(),
+            moved(Some(MovedBecause {
+                offline: true,
+                by: None,
+            }))
+            .into(),
         ),
         (AnyVersion::Worded("acme".into()), left_out()),
     ] {
@@ -154,18 +239,38 @@ fn why_something_ended_stays_but_for_who_and_in_whose_words() {
     }
     let kept = JournalFault::StockOverfilled.into();
     assert_eq!(journal_fault(&kept), kept);
-    assert_eq!(journal_fault(&AnyVersion::Worded("acme".into())), AnyVersion::Worded(LEFT_OUT.into()));
     assert_eq!(
-        journal_fault(&JournalFault::System { system: "acme".into() }.into()),
+        journal_fault(&AnyVersion::Worded("acme".into())),
+        AnyVersion::Worded(LEFT_OUT.into())
+    );
+    assert_eq!(
+        journal_fault(
+            &JournalFault::System {
+                system: "acme".into()
+            }
+            .into()
+        ),
         AnyVersion::Worded(LEFT_OUT.into())
     );
 }
 
 #[test]
 fn records_are_counted_by_classes_that_are_known() {
-    let events = [(EventClass::Switches, 7), (EventClass::Other("acme".into()), 3)].into();
-    let price = EventPrice { events, on_measured: 9, ..EventPrice::default() };
-    let noise = SelfNoise { events: Some(price), helper_cpu_ns: Nanos(5), ..SelfNoise::default() };
+    let events = [
+        (EventClass::Switches, 7),
+        (EventClass::Other("acme".into()), 3),
+    ]
+    .into();
+    let price = EventPrice {
+        events,
+        on_measured: 9,
+        ..EventPrice::default()
+    };
+    let noise = SelfNoise {
+        events: Some(price),
+        helper_cpu_ns: Nanos(5),
+        ..SelfNoise::default()
+    };
     let out = self_noise(&noise);
     assert_eq!(out.helper_cpu_ns, Nanos(5));
     let told = out.events.map(|price| (price.events, price.on_measured));
@@ -176,7 +281,11 @@ fn records_are_counted_by_classes_that_are_known() {
 #[test]
 fn the_hypervisor_is_named_where_its_signature_is_known() {
     let told = |signature: Option<&str>| {
-        host(&HostFacts { hypervisor: signature.map(str::to_owned), ..HostFacts::default() }).hypervisor
+        host(&HostFacts {
+            hypervisor: signature.map(str::to_owned),
+            ..HostFacts::default()
+        })
+        .hypervisor
     };
     assert_eq!(told(None), None);
     assert_eq!(told(Some("KVMKVMKVM")).as_deref(), Some("KVMKVMKVM"));

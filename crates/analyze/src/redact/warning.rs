@@ -36,7 +36,10 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::InconsistentRows { .. } => warning.clone(),
         Warning::NoKernelEvents(NoKernelEvents { wanted, problem }) => {
             let problem = problem.as_ref().map(super::source::problem);
-            Warning::NoKernelEvents(NoKernelEvents { wanted: *wanted, problem })
+            Warning::NoKernelEvents(NoKernelEvents {
+                wanted: *wanted,
+                problem,
+            })
         }
         Warning::NobodyMet { whom, watching } => {
             let kept = |whom: &NamedOwner| match whom {
@@ -44,20 +47,41 @@ pub(super) fn warning(warning: &Warning) -> Warning {
                 NamedOwner::Named { .. } => None,
             };
             let whom = whom.as_ref().map(|whom| any_version(whom, kept));
-            Warning::NobodyMet { whom, watching: *watching }
+            Warning::NobodyMet {
+                whom,
+                watching: *watching,
+            }
         }
         Warning::CommandFailed { .. } => Warning::CommandFailed { status: text() },
-        Warning::CpuQuota { limit, times, time_ns, .. } => {
-            Warning::CpuQuota { cgroup: text(), limit: *limit, times: *times, time_ns: *time_ns }
-        }
-        Warning::ClockFallback { reason } => Warning::ClockFallback { reason: tsc_flaw(reason) },
-        Warning::ClockDoubt { reason } => Warning::ClockDoubt { reason: tsc_flaw(reason) },
-        Warning::CpuEndedEarly { cpu, why } => {
-            Warning::CpuEndedEarly { cpu: *cpu, why: super::ended_early(why) }
-        }
-        Warning::OutputLost { delivered, lost, .. } => {
-            Warning::OutputLost { output: text(), delivered: *delivered, lost: *lost, why: text() }
-        }
+        Warning::CpuQuota {
+            limit,
+            times,
+            time_ns,
+            ..
+        } => Warning::CpuQuota {
+            cgroup: text(),
+            limit: *limit,
+            times: *times,
+            time_ns: *time_ns,
+        },
+        Warning::ClockFallback { reason } => Warning::ClockFallback {
+            reason: tsc_flaw(reason),
+        },
+        Warning::ClockDoubt { reason } => Warning::ClockDoubt {
+            reason: tsc_flaw(reason),
+        },
+        Warning::CpuEndedEarly { cpu, why } => Warning::CpuEndedEarly {
+            cpu: *cpu,
+            why: super::ended_early(why),
+        },
+        Warning::OutputLost {
+            delivered, lost, ..
+        } => Warning::OutputLost {
+            output: text(),
+            delivered: *delivered,
+            lost: *lost,
+            why: text(),
+        },
         Warning::ForcedPlacement { misfit } => Warning::ForcedPlacement {
             misfit: any_version(misfit, |misfit| match misfit {
                 Misfit::TooFewCpus { .. }
@@ -69,13 +93,22 @@ pub(super) fn warning(warning: &Warning) -> Warning {
             }),
         },
         Warning::MemoryNotLocked { .. } => Warning::MemoryNotLocked { why: text() },
-        Warning::JournalDiskFull { why } => Warning::JournalDiskFull { why: super::journal_fault(why) },
-        Warning::JournalEnded { why } => Warning::JournalEnded { why: super::journal_fault(why) },
-        Warning::AttributedAgain { by, recorded_by } => {
-            Warning::AttributedAgain { by: version(by), recorded_by: version(recorded_by) }
-        }
+        Warning::JournalDiskFull { why } => Warning::JournalDiskFull {
+            why: super::journal_fault(why),
+        },
+        Warning::JournalEnded { why } => Warning::JournalEnded {
+            why: super::journal_fault(why),
+        },
+        Warning::AttributedAgain { by, recorded_by } => Warning::AttributedAgain {
+            by: version(by),
+            recorded_by: version(recorded_by),
+        },
         Warning::Other(other) => {
-            let id = if is_slug(&other.id) { other.id.clone() } else { LEFT_OUT.into() };
+            let id = if is_slug(&other.id) {
+                other.id.clone()
+            } else {
+                LEFT_OUT.into()
+            };
             let text = format!("Warning {id}; its text may name things and is left out.");
             Warning::worded(&id, &text)
         }

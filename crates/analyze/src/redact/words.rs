@@ -3,9 +3,9 @@
 
 /// Vectors, codes of `/proc/interrupts` and softirqs, by which counters are known.
 pub(super) const COUNTERS: &[&str] = &[
-    "LOC", "RES", "CAL", "TLB", "NMI", "PMI", "IWI", "SPU", "RTR", "TRM", "THR", "DFR", "MCE", "MCP", "HYP",
-    "HRE", "HVS", "PIN", "NPI", "PIW", "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET",
-    "SCHED", "HRTIMER", "RCU",
+    "LOC", "RES", "CAL", "TLB", "NMI", "PMI", "IWI", "SPU", "RTR", "TRM", "THR", "DFR", "MCE",
+    "MCP", "HYP", "HRE", "HVS", "PIN", "NPI", "PIW", "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK",
+    "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
 
 /// Kinds of device interrupts, by how a handler's name begins.
@@ -172,8 +172,13 @@ pub(super) const OPTIONS: &[&str] = &[
 ];
 
 /// Words of `uname -v` that tell kernels apart.
-pub(super) const KERNEL_VERSION: &[&str] =
-    &["SMP", "PREEMPT", "PREEMPT_DYNAMIC", "PREEMPT_RT", "PREEMPT_LAZY"];
+pub(super) const KERNEL_VERSION: &[&str] = &[
+    "SMP",
+    "PREEMPT",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_RT",
+    "PREEMPT_LAZY",
+];
 
 /// Words of processors' names; a word with a digit of up to nine characters is a model's number.
 pub(super) const PROCESSORS: &[&str] = &[
@@ -247,20 +252,48 @@ pub(super) const MAKERS: &[&str] = &[
 ];
 
 /// Signatures of hypervisors.
-pub(super) const HYPERVISORS: &[&str] =
-    &["KVMKVMKVM", "Microsoft Hv", "VMwareVMware", "XenVMMXenVMM", "TCGTCGTCGTCG", "ACRNACRNACRN", "unknown"];
+pub(super) const HYPERVISORS: &[&str] = &[
+    "KVMKVMKVM",
+    "Microsoft Hv",
+    "VMwareVMware",
+    "XenVMMXenVMM",
+    "TCGTCGTCGTCG",
+    "ACRNACRNACRN",
+    "unknown",
+];
 
 /// Architectures.
-pub(super) const ARCHITECTURES: &[&str] =
-    &["x86_64", "aarch64", "riscv64", "powerpc64", "s390x", "arm", "x86"];
+pub(super) const ARCHITECTURES: &[&str] = &[
+    "x86_64",
+    "aarch64",
+    "riscv64",
+    "powerpc64",
+    "s390x",
+    "arm",
+    "x86",
+];
 
 /// Programs that write the machine's settings.
-pub(super) const COMPETITORS: &[&str] =
-    &["irqbalance", "tuned", "tuned-ppd", "ksmtuned", "power-profiles-", "thermald", "auto-cpufreq", "tlp"];
+pub(super) const COMPETITORS: &[&str] = &[
+    "irqbalance",
+    "tuned",
+    "tuned-ppd",
+    "ksmtuned",
+    "power-profiles-",
+    "thermald",
+    "auto-cpufreq",
+    "tlp",
+];
 
 /// Workqueues of the kernel itself.
-pub(super) const QUEUES: &[&str] =
-    &["writeback", "blkcg_punt_bio", "nvme-wq", "nvme-reset-wq", "scsi_tmf", "raid5wq"];
+pub(super) const QUEUES: &[&str] = &[
+    "writeback",
+    "blkcg_punt_bio",
+    "nvme-wq",
+    "nvme-reset-wq",
+    "scsi_tmf",
+    "raid5wq",
+];
 
 /// Functions through which the kernel sends, wakes and queues.
 pub(super) const SENDERS: &[&str] = &[

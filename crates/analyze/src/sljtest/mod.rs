@@ -37,7 +37,11 @@ impl DeltaBins {
         let steep = pairs.flatten().map(Ticks).take(half - 1);
         let upper: Vec<Ticks> = linear.chain(steep).collect();
         let bins = upper.len() + 1;
-        DeltaBins { upper, counts: vec![0; bins], sums: vec![0; bins] }
+        DeltaBins {
+            upper,
+            counts: vec![0; bins],
+            sums: vec![0; bins],
+        }
     }
 
     /// Adds `count` deltas of this length.
@@ -79,7 +83,10 @@ pub fn average_and_deviation(result: &ProbeResult) -> (f64, f64) {
     let mean = result.sum_ticks as f64 / n;
     // Exact integers up to here: n * sum of squares - square of the sum cannot be negative.
     let (n_exact, sum) = (u128::from(result.samples), u128::from(result.sum_ticks));
-    let spread = match (n_exact.checked_mul(result.sum_squares), sum.checked_mul(sum)) {
+    let spread = match (
+        n_exact.checked_mul(result.sum_squares),
+        sum.checked_mul(sum),
+    ) {
         (Some(a), Some(b)) => a.saturating_sub(b) as f64 / (n * n),
         _ => (result.sum_squares as f64 / n - mean * mean).max(0.0),
     };
@@ -124,8 +131,8 @@ mod tests {
         assert_eq!(
             upper,
             [
-                14, 18, 22, 26, 30, 34, 38, 42, 46, 50, 100, 500, 1000, 5000, 10_000, 50_000, 100_000,
-                500_000, 1_000_000
+                14, 18, 22, 26, 30, 34, 38, 42, 46, 50, 100, 500, 1000, 5000, 10_000, 50_000,
+                100_000, 500_000, 1_000_000
             ]
         );
         assert_eq!((bins.counts.len(), bins.lower_half()), (20, 10));
@@ -144,33 +151,58 @@ mod tests {
     #[test]
     fn average_and_deviation_are_those_of_all_deltas() {
         let of = |samples, sum_ticks, sum_squares| {
-            average_and_deviation(&ProbeResult { samples, sum_ticks, sum_squares, ..nothing() })
+            average_and_deviation(&ProbeResult {
+                samples,
+                sum_ticks,
+                sum_squares,
+                ..nothing()
+            })
         };
         assert_eq!(of(0, 0, 0), (0.0, 0.0));
         // 2, 4, 4, 4, 5, 5, 7, 9.
         assert_eq!(of(8, 40, 232), (5.0, 2.0));
         // A billion of 20 ticks and one of a million: what is lost of the squares in floating point is not lost.
-        let (mean, deviation) = of(1_000_000_001, 20_001_000_000, 400_000_000_000 + 1_000_000_000_000);
-        assert!((mean - 20.001).abs() < 1e-6 && (deviation - 31.622).abs() < 1e-2, "{mean} {deviation}");
+        let (mean, deviation) = of(
+            1_000_000_001,
+            20_001_000_000,
+            400_000_000_000 + 1_000_000_000_000,
+        );
+        assert!(
+            (mean - 20.001).abs() < 1e-6 && (deviation - 31.622).abs() < 1e-2,
+            "{mean} {deviation}"
+        );
         // Half of a billion of a billion ticks each, the others of two more: squares differ in their last digits.
         let (half, long) = (500_000_000u64, 1_000_000_000u128);
         let squares = u128::from(half) * (long * long + (long + 2) * (long + 2));
-        assert_eq!(of(2 * half, 2 * half * (1_000_000_000 + 1), squares), (1e9 + 1.0, 1.0));
+        assert_eq!(
+            of(2 * half, 2 * half * (1_000_000_000 + 1), squares),
+            (1e9 + 1.0, 1.0)
+        );
         // Products that do not fit into 128 bits.
         let (mean, deviation) = of(1 << 62, 1 << 63, 20 << 62);
         assert_eq!((mean, deviation), (2.0, 4.0));
         let (_, deviation) = of(u64::MAX, u64::MAX, u128::MAX);
-        assert!((deviation / 4_294_967_296.0 - 1.0).abs() < 1e-9, "{deviation}");
+        assert!(
+            (deviation / 4_294_967_296.0 - 1.0).abs() < 1e-9,
+            "{deviation}"
+        );
         // Sums that contradict one another.
         assert_eq!(of(2, 10, 1).1, 0.0);
     }
 
     #[test]
     fn a_results_deltas_are_added_below_and_above_its_threshold() {
-        let result = ProbeResult { below: vec![(10, 3), (40, 2)], above: vec![(60, 4)], ..nothing() };
+        let result = ProbeResult {
+            below: vec![(10, 3), (40, 2)],
+            above: vec![(60, 4)],
+            ..nothing()
+        };
         let mut bins = DeltaBins::new(4, Ticks(10), Ticks(50));
         bins.add_below(&result);
-        assert_eq!((bins.counts.as_slice(), bins.sums.as_slice()), (&[3, 2, 0, 0][..], &[30, 80, 0, 0][..]));
+        assert_eq!(
+            (bins.counts.as_slice(), bins.sums.as_slice()),
+            (&[3, 2, 0, 0][..], &[30, 80, 0, 0][..])
+        );
         bins.add_above(&result);
         assert_eq!(
             (bins.counts.as_slice(), bins.sums.as_slice()),

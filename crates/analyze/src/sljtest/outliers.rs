@@ -3,7 +3,8 @@
 use super::DeltaBins;
 use crate::periods::PeriodSearch;
 use jitterscope_model::{
-    Attribution, CpuId, Delivery, ProbeResult, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks,
+    Attribution, CpuId, Delivery, ProbeResult, Row, RunFacts, RunManifest, Sink, SinkError, Stall,
+    Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,7 +39,12 @@ impl Outliers {
     /// a search for periods, if there is one.
     #[must_use]
     pub fn new(empty: DeltaBins, room: usize, periods: Option<PeriodSearch>) -> Outliers {
-        Outliers { empty, room, cpus: BTreeMap::new(), periods }
+        Outliers {
+            empty,
+            room,
+            cpus: BTreeMap::new(),
+            periods,
+        }
     }
 
     /// The deltas of a CPU, whose result has those below the threshold. Where stalls were dropped, those above
@@ -52,7 +58,10 @@ impl Outliers {
             bins.add_above(result);
         }
         bins.add_below(result);
-        CpuBins { bins, seen: own.map_or(0, |own| own.seen) }
+        CpuBins {
+            bins,
+            seen: own.map_or(0, |own| own.seen),
+        }
     }
 
     /// The outliers that were kept, CPU by CPU: when each began, and its length.

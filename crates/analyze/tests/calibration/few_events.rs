@@ -38,11 +38,19 @@ fn run(random: &mut SplitMix64, comes: Comes, mean: f64) -> u64 {
 fn experiment(seed: u64, comes: Comes, design: Design, runs: usize, means: [f64; 2]) -> Comparison {
     let mut random = SplitMix64(seed);
     let counts = means.map(|mean| {
-        let of = |_| Count { events: run(&mut random, comes, mean), seconds: RUN };
+        let of = |_| Count {
+            events: run(&mut random, comes, mean),
+            seconds: RUN,
+        };
         (0..runs).map(of).collect::<Vec<Count>>()
     });
     let figures = |arm: usize| counts[arm].iter().map(|count| Some(count.rate())).collect();
-    let bases = [0, 1].map(|arm: usize| counts[arm].iter().map(|c| Basis::Events(*c)).collect::<Vec<_>>());
+    let bases = [0, 1].map(|arm: usize| {
+        counts[arm]
+            .iter()
+            .map(|c| Basis::Events(*c))
+            .collect::<Vec<_>>()
+    });
     let hypothesis = Hypothesis {
         first: figures(0),
         second: figures(1),
@@ -59,16 +67,28 @@ fn experiment(seed: u64, comes: Comes, design: Design, runs: usize, means: [f64;
 fn rates_of_few_events_lie_in_their_intervals() {
     let mut wrong = Vec::new();
     for comes in [Comes::ByChance, Comes::Evenly] {
-        for (design, runs) in
-            [(Design::Paired, 2), (Design::Paired, 8), (Design::Unpaired, 2), (Design::Unpaired, 5)]
-        {
-            for (mean, factor) in [(0.4, 1.0), (3.0, 1.0), (3.0, 1.5), (20.0, 1.0), (300.0, 1.12)] {
+        for (design, runs) in [
+            (Design::Paired, 2),
+            (Design::Paired, 8),
+            (Design::Unpaired, 2),
+            (Design::Unpaired, 5),
+        ] {
+            for (mean, factor) in [
+                (0.4, 1.0),
+                (3.0, 1.0),
+                (3.0, 1.5),
+                (20.0, 1.0),
+                (300.0, 1.12),
+            ] {
                 let (mut hits, mut of, mut alike, mut differ) = (0, 0, 0, 0);
                 for seed in 0..EXPERIMENTS {
-                    let found = experiment(seed * 613 + 11, comes, design, runs, [mean, mean * factor]);
+                    let found =
+                        experiment(seed * 613 + 11, comes, design, runs, [mean, mean * factor]);
                     alike += usize::from(found.verdict == Verdict::Equivalent);
                     differ += usize::from(is_direction(found.verdict));
-                    let Some(interval) = found.interval else { continue };
+                    let Some(interval) = found.interval else {
+                        continue;
+                    };
                     of += 1;
                     let truth = match found.scale {
                         Scale::Ratio => factor - 1.0,

@@ -8,7 +8,8 @@ mod few_events;
 mod processes;
 
 use jitterscope_analyze::compare::{
-    Count, Design, Effect, Grain, Hypothesis, Margin, Scale, SingleCounts, Verdict, dispersion, family,
+    Count, Design, Effect, Grain, Hypothesis, Margin, Scale, SingleCounts, Verdict, dispersion,
+    family,
 };
 use jitterscope_testing::SplitMix64;
 use processes::{ALL, Machine, PLAIN, Process, RUN, Run, Setting};
@@ -24,7 +25,9 @@ fn lower_bound(hits: usize, of: usize) -> f64 {
     if hits == 0 {
         return 0.0;
     }
-    Beta::new(hits as f64, (of - hits + 1) as f64).unwrap().inverse_cdf(0.01)
+    Beta::new(hits as f64, (of - hits + 1) as f64)
+        .unwrap()
+        .inverse_cdf(0.01)
 }
 
 fn scatter(figures: &[f64]) -> f64 {
@@ -47,7 +50,13 @@ fn rare(process: Process) -> Figure {
 }
 
 /// Runs of both arms: in pairs, each in an order drawn by lot, or in an order drawn for all of them.
-fn arms(process: Process, seed: u64, design: Design, runs: usize, second: Setting) -> [Vec<Run>; 2] {
+fn arms(
+    process: Process,
+    seed: u64,
+    design: Design,
+    runs: usize,
+    second: Setting,
+) -> [Vec<Run>; 2] {
     let mut machine = Machine::new(process, seed);
     let mut arms = [Vec::new(), Vec::new()];
     match design {
@@ -94,7 +103,11 @@ fn check_coverage(what: &str, found: &[Effect], truth: Option<f64>) -> Result<()
         hits += half.iter().filter(holds).count();
     }
     let bound = lower_bound(hits, found.len());
-    let width = found.iter().map(|effect| effect.interval(0.95).width()).sum::<f64>() / found.len() as f64;
+    let width = found
+        .iter()
+        .map(|effect| effect.interval(0.95).width())
+        .sum::<f64>()
+        / found.len() as f64;
     let estimates: Vec<f64> = found.iter().map(|effect| effect.distance).collect();
     let oracle = 2.0 * 1.96 * scatter(&estimates);
     let line = format!(
@@ -103,12 +116,24 @@ fn check_coverage(what: &str, found: &[Effect], truth: Option<f64>) -> Result<()
         width / oracle
     );
     println!("{line}");
-    if bound >= 0.92 && width <= 1.5 * oracle { Ok(()) } else { Err(line) }
+    if bound >= 0.92 && width <= 1.5 * oracle {
+        Ok(())
+    } else {
+        Err(line)
+    }
 }
 
 /// A fifth off all lengths, and a quarter off their number.
-const LESS: Setting = Setting { rate: 1.0, length: 0.8, injected: 0.0 };
-const FEWER: Setting = Setting { rate: 0.75, length: 1.0, injected: 0.0 };
+const LESS: Setting = Setting {
+    rate: 1.0,
+    length: 0.8,
+    injected: 0.0,
+};
+const FEWER: Setting = Setting {
+    rate: 0.75,
+    length: 1.0,
+    injected: 0.0,
+};
 
 #[test]
 #[ignore = "takes minutes: cargo xtask test calibration"]
@@ -122,10 +147,14 @@ fn intervals_hold_what_they_say() {
             (rare(process), FEWER, None, Scale::Difference),
         ];
         for second in [LESS, FEWER] {
-            let asked: Vec<_> = figures_of.iter().filter(|(_, setting, ..)| *setting == second).collect();
-            for (design, simulated, taken) in
-                [(Design::Paired, 16, &[8, 16][..]), (Design::Unpaired, 5, &[5][..])]
-            {
+            let asked: Vec<_> = figures_of
+                .iter()
+                .filter(|(_, setting, ..)| *setting == second)
+                .collect();
+            for (design, simulated, taken) in [
+                (Design::Paired, 16, &[8, 16][..]),
+                (Design::Unpaired, 5, &[5][..]),
+            ] {
                 let mut found = vec![vec![Vec::new(); taken.len()]; asked.len()];
                 for seed in 0..EXPERIMENTS as u64 {
                     let arms = arms(process, seed * 7919 + 1, design, simulated, second);
@@ -133,7 +162,11 @@ fn intervals_hold_what_they_say() {
                         let [first, second] = figures(&arms, *figure);
                         for (runs, found) in taken.iter().zip(found) {
                             // What neither arm saw is reported as such, with a bound in place of an interval.
-                            if first[..*runs].iter().chain(&second[..*runs]).all(|figure| *figure == 0.0) {
+                            if first[..*runs]
+                                .iter()
+                                .chain(&second[..*runs])
+                                .all(|figure| *figure == 0.0)
+                            {
                                 continue;
                             }
                             let effect = match design {
@@ -150,7 +183,11 @@ fn intervals_hold_what_they_say() {
                         let what = format!("{process:?} {design:?} {runs} {}", figure.0);
                         // Figures near zero are ratios in one experiment and differences in the next, and
                         // those are two truths.
-                        assert!(found.len() > EXPERIMENTS / 2, "{what}: {} on that scale", found.len());
+                        assert!(
+                            found.len() > EXPERIMENTS / 2,
+                            "{what}: {} on that scale",
+                            found.len()
+                        );
                         wrong.extend(check_coverage(&what, &found, *truth).err());
                     }
                 }
@@ -161,9 +198,21 @@ fn intervals_hold_what_they_say() {
 }
 
 fn hypothesis(arms: &[Vec<Run>; 2], margin: Margin, figure: impl Fn(&Run) -> f64) -> Hypothesis {
-    let of = |arm: usize| arms[arm].iter().map(|run| Some(figure(run))).collect::<Vec<_>>();
+    let of = |arm: usize| {
+        arms[arm]
+            .iter()
+            .map(|run| Some(figure(run)))
+            .collect::<Vec<_>>()
+    };
     let seconds = [0, 1].map(|arm: usize| arms[arm].len() as f64 * RUN);
-    Hypothesis { first: of(0), second: of(1), margin, seconds, counts: None, grain: Grain::Fine }
+    Hypothesis {
+        first: of(0),
+        second: of(1),
+        margin,
+        seconds,
+        counts: None,
+        grain: Grain::Fine,
+    }
 }
 
 fn is_direction(verdict: Verdict) -> bool {
@@ -181,12 +230,21 @@ fn counts_of_single_runs_are_decided_only_where_that_is_sound() {
             let differ = (0..400)
                 .filter(|seed| {
                     let arms = arms(process, seed * 101 + 7, Design::Paired, 1, PLAIN);
-                    let count =
-                        |arm: usize| Count { events: arms[arm][0].count_of(culprit) as u64, seconds: RUN };
+                    let count = |arm: usize| Count {
+                        events: arms[arm][0].count_of(culprit) as u64,
+                        seconds: RUN,
+                    };
                     let spread = |arm: usize| dispersion(&arms[arm][0].blocks_of(culprit));
                     let [first, second] = [count(0), count(1)];
-                    let dispersion = [spread(0), spread(1)].into_iter().flatten().reduce(f64::max);
-                    let counts = Some(SingleCounts { first, second, dispersion });
+                    let dispersion = [spread(0), spread(1)]
+                        .into_iter()
+                        .flatten()
+                        .reduce(f64::max);
+                    let counts = Some(SingleCounts {
+                        first,
+                        second,
+                        dispersion,
+                    });
                     let hypothesis = Hypothesis {
                         counts,
                         ..hypothesis(&arms, Margin::default(), |run| run.count_of(culprit) / RUN)

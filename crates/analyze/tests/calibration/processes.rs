@@ -19,7 +19,12 @@ pub enum Process {
     Drifting,
 }
 
-pub const ALL: [Process; 4] = [Process::Bursty, Process::Periodic, Process::HeavyTailed, Process::Drifting];
+pub const ALL: [Process; 4] = [
+    Process::Bursty,
+    Process::Periodic,
+    Process::HeavyTailed,
+    Process::Drifting,
+];
 
 /// What a setting changes: how often stalls come, and how long they are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +35,11 @@ pub struct Setting {
     pub injected: f64,
 }
 
-pub const PLAIN: Setting = Setting { rate: 1.0, length: 1.0, injected: 0.0 };
+pub const PLAIN: Setting = Setting {
+    rate: 1.0,
+    length: 1.0,
+    injected: 0.0,
+};
 
 /// A machine whose time goes on from run to run.
 pub struct Machine {
@@ -50,7 +59,12 @@ impl Machine {
     pub fn new(process: Process, seed: u64) -> Machine {
         let mut random = SplitMix64(seed);
         let now = random.uniform() * 100.0;
-        Machine { process, random, now, drift: 0.0 }
+        Machine {
+            process,
+            random,
+            now,
+            drift: 0.0,
+        }
     }
 
     pub fn coin(&mut self) -> bool {
@@ -80,9 +94,12 @@ impl Machine {
             }
             Process::Periodic => {
                 let of_run = (0.1 * random.normal()).exp();
-                for (period, length, culprit) in
-                    [(0.01, 3e-6, 0), (0.25, 20e-6, 1), (1.0, 40e-6, 2), (4.0, 90e-6, 3)]
-                {
+                for (period, length, culprit) in [
+                    (0.01, 3e-6, 0),
+                    (0.25, 20e-6, 1),
+                    (1.0, 40e-6, 2),
+                    (4.0, 90e-6, 3),
+                ] {
                     let period = period / setting.rate;
                     let mut at = (self.now / period).ceil() * period;
                     while at < self.now + RUN {
@@ -95,7 +112,11 @@ impl Machine {
                     }
                 }
                 poisson(random, 5.0 * setting.rate, |random, at| {
-                    stalls.push((at, random.exponential(5e-6), random.below(CULPRITS as u64) as usize));
+                    stalls.push((
+                        at,
+                        random.exponential(5e-6),
+                        random.below(CULPRITS as u64) as usize,
+                    ));
                 });
             }
             Process::HeavyTailed => {
@@ -110,7 +131,11 @@ impl Machine {
                 self.drift += 0.1 + 0.15 * random.normal();
                 let level = self.drift.clamp(-2.0, 2.0).exp();
                 poisson(random, 100.0 * setting.rate * level, |random, at| {
-                    stalls.push((at, random.exponential(10e-6), random.below(CULPRITS as u64) as usize));
+                    stalls.push((
+                        at,
+                        random.exponential(10e-6),
+                        random.below(CULPRITS as u64) as usize,
+                    ));
                 });
             }
         }
@@ -149,7 +174,11 @@ impl Run {
 
     /// Stalls of this length and above in a second.
     pub fn rate_over(&self, threshold: f64) -> f64 {
-        self.stalls.iter().filter(|(_, length, _)| *length >= threshold).count() as f64 / RUN
+        self.stalls
+            .iter()
+            .filter(|(_, length, _)| *length >= threshold)
+            .count() as f64
+            / RUN
     }
 
     /// What an instant at random waits, but for one in ten thousand.
@@ -169,11 +198,19 @@ impl Run {
     }
 
     pub fn stolen_by(&self, culprit: usize) -> f64 {
-        self.stalls.iter().filter(|(_, _, of)| *of == culprit).map(|(_, length, _)| length).sum::<f64>() / RUN
+        self.stalls
+            .iter()
+            .filter(|(_, _, of)| *of == culprit)
+            .map(|(_, length, _)| length)
+            .sum::<f64>()
+            / RUN
     }
 
     pub fn count_of(&self, culprit: usize) -> f64 {
-        self.stalls.iter().filter(|(_, _, of)| *of == culprit).count() as f64
+        self.stalls
+            .iter()
+            .filter(|(_, _, of)| *of == culprit)
+            .count() as f64
     }
 
     /// Its counts in twenty equal blocks.

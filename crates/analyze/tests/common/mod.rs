@@ -3,13 +3,22 @@
 
 use jitterscope_model::*;
 
-pub const RATE: TickRate = TickRate { hz: 2_600_000_000, error_ppb: 100, source: RateSource::Cpuid };
+pub const RATE: TickRate = TickRate {
+    hz: 2_600_000_000,
+    error_ppb: 100,
+    source: RateSource::Cpuid,
+};
 
 pub fn result(cpu: u32, stalls: &[u64]) -> ProbeResult {
     let below = vec![(18u32, 900_000u64), (20, 100_000)];
     let mut above: Vec<(u64, u64)> = stalls.iter().map(|s| (*s, 1)).collect();
     above.sort_unstable();
-    let all = || below.iter().map(|(t, c)| (u64::from(*t), *c)).chain(above.iter().copied());
+    let all = || {
+        below
+            .iter()
+            .map(|(t, c)| (u64::from(*t), *c))
+            .chain(above.iter().copied())
+    };
     let sum: u64 = all().map(|(t, c)| t * c).sum();
     ProbeResult {
         cpu: CpuId(cpu),
@@ -19,7 +28,9 @@ pub fn result(cpu: u32, stalls: &[u64]) -> ProbeResult {
         planned_end: Ticks(1_000_000 + sum),
         samples: all().map(|(_, c)| c).sum(),
         sum_ticks: sum,
-        sum_squares: all().map(|(t, c)| u128::from(t).pow(2) * u128::from(c)).sum(),
+        sum_squares: all()
+            .map(|(t, c)| u128::from(t).pow(2) * u128::from(c))
+            .sum(),
         min_ticks: 18,
         max_ticks: all().map(|(t, _)| t).max().unwrap(),
         threshold_ticks: 780,
@@ -100,19 +111,36 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
 /// Wake-ups of which this CPU's are only measured to compare the others with.
 pub fn with_control(cpu: u32) -> WakeupConditions {
     let idle_control = Some(CpuId(cpu));
-    WakeupConditions { period_ns: Nanos(1_000_000), hold_latency: false, idle_control }
+    WakeupConditions {
+        period_ns: Nanos(1_000_000),
+        hold_latency: false,
+        idle_control,
+    }
 }
 
 pub fn stall(id: u64, cpu: u32, start: u64, length: u64) -> Stall {
-    let victim = ThreadRef { tid: 1, comm: Comm::new("js-spin") };
-    Stall { id: StallId(id), cpu: CpuId(cpu), victim, start: Ticks(start), end: Ticks(start + length) }
+    let victim = ThreadRef {
+        tid: 1,
+        comm: Comm::new("js-spin"),
+    };
+    Stall {
+        id: StallId(id),
+        cpu: CpuId(cpu),
+        victim,
+        start: Ticks(start),
+        end: Ticks(start + length),
+    }
 }
 
 pub fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
     let subject = match Verdict::parse(kind, name) {
         Some(verdict) => Subject::verdict(verdict),
         // Whatever is called so.
-        None => Subject::Unknown { kind: kind.as_str().into(), name: name.into(), detail: "".into() },
+        None => Subject::Unknown {
+            kind: kind.as_str().into(),
+            name: name.into(),
+            detail: "".into(),
+        },
     };
     Part::inside(subject, Nanos(net), Evidence::SwitchRecords)
 }

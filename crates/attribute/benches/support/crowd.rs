@@ -2,7 +2,8 @@
 
 use super::{FollowerSettings, Lexicon, ThreadFollower};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, TickRate,
+    Ticks,
 };
 
 pub struct Names;
@@ -18,11 +19,21 @@ impl Lexicon for Names {
 }
 
 pub fn task(tid: i32) -> TaskRef {
-    TaskRef { tid, comm: Comm::new("worker"), prio: 120 }
+    TaskRef {
+        tid,
+        comm: Comm::new("worker"),
+        prio: 120,
+    }
 }
 
 pub fn at(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(0), tid, context: ExecutionContext::Thread, kind }
+    KernelEvent {
+        time: Ticks(time),
+        cpu: CpuId(0),
+        tid,
+        context: ExecutionContext::Thread,
+        kind,
+    }
 }
 
 /// A follower that measures from the first record on.

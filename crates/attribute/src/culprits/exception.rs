@@ -7,13 +7,17 @@ use jitterscope_model::{Evidence, Subject};
 /// Page faults.
 pub(super) static FAULT: Kind = Kind {
     evidence: Evidence::ExceptionRecord,
-    subject: |frame, _| Subject::PageFault { user: frame.key == 1 },
+    subject: |frame, _| Subject::PageFault {
+        user: frame.key == 1,
+    },
     trigger: by_itself,
 };
 
 /// Machine checks.
 pub(super) static MACHINE_CHECK: Kind = Kind {
     evidence: Evidence::ExceptionRecord,
-    subject: |frame, _| Subject::MachineCheck { bank: u32::try_from(frame.key).ok() },
+    subject: |frame, _| Subject::MachineCheck {
+        bank: u32::try_from(frame.key).ok(),
+    },
     trigger: by_itself,
 };

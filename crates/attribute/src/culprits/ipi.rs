@@ -13,7 +13,9 @@ pub(super) static VECTOR: Kind = Kind {
     subject: vector,
     trigger: |frame, naming| {
         let is_known = frame.is_vector_of(naming.names, RESCHEDULE);
-        is_known.then(|| naming.senders.rescheduled_by(naming.cpu, frame.start)).flatten()
+        is_known
+            .then(|| naming.senders.rescheduled_by(naming.cpu, frame.start))
+            .flatten()
     },
 };
 
@@ -21,7 +23,11 @@ pub(super) static VECTOR: Kind = Kind {
 pub(super) static FUNCTION: Kind = Kind {
     evidence: Evidence::CallRecords,
     subject: |frame, naming| Subject::Call(naming.lexicon.function(KernelAddr(frame.subject))),
-    trigger: |frame, naming| naming.senders.called_by(frame.key, KernelAddr(frame.subject), frame.opened),
+    trigger: |frame, naming| {
+        naming
+            .senders
+            .called_by(frame.key, KernelAddr(frame.subject), frame.opened)
+    },
 };
 
 fn vector(frame: &Frame, naming: &Naming<'_>) -> Subject {

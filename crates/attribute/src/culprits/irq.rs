@@ -8,7 +8,10 @@ pub(super) static HANDLER: Kind = Kind {
     evidence: Evidence::HandlerRecords,
     subject: |frame, naming| {
         let number = u32::try_from(frame.key).ok();
-        Subject::Interrupt { number, action: naming.text(frame.subject) }
+        Subject::Interrupt {
+            number,
+            action: naming.text(frame.subject),
+        }
     },
     trigger: by_itself,
 };

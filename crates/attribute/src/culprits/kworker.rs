@@ -13,8 +13,17 @@ pub(super) static WORK: Kind = Kind {
 
 fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let tid = frame.tid;
-    let worker = Worker { tid: Some(tid), comm: naming.lexicon.comm(tid), class: None };
+    let worker = Worker {
+        tid: Some(tid),
+        comm: naming.lexicon.comm(tid),
+        class: None,
+    };
     let workqueue = naming.senders.workqueue(frame.key, frame.opened);
     let function = Some(naming.lexicon.function(KernelAddr(frame.subject)));
-    Subject::Work(Work { function, workqueue, worker: Some(worker), unbound: None })
+    Subject::Work(Work {
+        function,
+        workqueue,
+        worker: Some(worker),
+        unbound: None,
+    })
 }

@@ -73,13 +73,23 @@ impl Naming<'_> {
     /// A thread as its turn's records name it; by its id where they do not.
     pub(crate) fn task(&self, frame: &Frame) -> TaskRef {
         let comm = self.names.comm(frame.named());
-        let asked = || self.lexicon.comm(frame.tid).map_or(Comm::new(UNNAMED), |name| Comm::new(&name));
-        TaskRef { tid: frame.tid, comm: comm.unwrap_or_else(asked), prio: frame.priority().into() }
+        let asked = || {
+            self.lexicon
+                .comm(frame.tid)
+                .map_or(Comm::new(UNNAMED), |name| Comm::new(&name))
+        };
+        TaskRef {
+            tid: frame.tid,
+            comm: comm.unwrap_or_else(asked),
+            prio: frame.priority().into(),
+        }
     }
 
     /// The text of an interrupt's or vector's name.
     fn text(&self, id: u64) -> Name {
-        let known = u32::try_from(id).ok().and_then(|id| self.names.name(NameId(id)));
+        let known = u32::try_from(id)
+            .ok()
+            .and_then(|id| self.names.name(NameId(id)));
         known.cloned().unwrap_or_else(|| "unknown".into())
     }
 }
@@ -126,11 +136,19 @@ pub(crate) fn culprit_while_open(frame: &Frame, naming: &Naming<'_>) -> Culprit 
     let of = kind(frame.class);
     let subject = (of.subject)(frame, naming);
     // Of a folded frame it is asked for all the same, and after the subject: names that are asked for stay known.
-    let sender = (of.trigger)(frame, naming).map(|trigger| naming.senders.sender(trigger, naming.lexicon));
-    Culprit { sender: sender.filter(|_| !naming.folded), subject }
+    let sender =
+        (of.trigger)(frame, naming).map(|trigger| naming.senders.sender(trigger, naming.lexicon));
+    Culprit {
+        sender: sender.filter(|_| !naming.folded),
+        subject,
+    }
 }
 
 /// Who triggered a frame, as far as its culprit says so.
 fn told_trigger(frame: &Frame, naming: &Naming<'_>) -> Option<Trigger> {
-    if naming.folded { None } else { (kind(frame.class).trigger)(frame, naming) }
+    if naming.folded {
+        None
+    } else {
+        (kind(frame.class).trigger)(frame, naming)
+    }
 }

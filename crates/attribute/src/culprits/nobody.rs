@@ -5,15 +5,23 @@ use crate::occupancy::Frame;
 use jitterscope_model::{About, Evidence, Meanwhile, Subject, Task, Verdict};
 
 /// Between the last record of one thread and the first of another.
-pub(super) static UNRECORDED: Kind =
-    Kind { evidence: Evidence::SwitchRecords, subject: unrecorded, trigger: by_itself };
+pub(super) static UNRECORDED: Kind = Kind {
+    evidence: Evidence::SwitchRecords,
+    subject: unrecorded,
+    trigger: by_itself,
+};
 
 /// Who was seen at the end of it is part of the subject: it may have had the CPU for all or some of the time.
 pub(crate) fn unrecorded(frame: &Frame, naming: &Naming<'_>) -> Subject {
-    let seen = frame.seen_at_end().filter(|tid| *tid > 0 && *tid != naming.victim);
+    let seen = frame
+        .seen_at_end()
+        .filter(|tid| *tid > 0 && *tid != naming.victim);
     let who = |tid| {
         let task = naming.lexicon.task(&naming.task(&Frame { tid, ..*frame }));
-        About::Meanwhile(Meanwhile::Ran(Task { class: None, ..task }))
+        About::Meanwhile(Meanwhile::Ran(Task {
+            class: None,
+            ..task
+        }))
     };
     Subject::Verdict(Verdict::UnrecordedSwitch, seen.map_or(About::Nothing, who))
 }

@@ -11,9 +11,19 @@ pub(crate) enum Origin {
     /// Time that is nobody's.
     Verdict(Verdict),
     /// A thread's turn.
-    Turn { tid: i32, comm: CommId, prio: i16, waker: Option<Trigger> },
+    Turn {
+        tid: i32,
+        comm: CommId,
+        prio: i16,
+        waker: Option<Trigger>,
+    },
     /// Any other frame, by its numbers.
-    Frame { class: Class, key: u64, subject: u64, trigger: Option<Trigger> },
+    Frame {
+        class: Class,
+        key: u64,
+        subject: u64,
+        trigger: Option<Trigger>,
+    },
 }
 
 impl Origin {
@@ -23,7 +33,12 @@ impl Origin {
             _ if !is_seen(frame) => None,
             Class::Turn => {
                 let waker = told_trigger(frame, naming);
-                Some(Origin::Turn { tid: frame.tid, comm: frame.named(), prio: frame.priority(), waker })
+                Some(Origin::Turn {
+                    tid: frame.tid,
+                    comm: frame.named(),
+                    prio: frame.priority(),
+                    waker,
+                })
             }
             // From its workqueue, which is looked for; from the victim; from the CPU.
             Class::Work | Class::Unrecorded | Class::NotSeen => None,
@@ -39,8 +54,18 @@ impl Origin {
             | Class::Irq
             | Class::Nmi
             | Class::Idle => {
-                let Frame { class, key, subject, .. } = *frame;
-                Some(Origin::Frame { class, key, subject, trigger: told_trigger(frame, naming) })
+                let Frame {
+                    class,
+                    key,
+                    subject,
+                    ..
+                } = *frame;
+                Some(Origin::Frame {
+                    class,
+                    key,
+                    subject,
+                    trigger: told_trigger(frame, naming),
+                })
             }
         }
     }

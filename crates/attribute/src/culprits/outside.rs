@@ -1,7 +1,9 @@
 //! What no record explains, told apart by exclusion as far as the evidence goes.
 
 use crate::costs::Edge;
-use jitterscope_model::{About, Confidence, Culprit, Evidence, Name, Nanos, Part, Subject, Ticks, Verdict};
+use jitterscope_model::{
+    About, Confidence, Culprit, Evidence, Name, Nanos, Part, Subject, Ticks, Verdict,
+};
 
 /// A stall shorter than this without any event is within reach of memory, a busy sibling thread or the
 /// microarchitecture, and too short for most exits to a hypervisor.
@@ -43,7 +45,11 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
         ..alone(Subject::verdict(verdict), sure, evidence)
     };
     if q.smi.is_some_and(|count| count > 0) {
-        let sure = if q.simultaneous > 0 { Confidence::High } else { Confidence::Medium };
+        let sure = if q.simultaneous > 0 {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        };
         return among(Verdict::Smi, sure, Evidence::SmiCount);
     }
     if q.adjacent && q.length < SHORT {
@@ -51,7 +57,11 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
         return alone(verdict, Confidence::Medium, Evidence::AdjacentStall);
     }
     if !q.untraced.is_empty() {
-        let vectors = q.untraced.iter().map(|name| Name::from(name.as_str())).collect();
+        let vectors = q
+            .untraced
+            .iter()
+            .map(|name| Name::from(name.as_str()))
+            .collect();
         let verdict = Subject::Verdict(Verdict::UntracedInterrupt, About::Vectors(vectors));
         return alone(verdict, Confidence::Low, Evidence::UntracedCount);
     }
@@ -69,16 +79,28 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
     }
     if q.virtual_machine {
         if q.simultaneous > 0 {
-            return among(Verdict::VirtualMachinePaused, Confidence::Medium, Evidence::HypervisorPresent);
+            return among(
+                Verdict::VirtualMachinePaused,
+                Confidence::Medium,
+                Evidence::HypervisorPresent,
+            );
         }
         return match stolen(q.length, q.stolen) {
             Some(sure) => among(Verdict::CpuTaken, sure, Evidence::StealCount),
             // Debug traps, breakpoints and most other exceptions leave no record either.
-            None => among(Verdict::NoEventInVm, Confidence::Low, Evidence::HypervisorPresent),
+            None => among(
+                Verdict::NoEventInVm,
+                Confidence::Low,
+                Evidence::HypervisorPresent,
+            ),
         };
     }
     if q.measured > 1 && q.simultaneous + 1 == q.measured && q.smi.is_none() {
-        return among(Verdict::AllCpusAtOnce, Confidence::Low, Evidence::AllCpusStalled);
+        return among(
+            Verdict::AllCpusAtOnce,
+            Confidence::Low,
+            Evidence::AllCpusStalled,
+        );
     }
     let verdict = Subject::verdict(Verdict::OutsideThisKernel);
     alone(verdict, Confidence::Low, Evidence::NothingSeen)
@@ -92,7 +114,11 @@ fn stolen(length: Nanos, counted: Nanos) -> Option<Confidence> {
         return None;
     }
     let all_of_it = length >= COUNTED_IN && counted.0 >= length.0 - COUNTED_IN.0;
-    Some(if all_of_it { Confidence::High } else { Confidence::Medium })
+    Some(if all_of_it {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    })
 }
 
 /// Whose an edge is, beyond what is granted to its neighbour.
@@ -117,7 +143,11 @@ pub(crate) struct Host {
 /// The verdict on the time before an interrupt for which it was due.
 pub(crate) fn late_interrupt() -> EdgeVerdict {
     let (confidence, evidence) = (Confidence::Medium, Evidence::LateInterruptInVm);
-    EdgeVerdict { verdict: Verdict::LateInterrupt, confidence, evidence }
+    EdgeVerdict {
+        verdict: Verdict::LateInterrupt,
+        confidence,
+        evidence,
+    }
 }
 
 /// The verdict on what is left of a lead, hole or trail, so long.
@@ -125,14 +155,24 @@ pub(crate) fn edge(edge: Edge, length: Nanos, host: Host) -> EdgeVerdict {
     let stolen = || stolen(length, host.stolen);
     let (verdict, confidence, evidence) = match edge {
         Edge::LeadInterrupt if host.present => match stolen() {
-            Some(sure) => (Verdict::HostBeforeFirstEvent, sure, Evidence::StealCountBeforeInterrupt),
+            Some(sure) => (
+                Verdict::HostBeforeFirstEvent,
+                sure,
+                Evidence::StealCountBeforeInterrupt,
+            ),
             // An exception without a record may have begun it, which keeps no interrupt away.
-            None => (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::LeadInterruptInVm),
+            None => (
+                Verdict::BeforeFirstEvent,
+                Confidence::Low,
+                Evidence::LeadInterruptInVm,
+            ),
         },
         // A fault, a switch or a system call is the thread's own doing: no host delivers it late.
-        Edge::LeadSwitch | Edge::LeadOther if host.present => {
-            (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::LeadInVm)
-        }
+        Edge::LeadSwitch | Edge::LeadOther if host.present => (
+            Verdict::BeforeFirstEvent,
+            Confidence::Low,
+            Evidence::LeadInVm,
+        ),
         Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther => {
             (Verdict::BeforeFirstEvent, Confidence::Low, Evidence::Lead)
         }
@@ -143,7 +183,11 @@ pub(crate) fn edge(edge: Edge, length: Nanos, host: Host) -> EdgeVerdict {
             (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail)
         }
     };
-    EdgeVerdict { verdict, confidence, evidence }
+    EdgeVerdict {
+        verdict,
+        confidence,
+        evidence,
+    }
 }
 
 /// A frame whose exit was never recorded.
@@ -158,18 +202,26 @@ mod tests {
     fn verdict_of(question: &OutsideQuestion<'_>) -> (Verdict, Confidence, Evidence) {
         let part = unseen(question);
         assert_eq!((part.net, part.gross), (question.length, question.length));
-        let among =
-            matches!(part.evidence, Evidence::SmiCount | Evidence::AllCpusStalled | Evidence::StealCount);
+        let among = matches!(
+            part.evidence,
+            Evidence::SmiCount | Evidence::AllCpusStalled | Evidence::StealCount
+        );
         let among = among || part.evidence == Evidence::HypervisorPresent;
         let others = among.then(|| u32::try_from(question.simultaneous).unwrap());
         assert_eq!(part.others_stalled, others, "{question:?}");
-        let Subject::Verdict(verdict, _) = part.culprit.subject else { panic!("{part:?}") };
+        let Subject::Verdict(verdict, _) = part.culprit.subject else {
+            panic!("{part:?}")
+        };
         (verdict, part.confidence, part.evidence)
     }
 
     /// A microsecond, on one of two measured CPUs, on bare metal, of which nothing is known.
     fn plain() -> OutsideQuestion<'static> {
-        OutsideQuestion { length: SHORT, measured: 2, ..OutsideQuestion::default() }
+        OutsideQuestion {
+            length: SHORT,
+            measured: 2,
+            ..OutsideQuestion::default()
+        }
     }
 
     #[test]
@@ -177,53 +229,134 @@ mod tests {
         let names = ["PIN".to_owned()];
         // Each question has all the evidence of those after it.
         let nothing = plain();
-        let faulted = OutsideQuestion { faults: 1, ..nothing.clone() };
-        let changed = OutsideQuestion { frequency_change: true, ..faulted.clone() };
-        let untraced = OutsideQuestion { untraced: &names, ..changed.clone() };
-        let behind = OutsideQuestion { adjacent: true, length: Nanos(999), ..untraced.clone() };
-        let smi = OutsideQuestion { smi: Some(1), ..behind.clone() };
+        let faulted = OutsideQuestion {
+            faults: 1,
+            ..nothing.clone()
+        };
+        let changed = OutsideQuestion {
+            frequency_change: true,
+            ..faulted.clone()
+        };
+        let untraced = OutsideQuestion {
+            untraced: &names,
+            ..changed.clone()
+        };
+        let behind = OutsideQuestion {
+            adjacent: true,
+            length: Nanos(999),
+            ..untraced.clone()
+        };
+        let smi = OutsideQuestion {
+            smi: Some(1),
+            ..behind.clone()
+        };
         for (question, verdict, sure, evidence) in [
-            (&nothing, Verdict::OutsideThisKernel, Confidence::Low, Evidence::NothingSeen),
-            (&faulted, Verdict::UnrecordedFault, Confidence::Low, Evidence::FaultCount),
-            (&changed, Verdict::FrequencyChange, Confidence::Low, Evidence::FrequencyRecord),
-            (&untraced, Verdict::UntracedInterrupt, Confidence::Low, Evidence::UntracedCount),
-            (&behind, Verdict::OwnBookkeeping, Confidence::Medium, Evidence::AdjacentStall),
+            (
+                &nothing,
+                Verdict::OutsideThisKernel,
+                Confidence::Low,
+                Evidence::NothingSeen,
+            ),
+            (
+                &faulted,
+                Verdict::UnrecordedFault,
+                Confidence::Low,
+                Evidence::FaultCount,
+            ),
+            (
+                &changed,
+                Verdict::FrequencyChange,
+                Confidence::Low,
+                Evidence::FrequencyRecord,
+            ),
+            (
+                &untraced,
+                Verdict::UntracedInterrupt,
+                Confidence::Low,
+                Evidence::UntracedCount,
+            ),
+            (
+                &behind,
+                Verdict::OwnBookkeeping,
+                Confidence::Medium,
+                Evidence::AdjacentStall,
+            ),
             (&smi, Verdict::Smi, Confidence::Medium, Evidence::SmiCount),
         ] {
             assert_eq!(verdict_of(question), (verdict, sure, evidence));
         }
-        let both = OutsideQuestion { simultaneous: 1, ..smi };
+        let both = OutsideQuestion {
+            simultaneous: 1,
+            ..smi
+        };
         assert_eq!(verdict_of(&both).1, Confidence::High);
         // Interrupts that were counted and are none.
         assert_eq!(
-            verdict_of(&OutsideQuestion { smi: Some(0), ..nothing.clone() }).0,
+            verdict_of(&OutsideQuestion {
+                smi: Some(0),
+                ..nothing.clone()
+            })
+            .0,
             Verdict::OutsideThisKernel
         );
         // Bookkeeping takes less than a microsecond.
-        let long = OutsideQuestion { adjacent: true, ..nothing };
+        let long = OutsideQuestion {
+            adjacent: true,
+            ..nothing
+        };
         assert_eq!(verdict_of(&long).0, Verdict::OutsideThisKernel);
     }
 
     #[test]
     fn under_a_microsecond_there_is_no_telling() {
         for virtual_machine in [false, true] {
-            let short = OutsideQuestion { length: Nanos(999), virtual_machine, simultaneous: 1, ..plain() };
+            let short = OutsideQuestion {
+                length: Nanos(999),
+                virtual_machine,
+                simultaneous: 1,
+                ..plain()
+            };
             assert_eq!(
                 verdict_of(&short),
-                (Verdict::UnderOneMicrosecond, Confidence::Low, Evidence::TooShort)
+                (
+                    Verdict::UnderOneMicrosecond,
+                    Confidence::Low,
+                    Evidence::TooShort
+                )
             );
         }
     }
 
     #[test]
     fn all_measured_cpus_at_once_is_firmware_where_its_interrupts_cannot_be_counted() {
-        let all = OutsideQuestion { simultaneous: 2, measured: 3, ..plain() };
-        assert_eq!(verdict_of(&all), (Verdict::AllCpusAtOnce, Confidence::Low, Evidence::AllCpusStalled));
+        let all = OutsideQuestion {
+            simultaneous: 2,
+            measured: 3,
+            ..plain()
+        };
+        assert_eq!(
+            verdict_of(&all),
+            (
+                Verdict::AllCpusAtOnce,
+                Confidence::Low,
+                Evidence::AllCpusStalled
+            )
+        );
         for other in [
-            OutsideQuestion { simultaneous: 1, ..all.clone() },
-            OutsideQuestion { smi: Some(0), ..all.clone() },
+            OutsideQuestion {
+                simultaneous: 1,
+                ..all.clone()
+            },
+            OutsideQuestion {
+                smi: Some(0),
+                ..all.clone()
+            },
             // One CPU is all of them whenever it stalls.
-            OutsideQuestion { simultaneous: 0, measured: 1, ..all },
+            OutsideQuestion {
+                simultaneous: 0,
+                measured: 1,
+                ..all
+            },
         ] {
             assert_eq!(verdict_of(&other).0, Verdict::OutsideThisKernel);
         }
@@ -231,11 +364,25 @@ mod tests {
 
     #[test]
     fn the_host_took_what_it_counted_and_nothing_that_is_short_beside_it() {
-        let vm = OutsideQuestion { virtual_machine: true, ..plain() };
-        let with = |length: u64, stolen: u64| {
-            verdict_of(&OutsideQuestion { length: Nanos(length), stolen: Nanos(stolen), ..vm.clone() })
+        let vm = OutsideQuestion {
+            virtual_machine: true,
+            ..plain()
         };
-        assert_eq!(with(50_000, 0), (Verdict::NoEventInVm, Confidence::Low, Evidence::HypervisorPresent));
+        let with = |length: u64, stolen: u64| {
+            verdict_of(&OutsideQuestion {
+                length: Nanos(length),
+                stolen: Nanos(stolen),
+                ..vm.clone()
+            })
+        };
+        assert_eq!(
+            with(50_000, 0),
+            (
+                Verdict::NoEventInVm,
+                Confidence::Low,
+                Evidence::HypervisorPresent
+            )
+        );
         let ms = 1_000_000;
         // A sixteenth of it may be part of it.
         assert_eq!(with(10 * ms / 16 - 1, 10 * ms).0, Verdict::NoEventInVm);
@@ -248,51 +395,95 @@ mod tests {
         assert_eq!(with(10 * ms, 10 * ms).1, Confidence::High);
         assert_eq!(with(30 * ms, 20 * ms).1, Confidence::High);
         assert_eq!(with(30 * ms, 20 * ms - 1).1, Confidence::Medium);
-        let paused = OutsideQuestion { simultaneous: 1, stolen: Nanos(ms), ..vm };
+        let paused = OutsideQuestion {
+            simultaneous: 1,
+            stolen: Nanos(ms),
+            ..vm
+        };
         assert_eq!(
             verdict_of(&paused),
-            (Verdict::VirtualMachinePaused, Confidence::Medium, Evidence::HypervisorPresent)
+            (
+                Verdict::VirtualMachinePaused,
+                Confidence::Medium,
+                Evidence::HypervisorPresent
+            )
         );
     }
 
     #[test]
     fn an_edge_is_told_by_where_it_lies() {
         for virtual_machine in [false, true] {
-            let lead = if virtual_machine { Evidence::LeadInVm } else { Evidence::Lead };
+            let lead = if virtual_machine {
+                Evidence::LeadInVm
+            } else {
+                Evidence::Lead
+            };
             let verdict_of = |of| {
-                let host = Host { present: virtual_machine, ..Host::default() };
+                let host = Host {
+                    present: virtual_machine,
+                    ..Host::default()
+                };
                 let found = edge(of, Nanos(20_000_000), host);
                 (found.verdict, found.confidence, found.evidence)
             };
             for of in [Edge::LeadSwitch, Edge::LeadOther] {
-                assert_eq!(verdict_of(of), (Verdict::BeforeFirstEvent, Confidence::Low, lead.clone()));
+                assert_eq!(
+                    verdict_of(of),
+                    (Verdict::BeforeFirstEvent, Confidence::Low, lead.clone())
+                );
             }
             for of in [Edge::HoleSwitch, Edge::HoleSoftirq, Edge::HoleOther] {
-                assert_eq!(verdict_of(of), (Verdict::BetweenEvents, Confidence::Low, Evidence::Hole));
+                assert_eq!(
+                    verdict_of(of),
+                    (Verdict::BetweenEvents, Confidence::Low, Evidence::Hole)
+                );
             }
             for of in [Edge::TrailInterrupt, Edge::TrailSwitch, Edge::TrailOther] {
-                assert_eq!(verdict_of(of), (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail));
+                assert_eq!(
+                    verdict_of(of),
+                    (Verdict::AfterLastEvent, Confidence::Low, Evidence::Trail)
+                );
             }
-            let before = if virtual_machine { Evidence::LeadInterruptInVm } else { Evidence::Lead };
-            assert_eq!(verdict_of(Edge::LeadInterrupt), (Verdict::BeforeFirstEvent, Confidence::Low, before));
+            let before = if virtual_machine {
+                Evidence::LeadInterruptInVm
+            } else {
+                Evidence::Lead
+            };
+            assert_eq!(
+                verdict_of(Edge::LeadInterrupt),
+                (Verdict::BeforeFirstEvent, Confidence::Low, before)
+            );
         }
     }
 
     #[test]
     fn time_before_an_interrupt_is_the_hosts_as_far_as_stolen_time_was_counted() {
         let verdict_of = |of, length, stolen| {
-            let host = Host { present: true, stolen: Nanos(stolen), due: None };
+            let host = Host {
+                present: true,
+                stolen: Nanos(stolen),
+                due: None,
+            };
             let found = edge(of, Nanos(length), host);
             (found.verdict, found.confidence, found.evidence)
         };
         let ms = 1_000_000;
         let counted = Evidence::StealCountBeforeInterrupt;
         let host = Verdict::HostBeforeFirstEvent;
-        assert_eq!(verdict_of(Edge::LeadInterrupt, ms, 10 * ms), (host, Confidence::Medium, counted.clone()));
-        assert_eq!(verdict_of(Edge::LeadInterrupt, 12 * ms, 10 * ms), (host, Confidence::High, counted));
+        assert_eq!(
+            verdict_of(Edge::LeadInterrupt, ms, 10 * ms),
+            (host, Confidence::Medium, counted.clone())
+        );
+        assert_eq!(
+            verdict_of(Edge::LeadInterrupt, 12 * ms, 10 * ms),
+            (host, Confidence::High, counted)
+        );
         let nobody = Verdict::BeforeFirstEvent;
         let uncounted = (nobody, Confidence::Low, Evidence::LeadInterruptInVm);
-        assert_eq!(verdict_of(Edge::LeadInterrupt, 10 * ms / 16 - 1, 10 * ms), uncounted);
+        assert_eq!(
+            verdict_of(Edge::LeadInterrupt, 10 * ms / 16 - 1, 10 * ms),
+            uncounted
+        );
         // What no host delivers it takes no time from, whatever was counted.
         assert_eq!(
             verdict_of(Edge::LeadOther, 12 * ms, 10 * ms),

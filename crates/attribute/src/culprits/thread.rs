@@ -26,5 +26,10 @@ fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
         comm: Some(task.comm.to_string().into()),
         class: known.then(|| SchedClass::of_priority(task.prio)),
     };
-    Subject::Work(Work { function: None, workqueue: None, worker: Some(worker), unbound: None })
+    Subject::Work(Work {
+        function: None,
+        workqueue: None,
+        worker: Some(worker),
+        unbound: None,
+    })
 }

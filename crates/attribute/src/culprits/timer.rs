@@ -27,10 +27,16 @@ pub(super) static WHEEL: Kind = Kind {
 
 fn function(frame: &Frame, naming: &Naming<'_>, source: TimerSource) -> Subject {
     let function = Some(naming.lexicon.function(KernelAddr(frame.subject)));
-    Subject::Timer { function, source: Some(source) }
+    Subject::Timer {
+        function,
+        source: Some(source),
+    }
 }
 
 /// The interrupt, of which no function is looked at.
 pub(crate) fn local_timer(source: Option<TimerSource>) -> Subject {
-    Subject::Timer { function: None, source }
+    Subject::Timer {
+        function: None,
+        source,
+    }
 }

@@ -88,14 +88,21 @@ pub(crate) fn withheld(
 ) -> WithheldTurns {
     let on_its_way = rate.ticks(ON_ITS_WAY);
     // It was let go on before the window begins.
-    let over = |since: Ticks| waits.iter().any(|wait| since <= wait.since && wait.since <= window.from);
+    let over = |since: Ticks| {
+        waits
+            .iter()
+            .any(|wait| since <= wait.since && wait.since <= window.from)
+    };
     let mut waits = waits.iter().peekable();
     let mut state = Victim::Other;
     let of = |frame: &Frame| {
         while let Some(wait) = waits.next_if(|wait| wait.since <= frame.opened) {
             // Who runs already is not woken.
             if !matches!(state, Victim::Could { .. }) {
-                state = Victim::Could { prio: wait.prio, known: wait.since + on_its_way };
+                state = Victim::Could {
+                    prio: wait.prio,
+                    known: wait.since + on_its_way,
+                };
             }
         }
         if !frame.is_turn() {
@@ -109,7 +116,10 @@ pub(crate) fn withheld(
             let left = before.state & TASK_STATES;
             state = match stopped_by(left) {
                 Some(by) if !over(frame.opened) => Victim::Stopped(by, frame.opened),
-                _ if left == 0 => Victim::Could { prio: before.prio, known: frame.opened },
+                _ if left == 0 => Victim::Could {
+                    prio: before.prio,
+                    known: frame.opened,
+                },
                 _ if spins && stopped_by(left).is_none() => Victim::Asleep,
                 _ => Victim::Other,
             };
@@ -149,43 +159,61 @@ fn by_class(victim: i16, turn: &Frame) -> Withheld {
 
 impl Withheld {
     /// Whom to blame for the turn instead of its thread; `None` when that is its thread.
-    pub(crate) fn culprit(self, turn: &Frame, window: &Window, naming: &Naming<'_>) -> Option<Culprit> {
+    pub(crate) fn culprit(
+        self,
+        turn: &Frame,
+        window: &Window,
+        naming: &Naming<'_>,
+    ) -> Option<Culprit> {
         let verdict = |verdict| Some(Subject::verdict(verdict).into());
         match self {
             Withheld::No | Withheld::Perhaps => None,
-            Withheld::RealTime => Some(Subject::Throttle(naming.lexicon.task(&naming.task(turn))).into()),
+            Withheld::RealTime => {
+                Some(Subject::Throttle(naming.lexicon.task(&naming.task(turn))).into())
+            }
             Withheld::Deadline => verdict(Verdict::DeadlineBudget),
             Withheld::Idle => match quota(window, naming) {
                 Some(quota) => Some(Subject::Quota(quota).into()),
                 None => verdict(Verdict::RunnableIdle),
             },
-            Withheld::Stopped(by, since) => {
-                Some(stopped(by, naming.victim, since, naming.senders, naming.lexicon))
-            }
+            Withheld::Stopped(by, since) => Some(stopped(
+                by,
+                naming.victim,
+                since,
+                naming.senders,
+                naming.lexicon,
+            )),
             Withheld::Asleep => verdict(Verdict::AsleepInKernel),
         }
     }
 
     /// What the verdict on such a turn rests on, and how sure it is; `None` where that is the turn's affair.
-    pub(crate) fn basis(self, window: &Window, naming: &Naming<'_>) -> Option<(Evidence, Confidence)> {
+    pub(crate) fn basis(
+        self,
+        window: &Window,
+        naming: &Naming<'_>,
+    ) -> Option<(Evidence, Confidence)> {
         match self {
             Withheld::No | Withheld::RealTime => None,
-            Withheld::Deadline | Withheld::Stopped(..) => Some((Evidence::LeavingState, Confidence::High)),
+            Withheld::Deadline | Withheld::Stopped(..) => {
+                Some((Evidence::LeavingState, Confidence::High))
+            }
             Withheld::Asleep => Some((Evidence::LeavingState, Confidence::Low)),
             Withheld::Idle => Some(match quota(window, naming) {
                 Some(_) => (Evidence::QuotaCount, Confidence::Medium),
                 None => (Evidence::LeavingState, Confidence::Low),
             }),
-            Withheld::Perhaps => {
-                quota(window, naming).map(|_| (Evidence::SwitchRecordsWhileThrottled, Confidence::Medium))
-            }
+            Withheld::Perhaps => quota(window, naming)
+                .map(|_| (Evidence::SwitchRecordsWhileThrottled, Confidence::Medium)),
         }
     }
 }
 
 /// The quota that may have kept the victim from running in the window.
 fn quota(window: &Window, naming: &Naming<'_>) -> Option<Quota> {
-    naming.bandwidth.quota(naming.victim, window.from, window.until)
+    naming
+        .bandwidth
+        .quota(naming.victim, window.from, window.until)
 }
 
 /// A thread was woken beside an idle CPU and waited so long: that was a quota if one was counted, unless it can
@@ -210,16 +238,33 @@ mod tests {
 
     /// A thread's turn from `at` on; `left`: the victim left the CPU for it in this state.
     fn turn(at: u64, tid: i32, prio: i16, left: Option<u16>) -> Frame {
-        let frame = Frame { prio, ..Frame::inferred_turn(tid, Ticks(at)) };
+        let frame = Frame {
+            prio,
+            ..Frame::inferred_turn(tid, Ticks(at))
+        };
         let Some(state) = left else { return frame };
         let key = u64::from(VICTIM as u32) | u64::from(FAIR as u16) << 32;
-        Frame { key, subject: state.into(), ..frame }
+        Frame {
+            key,
+            subject: state.into(),
+            ..frame
+        }
     }
 
     /// What kept the victim from running in each turn of a window that begins at `from`.
     fn kept(from: u64, turns: &[Frame], waits: &[u64], spins: bool) -> Vec<Withheld> {
-        let window = Window { from: Ticks(from), frames: turns.to_vec(), ..Window::default() };
-        let waits: Vec<Waits> = waits.iter().map(|at| Waits { since: Ticks(*at), prio: FAIR }).collect();
+        let window = Window {
+            from: Ticks(from),
+            frames: turns.to_vec(),
+            ..Window::default()
+        };
+        let waits: Vec<Waits> = waits
+            .iter()
+            .map(|at| Waits {
+                since: Ticks(*at),
+                prio: FAIR,
+            })
+            .collect();
         let found = withheld(&window, VICTIM, &waits, spins, TickRate::NANOSECONDS);
         (0..turns.len()).map(|at| found.at(at as u32)).collect()
     }
@@ -237,9 +282,18 @@ mod tests {
             (100, Idle, [Perhaps; 5]),
             (139, Idle, [Perhaps; 5]),
         ] {
-            assert_eq!(by_class(victim, &turn(0, 0, FAIR, None)), beside_idle, "{victim}");
+            assert_eq!(
+                by_class(victim, &turn(0, 0, FAIR, None)),
+                beside_idle,
+                "{victim}"
+            );
             let found = others.map(|prio| by_class(victim, &turn(0, 8, prio, None)));
-            assert_eq!(found, beside_others, "{victim} {:?}", SchedClass::of_priority(victim.into()));
+            assert_eq!(
+                found,
+                beside_others,
+                "{victim} {:?}",
+                SchedClass::of_priority(victim.into())
+            );
         }
     }
 
@@ -258,7 +312,10 @@ mod tests {
         };
         // The bit above the states marks who was preempted.
         for runnable in [0, 0x100] {
-            assert_eq!(kept(0, &turns(runnable), &[], false), [No, Perhaps, Perhaps, No, No]);
+            assert_eq!(
+                kept(0, &turns(runnable), &[], false),
+                [No, Perhaps, Perhaps, No, No]
+            );
         }
         for (spins, told) in [(false, No), (true, Asleep)] {
             assert_eq!(kept(0, &turns(1), &[], spins), [No, told, told, No, No]);
@@ -288,7 +345,11 @@ mod tests {
         let known = 1000 + ON_ITS_WAY.0;
         let turns = [900, 1000, known - 1, known].map(|at| turn(at, 8, FAIR, None));
         assert_eq!(kept(0, &turns, &[1000], false), [No, No, No, Perhaps]);
-        let turns = [turn(900, 8, FAIR, Some(0)), turn(1000, 9, FAIR, None), turn(1001, 8, FAIR, None)];
+        let turns = [
+            turn(900, 8, FAIR, Some(0)),
+            turn(1000, 9, FAIR, None),
+            turn(1001, 8, FAIR, None),
+        ];
         assert_eq!(kept(0, &turns, &[1000], false), [Perhaps; 3]);
         // Of several wake-ups the first counts.
         let turns = [turn(known, 8, FAIR, None)];

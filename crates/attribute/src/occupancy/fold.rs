@@ -57,19 +57,36 @@ struct Sum {
 pub(super) fn fold(ring: &mut Ring) {
     let end = ring.base + ring.slices.len() as u64;
     let last = end.saturating_sub(NEWEST).max(ring.base);
-    let mut bounds: Vec<u64> = ring.marks.iter().map(|marked| marked.position.min(last)).collect();
+    let mut bounds: Vec<u64> = ring
+        .marks
+        .iter()
+        .map(|marked| marked.position.min(last))
+        .collect();
     bounds.push(last);
     bounds.dedup();
-    let mut rebuilt = Rebuilt { slices: Vec::new(), frames: Vec::new(), kept: Vec::new() };
+    let mut rebuilt = Rebuilt {
+        slices: Vec::new(),
+        frames: Vec::new(),
+        kept: Vec::new(),
+    };
     let mut spans = Vec::with_capacity(bounds.len());
     let namers = namers(ring);
     for pair in bounds.windows(2) {
-        spans.push(Span { slice: rebuilt.slices.len(), frame: rebuilt.frames.len() as u32 });
-        let (from, to) = ((pair[0] - ring.base) as usize, (pair[1] - ring.base) as usize);
+        spans.push(Span {
+            slice: rebuilt.slices.len(),
+            frame: rebuilt.frames.len() as u32,
+        });
+        let (from, to) = (
+            (pair[0] - ring.base) as usize,
+            (pair[1] - ring.base) as usize,
+        );
         rebuilt.keep(ring.slices[from]);
         rebuilt.sum_up(ring, from + 1, to, &namers);
     }
-    spans.push(Span { slice: rebuilt.slices.len(), frame: rebuilt.frames.len() as u32 });
+    spans.push(Span {
+        slice: rebuilt.slices.len(),
+        frame: rebuilt.frames.len() as u32,
+    });
     for slice in ring.slices.range((last - ring.base) as usize..) {
         rebuilt.keep(*slice);
     }
@@ -94,7 +111,8 @@ fn namers(ring: &Ring) -> Vec<u32> {
         let known = namers[parent];
         let outer = &ring.frames[parent];
         let ended = frame.outcome == Outcome::Closed || outer.outcome != Outcome::Closed;
-        let longer = known as usize == parent || ring.frames[known as usize].gross() < frame.gross();
+        let longer =
+            known as usize == parent || ring.frames[known as usize].gross() < frame.gross();
         if ended && longer && names(outer.class, frame.class) {
             namers[parent] = index as u32;
         }
@@ -118,7 +136,12 @@ impl Rebuilt {
 
     /// Sums up slices, and lays the sums end to end.
     fn sum_up(&mut self, ring: &Ring, from: usize, to: usize, namers: &[u32]) {
-        let Some(start) = ring.slices.get(from).filter(|_| from < to).map(|slice| slice.start) else {
+        let Some(start) = ring
+            .slices
+            .get(from)
+            .filter(|_| from < to)
+            .map(|slice| slice.start)
+        else {
             return;
         };
         let mut sums: Vec<Sum> = Vec::new();
@@ -131,21 +154,47 @@ impl Rebuilt {
             let (root, leaf) = (ring.frame(root), ring.frame(namers[slice.frame as usize]));
             let key = Culprit::of(root, leaf);
             let index = *known.entry(key).or_insert_with(|| {
-                sums.push(Sum { key, root: key.root(root), leaf: key.leaf(leaf), length: Ticks(0) });
+                sums.push(Sum {
+                    key,
+                    root: key.root(root),
+                    leaf: key.leaf(leaf),
+                    length: Ticks(0),
+                });
                 sums.len() - 1
             });
             sums[index].length = sums[index].length + slice.length();
         }
         let mut start = start;
-        for sum in most_are_named(sums).into_iter().filter(|sum| sum.length > Ticks(0)) {
+        for sum in most_are_named(sums)
+            .into_iter()
+            .filter(|sum| sum.length > Ticks(0))
+        {
             let end = start + sum.length;
             let mut frame = self.frames.len() as u32;
-            self.frames.push(Frame { start, end, outcome: Outcome::Closed, parent: NONE, ..sum.root });
+            self.frames.push(Frame {
+                start,
+                end,
+                outcome: Outcome::Closed,
+                parent: NONE,
+                ..sum.root
+            });
             if !sum.leaf.class.is_root() {
-                self.frames.push(Frame { start, end, parent: frame, ..sum.leaf });
+                self.frames.push(Frame {
+                    start,
+                    end,
+                    parent: frame,
+                    ..sum.leaf
+                });
                 frame += 1;
             }
-            self.slices.push(Slice { start, end, frame, began: None, ended: None, folded: true });
+            self.slices.push(Slice {
+                start,
+                end,
+                frame,
+                began: None,
+                ended: None,
+                folded: true,
+            });
             start = end;
         }
     }
@@ -166,21 +215,31 @@ impl Rebuilt {
         needed.sort_unstable();
         needed.dedup();
         let base = self.frames.len() as u32;
-        let moved = |old: u32| needed.binary_search(&old).map_or(NONE, |at| base + at as u32);
+        let moved = |old: u32| {
+            needed
+                .binary_search(&old)
+                .map_or(NONE, |at| base + at as u32)
+        };
         self.frames.extend(needed.iter().map(|index| {
             let frame = ring.frames[*index as usize];
-            Frame { parent: moved(frame.parent), ..frame }
+            Frame {
+                parent: moved(frame.parent),
+                ..frame
+            }
         }));
         for at in self.kept {
             self.slices[at].frame = moved(self.slices[at].frame);
         }
-        ring.stack.iter_mut().for_each(|index| *index = moved(*index));
+        ring.stack
+            .iter_mut()
+            .for_each(|index| *index = moved(*index));
         let end = ring.base + ring.slices.len() as u64;
         ring.base = end - self.slices.len() as u64;
         for marked in &mut ring.marks {
             marked.top = moved(marked.top);
             let span = bounds.partition_point(|bound| *bound < marked.position);
-            marked.first_frame = base + needed.partition_point(|old| *old < marked.first_frame) as u32;
+            marked.first_frame =
+                base + needed.partition_point(|old| *old < marked.first_frame) as u32;
             if span + 1 < bounds.len() {
                 marked.position = ring.base + spans[span].slice as u64;
                 marked.first_frame = spans[span].frame;
@@ -198,7 +257,9 @@ fn most_are_named(sums: Vec<Sum>) -> Vec<Sum> {
         return sums;
     }
     let mut longest: Vec<usize> = (0..sums.len()).collect();
-    longest.select_nth_unstable_by_key(MOST_CULPRITS, |at| Reverse((sums[*at].length, Reverse(*at))));
+    longest.select_nth_unstable_by_key(MOST_CULPRITS, |at| {
+        Reverse((sums[*at].length, Reverse(*at)))
+    });
     let named: HashSet<usize> = longest[..MOST_CULPRITS].iter().copied().collect();
     let mut kept: Vec<Sum> = Vec::with_capacity(MOST_CULPRITS);
     let mut nameless: HashMap<Culprit, usize> = HashMap::new();
@@ -210,7 +271,12 @@ fn most_are_named(sums: Vec<Sum>) -> Vec<Sum> {
         let key = sum.key.without_name();
         let index = *nameless.entry(key).or_insert_with(|| {
             let (root, leaf) = (key.root(&sum.root), key.leaf(&sum.leaf));
-            kept.push(Sum { key, root, leaf, length: Ticks(0) });
+            kept.push(Sum {
+                key,
+                root,
+                leaf,
+                length: Ticks(0),
+            });
             kept.len() - 1
         });
         kept[index].length = kept[index].length + sum.length;
@@ -222,9 +288,13 @@ impl Culprit {
     fn of(root: &Frame, leaf: &Frame) -> Culprit {
         let (key, subject) = match leaf.class {
             // Of these the key is only the object that pairs the entry with its exit.
-            Class::Work | Class::HrtimerFunction | Class::WheelFunction | Class::Call => (0, leaf.subject),
+            Class::Work | Class::HrtimerFunction | Class::WheelFunction | Class::Call => {
+                (0, leaf.subject)
+            }
             Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost => (0, 0),
-            Class::Nmi | Class::Fault | Class::MachineCheck | Class::Idle | Class::Softirq => (leaf.key, 0),
+            Class::Nmi | Class::Fault | Class::MachineCheck | Class::Idle | Class::Softirq => {
+                (leaf.key, 0)
+            }
             Class::LocalTimer | Class::Vector | Class::Irq => (leaf.key, leaf.subject),
         };
         // Whether its end was seen decides whether it is named at all.
@@ -238,7 +308,11 @@ impl Culprit {
     /// All of a class together. The idle task is one of its own.
     fn without_name(self) -> Culprit {
         let (class, tid, comm, urgency) = self.root;
-        let root = if tid == 0 { (tid, comm) } else { (-1, CommId::UNKNOWN) };
+        let root = if tid == 0 {
+            (tid, comm)
+        } else {
+            (-1, CommId::UNKNOWN)
+        };
         Culprit {
             root: (class, root.0, root.1, urgency),
             leaf: (self.leaf.0, u64::MAX, u64::MAX, self.leaf.3),
@@ -246,14 +320,32 @@ impl Culprit {
     }
 
     fn root(&self, root: &Frame) -> Frame {
-        Frame { tid: self.root.1, comm: self.root.2, end_comm: CommId::UNKNOWN, ..*root }
+        Frame {
+            tid: self.root.1,
+            comm: self.root.2,
+            end_comm: CommId::UNKNOWN,
+            ..*root
+        }
     }
 
     fn leaf(&self, leaf: &Frame) -> Frame {
         let nameless = self.leaf.1 == u64::MAX && self.leaf.2 == u64::MAX;
-        let (key, subject) = if nameless { (u64::MAX, u64::MAX) } else { (leaf.key, leaf.subject) };
-        let outcome = if self.leaf.3 { Outcome::Closed } else { Outcome::Unseen };
-        Frame { key, subject, outcome, ..*leaf }
+        let (key, subject) = if nameless {
+            (u64::MAX, u64::MAX)
+        } else {
+            (leaf.key, leaf.subject)
+        };
+        let outcome = if self.leaf.3 {
+            Outcome::Closed
+        } else {
+            Outcome::Unseen
+        };
+        Frame {
+            key,
+            subject,
+            outcome,
+            ..*leaf
+        }
     }
 }
 
@@ -263,7 +355,14 @@ mod tests {
 
     fn frame(class: Class, parent: u32, (start, end): (u64, u64), outcome: Outcome) -> Frame {
         let (opened, start, end) = (Ticks(start), Ticks(start), Ticks(end));
-        Frame { opened, start, end, parent, outcome, ..Frame::nobody(class, start) }
+        Frame {
+            opened,
+            start,
+            end,
+            parent,
+            outcome,
+            ..Frame::nobody(class, start)
+        }
     }
 
     /// A turn that goes on, with `inside` it.
@@ -281,19 +380,38 @@ mod tests {
         assert_eq!(named(turn, &[]), [0]);
         // Shorter than the turn, and the first: it names it all the same.
         assert_eq!(named(turn, &[work(10, 20)]), [1, 1]);
-        assert_eq!(named(turn, &[work(10, 20), work(30, 60), work(70, 80)]), [2, 1, 2, 3]);
+        assert_eq!(
+            named(turn, &[work(10, 20), work(30, 60), work(70, 80)]),
+            [2, 1, 2, 3]
+        );
         // Of two as long the first.
         assert_eq!(named(turn, &[work(10, 20), work(30, 40)]), [1, 1, 2]);
-        let inside = [frame(Class::Vector, 0, (100, 200), closed), frame(Class::Call, 1, (110, 120), closed)];
-        assert_eq!(named(turn, &inside), [0, 2, 2], "an interrupt names no turn, what was called names it");
+        let inside = [
+            frame(Class::Vector, 0, (100, 200), closed),
+            frame(Class::Call, 1, (110, 120), closed),
+        ];
+        assert_eq!(
+            named(turn, &inside),
+            [0, 2, 2],
+            "an interrupt names no turn, what was called names it"
+        );
     }
 
     #[test]
     fn what_was_not_seen_to_end_names_only_what_was_not_either() {
         let timer = |outcome| frame(Class::LocalTimer, NONE, (0, 100), outcome);
         let function = |outcome| frame(Class::HrtimerFunction, 0, (10, 50), outcome);
-        assert_eq!(named(timer(Outcome::Closed), &[function(Outcome::Unseen)]), [0, 1]);
-        assert_eq!(named(timer(Outcome::Closed), &[function(Outcome::Closed)]), [1, 1]);
-        assert_eq!(named(timer(Outcome::Open), &[function(Outcome::Unseen)]), [1, 1]);
+        assert_eq!(
+            named(timer(Outcome::Closed), &[function(Outcome::Unseen)]),
+            [0, 1]
+        );
+        assert_eq!(
+            named(timer(Outcome::Closed), &[function(Outcome::Closed)]),
+            [1, 1]
+        );
+        assert_eq!(
+            named(timer(Outcome::Open), &[function(Outcome::Unseen)]),
+            [1, 1]
+        );
     }
 }

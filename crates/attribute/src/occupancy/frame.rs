@@ -48,7 +48,10 @@ pub(crate) enum Class {
 impl Class {
     /// Whether it says whose turn it is.
     pub(crate) fn is_root(self) -> bool {
-        matches!(self, Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost)
+        matches!(
+            self,
+            Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost
+        )
     }
 
     /// Whether it goes on with its thread.
@@ -178,12 +181,20 @@ impl Frame {
 
     /// A work item that a worker had under way.
     pub(crate) fn item(tid: i32, work: u64, function: u64, begun: Ticks) -> Frame {
-        Frame { key: work, subject: function, ..Frame::root(Class::Work, tid, begun) }
+        Frame {
+            key: work,
+            subject: function,
+            ..Frame::root(Class::Work, tid, begun)
+        }
     }
 
     /// What a record opens inside another frame.
     pub(crate) fn inside(class: Class, record: &Record, at: Ticks) -> Frame {
-        Frame { key: record.key, subject: record.subject, ..Frame::root(class, record.tid, at) }
+        Frame {
+            key: record.key,
+            subject: record.subject,
+            ..Frame::root(class, record.tid, at)
+        }
     }
 
     /// Who had the CPU before this turn; `None` when no switch says.
@@ -204,7 +215,11 @@ impl Frame {
     /// The thread's name: at the end of its turn where that is known, for it may have begun another
     /// program in the middle.
     pub(crate) fn named(&self) -> CommId {
-        if self.end_comm == CommId::UNKNOWN { self.comm } else { self.end_comm }
+        if self.end_comm == CommId::UNKNOWN {
+            self.comm
+        } else {
+            self.end_comm
+        }
     }
 
     /// The priority of a turn's thread: as urgent as it was at either end. A thread that became more urgent

@@ -103,8 +103,11 @@ impl Machine {
 
     /// Whether an interrupt or a softirq is under way.
     pub(crate) fn is_interrupted(&self) -> bool {
-        let interrupts = |class: Class| class.is_vector() || matches!(class, Class::Irq | Class::Softirq);
-        self.ring.stack[1..].iter().any(|index| interrupts(self.ring.frame(*index).class))
+        let interrupts =
+            |class: Class| class.is_vector() || matches!(class, Class::Irq | Class::Softirq);
+        self.ring.stack[1..]
+            .iter()
+            .any(|index| interrupts(self.ring.frame(*index).class))
     }
 
     /// Takes in a record.
@@ -155,10 +158,12 @@ impl Machine {
         self.cut(from, None);
         self.unwind(1, from);
         self.parked.clear();
-        self.ring.replace_root(from, Outcome::Unseen, Frame::nobody(Class::Lost, from));
+        self.ring
+            .replace_root(from, Outcome::Unseen, Frame::nobody(Class::Lost, from));
         let to = to.max(from).max(self.now);
         self.cut(to, None);
-        self.ring.replace_root(to, Outcome::Closed, Frame::nobody(Class::NotSeen, to));
+        self.ring
+            .replace_root(to, Outcome::Closed, Frame::nobody(Class::NotSeen, to));
         (self.now, self.known, self.inferred, self.began) = (to, to, None, None);
     }
 
@@ -169,7 +174,8 @@ impl Machine {
         self.unwind(1, at);
         let root = *self.ring.root();
         if root.class != Class::Turn || root.tid != tid {
-            self.ring.replace_root(at, Outcome::Unseen, Frame::inferred_turn(tid, at));
+            self.ring
+                .replace_root(at, Outcome::Unseen, Frame::inferred_turn(tid, at));
         }
         self.parked.take(tid);
         (self.now, self.known, self.inferred, self.began) = (at, at, None, None);
@@ -210,7 +216,9 @@ impl Machine {
     /// Work items and softirqs that threads had under way when they left: tid, when it left, and the
     /// frames, outermost first.
     pub(crate) fn parked(&self) -> impl Iterator<Item = (i32, Ticks, Vec<Frame>)> {
-        self.parked.iter().map(|(tid, left)| (tid, left.at, left.frames().copied().collect()))
+        self.parked
+            .iter()
+            .map(|(tid, left)| (tid, left.at, left.frames().copied().collect()))
     }
 
     /// Something that a thread had under way when it left, as if that had been recorded.
@@ -252,7 +260,14 @@ impl Machine {
         while self.ring.stack.len() > keep {
             let class = self.ring.frame(self.ring.top()).class;
             let seen = class.is_endless() || class == Class::Idle;
-            self.ring.pop(at, if seen { Outcome::Closed } else { Outcome::Unseen });
+            self.ring.pop(
+                at,
+                if seen {
+                    Outcome::Closed
+                } else {
+                    Outcome::Unseen
+                },
+            );
         }
     }
 
@@ -273,7 +288,11 @@ impl Machine {
             _ => false,
         };
         let frames = &self.ring;
-        if let Some(depth) = frames.stack.iter().rposition(|index| twin(frames.frame(*index).class)) {
+        if let Some(depth) = frames
+            .stack
+            .iter()
+            .rposition(|index| twin(frames.frame(*index).class))
+        {
             self.unwind(depth, at);
         }
         let interrupts = class.is_vector() || matches!(class, Class::Irq | Class::Softirq);
@@ -292,7 +311,11 @@ impl Machine {
         }
         if in_state || self.ring.stack.len() == 1 {
             let frame = Frame::inside(Class::Idle, record, at);
-            self.ring.push(Frame { key: Record::IDLE_ENDS, subject: 0, ..frame });
+            self.ring.push(Frame {
+                key: Record::IDLE_ENDS,
+                subject: 0,
+                ..frame
+            });
         }
     }
 
@@ -313,7 +336,11 @@ impl Machine {
     fn replace(&mut self, class: Class, record: &Record, at: Ticks, beside: Beside) {
         self.cut(at, Some(beside));
         let frames = &self.ring;
-        if let Some(depth) = frames.stack.iter().rposition(|index| frames.frame(*index).class.is_endless()) {
+        if let Some(depth) = frames
+            .stack
+            .iter()
+            .rposition(|index| frames.frame(*index).class.is_endless())
+        {
             self.unwind(depth, at);
         }
         self.open(class, record, at);
@@ -331,7 +358,9 @@ impl Machine {
 
     /// The record is written when the handler has ended. No other record of this CPU can lie within.
     fn nmi(&mut self, record: &Record, at: Ticks) {
-        let start = (at - self.rate.ticks(Nanos(record.subject))).max(self.known).max(self.since);
+        let start = (at - self.rate.ticks(Nanos(record.subject)))
+            .max(self.known)
+            .max(self.since);
         self.cut(start, Some(Beside::Other));
         self.ring.push(Frame::inside(Class::Nmi, record, start));
         self.cut(at, Some(Beside::Other));
@@ -346,7 +375,8 @@ impl Machine {
         let root = self.ring.root_mut();
         root.end_comm = prev.comm;
         root.end_prio = prev.prio;
-        self.ring.replace_root(at, Outcome::Closed, Frame::turn(record, at));
+        self.ring
+            .replace_root(at, Outcome::Closed, Frame::turn(record, at));
         self.resume(next.tid, at);
         self.inferred = None;
     }
@@ -364,16 +394,30 @@ impl Machine {
                 left.push(self.ring.pop(at, Outcome::Closed));
             } else {
                 let seen = class.is_endless() || class == Class::Idle;
-                self.ring.pop(at, if seen { Outcome::Closed } else { Outcome::Unseen });
+                self.ring.pop(
+                    at,
+                    if seen {
+                        Outcome::Closed
+                    } else {
+                        Outcome::Unseen
+                    },
+                );
             }
         }
         self.parked.put(tid, left);
     }
 
     fn resume(&mut self, tid: i32, at: Ticks) {
-        let Some(left) = self.parked.take(tid) else { return };
+        let Some(left) = self.parked.take(tid) else {
+            return;
+        };
         for frame in left.frames() {
-            self.ring.push(Frame { start: at, end: at, outcome: Outcome::Open, ..*frame });
+            self.ring.push(Frame {
+                start: at,
+                end: at,
+                outcome: Outcome::Open,
+                ..*frame
+            });
         }
     }
 
@@ -390,10 +434,17 @@ impl Machine {
                 self.cut(from, Some(Beside::Other));
                 self.leave(root.tid, false, from);
                 // Who has the CPU at the end of it may have had it all along; nothing says since when.
-                let comm =
-                    if record.kind == RecordKind::Switch { record.prev().comm } else { CommId::UNKNOWN };
+                let comm = if record.kind == RecordKind::Switch {
+                    record.prev().comm
+                } else {
+                    CommId::UNKNOWN
+                };
                 let subject = u64::from(tid as u32);
-                let nobody = Frame { subject, comm, ..Frame::nobody(Class::Unrecorded, from) };
+                let nobody = Frame {
+                    subject,
+                    comm,
+                    ..Frame::nobody(Class::Unrecorded, from)
+                };
                 self.ring.replace_root(from, Outcome::Closed, nobody);
                 self.infer(tid, from, at, beside);
             }
@@ -404,12 +455,20 @@ impl Machine {
     /// Ends time without an owner with the turn of a thread that was seen.
     fn infer(&mut self, tid: i32, from: Ticks, at: Ticks, beside: Beside) {
         let slice = self.cut(at, Some(beside));
-        self.ring.replace_root(at, Outcome::Closed, Frame::inferred_turn(tid, at));
+        self.ring
+            .replace_root(at, Outcome::Closed, Frame::inferred_turn(tid, at));
         if slice.is_some() {
             // Room for what a charge may give to the turn.
             let began = Some(beside);
             let turn = self.ring.top();
-            self.ring.keep(Slice { start: at, end: at, frame: turn, began, ended: began, folded: false });
+            self.ring.keep(Slice {
+                start: at,
+                end: at,
+                frame: turn,
+                began,
+                ended: began,
+                folded: false,
+            });
         }
         self.inferred = Some(Inferred { from, slice });
         self.resume(tid, at);
@@ -420,13 +479,23 @@ impl Machine {
         if record.charged() != record.tid {
             return;
         }
-        let Some(Inferred { from, slice }) = self.inferred.take() else { return };
+        let Some(Inferred { from, slice }) = self.inferred.take() else {
+            return;
+        };
         let root = self.ring.root_mut();
-        let began = (at - self.rate.ticks(Nanos(record.subject))).max(from).min(root.start);
+        let began = (at - self.rate.ticks(Nanos(record.subject)))
+            .max(from)
+            .min(root.start);
         let found = root.start;
         (root.start, root.opened) = (began, began);
         let Some(slice) = slice else { return };
-        let Some(nobodys) = self.ring.slice_mut(slice).filter(|slice| slice.end == found) else { return };
+        let Some(nobodys) = self
+            .ring
+            .slice_mut(slice)
+            .filter(|slice| slice.end == found)
+        else {
+            return;
+        };
         // A mark may have been made in the middle.
         nobodys.end = began.max(nobodys.start);
         let (began, frame) = (nobodys.end, nobodys.frame);

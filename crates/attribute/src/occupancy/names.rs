@@ -86,7 +86,10 @@ impl NameTable {
         let place = (name.as_ptr().addr() >> 4) % RECENT;
         let recent = self.recent_names[place];
         // The table holds on to its texts, so no other can lie where one of them does.
-        if self.name(recent).is_some_and(|known| Arc::ptr_eq(known, name)) {
+        if self
+            .name(recent)
+            .is_some_and(|known| Arc::ptr_eq(known, name))
+        {
             return recent;
         }
         let id = self.name_id_in_full(name);
@@ -125,7 +128,10 @@ mod tests {
     #[test]
     fn equal_names_have_one_number_and_beyond_the_table_they_are_unknown() {
         let mut table = NameTable::default();
-        let (sh, make) = (table.comm_id(Comm::new("sh")), table.comm_id(Comm::new("make")));
+        let (sh, make) = (
+            table.comm_id(Comm::new("sh")),
+            table.comm_id(Comm::new("make")),
+        );
         assert_ne!(sh, make);
         assert_eq!(table.comm_id(Comm::new("sh")), sh);
         assert_eq!(table.comm(make), Some(Comm::new("make")));

@@ -19,7 +19,10 @@ pub(crate) struct Left {
 
 impl Left {
     pub(crate) fn new(at: Ticks) -> Left {
-        Left { at, frames: [None; DEEPEST] }
+        Left {
+            at,
+            frames: [None; DEEPEST],
+        }
     }
 
     /// Adds a frame, from the innermost outwards.
@@ -60,7 +63,11 @@ impl Parked {
 
     /// A thread is back, has been elsewhere, or has ended.
     pub(crate) fn take(&mut self, tid: i32) -> Option<Left> {
-        if self.threads.is_empty() { None } else { self.threads.remove(&tid) }
+        if self.threads.is_empty() {
+            None
+        } else {
+            self.threads.remove(&tid)
+        }
     }
 
     /// What a thread left open before `at` is not open any more.
@@ -85,7 +92,9 @@ mod tests {
 
     fn left(at: u64, items: &[u64]) -> Left {
         let mut left = Left::new(Ticks(at));
-        items.iter().for_each(|item| left.push(Frame::item(7, *item, 1, Ticks(5))));
+        items
+            .iter()
+            .for_each(|item| left.push(Frame::item(7, *item, 1, Ticks(5))));
         left
     }
 
@@ -100,7 +109,10 @@ mod tests {
         // From the innermost outwards they are put, and outermost first they are told; no more than are remembered.
         parked.put(7, left(100, &[1, 2, 3, 4, 5]));
         assert_eq!(
-            parked.iter().map(|(tid, left)| (tid, of(left))).collect::<Vec<_>>(),
+            parked
+                .iter()
+                .map(|(tid, left)| (tid, of(left)))
+                .collect::<Vec<_>>(),
             [(7, vec![4, 3, 2, 1])]
         );
         // An arrival of that very moment or before is that of the stay which it left.
@@ -108,7 +120,10 @@ mod tests {
             parked.forget_before(7, Ticks(at));
         }
         parked.forget_before(8, Ticks(500));
-        assert_eq!(parked.take(7).map(|left| (left.at, of(&left).len())), Some((Ticks(100), 4)));
+        assert_eq!(
+            parked.take(7).map(|left| (left.at, of(&left).len())),
+            Some((Ticks(100), 4))
+        );
         assert!(parked.take(7).is_none());
         parked.put(7, left(100, &[1]));
         parked.forget_before(7, Ticks(101));

@@ -79,7 +79,9 @@ impl RecordKind {
     pub(crate) fn beside(self) -> Beside {
         match self {
             RecordKind::Switch => Beside::Switch,
-            RecordKind::TimerEntry | RecordKind::VectorEntry | RecordKind::IrqEntry => Beside::InterruptEntry,
+            RecordKind::TimerEntry | RecordKind::VectorEntry | RecordKind::IrqEntry => {
+                Beside::InterruptEntry
+            }
             RecordKind::SoftirqEntry => Beside::SoftirqEntry,
             RecordKind::TimerExit
             | RecordKind::VectorExit
@@ -99,9 +101,20 @@ mod tests {
     fn to_an_edge_a_record_is_a_switch_an_entry_an_exit_or_anything_else() {
         for (beside, kinds) in [
             (Beside::Switch, &[Kind::Switch][..]),
-            (Beside::InterruptEntry, &[Kind::TimerEntry, Kind::VectorEntry, Kind::IrqEntry]),
+            (
+                Beside::InterruptEntry,
+                &[Kind::TimerEntry, Kind::VectorEntry, Kind::IrqEntry],
+            ),
             (Beside::SoftirqEntry, &[Kind::SoftirqEntry]),
-            (Beside::InterruptExit, &[Kind::TimerExit, Kind::VectorExit, Kind::IrqExit, Kind::SoftirqExit]),
+            (
+                Beside::InterruptExit,
+                &[
+                    Kind::TimerExit,
+                    Kind::VectorExit,
+                    Kind::IrqExit,
+                    Kind::SoftirqExit,
+                ],
+            ),
             (
                 Beside::Other,
                 &[
@@ -123,7 +136,9 @@ mod tests {
                 ],
             ),
         ] {
-            kinds.iter().for_each(|kind| assert_eq!(kind.beside(), beside, "{kind:?}"));
+            kinds
+                .iter()
+                .for_each(|kind| assert_eq!(kind.beside(), beside, "{kind:?}"));
         }
     }
 }

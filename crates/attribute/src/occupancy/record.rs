@@ -83,7 +83,11 @@ impl Record {
         let mut small = 0;
         let mut tid = event.tid;
         let (kind, key, subject) = match &event.kind {
-            EventKind::SchedSwitch { prev, prev_state, next } => {
+            EventKind::SchedSwitch {
+                prev,
+                prev_state,
+                next,
+            } => {
                 tid = prev.tid;
                 small = (*prev_state & 0xffff) as u16;
                 let prev_comm = names.comm_id(prev.comm).0;
@@ -91,17 +95,25 @@ impl Record {
                 let next_is = pack(next.tid, names.comm_id(next.comm));
                 (Kind::Switch, next_is, prios | u64::from(prev_comm) << 32)
             }
-            EventKind::VectorEntry { vector } => {
-                (or_timer(vector, Kind::TimerEntry, Kind::VectorEntry), name(names, vector), 0)
+            EventKind::VectorEntry { vector } => (
+                or_timer(vector, Kind::TimerEntry, Kind::VectorEntry),
+                name(names, vector),
+                0,
+            ),
+            EventKind::VectorExit { vector } => (
+                or_timer(vector, Kind::TimerExit, Kind::VectorExit),
+                name(names, vector),
+                0,
+            ),
+            EventKind::IrqEntry { irq, action } => {
+                (Kind::IrqEntry, u64::from(*irq), name(names, action))
             }
-            EventKind::VectorExit { vector } => {
-                (or_timer(vector, Kind::TimerExit, Kind::VectorExit), name(names, vector), 0)
-            }
-            EventKind::IrqEntry { irq, action } => (Kind::IrqEntry, u64::from(*irq), name(names, action)),
             EventKind::IrqExit { irq } => (Kind::IrqExit, u64::from(*irq), 0),
             EventKind::SoftirqEntry { vec } => (Kind::SoftirqEntry, u64::from(*vec), 0),
             EventKind::SoftirqExit { vec } => (Kind::SoftirqExit, u64::from(*vec), 0),
-            EventKind::HrtimerEntry { hrtimer, function, .. } => (Kind::HrtimerEntry, *hrtimer, function.0),
+            EventKind::HrtimerEntry {
+                hrtimer, function, ..
+            } => (Kind::HrtimerEntry, *hrtimer, function.0),
             EventKind::HrtimerExit { hrtimer } => (Kind::HrtimerExit, *hrtimer, 0),
             EventKind::TimerEntry { timer, function } => (Kind::WheelEntry, *timer, function.0),
             EventKind::TimerExit { timer } => (Kind::WheelExit, *timer, 0),
@@ -112,8 +124,12 @@ impl Record {
             EventKind::NmiHandler { handler, delta_ns } => (Kind::Nmi, handler.0, *delta_ns),
             EventKind::PageFault { user, .. } => (Kind::Fault, u64::from(*user), 0),
             EventKind::MachineCheck { bank } => (Kind::MachineCheck, u64::from(*bank), 0),
-            EventKind::CpuIdle { state } => (Kind::Idle, state.map_or(Record::IDLE_ENDS, u64::from), 0),
-            EventKind::StatRuntime { tid, runtime_ns } => (Kind::Charge, *tid as u32 as u64, *runtime_ns),
+            EventKind::CpuIdle { state } => {
+                (Kind::Idle, state.map_or(Record::IDLE_ENDS, u64::from), 0)
+            }
+            EventKind::StatRuntime { tid, runtime_ns } => {
+                (Kind::Charge, *tid as u32 as u64, *runtime_ns)
+            }
             EventKind::TlbFlush { .. } => (Kind::TlbFlush, 0, 0),
             EventKind::SchedWaking { .. }
             | EventKind::SchedMigrate { .. }
@@ -127,12 +143,24 @@ impl Record {
             | EventKind::TickStop { .. }
             | EventKind::CpuFrequency { .. } => (Kind::Point, 0, 0),
         };
-        Record { time: event.time, key, subject, tid, small, kind, context: event.context }
+        Record {
+            time: event.time,
+            key,
+            subject,
+            tid,
+            small,
+            kind,
+            context: event.context,
+        }
     }
 
     /// Who leaves the CPU, of a switch.
     pub(crate) fn prev(&self) -> Task {
-        Task { tid: self.tid, comm: CommId((self.subject >> 32) as u32), prio: self.subject as u16 as i16 }
+        Task {
+            tid: self.tid,
+            comm: CommId((self.subject >> 32) as u32),
+            prio: self.subject as u16 as i16,
+        }
     }
 
     /// In what state, of a switch: the kernel's low bits.
@@ -143,7 +171,11 @@ impl Record {
     /// Who gets the CPU, of a switch.
     pub(crate) fn next(&self) -> Task {
         let (tid, comm) = (self.key as u32 as i32, CommId((self.key >> 32) as u32));
-        Task { tid, comm, prio: (self.subject >> 16) as u16 as i16 }
+        Task {
+            tid,
+            comm,
+            prio: (self.subject >> 16) as u16 as i16,
+        }
     }
 
     /// The thread that is charged, of a charge.
@@ -167,7 +199,11 @@ fn name(names: &mut NameTable, name: &jitterscope_model::Name) -> u64 {
 
 /// The vector of the local timer has a kind of its own: what it runs names it.
 fn or_timer(vector: &str, timer: RecordKind, other: RecordKind) -> RecordKind {
-    if vector == "local_timer" { timer } else { other }
+    if vector == "local_timer" {
+        timer
+    } else {
+        other
+    }
 }
 
 #[cfg(test)]
@@ -178,15 +214,39 @@ mod tests {
     #[test]
     fn a_switch_keeps_both_threads() {
         let mut names = NameTable::default();
-        let prev = TaskRef { tid: 4_194_303, comm: Comm::new("deadline"), prio: -1 };
-        let next = TaskRef { tid: 17, comm: Comm::new("fair"), prio: 139 };
-        let kind = EventKind::SchedSwitch { prev, prev_state: 0x102, next };
+        let prev = TaskRef {
+            tid: 4_194_303,
+            comm: Comm::new("deadline"),
+            prio: -1,
+        };
+        let next = TaskRef {
+            tid: 17,
+            comm: Comm::new("fair"),
+            prio: 139,
+        };
+        let kind = EventKind::SchedSwitch {
+            prev,
+            prev_state: 0x102,
+            next,
+        };
         let context = ExecutionContext::Thread;
-        let event = KernelEvent { time: Ticks(9), cpu: CpuId(1), tid: 5, context, kind };
+        let event = KernelEvent {
+            time: Ticks(9),
+            cpu: CpuId(1),
+            tid: 5,
+            context,
+            kind,
+        };
         let record = Record::new(&event, &mut names);
         let fields = |task: Task| (task.tid, names.comm(task.comm), i32::from(task.prio));
-        assert_eq!(fields(record.prev()), (prev.tid, Some(prev.comm), prev.prio));
-        assert_eq!(fields(record.next()), (next.tid, Some(next.comm), next.prio));
+        assert_eq!(
+            fields(record.prev()),
+            (prev.tid, Some(prev.comm), prev.prio)
+        );
+        assert_eq!(
+            fields(record.next()),
+            (next.tid, Some(next.comm), next.prio)
+        );
         assert_eq!(record.prev_state(), 0x102);
     }
 }

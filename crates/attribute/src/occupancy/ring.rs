@@ -143,17 +143,31 @@ impl Ring {
         self.next_mark += 1;
         let position = self.base + self.slices.len() as u64;
         let (top, first_frame) = (self.top(), self.frames.len() as u32);
-        self.marks.push(Marked { id, at, position, top, first_frame });
+        self.marks.push(Marked {
+            id,
+            at,
+            position,
+            top,
+            first_frame,
+        });
         Mark(id)
     }
 
     /// Where a mark stands: they are numbered in the order in which they were made.
     fn place(&self, mark: &Mark) -> Option<usize> {
-        self.marks.binary_search_by_key(&mark.0, |marked| marked.id).ok()
+        self.marks
+            .binary_search_by_key(&mark.0, |marked| marked.id)
+            .ok()
     }
 
     /// What was kept since a mark, with `under_way` behind it, up to `until`.
-    pub(super) fn close(&mut self, mark: Mark, until: Ticks, under_way: Slice, window: &mut Window) {
+    pub(super) fn close(
+        &mut self,
+        mark: Mark,
+        until: Ticks,
+        under_way: Slice,
+        window: &mut Window,
+    ) {
         let Some(index) = self.place(&mark) else {
             window.clear(until, until);
             return;
@@ -196,21 +210,39 @@ impl Ring {
         let renumbered = |old: u32| match old.checked_sub(marked.first_frame) {
             _ if old == NONE => NONE,
             Some(since) => since + depth as u32,
-            None => standing.iter().position(|frame| *frame == old).map_or(NONE, |at| at as u32),
+            None => standing
+                .iter()
+                .position(|frame| *frame == old)
+                .map_or(NONE, |at| at as u32),
         };
         let skip = usize::try_from(marked.position.saturating_sub(self.base)).unwrap_or(usize::MAX);
-        let kept = self.slices.iter().skip(skip).take_while(|slice| slice.start < until);
+        let kept = self
+            .slices
+            .iter()
+            .skip(skip)
+            .take_while(|slice| slice.start < until);
         let kept = kept.chain(std::iter::once(&under_way).filter(|slice| slice.start < until));
         // Of what was opened later nothing is asked: a wait may be looked at long after it was over.
         let first = (marked.first_frame as usize).min(self.frames.len());
-        let named = kept.clone().map(|slice| slice.frame as usize + 1).max().unwrap_or(first).max(first);
-        let later = self.frames[named..].iter().take_while(|frame| frame.start < until).count();
+        let named = kept
+            .clone()
+            .map(|slice| slice.frame as usize + 1)
+            .max()
+            .unwrap_or(first)
+            .max(first);
+        let later = self.frames[named..]
+            .iter()
+            .take_while(|frame| frame.start < until)
+            .count();
         let since = &self.frames[first..named + later];
         for frame in standing.iter().map(|index| self.frame(*index)).chain(since) {
             window.add_frame(frame, renumbered(frame.parent));
         }
         for slice in kept {
-            window.add_slice(Slice { frame: renumbered(slice.frame), ..*slice });
+            window.add_slice(Slice {
+                frame: renumbered(slice.frame),
+                ..*slice
+            });
         }
     }
 
@@ -232,7 +264,12 @@ impl Ring {
             self.slices.drain(..gone.min(self.slices.len()));
             self.base = oldest.position;
         }
-        let dead = self.marks.iter().map(|marked| marked.first_frame).min().unwrap_or(0) as usize;
+        let dead = self
+            .marks
+            .iter()
+            .map(|marked| marked.first_frame)
+            .min()
+            .unwrap_or(0) as usize;
         if dead > WORTH_MOVING && dead > self.frames.len() / 2 {
             self.drop_dead_frames(dead);
         }
@@ -251,7 +288,12 @@ impl Ring {
     /// Takes out frames before `dead` that nothing refers to.
     fn drop_dead_frames(&mut self, dead: usize) {
         let mut needed: Vec<u32> = Vec::new();
-        for from in self.stack.iter().copied().chain(self.marks.iter().map(|marked| marked.top)) {
+        for from in self
+            .stack
+            .iter()
+            .copied()
+            .chain(self.marks.iter().map(|marked| marked.top))
+        {
             let mut at = from;
             while at != NONE {
                 needed.push(at);
@@ -269,9 +311,15 @@ impl Ring {
         let mut frames: Vec<Frame> = Vec::with_capacity(needed.len() + self.frames.len() - dead);
         frames.extend(needed.iter().map(|index| self.frames[*index as usize]));
         frames.extend_from_slice(&self.frames[dead..]);
-        frames.iter_mut().for_each(|frame| frame.parent = moved(frame.parent));
-        self.stack.iter_mut().for_each(|index| *index = moved(*index));
-        self.slices.iter_mut().for_each(|slice| slice.frame = moved(slice.frame));
+        frames
+            .iter_mut()
+            .for_each(|frame| frame.parent = moved(frame.parent));
+        self.stack
+            .iter_mut()
+            .for_each(|index| *index = moved(*index));
+        self.slices
+            .iter_mut()
+            .for_each(|slice| slice.frame = moved(slice.frame));
         for marked in &mut self.marks {
             marked.top = moved(marked.top);
             marked.first_frame = marked.first_frame - dead as u32 + needed.len() as u32;

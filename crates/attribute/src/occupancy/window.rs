@@ -28,13 +28,18 @@ impl Window {
 
     /// A frame as it was known at the end of the window.
     pub(super) fn add_frame(&mut self, frame: &Frame, parent: u32) {
-        let over = frame.outcome != Outcome::Open && frame.end <= self.from && frame.start < self.from;
+        let over =
+            frame.outcome != Outcome::Open && frame.end <= self.from && frame.start < self.from;
         if over || frame.start > self.until {
             // It only keeps the place of what is not of this window.
             self.frames.push(Frame::nobody(Class::NotSeen, self.until));
             return;
         }
-        let mut frame = Frame { parent, start: frame.start.max(self.from), ..*frame };
+        let mut frame = Frame {
+            parent,
+            start: frame.start.max(self.from),
+            ..*frame
+        };
         if frame.outcome == Outcome::Open || frame.end > self.until {
             frame.outcome = Outcome::Open;
             frame.end = self.until;
@@ -66,10 +71,20 @@ impl Window {
             return;
         }
         let frame = self.frames.len() as u32;
-        let not_seen =
-            Frame { outcome: Outcome::Closed, end: self.from, ..Frame::nobody(Class::NotSeen, from) };
+        let not_seen = Frame {
+            outcome: Outcome::Closed,
+            end: self.from,
+            ..Frame::nobody(Class::NotSeen, from)
+        };
         self.frames.push(not_seen);
-        let slice = Slice { start: from, end: self.from, frame, began: None, ended: None, folded: false };
+        let slice = Slice {
+            start: from,
+            end: self.from,
+            frame,
+            began: None,
+            ended: None,
+            folded: false,
+        };
         self.slices.insert(0, slice);
         self.from = from;
     }
@@ -81,7 +96,9 @@ impl Window {
 
     /// The frame and those that it is nested in, outwards.
     pub(crate) fn chain(&self, index: u32) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(index), |at| Some(self.frame(*at).parent).filter(|up| *up != NONE))
+        std::iter::successors(Some(index), |at| {
+            Some(self.frame(*at).parent).filter(|up| *up != NONE)
+        })
     }
 
     /// The frame that says whose turn it was.
@@ -91,7 +108,13 @@ impl Window {
 
     /// Time of which only the sums are known, because there was too much of it.
     pub(crate) fn folded(&self) -> Ticks {
-        Ticks(self.slices.iter().filter(|slice| slice.folded).map(|slice| slice.length().0).sum())
+        Ticks(
+            self.slices
+                .iter()
+                .filter(|slice| slice.folded)
+                .map(|slice| slice.length().0)
+                .sum(),
+        )
     }
 
     /// The frame inside this one that names it, if there is one: the timer function names the timer's
@@ -117,7 +140,10 @@ impl Window {
 impl Class {
     /// Whether a frame inside may name it.
     fn can_be_named(self) -> bool {
-        matches!(self, Class::Turn | Class::LocalTimer | Class::Softirq | Class::Vector)
+        matches!(
+            self,
+            Class::Turn | Class::LocalTimer | Class::Softirq | Class::Vector
+        )
     }
 }
 
@@ -125,7 +151,9 @@ impl Class {
 pub(super) fn names(outside: Class, inside: Class) -> bool {
     match outside {
         Class::Turn => inside == Class::Work,
-        Class::LocalTimer | Class::Softirq => matches!(inside, Class::HrtimerFunction | Class::WheelFunction),
+        Class::LocalTimer | Class::Softirq => {
+            matches!(inside, Class::HrtimerFunction | Class::WheelFunction)
+        }
         Class::Vector => inside == Class::Call,
         _ => false,
     }
@@ -172,7 +200,17 @@ mod tests {
             let (start, end, parent) = (Ticks(start), Ticks(end), 9);
             let (end_comm, end_prio) = (CommId(3), 4);
             let frame = Frame::nobody(Class::Irq, start);
-            window.add_frame(&Frame { start, end, outcome, end_comm, end_prio, ..frame }, parent);
+            window.add_frame(
+                &Frame {
+                    start,
+                    end,
+                    outcome,
+                    end_comm,
+                    end_prio,
+                    ..frame
+                },
+                parent,
+            );
             let frame = window.frames[0];
             let named = (frame.end_comm == CommId(3), frame.end_prio == 4);
             assert_eq!(named.0, named.1);
@@ -210,26 +248,50 @@ mod tests {
         let before = whole.clone();
         whole.begin_at(Ticks(100));
         whole.begin_at(Ticks(150));
-        assert_eq!((whole.from, &whole.slices, &whole.frames), (before.from, &before.slices, &before.frames));
+        assert_eq!(
+            (whole.from, &whole.slices, &whole.frames),
+            (before.from, &before.slices, &before.frames)
+        );
         whole.begin_at(Ticks(60));
-        let slices: Vec<_> = whole.slices.iter().map(|s| (s.start.0, s.end.0, s.frame)).collect();
-        assert_eq!((whole.from, slices), (Ticks(60), vec![(60, 100, 1), (100, 200, 0)]));
+        let slices: Vec<_> = whole
+            .slices
+            .iter()
+            .map(|s| (s.start.0, s.end.0, s.frame))
+            .collect();
+        assert_eq!(
+            (whole.from, slices),
+            (Ticks(60), vec![(60, 100, 1), (100, 200, 0)])
+        );
         let unseen = whole.frames[1];
-        assert_eq!((unseen.class, unseen.outcome), (Class::NotSeen, Outcome::Closed));
-        assert_eq!((unseen.start, unseen.end, whole.root(1)), (Ticks(60), Ticks(100), 1));
+        assert_eq!(
+            (unseen.class, unseen.outcome),
+            (Class::NotSeen, Outcome::Closed)
+        );
+        assert_eq!(
+            (unseen.start, unseen.end, whole.root(1)),
+            (Ticks(60), Ticks(100), 1)
+        );
     }
 
     #[test]
     fn the_longest_frame_inside_names_one_if_it_ended_as_it_did_and_of_equals_the_first() {
         let frame = |class, parent, (start, end): (u64, u64), outcome| {
             let (start, end) = (Ticks(start), Ticks(end));
-            Frame { start, end, parent, outcome, ..Frame::nobody(class, start) }
+            Frame {
+                start,
+                end,
+                parent,
+                outcome,
+                ..Frame::nobody(class, start)
+            }
         };
         let (closed, unseen) = (Outcome::Closed, Outcome::Unseen);
         let namer = |outer: Frame, inside: &[Frame]| {
             let mut window = window();
             // One of before, so that positions are not those of the frames inside.
-            window.frames.push(frame(Class::Irq, NONE, (100, 105), closed));
+            window
+                .frames
+                .push(frame(Class::Irq, NONE, (100, 105), closed));
             window.frames.push(outer);
             window.frames.extend_from_slice(inside);
             window.named_by(1)
@@ -237,19 +299,34 @@ mod tests {
         let timer = |outcome| frame(Class::LocalTimer, NONE, (110, 190), outcome);
         let function = |times, outcome| frame(Class::HrtimerFunction, 1, times, outcome);
         assert_eq!(
-            namer(timer(closed), &[function((120, 130), closed), function((140, 160), closed)]),
+            namer(
+                timer(closed),
+                &[function((120, 130), closed), function((140, 160), closed)]
+            ),
             Some(3)
         );
         assert_eq!(
-            namer(timer(closed), &[function((120, 130), closed), function((140, 150), closed)]),
+            namer(
+                timer(closed),
+                &[function((120, 130), closed), function((140, 150), closed)]
+            ),
             Some(2)
         );
-        assert_eq!(namer(timer(closed), &[function((190, 190), closed)]), Some(2));
+        assert_eq!(
+            namer(timer(closed), &[function((190, 190), closed)]),
+            Some(2)
+        );
         // What was not seen to end names only what was not either.
         assert_eq!(namer(timer(closed), &[function((120, 130), unseen)]), None);
-        assert_eq!(namer(timer(unseen), &[function((120, 130), unseen)]), Some(2));
+        assert_eq!(
+            namer(timer(unseen), &[function((120, 130), unseen)]),
+            Some(2)
+        );
         // Not what is inside of something else, nor what names frames of another class.
-        let elsewhere = Frame { parent: 0, ..function((120, 130), closed) };
+        let elsewhere = Frame {
+            parent: 0,
+            ..function((120, 130), closed)
+        };
         assert_eq!(namer(timer(closed), &[elsewhere]), None);
         let all = [
             Class::Work,
@@ -268,7 +345,8 @@ mod tests {
             (Class::Work, [false; 6]),
         ] {
             let outer = frame(outer, NONE, (110, 190), closed);
-            let found = all.map(|class| namer(outer, &[frame(class, 1, (120, 130), closed)]).is_some());
+            let found =
+                all.map(|class| namer(outer, &[frame(class, 1, (120, 130), closed)]).is_some());
             assert_eq!(found, names_it, "{:?}", outer.class);
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::instead::Instead;
 use crate::subjects::Subjects;
-use jitterscope_model::{BelongingThread, CpuId, Nanos, PassiveCpu, Subject, ThreadRef, TickRate, Ticks};
+use jitterscope_model::{
+    BelongingThread, CpuId, Nanos, PassiveCpu, Subject, ThreadRef, TickRate, Ticks,
+};
 use std::collections::BTreeMap;
 
 /// Threads that belong and are told apart.
@@ -52,7 +54,11 @@ impl Account {
 
     /// Somebody else had the CPU, in place of what belongs there or beside it.
     pub(super) fn had(&mut self, stolen: bool, subject: &Subject, length: Ticks) {
-        let sums = if stolen { &mut self.instead } else { &mut self.beside_by };
+        let sums = if stolen {
+            &mut self.instead
+        } else {
+            &mut self.beside_by
+        };
         sums.add(subject, self.subjects.number(subject), length);
     }
 
@@ -60,11 +66,20 @@ impl Account {
         if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&thread.tid) {
             return None;
         }
-        Some(self.threads.entry(thread.tid).or_insert(Own { thread, runs: 0, ran: Ticks(0) }))
+        Some(self.threads.entry(thread.tid).or_insert(Own {
+            thread,
+            runs: 0,
+            ran: Ticks(0),
+        }))
     }
 
     /// In nanoseconds, for the report.
-    pub(super) fn sum_up(&self, cpu: CpuId, (from, until): (Ticks, Ticks), rate: TickRate) -> PassiveCpu {
+    pub(super) fn sum_up(
+        &self,
+        cpu: CpuId,
+        (from, until): (Ticks, Ticks),
+        rate: TickRate,
+    ) -> PassiveCpu {
         let ns = |ticks: Ticks| rate.nanos(ticks);
         let mut threads: Vec<BelongingThread> = self
             .threads
@@ -95,7 +110,11 @@ impl Account {
             unknown_ns: ns(self.unknown),
             stretches: self.stretches,
             stalls: self.stalls,
-            longest_ns: if self.stretches > 0 { ns(self.longest) } else { Nanos::ZERO },
+            longest_ns: if self.stretches > 0 {
+                ns(self.longest)
+            } else {
+                Nanos::ZERO
+            },
             page_faults: self.page_faults,
             ran_instead: self.instead.rows(rate),
             ran_beside: self.beside_by.rows(rate),
@@ -111,14 +130,23 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_those_that_are_known_still_count_and_all_running_does() {
-        let thread = |tid: usize| ThreadRef { tid: i32::try_from(tid).unwrap(), comm: Comm::new("x") };
+        let thread = |tid: usize| ThreadRef {
+            tid: i32::try_from(tid).unwrap(),
+            comm: Comm::new("x"),
+        };
         let mut account = Account::default();
         for tid in 1..=MOST_THREADS + 3 {
             account.run_begins(thread(tid));
             account.ran(thread(tid), Ticks(2));
         }
         account.run_begins(thread(1));
-        account.ran(ThreadRef { comm: Comm::new("renamed"), ..thread(1) }, Ticks(5));
+        account.ran(
+            ThreadRef {
+                comm: Comm::new("renamed"),
+                ..thread(1)
+            },
+            Ticks(5),
+        );
         let summed = account.sum_up(CpuId(0), (Ticks(0), Ticks(9)), TickRate::NANOSECONDS);
         assert_eq!(summed.thread_count, MOST_THREADS as u64);
         let first = &summed.threads[0];

@@ -54,25 +54,44 @@ impl Cpu {
     ) {
         // How long each had the CPU at a stretch, but for what interrupted it.
         let mut turns: BTreeMap<(bool, usize), (Subject, Ticks)> = BTreeMap::new();
-        for Piece { start, end, fate, turn } in pieces {
+        for Piece {
+            start,
+            end,
+            fate,
+            turn,
+        } in pieces
+        {
             let length = end.since(start);
             let mut in_turn = |stolen: bool, culprit: &Culprit| {
-                let sum = turns.entry((stolen, turn)).or_insert((culprit.subject.clone(), Ticks(0)));
+                let sum = turns
+                    .entry((stolen, turn))
+                    .or_insert((culprit.subject.clone(), Ticks(0)));
                 sum.1 = sum.1 + length;
             };
             let account = &mut self.account;
             match fate {
-                Fate::Stolen { victim, phase, culprit } => {
+                Fate::Stolen {
+                    victim,
+                    phase,
+                    culprit,
+                } => {
                     in_turn(true, &culprit);
                     let interrupted = phase == Phase::Interrupted;
-                    let sum = if interrupted { &mut account.interrupted } else { &mut account.waiting };
+                    let sum = if interrupted {
+                        &mut account.interrupted
+                    } else {
+                        &mut account.waiting
+                    };
                     *sum = *sum + length;
                     let stall = self.stall_from(start, victim, settings, finished);
                     stall.extend(end, &culprit, phase, settings.rate);
                     continue;
                 }
                 Fate::Own(thread) => {
-                    let behind = self.pending.as_ref().is_some_and(|stall| stall.end == start);
+                    let behind = self
+                        .pending
+                        .as_ref()
+                        .is_some_and(|stall| stall.end == start);
                     if behind && length <= settings.join_within {
                         self.bridge = Some((thread, start, end));
                         continue;
@@ -102,18 +121,26 @@ impl Cpu {
         finished: &mut Vec<PassiveStall>,
     ) -> &mut PassiveStall {
         let bridged = self.bridge.is_some_and(|(_, _, until)| until == start);
-        if let (Some(stall), Some((_, from, until)), true) = (&mut self.pending, self.bridge, bridged) {
+        if let (Some(stall), Some((_, from, until)), true) =
+            (&mut self.pending, self.bridge, bridged)
+        {
             self.bridge = None;
             stall.bridge(until, settings.rate);
             let length = until.since(from);
             self.account.interrupted = self.account.interrupted + length;
-            self.account.had(true, &Subject::verdict(Verdict::BetweenEvents), length);
+            self.account
+                .had(true, &Subject::verdict(Verdict::BetweenEvents), length);
         }
-        if self.pending.as_ref().is_some_and(|stall| stall.end != start) {
+        if self
+            .pending
+            .as_ref()
+            .is_some_and(|stall| stall.end != start)
+        {
             self.end_stall(settings.threshold, finished);
         }
         let id = self.id;
-        self.pending.get_or_insert_with(|| PassiveStall::new(id, victim, start))
+        self.pending
+            .get_or_insert_with(|| PassiveStall::new(id, victim, start))
     }
 
     /// The stall under way has ended, if there is one.
@@ -122,7 +149,9 @@ impl Cpu {
             // Nothing followed it: it was the thread's own.
             self.account.ran(thread, until.since(from));
         }
-        let Some(stall) = self.pending.take() else { return };
+        let Some(stall) = self.pending.take() else {
+            return;
+        };
         let account = &mut self.account;
         account.stretches += 1;
         account.longest = account.longest.max(stall.length());

@@ -64,7 +64,13 @@ pub(super) struct Members {
 
 impl Members {
     pub(super) fn new(names: Vec<Comm>, most: usize) -> Members {
-        Members { threads: BTreeMap::new(), names, most, refused: 0, ever: false }
+        Members {
+            threads: BTreeMap::new(),
+            names,
+            most,
+            refused: 0,
+            ever: false,
+        }
     }
 
     /// One more. One that is known stays as it is.
@@ -77,8 +83,19 @@ impl Members {
             return;
         }
         self.ever = true;
-        let state = if who.asleep { State::Asleep } else { State::Unknown };
-        self.threads.insert(who.thread.tid, Member { id: who.thread, on: who.on, state });
+        let state = if who.asleep {
+            State::Asleep
+        } else {
+            State::Unknown
+        };
+        self.threads.insert(
+            who.thread.tid,
+            Member {
+                id: who.thread,
+                on: who.on,
+                state,
+            },
+        );
     }
 
     /// A record names a thread: threads of a wanted name belong from then on, and threads rename themselves.
@@ -86,7 +103,11 @@ impl Members {
         if let Some(member) = self.threads.get_mut(&tid) {
             member.id.comm = comm;
         } else if self.names.contains(&comm) {
-            self.add(Belonging { thread: ThreadRef { tid, comm }, on: None, asleep: false });
+            self.add(Belonging {
+                thread: ThreadRef { tid, comm },
+                on: None,
+                asleep: false,
+            });
         }
     }
 
@@ -109,7 +130,10 @@ impl Members {
 
     /// The thread, if it belongs on a CPU.
     pub(super) fn on(&self, cpu: CpuId, tid: i32) -> Option<ThreadRef> {
-        self.threads.get(&tid).filter(|member| member.belongs_on(cpu)).map(|member| member.id)
+        self.threads
+            .get(&tid)
+            .filter(|member| member.belongs_on(cpu))
+            .map(|member| member.id)
     }
 
     /// What threads did on a CPU is not known any more.

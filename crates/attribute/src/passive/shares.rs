@@ -24,7 +24,10 @@ impl Shares {
     /// Nothing seen yet.
     #[must_use]
     pub fn new(from: Ticks) -> Shares {
-        Shares { from, cpus: BTreeMap::new() }
+        Shares {
+            from,
+            cpus: BTreeMap::new(),
+        }
     }
 
     /// A record of a CPU, in order of time.
@@ -57,13 +60,29 @@ impl Shares {
     /// empty where no record had it.
     #[must_use]
     pub fn largest(&self, cpu: CpuId, until: Ticks) -> Vec<(ThreadRef, Ticks)> {
-        let Some(cpu) = self.cpus.get(&cpu) else { return Vec::new() };
-        let under_way = |tid| if cpu.now == Some(tid) { until.since(cpu.since) } else { Ticks(0) };
+        let Some(cpu) = self.cpus.get(&cpu) else {
+            return Vec::new();
+        };
+        let under_way = |tid| {
+            if cpu.now == Some(tid) {
+                until.since(cpu.since)
+            } else {
+                Ticks(0)
+            }
+        };
         let mut found: Vec<(ThreadRef, Ticks)> = cpu
             .threads
             .iter()
             .filter(|(tid, _)| **tid != 0)
-            .map(|(tid, (comm, ran))| (ThreadRef { tid: *tid, comm: *comm }, *ran + under_way(*tid)))
+            .map(|(tid, (comm, ran))| {
+                (
+                    ThreadRef {
+                        tid: *tid,
+                        comm: *comm,
+                    },
+                    *ran + under_way(*tid),
+                )
+            })
             .collect();
         found.sort_by_key(|(thread, ran)| (std::cmp::Reverse(*ran), thread.tid));
         found
@@ -101,13 +120,31 @@ mod tests {
     const CPU: CpuId = CpuId(1);
 
     fn on(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
-        KernelEvent { time: Ticks(time), cpu: CPU, tid, context: ExecutionContext::Thread, kind }
+        KernelEvent {
+            time: Ticks(time),
+            cpu: CPU,
+            tid,
+            context: ExecutionContext::Thread,
+            kind,
+        }
     }
 
     fn switch(time: u64, prev: i32, next: i32) -> KernelEvent {
-        let task = |tid: i32| TaskRef { tid, comm: Comm::new(&format!("t{tid}")), prio: 120 };
+        let task = |tid: i32| TaskRef {
+            tid,
+            comm: Comm::new(&format!("t{tid}")),
+            prio: 120,
+        };
         // The record's own thread is not looked at: it can be either.
-        on(time, 9999, EventKind::SchedSwitch { prev: task(prev), prev_state: 1, next: task(next) })
+        on(
+            time,
+            9999,
+            EventKind::SchedSwitch {
+                prev: task(prev),
+                prev_state: 1,
+                next: task(next),
+            },
+        )
     }
 
     fn shares(from: u64, events: &[KernelEvent]) -> Shares {
@@ -118,33 +155,76 @@ mod tests {
 
     fn largest(shares: &Shares, until: u64) -> Vec<(i32, String, u64)> {
         let row = |(thread, ran): (ThreadRef, Ticks)| (thread.tid, thread.comm.to_string(), ran.0);
-        shares.largest(CPU, Ticks(until)).into_iter().map(row).collect()
+        shares
+            .largest(CPU, Ticks(until))
+            .into_iter()
+            .map(row)
+            .collect()
     }
 
     #[test]
     fn who_had_the_cpu_how_long_is_told_from_the_first_moment_to_the_last() {
         let tick = |time, tid| on(time, tid, EventKind::SoftirqEntry { vec: 1 });
-        let events = [switch(200, 7, 8), tick(250, 8), switch(400, 8, 0), tick(420, 0), switch(450, 0, 7)];
+        let events = [
+            switch(200, 7, 8),
+            tick(250, 8),
+            switch(400, 8, 0),
+            tick(420, 0),
+            switch(450, 0, 7),
+        ];
         let all = shares(100, &events);
         // The idle thread has no share.
-        assert_eq!(largest(&all, 500), [(8, "t8".into(), 200), (7, "t7".into(), 150)]);
-        assert_eq!(largest(&all, 600), [(7, "t7".into(), 250), (8, "t8".into(), 200)]);
+        assert_eq!(
+            largest(&all, 500),
+            [(8, "t8".into(), 200), (7, "t7".into(), 150)]
+        );
+        assert_eq!(
+            largest(&all, 600),
+            [(7, "t7".into(), 250), (8, "t8".into(), 200)]
+        );
         // Of equals the smaller id is first.
-        assert_eq!(largest(&all, 550).iter().map(|row| row.0).collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(
+            largest(&all, 550)
+                .iter()
+                .map(|row| row.0)
+                .collect::<Vec<_>>(),
+            [7, 8]
+        );
         assert!(all.largest(CpuId(2), Ticks(500)).is_empty());
         // What came before it was looked at does not count.
         let early = shares(300, &[switch(100, 6, 7), switch(350, 7, 8)]);
-        assert_eq!(largest(&early, 360)[..2], [(7, "t7".into(), 50), (8, "t8".into(), 10)]);
+        assert_eq!(
+            largest(&early, 360)[..2],
+            [(7, "t7".into(), 50), (8, "t8".into(), 10)]
+        );
     }
 
     #[test]
     fn a_record_of_the_middle_of_a_switch_tells_of_nobody() {
-        let flush = |time, tid| on(time, tid, EventKind::TlbFlush { reason: 0, pages: -1 });
+        let flush = |time, tid| {
+            on(
+                time,
+                tid,
+                EventKind::TlbFlush {
+                    reason: 0,
+                    pages: -1,
+                },
+            )
+        };
         let events = [switch(200, 7, 8), flush(300, 66), switch(400, 8, 9)];
-        assert_eq!(largest(&shares(100, &events), 400)[..2], [(8, "t8".into(), 200), (7, "t7".into(), 100)]);
+        assert_eq!(
+            largest(&shares(100, &events), 400)[..2],
+            [(8, "t8".into(), 200), (7, "t7".into(), 100)]
+        );
         // A switch that left no record: who writes the next record has had the CPU.
-        let events = [switch(200, 7, 8), on(300, 5, EventKind::SoftirqEntry { vec: 1 })];
-        assert_eq!(largest(&shares(100, &events), 350)[0], (5, String::new(), 150));
+        let events = [
+            switch(200, 7, 8),
+            on(300, 5, EventKind::SoftirqEntry { vec: 1 }),
+        ];
+        assert_eq!(
+            largest(&shares(100, &events), 350)[0],
+            (5, String::new(), 150)
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ mod bounds;
 use super::*;
 use crate::lexicon::NoNames;
 use jitterscope_model::{
-    Attribution, Comm, CpuId, EventKind, Evidence, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos,
-    PassiveCpu, Phase, Stall, StallId, TaskRef, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, CpuId, EventKind, Evidence, ExecutionContext, KernelAddr, KernelEvent, Name,
+    Nanos, PassiveCpu, Phase, Stall, StallId, TaskRef, ThreadRef, TickRate, Ticks,
 };
 use proptest::prelude::*;
 
@@ -25,15 +25,34 @@ fn task(tid: i32) -> TaskRef {
         OWN | TWIN => "own".to_owned(),
         _ => format!("task{tid}"),
     };
-    TaskRef { tid, comm: Comm::new(&comm), prio: 120 }
+    TaskRef {
+        tid,
+        comm: Comm::new(&comm),
+        prio: 120,
+    }
 }
 
 fn on(cpu: CpuId, time: u64, tid: i32, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu, tid, context: ExecutionContext::Thread, kind }
+    KernelEvent {
+        time: Ticks(time),
+        cpu,
+        tid,
+        context: ExecutionContext::Thread,
+        kind,
+    }
 }
 
 fn switch(time: u64, prev: i32, prev_state: u64, next: i32) -> KernelEvent {
-    on(HERE, time, prev, EventKind::SchedSwitch { prev: task(prev), prev_state, next: task(next) })
+    on(
+        HERE,
+        time,
+        prev,
+        EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state,
+            next: task(next),
+        },
+    )
 }
 
 fn tick(from: u64, to: u64, tid: i32) -> [KernelEvent; 2] {
@@ -52,11 +71,28 @@ fn softirq(from: u64, to: u64, tid: i32) -> [KernelEvent; 2] {
 }
 
 fn waking(time: u64, waker: i32, tid: i32, target: CpuId) -> KernelEvent {
-    on(ELSEWHERE, time, waker, EventKind::SchedWaking { task: task(tid), target })
+    on(
+        ELSEWHERE,
+        time,
+        waker,
+        EventKind::SchedWaking {
+            task: task(tid),
+            target,
+        },
+    )
 }
 
 fn moved(time: u64, by: i32, tid: i32, from: CpuId, to: CpuId) -> KernelEvent {
-    on(ELSEWHERE, time, by, EventKind::SchedMigrate { task: task(tid), from, to })
+    on(
+        ELSEWHERE,
+        time,
+        by,
+        EventKind::SchedMigrate {
+            task: task(tid),
+            from,
+            to,
+        },
+    )
 }
 
 fn settings() -> PassiveSettings {
@@ -80,7 +116,8 @@ fn watched(settings: PassiveSettings, events: &[KernelEvent], until: u64) -> Wat
     }
     let mut cpus = watch.finish(Ticks(until), &NoNames);
     let stalls = watch.take_stalls().into_iter().enumerate();
-    let stalls = stalls.map(|(n, stall)| stall.into_stall(StallId(n as u64), TickRate::NANOSECONDS));
+    let stalls =
+        stalls.map(|(n, stall)| stall.into_stall(StallId(n as u64), TickRate::NANOSECONDS));
     (cpus.remove(0), stalls.collect())
 }
 
@@ -90,16 +127,31 @@ fn watch(events: &[KernelEvent], until: u64) -> Watched {
 
 /// Running, interrupted, waiting, beside, idle, unknown.
 fn times(cpu: &PassiveCpu) -> [u64; 6] {
-    [cpu.running_ns, cpu.interrupted_ns, cpu.waiting_ns, cpu.beside_ns, cpu.idle_ns, cpu.unknown_ns]
-        .map(|n| n.0)
+    [
+        cpu.running_ns,
+        cpu.interrupted_ns,
+        cpu.waiting_ns,
+        cpu.beside_ns,
+        cpu.idle_ns,
+        cpu.unknown_ns,
+    ]
+    .map(|n| n.0)
 }
 
 /// Start, end, and each part's name, length and phase.
 fn row((stall, attribution): &(Stall, Attribution)) -> (u64, u64, Vec<(String, u64, Phase)>) {
     let part = |part: &jitterscope_model::Part| {
-        (part.culprit.subject.name().to_string(), part.net.0, part.phase.clone().unwrap())
+        (
+            part.culprit.subject.name().to_string(),
+            part.net.0,
+            part.phase.clone().unwrap(),
+        )
     };
-    (stall.start.0, stall.end.0, attribution.parts.iter().map(part).collect())
+    (
+        stall.start.0,
+        stall.end.0,
+        attribution.parts.iter().map(part).collect(),
+    )
 }
 
 #[test]
@@ -113,13 +165,29 @@ fn interrupts_steal_from_what_has_the_cpu() {
     let (cpu, stalls) = watch(&events, 1000);
     // Before the first record nothing is known.
     assert_eq!(times(&cpu), [800 - 100 - 20, 120, 0, 0, 100, 100]);
-    assert_eq!((cpu.stretches, cpu.longest_ns, cpu.threads[0].runs), (2, Nanos(100), 1));
+    assert_eq!(
+        (cpu.stretches, cpu.longest_ns, cpu.threads[0].runs),
+        (2, Nanos(100), 1)
+    );
     let (start, end, parts) = row(&stalls[0]);
     assert_eq!((start, end), (300, 400));
-    let lengths: Vec<(&str, u64)> = parts.iter().map(|(name, net, _)| (name.as_str(), *net)).collect();
-    assert_eq!(lengths[1..], [("between events", 5), ("TIMER", 45)], "{lengths:?}");
+    let lengths: Vec<(&str, u64)> = parts
+        .iter()
+        .map(|(name, net, _)| (name.as_str(), *net))
+        .collect();
+    assert_eq!(
+        lengths[1..],
+        [("between events", 5), ("TIMER", 45)],
+        "{lengths:?}"
+    );
     assert!(parts.iter().all(|part| part.2 == Phase::Interrupted));
-    assert_eq!(stalls[0].0.victim, ThreadRef { tid: OWN, comm: Comm::new("own") });
+    assert_eq!(
+        stalls[0].0.victim,
+        ThreadRef {
+            tid: OWN,
+            comm: Comm::new("own")
+        }
+    );
     assert_eq!(row(&stalls[1]).0, 600);
 }
 
@@ -164,10 +232,20 @@ fn who_has_the_cpu_while_it_waits_steals() {
     let preempted = |name: &str, ns| (name.to_owned(), ns, Phase::Preempted);
     let woken = |name: &str, ns| (name.to_owned(), ns, Phase::WaitAfterWakeUp);
     let all: Vec<_> = stalls.iter().map(row).collect();
-    assert_eq!(all[0], (200, 450, vec![preempted("task200", 100), preempted("task300", 150)]));
+    assert_eq!(
+        all[0],
+        (
+            200,
+            450,
+            vec![preempted("task200", 100), preempted("task300", 150)]
+        )
+    );
     assert_eq!(all[1], (700, 800, vec![woken("task200", 100)]));
     assert_eq!((all[2].0, all[2].1, all.len()), (950, 960, 3), "{all:?}");
-    assert_eq!(times(&cpu), [100 + 50 + 100 + 40, 0, 250 + 100 + 10, 200, 50, 100]);
+    assert_eq!(
+        times(&cpu),
+        [100 + 50 + 100 + 40, 0, 250 + 100 + 10, 200, 50, 100]
+    );
 }
 
 #[test]
@@ -180,9 +258,18 @@ fn one_of_its_own_kind_steals_nothing() {
         switch(600, OTHER, SLEEPS, OWN),
     ];
     let (cpu, stalls) = watch(&events, 800);
-    assert_eq!(stalls.iter().map(|row| (row.0.start.0, row.0.end.0)).collect::<Vec<_>>(), [(500, 600)]);
+    assert_eq!(
+        stalls
+            .iter()
+            .map(|row| (row.0.start.0, row.0.end.0))
+            .collect::<Vec<_>>(),
+        [(500, 600)]
+    );
     assert_eq!(stalls[0].0.victim.tid, OWN);
-    assert_eq!((times(&cpu), cpu.thread_count), ([600, 0, 100, 0, 0, 100], 2));
+    assert_eq!(
+        (times(&cpu), cpu.thread_count),
+        ([600, 0, 100, 0, 0, 100], 2)
+    );
 }
 
 #[test]
@@ -196,7 +283,10 @@ fn a_wait_ends_where_the_thread_is_moved_away_and_begins_where_it_comes() {
         switch(540, OTHER, RUNNABLE, OWN),
     ];
     let (cpu, stalls) = watch(&events, 600);
-    let found: Vec<_> = stalls.iter().map(|row| (row.0.start.0, row.0.end.0)).collect();
+    let found: Vec<_> = stalls
+        .iter()
+        .map(|row| (row.0.start.0, row.0.end.0))
+        .collect();
     assert_eq!(found, [(200, 260), (500, 540)]);
     assert_eq!(times(&cpu), [160, 0, 100, 240, 0, 100]);
 }
@@ -240,7 +330,10 @@ fn a_wake_up_on_the_way_to_sleep_is_a_wait() {
 fn records_that_were_lost_withhold_the_verdict() {
     let mut watch = PassiveWatch::new(settings());
     watch.measure(Ticks(0), Ticks(1000));
-    for event in [switch(100, 0, SLEEPS, OWN), switch(200, OWN, RUNNABLE, OTHER)] {
+    for event in [
+        switch(100, 0, SLEEPS, OWN),
+        switch(200, OWN, RUNNABLE, OTHER),
+    ] {
         watch.event(&event, &NoNames);
     }
     watch.lost(HERE, Ticks(300), Ticks(600), &NoNames);
@@ -258,9 +351,16 @@ fn records_that_were_lost_withhold_the_verdict() {
     assert_eq!(stalls[0].1.parts.len(), 1);
     assert_eq!(*evidence[0], Evidence::LostRecords);
     assert_eq!(stalls.len(), 3);
-    assert!(evidence[1..].iter().all(|evidence| **evidence != Evidence::LostRecords));
+    assert!(
+        evidence[1..]
+            .iter()
+            .all(|evidence| **evidence != Evidence::LostRecords)
+    );
     // Behind a loss nothing is known until a record tells who has the CPU.
-    assert_eq!(times(&cpu), [100 + 300 - 50, 50, 100, 0, 0, 100 + 300 + 100]);
+    assert_eq!(
+        times(&cpu),
+        [100 + 300 - 50, 50, 100, 0, 0, 100 + 300 + 100]
+    );
 }
 
 #[test]
@@ -288,28 +388,75 @@ fn a_cpu_that_went_offline_is_unknown_from_its_last_record_on() {
 
 #[test]
 fn faults_are_counted_and_their_time_is_the_threads_own() {
-    let fault = |at| on(HERE, at, OWN, EventKind::PageFault { user: true, address: 1, ip: 2 });
-    let events = [switch(100, 0, SLEEPS, OWN), fault(150), fault(300), switch(400, OWN, SLEEPS, 0)];
+    let fault = |at| {
+        on(
+            HERE,
+            at,
+            OWN,
+            EventKind::PageFault {
+                user: true,
+                address: 1,
+                ip: 2,
+            },
+        )
+    };
+    let events = [
+        switch(100, 0, SLEEPS, OWN),
+        fault(150),
+        fault(300),
+        switch(400, OWN, SLEEPS, 0),
+    ];
     let (cpu, stalls) = watch(&events, 500);
     assert!(stalls.is_empty());
-    assert_eq!((cpu.page_faults, times(&cpu)), (2, [300, 0, 0, 0, 100, 100]));
+    assert_eq!(
+        (cpu.page_faults, times(&cpu)),
+        (2, [300, 0, 0, 0, 100, 100])
+    );
 }
 
 #[test]
 fn threads_that_a_belonging_one_makes_belong_and_a_used_id_is_a_new_thread() {
-    let named = PassiveSettings { names: Vec::new(), ..settings() };
+    let named = PassiveSettings {
+        names: Vec::new(),
+        ..settings()
+    };
     let events = [
-        on(HERE, 110, OWN, EventKind::TaskNew { tid: 400, comm: Comm::new("worker"), thread: true }),
+        on(
+            HERE,
+            110,
+            OWN,
+            EventKind::TaskNew {
+                tid: 400,
+                comm: Comm::new("worker"),
+                thread: true,
+            },
+        ),
         switch(200, OWN, SLEEPS, 400),
         switch(300, 400, 0x10, OTHER),
         // The id is used again, by a stranger.
-        on(ELSEWHERE, 350, 9, EventKind::TaskNew { tid: 400, comm: Comm::new("x"), thread: false }),
+        on(
+            ELSEWHERE,
+            350,
+            9,
+            EventKind::TaskNew {
+                tid: 400,
+                comm: Comm::new("x"),
+                thread: false,
+            },
+        ),
         switch(400, OTHER, SLEEPS, 400),
     ];
     let mut watch = PassiveWatch::new(named);
     watch.measure(Ticks(100), Ticks(500));
-    let thread = ThreadRef { tid: OWN, comm: Comm::new("own") };
-    watch.belongs(Belonging { thread, on: None, asleep: false });
+    let thread = ThreadRef {
+        tid: OWN,
+        comm: Comm::new("own"),
+    };
+    watch.belongs(Belonging {
+        thread,
+        on: None,
+        asleep: false,
+    });
     events.iter().for_each(|event| watch.event(event, &NoNames));
     let cpu = watch.finish(Ticks(500), &NoNames).remove(0);
     // What came before the first record of the CPU is not known.
@@ -319,11 +466,21 @@ fn threads_that_a_belonging_one_makes_belong_and_a_used_id_is_a_new_thread() {
 
 #[test]
 fn what_belongs_on_one_cpu_is_a_stranger_on_another() {
-    let settings = PassiveSettings { names: Vec::new(), ..settings() };
+    let settings = PassiveSettings {
+        names: Vec::new(),
+        ..settings()
+    };
     let mut watch = PassiveWatch::new(settings);
     watch.measure(Ticks(0), Ticks(500));
-    let thread = ThreadRef { tid: OWN, comm: Comm::new("own") };
-    watch.belongs(Belonging { thread, on: Some(ELSEWHERE), asleep: false });
+    let thread = ThreadRef {
+        tid: OWN,
+        comm: Comm::new("own"),
+    };
+    watch.belongs(Belonging {
+        thread,
+        on: Some(ELSEWHERE),
+        asleep: false,
+    });
     [switch(100, 0, SLEEPS, OWN), switch(300, OWN, RUNNABLE, 0)]
         .iter()
         .for_each(|e| watch.event(e, &NoNames));
@@ -344,7 +501,11 @@ fn records() -> impl Strategy<Value = Vec<KernelEvent>> {
             .map(|(after, what, one, other, state, flag)| {
                 now += after;
                 let vector = || Name::from("local_timer");
-                let (from, to) = if flag { (HERE, ELSEWHERE) } else { (ELSEWHERE, HERE) };
+                let (from, to) = if flag {
+                    (HERE, ELSEWHERE)
+                } else {
+                    (ELSEWHERE, HERE)
+                };
                 match what {
                     0..=2 => {
                         // Now and then a switch left no record.
@@ -362,9 +523,21 @@ fn records() -> impl Strategy<Value = Vec<KernelEvent>> {
                         HERE,
                         now,
                         has,
-                        EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: after / 2 },
+                        EventKind::NmiHandler {
+                            handler: KernelAddr(9),
+                            delta_ns: after / 2,
+                        },
                     ),
-                    _ => on(HERE, now, has, EventKind::PageFault { user: flag, address: 1, ip: 2 }),
+                    _ => on(
+                        HERE,
+                        now,
+                        has,
+                        EventKind::PageFault {
+                            user: flag,
+                            address: 1,
+                            ip: 2,
+                        },
+                    ),
                 }
             })
             .collect()

@@ -12,7 +12,8 @@ use crate::senders::Senders;
 use crate::windows::passive::{Change, Piece, Waiting, pieces};
 use crate::windows::{Named, Scratch};
 use jitterscope_model::{
-    Comm, CpuId, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef, Ticks,
+    Comm, CpuId, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef,
+    Ticks,
 };
 use std::collections::BTreeMap;
 
@@ -56,7 +57,11 @@ impl PassiveWatch {
     #[must_use]
     pub fn new(settings: PassiveSettings) -> PassiveWatch {
         PassiveWatch {
-            cpus: settings.cpus.iter().map(|id| (id, Cpu::new(id, settings.rate))).collect(),
+            cpus: settings
+                .cpus
+                .iter()
+                .map(|id| (id, Cpu::new(id, settings.rate)))
+                .collect(),
             members: Members::new(settings.names.clone(), PassiveWatch::MOST_THREADS),
             senders: Senders::new(settings.rate),
             settings,
@@ -97,7 +102,10 @@ impl PassiveWatch {
     /// Switches that must have been and are not recorded, by CPU.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
-        let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.machine.unrecorded_switches()));
+        let all = self
+            .cpus
+            .iter()
+            .map(|(id, cpu)| (*id, cpu.machine.unrecorded_switches()));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -135,7 +143,9 @@ impl PassiveWatch {
                 }
                 return self.migrated(event, task.tid, (*from, *to), lexicon);
             }
-            EventKind::TaskNew { tid, comm, thread } => return self.begun(event, *tid, *comm, *thread),
+            EventKind::TaskNew { tid, comm, thread } => {
+                return self.begun(event, *tid, *comm, *thread);
+            }
             EventKind::CsdQueued { .. }
             | EventKind::WorkQueued { .. }
             | EventKind::IpiSendCpu { .. }
@@ -147,30 +157,46 @@ impl PassiveWatch {
 
     fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         let (id, at) = (event.cpu, event.time);
-        let Some(cpu) = self.cpus.get_mut(&id) else { return };
+        let Some(cpu) = self.cpus.get_mut(&id) else {
+            return;
+        };
         if cpu.gone.is_some_and(|gone| gone < at) {
             // It is back.
             let last = cpu.last;
             cpu.gone = None;
             self.lost(id, last, at, lexicon);
         }
-        let Some(cpu) = self.cpus.get_mut(&id) else { return };
+        let Some(cpu) = self.cpus.get_mut(&id) else {
+            return;
+        };
         let record = Record::new(event, &mut self.names);
         let was = cpu.machine.is_interrupted();
         cpu.machine.record(&record);
         cpu.last = cpu.last.max(at);
         let ended = was && !cpu.machine.is_interrupted();
         let turn = *cpu.machine.turn();
-        if let EventKind::SchedSwitch { prev, prev_state, next } = &event.kind {
+        if let EventKind::SchedSwitch {
+            prev,
+            prev_state,
+            next,
+        } = &event.kind
+        {
             self.members.meet(prev.tid, prev.comm);
             self.members.meet(next.tid, next.comm);
             return self.switched(event, (prev, *prev_state), next, lexicon);
         }
         let own = turn.is_turn() && self.members.on(id, turn.tid).is_some();
         if own && matches!(event.kind, EventKind::PageFault { .. }) && self.counts(at) {
-            self.cpus.entry(id).and_modify(|cpu| cpu.account.page_faults += 1);
+            self.cpus
+                .entry(id)
+                .and_modify(|cpu| cpu.account.page_faults += 1);
         }
-        if own && self.members.get(turn.tid).is_some_and(|member| !is_running(member, id)) {
+        if own
+            && self
+                .members
+                .get(turn.tid)
+                .is_some_and(|member| !is_running(member, id))
+        {
             // No switch recorded that it was put on.
             self.put_on(id, turn.tid, at);
         }
@@ -189,7 +215,10 @@ impl PassiveWatch {
         let (id, at) = (event.cpu, event.time);
         let belongs = |tid: i32| self.members.on(id, tid).is_some();
         let (left, came) = (belongs(prev.tid), belongs(next.tid));
-        let waits = self.cpus.get(&id).is_some_and(|cpu| cpu.waits.iter().any(|w| w.until.is_none()));
+        let waits = self
+            .cpus
+            .get(&id)
+            .is_some_and(|cpu| cpu.waits.iter().any(|w| w.until.is_none()));
         // A wait is one window, so that its culprits are named with all that is known of them; so is a turn of
         // somebody else's.
         if left || came || !waits {
@@ -215,7 +244,9 @@ impl PassiveWatch {
     }
 
     fn switched_out(&mut self, id: CpuId, tid: i32, prev_state: u64, at: Ticks) {
-        let Some(member) = self.members.get_mut(tid) else { return };
+        let Some(member) = self.members.get_mut(tid) else {
+            return;
+        };
         let woken = match member.state {
             State::Running { woken, .. } => woken,
             _ => None,
@@ -243,17 +274,27 @@ impl PassiveWatch {
         woken_by: Option<(CpuId, i32)>,
         guessed: bool,
     ) {
-        let Some(member) = self.members.get_mut(tid) else { return };
+        let Some(member) = self.members.get_mut(tid) else {
+            return;
+        };
         let Some(cpu) = self.cpus.get_mut(&id).filter(|_| member.belongs_on(id)) else {
             member.state = State::Unknown;
             return;
         };
         member.state = State::Waiting { cpu: id, guessed };
-        cpu.waits.push(Wait { tid, since, until: None, phase, woken_by });
+        cpu.waits.push(Wait {
+            tid,
+            since,
+            until: None,
+            phase,
+            woken_by,
+        });
     }
 
     fn end_wait_of(&mut self, member: &Member, at: Ticks) {
-        let State::Waiting { cpu, .. } = member.state else { return };
+        let State::Waiting { cpu, .. } = member.state else {
+            return;
+        };
         let waits = self.cpus.get_mut(&cpu).map(|cpu| &mut cpu.waits);
         let open = |wait: &&mut Wait| wait.tid == member.id.tid && wait.until.is_none();
         if let Some(wait) = waits.into_iter().flatten().find(open) {
@@ -262,22 +303,36 @@ impl PassiveWatch {
     }
 
     fn put_on(&mut self, id: CpuId, tid: i32, at: Ticks) {
-        let Some(member) = self.members.get(tid).copied() else { return };
+        let Some(member) = self.members.get(tid).copied() else {
+            return;
+        };
         self.end_wait_of(&member, at);
         if let Some(member) = self.members.get_mut(tid) {
-            member.state = State::Running { cpu: id, woken: None };
+            member.state = State::Running {
+                cpu: id,
+                woken: None,
+            };
         }
     }
 
     fn woken(&mut self, event: &KernelEvent, tid: i32, target: CpuId, lexicon: &dyn Lexicon) {
         let at = event.time;
-        let Some(member) = self.members.get(tid).copied() else { return };
+        let Some(member) = self.members.get(tid).copied() else {
+            return;
+        };
         let has = |cpu: &Cpu| cpu.machine.turn().is_turn() && cpu.machine.turn().tid == tid;
-        let running = self.cpus.iter().find(|(_, cpu)| has(cpu)).map(|(id, _)| *id);
+        let running = self
+            .cpus
+            .iter()
+            .find(|(_, cpu)| has(cpu))
+            .map(|(id, _)| *id);
         match (member.state, running) {
             (State::Running { cpu, .. }, _) | (State::Unknown, Some(cpu)) => {
                 if let Some(member) = self.members.get_mut(tid) {
-                    member.state = State::Running { cpu, woken: Some(at) };
+                    member.state = State::Running {
+                        cpu,
+                        woken: Some(at),
+                    };
                 }
                 return;
             }
@@ -286,20 +341,37 @@ impl PassiveWatch {
             (State::Waiting { guessed: true, .. }, _) => self.end_wait_of(&member, at),
             (State::Unknown | State::Asleep, _) => {}
         }
-        self.wait(target, tid, at, Phase::WaitAfterWakeUp, Some((event.cpu, event.tid)), false);
+        self.wait(
+            target,
+            tid,
+            at,
+            Phase::WaitAfterWakeUp,
+            Some((event.cpu, event.tid)),
+            false,
+        );
         self.close_if_long(target, at, lexicon);
     }
 
-    fn migrated(&mut self, event: &KernelEvent, tid: i32, (from, to): (CpuId, CpuId), lexicon: &dyn Lexicon) {
+    fn migrated(
+        &mut self,
+        event: &KernelEvent,
+        tid: i32,
+        (from, to): (CpuId, CpuId),
+        lexicon: &dyn Lexicon,
+    ) {
         let at = event.time;
-        let Some(member) = self.members.get(tid).copied() else { return };
+        let Some(member) = self.members.get(tid).copied() else {
+            return;
+        };
         let mut phase = Phase::WaitAfterWakeUp;
         if let State::Waiting { cpu, .. } = member.state {
             let at_once = self.settings.rate.ticks(AT_ONCE);
             let by = (event.cpu, event.tid);
             let waits = self.cpus.get_mut(&cpu).map(|cpu| &mut cpu.waits);
             let found = waits.and_then(|waits| {
-                let index = waits.iter().position(|wait| wait.tid == tid && wait.until.is_none())?;
+                let index = waits
+                    .iter()
+                    .position(|wait| wait.tid == tid && wait.until.is_none())?;
                 Some((waits, index))
             });
             if let Some((waits, index)) = found {
@@ -327,9 +399,14 @@ impl PassiveWatch {
         if let Some(before) = self.members.remove(tid) {
             self.end_wait_of(&before, event.time);
         }
-        let of_process = self.settings.new_threads && thread && self.members.get(event.tid).is_some();
+        let of_process =
+            self.settings.new_threads && thread && self.members.get(event.tid).is_some();
         if of_process || self.members.is_wanted(comm) {
-            self.members.add(Belonging { thread: ThreadRef { tid, comm }, on: None, asleep: false });
+            self.members.add(Belonging {
+                thread: ThreadRef { tid, comm },
+                on: None,
+                asleep: false,
+            });
         }
     }
 
@@ -340,7 +417,9 @@ impl PassiveWatch {
         }
         self.close(id, at, lexicon);
         self.members.forget(id);
-        let Some(cpu) = self.cpus.get_mut(&id) else { return };
+        let Some(cpu) = self.cpus.get_mut(&id) else {
+            return;
+        };
         if let Some(stall) = cpu.pending.as_mut().filter(|stall| stall.end >= at) {
             stall.withhold();
         }
@@ -379,7 +458,9 @@ impl PassiveWatch {
                 self.lost(id, cpu.last, cpu.last, lexicon);
             }
             self.close(id, at, lexicon);
-            let Some(cpu) = self.cpus.get_mut(&id) else { continue };
+            let Some(cpu) = self.cpus.get_mut(&id) else {
+                continue;
+            };
             cpu.end_stall(threshold, &mut self.finished);
             let watched = (self.from.min(at), at);
             let mut result = cpu.account.sum_up(id, watched, self.settings.rate);
@@ -394,7 +475,11 @@ impl PassiveWatch {
     }
 
     fn close_if_long(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
-        if self.cpus.get(&id).is_some_and(|cpu| cpu.waits.len() >= MOST_WAITS) {
+        if self
+            .cpus
+            .get(&id)
+            .is_some_and(|cpu| cpu.waits.len() >= MOST_WAITS)
+        {
             self.close(id, at, lexicon);
         }
     }
@@ -427,14 +512,32 @@ impl PassiveWatch {
         }
         // Whom throttling keeps from the CPU.
         let victim = cpu.waits.first().map_or(NOBODY, |wait| wait.tid);
-        let victim = changes.iter().find_map(|c| c.waiting.as_ref()).map_or(victim, |w| w.thread.tid);
-        let naming = Naming { cpu: id, victim, names, senders, lexicon, bandwidth, folded: false };
+        let victim = changes
+            .iter()
+            .find_map(|c| c.waiting.as_ref())
+            .map_or(victim, |w| w.thread.tid);
+        let naming = Naming {
+            cpu: id,
+            victim,
+            names,
+            senders,
+            lexicon,
+            bandwidth,
+            folded: false,
+        };
         let named = Named::reusing(std::mem::take(scratch), window, naming, &[], settings.rate);
         let found = pieces(&named, &changes, |tid| members.on(id, tid));
         *scratch = named.into_scratch();
         let clipped = found.into_iter().filter_map(|piece| {
-            let (start, end) = (piece.start.max(measured_from), piece.end.min(measured_until));
-            (start < end).then_some(Piece { start, end, ..piece })
+            let (start, end) = (
+                piece.start.max(measured_from),
+                piece.end.min(measured_until),
+            );
+            (start < end).then_some(Piece {
+                start,
+                end,
+                ..piece
+            })
         });
         cpu.take_in(clipped.collect(), settings, finished);
     }
@@ -446,17 +549,32 @@ fn is_running(member: &Member, on: CpuId) -> bool {
 
 /// Who of all that wait comes first, over time.
 fn changes(waits: &[Wait], members: &Members) -> Vec<Change> {
-    let mut moments: Vec<Ticks> =
-        waits.iter().flat_map(|wait| [Some(wait.since), wait.until]).flatten().collect();
+    let mut moments: Vec<Ticks> = waits
+        .iter()
+        .flat_map(|wait| [Some(wait.since), wait.until])
+        .flatten()
+        .collect();
     moments.sort_unstable();
     moments.dedup();
     let first = |at: Ticks| {
         let open = |wait: &&Wait| wait.since <= at && wait.until.is_none_or(|until| at < until);
         waits.iter().find(open).map(|wait| {
             let thread = members.get(wait.tid).map(|member| member.id);
-            let thread = thread.unwrap_or(ThreadRef { tid: wait.tid, comm: Comm::default() });
-            Waiting { thread, phase: wait.phase.clone() }
+            let thread = thread.unwrap_or(ThreadRef {
+                tid: wait.tid,
+                comm: Comm::default(),
+            });
+            Waiting {
+                thread,
+                phase: wait.phase.clone(),
+            }
         })
     };
-    moments.into_iter().map(|at| Change { at, waiting: first(at) }).collect()
+    moments
+        .into_iter()
+        .map(|at| Change {
+            at,
+            waiting: first(at),
+        })
+        .collect()
 }

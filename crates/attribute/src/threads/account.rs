@@ -65,12 +65,18 @@ impl Account {
             turns[place].1 = turns[place].1 + slice.end.since(slice.start);
         }
         for (culprit, length) in turns {
-            self.instead.add(&culprit.subject, cache.number(culprit), length);
+            self.instead
+                .add(&culprit.subject, cache.number(culprit), length);
         }
     }
 
     /// In nanoseconds, for the report.
-    pub(super) fn sum_up(&self, thread: ThreadRef, role: Option<&str>, rate: TickRate) -> ThreadAccount {
+    pub(super) fn sum_up(
+        &self,
+        thread: ThreadRef,
+        role: Option<&str>,
+        rate: TickRate,
+    ) -> ThreadAccount {
         let ns = |ticks: Ticks| rate.nanos(ticks);
         let share = |(cpu, (runs, time)): (&CpuId, &(u64, Ticks))| CpuShare {
             cpu: *cpu,

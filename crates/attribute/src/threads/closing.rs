@@ -47,17 +47,34 @@ pub(super) struct Common {
 }
 
 impl Tail {
-    fn new(Seen { slices, turns, mut folded }: Seen, share: usize, own: Ticks) -> Tail {
-        folded.iter_mut().rev().fold(Ticks(0), |after, (_, length)| {
-            *length = *length + after;
-            *length
-        });
+    fn new(
+        Seen {
+            slices,
+            turns,
+            mut folded,
+        }: Seen,
+        share: usize,
+        own: Ticks,
+    ) -> Tail {
+        folded
+            .iter_mut()
+            .rev()
+            .fold(Ticks(0), |after, (_, length)| {
+                *length = *length + after;
+                *length
+            });
         let mut known: FxHashMap<(Culprit, Evidence), u32> = FxHashMap::default();
         let mut culprits = Vec::new();
         let number = |slice: &Slice| {
             // One sender would be named for all.
             let subject = slice.culprit.subject.clone();
-            let key = (Culprit { subject, sender: None }, slice.evidence.clone());
+            let key = (
+                Culprit {
+                    subject,
+                    sender: None,
+                },
+                slice.evidence.clone(),
+            );
             *known.entry(key).or_insert_with_key(|key| {
                 culprits.push(key.clone());
                 culprits.len() as u32 - 1
@@ -65,12 +82,24 @@ impl Tail {
         };
         let numbers = slices.iter().map(number).collect();
         let (sums, summed) = (vec![Ticks(0); culprits.len()], slices.len());
-        Tail { slices, turns, folded, numbers, culprits, sums, summed, share, own }
+        Tail {
+            slices,
+            turns,
+            folded,
+            numbers,
+            culprits,
+            sums,
+            summed,
+            share,
+            own,
+        }
     }
 
     /// From when on the wait that began at `from` is like all others.
     pub(super) fn common_from(&self, from: Ticks) -> Option<(usize, Ticks)> {
-        let place = self.turns.partition_point(|at| self.slices[*at].start < from + self.own);
+        let place = self
+            .turns
+            .partition_point(|at| self.slices[*at].start < from + self.own);
         let first = *self.turns.get(place)?;
         Some((first, self.slices[first].start))
     }
@@ -78,27 +107,39 @@ impl Tail {
     /// From then on, time of which only sums were kept anyway.
     fn folded_from(&self, from: Ticks) -> Ticks {
         let place = self.folded.partition_point(|(start, _)| *start < from);
-        self.folded.get(place).map_or(Ticks(0), |(_, length)| *length)
+        self.folded
+            .get(place)
+            .map_or(Ticks(0), |(_, length)| *length)
     }
 
     /// That part of it. Who came later is asked about first.
     pub(super) fn common(&mut self, first: usize) -> Common {
         if self.slices.len() - first <= self.share {
-            return Common { slices: self.slices[first..].to_vec(), summed: false };
+            return Common {
+                slices: self.slices[first..].to_vec(),
+                summed: false,
+            };
         }
         for at in (first..self.summed).rev() {
             let sum = &mut self.sums[self.numbers[at] as usize];
             *sum = *sum + self.slices[at].end.since(self.slices[at].start);
         }
         self.summed = self.summed.min(first);
-        Common { slices: self.laid_out(first), summed: true }
+        Common {
+            slices: self.laid_out(first),
+            summed: true,
+        }
     }
 
     /// The sums end to end.
     fn laid_out(&self, first: usize) -> Vec<Slice> {
         let most = self.share.clamp(FEWEST_CULPRITS, MOST_CULPRITS);
         let sums = self.culprits.iter().zip(&self.sums);
-        let sums = sums.map(|((culprit, evidence), sum)| Sum { culprit, evidence, length: *sum });
+        let sums = sums.map(|((culprit, evidence), sum)| Sum {
+            culprit,
+            evidence,
+            length: *sum,
+        });
         laid_out(self.slices[first].start, sums, most)
     }
 }
@@ -108,12 +149,17 @@ impl ThreadFollower {
     pub(super) fn end_common_waits(&mut self, at: Ticks, lexicon: &dyn Lexicon) {
         let mut waiting: BTreeMap<(CpuId, bool), Vec<(Ticks, i32)>> = BTreeMap::new();
         for (tid, thread) in &self.threads {
-            let State::Runnable { leg, prio, .. } = &thread.state else { continue };
+            let State::Runnable { leg, prio, .. } = &thread.state else {
+                continue;
+            };
             let known = *prio != Frame::NO_PRIORITY;
             // Throttling of a class, or of a group, is an affair of each alone.
             let plain = (!known || *prio >= Frame::FIRST_FAIR) && !self.senders.is_spinner(*tid);
             if plain && leg.from < at && self.bandwidth.quota(*tid, leg.from, at).is_none() {
-                waiting.entry((leg.cpu, known)).or_default().push((leg.from, *tid));
+                waiting
+                    .entry((leg.cpu, known))
+                    .or_default()
+                    .push((leg.from, *tid));
             }
         }
         let all: usize = waiting.values().map(Vec::len).sum();
@@ -121,11 +167,14 @@ impl ThreadFollower {
         let own = self.settings.rate.ticks(OWN);
         for ((cpu, _), mut waiting) in waiting {
             waiting.sort_unstable();
-            let Some(((_, longest), later)) = waiting.split_first().filter(|(_, later)| !later.is_empty())
+            let Some(((_, longest), later)) =
+                waiting.split_first().filter(|(_, later)| !later.is_empty())
             else {
                 continue;
             };
-            let Some(seen) = self.seen_by(*longest, cpu, at, lexicon) else { continue };
+            let Some(seen) = self.seen_by(*longest, cpu, at, lexicon) else {
+                continue;
+            };
             let mut tail = Tail::new(seen, share, own);
             // The longest last: it, too, takes no more than its share.
             for (_, tid) in later.iter().rev() {
@@ -138,10 +187,21 @@ impl ThreadFollower {
     /// What one who waits saw of its CPU, and where turns began in it.
     fn seen_by(&self, tid: i32, cpu: CpuId, at: Ticks, lexicon: &dyn Lexicon) -> Option<Seen> {
         let thread = self.threads.get(&tid)?;
-        let State::Runnable { leg, .. } = &thread.state else { return None };
+        let State::Runnable { leg, .. } = &thread.state else {
+            return None;
+        };
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
-        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: leg.waits() };
-        Some(self.cpus.peek_turns(cpu, &leg.mark, (leg.from, at), &asking))
+        let asking = Asking {
+            thread: thread.id,
+            senders,
+            lexicon,
+            bandwidth,
+            waits: leg.waits(),
+        };
+        Some(
+            self.cpus
+                .peek_turns(cpu, &leg.mark, (leg.from, at), &asking),
+        )
     }
 }
 
@@ -159,8 +219,15 @@ impl Cpus {
             return self.close(cpu, mark, (from, to), asking);
         };
         let mut slices = self.close_early(cpu, mark, (from, common), asking);
-        let Common { slices: more, summed } = tail.common(first);
-        self.fold(if summed { to.since(common) } else { tail.folded_from(common) });
+        let Common {
+            slices: more,
+            summed,
+        } = tail.common(first);
+        self.fold(if summed {
+            to.since(common)
+        } else {
+            tail.folded_from(common)
+        });
         append(&mut slices, more);
         slices
     }
@@ -169,7 +236,10 @@ impl Cpus {
 /// Puts slices behind others, with turns of their own.
 pub(super) fn append(slices: &mut Vec<Slice>, more: Vec<Slice>) {
     let base = slices.last().map_or(0, |last| last.turn + 1);
-    slices.extend(more.into_iter().map(|slice| Slice { turn: slice.turn + base, ..slice }));
+    slices.extend(more.into_iter().map(|slice| Slice {
+        turn: slice.turn + base,
+        ..slice
+    }));
 }
 
 #[cfg(test)]

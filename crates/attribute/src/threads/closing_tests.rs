@@ -17,13 +17,26 @@ fn crowd(threads: i32, turns: u64) -> (ThreadFollower, Ticks) {
 fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Ticks) {
     let mut follower = follower();
     for &tid in followed {
-        let thread = ThreadRef { tid, comm: Comm::new("worker") };
-        follower.follow(Following { thread, role: None, start: Start::Asleep }, Ticks(0));
+        let thread = ThreadRef {
+            tid,
+            comm: Comm::new("worker"),
+        };
+        follower.follow(
+            Following {
+                thread,
+                role: None,
+                start: Start::Asleep,
+            },
+            Ticks(0),
+        );
     }
     let (mut time, mut on, mut next) = (1000, 0, 1);
     for tid in 1..=threads {
         time += 7;
-        let kind = EventKind::SchedWaking { task: task(tid), target: CpuId(0) };
+        let kind = EventKind::SchedWaking {
+            task: task(tid),
+            target: CpuId(0),
+        };
         follower.event(&at(time, 0, kind), &Names);
     }
     for turn in 0..turns {
@@ -31,17 +44,42 @@ fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Tick
         // Now and then nobody runs, or one who sleeps at its end and is woken in the next turn.
         let to = if turn % 11 == 5 { 0 } else { next };
         let state = u64::from(turn % 5 == 3 && on != 0);
-        let kind = EventKind::SchedSwitch { prev: task(on), prev_state: state, next: task(to) };
+        let kind = EventKind::SchedSwitch {
+            prev: task(on),
+            prev_state: state,
+            next: task(to),
+        };
         follower.event(&at(time, on, kind), &Names);
         if state != 0 {
-            let kind = EventKind::SchedWaking { task: task(on), target: CpuId(0) };
+            let kind = EventKind::SchedWaking {
+                task: task(on),
+                target: CpuId(0),
+            };
             follower.event(&at(time + 3000, to, kind), &Names);
         }
         let vector: Name = "local_timer".into();
-        follower.event(&at(time + 9000, to, EventKind::VectorEntry { vector: vector.clone() }), &Names);
-        follower.event(&at(time + 9500, to, EventKind::SoftirqEntry { vec: 1 }), &Names);
-        follower.event(&at(time + 9900, to, EventKind::SoftirqExit { vec: 1 }), &Names);
-        follower.event(&at(time + 11_000, to, EventKind::VectorExit { vector }), &Names);
+        follower.event(
+            &at(
+                time + 9000,
+                to,
+                EventKind::VectorEntry {
+                    vector: vector.clone(),
+                },
+            ),
+            &Names,
+        );
+        follower.event(
+            &at(time + 9500, to, EventKind::SoftirqEntry { vec: 1 }),
+            &Names,
+        );
+        follower.event(
+            &at(time + 9900, to, EventKind::SoftirqExit { vec: 1 }),
+            &Names,
+        );
+        follower.event(
+            &at(time + 11_000, to, EventKind::VectorExit { vector }),
+            &Names,
+        );
         time += 20_000;
         on = to;
         if to != 0 {
@@ -58,7 +96,13 @@ fn slices_of(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> 
     slices
         .map(|(slice, before)| {
             let (culprit, evidence) = ((**slice.culprit).clone(), slice.evidence.clone());
-            (slice.start, slice.end, culprit, evidence, before == Some(slice.turn))
+            (
+                slice.start,
+                slice.end,
+                culprit,
+                evidence,
+                before == Some(slice.turn),
+            )
         })
         .collect()
 }
@@ -68,20 +112,27 @@ fn waits_that_end_together_are_told_as_each_would_be_alone() {
     let (mut follower, end) = crowd(60, 500);
     follower.take_episodes();
     follower.now = end;
-    let alone: BTreeMap<i32, Episode> =
-        (1..=60).filter_map(|tid| Some((tid, follower.under_way(tid, end, &Names)?))).collect();
+    let alone: BTreeMap<i32, Episode> = (1..=60)
+        .filter_map(|tid| Some((tid, follower.under_way(tid, end, &Names)?)))
+        .collect();
     assert!(alone.len() > 50, "{}", alone.len());
     // Waits that ended before may have been too many to be reported in order.
     let before = follower.folded();
     follower.finish(end, &Names);
     // Who had the CPU at last was interrupted in its turn; that is no wait.
-    let waits =
-        follower.take_episodes().into_iter().filter(|episode| episode.kind != EpisodeKind::Interrupted);
-    let together: BTreeMap<i32, Episode> = waits.map(|episode| (episode.thread.tid, episode)).collect();
+    let waits = follower
+        .take_episodes()
+        .into_iter()
+        .filter(|episode| episode.kind != EpisodeKind::Interrupted);
+    let together: BTreeMap<i32, Episode> =
+        waits.map(|episode| (episode.thread.tid, episode)).collect();
     assert_eq!(together.len(), alone.len());
     for (tid, alone) in &alone {
         let together = &together[tid];
-        assert_eq!((together.start, together.end, together.kind), (alone.start, alone.end, alone.kind));
+        assert_eq!(
+            (together.start, together.end, together.kind),
+            (alone.start, alone.end, alone.kind)
+        );
         assert_eq!(slices_of(together), slices_of(alone), "thread {tid}");
     }
     assert_eq!(follower.folded(), before);
@@ -101,9 +152,18 @@ fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_e
     assert!(slices < 2 * MOST_SLICES, "{slices} slices");
     assert!(alone.slices.len() > 5000, "{}", alone.slices.len());
     for episode in &episodes {
-        let fills = episode.slices.windows(2).all(|pair| pair[0].end == pair[1].start);
-        let (first, last) = (&episode.slices[0], &episode.slices[episode.slices.len() - 1]);
-        assert!(fills && (first.start, last.end) == (episode.start, episode.end), "{episode:?}");
+        let fills = episode
+            .slices
+            .windows(2)
+            .all(|pair| pair[0].end == pair[1].start);
+        let (first, last) = (
+            &episode.slices[0],
+            &episode.slices[episode.slices.len() - 1],
+        );
+        assert!(
+            fills && (first.start, last.end) == (episode.start, episode.end),
+            "{episode:?}"
+        );
     }
     // What is no thread is reported to the tick, and so are all threads together.
     let sums = |episode: &Episode| {
@@ -114,9 +174,15 @@ fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_e
         }
         sums
     };
-    let together = episodes.iter().find(|episode| episode.thread.tid == 3999).unwrap();
+    let together = episodes
+        .iter()
+        .find(|episode| episode.thread.tid == 3999)
+        .unwrap();
     assert_eq!(sums(together), sums(&alone));
-    assert!(follower.folded() > Ticks(0), "that only sums are kept is counted");
+    assert!(
+        follower.folded() > Ticks(0),
+        "that only sums are kept is counted"
+    );
 }
 
 /// So much happened that the oldest of it was folded into sums while they waited.
@@ -130,9 +196,15 @@ fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
     }
     let (mut together, _) = crowd_of(20_000, &followed, 14_000);
     together.finish(end, &Names);
-    let slices: Vec<usize> = together.take_episodes().iter().map(|episode| episode.slices.len()).collect();
+    let slices: Vec<usize> = together
+        .take_episodes()
+        .iter()
+        .map(|episode| episode.slices.len())
+        .collect();
     assert!(
-        slices.iter().all(|slices| *slices < MOST_SLICES / followed.len()),
+        slices
+            .iter()
+            .all(|slices| *slices < MOST_SLICES / followed.len()),
         "sums are reported: {slices:?}"
     );
     assert!(alone.folded() > Ticks(0));
@@ -142,9 +214,18 @@ fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
 /// Turns of threads by their ids, ten each, one after the other.
 fn turns_of(tids: &[i32]) -> Vec<Slice> {
     let slice = |(turn, tid): (usize, &i32)| {
-        let culprit = Culprit::from(Subject::Thread(Task { tid: Some(*tid), ..Task::default() }));
+        let culprit = Culprit::from(Subject::Thread(Task {
+            tid: Some(*tid),
+            ..Task::default()
+        }));
         let (start, evidence) = (Ticks(10 * turn as u64), Evidence::ThreadRecords);
-        Slice { start, end: start + Ticks(10), culprit: Arc::new(culprit.into()), evidence, turn }
+        Slice {
+            start,
+            end: start + Ticks(10),
+            culprit: Arc::new(culprit.into()),
+            evidence,
+            turn,
+        }
     };
     tids.iter().enumerate().map(slice).collect()
 }
@@ -152,15 +233,33 @@ fn turns_of(tids: &[i32]) -> Vec<Slice> {
 fn tail(share: usize, own: u64) -> Tail {
     let folded = vec![(Ticks(10), Ticks(5)), (Ticks(20), Ticks(7))];
     // The slice at 10 goes on with the turn that began at 0.
-    Tail::new(Seen { slices: turns_of(&[1, 2, 1, 3]), turns: vec![0, 2, 3], folded }, share, Ticks(own))
+    Tail::new(
+        Seen {
+            slices: turns_of(&[1, 2, 1, 3]),
+            turns: vec![0, 2, 3],
+            folded,
+        },
+        share,
+        Ticks(own),
+    )
 }
 
 #[test]
 fn waits_are_alike_from_the_first_turn_that_began_when_each_was_surely_on_its_queue() {
-    let common_from = |from| tail(9, 5).common_from(Ticks(from)).map(|(first, at)| (first, at.0));
+    let common_from = |from| {
+        tail(9, 5)
+            .common_from(Ticks(from))
+            .map(|(first, at)| (first, at.0))
+    };
     assert_eq!(
         [0, 15, 16, 25, 26].map(common_from),
-        [Some((2, 20)), Some((2, 20)), Some((3, 30)), Some((3, 30)), None]
+        [
+            Some((2, 20)),
+            Some((2, 20)),
+            Some((3, 30)),
+            Some((3, 30)),
+            None
+        ]
     );
     let folded_from = |from| tail(9, 5).folded_from(Ticks(from)).0;
     assert_eq!([0, 10, 11, 20, 21].map(folded_from), [12, 12, 7, 7, 0]);
@@ -171,13 +270,27 @@ fn a_common_part_that_is_within_the_share_is_told_in_order_and_a_longer_one_as_s
     let mut tail = tail(2, 0);
     let told = |common: Common| {
         let slices = common.slices.iter().map(|slice| {
-            let tid = slice.culprit.subject.task().and_then(|task| task.tid).unwrap();
+            let tid = slice
+                .culprit
+                .subject
+                .task()
+                .and_then(|task| task.tid)
+                .unwrap();
             (slice.start.0, slice.end.0, tid)
         });
         (slices.collect::<Vec<_>>(), common.summed)
     };
-    assert_eq!(told(tail.common(2)), (vec![(20, 30, 1), (30, 40, 3)], false));
+    assert_eq!(
+        told(tail.common(2)),
+        (vec![(20, 30, 1), (30, 40, 3)], false)
+    );
     // Who came later is asked about first.
-    assert_eq!(told(tail.common(1)), (vec![(10, 20, 1), (20, 30, 2), (30, 40, 3)], true));
-    assert_eq!(told(tail.common(0)), (vec![(0, 20, 1), (20, 30, 2), (30, 40, 3)], true));
+    assert_eq!(
+        told(tail.common(1)),
+        (vec![(10, 20, 1), (20, 30, 2), (30, 40, 3)], true)
+    );
+    assert_eq!(
+        told(tail.common(0)),
+        (vec![(0, 20, 1), (20, 30, 2), (30, 40, 3)], true)
+    );
 }

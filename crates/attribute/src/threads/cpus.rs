@@ -77,7 +77,10 @@ impl Cpus {
 
     fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
         let rate = self.rate;
-        self.cpus.entry(cpu).or_insert_with(|| Cpu { machine: Machine::new(rate), interrupt: None })
+        self.cpus.entry(cpu).or_insert_with(|| Cpu {
+            machine: Machine::new(rate),
+            interrupt: None,
+        })
     }
 
     /// Takes in a record of its CPU. An interrupt is minded if it is one in a followed thread's time. When
@@ -190,11 +193,19 @@ impl Cpus {
             !slice.folded && window.frame(window.root(slice.frame)).start == slice.start
         };
         let starts = window.slices.iter().filter(begins).map(|slice| slice.start);
-        let turns = starts.filter_map(|start| slices.binary_search_by_key(&start, |slice| slice.start).ok());
+        let turns = starts.filter_map(|start| {
+            slices
+                .binary_search_by_key(&start, |slice| slice.start)
+                .ok()
+        });
         let turns = turns.collect();
         let folded = window.slices.iter().filter(|slice| slice.folded);
         let folded = folded.map(|slice| (slice.start, slice.length())).collect();
-        Seen { slices, turns, folded }
+        Seen {
+            slices,
+            turns,
+            folded,
+        }
     }
 
     /// The slices that waits were given.
@@ -215,16 +226,34 @@ impl Cpus {
         asking: &Asking<'_>,
     ) -> Vec<Slice> {
         window.begin_at(from);
-        let Asking { thread, senders, lexicon, bandwidth, waits } = *asking;
+        let Asking {
+            thread,
+            senders,
+            lexicon,
+            bandwidth,
+            waits,
+        } = *asking;
         let (names, victim) = (&self.names, thread.tid);
-        let naming = Naming { cpu, victim, names, senders, lexicon, bandwidth, folded: false };
+        let naming = Naming {
+            cpu,
+            victim,
+            names,
+            senders,
+            lexicon,
+            bandwidth,
+            folded: false,
+        };
         let scratch = self.scratch.take();
         let named = Named::reusing(scratch, window, naming, waits.as_slice(), self.rate);
         let slices = wait::slices(&named, &mut self.cache.borrow_mut());
         self.scratch.replace(named.into_scratch());
         slices
             .into_iter()
-            .map(|slice| Slice { start: slice.start.max(from), end: slice.end.min(to), ..slice })
+            .map(|slice| Slice {
+                start: slice.start.max(from),
+                end: slice.end.min(to),
+                ..slice
+            })
             .filter(|slice| slice.start < slice.end)
             .collect()
     }
@@ -238,7 +267,9 @@ impl Cpus {
 
     /// A thread begins: what another of its id left is not its.
     pub(super) fn begun(&mut self, tid: i32, at: Ticks) {
-        self.cpus.values_mut().for_each(|cpu| cpu.machine.arrived(tid, at));
+        self.cpus
+            .values_mut()
+            .for_each(|cpu| cpu.machine.arrived(tid, at));
     }
 
     /// Records of a CPU were lost.
@@ -254,7 +285,9 @@ impl Cpus {
 
     /// Whether a thread has a CPU that no switch was seen to put there.
     pub(super) fn was_put_on_unseen(&self, cpu: CpuId, tid: i32) -> bool {
-        self.cpus.get(&cpu).is_some_and(|cpu| cpu.machine.was_put_on_unseen(tid))
+        self.cpus
+            .get(&cpu)
+            .is_some_and(|cpu| cpu.machine.was_put_on_unseen(tid))
     }
 
     /// Whether enough switches are missing among those that are recorded to ask for charges.
@@ -263,16 +296,26 @@ impl Cpus {
             missing >= FEW_MISSING && missing.saturating_mul(one_in) >= switches
         };
         let of = |cpu: &Cpu| (cpu.machine.unrecorded_switches(), cpu.machine.switches());
-        let (missing, switches) =
-            self.cpus.values().map(of).fold((0, 0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
+        let (missing, switches) = self
+            .cpus
+            .values()
+            .map(of)
+            .fold((0, 0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
         // A CPU with few switches of its own would be lost among busy ones.
         wanted(missing, switches, RARELY)
-            || self.cpus.values().map(of).any(|(missing, switches)| wanted(missing, switches, OFTEN))
+            || self
+                .cpus
+                .values()
+                .map(of)
+                .any(|(missing, switches)| wanted(missing, switches, OFTEN))
     }
 
     /// How many, by CPU.
     pub(super) fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
-        let all = self.cpus.iter().map(|(id, cpu)| (*id, cpu.machine.unrecorded_switches()));
+        let all = self
+            .cpus
+            .iter()
+            .map(|(id, cpu)| (*id, cpu.machine.unrecorded_switches()));
         all.filter(|(_, count)| *count > 0).collect()
     }
 }

@@ -67,7 +67,11 @@ impl Episode {
     pub(crate) fn clipped(&self, from: Ticks, to: Ticks) -> impl Iterator<Item = Slice> + '_ {
         self.slices.iter().filter_map(move |slice| {
             let (start, end) = (slice.start.max(from), slice.end.min(to));
-            (start < end).then(|| Slice { start, end, ..slice.clone() })
+            (start < end).then(|| Slice {
+                start,
+                end,
+                ..slice.clone()
+            })
         })
     }
 
@@ -82,10 +86,19 @@ impl Episode {
             let turn = self.slices.last().map_or(0, |slice| slice.turn + 1);
             let culprit = Arc::new(culprits::context_switch().into());
             let evidence = Evidence::ThreadRecords;
-            self.slices.push(Slice { start: self.end, end: next.start, culprit, evidence, turn });
+            self.slices.push(Slice {
+                start: self.end,
+                end: next.start,
+                culprit,
+                evidence,
+                turn,
+            });
         }
         let base = self.slices.last().map_or(0, |slice| slice.turn + 1);
-        self.slices.extend(next.slices.into_iter().map(|s| Slice { turn: s.turn + base, ..s }));
+        self.slices.extend(next.slices.into_iter().map(|s| Slice {
+            turn: s.turn + base,
+            ..s
+        }));
         if next.cpu != self.cpu {
             self.migrated_from.get_or_insert(self.cpu);
         }
@@ -96,11 +109,19 @@ impl Episode {
     /// The same as a stall and its attribution, for the store.
     #[must_use]
     pub fn as_stall(&self, id: StallId, rate: TickRate) -> (Stall, Attribution) {
-        let stall = Stall { id, cpu: self.cpu, victim: self.thread, start: self.start, end: self.end };
+        let stall = Stall {
+            id,
+            cpu: self.cpu,
+            victim: self.thread,
+            start: self.start,
+            end: self.end,
+        };
         let at = |time: Ticks| rate.nanos(time.since(self.start));
         let (phase, mut sums) = (self.kind.phase(), PartSums::default());
         for slice in &self.slices {
-            let Slice { culprit, evidence, .. } = slice;
+            let Slice {
+                culprit, evidence, ..
+            } = slice;
             let key = PartKey {
                 culprit: culprit.shared(),
                 phase: &phase,
@@ -109,7 +130,13 @@ impl Episode {
             };
             sums.add(key, at(slice.end).saturating_sub(at(slice.start)));
         }
-        (stall, Attribution { stall: id, parts: sums.into_parts() })
+        (
+            stall,
+            Attribution {
+                stall: id,
+                parts: sums.into_parts(),
+            },
+        )
     }
 }
 
@@ -132,7 +159,10 @@ mod tests {
         });
         let slices: Vec<Slice> = slices.collect();
         Episode {
-            thread: ThreadRef { tid: 1, comm: Comm::new("x") },
+            thread: ThreadRef {
+                tid: 1,
+                comm: Comm::new("x"),
+            },
             kind: EpisodeKind::Preempted,
             cpu: CpuId(cpu),
             migrated_from: None,
@@ -144,23 +174,39 @@ mod tests {
     }
 
     fn slices(episode: &Episode) -> Vec<(u64, u64, usize)> {
-        episode.slices.iter().map(|slice| (slice.start.0, slice.end.0, slice.turn)).collect()
+        episode
+            .slices
+            .iter()
+            .map(|slice| (slice.start.0, slice.end.0, slice.turn))
+            .collect()
     }
 
     #[test]
     fn joined_episodes_touch_and_count_their_turns_apart() {
         let mut joined = episode(1, 10, &[(20, 0), (30, 1)]);
         joined.join(episode(1, 30, &[(40, 0), (45, 2)]));
-        assert_eq!(slices(&joined), [(10, 20, 0), (20, 30, 1), (30, 40, 2), (40, 45, 4)]);
-        assert_eq!((joined.end, joined.migrated_from, joined.length()), (Ticks(45), None, Ticks(35)));
+        assert_eq!(
+            slices(&joined),
+            [(10, 20, 0), (20, 30, 1), (30, 40, 2), (40, 45, 4)]
+        );
+        assert_eq!(
+            (joined.end, joined.migrated_from, joined.length()),
+            (Ticks(45), None, Ticks(35))
+        );
         // What lies between is the scheduler's.
         joined.join(episode(2, 50, &[(60, 0)]));
         assert_eq!(slices(&joined)[4..], [(45, 50, 5), (50, 60, 6)]);
         assert_eq!(**joined.slices[4].culprit, culprits::context_switch());
-        assert_eq!((joined.cpu, joined.migrated_from), (CpuId(2), Some(CpuId(1))));
+        assert_eq!(
+            (joined.cpu, joined.migrated_from),
+            (CpuId(2), Some(CpuId(1)))
+        );
         // It says where it was first.
         joined.join(episode(3, 60, &[(61, 0)]));
-        assert_eq!((joined.cpu, joined.migrated_from, joined.start), (CpuId(3), Some(CpuId(1)), Ticks(10)));
+        assert_eq!(
+            (joined.cpu, joined.migrated_from, joined.start),
+            (CpuId(3), Some(CpuId(1)), Ticks(10))
+        );
     }
 
     #[test]
@@ -168,7 +214,9 @@ mod tests {
         let whole = episode(1, 10, &[(20, 0), (30, 1), (40, 2)]);
         let clipped = |from, to| {
             let found = whole.clipped(Ticks(from), Ticks(to));
-            found.map(|slice| (slice.start.0, slice.end.0)).collect::<Vec<_>>()
+            found
+                .map(|slice| (slice.start.0, slice.end.0))
+                .collect::<Vec<_>>()
         };
         assert_eq!(clipped(0, 100), [(10, 20), (20, 30), (30, 40)]);
         assert_eq!(clipped(15, 30), [(15, 20), (20, 30)]);
@@ -178,7 +226,10 @@ mod tests {
 
     #[test]
     fn as_a_stall_its_parts_sum_to_its_length_whatever_the_clock() {
-        let rate = TickRate { hz: 3_000_000_000, ..TickRate::NANOSECONDS };
+        let rate = TickRate {
+            hz: 3_000_000_000,
+            ..TickRate::NANOSECONDS
+        };
         let mut moved = episode(1, 10, &[(15, 0), (16, 1), (20, 2)]);
         moved.migrated_from = Some(CpuId(9));
         moved.slices[1].culprit = Arc::new(culprits::context_switch().into());
@@ -189,9 +240,19 @@ mod tests {
         );
         assert_eq!(attribution.parts.len(), 2);
         // Ten ticks are three and a third nanoseconds; the boundaries are at 1.67 and 2.
-        assert_eq!(attribution.parts.iter().map(|part| part.net.0).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(
+            attribution
+                .parts
+                .iter()
+                .map(|part| part.net.0)
+                .collect::<Vec<_>>(),
+            [2, 1]
+        );
         for part in &attribution.parts {
-            assert_eq!((part.phase.clone(), part.moved_from), (Some(Phase::Preempted), Some(CpuId(9))));
+            assert_eq!(
+                (part.phase.clone(), part.moved_from),
+                (Some(Phase::Preempted), Some(CpuId(9)))
+            );
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
-    Attribution, Comm, Confidence, CpuId, DrainTurn, EventKind, Evidence, KernelEvent, Nanos, Part, Phase,
-    StallId, ThreadAccount, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, Confidence, CpuId, DrainTurn, EventKind, Evidence, KernelEvent, Nanos, Part,
+    Phase, StallId, ThreadAccount, ThreadRef, TickRate, Ticks,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -199,7 +199,11 @@ impl ThreadFollower {
         self.now = self.now.max(event.time);
         self.senders.note(event);
         match &event.kind {
-            EventKind::SchedSwitch { prev, prev_state, next } => {
+            EventKind::SchedSwitch {
+                prev,
+                prev_state,
+                next,
+            } => {
                 match prev_state & ENDED {
                     0 => self.meet(prev, event.time),
                     _ => self.miss(prev, event.time),
@@ -245,7 +249,10 @@ impl ThreadFollower {
             .collect();
         for tid in touched {
             // Records of other CPUs may have mentioned it since.
-            let at = self.threads.get(&tid).map_or(at, |thread| thread.since.max(at));
+            let at = self
+                .threads
+                .get(&tid)
+                .map_or(at, |thread| thread.since.max(at));
             self.end_wait(tid, at, lexicon);
             self.account(tid, at);
             if let Some(thread) = self.threads.get_mut(&tid) {
@@ -254,7 +261,9 @@ impl ThreadFollower {
         }
         // What woke a sleeper may be among what was lost.
         for thread in self.threads.values_mut() {
-            if matches!(thread.state, State::Blocked) && thread.doubted.is_none_or(|of| of < thread.since) {
+            if matches!(thread.state, State::Blocked)
+                && thread.doubted.is_none_or(|of| of < thread.since)
+            {
                 thread.doubted = Some(at.max(thread.since));
             }
         }
@@ -272,7 +281,10 @@ impl ThreadFollower {
     pub fn take_episodes(&mut self) -> Vec<Episode> {
         let settled = self.now - self.settings.join_within;
         for thread in self.threads.values_mut() {
-            let over = thread.pending.as_ref().is_some_and(|episode| episode.end < settled);
+            let over = thread
+                .pending
+                .as_ref()
+                .is_some_and(|episode| episode.end < settled);
             if over && let Some(episode) = thread.pending.take() {
                 self.finished.push(episode);
             }
@@ -291,10 +303,22 @@ impl ThreadFollower {
         lexicon: &dyn Lexicon,
     ) -> Attribution {
         let rate = self.settings.rate;
-        if self.losses.iter().any(|(from, to)| *from <= window.received && window.intended <= *to) {
+        if self
+            .losses
+            .iter()
+            .any(|(from, to)| *from <= window.received && window.intended <= *to)
+        {
             let stalled = rate.nanos(window.received.since(window.intended));
-            let part = Part::whole(culprits::lost(), stalled, Confidence::High, Evidence::LostRecords);
-            return Attribution { stall: id, parts: vec![part.in_phase(Phase::LostRecords)] };
+            let part = Part::whole(
+                culprits::lost(),
+                stalled,
+                Confidence::High,
+                Evidence::LostRecords,
+            );
+            return Attribution {
+                stall: id,
+                parts: vec![part.in_phase(Phase::LostRecords)],
+            };
         }
         let since = window.intended;
         let producers = self.under_way(producer, window.published, lexicon);
@@ -308,10 +332,16 @@ impl ThreadFollower {
     fn history(&self, tid: i32, since: Ticks) -> impl Iterator<Item = &Episode> + Clone {
         // Its last messages are split when a thread has ended.
         let ended = || self.ended.iter().rev().find(|thread| thread.id.tid == tid);
-        self.threads.get(&tid).or_else(ended).into_iter().flat_map(move |thread| {
-            let first = thread.history.partition_point(|episode| episode.end <= since);
-            thread.history.range(first..)
-        })
+        self.threads
+            .get(&tid)
+            .or_else(ended)
+            .into_iter()
+            .flat_map(move |thread| {
+                let first = thread
+                    .history
+                    .partition_point(|episode| episode.end <= since);
+                thread.history.range(first..)
+            })
     }
 
     /// The accounts of all threads that were ever followed, as of `at`.
@@ -322,7 +352,11 @@ impl ThreadFollower {
         for tid in open {
             self.end_wait(tid, at, lexicon);
             self.account(tid, at);
-            if let Some(episode) = self.threads.get_mut(&tid).and_then(|thread| thread.pending.take()) {
+            if let Some(episode) = self
+                .threads
+                .get_mut(&tid)
+                .and_then(|thread| thread.pending.take())
+            {
                 self.finished.push(episode);
             }
         }
@@ -354,7 +388,9 @@ impl ThreadFollower {
     /// The time up to `at` goes to what the thread was doing.
     pub(super) fn account(&mut self, tid: i32, at: Ticks) {
         let (from, until) = (self.from, self.until);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         let length = at.min(until).since(thread.since.max(from));
         thread.since = thread.since.max(at);
         let account = &mut thread.account;

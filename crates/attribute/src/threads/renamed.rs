@@ -17,10 +17,15 @@ impl ThreadFollower {
             return;
         }
         self.follow_by_name(ThreadRef { tid, comm }, event.time);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         thread.appeared = true;
         if by_itself {
-            thread.state = State::Running { cpu: event.cpu, woken: None };
+            thread.state = State::Running {
+                cpu: event.cpu,
+                woken: None,
+            };
             thread.cpu = Some(event.cpu);
         }
     }
@@ -32,7 +37,13 @@ impl ThreadFollower {
             thread.id.comm = task.comm;
         } else if task.tid != 0 && self.settings.names.contains(&task.comm) {
             self.met_late += u64::from(self.counts(at));
-            self.follow_by_name(ThreadRef { tid: task.tid, comm: task.comm }, at);
+            self.follow_by_name(
+                ThreadRef {
+                    tid: task.tid,
+                    comm: task.comm,
+                },
+                at,
+            );
         }
     }
 
@@ -58,6 +69,13 @@ impl ThreadFollower {
     }
 
     fn follow_by_name(&mut self, thread: ThreadRef, at: Ticks) {
-        self.follow(Following { thread, role: None, start: Start::Unknown }, at);
+        self.follow(
+            Following {
+                thread,
+                role: None,
+                start: Start::Unknown,
+            },
+            at,
+        );
     }
 }

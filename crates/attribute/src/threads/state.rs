@@ -24,7 +24,10 @@ pub(super) struct Leg {
 impl Leg {
     /// When it began to wait here, where its switches there do not tell.
     pub(super) fn waits(&self) -> Option<Waits> {
-        self.prio.map(|prio| Waits { since: self.from, prio })
+        self.prio.map(|prio| Waits {
+            since: self.from,
+            prio,
+        })
     }
 }
 

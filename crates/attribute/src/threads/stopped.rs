@@ -17,8 +17,12 @@ pub(super) fn stopped_by(prev_state: u64) -> Option<StoppedBy> {
 impl ThreadFollower {
     /// If the thread was stopped, it is no longer.
     pub(super) fn end_stop(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
-        let Some(thread) = self.threads.get(&tid) else { return };
-        let State::Stopped(by) = thread.state else { return };
+        let Some(thread) = self.threads.get(&tid) else {
+            return;
+        };
+        let State::Stopped(by) = thread.state else {
+            return;
+        };
         let episode = self.stop(thread, by, at, lexicon);
         self.account(tid, at);
         if let Some(thread) = self.threads.get_mut(&tid) {

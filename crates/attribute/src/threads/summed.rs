@@ -47,23 +47,49 @@ type Numbered<'a> = (usize, Sum<'a>);
 
 /// A wait's slices as sums, end to end.
 pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
-    let Some(first) = slices.first() else { return Vec::new() };
+    let Some(first) = slices.first() else {
+        return Vec::new();
+    };
     // A sum of several turns has no one sender.
     let mut places: KeyedMap<(&Subject, &Evidence), usize> = KeyedMap::default();
     let mut sums: Vec<(Culprit, &Evidence, Ticks)> = Vec::new();
-    for Slice { start, end, culprit, evidence, .. } in slices {
-        let place = *places.entry((&culprit.subject, evidence)).or_insert(sums.len());
+    for Slice {
+        start,
+        end,
+        culprit,
+        evidence,
+        ..
+    } in slices
+    {
+        let place = *places
+            .entry((&culprit.subject, evidence))
+            .or_insert(sums.len());
         if place == sums.len() {
-            sums.push((Culprit { subject: culprit.subject.clone(), sender: None }, evidence, Ticks(0)));
+            sums.push((
+                Culprit {
+                    subject: culprit.subject.clone(),
+                    sender: None,
+                },
+                evidence,
+                Ticks(0),
+            ));
         }
         sums[place].2 = sums[place].2 + end.since(*start);
     }
-    let sums = sums.iter().map(|(culprit, evidence, length)| Sum { culprit, evidence, length: *length });
+    let sums = sums.iter().map(|(culprit, evidence, length)| Sum {
+        culprit,
+        evidence,
+        length: *length,
+    });
     laid_out(first.start, sums, FEWEST_CULPRITS)
 }
 
 /// Sums end to end from `start` on: the `most` largest threads, what is no thread, and the other threads by process.
-pub(super) fn laid_out<'a>(start: Ticks, sums: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<Slice> {
+pub(super) fn laid_out<'a>(
+    start: Ticks,
+    sums: impl Iterator<Item = Sum<'a>>,
+    most: usize,
+) -> Vec<Slice> {
     let is_thread = |(_, sum): &Numbered<'_>| matches!(sum.culprit.subject, Subject::Thread(_));
     let some = sums.enumerate().filter(|(_, sum)| sum.length > Ticks(0));
     let (mut threads, others): (Vec<Numbered<'_>>, Vec<Numbered<'_>>) = some.partition(is_thread);
@@ -73,14 +99,24 @@ pub(super) fn laid_out<'a>(start: Ticks, sums: impl Iterator<Item = Sum<'a>>, mo
     }
     let rest = threads.split_off(most.min(threads.len()));
     let all = others.into_iter().chain(threads);
-    let mut found: Vec<(Culprit, Evidence, Ticks)> =
-        all.map(|(_, sum)| (sum.culprit.clone(), sum.evidence.clone(), sum.length)).collect();
+    let mut found: Vec<(Culprit, Evidence, Ticks)> = all
+        .map(|(_, sum)| (sum.culprit.clone(), sum.evidence.clone(), sum.length))
+        .collect();
     let rest = by_process(rest.into_iter().map(|(_, sum)| sum), most);
-    found.extend(rest.into_iter().map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)));
+    found.extend(
+        rest.into_iter()
+            .map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)),
+    );
     let mut start = start;
     let slice = |(turn, (culprit, evidence, length)): (usize, (Culprit, Evidence, Ticks))| {
         let (end, culprit) = (start + length, Arc::new(culprit.into()));
-        Slice { start: std::mem::replace(&mut start, end), end, culprit, evidence, turn }
+        Slice {
+            start: std::mem::replace(&mut start, end),
+            end,
+            culprit,
+            evidence,
+            turn,
+        }
     };
     found.into_iter().enumerate().map(slice).collect()
 }
@@ -96,8 +132,14 @@ fn by_process<'a>(threads: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<(S
     sums.sort_by_key(|(_, sum)| Reverse(*sum));
     let others = sums.split_off(most.min(sums.len()));
     if !others.is_empty() {
-        let rest = Subject::Thread(Task { comm: "<...>".into(), ..Task::default() });
-        sums.push((rest, others.iter().fold(Ticks(0), |all, (_, sum)| all + *sum)));
+        let rest = Subject::Thread(Task {
+            comm: "<...>".into(),
+            ..Task::default()
+        });
+        sums.push((
+            rest,
+            others.iter().fold(Ticks(0), |all, (_, sum)| all + *sum),
+        ));
     }
     sums
 }
@@ -107,7 +149,12 @@ fn several(subject: &Subject) -> Subject {
     match subject {
         Subject::Thread(task) => {
             let comm = task.program().clone();
-            Subject::Thread(Task { tid: None, comm, process: None, ..task.clone() })
+            Subject::Thread(Task {
+                tid: None,
+                comm,
+                process: None,
+                ..task.clone()
+            })
         }
         other => other.clone(),
     }
@@ -119,25 +166,50 @@ mod tests {
 
     fn turn(turn: usize, tid: i32, comm: &str, length: u64) -> Slice {
         let start = Ticks(turn as u64 * 1000);
-        let task = Task { tid: Some(tid), comm: comm.into(), ..Task::default() };
+        let task = Task {
+            tid: Some(tid),
+            comm: comm.into(),
+            ..Task::default()
+        };
         let culprit = Culprit::from(Subject::Thread(task));
         let evidence = Evidence::ThreadRecords;
-        Slice { start, end: start + Ticks(length), culprit: Arc::new(culprit.into()), evidence, turn }
+        Slice {
+            start,
+            end: start + Ticks(length),
+            culprit: Arc::new(culprit.into()),
+            evidence,
+            turn,
+        }
     }
 
     #[test]
     fn sums_keep_the_length_and_the_largest() {
         // Each of 100 threads has two turns, the later ones longer ones.
-        let slices: Vec<Slice> =
-            (0..200).map(|n| turn(n, n as i32 % 100, "worker", 1 + n as u64 % 100)).collect();
+        let slices: Vec<Slice> = (0..200)
+            .map(|n| turn(n, n as i32 % 100, "worker", 1 + n as u64 % 100))
+            .collect();
         let result = summed(&slices);
         assert!(result.len() <= 2 * FEWEST_CULPRITS + 1, "{}", result.len());
-        let length = |slices: &[Slice]| -> u64 { slices.iter().map(|one| one.end.since(one.start).0).sum() };
+        let length =
+            |slices: &[Slice]| -> u64 { slices.iter().map(|one| one.end.since(one.start).0).sum() };
         assert_eq!(length(&result), length(&slices));
-        assert!(result.windows(2).all(|pair| pair[0].end == pair[1].start), "they touch");
-        let of = |tid| result.iter().find(|one| one.culprit.subject.task().and_then(|task| task.tid) == tid);
-        assert_eq!(of(Some(99)).map(|one| one.end.since(one.start)), Some(Ticks(200)));
-        assert!(of(Some(0)).is_none() && of(None).is_some(), "the others are one row of their process");
+        assert!(
+            result.windows(2).all(|pair| pair[0].end == pair[1].start),
+            "they touch"
+        );
+        let of = |tid| {
+            result
+                .iter()
+                .find(|one| one.culprit.subject.task().and_then(|task| task.tid) == tid)
+        };
+        assert_eq!(
+            of(Some(99)).map(|one| one.end.since(one.start)),
+            Some(Ticks(200))
+        );
+        assert!(
+            of(Some(0)).is_none() && of(None).is_some(),
+            "the others are one row of their process"
+        );
     }
 
     #[test]
@@ -146,41 +218,60 @@ mod tests {
         assert!(room.takes(Ticks(0), MOST_SLICES, rate));
         assert!(!room.takes(Ticks(1), FEWEST_CULPRITS + 1, rate));
         assert!(room.takes(Ticks(2), FEWEST_CULPRITS, rate));
-        assert!(room.takes(Ticks(SPAN.0), FEWEST_CULPRITS + 1, rate), "another second");
+        assert!(
+            room.takes(Ticks(SPAN.0), FEWEST_CULPRITS + 1, rate),
+            "another second"
+        );
     }
 
     #[test]
     fn as_many_threads_as_are_told_apart_all_are() {
         let few = i32::try_from(FEWEST_CULPRITS).unwrap();
         let slices: Vec<Slice> = (0..few).map(|n| turn(n as usize, n + 1, "x", 10)).collect();
-        let tids = summed(&slices).iter().map(|one| one.culprit.subject.task()?.tid).collect::<Vec<_>>();
+        let tids = summed(&slices)
+            .iter()
+            .map(|one| one.culprit.subject.task()?.tid)
+            .collect::<Vec<_>>();
         assert_eq!(tids, (1..=few).map(Some).collect::<Vec<_>>());
     }
 
     #[test]
     fn of_more_programs_than_are_told_apart_the_rest_is_one_row_and_every_length_is_kept() {
         // The eight longest threads go by their ids, eight programs of the others by their names.
-        let slices: Vec<Slice> =
-            (0..30).map(|n| turn(n, n as i32 + 1, &format!("c{}", n % 20), 1 + n as u64)).collect();
+        let slices: Vec<Slice> = (0..30)
+            .map(|n| turn(n, n as i32 + 1, &format!("c{}", n % 20), 1 + n as u64))
+            .collect();
         let result = summed(&slices);
         let task = |one: &Slice| one.culprit.subject.task().cloned().unwrap();
         let length = |one: &Slice| one.end.since(one.start).0;
         let (threads, programs): (Vec<&Slice>, Vec<&Slice>) =
             result.iter().partition(|one| task(one).tid.is_some());
-        let longest: BTreeMap<Option<i32>, u64> =
-            threads.iter().map(|one| (task(one).tid, length(one))).collect();
-        assert_eq!(longest, (22..30).map(|n| (Some(n + 1), 1 + n as u64)).collect::<BTreeMap<_, _>>());
+        let longest: BTreeMap<Option<i32>, u64> = threads
+            .iter()
+            .map(|one| (task(one).tid, length(one)))
+            .collect();
+        assert_eq!(
+            longest,
+            (22..30)
+                .map(|n| (Some(n + 1), 1 + n as u64))
+                .collect::<BTreeMap<_, _>>()
+        );
         // What is left of each program: it is told whole, or is part of the last row.
         let left = |n: u64| if n < 2 { 1 + n + 21 + n } else { 1 + n };
         let mut all: BTreeMap<String, u64> = (0..20).map(|n| (format!("c{n}"), left(n))).collect();
-        let (rest, told): (Vec<&Slice>, Vec<&Slice>) =
-            programs.into_iter().partition(|one| &*task(one).comm == "<...>");
+        let (rest, told): (Vec<&Slice>, Vec<&Slice>) = programs
+            .into_iter()
+            .partition(|one| &*task(one).comm == "<...>");
         assert_eq!((told.len(), rest.len()), (FEWEST_CULPRITS, 1));
         for one in &told {
             assert_eq!(all.remove(&*task(one).comm), Some(length(one)));
         }
         let lengths: Vec<u64> = told.into_iter().map(length).collect();
-        assert_eq!(lengths, [24, 22, 20, 19, 18, 17, 16, 15], "those that took longest");
+        assert_eq!(
+            lengths,
+            [24, 22, 20, 19, 18, 17, 16, 15],
+            "those that took longest"
+        );
         assert_eq!(length(rest[0]), all.values().sum::<u64>());
     }
 }

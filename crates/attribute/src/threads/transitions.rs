@@ -9,7 +9,9 @@ use super::summed::summed;
 use super::{Episode, EpisodeKind};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Frame, Mark};
-use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks};
+use jitterscope_model::{
+    Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks,
+};
 
 /// Sleep states of `prev_state`; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u64 = 0xff;
@@ -41,24 +43,47 @@ impl ThreadFollower {
             self.account(tid, event.time);
             self.retire(tid);
         }
-        let wanted = if is_thread { self.settings.new_threads } else { self.settings.children };
-        if (wanted && self.threads.contains_key(&event.tid)) || self.settings.names.contains(&comm) {
+        let wanted = if is_thread {
+            self.settings.new_threads
+        } else {
+            self.settings.children
+        };
+        if (wanted && self.threads.contains_key(&event.tid)) || self.settings.names.contains(&comm)
+        {
             let thread = ThreadRef { tid, comm };
-            self.follow(Following { thread, role: None, start: Start::Unknown }, event.time);
+            self.follow(
+                Following {
+                    thread,
+                    role: None,
+                    start: Start::Unknown,
+                },
+                event.time,
+            );
         }
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         thread.appeared = true;
         thread.from = event.time;
         thread.since = event.time;
         thread.id.comm = comm;
         // It is put on a run queue at once.
-        self.wait_for(tid, event.time, event.cpu, Waking { prio: Frame::NO_PRIORITY, ..Waking::default() });
+        self.wait_for(
+            tid,
+            event.time,
+            event.cpu,
+            Waking {
+                prio: Frame::NO_PRIORITY,
+                ..Waking::default()
+            },
+        );
     }
 
     /// A thread has ended: its account stays.
     fn retire(&mut self, tid: i32) {
         if let Some(mut thread) = self.threads.remove(&tid) {
-            if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Exited) {
+            if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Exited)
+            {
                 self.cpus.release(leg.cpu, leg.mark);
             }
             self.finished.extend(thread.pending.take());
@@ -69,11 +94,16 @@ impl ThreadFollower {
     pub(super) fn switched_out(&mut self, event: &KernelEvent, prev: &TaskRef, prev_state: u64) {
         let tid = prev.tid;
         let counts = self.counts(event.time);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         match &thread.state {
             State::Running { cpu, .. } if *cpu == event.cpu => {}
             State::Unknown { lossy: false } => {
-                thread.state = State::Running { cpu: event.cpu, woken: None };
+                thread.state = State::Running {
+                    cpu: event.cpu,
+                    woken: None,
+                };
             }
             State::Runnable { .. } => {
                 // Its being put on the CPU was not seen.
@@ -90,7 +120,9 @@ impl ThreadFollower {
             }
         }
         self.account(tid, event.time);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         thread.cpu = Some(event.cpu);
         if prev_state & ENDED != 0 {
             self.retire(tid);
@@ -115,7 +147,11 @@ impl ThreadFollower {
                     tid,
                     event.time,
                     target,
-                    Waking { waker: None, guessed: true, prio: priority(prev) },
+                    Waking {
+                        waker: None,
+                        guessed: true,
+                        prio: priority(prev),
+                    },
                 );
             }
         }
@@ -123,12 +159,16 @@ impl ThreadFollower {
 
     /// A sleeper has a CPU, and no record woke it: it may have waited since records were lost.
     fn doubt(&mut self, tid: i32) {
-        let Some(thread) = self.threads.get(&tid) else { return };
+        let Some(thread) = self.threads.get(&tid) else {
+            return;
+        };
         if let Some(at) = thread.doubted.filter(|at| thread.since <= *at)
             && matches!(thread.state, State::Blocked)
         {
             self.account(tid, at);
-            self.threads.entry(tid).and_modify(|thread| thread.state = State::Unknown { lossy: true });
+            self.threads
+                .entry(tid)
+                .and_modify(|thread| thread.state = State::Unknown { lossy: true });
         }
     }
 
@@ -140,22 +180,45 @@ impl ThreadFollower {
     /// A wait after a wake-up begins.
     fn wait_for(&mut self, tid: i32, from: Ticks, cpu: CpuId, waking: Waking) {
         let blind = self.is_blind(cpu, from);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         if blind {
             thread.state = State::Unknown { lossy: true };
             return;
         }
-        let Waking { waker, guessed, prio } = waking;
-        let leg = Leg { cpu, from, mark: self.cpus.open(cpu, from), prio: Some(prio) };
+        let Waking {
+            waker,
+            guessed,
+            prio,
+        } = waking;
+        let leg = Leg {
+            cpu,
+            from,
+            mark: self.cpus.open(cpu, from),
+            prio: Some(prio),
+        };
         let before = Vec::new();
-        thread.state =
-            State::Runnable { preempted: false, guessed, leg, before, first_cpu: cpu, waker, prio };
+        thread.state = State::Runnable {
+            preempted: false,
+            guessed,
+            leg,
+            before,
+            first_cpu: cpu,
+            waker,
+            prio,
+        };
     }
 
     /// A wait begins with the switch itself.
     fn preempted(&mut self, event: &KernelEvent, tid: i32, prio: i16) {
         let mark = self.cpus.open(event.cpu, event.time);
-        let leg = Leg { cpu: event.cpu, from: event.time, mark, prio: None };
+        let leg = Leg {
+            cpu: event.cpu,
+            from: event.time,
+            mark,
+            prio: None,
+        };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.state = State::Runnable {
                 preempted: true,
@@ -169,7 +232,12 @@ impl ThreadFollower {
         }
     }
 
-    pub(super) fn switched_in(&mut self, event: &KernelEvent, next: &TaskRef, lexicon: &dyn Lexicon) {
+    pub(super) fn switched_in(
+        &mut self,
+        event: &KernelEvent,
+        next: &TaskRef,
+        lexicon: &dyn Lexicon,
+    ) {
         self.put_on(event.cpu, next.tid, event.time, lexicon);
     }
 
@@ -181,7 +249,9 @@ impl ThreadFollower {
         self.doubt(tid);
         self.end_wait(tid, at, lexicon);
         self.account(tid, at);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         let moved = thread.cpu.is_some_and(|before| before != cpu);
         thread.cpu = Some(cpu);
         thread.state = State::Running { cpu, woken: None };
@@ -193,11 +263,19 @@ impl ThreadFollower {
 
     /// A thread is charged for its running. Kernels have been met that record no switch away from some
     /// idle threads: then this tells when the thread was put on the CPU.
-    pub(super) fn charged(&mut self, event: &KernelEvent, tid: i32, ran: Nanos, lexicon: &dyn Lexicon) {
+    pub(super) fn charged(
+        &mut self,
+        event: &KernelEvent,
+        tid: i32,
+        ran: Nanos,
+        lexicon: &dyn Lexicon,
+    ) {
         self.has_charges = true;
         let followed = self.threads.contains_key(&event.tid);
         let ended = self.cpus.record(event, followed);
-        let Some(thread) = self.threads.get(&tid) else { return self.seen(event, [None, ended], lexicon) };
+        let Some(thread) = self.threads.get(&tid) else {
+            return self.seen(event, [None, ended], lexicon);
+        };
         let since = event.time - self.settings.rate.ticks(ran);
         let unseen = match thread.state {
             State::Running { cpu, .. } => cpu != event.cpu,
@@ -223,7 +301,9 @@ impl ThreadFollower {
         target: CpuId,
         lexicon: &dyn Lexicon,
     ) {
-        let Some(thread) = self.threads.get_mut(&task.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&task.tid) else {
+            return;
+        };
         match &mut thread.state {
             State::Unknown { lossy: false } => thread.state = State::Blocked,
             State::Blocked | State::Unknown { lossy: true } => {}
@@ -233,7 +313,9 @@ impl ThreadFollower {
             }
             State::Runnable { guessed: true, .. } => {
                 // It slept after all.
-                if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Blocked) {
+                if let State::Runnable { leg, .. } =
+                    std::mem::replace(&mut thread.state, State::Blocked)
+                {
                     self.cpus.release(leg.cpu, leg.mark);
                 }
             }
@@ -242,41 +324,77 @@ impl ThreadFollower {
         }
         self.account(task.tid, event.time);
         let waker = self.senders.waker(task.tid, target, event.time, lexicon);
-        let waking = Waking { waker, guessed: false, prio: priority(task) };
+        let waking = Waking {
+            waker,
+            guessed: false,
+            prio: priority(task),
+        };
         self.wait_for(task.tid, event.time, target, waking);
         if let Some(thread) = self.threads.get_mut(&task.tid) {
             thread.cpu.get_or_insert(target);
         }
     }
 
-    pub(super) fn migrated(&mut self, event: &KernelEvent, task: &TaskRef, to: CpuId, lexicon: &dyn Lexicon) {
+    pub(super) fn migrated(
+        &mut self,
+        event: &KernelEvent,
+        task: &TaskRef,
+        to: CpuId,
+        lexicon: &dyn Lexicon,
+    ) {
         let counts = self.counts(event.time);
         let blind = self.is_blind(to, event.time);
         self.cpus.arrived(to, task.tid, event.time);
-        let Some(thread) = self.threads.get_mut(&task.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&task.tid) else {
+            return;
+        };
         thread.account.migrations += u64::from(counts && thread.cpu != Some(to));
         thread.cpu = Some(to);
         if blind {
             if matches!(thread.state, State::Runnable { .. }) {
                 self.end_wait(task.tid, event.time, lexicon);
-                self.threads.entry(task.tid).and_modify(|t| t.state = State::Unknown { lossy: true });
+                self.threads
+                    .entry(task.tid)
+                    .and_modify(|t| t.state = State::Unknown { lossy: true });
             }
             return;
         }
-        let State::Runnable { leg, before, prio, .. } = &mut thread.state else { return };
+        let State::Runnable {
+            leg, before, prio, ..
+        } = &mut thread.state
+        else {
+            return;
+        };
         let mark = self.cpus.open(to, event.time);
-        let next = Leg { cpu: to, from: event.time, mark, prio: Some(*prio) };
+        let next = Leg {
+            cpu: to,
+            from: event.time,
+            mark,
+            prio: Some(*prio),
+        };
         let done = std::mem::replace(leg, next);
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
-        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: done.waits() };
-        append(before, self.cpus.close(done.cpu, done.mark, (done.from, event.time), &asking));
+        let asking = Asking {
+            thread: thread.id,
+            senders,
+            lexicon,
+            bandwidth,
+            waits: done.waits(),
+        };
+        append(
+            before,
+            self.cpus
+                .close(done.cpu, done.mark, (done.from, event.time), &asking),
+        );
     }
 
     /// Any other record: it may begin or end an interrupt in a followed thread's time.
     pub(super) fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         let followed = self.threads.contains_key(&event.tid);
         let nmi = match event.kind {
-            EventKind::NmiHandler { delta_ns, .. } if followed && !self.cpus.is_interrupted(event.cpu) => {
+            EventKind::NmiHandler { delta_ns, .. }
+                if followed && !self.cpus.is_interrupted(event.cpu) =>
+            {
                 let start = event.time - self.settings.rate.ticks(Nanos(delta_ns));
                 Some((start, self.cpus.open(event.cpu, start)))
             }
@@ -287,7 +405,12 @@ impl ThreadFollower {
     }
 
     /// A record says which thread has its CPU; it may have ended interrupts.
-    fn seen(&mut self, event: &KernelEvent, ended: [Option<(Ticks, Mark)>; 2], lexicon: &dyn Lexicon) {
+    fn seen(
+        &mut self,
+        event: &KernelEvent,
+        ended: [Option<(Ticks, Mark)>; 2],
+        lexicon: &dyn Lexicon,
+    ) {
         let elsewhere = |thread: &Thread| match thread.state {
             State::Running { cpu, .. } => cpu != event.cpu,
             State::Runnable { .. } | State::Stopped(_) | State::Blocked => true,
@@ -307,12 +430,17 @@ impl ThreadFollower {
                     self.account(event.tid, event.time);
                 }
                 if let Some(thread) = self.threads.get_mut(&event.tid) {
-                    thread.state = State::Running { cpu: event.cpu, woken: None };
+                    thread.state = State::Running {
+                        cpu: event.cpu,
+                        woken: None,
+                    };
                     thread.cpu = Some(event.cpu);
                 }
             }
             if matches!(event.kind, EventKind::PageFault { .. }) && self.counts(event.time) {
-                self.threads.entry(event.tid).and_modify(|thread| thread.account.page_faults += 1);
+                self.threads
+                    .entry(event.tid)
+                    .and_modify(|thread| thread.account.page_faults += 1);
             }
         }
         for (start, mark) in ended.into_iter().flatten() {
@@ -321,9 +449,14 @@ impl ThreadFollower {
     }
 
     /// An interrupt ended in somebody's time.
-    fn interrupted(&mut self, event: &KernelEvent, start: Ticks, mark: Mark, lexicon: &dyn Lexicon) {
-        let running =
-            |thread: &&Thread| matches!(thread.state, State::Running { cpu, .. } if cpu == event.cpu);
+    fn interrupted(
+        &mut self,
+        event: &KernelEvent,
+        start: Ticks,
+        mark: Mark,
+        lexicon: &dyn Lexicon,
+    ) {
+        let running = |thread: &&Thread| matches!(thread.state, State::Running { cpu, .. } if cpu == event.cpu);
         let Some(thread) = self.threads.get(&event.tid).filter(running) else {
             return self.cpus.release(event.cpu, mark);
         };
@@ -333,8 +466,16 @@ impl ThreadFollower {
             return self.cpus.release(event.cpu, mark);
         }
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
-        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: None };
-        let slices = self.cpus.close(event.cpu, mark, (start, event.time), &asking);
+        let asking = Asking {
+            thread: thread.id,
+            senders,
+            lexicon,
+            bandwidth,
+            waits: None,
+        };
+        let slices = self
+            .cpus
+            .close(event.cpu, mark, (start, event.time), &asking);
         let episode = Episode {
             thread: asking.thread,
             kind: EpisodeKind::Interrupted,
@@ -362,21 +503,37 @@ impl ThreadFollower {
         lexicon: &dyn Lexicon,
     ) {
         self.end_stop(tid, at, lexicon);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         if !matches!(thread.state, State::Runnable { .. }) {
             return;
         }
         let start = thread.since;
         let id = thread.id;
         self.account(tid, at);
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let State::Runnable { preempted, leg, before, first_cpu, waker, .. } =
-            std::mem::replace(&mut thread.state, State::Blocked)
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let State::Runnable {
+            preempted,
+            leg,
+            before,
+            first_cpu,
+            waker,
+            ..
+        } = std::mem::replace(&mut thread.state, State::Blocked)
         else {
             return;
         };
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
-        let asking = Asking { thread: id, senders, lexicon, bandwidth, waits: leg.waits() };
+        let asking = Asking {
+            thread: id,
+            senders,
+            lexicon,
+            bandwidth,
+            waits: leg.waits(),
+        };
         let mut slices = before;
         let (cpu, mark, times) = (leg.cpu, leg.mark, (leg.from, at));
         let bounded = tail.is_some();
@@ -385,7 +542,11 @@ impl ThreadFollower {
             None => self.cpus.close(cpu, mark, times, &asking),
         };
         append(&mut slices, last);
-        let kind = if preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp };
+        let kind = if preempted {
+            EpisodeKind::Preempted
+        } else {
+            EpisodeKind::WaitAfterWakeUp
+        };
         let episode = Episode {
             thread: id,
             kind,
@@ -402,12 +563,24 @@ impl ThreadFollower {
     /// The wait of a thread that is not known to have ended, as far as it has been seen; `None` when it
     /// began after `before`. A thread that must have run since was put on its CPU unseen, and a
     /// record of it, or the scheduler's charge for it, is still to come.
-    pub(super) fn under_way(&self, tid: i32, before: Ticks, lexicon: &dyn Lexicon) -> Option<Episode> {
+    pub(super) fn under_way(
+        &self,
+        tid: i32,
+        before: Ticks,
+        lexicon: &dyn Lexicon,
+    ) -> Option<Episode> {
         let thread = self.threads.get(&tid)?;
         if let State::Stopped(by) = thread.state {
             return (thread.since < before).then(|| self.stop(thread, by, self.now, lexicon));
         }
-        let State::Runnable { preempted, leg, before: earlier, first_cpu, .. } = &thread.state else {
+        let State::Runnable {
+            preempted,
+            leg,
+            before: earlier,
+            first_cpu,
+            ..
+        } = &thread.state
+        else {
             return None;
         };
         let (start, end) = (thread.since, self.now);
@@ -415,12 +588,25 @@ impl ThreadFollower {
             return None;
         }
         let (senders, bandwidth) = (&self.senders, &self.bandwidth);
-        let asking = Asking { thread: thread.id, senders, lexicon, bandwidth, waits: leg.waits() };
+        let asking = Asking {
+            thread: thread.id,
+            senders,
+            lexicon,
+            bandwidth,
+            waits: leg.waits(),
+        };
         let mut slices = earlier.clone();
-        append(&mut slices, self.cpus.peek(leg.cpu, &leg.mark, (leg.from, end), &asking));
+        append(
+            &mut slices,
+            self.cpus.peek(leg.cpu, &leg.mark, (leg.from, end), &asking),
+        );
         Some(Episode {
             thread: thread.id,
-            kind: if *preempted { EpisodeKind::Preempted } else { EpisodeKind::WaitAfterWakeUp },
+            kind: if *preempted {
+                EpisodeKind::Preempted
+            } else {
+                EpisodeKind::WaitAfterWakeUp
+            },
             cpu: leg.cpu,
             migrated_from: (*first_cpu != leg.cpu).then_some(*first_cpu),
             start,
@@ -433,10 +619,13 @@ impl ThreadFollower {
     /// `bounded`: whether the caller bounds how much it reports.
     pub(super) fn suffered(&mut self, mut episode: Episode, bounded: bool) {
         let (from, until) = (self.from, self.until);
-        let Some(thread) = self.threads.get_mut(&episode.thread.tid) else { return };
+        let Some(thread) = self.threads.get_mut(&episode.thread.tid) else {
+            return;
+        };
         if self.settings.remember > Ticks(0) {
             let old = self.now - self.settings.remember;
-            while thread.history.len() >= MOST_HISTORY || thread.history.front().is_some_and(|e| e.end < old)
+            while thread.history.len() >= MOST_HISTORY
+                || thread.history.front().is_some_and(|e| e.end < old)
             {
                 thread.history.pop_front();
             }
@@ -449,13 +638,18 @@ impl ThreadFollower {
             return;
         }
         thread.account.episode(&episode, self.cpus.cache());
-        if !bounded && !self.room.takes(episode.end, episode.slices.len(), self.settings.rate) {
+        if !bounded
+            && !self
+                .room
+                .takes(episode.end, episode.slices.len(), self.settings.rate)
+        {
             episode.slices = summed(&episode.slices);
             self.cpus.fold(episode.length());
         }
         match &mut thread.pending {
             Some(last)
-                if episode.start.since(last.end) <= self.settings.join_within && last.joins(&episode) =>
+                if episode.start.since(last.end) <= self.settings.join_within
+                    && last.joins(&episode) =>
             {
                 last.join(episode);
             }

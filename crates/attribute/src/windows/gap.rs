@@ -6,7 +6,8 @@ use crate::costs::{Edge, EdgeCosts};
 use crate::culprits::{self, EdgeVerdict, Host};
 use crate::occupancy::{Outcome, Slice};
 use jitterscope_model::{
-    Attribution, Confidence, CulpritKind, Evidence, Nanos, Part, Placement, Stall, TickRate, Ticks, Verdict,
+    Attribution, Confidence, CulpritKind, Evidence, Nanos, Part, Placement, Stall, TickRate, Ticks,
+    Verdict,
 };
 
 /// Parts of a stall of a busy CPU, about.
@@ -67,7 +68,10 @@ pub(crate) fn split(
         }
         last = owner;
     }
-    Attribution { stall: stall.id, parts: parts(&pieces, stall, named, rate) }
+    Attribution {
+        stall: stall.id,
+        parts: parts(&pieces, stall, named, rate),
+    }
 }
 
 fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
@@ -92,11 +96,21 @@ fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
 }
 
 /// An edge as one or two pieces: what its neighbour is granted, and the rest.
-fn edge_pieces(pieces: &mut Vec<Piece>, slice: &Slice, named: &Named<'_>, costs: &EdgeCosts, host: Host) {
+fn edge_pieces(
+    pieces: &mut Vec<Piece>,
+    slice: &Slice,
+    named: &Named<'_>,
+    costs: &EdgeCosts,
+    host: Host,
+) {
     // What was folded lies between records, too.
     let edge = edge_of(slice).unwrap_or(Edge::HoleOther);
     let neighbour = neighbour(edge, slice, named).filter(|_| !slice.folded);
-    let granted = if neighbour.is_some() { costs.grant(edge, slice.length()) } else { Ticks(0) };
+    let granted = if neighbour.is_some() {
+        costs.grant(edge, slice.length())
+    } else {
+        Ticks(0)
+    };
     let placement = match edge {
         Edge::LeadInterrupt | Edge::LeadSwitch | Edge::LeadOther => Placement::Lead,
         Edge::HoleSwitch | Edge::HoleSoftirq | Edge::HoleOther => Placement::Hole,
@@ -104,17 +118,27 @@ fn edge_pieces(pieces: &mut Vec<Piece>, slice: &Slice, named: &Named<'_>, costs:
     };
     // What is granted lies beside the neighbour: before it, unless this is a trail.
     let trailing = placement == Placement::Trail;
-    let cut = if trailing { slice.start + granted } else { slice.end - granted };
+    let cut = if trailing {
+        slice.start + granted
+    } else {
+        slice.end - granted
+    };
     let (before, after) = ((slice.start, cut), (cut, slice.end));
-    let (grant, rest) = if trailing { (before, after) } else { (after, before) };
-    let granted = neighbour.filter(|_| grant.1 > grant.0).map(|culprit| Piece {
-        start: grant.0,
-        end: grant.1,
-        culprit,
-        placement,
-        confidence: Confidence::Medium,
-        evidence: Evidence::SmallestEdge,
-    });
+    let (grant, rest) = if trailing {
+        (before, after)
+    } else {
+        (after, before)
+    };
+    let granted = neighbour
+        .filter(|_| grant.1 > grant.0)
+        .map(|culprit| Piece {
+            start: grant.0,
+            end: grant.1,
+            culprit,
+            placement,
+            confidence: Confidence::Medium,
+            evidence: Evidence::SmallestEdge,
+        });
     let piece = |(start, end): (Ticks, Ticks), verdict: EdgeVerdict| Piece {
         start,
         end,
@@ -127,13 +151,21 @@ fn edge_pieces(pieces: &mut Vec<Piece>, slice: &Slice, named: &Named<'_>, costs:
     let whose = culprits::edge(edge, length, host);
     // From when the interrupt was due the CPU stood still; before that something may have run that left no record.
     let unresolved = whose.verdict.kind() == CulpritKind::Unresolved;
-    let due =
-        host.due.filter(|_| slice.start == named.window.from && edge == Edge::LeadInterrupt && unresolved);
+    let due = host
+        .due
+        .filter(|_| slice.start == named.window.from && edge == Edge::LeadInterrupt && unresolved);
     let due = due.map_or(rest.1, |due| due.clamp(rest.0, rest.1));
     let late = (due < rest.1).then(|| piece((due, rest.1), culprits::late_interrupt()));
     let rest = (due > rest.0).then(|| piece((rest.0, due), whose));
-    let in_order = if trailing { [granted, rest, late] } else { [rest, late, granted] };
-    in_order.into_iter().flatten().for_each(|piece| pieces.push(piece));
+    let in_order = if trailing {
+        [granted, rest, late]
+    } else {
+        [rest, late, granted]
+    };
+    in_order
+        .into_iter()
+        .flatten()
+        .for_each(|piece| pieces.push(piece));
 }
 
 /// Who bears the entry or exit cost of an edge: the scheduler beside a switch, else the frame that opens
@@ -148,9 +180,10 @@ fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> 
             return Some(named.verdict(Verdict::ContextSwitch));
         }
         Edge::LeadInterrupt | Edge::LeadOther => frames.find(opened)?,
-        Edge::HoleSoftirq | Edge::HoleOther => {
-            frames.clone().find(opened).or_else(|| frames.rev().find(closed))?
-        }
+        Edge::HoleSoftirq | Edge::HoleOther => frames
+            .clone()
+            .find(opened)
+            .or_else(|| frames.rev().find(closed))?,
         Edge::TrailInterrupt | Edge::TrailOther => frames.rev().find(closed)?,
     };
     let culprit = named.culprit_no(index);
@@ -171,11 +204,14 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
         let net = end.saturating_sub(start);
         start = end;
         let length = piece.end.since(piece.start);
-        let place = places.iter().position(|(own, _)| *own == piece.culprit).unwrap_or_else(|| {
-            parts.push(new_part(piece, named));
-            places.push((piece.culprit, Ticks(0)));
-            places.len() - 1
-        });
+        let place = places
+            .iter()
+            .position(|(own, _)| *own == piece.culprit)
+            .unwrap_or_else(|| {
+                parts.push(new_part(piece, named));
+                places.push((piece.culprit, Ticks(0)));
+                places.len() - 1
+            });
         let (part, (_, longest)) = (&mut parts[place], &mut places[place]);
         part.net += net;
         if piece.placement != Placement::Inside {
@@ -190,7 +226,9 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
     }
     for index in (0..named.window.frames.len() as u32).filter(|index| named.counts(*index)) {
         let (frame, culprit) = (named.frame(index), named.culprit_no(index));
-        let Some(place) = places.iter().position(|(own, _)| *own == culprit) else { continue };
+        let Some(place) = places.iter().position(|(own, _)| *own == culprit) else {
+            continue;
+        };
         let mut around = std::iter::successors(named.outside(index), |at| named.outside(*at));
         if !around.any(|outer| named.culprit_no(outer) == culprit) {
             parts[place].gross += at(frame.end).saturating_sub(at(frame.start));
@@ -204,6 +242,14 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
 }
 
 fn new_part(piece: &Piece, named: &Named<'_>) -> Part {
-    let part = Part::inside(named.culprit_of(piece.culprit), Nanos::ZERO, piece.evidence.clone());
-    Part { placement: piece.placement, confidence: piece.confidence, ..part }
+    let part = Part::inside(
+        named.culprit_of(piece.culprit),
+        Nanos::ZERO,
+        piece.evidence.clone(),
+    );
+    Part {
+        placement: piece.placement,
+        confidence: piece.confidence,
+        ..part
+    }
 }

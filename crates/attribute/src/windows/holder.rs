@@ -12,8 +12,11 @@ use std::sync::Arc;
 pub(super) fn culprit(owner: u32, named: &Named<'_>) -> Arc<Culprit> {
     let frame = named.frame(owner);
     if frame.is_turn() && frame.tid == 0 && !named.is_withheld(owner) {
-        let quota = culprits::quota_beside_idle(frame.gross(), named.window, &named.naming, named.rate);
-        return Arc::new(quota.map_or_else(culprits::idle_exit, |quota| Subject::Quota(quota).into()));
+        let quota =
+            culprits::quota_beside_idle(frame.gross(), named.window, &named.naming, named.rate);
+        return Arc::new(
+            quota.map_or_else(culprits::idle_exit, |quota| Subject::Quota(quota).into()),
+        );
     }
     if frame.outcome == Outcome::Open && frame.class != Class::Turn {
         return Arc::new(named.culprit_while_open(owner));

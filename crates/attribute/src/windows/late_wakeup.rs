@@ -8,8 +8,8 @@
 use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Outcome, Record, Window};
 use jitterscope_model::{
-    About, Attribution, Confidence, Culprit, CulpritKind, Evidence, Meanwhile, Part, Phase, Placement, Stall,
-    Subject, TickRate, Ticks, Verdict,
+    About, Attribution, Confidence, Culprit, CulpritKind, Evidence, Meanwhile, Part, Phase,
+    Placement, Stall, Subject, TickRate, Ticks, Verdict,
 };
 
 /// The victim is woken.
@@ -23,7 +23,10 @@ pub(crate) struct Woken {
 impl Woken {
     /// From then on it waits for its CPU.
     pub(crate) fn waits(&self) -> Waits {
-        Waits { since: self.at, prio: i16::try_from(self.prio).unwrap_or(Frame::NO_PRIORITY) }
+        Waits {
+            since: self.at,
+            prio: i16::try_from(self.prio).unwrap_or(Frame::NO_PRIORITY),
+        }
     }
 }
 
@@ -38,10 +41,20 @@ pub(crate) fn split(
 ) -> Attribution {
     let waits: Vec<Waits> = wakings.iter().map(Woken::waits).collect();
     let withheld = culprits::withheld(window, stall.victim.tid, &waits, false, rate);
-    let mut parts = Parts { from: stall.start, rate, start: stall.start, window, found: Vec::new() };
+    let mut parts = Parts {
+        from: stall.start,
+        rate,
+        start: stall.start,
+        window,
+        found: Vec::new(),
+    };
     let changes = changes(stall, window, wakings);
     let mut changes = changes.iter().peekable();
-    let mut victim = Victim { woken: false, since: stall.start, prio: None };
+    let mut victim = Victim {
+        woken: false,
+        since: stall.start,
+        prio: None,
+    };
     for slice in &window.slices {
         let occupant = Occupant::of(window, slice.frame, slice.ended.is_none(), &withheld);
         while let Some(change) = changes.next_if(|change| change.at <= slice.start) {
@@ -53,7 +66,10 @@ pub(crate) fn split(
         }
         parts.until(slice.end, &occupant, victim, naming);
     }
-    Attribution { stall: stall.id, parts: parts.found }
+    Attribution {
+        stall: stall.id,
+        parts: parts.found,
+    }
 }
 
 /// What is known of the victim at one instant.
@@ -74,8 +90,16 @@ struct Change {
 
 impl Change {
     fn to(&self, before: Victim) -> Victim {
-        let since = if self.woken == before.woken { before.since } else { self.at };
-        Victim { woken: self.woken, since, prio: self.prio.or(before.prio) }
+        let since = if self.woken == before.woken {
+            before.since
+        } else {
+            self.at
+        };
+        Victim {
+            woken: self.woken,
+            since,
+            prio: self.prio.or(before.prio),
+        }
     }
 }
 
@@ -88,13 +112,25 @@ fn changes(stall: &Stall, window: &Window, wakings: &[Woken]) -> Vec<Change> {
         if let Some(before) = turn.before().filter(|before| before.tid == tid) {
             // If it went to sleep, what wakes it is still to come.
             let woken = before.state & TASK_STATES == 0;
-            changes.push(Change { at: turn.start, woken, prio: known(before.prio) });
+            changes.push(Change {
+                at: turn.start,
+                woken,
+                prio: known(before.prio),
+            });
         }
         if turn.tid == tid {
-            changes.push(Change { at: turn.start, woken: true, prio: known(turn.priority()) });
+            changes.push(Change {
+                at: turn.start,
+                woken: true,
+                prio: known(turn.priority()),
+            });
         }
     }
-    changes.extend(wakings.iter().map(|woken| Change { at: woken.at, woken: true, prio: Some(woken.prio) }));
+    changes.extend(wakings.iter().map(|woken| Change {
+        at: woken.at,
+        woken: true,
+        prio: Some(woken.prio),
+    }));
     changes.sort_by_key(|change| change.at);
     changes
 }
@@ -119,11 +155,17 @@ enum Occupant<'a> {
 
 impl<'a> Occupant<'a> {
     /// `last`: the window ends with it.
-    fn of(window: &'a Window, innermost: u32, last: bool, withheld: &WithheldTurns) -> Occupant<'a> {
+    fn of(
+        window: &'a Window,
+        innermost: u32,
+        last: bool,
+        withheld: &WithheldTurns,
+    ) -> Occupant<'a> {
         let frame = |index| window.frame(index);
         let mut chain = window.chain(innermost).map(frame);
         let interrupts = |frame: &&Frame| {
-            frame.class.is_vector() || matches!(frame.class, Class::Irq | Class::Softirq | Class::Nmi)
+            frame.class.is_vector()
+                || matches!(frame.class, Class::Irq | Class::Softirq | Class::Nmi)
         };
         if let Some(interrupt) = chain.find(interrupts) {
             return Occupant::Interrupt(interrupt);
@@ -144,7 +186,10 @@ impl<'a> Occupant<'a> {
             // The victim runs in the end. Kernels have been met that record no way out of idle.
             Class::Turn if last && turn.outcome == Outcome::Open => Occupant::Unrecorded(turn),
             Class::Turn => {
-                let state = window.chain(innermost).map(frame).find(|frame| frame.class == Class::Idle);
+                let state = window
+                    .chain(innermost)
+                    .map(frame)
+                    .find(|frame| frame.class == Class::Idle);
                 Occupant::Idle(state.map(|state| state.key), turn.end)
             }
             Class::Unrecorded => Occupant::Unrecorded(turn),
@@ -178,9 +223,10 @@ impl<'a> Occupant<'a> {
                 // Which function it runs is not looked at.
                 (Phase::Interrupt, culprits::local_timer(None))
             }
-            (Occupant::Interrupt(frame), _) => {
-                (Phase::Interrupt, culprits::culprit_while_open(frame, naming).subject)
-            }
+            (Occupant::Interrupt(frame), _) => (
+                Phase::Interrupt,
+                culprits::culprit_while_open(frame, naming).subject,
+            ),
             (Occupant::Thread(turn, _), _) if turn.tid == naming.victim => {
                 (Phase::Dispatch, Subject::verdict(Verdict::ReturnToThread))
             }
@@ -194,21 +240,27 @@ impl<'a> Occupant<'a> {
             (Occupant::Idle(Some(state), _), false) => {
                 idle_exit(u32::try_from(*state).map_or(About::Nothing, About::IdleState))
             }
-            (Occupant::Unrecorded(frame), true) => (Phase::RunQueue, culprits::unrecorded(frame, naming)),
+            (Occupant::Unrecorded(frame), true) => {
+                (Phase::RunQueue, culprits::unrecorded(frame, naming))
+            }
             (Occupant::Unrecorded(_), false) => late_timer(About::Meanwhile(Meanwhile::Unrecorded)),
             (Occupant::Thread(turn, item), true) => {
                 let prio = turn.priority();
                 let urgent = victim.prio.is_some_and(|own| i32::from(prio) < own);
                 let urgent = urgent && prio != Frame::NO_PRIORITY;
-                let phase = if urgent { Phase::HigherPriority } else { Phase::RunQueue };
+                let phase = if urgent {
+                    Phase::HigherPriority
+                } else {
+                    Phase::RunQueue
+                };
                 (phase, culprits::culprit_while_open(item, naming).subject)
             }
-            (Occupant::Thread(turn, item), false) => {
-                late_timer(About::Meanwhile(match culprits::culprit_while_open(item, naming).subject {
+            (Occupant::Thread(turn, item), false) => late_timer(About::Meanwhile(
+                match culprits::culprit_while_open(item, naming).subject {
                     Subject::Work(work) if work.function.is_some() => Meanwhile::Worked(work),
                     _ => Meanwhile::Ran(naming.lexicon.task(&naming.task(turn))),
-                }))
-            }
+                },
+            )),
             (Occupant::NotSeen, true) => (Phase::RunQueue, Subject::verdict(Verdict::RunQueueWait)),
             (Occupant::NotSeen, false) => late_timer(About::Nothing),
         }
@@ -234,7 +286,8 @@ impl Parts<'_> {
         let net = elapsed(to).saturating_sub(elapsed(self.from));
         self.from = to;
         let (phase, culprit) = occupant.verdict(victim, naming, self);
-        let same = |part: &&mut Part| part.phase.as_ref() == Some(&phase) && *part.culprit == culprit;
+        let same =
+            |part: &&mut Part| part.phase.as_ref() == Some(&phase) && *part.culprit == culprit;
         if let Some(known) = self.found.iter_mut().find(same) {
             known.net += net;
             known.gross += net;
@@ -248,13 +301,21 @@ impl Parts<'_> {
             (Phase::Withheld, _) if culprit.kind() == CulpritKind::Unresolved => Confidence::Low,
             _ => Confidence::High,
         };
-        let placement = if phase == Phase::Dispatch { Placement::Trail } else { Placement::Inside };
+        let placement = if phase == Phase::Dispatch {
+            Placement::Trail
+        } else {
+            Placement::Inside
+        };
         let evidence = match culprit.kind() {
             CulpritKind::Quota => Evidence::QuotaCount,
             _ => Evidence::WakeupRecords,
         };
         let part = Part::inside(culprit, net, evidence).in_phase(phase);
-        self.found.push(Part { placement, confidence, ..part });
+        self.found.push(Part {
+            placement,
+            confidence,
+            ..part
+        });
     }
 }
 
@@ -263,7 +324,10 @@ fn idle_exit(about: About) -> (Phase, Subject) {
 }
 
 fn late_timer(about: About) -> (Phase, Subject) {
-    (Phase::LateTimer, Subject::Verdict(Verdict::LateTimer, about))
+    (
+        Phase::LateTimer,
+        Subject::Verdict(Verdict::LateTimer, about),
+    )
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@ use super::*;
 use crate::lexicon::NoNames;
 use crate::{Attributor, AttributorSettings};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, SchedClass, StallId, TaskRef,
-    ThreadRef, Work, Worker,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, SchedClass, StallId,
+    TaskRef, ThreadRef, Work, Worker,
 };
 use proptest::prelude::*;
 
@@ -13,14 +13,21 @@ fn stall(start: u64, end: u64) -> Stall {
     Stall {
         id: StallId(0),
         cpu: CpuId(1),
-        victim: ThreadRef { tid: VICTIM, comm: Comm::new("js-wake/1") },
+        victim: ThreadRef {
+            tid: VICTIM,
+            comm: Comm::new("js-wake/1"),
+        },
         start: Ticks(start),
         end: Ticks(end),
     }
 }
 
 fn task(tid: i32, comm: &str, prio: i32) -> TaskRef {
-    TaskRef { tid, comm: Comm::new(comm), prio }
+    TaskRef {
+        tid,
+        comm: Comm::new(comm),
+        prio,
+    }
 }
 
 fn victim() -> TaskRef {
@@ -32,21 +39,50 @@ fn idle() -> TaskRef {
 }
 
 fn at(time: u64, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(1), tid: 0, context: ExecutionContext::Thread, kind }
+    KernelEvent {
+        time: Ticks(time),
+        cpu: CpuId(1),
+        tid: 0,
+        context: ExecutionContext::Thread,
+        kind,
+    }
 }
 
 fn switch(time: u64, prev: TaskRef, next: TaskRef) -> KernelEvent {
-    at(time, EventKind::SchedSwitch { prev, prev_state: 1, next })
+    at(
+        time,
+        EventKind::SchedSwitch {
+            prev,
+            prev_state: 1,
+            next,
+        },
+    )
 }
 
 fn waking(time: u64) -> KernelEvent {
-    at(time, EventKind::SchedWaking { task: victim(), target: CpuId(1) })
+    at(
+        time,
+        EventKind::SchedWaking {
+            task: victim(),
+            target: CpuId(1),
+        },
+    )
 }
 
 fn timer(from: u64, to: u64) -> [KernelEvent; 2] {
     [
-        at(from, EventKind::VectorEntry { vector: "local_timer".into() }),
-        at(to, EventKind::VectorExit { vector: "local_timer".into() }),
+        at(
+            from,
+            EventKind::VectorEntry {
+                vector: "local_timer".into(),
+            },
+        ),
+        at(
+            to,
+            EventKind::VectorExit {
+                vector: "local_timer".into(),
+            },
+        ),
     ]
 }
 
@@ -55,7 +91,10 @@ fn whole(events: &[KernelEvent]) -> Vec<KernelEvent> {
     let mut tid = 0;
     let mut whole = Vec::new();
     for event in events {
-        whole.push(KernelEvent { tid, ..event.clone() });
+        whole.push(KernelEvent {
+            tid,
+            ..event.clone()
+        });
         if let EventKind::SchedSwitch { next, .. } = &event.kind {
             tid = next.tid;
         }
@@ -64,7 +103,11 @@ fn whole(events: &[KernelEvent]) -> Vec<KernelEvent> {
 }
 
 fn attribute(stall: &Stall, events: &[KernelEvent], rate: TickRate) -> Attribution {
-    let settings = AttributorSettings { rate, virtual_machine: true, measured: 1 };
+    let settings = AttributorSettings {
+        rate,
+        virtual_machine: true,
+        measured: 1,
+    };
     attribute_by(&mut Attributor::new(settings), stall, events)
 }
 
@@ -87,7 +130,13 @@ fn split_as_recorded(stall: &Stall, events: &[KernelEvent]) -> Vec<(Phase, Strin
     attribute(stall, events, TickRate::NANOSECONDS)
         .parts
         .into_iter()
-        .map(|part| (part.phase.unwrap(), part.culprit.subject.name().into(), part.net.0))
+        .map(|part| {
+            (
+                part.phase.unwrap(),
+                part.culprit.subject.name().into(),
+                part.net.0,
+            )
+        })
         .collect()
 }
 
@@ -115,7 +164,15 @@ fn from_idle_the_exit_the_interrupt_and_the_dispatch_are_told_apart() {
 #[test]
 fn a_kernel_worker_is_named_by_its_item_before_the_wake_up_and_after_it() {
     let worker = task(60, "kworker/1:1", 120);
-    let work = |time, work, function| at(time, EventKind::WorkStart { work, function: KernelAddr(function) });
+    let work = |time, work, function| {
+        at(
+            time,
+            EventKind::WorkStart {
+                work,
+                function: KernelAddr(function),
+            },
+        )
+    };
     let end = |time, work| at(time, EventKind::WorkEnd { work });
     let of_sixty = |event: KernelEvent| KernelEvent { tid: 60, ..event };
     let events = [
@@ -128,11 +185,20 @@ fn a_kernel_worker_is_named_by_its_item_before_the_wake_up_and_after_it() {
         switch(2000, worker, victim()),
     ];
     let parts = attribute(&stall(1000, 2000), &events, TickRate::NANOSECONDS).parts;
-    let parts_of = |part: &Part| (part.phase.clone().unwrap(), part.culprit.subject.clone(), part.net.0);
+    let parts_of = |part: &Part| {
+        (
+            part.phase.clone().unwrap(),
+            part.culprit.subject.clone(),
+            part.net.0,
+        )
+    };
     let parts_of: Vec<_> = parts.iter().map(parts_of).collect();
     let item = |function: &str| Work {
         function: Some(function.into()),
-        worker: Some(Worker { tid: Some(60), ..Worker::default() }),
+        worker: Some(Worker {
+            tid: Some(60),
+            ..Worker::default()
+        }),
         ..Work::default()
     };
     let late = |function: &str| {
@@ -160,7 +226,13 @@ fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
     ] {
         let other = task(60, comm, prio);
         let [entry, exit] = timer(1010, 1110);
-        let events = [switch(500, victim(), other), entry, waking(1050), exit, switch(2000, other, victim())];
+        let events = [
+            switch(500, victim(), other),
+            entry,
+            waking(1050),
+            exit,
+            switch(2000, other, victim()),
+        ];
         assert_eq!(
             split(&stall(1000, 2020), &events),
             [
@@ -171,17 +243,32 @@ fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
             ]
         );
     }
-    let events = [switch(900, victim(), task(7, "kworker/1:0", 120)), waking(1001)];
+    let events = [
+        switch(900, victim(), task(7, "kworker/1:0", 120)),
+        waking(1001),
+    ];
     let part = &attribute(&stall(1000, 2000), &whole(&events), TickRate::NANOSECONDS).parts[1];
-    let Subject::Work(work) = &part.culprit.subject else { panic!("{:?}", part.culprit) };
+    let Subject::Work(work) = &part.culprit.subject else {
+        panic!("{:?}", part.culprit)
+    };
     let worker = work.worker.as_ref().unwrap();
-    assert_eq!((worker.tid, &worker.class), (Some(7), &Some(SchedClass::Fair(Some(0)))));
+    assert_eq!(
+        (worker.tid, &worker.class),
+        (Some(7), &Some(SchedClass::Fair(Some(0))))
+    );
 }
 
 #[test]
 fn how_urgent_the_victim_is_a_switch_tells_as_a_wake_up_does() {
     let urgent = task(60, "urgent", 40);
-    let set_aside = at(1100, EventKind::SchedSwitch { prev: victim(), prev_state: 0, next: urgent });
+    let set_aside = at(
+        1100,
+        EventKind::SchedSwitch {
+            prev: victim(),
+            prev_state: 0,
+            next: urgent,
+        },
+    );
     let events = [
         switch(900, victim(), idle()),
         switch(1050, idle(), victim()),
@@ -189,7 +276,10 @@ fn how_urgent_the_victim_is_a_switch_tells_as_a_wake_up_does() {
         switch(1500, urgent, victim()),
     ];
     let found = split(&stall(1000, 1600), &events);
-    assert!(found.contains(&(Phase::HigherPriority, "urgent".into(), 400)), "{found:?}");
+    assert!(
+        found.contains(&(Phase::HigherPriority, "urgent".into(), 400)),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -197,7 +287,13 @@ fn interrupts_in_between_have_their_own_part() {
     let events = [
         switch(100, victim(), task(60, "other", 120)),
         waking(1000),
-        at(1100, EventKind::IrqEntry { irq: 25, action: "nvme0q1".into() }),
+        at(
+            1100,
+            EventKind::IrqEntry {
+                irq: 25,
+                action: "nvme0q1".into(),
+            },
+        ),
         at(1150, EventKind::IrqExit { irq: 25 }),
         at(1150, EventKind::SoftirqEntry { vec: 4 }),
         at(1250, EventKind::SoftirqExit { vec: 4 }),
@@ -215,7 +311,10 @@ fn interrupts_in_between_have_their_own_part() {
 #[test]
 fn without_events_the_timer_is_late_and_it_is_a_guess() {
     let parts = attribute(&stall(1000, 1500), &[], TickRate::NANOSECONDS).parts;
-    assert_eq!((&parts[0].phase, parts[0].net.0, parts.len()), (&Some(Phase::LateTimer), 500, 1));
+    assert_eq!(
+        (&parts[0].phase, parts[0].net.0, parts.len()),
+        (&Some(Phase::LateTimer), 500, 1)
+    );
     assert_eq!(parts[0].confidence, Confidence::Low);
     let attribution = attribute(&stall(1000, 1500), &[], TickRate::NANOSECONDS);
     assert_eq!((attribution.total().0, attribution.explained().0), (500, 0));
@@ -224,13 +323,24 @@ fn without_events_the_timer_is_late_and_it_is_a_guess() {
 fn any_event() -> impl Strategy<Value = EventKind> {
     let task = prop_oneof![Just(victim()), Just(idle()), Just(task(60, "other", 90))];
     prop_oneof![
-        (task.clone(), task).prop_map(|(prev, next)| EventKind::SchedSwitch { prev, prev_state: 0, next }),
-        Just(EventKind::SchedWaking { task: victim(), target: CpuId(1) }),
+        (task.clone(), task).prop_map(|(prev, next)| EventKind::SchedSwitch {
+            prev,
+            prev_state: 0,
+            next
+        }),
+        Just(EventKind::SchedWaking {
+            task: victim(),
+            target: CpuId(1)
+        }),
         proptest::option::of(0u32..4).prop_map(|state| EventKind::CpuIdle { state }),
         (0u32..20).prop_map(|vec| EventKind::SoftirqEntry { vec }),
         (0u32..20).prop_map(|vec| EventKind::SoftirqExit { vec }),
-        Just(EventKind::VectorEntry { vector: "local_timer".into() }),
-        Just(EventKind::VectorExit { vector: "local_timer".into() }),
+        Just(EventKind::VectorEntry {
+            vector: "local_timer".into()
+        }),
+        Just(EventKind::VectorExit {
+            vector: "local_timer".into()
+        }),
     ]
 }
 
@@ -278,24 +388,48 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
     );
     // Somebody leaves the CPU who was never put on it.
     let hog = task(77, "hog", 120);
-    let left = KernelEvent { tid: 77, ..switch(1500, hog, victim()) };
-    let parts_of =
-        split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), left.clone()]);
-    assert_eq!(parts_of[1], (Phase::RunQueue, "unrecorded switch".into(), 400));
+    let left = KernelEvent {
+        tid: 77,
+        ..switch(1500, hog, victim())
+    };
+    let parts_of = split_as_recorded(
+        &stall(1000, 1650),
+        &[switch(100, victim(), idle()), waking(1100), left.clone()],
+    );
+    assert_eq!(
+        parts_of[1],
+        (Phase::RunQueue, "unrecorded switch".into(), 400)
+    );
     // Its name is that of the record, and the scheduler's charge says since when it ran.
     let events = [switch(100, victim(), idle()), waking(1100), left.clone()];
-    let part = attribute(&stall(1000, 1650), &events, TickRate::NANOSECONDS).parts.remove(1);
+    let part = attribute(&stall(1000, 1650), &events, TickRate::NANOSECONDS)
+        .parts
+        .remove(1);
     let Subject::Verdict(_, About::Meanwhile(Meanwhile::Ran(seen))) = &part.culprit.subject else {
         panic!("{part:?}")
     };
-    assert_eq!((&*seen.comm, seen.tid, &seen.class), ("hog", Some(77), &None));
-    let charge = EventKind::StatRuntime { tid: 77, runtime_ns: 350 };
-    let charged = KernelEvent { tid: 77, ..at(1499, charge) };
-    let parts_of =
-        split_as_recorded(&stall(1000, 1650), &[switch(100, victim(), idle()), waking(1100), charged, left]);
+    assert_eq!(
+        (&*seen.comm, seen.tid, &seen.class),
+        ("hog", Some(77), &None)
+    );
+    let charge = EventKind::StatRuntime {
+        tid: 77,
+        runtime_ns: 350,
+    };
+    let charged = KernelEvent {
+        tid: 77,
+        ..at(1499, charge)
+    };
+    let parts_of = split_as_recorded(
+        &stall(1000, 1650),
+        &[switch(100, victim(), idle()), waking(1100), charged, left],
+    );
     assert_eq!(
         parts_of[1..3],
-        [(Phase::RunQueue, "unrecorded switch".into(), 49), (Phase::RunQueue, "hog".into(), 351),]
+        [
+            (Phase::RunQueue, "unrecorded switch".into(), 49),
+            (Phase::RunQueue, "hog".into(), 351),
+        ]
     );
 }
 
@@ -318,38 +452,95 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
     };
     let parts = |times, events: &[KernelEvent]| {
         let rate = TickRate::NANOSECONDS;
-        let mut attributor = Attributor::new(AttributorSettings { rate, virtual_machine: true, measured: 1 });
+        let mut attributor = Attributor::new(AttributorSettings {
+            rate,
+            virtual_machine: true,
+            measured: 1,
+        });
         attributor.quotas(&counted(1, 0), true);
         attributor.quotas(&counted(80_000_000, times), true);
         attribute_by(&mut attributor, &stall(1000, 50_000_000), events).parts
     };
     let parts_of = |times, events: &[KernelEvent]| -> Vec<(Phase, String, u64)> {
-        let row = |part: Part| (part.phase.unwrap(), part.culprit.subject.name().into(), part.net.0);
+        let row = |part: Part| {
+            (
+                part.phase.unwrap(),
+                part.culprit.subject.name().into(),
+                part.net.0,
+            )
+        };
         parts(times, events).into_iter().map(row).collect()
     };
     let rests_on = |times, events: &[KernelEvent]| {
         let part = parts(times, events).remove(1);
         (part.confidence, part.evidence)
     };
-    let woken = [switch(100, victim(), idle()), waking(2000), switch(49_999_000, idle(), victim())];
+    let woken = [
+        switch(100, victim(), idle()),
+        waking(2000),
+        switch(49_999_000, idle(), victim()),
+    ];
     assert_eq!(parts_of(1, &woken)[1].1, "CPU quota");
     assert_eq!(parts_of(1, &woken)[1].0, Phase::Withheld);
     assert_eq!(parts_of(0, &woken)[1].1, "leaving idle");
-    assert_eq!(rests_on(1, &woken), (Confidence::Medium, Evidence::QuotaCount));
-    assert_eq!(rests_on(0, &woken), (Confidence::High, Evidence::WakeupRecords));
+    assert_eq!(
+        rests_on(1, &woken),
+        (Confidence::Medium, Evidence::QuotaCount)
+    );
+    assert_eq!(
+        rests_on(0, &woken),
+        (Confidence::High, Evidence::WakeupRecords)
+    );
     // It could run when idle took over.
-    let runnable = |time, prev, next| at(time, EventKind::SchedSwitch { prev, prev_state: 0, next });
+    let runnable = |time, prev, next| {
+        at(
+            time,
+            EventKind::SchedSwitch {
+                prev,
+                prev_state: 0,
+                next,
+            },
+        )
+    };
     let set_aside = [
-        KernelEvent { tid: VICTIM, ..runnable(1500, victim(), idle()) },
+        KernelEvent {
+            tid: VICTIM,
+            ..runnable(1500, victim(), idle())
+        },
         switch(49_999_000, idle(), victim()),
     ];
-    assert_eq!(parts_of(0, &set_aside)[1], (Phase::Withheld, "runnable but idle".into(), 49_997_500));
-    assert_eq!(rests_on(0, &set_aside), (Confidence::Low, Evidence::WakeupRecords));
+    assert_eq!(
+        parts_of(0, &set_aside)[1],
+        (Phase::Withheld, "runnable but idle".into(), 49_997_500)
+    );
+    assert_eq!(
+        rests_on(0, &set_aside),
+        (Confidence::Low, Evidence::WakeupRecords)
+    );
     // It was stopped.
-    let stopped = at(1500, EventKind::SchedSwitch { prev: victim(), prev_state: 4, next: idle() });
-    let stopped = [KernelEvent { tid: VICTIM, ..stopped }, switch(49_999_000, idle(), victim())];
-    assert_eq!(parts_of(0, &stopped)[1], (Phase::Withheld, "stopped by a signal".into(), 49_997_500));
-    assert_eq!(rests_on(0, &stopped), (Confidence::High, Evidence::WakeupRecords));
+    let stopped = at(
+        1500,
+        EventKind::SchedSwitch {
+            prev: victim(),
+            prev_state: 4,
+            next: idle(),
+        },
+    );
+    let stopped = [
+        KernelEvent {
+            tid: VICTIM,
+            ..stopped
+        },
+        switch(49_999_000, idle(), victim()),
+    ];
+    assert_eq!(
+        parts_of(0, &stopped)[1],
+        (Phase::Withheld, "stopped by a signal".into(), 49_997_500)
+    );
+    assert_eq!(
+        rests_on(0, &stopped),
+        (Confidence::High, Evidence::WakeupRecords)
+    );
 }
 
 /// What goes on around a wake-up that is 100 late: woken 40 after the deadline, by thread 60 that was there first.
@@ -369,23 +560,45 @@ fn wake_ups_that_are_handed_over_together_are_each_ones_own() {
     let alone: Vec<Attribution> = dues
         .iter()
         .map(|due| {
-            attribute(&stall(*due, due + 100), &whole(&waits_behind_another(*due)), TickRate::NANOSECONDS)
+            attribute(
+                &stall(*due, due + 100),
+                &whole(&waits_behind_another(*due)),
+                TickRate::NANOSECONDS,
+            )
         })
         .collect();
-    let settings = AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine: true, measured: 1 };
+    let settings = AttributorSettings {
+        rate: TickRate::NANOSECONDS,
+        virtual_machine: true,
+        measured: 1,
+    };
     let mut attributor = Attributor::new(settings);
-    let events: Vec<KernelEvent> = dues.iter().flat_map(|due| waits_behind_another(*due)).collect();
+    let events: Vec<KernelEvent> = dues
+        .iter()
+        .flat_map(|due| waits_behind_another(*due))
+        .collect();
     let mut events = whole(&events);
     // One of somebody else, and one of long ago, are nobody's business here.
     let mut foreign = waking(1020);
-    foreign.kind = EventKind::SchedWaking { task: task(61, "x", 120), target: CpuId(1) };
+    foreign.kind = EventKind::SchedWaking {
+        task: task(61, "x", 120),
+        target: CpuId(1),
+    };
     events.extend([foreign, waking(500)]);
     let first = attribute_by(&mut attributor, &stall(1000, 1100), &events);
     let rest = [2000, 3000].map(|due| attribute_by(&mut attributor, &stall(due, due + 100), &[]));
     let phases = |found: &Attribution| -> Vec<(Option<Phase>, u64)> {
-        found.parts.iter().map(|part| (part.phase.clone(), part.net.0)).collect()
+        found
+            .parts
+            .iter()
+            .map(|part| (part.phase.clone(), part.net.0))
+            .collect()
     };
-    let wanted = [(Some(Phase::LateTimer), 40), (Some(Phase::RunQueue), 50), (Some(Phase::Dispatch), 10)];
+    let wanted = [
+        (Some(Phase::LateTimer), 40),
+        (Some(Phase::RunQueue), 50),
+        (Some(Phase::Dispatch), 10),
+    ];
     for (found, alone) in std::iter::once(&first).chain(&rest).zip(&alone) {
         assert_eq!(phases(found), wanted);
         assert_eq!(phases(alone), wanted);
@@ -394,7 +607,11 @@ fn wake_ups_that_are_handed_over_together_are_each_ones_own() {
 
 #[test]
 fn each_part_says_how_sure_it_is_what_it_rests_on_and_where_it_lies() {
-    let found = attribute(&stall(1000, 1100), &whole(&waits_behind_another(1000)), TickRate::NANOSECONDS);
+    let found = attribute(
+        &stall(1000, 1100),
+        &whole(&waits_behind_another(1000)),
+        TickRate::NANOSECONDS,
+    );
     let parts_of = |part: &Part| (part.confidence, part.placement, part.evidence.clone());
     let (inside, behind) = (Placement::Inside, Placement::Trail);
     let records = || Evidence::WakeupRecords;
@@ -407,13 +624,28 @@ fn each_part_says_how_sure_it_is_what_it_rests_on_and_where_it_lies() {
         ]
     );
     // No record tells who had the CPU.
-    let blind = attribute(&stall(1000, 1100), &whole(&[waking(1040)]), TickRate::NANOSECONDS);
-    assert!(blind.parts.iter().all(|part| part.confidence == Confidence::Low), "{:?}", blind.parts);
+    let blind = attribute(
+        &stall(1000, 1100),
+        &whole(&[waking(1040)]),
+        TickRate::NANOSECONDS,
+    );
+    assert!(
+        blind
+            .parts
+            .iter()
+            .all(|part| part.confidence == Confidence::Low),
+        "{:?}",
+        blind.parts
+    );
 }
 
 #[test]
 fn records_that_were_lost_in_it_withhold_the_verdict_on_a_wake_up() {
-    let settings = AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine: true, measured: 1 };
+    let settings = AttributorSettings {
+        rate: TickRate::NANOSECONDS,
+        virtual_machine: true,
+        measured: 1,
+    };
     let mut attributor = Attributor::new(settings);
     // Of several losses each counts.
     for from in [1010, 5000] {
@@ -424,5 +656,7 @@ fn records_that_were_lost_in_it_withhold_the_verdict_on_a_wake_up() {
         found.parts[0].phase == Some(Phase::LostRecords)
     };
     assert!(lost(&mut attributor, 1000) && lost(&mut attributor, 1020));
-    assert!(!lost(&mut attributor, 1021) && !lost(&mut attributor, 4899) && lost(&mut attributor, 4900));
+    assert!(
+        !lost(&mut attributor, 1021) && !lost(&mut attributor, 4899) && lost(&mut attributor, 4900)
+    );
 }

@@ -38,7 +38,14 @@ impl Piece {
     /// Time that the message's own times tell of, and no thread's.
     fn own(start: Ticks, end: Ticks, phase: Phase, verdict: Verdict) -> Piece {
         let culprit = Arc::new(Culprit::from(Subject::verdict(verdict)).into());
-        Piece { start, end, phase, culprit, moved_from: None, evidence: Evidence::MessageTimes }
+        Piece {
+            start,
+            end,
+            phase,
+            culprit,
+            moved_from: None,
+            evidence: Evidence::MessageTimes,
+        }
     }
 }
 
@@ -56,20 +63,41 @@ pub fn split_message<'e>(
     let blocked_from = (published - window.waited).max(window.intended);
     let mut pieces = Vec::new();
     let held = |_: &Episode| Phase::ProducerStalled;
-    cover(&mut pieces, (window.intended, blocked_from), producer, held, |pieces, from, to| {
-        queueing_until(pieces, window.published_before, from, to);
-    });
+    cover(
+        &mut pieces,
+        (window.intended, blocked_from),
+        producer,
+        held,
+        |pieces, from, to| {
+            queueing_until(pieces, window.published_before, from, to);
+        },
+    );
     let not_taking = |episode: &Episode| match episode.kind {
         EpisodeKind::Interrupted => Phase::ConsumerInterrupted,
         _ => Phase::ConsumerNotRunning,
     };
-    cover(&mut pieces, (blocked_from, published), consumer.clone(), not_taking, |pieces, start, end| {
-        pieces.push(Piece::own(start, end, Phase::RingFull, Verdict::RingFull));
-    });
-    cover(&mut pieces, (published, window.received), consumer, not_taking, |pieces, from, to| {
-        queueing_until(pieces, window.received_before, from, to);
-    });
-    Attribution { stall: id, parts: parts(&pieces, window.intended, rate) }
+    cover(
+        &mut pieces,
+        (blocked_from, published),
+        consumer.clone(),
+        not_taking,
+        |pieces, start, end| {
+            pieces.push(Piece::own(start, end, Phase::RingFull, Verdict::RingFull));
+        },
+    );
+    cover(
+        &mut pieces,
+        (published, window.received),
+        consumer,
+        not_taking,
+        |pieces, from, to| {
+            queueing_until(pieces, window.received_before, from, to);
+        },
+    );
+    Attribution {
+        stall: id,
+        parts: parts(&pieces, window.intended, rate),
+    }
 }
 
 /// Fills a window: what lies in an episode with its slices, the rest with whatever `other` says.
@@ -108,7 +136,12 @@ fn cover<'e>(
 fn queueing_until(pieces: &mut Vec<Piece>, busy_until: Ticks, from: Ticks, to: Ticks) {
     let cut = busy_until.clamp(from, to);
     if cut > from {
-        pieces.push(Piece::own(from, cut, Phase::Queueing, Verdict::EarlierMessages));
+        pieces.push(Piece::own(
+            from,
+            cut,
+            Phase::Queueing,
+            Verdict::EarlierMessages,
+        ));
     }
     if to > cut {
         pieces.push(Piece::own(cut, to, Phase::Unexplained, Verdict::NoRecord));
@@ -118,8 +151,21 @@ fn queueing_until(pieces: &mut Vec<Piece>, busy_until: Ticks, from: Ticks, to: T
 fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
     let at = |time: Ticks| rate.nanos(time.since(start));
     let mut sums = PartSums::default();
-    for Piece { start, end, culprit, phase, moved_from, evidence } in pieces {
-        let key = PartKey { culprit: culprit.shared(), phase, moved_from: *moved_from, evidence };
+    for Piece {
+        start,
+        end,
+        culprit,
+        phase,
+        moved_from,
+        evidence,
+    } in pieces
+    {
+        let key = PartKey {
+            culprit: culprit.shared(),
+            phase,
+            moved_from: *moved_from,
+            evidence,
+        };
         sums.add(key, at(*end).saturating_sub(at(*start)));
     }
     sums.into_parts()

@@ -43,7 +43,12 @@ impl Scratch {
 
 impl<'a> Named<'a> {
     /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
-    pub(crate) fn new(window: &'a Window, naming: Naming<'a>, waits: &[Waits], rate: TickRate) -> Named<'a> {
+    pub(crate) fn new(
+        window: &'a Window,
+        naming: Naming<'a>,
+        waits: &[Waits],
+        rate: TickRate,
+    ) -> Named<'a> {
         Named::reusing(Scratch::default(), window, naming, waits, rate)
     }
 
@@ -55,9 +60,15 @@ impl<'a> Named<'a> {
         waits: &[Waits],
         rate: TickRate,
     ) -> Named<'a> {
-        let Scratch { mut owners, mut known, culprits } = scratch;
+        let Scratch {
+            mut owners,
+            mut known,
+            culprits,
+        } = scratch;
         known.resize(window.frames.len(), None);
-        owners.extend((0..window.frames.len() as u32).map(|index| owner_of(index, window, naming.victim)));
+        owners.extend(
+            (0..window.frames.len() as u32).map(|index| owner_of(index, window, naming.victim)),
+        );
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
         let mut folded = Vec::new();
@@ -69,7 +80,17 @@ impl<'a> Named<'a> {
             folded[frame] = true;
         }
         let (known, culprits) = (RefCell::new(known), RefCell::new(culprits));
-        Named { window, naming, folded, withheld, rate, owners, known, culprits, once: false }
+        Named {
+            window,
+            naming,
+            folded,
+            withheld,
+            rate,
+            owners,
+            known,
+            culprits,
+            once: false,
+        }
     }
 
     /// Frames of one origin are named once, in earlier windows too, until [`Scratch::forget_names`] is called.
@@ -79,12 +100,21 @@ impl<'a> Named<'a> {
 
     /// Its memory, for another window.
     pub(crate) fn into_scratch(self) -> Scratch {
-        let Named { mut owners, known, culprits, .. } = self;
+        let Named {
+            mut owners,
+            known,
+            culprits,
+            ..
+        } = self;
         let (mut known, mut culprits) = (known.into_inner(), culprits.into_inner());
         owners.clear();
         known.clear();
         culprits.bound();
-        Scratch { owners, known, culprits }
+        Scratch {
+            owners,
+            known,
+            culprits,
+        }
     }
 
     pub(crate) fn frame(&self, index: u32) -> &Frame {
@@ -130,7 +160,9 @@ impl<'a> Named<'a> {
     /// The number of a verdict.
     pub(crate) fn verdict(&self, verdict: Verdict) -> CulpritNo {
         let culprit = || Subject::verdict(verdict).into();
-        self.culprits.borrow_mut().of(Origin::Verdict(verdict), culprit)
+        self.culprits
+            .borrow_mut()
+            .of(Origin::Verdict(verdict), culprit)
     }
 
     /// Whom to blame for a frame, as a number.
@@ -150,9 +182,17 @@ impl<'a> Named<'a> {
         }
         // A frame whose exit is missing has no name, whatever is inside.
         let is_seen = culprits::is_seen(self.frame(index));
-        let namer = self.window.named_by(index).filter(|_| is_seen).unwrap_or(index);
+        let namer = self
+            .window
+            .named_by(index)
+            .filter(|_| is_seen)
+            .unwrap_or(index);
         let (frame, naming) = (self.frame(namer), self.naming_of(namer));
-        let origin = if self.once { Origin::of(frame, &naming) } else { None };
+        let origin = if self.once {
+            Origin::of(frame, &naming)
+        } else {
+            None
+        };
         match origin {
             Some(origin) => numbered.of(origin, || culprits::culprit_of(frame, &naming)),
             None => numbered.number(culprits::culprit_of(frame, &naming)),
@@ -162,13 +202,18 @@ impl<'a> Named<'a> {
     /// What kept the victim from running in the turn of a frame; a worker's items are its own doing.
     fn withheld(&self, index: u32) -> Withheld {
         let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
-        if own { self.withheld.at(self.window.root(index)) } else { Withheld::No }
+        if own {
+            self.withheld.at(self.window.root(index))
+        } else {
+            Withheld::No
+        }
     }
 
     /// Whom to blame for a turn that its thread owes to that.
     fn withheld_culprit(&self, index: u32) -> Option<Culprit> {
         let turn = self.frame(self.window.root(index));
-        self.withheld(index).culprit(turn, self.window, &self.naming)
+        self.withheld(index)
+            .culprit(turn, self.window, &self.naming)
     }
 
     /// Whether something else than the frame itself is to blame for it, as this victim sees it.
@@ -206,7 +251,10 @@ impl<'a> Named<'a> {
     }
 
     fn naming_of(&self, index: u32) -> Naming<'a> {
-        Naming { folded: self.is_folded(index), ..self.naming }
+        Naming {
+            folded: self.is_folded(index),
+            ..self.naming
+        }
     }
 }
 
@@ -215,7 +263,8 @@ fn owner_of(index: u32, window: &Window, victim: i32) -> Option<u32> {
     // Faults and idle states are affairs of their own thread alone.
     let is_private = |index: u32| {
         let class = window.frame(index).class;
-        class == Class::Idle || (class.is_endless() && window.frame(window.root(index)).tid != victim)
+        class == Class::Idle
+            || (class.is_endless() && window.frame(window.root(index)).tid != victim)
     };
     let counts = window.chain(index).find(|at| !is_private(*at))?;
     let frame = window.frame(counts);

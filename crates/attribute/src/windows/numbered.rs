@@ -97,7 +97,10 @@ mod tests {
         let first = all.of(origin, || culprit(1));
         assert_eq!(all.of(origin, || unreachable!()), first);
         // Another one with the same culprit has the same number.
-        assert_eq!(all.of(Origin::Verdict(Verdict::LateTimer), || culprit(1)), first);
+        assert_eq!(
+            all.of(Origin::Verdict(Verdict::LateTimer), || culprit(1)),
+            first
+        );
         all.forget_names();
         assert_ne!(all.of(origin, || culprit(2)), first);
     }

@@ -19,7 +19,11 @@ pub(crate) enum Fate {
     /// It had the CPU.
     Own(ThreadRef),
     /// It could have had it.
-    Stolen { victim: ThreadRef, phase: Phase, culprit: Arc<Culprit> },
+    Stolen {
+        victim: ThreadRef,
+        phase: Phase,
+        culprit: Arc<Culprit>,
+    },
     /// It had no use for it, and somebody else had.
     Beside(Arc<Culprit>),
     /// It had no use for it, and nobody had.
@@ -59,7 +63,10 @@ pub(crate) fn pieces(
     changes: &[Change],
     belongs: impl Fn(i32) -> Option<ThreadRef>,
 ) -> Vec<Piece> {
-    let mut found = Pieces { named, found: Vec::new() };
+    let mut found = Pieces {
+        named,
+        found: Vec::new(),
+    };
     let mut waiting = None;
     let mut changes = changes.iter().peekable();
     for slice in &named.window.slices {
@@ -124,8 +131,12 @@ impl Pieces<'_> {
             return;
         }
         let none = self.named.window.frames.len();
-        let culprit_and_turn =
-            |owner: u32| (holder::culprit(owner, self.named), wait::turn(owner, self.named));
+        let culprit_and_turn = |owner: u32| {
+            (
+                holder::culprit(owner, self.named),
+                wait::turn(owner, self.named),
+            )
+        };
         let stolen = |waiting: &Waiting, culprit| Fate::Stolen {
             victim: waiting.thread,
             phase: waiting.phase.clone(),
@@ -135,13 +146,22 @@ impl Pieces<'_> {
             (Has::Own(thread, None), _) => (Fate::Own(*thread), none),
             (Has::Own(thread, Some(owner)), _) => {
                 let (culprit, turn) = culprit_and_turn(*owner);
-                (Fate::Stolen { victim: *thread, phase: Phase::Interrupted, culprit }, turn)
+                (
+                    Fate::Stolen {
+                        victim: *thread,
+                        phase: Phase::Interrupted,
+                        culprit,
+                    },
+                    turn,
+                )
             }
             (Has::Other(owner) | Has::Unrecorded(owner), Some(waiting)) => {
                 let (culprit, turn) = culprit_and_turn(*owner);
                 (stolen(waiting, culprit), turn)
             }
-            (Has::Idle(root), Some(waiting)) => (stolen(waiting, holder::culprit(*root, self.named)), none),
+            (Has::Idle(root), Some(waiting)) => {
+                (stolen(waiting, holder::culprit(*root, self.named)), none)
+            }
             (Has::Other(owner), None) => {
                 let (culprit, turn) = culprit_and_turn(*owner);
                 (Fate::Beside(culprit), turn)
@@ -149,9 +169,18 @@ impl Pieces<'_> {
             (Has::Idle(_), None) => (Fate::Idle, none),
             (Has::Unrecorded(_), None) | (Has::Unknown, _) => (Fate::Unknown, none),
         };
-        match self.found.last_mut().filter(|last| last.fate == fate && last.turn == turn) {
+        match self
+            .found
+            .last_mut()
+            .filter(|last| last.fate == fate && last.turn == turn)
+        {
             Some(last) => last.end = end,
-            None => self.found.push(Piece { start, end, fate, turn }),
+            None => self.found.push(Piece {
+                start,
+                end,
+                fate,
+                turn,
+            }),
         }
     }
 }

@@ -23,13 +23,23 @@ impl Lexicon for ByNumber {
 }
 
 fn thread(tid: i32) -> ThreadRef {
-    ThreadRef { tid, comm: Comm::new(&format!("t{tid}")) }
+    ThreadRef {
+        tid,
+        comm: Comm::new(&format!("t{tid}")),
+    }
 }
 
 fn frame(class: Class, tid: i32, parent: u32, (start, end): (u64, u64)) -> Frame {
     let (start, end) = (Ticks(start), Ticks(end));
     let inferred = Frame::inferred_turn(tid, start);
-    Frame { class, parent, start, end, outcome: Outcome::Closed, ..inferred }
+    Frame {
+        class,
+        parent,
+        start,
+        end,
+        outcome: Outcome::Closed,
+        ..inferred
+    }
 }
 
 /// Slices as (start, frame); each ends where the next begins.
@@ -44,16 +54,30 @@ fn window(frames: Vec<Frame>, slices: &[(u64, u32)], until: u64) -> Window {
         folded: false,
     };
     let slices: Vec<Slice> = slices.iter().zip(ends).map(slice).collect();
-    Window { from: slices[0].start, until: Ticks(until), slices, frames }
+    Window {
+        from: slices[0].start,
+        until: Ticks(until),
+        slices,
+        frames,
+    }
 }
 
 fn waits(at: u64, tid: i32) -> Change {
-    let waiting = Waiting { thread: thread(tid), phase: Phase::WaitAfterWakeUp };
-    Change { at: Ticks(at), waiting: Some(waiting) }
+    let waiting = Waiting {
+        thread: thread(tid),
+        phase: Phase::WaitAfterWakeUp,
+    };
+    Change {
+        at: Ticks(at),
+        waiting: Some(waiting),
+    }
 }
 
 fn waits_no_more(at: u64) -> Change {
-    Change { at: Ticks(at), waiting: None }
+    Change {
+        at: Ticks(at),
+        waiting: None,
+    }
 }
 
 /// (start, end, fate in short, turn), after it was seen that pieces touch, fill the window, and that no two
@@ -63,24 +87,45 @@ fn rows_of(window: &Window, changes: &[Change]) -> Vec<(u64, u64, String, usize)
     let bandwidth = &Bandwidth::default();
     let (cpu, lexicon) = (CpuId(1), &ByNumber);
     let (names, senders) = (&names, &senders);
-    let naming = Naming { cpu, victim: OWN, names, senders, lexicon, bandwidth, folded: false };
+    let naming = Naming {
+        cpu,
+        victim: OWN,
+        names,
+        senders,
+        lexicon,
+        bandwidth,
+        folded: false,
+    };
     let named = Named::new(window, naming, &[], TickRate::NANOSECONDS);
     let found = pieces(&named, changes, |tid| (tid == OWN).then(|| thread(tid)));
-    assert_eq!((found[0].start, found[found.len() - 1].end), (window.from, window.until));
+    assert_eq!(
+        (found[0].start, found[found.len() - 1].end),
+        (window.from, window.until)
+    );
     for pair in found.windows(2) {
         assert_eq!(pair[0].end, pair[1].start);
-        assert!((&pair[0].fate, pair[0].turn) != (&pair[1].fate, pair[1].turn), "{pair:?}");
+        assert!(
+            (&pair[0].fate, pair[0].turn) != (&pair[1].fate, pair[1].turn),
+            "{pair:?}"
+        );
     }
     let short = |fate: &Fate| match fate {
         Fate::Own(thread) => format!("own {}", thread.tid),
-        Fate::Stolen { victim, phase, culprit } => {
+        Fate::Stolen {
+            victim,
+            phase,
+            culprit,
+        } => {
             format!("{phase} of {} by {}", victim.tid, culprit.subject.name())
         }
         Fate::Beside(culprit) => format!("beside {}", culprit.subject.name()),
         Fate::Idle => "idle".into(),
         Fate::Unknown => "unknown".into(),
     };
-    found.iter().map(|piece| (piece.start.0, piece.end.0, short(&piece.fate), piece.turn)).collect()
+    found
+        .iter()
+        .map(|piece| (piece.start.0, piece.end.0, short(&piece.fate), piece.turn))
+        .collect()
 }
 
 fn row(start: u64, end: u64, fate: &str, turn: usize) -> (u64, u64, String, usize) {
@@ -89,7 +134,10 @@ fn row(start: u64, end: u64, fate: &str, turn: usize) -> (u64, u64, String, usiz
 
 /// A turn of this thread with a softirq from 20 to 30, parted by a record at 60.
 fn turn_of(tid: i32) -> Window {
-    let frames = vec![frame(Class::Turn, tid, NONE, (0, 100)), frame(Class::Softirq, tid, 0, (20, 30))];
+    let frames = vec![
+        frame(Class::Turn, tid, NONE, (0, 100)),
+        frame(Class::Softirq, tid, 0, (20, 30)),
+    ];
     window(frames, &[(0, 0), (20, 1), (30, 0), (60, 0)], 100)
 }
 
@@ -116,30 +164,48 @@ fn others_are_beside_until_somebody_waits_and_from_then_on_they_steal() {
         (found[0].clone(), found[2].clone()),
         (row(0, 20, "beside t200", 0), row(30, 100, "beside t200", 0))
     );
-    assert!(found[1].2.starts_with("beside") && found[1].3 == 1, "{found:?}");
+    assert!(
+        found[1].2.starts_with("beside") && found[1].3 == 1,
+        "{found:?}"
+    );
     let stolen = format!("{} of {OWN} by t200", Phase::WaitAfterWakeUp);
     // In the middle of a slice, where one begins, and from before the window.
     for at in [70, 60] {
         let found = rows_of(&turn_of(OTHER), &[waits(at, OWN)]);
-        assert_eq!(found[2..], [row(30, at, "beside t200", 0), row(at, 100, &stolen, 0)]);
+        assert_eq!(
+            found[2..],
+            [row(30, at, "beside t200", 0), row(at, 100, &stolen, 0)]
+        );
     }
     let found = rows_of(&turn_of(OTHER), &[waits(0, OWN), waits_no_more(80)]);
     assert_eq!(found[0], row(0, 20, &stolen, 0));
-    assert_eq!(found[2..], [row(30, 80, &stolen, 0), row(80, 100, "beside t200", 0)]);
+    assert_eq!(
+        found[2..],
+        [row(30, 80, &stolen, 0), row(80, 100, "beside t200", 0)]
+    );
     // Of several changes at one moment the last counts; one at the end changes nothing.
-    let found = rows_of(&turn_of(OTHER), &[waits(40, OWN), waits_no_more(40), waits(100, OWN)]);
+    let found = rows_of(
+        &turn_of(OTHER),
+        &[waits(40, OWN), waits_no_more(40), waits(100, OWN)],
+    );
     assert_eq!(found[2..], [row(30, 100, "beside t200", 0)]);
     // Another victim is another piece.
     let found = rows_of(&turn_of(OTHER), &[waits(40, OWN), waits(50, 101)]);
     assert_eq!(found[3].2, stolen);
-    assert_eq!(found[4].2, format!("{} of 101 by t200", Phase::WaitAfterWakeUp));
+    assert_eq!(
+        found[4].2,
+        format!("{} of 101 by t200", Phase::WaitAfterWakeUp)
+    );
 }
 
 #[test]
 fn two_turns_of_one_thread_are_two() {
     let turns = [(0, 50), (50, 100)].map(|time| frame(Class::Turn, OTHER, NONE, time));
     let found = rows_of(&window(turns.to_vec(), &[(0, 0), (50, 1)], 100), &[]);
-    assert_eq!(found, [row(0, 50, "beside t200", 0), row(50, 100, "beside t200", 1)]);
+    assert_eq!(
+        found,
+        [row(0, 50, "beside t200", 0), row(50, 100, "beside t200", 1)]
+    );
 }
 
 #[test]
@@ -151,9 +217,17 @@ fn idle_states_and_faults_are_those_of_their_thread() {
         frame(Class::Fault, OTHER, 2, (60, 100)),
     ];
     let window = window(frames, &[(0, 0), (10, 1), (20, 0), (50, 2), (60, 3)], 100);
-    assert_eq!(rows_of(&window, &[]), [row(0, 50, "idle", 4), row(50, 100, "beside t200", 2)]);
+    assert_eq!(
+        rows_of(&window, &[]),
+        [row(0, 50, "idle", 4), row(50, 100, "beside t200", 2)]
+    );
     let found = rows_of(&window, &[waits(0, OWN), waits_no_more(50)]);
-    assert!(found[0].2.starts_with(&format!("{} of {OWN}", Phase::WaitAfterWakeUp)), "{found:?}");
+    assert!(
+        found[0]
+            .2
+            .starts_with(&format!("{} of {OWN}", Phase::WaitAfterWakeUp)),
+        "{found:?}"
+    );
     assert_eq!((found.len(), found[0].1), (2, 50));
     let mut own = window;
     own.frames.iter_mut().for_each(|frame| frame.tid = OWN);
@@ -162,11 +236,17 @@ fn idle_states_and_faults_are_those_of_their_thread() {
 
 #[test]
 fn time_that_no_record_tells_of_is_unknown_and_an_unrecorded_switch_can_steal() {
-    for (class, steals) in [(Class::NotSeen, false), (Class::Lost, false), (Class::Unrecorded, true)] {
+    for (class, steals) in [
+        (Class::NotSeen, false),
+        (Class::Lost, false),
+        (Class::Unrecorded, true),
+    ] {
         let window = window(vec![frame(class, -1, NONE, (0, 100))], &[(0, 0)], 100);
         assert_eq!(rows_of(&window, &[]), [row(0, 100, "unknown", 1)]);
         let waited = rows_of(&window, &[waits(0, OWN)]);
-        let stolen = waited[0].2.starts_with(&format!("{} of {OWN}", Phase::WaitAfterWakeUp));
+        let stolen = waited[0]
+            .2
+            .starts_with(&format!("{} of {OWN}", Phase::WaitAfterWakeUp));
         assert_eq!((stolen, waited.len()), (steals, 1), "{waited:?}");
     }
 }

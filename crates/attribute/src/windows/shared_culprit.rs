@@ -46,7 +46,10 @@ impl Eq for SharedCulprit {}
 
 impl From<Culprit> for SharedCulprit {
     fn from(culprit: Culprit) -> SharedCulprit {
-        SharedCulprit { culprit: Arc::new(culprit), number: None }
+        SharedCulprit {
+            culprit: Arc::new(culprit),
+            number: None,
+        }
     }
 }
 
@@ -67,9 +70,29 @@ struct Known {
 
 impl Known {
     fn of(cpu: CpuId, frame: &Frame) -> Known {
-        let Frame { opened, start, end, key, subject, tid, class, .. } = *frame;
+        let Frame {
+            opened,
+            start,
+            end,
+            key,
+            subject,
+            tid,
+            class,
+            ..
+        } = *frame;
         let (comm, prio, class) = (frame.named(), frame.priority(), class as u8);
-        Known { cpu, opened, start, end, key, subject, tid, class, comm, prio }
+        Known {
+            cpu,
+            opened,
+            start,
+            end,
+            key,
+            subject,
+            tid,
+            class,
+            comm,
+            prio,
+        }
     }
 }
 
@@ -85,17 +108,24 @@ pub(crate) struct CulpritCache {
 impl CulpritCache {
     /// The number of a culprit's subject.
     pub(crate) fn number(&mut self, culprit: &SharedCulprit) -> SubjectNo {
-        culprit.number.unwrap_or_else(|| self.subjects.number(&culprit.subject))
+        culprit
+            .number
+            .unwrap_or_else(|| self.subjects.number(&culprit.subject))
     }
 
     /// The scheduler's own time.
     pub(super) fn context_switch(&mut self) -> Arc<SharedCulprit> {
-        Arc::clone(self.context_switch.get_or_insert_with(|| Arc::new(culprits::context_switch().into())))
+        Arc::clone(
+            self.context_switch
+                .get_or_insert_with(|| Arc::new(culprits::context_switch().into())),
+        )
     }
 
     /// Whom to blame for a frame in somebody's wait.
     pub(super) fn culprit(&mut self, owner: u32, named: &Named<'_>) -> Arc<SharedCulprit> {
-        let known = named.is_the_same_for_all(owner).then(|| Known::of(named.naming.cpu, named.frame(owner)));
+        let known = named
+            .is_the_same_for_all(owner)
+            .then(|| Known::of(named.naming.cpu, named.frame(owner)));
         if let Some(culprit) = known.and_then(|known| self.frames.get(&known)) {
             return Arc::clone(culprit);
         }

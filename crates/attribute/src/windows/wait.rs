@@ -35,10 +35,16 @@ pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> 
     // By frame.
     let mut owners: Vec<Option<Owner>> = vec![None; named.window.frames.len()];
     for slice in &named.window.slices {
-        let Owner { culprit, evidence, turn } = match named.owner(slice) {
+        let Owner {
+            culprit,
+            evidence,
+            turn,
+        } = match named.owner(slice) {
             Some(owner) => match &owners[owner as usize] {
                 Some(known) => known.clone(),
-                None => owners[owner as usize].insert(owner_of(owner, named, cache)).clone(),
+                None => owners[owner as usize]
+                    .insert(owner_of(owner, named, cache))
+                    .clone(),
             },
             // The scheduler's own time, beside the victim's.
             None => Owner {
@@ -47,9 +53,18 @@ pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> 
                 turn: named.window.frames.len(),
             },
         };
-        match found.last_mut().filter(|last| last.turn == turn && last.culprit == culprit) {
+        match found
+            .last_mut()
+            .filter(|last| last.turn == turn && last.culprit == culprit)
+        {
             Some(last) => last.end = slice.end,
-            None => found.push(Slice { start: slice.start, end: slice.end, culprit, evidence, turn }),
+            None => found.push(Slice {
+                start: slice.start,
+                end: slice.end,
+                culprit,
+                evidence,
+                turn,
+            }),
         }
     }
     found
@@ -58,18 +73,28 @@ pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> 
 fn owner_of(owner: u32, named: &Named<'_>, cache: &mut CulpritCache) -> Owner {
     let own = cache.culprit(owner, named);
     let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));
-    let turn = around.filter(|outer| cache.culprit(*outer, named) == own).last().unwrap_or(owner) as usize;
+    let turn = around
+        .filter(|outer| cache.culprit(*outer, named) == own)
+        .last()
+        .unwrap_or(owner) as usize;
     let evidence = match named.basis(owner) {
         Some((evidence @ Evidence::SwitchRecordsWhileThrottled, _)) => evidence,
         _ if matches!(own.subject, Subject::Quota(_)) => Evidence::QuotaCount,
         _ => Evidence::ThreadRecords,
     };
-    Owner { culprit: own, evidence, turn }
+    Owner {
+        culprit: own,
+        evidence,
+        turn,
+    }
 }
 
 /// The turn that a frame belongs to: the outermost frame around it of the same culprit.
 pub(super) fn turn(owner: u32, named: &Named<'_>) -> usize {
     let own = culprit(owner, named);
     let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));
-    around.filter(|outer| culprit(*outer, named) == own).last().unwrap_or(owner) as usize
+    around
+        .filter(|outer| culprit(*outer, named) == own)
+        .last()
+        .unwrap_or(owner) as usize
 }

@@ -2,8 +2,8 @@
 
 use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Name, Nanos, Stall,
-    StallId, TaskRef, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, CpuId, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Name,
+    Nanos, Stall, StallId, TaskRef, ThreadRef, TickRate, Ticks,
 };
 
 pub const VICTIM: i32 = 100;
@@ -28,7 +28,11 @@ impl Lexicon for Names {
 }
 
 pub fn task(tid: i32, comm: &str, prio: i32) -> TaskRef {
-    TaskRef { tid, comm: Comm::new(comm), prio }
+    TaskRef {
+        tid,
+        comm: Comm::new(comm),
+        prio,
+    }
 }
 
 pub fn victim() -> TaskRef {
@@ -36,23 +40,53 @@ pub fn victim() -> TaskRef {
 }
 
 pub fn at(time: u64, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CPU, tid: VICTIM, context: ExecutionContext::Thread, kind }
+    KernelEvent {
+        time: Ticks(time),
+        cpu: CPU,
+        tid: VICTIM,
+        context: ExecutionContext::Thread,
+        kind,
+    }
 }
 
 pub fn switch(time: u64, prev: TaskRef, next: TaskRef) -> KernelEvent {
-    at(time, EventKind::SchedSwitch { prev, prev_state: 0, next })
+    at(
+        time,
+        EventKind::SchedSwitch {
+            prev,
+            prev_state: 0,
+            next,
+        },
+    )
 }
 
 pub fn enter(time: u64, vector: &str) -> KernelEvent {
-    at(time, EventKind::VectorEntry { vector: vector.into() })
+    at(
+        time,
+        EventKind::VectorEntry {
+            vector: vector.into(),
+        },
+    )
 }
 
 pub fn exit(time: u64, vector: &str) -> KernelEvent {
-    at(time, EventKind::VectorExit { vector: vector.into() })
+    at(
+        time,
+        EventKind::VectorExit {
+            vector: vector.into(),
+        },
+    )
 }
 
 pub fn hrtimer(time: u64, function: u64) -> KernelEvent {
-    at(time, EventKind::HrtimerEntry { hrtimer: 77, function: KernelAddr(function), now: Nanos(time) })
+    at(
+        time,
+        EventKind::HrtimerEntry {
+            hrtimer: 77,
+            function: KernelAddr(function),
+            now: Nanos(time),
+        },
+    )
 }
 
 pub fn hrtimer_exit(time: u64) -> KernelEvent {
@@ -60,13 +94,25 @@ pub fn hrtimer_exit(time: u64) -> KernelEvent {
 }
 
 pub fn stall(start: u64, end: u64) -> Stall {
-    let victim = ThreadRef { tid: VICTIM, comm: Comm::new("js-spin/1") };
-    Stall { id: StallId(0), cpu: CPU, victim, start: Ticks(start), end: Ticks(end) }
+    let victim = ThreadRef {
+        tid: VICTIM,
+        comm: Comm::new("js-spin/1"),
+    };
+    Stall {
+        id: StallId(0),
+        cpu: CPU,
+        victim,
+        start: Ticks(start),
+        end: Ticks(end),
+    }
 }
 
 pub fn attributor(virtual_machine: bool) -> Attributor {
-    let mut attributor =
-        Attributor::new(AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine, measured: 2 });
+    let mut attributor = Attributor::new(AttributorSettings {
+        rate: TickRate::NANOSECONDS,
+        virtual_machine,
+        measured: 2,
+    });
     attributor.measure(Ticks(0), Ticks(u64::MAX));
     attributor
 }
@@ -83,24 +129,42 @@ pub fn with_current(events: &[KernelEvent]) -> Vec<KernelEvent> {
             }
             _ => tid,
         };
-        whole.push(KernelEvent { tid, ..event.clone() });
+        whole.push(KernelEvent {
+            tid,
+            ..event.clone()
+        });
         tid = next;
     }
     whole
 }
 
-pub fn attribute(attributor: &mut Attributor, stall: &Stall, events: &[KernelEvent]) -> Attribution {
+pub fn attribute(
+    attributor: &mut Attributor,
+    stall: &Stall,
+    events: &[KernelEvent],
+) -> Attribution {
     for event in with_current(events) {
         attributor.event(&event);
     }
-    attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });
+    attributor.announce(
+        CPU,
+        Gap {
+            start: stall.start,
+            length: stall.length(),
+        },
+    );
     attributor.attribute(stall, &OutsideHints::default(), &Names)
 }
 
 /// `kind/name net` of each part.
 pub fn shown(attribution: &Attribution) -> Vec<String> {
     let shown = |p: &jitterscope_model::Part| {
-        format!("{}/{} {}", p.culprit.kind(), p.culprit.subject.name(), p.net.0)
+        format!(
+            "{}/{} {}",
+            p.culprit.kind(),
+            p.culprit.subject.name(),
+            p.net.0
+        )
     };
     attribution.parts.iter().map(shown).collect()
 }

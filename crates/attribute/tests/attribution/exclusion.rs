@@ -9,8 +9,17 @@ const FAR: CpuId = CpuId(2);
 /// The verdict on a stall of 50 us from 1 ms on.
 fn told(attributor: &mut Attributor) -> String {
     let stall = stall(1_000_000, 1_050_000);
-    attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });
-    let part = attributor.attribute(&stall, &OutsideHints::default(), &Names).parts.remove(0);
+    attributor.announce(
+        CPU,
+        Gap {
+            start: stall.start,
+            length: stall.length(),
+        },
+    );
+    let part = attributor
+        .attribute(&stall, &OutsideHints::default(), &Names)
+        .parts
+        .remove(0);
     part.culprit.subject.name().to_string()
 }
 
@@ -19,13 +28,23 @@ fn stalls_began_together_within_five_microseconds_on_other_cpus() {
     let with = |cpu, starts: &[u64]| {
         let mut a = attributor(false);
         for start in starts {
-            a.announce(cpu, Gap { start: Ticks(*start), length: Ticks(50_000) });
+            a.announce(
+                cpu,
+                Gap {
+                    start: Ticks(*start),
+                    length: Ticks(50_000),
+                },
+            );
         }
         told(&mut a)
     };
     let (alone, together) = ("outside this kernel", "all CPUs at once");
-    for (start, wanted) in [(994_999, alone), (995_000, together), (1_005_000, together), (1_005_001, alone)]
-    {
+    for (start, wanted) in [
+        (994_999, alone),
+        (995_000, together),
+        (1_005_000, together),
+        (1_005_001, alone),
+    ] {
         assert_eq!(with(FAR, &[start]), wanted, "{start}");
     }
     // Another of its own CPU is not another CPU; of several of another CPU any will do.
@@ -38,7 +57,13 @@ fn what_stops_several_cpus_stops_them_for_about_as_long() {
     let with = |lengths: &[u64]| {
         let mut a = attributor(false);
         for (n, length) in lengths.iter().enumerate() {
-            a.announce(FAR, Gap { start: Ticks(999_000 + n as u64 * 500), length: Ticks(*length) });
+            a.announce(
+                FAR,
+                Gap {
+                    start: Ticks(999_000 + n as u64 * 500),
+                    length: Ticks(*length),
+                },
+            );
         }
         told(&mut a)
     };
@@ -64,10 +89,20 @@ fn all_is_as_many_as_are_measured() {
         (3, &[2], "outside this kernel"),
         (3, &[2, 3], "all CPUs at once"),
     ] {
-        let settings = AttributorSettings { rate: TickRate::NANOSECONDS, virtual_machine: false, measured };
+        let settings = AttributorSettings {
+            rate: TickRate::NANOSECONDS,
+            virtual_machine: false,
+            measured,
+        };
         let mut a = Attributor::new(settings);
         for cpu in others {
-            a.announce(CpuId(*cpu), Gap { start: Ticks(1_000_000), length: Ticks(50_000) });
+            a.announce(
+                CpuId(*cpu),
+                Gap {
+                    start: Ticks(1_000_000),
+                    length: Ticks(50_000),
+                },
+            );
         }
         assert_eq!(told(&mut a), wanted, "{measured} {others:?}");
     }
@@ -79,13 +114,24 @@ fn a_change_of_frequency_counts_within_a_tenth_of_a_millisecond_and_not_after_th
         let mut a = attributor(false);
         for time in times {
             // Any CPU may say so.
-            let kind = EventKind::CpuFrequency { target, khz: 1_000_000 };
-            a.event(&KernelEvent { cpu: FAR, ..at(*time, kind) });
+            let kind = EventKind::CpuFrequency {
+                target,
+                khz: 1_000_000,
+            };
+            a.event(&KernelEvent {
+                cpu: FAR,
+                ..at(*time, kind)
+            });
         }
         told(&mut a)
     };
     let (none, changed) = ("outside this kernel", "frequency change");
-    for (time, wanted) in [(899_999, none), (900_000, changed), (1_050_000, changed), (1_050_001, none)] {
+    for (time, wanted) in [
+        (899_999, none),
+        (900_000, changed),
+        (1_050_000, changed),
+        (1_050_001, none),
+    ] {
         assert_eq!(with(&[time], CPU), wanted, "{time}");
     }
     assert_eq!(with(&[999_999], FAR), none);
@@ -97,7 +143,13 @@ fn a_change_of_frequency_counts_within_a_tenth_of_a_millisecond_and_not_after_th
 fn bookkeeping_follows_at_once() {
     let after = |first: (u64, u64)| {
         let mut a = attributor(false);
-        a.announce(CPU, Gap { start: Ticks(500), length: Ticks(10) });
+        a.announce(
+            CPU,
+            Gap {
+                start: Ticks(500),
+                length: Ticks(10),
+            },
+        );
         attribute(&mut a, &stall(first.0, first.1), &[]);
         let next = attribute(&mut a, &stall(9000, 9400), &[]);
         shown(&next).remove(0)
@@ -110,7 +162,9 @@ fn bookkeeping_follows_at_once() {
 fn what_is_lost_touches_a_stall_at_its_ends_and_more_losses_take_none_back() {
     let with = |losses: &[(u64, u64)]| {
         let mut a = attributor(false);
-        losses.iter().for_each(|(from, to)| a.lost(CPU, Ticks(*from), Ticks(*to)));
+        losses
+            .iter()
+            .for_each(|(from, to)| a.lost(CPU, Ticks(*from), Ticks(*to)));
         told(&mut a)
     };
     let (none, lost) = ("outside this kernel", "trace data lost");
@@ -121,19 +175,33 @@ fn what_is_lost_touches_a_stall_at_its_ends_and_more_losses_take_none_back() {
         ((1_050_001, 1_060_000), none),
     ] {
         assert_eq!(with(&[loss]), wanted, "{loss:?}");
-        assert_eq!(with(&[(10, 20), loss, (2_000_000, 3_000_000)]), wanted, "{loss:?}");
+        assert_eq!(
+            with(&[(10, 20), loss, (2_000_000, 3_000_000)]),
+            wanted,
+            "{loss:?}"
+        );
     }
 }
 
 #[test]
 fn events_in_gaps_count_to_the_end_of_each_probe() {
     let mut a = attributor(false);
-    let events = [enter(100, "local_timer"), exit(200, "local_timer"), enter(900, "reschedule")];
+    let events = [
+        enter(100, "local_timer"),
+        exit(200, "local_timer"),
+        enter(900, "reschedule"),
+    ];
     attribute(&mut a, &stall(90, 210), &events);
     a.finish(&[(CPU, Ticks(899))]);
-    assert_eq!((a.events_in_gaps().events, a.events_in_gaps().inside), (2, 2));
+    assert_eq!(
+        (a.events_in_gaps().events, a.events_in_gaps().inside),
+        (2, 2)
+    );
     let mut a = attributor(false);
     attribute(&mut a, &stall(90, 210), &events);
     a.finish(&[(CPU, Ticks(900))]);
-    assert_eq!((a.events_in_gaps().events, a.events_in_gaps().inside), (3, 2));
+    assert_eq!(
+        (a.events_in_gaps().events, a.events_in_gaps().inside),
+        (3, 2)
+    );
 }

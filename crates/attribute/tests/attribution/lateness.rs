@@ -3,7 +3,8 @@
 use crate::common::*;
 use jitterscope_attribute::{Attributor, OutsideHints};
 use jitterscope_model::{
-    Confidence, CpuId, EventKind, Evidence, ExecutionContext, Gap, KernelAddr, KernelEvent, Nanos, Ticks,
+    Confidence, CpuId, EventKind, Evidence, ExecutionContext, Gap, KernelAddr, KernelEvent, Nanos,
+    Ticks,
 };
 
 const MS: u64 = 1_000_000;
@@ -20,7 +21,11 @@ fn tick(attributor: &mut Attributor, n: u64, late: u64, stood: u64) -> Vec<Strin
         hrtimer_exit(came + 900),
         exit(came + 1000, "local_timer"),
     ];
-    shown(&attribute(attributor, &stall(came - stood, came + 1000), &events))
+    shown(&attribute(
+        attributor,
+        &stall(came - stood, came + 1000),
+        &events,
+    ))
 }
 
 /// One that has seen twenty ticks a microsecond late, of which the first half of each was granted to the tick.
@@ -62,7 +67,10 @@ fn a_trap_before_a_tick_that_comes_in_time_is_not_the_hosts() {
     let (mut attributor, n) = settled(true);
     assert_eq!(
         tick(&mut attributor, n, 1000, 2000),
-        ["unresolved/before first event 1500", "timer/tick_nohz_handler 1500"]
+        [
+            "unresolved/before first event 1500",
+            "timer/tick_nohz_handler 1500"
+        ]
     );
 }
 
@@ -71,7 +79,10 @@ fn without_a_host_nothing_is_late() {
     let (mut attributor, n) = settled(false);
     assert_eq!(
         tick(&mut attributor, n, 301_000, 400_000),
-        ["unresolved/before first event 399500", "timer/tick_nohz_handler 1500"]
+        [
+            "unresolved/before first event 399500",
+            "timer/tick_nohz_handler 1500"
+        ]
     );
 }
 
@@ -81,9 +92,20 @@ fn an_interrupt_that_another_cpu_sent_is_late_from_when_it_was_sent() {
         let mut attributor = attributor(true);
         let (csd, function) = (0x77, KernelAddr(3));
         if let Some(time) = send {
-            let kind = EventKind::CsdQueued { target: CPU, function, csd, callsite: KernelAddr(9) };
+            let kind = EventKind::CsdQueued {
+                target: CPU,
+                function,
+                csd,
+                callsite: KernelAddr(9),
+            };
             let (cpu, context) = (CpuId(0), ExecutionContext::Thread);
-            attributor.sender_event(&KernelEvent { time: Ticks(time), cpu, tid: 7, context, kind });
+            attributor.sender_event(&KernelEvent {
+                time: Ticks(time),
+                cpu,
+                tid: 7,
+                context,
+                kind,
+            });
         }
         let vector = "call_function_single";
         let events = [
@@ -93,28 +115,50 @@ fn an_interrupt_that_another_cpu_sent_is_late_from_when_it_was_sent() {
             exit(91_000, vector),
         ];
         let got = attribute(&mut attributor, &stall(50_000, 91_000), &events);
-        let first = got.parts.iter().find(|part| part.culprit.kind().as_str() == "hypervisor");
+        let first = got
+            .parts
+            .iter()
+            .find(|part| part.culprit.kind().as_str() == "hypervisor");
         if let Some(late) = first {
-            assert_eq!((late.confidence, &late.evidence), (Confidence::Medium, &Evidence::LateInterruptInVm));
+            assert_eq!(
+                (late.confidence, &late.evidence),
+                (Confidence::Medium, &Evidence::LateInterruptInVm)
+            );
         }
         shown(&got)
     };
     assert_eq!(
         call(Some(60_000)),
-        ["unresolved/before first event 10000", "hypervisor/late interrupt 30000", "ipi/ipi_mb 1000"]
+        [
+            "unresolved/before first event 10000",
+            "hypervisor/late interrupt 30000",
+            "ipi/ipi_mb 1000"
+        ]
     );
     // On its way when the CPU stood still.
-    assert_eq!(call(Some(49_000)), ["hypervisor/late interrupt 40000", "ipi/ipi_mb 1000"]);
+    assert_eq!(
+        call(Some(49_000)),
+        ["hypervisor/late interrupt 40000", "ipi/ipi_mb 1000"]
+    );
     // Not that one: the CPU would have had it long before.
     for sent in [None, Some(20_000)] {
-        assert_eq!(call(sent), ["unresolved/before first event 40000", "ipi/ipi_mb 1000"]);
+        assert_eq!(
+            call(sent),
+            ["unresolved/before first event 40000", "ipi/ipi_mb 1000"]
+        );
     }
 }
 
 /// A record of CPU 0, by thread 7.
 fn sent(time: u64, kind: EventKind) -> KernelEvent {
     let (cpu, context) = (CpuId(0), ExecutionContext::Thread);
-    KernelEvent { time: Ticks(time), cpu, tid: 7, context, kind }
+    KernelEvent {
+        time: Ticks(time),
+        cpu,
+        tid: 7,
+        context,
+        kind,
+    }
 }
 
 #[test]
@@ -122,27 +166,57 @@ fn a_reschedule_is_late_from_when_it_was_sent_if_that_is_how_the_cpu_was_interru
     let interrupted = |vector: &str, time: u64| {
         let mut attributor = attributor(true);
         let (callsite, callback) = (KernelAddr(9), KernelAddr(0));
-        attributor.sender_event(&sent(time, EventKind::IpiSendCpu { target: CPU, callsite, callback }));
+        attributor.sender_event(&sent(
+            time,
+            EventKind::IpiSendCpu {
+                target: CPU,
+                callsite,
+                callback,
+            },
+        ));
         let events = [enter(90_000, vector), exit(91_000, vector)];
         shown(&attribute(&mut attributor, &stall(50_000, 91_000), &events))
     };
-    let nobodys = |vector: &str| vec!["unresolved/before first event 40000".to_owned(), vector.to_owned()];
+    let nobodys = |vector: &str| {
+        vec![
+            "unresolved/before first event 40000".to_owned(),
+            vector.to_owned(),
+        ]
+    };
     let reschedule = "ipi/reschedule 1000";
     assert_eq!(
         interrupted("reschedule", 60_000),
-        ["unresolved/before first event 10000", "hypervisor/late interrupt 30000", reschedule]
+        [
+            "unresolved/before first event 10000",
+            "hypervisor/late interrupt 30000",
+            reschedule
+        ]
     );
     // It may be under way for as long as stalls begin together.
-    assert_eq!(interrupted("reschedule", 45_000), ["hypervisor/late interrupt 40000", reschedule]);
+    assert_eq!(
+        interrupted("reschedule", 45_000),
+        ["hypervisor/late interrupt 40000", reschedule]
+    );
     assert_eq!(interrupted("reschedule", 44_999), nobodys(reschedule));
-    assert_eq!(interrupted("irq_work", 60_000), nobodys("ipi/irq_work 1000"));
+    assert_eq!(
+        interrupted("irq_work", 60_000),
+        nobodys("ipi/irq_work 1000")
+    );
 }
 
 #[test]
 fn a_call_that_came_later_in_a_stall_does_not_make_its_first_interrupt_late() {
     let mut attributor = attributor(true);
     let (csd, function, callsite) = (0x77, KernelAddr(3), KernelAddr(9));
-    attributor.sender_event(&sent(60_000, EventKind::CsdQueued { target: CPU, function, csd, callsite }));
+    attributor.sender_event(&sent(
+        60_000,
+        EventKind::CsdQueued {
+            target: CPU,
+            function,
+            csd,
+            callsite,
+        },
+    ));
     let call = "call_function_single";
     let events = [
         enter(70_000, "reschedule"),
@@ -155,7 +229,11 @@ fn a_call_that_came_later_in_a_stall_does_not_make_its_first_interrupt_late() {
     let got = attribute(&mut attributor, &stall(50_000, 72_000), &events);
     assert_eq!(
         shown(&got),
-        ["unresolved/before first event 20000", "ipi/reschedule 1000", "ipi/ipi_mb 1000"]
+        [
+            "unresolved/before first event 20000",
+            "ipi/reschedule 1000",
+            "ipi/ipi_mb 1000"
+        ]
     );
 }
 
@@ -166,14 +244,25 @@ fn a_timer_that_is_not_the_tick_says_nothing_of_when_the_interrupt_was_due() {
         let came = n * PERIOD + DUE + 301_000;
         let mut events = vec![enter(came, "local_timer")];
         for (n, function) in (0..).zip(functions) {
-            events.extend([hrtimer(came + n * 100, *function), hrtimer_exit(came + n * 100 + 50)]);
+            events.extend([
+                hrtimer(came + n * 100, *function),
+                hrtimer_exit(came + n * 100 + 50),
+            ]);
         }
         events.push(exit(came + 1000, "local_timer"));
-        let got = shown(&attribute(&mut attributor, &stall(came - 400_000, came + 1000), &events));
-        got.iter().any(|part| part.starts_with("hypervisor/late interrupt"))
+        let got = shown(&attribute(
+            &mut attributor,
+            &stall(came - 400_000, came + 1000),
+            &events,
+        ));
+        got.iter()
+            .any(|part| part.starts_with("hypervisor/late interrupt"))
     };
     // The tick's timer may come after another one.
-    assert_eq!([is_late(&[4]), is_late(&[1]), is_late(&[4, 1])], [false, true, true]);
+    assert_eq!(
+        [is_late(&[4]), is_late(&[1]), is_late(&[4, 1])],
+        [false, true, true]
+    );
 }
 
 #[test]
@@ -190,10 +279,31 @@ fn before_a_device_s_interrupt_only_stolen_time_tells_of_the_host() {
             attributor.event(&event);
         }
         let stall = stall(start, start + 2 * MS + 5000);
-        attributor.announce(CPU, Gap { start: stall.start, length: stall.length() });
-        let hints = OutsideHints { stolen: Nanos(stolen), ..OutsideHints::default() };
+        attributor.announce(
+            CPU,
+            Gap {
+                start: stall.start,
+                length: stall.length(),
+            },
+        );
+        let hints = OutsideHints {
+            stolen: Nanos(stolen),
+            ..OutsideHints::default()
+        };
         shown(&attributor.attribute(&stall, &hints, &Names))
     };
-    assert_eq!(device(0), ["unresolved/before first event 2000000", "irq/virtio0-input.0 5000"]);
-    assert_eq!(device(10 * MS), ["hypervisor/before first event 2000000", "irq/virtio0-input.0 5000"]);
+    assert_eq!(
+        device(0),
+        [
+            "unresolved/before first event 2000000",
+            "irq/virtio0-input.0 5000"
+        ]
+    );
+    assert_eq!(
+        device(10 * MS),
+        [
+            "hypervisor/before first event 2000000",
+            "irq/virtio0-input.0 5000"
+        ]
+    );
 }

@@ -2,39 +2,70 @@
 
 use crate::common::*;
 use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints};
-use jitterscope_model::{CpuId, EventKind, Gap, KernelAddr, KernelEvent, Nanos, RateSource, TickRate, Ticks};
+use jitterscope_model::{
+    CpuId, EventKind, Gap, KernelAddr, KernelEvent, Nanos, RateSource, TickRate, Ticks,
+};
 use proptest::prelude::*;
 
 fn kind() -> impl Strategy<Value = EventKind> {
     let tid = prop_oneof![Just(VICTIM), 0i32..4, 40i32..43];
-    let vector = prop_oneof![Just("local_timer"), Just("reschedule"), Just("call_function_single")];
+    let vector = prop_oneof![
+        Just("local_timer"),
+        Just("reschedule"),
+        Just("call_function_single")
+    ];
     let small = 0u64..3;
     prop_oneof![
-        (tid.clone(), tid, prop_oneof![Just(0u64), Just(1), Just(2)]).prop_map(|(prev, next, prev_state)| {
-            EventKind::SchedSwitch {
-                prev: task(prev, "a", 120),
-                prev_state,
-                next: task(next, "kworker/1:0", 120),
+        (tid.clone(), tid, prop_oneof![Just(0u64), Just(1), Just(2)]).prop_map(
+            |(prev, next, prev_state)| {
+                EventKind::SchedSwitch {
+                    prev: task(prev, "a", 120),
+                    prev_state,
+                    next: task(next, "kworker/1:0", 120),
+                }
             }
-        }),
-        vector.clone().prop_map(|v| EventKind::VectorEntry { vector: v.into() }),
+        ),
+        vector
+            .clone()
+            .prop_map(|v| EventKind::VectorEntry { vector: v.into() }),
         vector.prop_map(|v| EventKind::VectorExit { vector: v.into() }),
-        (0u32..2).prop_map(|irq| EventKind::IrqEntry { irq, action: "dev".into() }),
+        (0u32..2).prop_map(|irq| EventKind::IrqEntry {
+            irq,
+            action: "dev".into()
+        }),
         (0u32..2).prop_map(|irq| EventKind::IrqExit { irq }),
         (0u32..12).prop_map(|vec| EventKind::SoftirqEntry { vec }),
         (0u32..12).prop_map(|vec| EventKind::SoftirqExit { vec }),
-        small.clone().prop_map(|work| EventKind::WorkStart { work, function: KernelAddr(2) }),
+        small.clone().prop_map(|work| EventKind::WorkStart {
+            work,
+            function: KernelAddr(2)
+        }),
         small.clone().prop_map(|work| EventKind::WorkEnd { work }),
         (small.clone(), small.clone()).prop_map(|(hrtimer, now)| EventKind::HrtimerEntry {
             hrtimer,
             function: KernelAddr(1),
             now: Nanos(now),
         }),
-        small.clone().prop_map(|hrtimer| EventKind::HrtimerExit { hrtimer }),
-        small.clone().prop_map(|csd| EventKind::CsdEntry { function: KernelAddr(3), csd }),
-        small.prop_map(|csd| EventKind::CsdExit { function: KernelAddr(3), csd }),
-        (0u64..5000).prop_map(|delta_ns| EventKind::NmiHandler { handler: KernelAddr(4), delta_ns }),
-        any::<bool>().prop_map(|user| EventKind::PageFault { user, address: 0, ip: 0 }),
+        small
+            .clone()
+            .prop_map(|hrtimer| EventKind::HrtimerExit { hrtimer }),
+        small.clone().prop_map(|csd| EventKind::CsdEntry {
+            function: KernelAddr(3),
+            csd
+        }),
+        small.prop_map(|csd| EventKind::CsdExit {
+            function: KernelAddr(3),
+            csd
+        }),
+        (0u64..5000).prop_map(|delta_ns| EventKind::NmiHandler {
+            handler: KernelAddr(4),
+            delta_ns
+        }),
+        any::<bool>().prop_map(|user| EventKind::PageFault {
+            user,
+            address: 0,
+            ip: 0
+        }),
         Just(EventKind::MachineCheck { bank: 1 }),
         Just(EventKind::CpuIdle { state: None }),
     ]

@@ -2,12 +2,18 @@
 
 use crate::common::*;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows};
-use jitterscope_model::{CpuId, EventKind, KernelAddr, KernelEvent, TickRate, TimelineItem, TimelineRow};
+use jitterscope_model::{
+    CpuId, EventKind, KernelAddr, KernelEvent, TickRate, TimelineItem, TimelineRow,
+};
 
 /// The rows of a stall from 1000 to 2000.
 fn rows(spins: bool, events: &[KernelEvent]) -> Vec<TimelineRow> {
     let stall = stall(1000, 2000);
-    let of = TimelineOf { stall: &stall, spins, producer: None };
+    let of = TimelineOf {
+        stall: &stall,
+        spins,
+        producer: None,
+    };
     let events = with_current(events);
     let senders = Senders::new(TickRate::NANOSECONDS);
     timeline_rows(&of, &events, &senders, TickRate::NANOSECONDS, &Names)
@@ -20,22 +26,38 @@ fn is_frame(row: &TimelineRow) -> bool {
 /// (start within the stall, depth) of what is no frame.
 fn instants(events: &[KernelEvent]) -> Vec<(u64, usize)> {
     let rows = rows(true, events);
-    rows.iter().filter(|row| !is_frame(row)).map(|row| (row.start.0, row.depth)).collect()
+    rows.iter()
+        .filter(|row| !is_frame(row))
+        .map(|row| (row.start.0, row.depth))
+        .collect()
 }
 
 /// `start..end name` of each frame, indented by its depth; `?` where no end was seen.
 fn frames(spins: bool, events: &[KernelEvent]) -> Vec<String> {
     let line = |row: &TimelineRow| {
-        let TimelineItem::Frame { culprit, ended, .. } = &row.item else { return None };
+        let TimelineItem::Frame { culprit, ended, .. } = &row.item else {
+            return None;
+        };
         assert_eq!(*ended, row.end.is_some());
         let end = row.end.map_or("?".into(), |end| end.0.to_string());
-        Some(format!("{}{}..{end} {}", "  ".repeat(row.depth), row.start.0, culprit.subject.name()))
+        Some(format!(
+            "{}{}..{end} {}",
+            "  ".repeat(row.depth),
+            row.start.0,
+            culprit.subject.name()
+        ))
     };
     rows(spins, events).iter().filter_map(line).collect()
 }
 
 fn stop(time: u64) -> KernelEvent {
-    at(time, EventKind::TickStop { success: true, dependency: 0 })
+    at(
+        time,
+        EventKind::TickStop {
+            success: true,
+            dependency: 0,
+        },
+    )
 }
 
 #[test]
@@ -56,46 +78,105 @@ fn a_moment_is_inside_a_frame_only_between_its_ends() {
     ];
     assert_eq!(
         instants(&events),
-        [(100, 0), (101, 1), (200, 1), (250, 2), (300, 1), (399, 1), (400, 0), (500, 0)]
+        [
+            (100, 0),
+            (101, 1),
+            (200, 1),
+            (250, 2),
+            (300, 1),
+            (399, 1),
+            (400, 0),
+            (500, 0)
+        ]
     );
 }
 
 #[test]
 fn only_moments_of_the_stall_are_shown_its_ends_among_them() {
-    assert_eq!(instants(&[999, 1000, 2000, 2001].map(stop)), [(0, 0), (1000, 0)]);
+    assert_eq!(
+        instants(&[999, 1000, 2000, 2001].map(stop)),
+        [(0, 0), (1000, 0)]
+    );
 }
 
 #[test]
 fn each_record_that_opens_nothing_and_says_something_is_told_as_what_it_is() {
     let (noise, other) = (task(200, "noise", 120), CpuId(3));
     let flush = |pages| EventKind::TlbFlush { reason: 0, pages };
-    let stopped = |success, dependency| EventKind::TickStop { success, dependency };
-    let queued =
-        EventKind::WorkQueued { work: 7, function: KernelAddr(2), workqueue: "events".into(), target: None };
-    let moved = EventKind::SchedMigrate { task: noise, from: CPU, to: other };
+    let stopped = |success, dependency| EventKind::TickStop {
+        success,
+        dependency,
+    };
+    let queued = EventKind::WorkQueued {
+        work: 7,
+        function: KernelAddr(2),
+        workqueue: "events".into(),
+        target: None,
+    };
+    let moved = EventKind::SchedMigrate {
+        task: noise,
+        from: CPU,
+        to: other,
+    };
     for (kind, item) in [
         (
-            EventKind::SchedWaking { task: noise, target: other },
-            TimelineItem::Wakes { comm: "noise".into(), tid: 200, target_cpu: other },
+            EventKind::SchedWaking {
+                task: noise,
+                target: other,
+            },
+            TimelineItem::Wakes {
+                comm: "noise".into(),
+                tid: 200,
+                target_cpu: other,
+            },
         ),
-        (moved, TimelineItem::Migrates { comm: "noise".into(), tid: 200, from_cpu: CPU, to_cpu: other }),
-        (queued, TimelineItem::QueuesWork { function: "vmstat_update".into(), workqueue: "events".into() }),
+        (
+            moved,
+            TimelineItem::Migrates {
+                comm: "noise".into(),
+                tid: 200,
+                from_cpu: CPU,
+                to_cpu: other,
+            },
+        ),
+        (
+            queued,
+            TimelineItem::QueuesWork {
+                function: "vmstat_update".into(),
+                workqueue: "events".into(),
+            },
+        ),
         (flush(5), TimelineItem::TlbFlush { pages: Some(5) }),
         (flush(-1), TimelineItem::TlbFlush { pages: None }),
         (stopped(true, 8), TimelineItem::TickStopped),
         (stopped(false, 8), TimelineItem::TickKept { dependency: 8 }),
         (
-            EventKind::CpuFrequency { target: other, khz: 800 },
-            TimelineItem::Frequency { target_cpu: other, khz: 800 },
+            EventKind::CpuFrequency {
+                target: other,
+                khz: 800,
+            },
+            TimelineItem::Frequency {
+                target_cpu: other,
+                khz: 800,
+            },
         ),
-        (EventKind::CpuIdle { state: Some(2) }, TimelineItem::Idle { state: 2 }),
+        (
+            EventKind::CpuIdle { state: Some(2) },
+            TimelineItem::Idle { state: 2 },
+        ),
         (EventKind::CpuIdle { state: None }, TimelineItem::IdleEnds),
     ] {
         let told = rows(true, &[at(1500, kind)]);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((&told[0].item, told[0].start.0, told[0].end, told[0].depth), (&item, 500, None, 0));
+        assert_eq!(
+            (&told[0].item, told[0].start.0, told[0].end, told[0].depth),
+            (&item, 500, None, 0)
+        );
     }
-    let charge = EventKind::StatRuntime { tid: VICTIM, runtime_ns: 5 };
+    let charge = EventKind::StatRuntime {
+        tid: VICTIM,
+        runtime_ns: 5,
+    };
     assert_eq!(rows(true, &[at(1500, charge)]), []);
 }
 
@@ -106,7 +187,13 @@ fn what_another_thread_does_in_its_own_time_is_not_shown_as_a_moment_of_a_spinni
         stop(1100),
         switch(1200, victim(), noise),
         stop(1300),
-        at(1350, EventKind::SchedWaking { task: victim(), target: CPU }),
+        at(
+            1350,
+            EventKind::SchedWaking {
+                task: victim(),
+                target: CPU,
+            },
+        ),
         switch(1500, noise, victim()),
         stop(1600),
     ];
@@ -126,7 +213,14 @@ fn of_a_victim_that_does_not_spin_what_concerns_it_is_shown_wherever_it_happens(
         stop(1150),
         wakes(1200, victim()),
         wakes(1250, task(201, "third", 120)),
-        at(1300, EventKind::SchedMigrate { task: victim(), from: CPU, to: CPU }),
+        at(
+            1300,
+            EventKind::SchedMigrate {
+                task: victim(),
+                from: CPU,
+                to: CPU,
+            },
+        ),
         switch(1400, noise, idle),
         // Nobody's.
         stop(1500),
@@ -145,13 +239,37 @@ fn of_a_victim_that_does_not_spin_what_concerns_it_is_shown_wherever_it_happens(
 fn a_frame_whose_end_is_missing_is_open_for_who_spins_and_goes_on_for_who_waits() {
     let (noise, idle) = (task(200, "noise", 120), task(0, "swapper/1", 120));
     // The tick has not ended when the stall does.
-    let events = [switch(1100, victim(), noise), enter(1800, "local_timer"), exit(2300, "local_timer")];
-    assert_eq!(frames(true, &events), ["100..? noise", "  800..? local_timer"]);
-    assert_eq!(frames(false, &events), ["0..100 not seen", "100..1000 noise", "  800..1000 local_timer"]);
+    let events = [
+        switch(1100, victim(), noise),
+        enter(1800, "local_timer"),
+        exit(2300, "local_timer"),
+    ];
+    assert_eq!(
+        frames(true, &events),
+        ["100..? noise", "  800..? local_timer"]
+    );
+    assert_eq!(
+        frames(false, &events),
+        [
+            "0..100 not seen",
+            "100..1000 noise",
+            "  800..1000 local_timer"
+        ]
+    );
     // Its end was lost: another one begins.
-    let lost = [enter(1100, "local_timer"), enter(1500, "local_timer"), exit(1600, "local_timer")];
-    assert_eq!(frames(true, &lost), ["100..? local_timer", "500..600 local_timer"]);
-    assert_eq!(frames(false, &[switch(900, idle, victim())]), ["0..1000 js-spin/1"]);
+    let lost = [
+        enter(1100, "local_timer"),
+        enter(1500, "local_timer"),
+        exit(1600, "local_timer"),
+    ];
+    assert_eq!(
+        frames(true, &lost),
+        ["100..? local_timer", "500..600 local_timer"]
+    );
+    assert_eq!(
+        frames(false, &[switch(900, idle, victim())]),
+        ["0..1000 js-spin/1"]
+    );
 }
 
 #[test]
@@ -169,6 +287,11 @@ fn of_frames_that_begin_together_the_outer_one_comes_first_and_a_turn_without_le
     ];
     assert_eq!(
         frames(true, &events),
-        ["100..500 noise", "500..900 noise", "  500..700 local_timer", "    500..600 hrtimer_wakeup"]
+        [
+            "100..500 noise",
+            "500..900 noise",
+            "  500..700 local_timer",
+            "    500..600 hrtimer_wakeup"
+        ]
     );
 }

@@ -3,8 +3,8 @@
 use crate::common::*;
 use jitterscope_attribute::Attributor;
 use jitterscope_model::{
-    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, SchedClass, Subject, TaskRef,
-    ThrottledGroup, Ticks,
+    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, SchedClass, Subject,
+    TaskRef, ThrottledGroup, Ticks,
 };
 
 fn idle() -> TaskRef {
@@ -12,7 +12,14 @@ fn idle() -> TaskRef {
 }
 
 fn leaves(time: u64, prev: TaskRef, prev_state: u64, next: TaskRef) -> KernelEvent {
-    at(time, EventKind::SchedSwitch { prev, prev_state, next })
+    at(
+        time,
+        EventKind::SchedSwitch {
+            prev,
+            prev_state,
+            next,
+        },
+    )
 }
 
 fn throttled(until: u64, groups: &[&str]) -> DrainTurn {
@@ -39,13 +46,20 @@ fn with_quota(until: u64, groups: &[&str]) -> Attributor {
 }
 
 fn certainty(attribution: &Attribution) -> Vec<(Confidence, Evidence)> {
-    attribution.parts.iter().map(|part| (part.confidence, part.evidence.clone())).collect()
+    attribution
+        .parts
+        .iter()
+        .map(|part| (part.confidence, part.evidence.clone()))
+        .collect()
 }
 
 #[test]
 fn a_fair_victim_that_idle_took_over_from_was_throttled_if_a_quota_above_it_was_counted() {
     let mut a = with_quota(31_000_000, &["/box"]);
-    let tick = [enter(11_000_000, "local_timer"), exit(11_002_000, "local_timer")];
+    let tick = [
+        enter(11_000_000, "local_timer"),
+        exit(11_002_000, "local_timer"),
+    ];
     let events = [
         leaves(1_000_000, victim(), 0, idle()),
         tick[0].clone(),
@@ -53,48 +67,95 @@ fn a_fair_victim_that_idle_took_over_from_was_throttled_if_a_quota_above_it_was_
         leaves(31_000_000, idle(), 0, victim()),
     ];
     let got = attribute(&mut a, &stall(1_000_000, 31_000_000), &events);
-    assert_eq!(shown(&got), ["quota/CPU quota 29998000", "timer/local_timer 2000"]);
-    let Subject::Quota(quota) = &got.parts[0].culprit.subject else { panic!("{:?}", got.parts) };
+    assert_eq!(
+        shown(&got),
+        ["quota/CPU quota 29998000", "timer/local_timer 2000"]
+    );
+    let Subject::Quota(quota) = &got.parts[0].culprit.subject else {
+        panic!("{:?}", got.parts)
+    };
     let limit = quota.limit.unwrap();
-    assert_eq!((&*quota.cgroup, limit.quota_us, limit.period_us), ("/box", 70_000, 100_000));
-    assert_eq!(certainty(&got)[0], (Confidence::Medium, Evidence::QuotaCount));
+    assert_eq!(
+        (&*quota.cgroup, limit.quota_us, limit.period_us),
+        ("/box", 70_000, 100_000)
+    );
+    assert_eq!(
+        certainty(&got)[0],
+        (Confidence::Medium, Evidence::QuotaCount)
+    );
     assert_eq!(a.throttled().map(|sum| sum.times).sum::<u64>(), 1);
 }
 
 #[test]
 fn without_a_count_that_rose_it_is_not_explained_and_no_idle_latency() {
-    let events = [leaves(1000, victim(), 0, idle()), leaves(31_000_000, idle(), 0, victim())];
+    let events = [
+        leaves(1000, victim(), 0, idle()),
+        leaves(31_000_000, idle(), 0, victim()),
+    ];
     // No quota, one of others, and one that was not used up.
     for groups in [&[][..], &["/other"][..]] {
-        let got = attribute(&mut with_quota(31_000_000, groups), &stall(1000, 31_000_000), &events);
+        let got = attribute(
+            &mut with_quota(31_000_000, groups),
+            &stall(1000, 31_000_000),
+            &events,
+        );
         assert_eq!(shown(&got), ["unresolved/runnable but idle 30999000"]);
         assert_eq!(certainty(&got)[0].0, Confidence::Low);
     }
     // One that was used up before.
-    let got = attribute(&mut with_quota(900, &["/box"]), &stall(1000, 31_000_000), &events);
+    let got = attribute(
+        &mut with_quota(900, &["/box"]),
+        &stall(1000, 31_000_000),
+        &events,
+    );
     assert_eq!(shown(&got), ["unresolved/runnable but idle 30999000"]);
 }
 
 #[test]
 fn while_another_thread_has_the_cpu_a_quota_is_but_a_possibility() {
     let other = task(200, "make", 120);
-    let events = [leaves(1000, victim(), 0, other), leaves(31_000_000, other, 0, victim())];
-    let got = attribute(&mut with_quota(31_000_000, &["/box"]), &stall(1000, 31_000_000), &events);
+    let events = [
+        leaves(1000, victim(), 0, other),
+        leaves(31_000_000, other, 0, victim()),
+    ];
+    let got = attribute(
+        &mut with_quota(31_000_000, &["/box"]),
+        &stall(1000, 31_000_000),
+        &events,
+    );
     assert_eq!(shown(&got), ["thread/make 30999000"]);
-    assert_eq!(certainty(&got)[0], (Confidence::Medium, Evidence::SwitchRecordsWhileThrottled));
-    let got = attribute(&mut with_quota(31_000_000, &[]), &stall(1000, 31_000_000), &events);
-    assert_eq!(certainty(&got)[0], (Confidence::High, Evidence::SwitchRecords));
+    assert_eq!(
+        certainty(&got)[0],
+        (Confidence::Medium, Evidence::SwitchRecordsWhileThrottled)
+    );
+    let got = attribute(
+        &mut with_quota(31_000_000, &[]),
+        &stall(1000, 31_000_000),
+        &events,
+    );
+    assert_eq!(
+        certainty(&got)[0],
+        (Confidence::High, Evidence::SwitchRecords)
+    );
 }
 
 #[test]
 fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
-    for (prio, told) in
-        [(10, "rt_throttle/RT throttling 49999000"), (-1, "rt_throttle/deadline budget 49999000")]
-    {
+    for (prio, told) in [
+        (10, "rt_throttle/RT throttling 49999000"),
+        (-1, "rt_throttle/deadline budget 49999000"),
+    ] {
         let own = task(VICTIM, "js-spin/1", prio);
-        let events = [leaves(1000, own, 0, idle()), leaves(50_000_000, idle(), 0, own)];
+        let events = [
+            leaves(1000, own, 0, idle()),
+            leaves(50_000_000, idle(), 0, own),
+        ];
         // A quota does not concern them.
-        let got = attribute(&mut with_quota(50_000_000, &["/box"]), &stall(1000, 50_000_000), &events);
+        let got = attribute(
+            &mut with_quota(50_000_000, &["/box"]),
+            &stall(1000, 50_000_000),
+            &events,
+        );
         assert_eq!(shown(&got), [told]);
     }
     // Among threads of its class a deadline thread is not throttled.
@@ -112,10 +173,15 @@ fn who_takes_another_class_in_its_turn_has_the_cpu_by_the_more_urgent_one() {
     let own = task(VICTIM, "js-spin/1", 98);
     let (fair, urgent) = (task(200, "chrt", 120), task(200, "hog", 0));
     for (begins, ends) in [(fair, urgent), (urgent, fair)] {
-        let events = [leaves(1000, own, 0, begins), leaves(900_000_000, ends, 0, own)];
+        let events = [
+            leaves(1000, own, 0, begins),
+            leaves(900_000_000, ends, 0, own),
+        ];
         let got = attribute(&mut attributor(false), &stall(1000, 900_000_000), &events);
         assert_eq!(shown(&got), [format!("thread/{} 899999000", ends.comm)]);
-        let Subject::Thread(told) = &got.parts[0].culprit.subject else { panic!("{:?}", got.parts) };
+        let Subject::Thread(told) = &got.parts[0].culprit.subject else {
+            panic!("{:?}", got.parts)
+        };
         assert_eq!(told.class, Some(SchedClass::RealTime(99)));
     }
     // As far as the stall reaches it was none.
@@ -134,14 +200,20 @@ fn a_stopped_victim_is_told_as_stopped_whoever_has_the_cpu_and_by_whom() {
         leaves(1_000_000, idle(), 0, victim()),
     ];
     let mut a = attributor(true);
-    let stop = KernelEvent { tid: 77, ..at(900, EventKind::StopSignal { tid: VICTIM }) };
+    let stop = KernelEvent {
+        tid: 77,
+        ..at(900, EventKind::StopSignal { tid: VICTIM })
+    };
     a.sender_event(&stop);
     let got = attribute(&mut a, &stall(1000, 1_000_000), &events);
     assert_eq!(shown(&got), ["stopped/stopped by a signal 999000"]);
     let sender = got.parts[0].culprit.sender.as_ref().unwrap();
     assert_eq!((sender.tid, sender.comm.as_deref()), (77, Some("task77")));
     // A tracer's stop is another matter.
-    let events = [leaves(1000, victim(), 8, idle()), leaves(1_000_000, idle(), 0, victim())];
+    let events = [
+        leaves(1000, victim(), 8, idle()),
+        leaves(1_000_000, idle(), 0, victim()),
+    ];
     let got = attribute(&mut attributor(true), &stall(1000, 1_000_000), &events);
     assert_eq!(shown(&got), ["stopped/stopped by a tracer 999000"]);
 }

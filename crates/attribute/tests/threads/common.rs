@@ -2,8 +2,8 @@
 
 use jitterscope_attribute::{Episode, FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef, TickRate,
-    Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef,
+    TickRate, Ticks,
 };
 
 pub const A: i32 = 100;
@@ -36,31 +36,76 @@ pub fn comm(tid: i32) -> Comm {
 }
 
 pub fn task(tid: i32) -> TaskRef {
-    TaskRef { tid, comm: comm(tid), prio: 120 }
+    TaskRef {
+        tid,
+        comm: comm(tid),
+        prio: 120,
+    }
 }
 
 pub fn at(time: u64, cpu: u32, tid: i32, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(cpu), tid, context: ExecutionContext::Thread, kind }
+    KernelEvent {
+        time: Ticks(time),
+        cpu: CpuId(cpu),
+        tid,
+        context: ExecutionContext::Thread,
+        kind,
+    }
 }
 
 /// `prev` leaves the CPU: 0 runnable, 1 asleep, 16 dead.
 pub fn switch(time: u64, cpu: u32, prev: i32, prev_state: u64, next: i32) -> KernelEvent {
-    let kind = EventKind::SchedSwitch { prev: task(prev), prev_state, next: task(next) };
+    let kind = EventKind::SchedSwitch {
+        prev: task(prev),
+        prev_state,
+        next: task(next),
+    };
     at(time, cpu, prev, kind)
 }
 
 pub fn waking(time: u64, cpu: u32, waker: i32, woken: i32, target: u32) -> KernelEvent {
-    at(time, cpu, waker, EventKind::SchedWaking { task: task(woken), target: CpuId(target) })
+    at(
+        time,
+        cpu,
+        waker,
+        EventKind::SchedWaking {
+            task: task(woken),
+            target: CpuId(target),
+        },
+    )
 }
 
 pub fn migrate(time: u64, cpu: u32, tid: i32, from: u32, to: u32) -> KernelEvent {
-    at(time, cpu, 0, EventKind::SchedMigrate { task: task(tid), from: CpuId(from), to: CpuId(to) })
+    at(
+        time,
+        cpu,
+        0,
+        EventKind::SchedMigrate {
+            task: task(tid),
+            from: CpuId(from),
+            to: CpuId(to),
+        },
+    )
 }
 
 pub fn tick(time: u64, until: u64, cpu: u32, current: i32) -> [KernelEvent; 2] {
     [
-        at(time, cpu, current, EventKind::VectorEntry { vector: "local_timer".into() }),
-        at(until, cpu, current, EventKind::VectorExit { vector: "local_timer".into() }),
+        at(
+            time,
+            cpu,
+            current,
+            EventKind::VectorEntry {
+                vector: "local_timer".into(),
+            },
+        ),
+        at(
+            until,
+            cpu,
+            current,
+            EventKind::VectorExit {
+                vector: "local_timer".into(),
+            },
+        ),
     ]
 }
 
@@ -77,8 +122,18 @@ pub fn settings() -> FollowerSettings {
 }
 
 pub fn follow(follower: &mut ThreadFollower, tid: i32) {
-    let thread = ThreadRef { tid, comm: comm(tid) };
-    follower.follow(Following { thread, role: None, start: Start::Unknown }, Ticks(0));
+    let thread = ThreadRef {
+        tid,
+        comm: comm(tid),
+    };
+    follower.follow(
+        Following {
+            thread,
+            role: None,
+            start: Start::Unknown,
+        },
+        Ticks(0),
+    );
 }
 
 /// Follows `tids` through `events`, measuring from 0.
@@ -105,7 +160,12 @@ pub fn shown(episodes: &[Episode]) -> Vec<String> {
                 .map(|s| format!("{} {}", s.culprit.subject.name(), s.end.since(s.start).0))
                 .collect();
             let kind = episode.kind.phase();
-            format!("{kind} {}-{}: {}", episode.start.0, episode.end.0, slices.join(", "))
+            format!(
+                "{kind} {}-{}: {}",
+                episode.start.0,
+                episode.end.0,
+                slices.join(", ")
+            )
         })
         .collect()
 }

@@ -12,7 +12,10 @@ fn follower(settings: FollowerSettings) -> ThreadFollower {
 
 #[test]
 fn no_more_threads_are_followed_than_may_be_ended_ones_among_them_and_the_others_are_counted() {
-    let mut follower = follower(FollowerSettings { most_threads: 2, ..settings() });
+    let mut follower = follower(FollowerSettings {
+        most_threads: 2,
+        ..settings()
+    });
     assert!(follower.is_idle());
     follow(&mut follower, A);
     follow(&mut follower, B);
@@ -29,7 +32,11 @@ fn no_more_threads_are_followed_than_may_be_ended_ones_among_them_and_the_others
     assert_eq!((follower.refused(), follower.is_idle()), (2, false));
     follower.event(&switch(200, 0, B, 16, 0), &Names);
     assert!(follower.is_idle());
-    let tids: Vec<i32> = follower.finish(Ticks(300), &Names).iter().map(|account| account.tid).collect();
+    let tids: Vec<i32> = follower
+        .finish(Ticks(300), &Names)
+        .iter()
+        .map(|account| account.tid)
+        .collect();
     assert_eq!(tids, [A, B]);
 }
 
@@ -37,8 +44,23 @@ fn no_more_threads_are_followed_than_may_be_ended_ones_among_them_and_the_others
 fn who_is_followed_since_it_was_asked_last_is_told_once() {
     let mut follower = follower(settings());
     follow(&mut follower, A);
-    assert_eq!((follower.take_newly_followed(), follower.take_newly_followed()), (vec![A], vec![]));
-    let born = at(100, 0, A, EventKind::TaskNew { tid: B, comm: comm(A), thread: true });
+    assert_eq!(
+        (
+            follower.take_newly_followed(),
+            follower.take_newly_followed()
+        ),
+        (vec![A], vec![])
+    );
+    let born = at(
+        100,
+        0,
+        A,
+        EventKind::TaskNew {
+            tid: B,
+            comm: comm(A),
+            thread: true,
+        },
+    );
     follower.event(&born, &Names);
     follow(&mut follower, A);
     assert_eq!(follower.take_newly_followed(), [B]);
@@ -61,26 +83,49 @@ fn where_records_of_senders_were_lost_a_wait_is_not_told_who_caused_it() {
         if let Some((from, to)) = lost {
             follower.senders_lost(Ticks(from), Ticks(to));
         }
-        for event in [switch(1000, 1, A, 4, 0), waking(5000, 0, 8, A, 1), switch(5010, 1, 0, 0, A)] {
+        for event in [
+            switch(1000, 1, A, 4, 0),
+            waking(5000, 0, 8, A, 1),
+            switch(5010, 1, 0, 0, A),
+        ] {
             follower.event(&event, &Names);
         }
         follower.finish(Ticks(6000), &Names);
         let episodes = follower.take_episodes();
-        episodes[0].slices[0].culprit.sender.as_ref().map(|sender| sender.tid)
+        episodes[0].slices[0]
+            .culprit
+            .sender
+            .as_ref()
+            .map(|sender| sender.tid)
     };
-    assert_eq!([None, Some((950, 960)), Some((100, 800))].map(stopped), [Some(7), None, Some(7)]);
+    assert_eq!(
+        [None, Some((950, 960)), Some((100, 800))].map(stopped),
+        [Some(7), None, Some(7)]
+    );
 }
 
 #[test]
 fn an_episode_is_handed_over_when_none_can_join_it_any_more() {
     // Those within ten are one.
-    let mut follower =
-        run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 0, HOG), switch(200, 1, HOG, 1, A)]);
+    let mut follower = run(
+        &[A],
+        &[
+            switch(0, 1, 0, 0, A),
+            switch(100, 1, A, 0, HOG),
+            switch(200, 1, HOG, 1, A),
+        ],
+    );
     assert!(follower.take_episodes().is_empty());
     follower.event(&at(210, 0, B, EventKind::SoftirqEntry { vec: 1 }), &Names);
-    assert!(follower.take_episodes().is_empty(), "the next could begin now");
+    assert!(
+        follower.take_episodes().is_empty(),
+        "the next could begin now"
+    );
     follower.event(&at(211, 0, B, EventKind::SoftirqExit { vec: 1 }), &Names);
-    assert_eq!(shown(&follower.take_episodes()), ["preempted 100-200: hog 100"]);
+    assert_eq!(
+        shown(&follower.take_episodes()),
+        ["preempted 100-200: hog 100"]
+    );
     assert!(follower.take_episodes().is_empty());
 }
 
@@ -88,8 +133,18 @@ fn an_episode_is_handed_over_when_none_can_join_it_any_more() {
 fn a_thread_of_which_nothing_is_known_and_one_that_is_stopped_are_told_apart_after_a_loss() {
     let account = |start| {
         let mut follower = follower(settings());
-        let thread = ThreadRef { tid: A, comm: comm(A) };
-        follower.follow(Following { thread, role: None, start }, Ticks(0));
+        let thread = ThreadRef {
+            tid: A,
+            comm: comm(A),
+        };
+        follower.follow(
+            Following {
+                thread,
+                role: None,
+                start,
+            },
+            Ticks(0),
+        );
         follower.lost(CpuId(1), Ticks(300), Ticks(400), &Names);
         let account = follower.finish(Ticks(1000), &Names).remove(0);
         (account.stopped_ns, account.blocked_ns, account.unknown_ns)
@@ -97,13 +152,28 @@ fn a_thread_of_which_nothing_is_known_and_one_that_is_stopped_are_told_apart_aft
     // Whoever let it go on may have done so from any CPU; what sleeps sleeps until a record wakes it.
     let stopped = Start::Stopped(StoppedBy::Signal);
     assert_eq!(account(stopped), (Nanos(300), Nanos::ZERO, Nanos(700)));
-    assert_eq!(account(Start::Asleep), (Nanos::ZERO, Nanos(1000), Nanos::ZERO));
-    assert_eq!(account(Start::Unknown), (Nanos::ZERO, Nanos::ZERO, Nanos(1000)));
+    assert_eq!(
+        account(Start::Asleep),
+        (Nanos::ZERO, Nanos(1000), Nanos::ZERO)
+    );
+    assert_eq!(
+        account(Start::Unknown),
+        (Nanos::ZERO, Nanos::ZERO, Nanos(1000))
+    );
 }
 
 #[test]
 fn a_thread_whose_class_no_record_tells_is_not_said_to_be_throttled() {
-    let born = at(1000, 0, A, EventKind::TaskNew { tid: B, comm: comm(A), thread: true });
+    let born = at(
+        1000,
+        0,
+        A,
+        EventKind::TaskNew {
+            tid: B,
+            comm: comm(A),
+            thread: true,
+        },
+    );
     // It waits behind another, and long after it was made nobody has its CPU.
     let events = [
         switch(0, 0, 0, 0, A),
@@ -122,11 +192,30 @@ fn a_thread_whose_class_no_record_tells_is_not_said_to_be_throttled() {
 
 #[test]
 fn faults_count_from_the_first_measured_moment_to_the_last() {
-    let fault = |time| at(time, 1, A, EventKind::PageFault { user: true, address: 0, ip: 0 });
+    let fault = |time| {
+        at(
+            time,
+            1,
+            A,
+            EventKind::PageFault {
+                user: true,
+                address: 0,
+                ip: 0,
+            },
+        )
+    };
     let mut follower = ThreadFollower::new(settings());
     follower.measure(Ticks(100), Ticks(500));
     follow(&mut follower, A);
-    let events = [switch(0, 1, 0, 0, A), fault(99), fault(100), fault(500), fault(501)];
-    events.iter().for_each(|event| follower.event(event, &Names));
+    let events = [
+        switch(0, 1, 0, 0, A),
+        fault(99),
+        fault(100),
+        fault(500),
+        fault(501),
+    ];
+    events
+        .iter()
+        .for_each(|event| follower.event(event, &Names));
     assert_eq!(follower.finish(Ticks(1000), &Names)[0].page_faults, 2);
 }

@@ -17,15 +17,35 @@ fn split(follower: &jitterscope_attribute::ThreadFollower, window: MessageWindow
         .iter()
         .map(|part| {
             let phase = part.phase.as_ref().unwrap();
-            let moved = part.moved_from.map_or_else(String::new, |cpu| format!(" from {cpu}"));
-            format!("{phase}{moved}: {} {}", part.culprit.subject.name(), part.net.0)
+            let moved = part
+                .moved_from
+                .map_or_else(String::new, |cpu| format!(" from {cpu}"));
+            format!(
+                "{phase}{moved}: {} {}",
+                part.culprit.subject.name(),
+                part.net.0
+            )
         })
         .collect()
 }
 
 fn window(times: [u64; 6]) -> MessageWindow {
-    let [intended, published, received, published_before, received_before, waited] = times.map(Ticks);
-    MessageWindow { intended, published, received, published_before, received_before, waited }
+    let [
+        intended,
+        published,
+        received,
+        published_before,
+        received_before,
+        waited,
+    ] = times.map(Ticks);
+    MessageWindow {
+        intended,
+        published,
+        received,
+        published_before,
+        received_before,
+        waited,
+    }
 }
 
 /// A on CPU 0 and B on CPU 1; each is preempted once.
@@ -68,7 +88,13 @@ fn the_consumers_absence_its_interrupts_and_its_queue() {
         ]
     );
     let told = split(&machine(), window([6990, 6990, 7150, 6900, 6910, 0]));
-    assert_eq!(told, ["unexplained: no record 60", "consumer interrupted: local_timer 100"]);
+    assert_eq!(
+        told,
+        [
+            "unexplained: no record 60",
+            "consumer interrupted: local_timer 100"
+        ]
+    );
 }
 
 #[test]
@@ -76,14 +102,23 @@ fn a_full_ring_is_the_consumers_doing_where_it_did_not_run() {
     let told = split(&machine(), window([4800, 6200, 6300, 4700, 6200, 1400]));
     assert_eq!(
         told,
-        ["ring full: ring full 400", "consumer not running: kworker/1:0 1000", "unexplained: no record 100",]
+        [
+            "ring full: ring full 400",
+            "consumer not running: kworker/1:0 1000",
+            "unexplained: no record 100",
+        ]
     );
 }
 
 #[test]
 fn a_message_near_lost_records_gets_no_verdict() {
     let mut follower = machine();
-    follower.lost(jitterscope_model::CpuId(1), Ticks(8000), Ticks(8100), &Names);
+    follower.lost(
+        jitterscope_model::CpuId(1),
+        Ticks(8000),
+        Ticks(8100),
+        &Names,
+    );
     let told = split(&follower, window([8050, 8060, 8200, 7000, 7001, 0]));
     assert_eq!(told.len(), 1);
     assert!(told[0].starts_with("lost records"), "{told:?}");
@@ -99,7 +134,13 @@ fn a_wait_whose_end_was_not_seen_still_counts() {
     ];
     let follower = run(&[A, B], &events);
     let told = split(&follower, window([500, 500, 4000, 400, 450, 0]));
-    assert_eq!(told, ["unexplained: no record 500", "consumer not running: hog 3000"]);
+    assert_eq!(
+        told,
+        [
+            "unexplained: no record 500",
+            "consumer not running: hog 3000"
+        ]
+    );
 }
 
 #[test]
@@ -112,8 +153,17 @@ fn messages_are_split_also_when_their_threads_have_ended() {
         switch(3000, 1, B, 16, 0),
         switch(3000, 0, A, 16, 0),
     ];
-    let told = split(&run(&[A, B], &events), window([900, 900, 2100, 800, 850, 0]));
-    assert_eq!(told, ["unexplained: no record 200", "consumer not running: hog 1000"]);
+    let told = split(
+        &run(&[A, B], &events),
+        window([900, 900, 2100, 800, 850, 0]),
+    );
+    assert_eq!(
+        told,
+        [
+            "unexplained: no record 200",
+            "consumer not running: hog 1000"
+        ]
+    );
 }
 
 #[test]
@@ -125,7 +175,10 @@ fn a_consumer_that_was_moved_while_it_waited_says_from_where() {
         migrate(1500, 0, B, 1, 0),
         switch(2000, 0, A, 0, B),
     ];
-    let told = split(&run(&[A, B], &events), window([900, 900, 2100, 800, 850, 0]));
+    let told = split(
+        &run(&[A, B], &events),
+        window([900, 900, 2100, 800, 850, 0]),
+    );
     assert_eq!(
         told,
         [
@@ -137,19 +190,48 @@ fn a_consumer_that_was_moved_while_it_waited_says_from_where() {
 }
 
 /// `CPU start..end name` of each frame of B's timeline.
-fn timeline(events: &[KernelEvent], (start, end): (u64, u64), producer: Option<i32>) -> Vec<String> {
-    let victim = ThreadRef { tid: B, comm: comm(B) };
+fn timeline(
+    events: &[KernelEvent],
+    (start, end): (u64, u64),
+    producer: Option<i32>,
+) -> Vec<String> {
+    let victim = ThreadRef {
+        tid: B,
+        comm: comm(B),
+    };
     let (start, end) = (Ticks(start), Ticks(end));
-    let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
-    let of = TimelineOf { stall: &stall, spins: false, producer };
+    let stall = Stall {
+        id: StallId(0),
+        cpu: CpuId(1),
+        victim,
+        start,
+        end,
+    };
+    let of = TimelineOf {
+        stall: &stall,
+        spins: false,
+        producer,
+    };
     let told = |row: TimelineRow| {
-        let TimelineItem::Frame { culprit, .. } = row.item else { return "instant".into() };
+        let TimelineItem::Frame { culprit, .. } = row.item else {
+            return "instant".into();
+        };
         let cpu = row.cpu.map_or("-".into(), |cpu| cpu.to_string());
         let end = row.end.map_or("?".into(), |end| end.0.to_string());
-        format!("{cpu} {}{}..{end} {}", "  ".repeat(row.depth), row.start.0, culprit.subject.name())
+        format!(
+            "{cpu} {}{}..{end} {}",
+            "  ".repeat(row.depth),
+            row.start.0,
+            culprit.subject.name()
+        )
     };
-    let rows =
-        timeline_rows(&of, events, &Senders::new(TickRate::NANOSECONDS), TickRate::NANOSECONDS, &Names);
+    let rows = timeline_rows(
+        &of,
+        events,
+        &Senders::new(TickRate::NANOSECONDS),
+        TickRate::NANOSECONDS,
+        &Names,
+    );
     rows.into_iter().map(told).collect()
 }
 
@@ -160,7 +242,11 @@ fn the_timeline_of_a_wait_shows_the_turn_that_was_under_way_when_it_began() {
     events.extend([switch(1500, 1, HOG, 0, 400), switch(1800, 1, 400, 1, B)]);
     assert_eq!(
         timeline(&events, (1000, 1800), None),
-        ["- 0..500 hog", "-   100..200 local_timer", "- 500..800 kworker/1:0"]
+        [
+            "- 0..500 hog",
+            "-   100..200 local_timer",
+            "- 500..800 kworker/1:0"
+        ]
     );
 }
 
@@ -202,7 +288,11 @@ fn the_timeline_of_a_wait_shows_the_cpu_where_its_thread_was_last_before_it_and_
     let (here, there) = ("0..1000 kworker/1:0", "0..1000 hog");
     assert_eq!(moved(999, 1), [format!("- {here}")]);
     for (time, to) in [(999, 0), (1000, 1), (1500, 0)] {
-        assert_eq!(moved(time, to), [format!("1 {here}"), format!("0 {there}")], "{time} {to}");
+        assert_eq!(
+            moved(time, to),
+            [format!("1 {here}"), format!("0 {there}")],
+            "{time} {to}"
+        );
     }
 }
 
@@ -211,10 +301,18 @@ fn a_producer_that_is_stopped_when_its_message_is_due_is_told_as_stopped_up_to_n
     let told = |published: u64| {
         let mut follower = run(&[A, B], &[switch(0, 0, 0, 0, A), switch(0, 1, 0, 0, B)]);
         follower.event(&switch(1000, 0, A, 4, 0), &Names);
-        tick(3000, 3100, 1, HOG).iter().for_each(|event| follower.event(event, &Names));
+        tick(3000, 3100, 1, HOG)
+            .iter()
+            .for_each(|event| follower.event(event, &Names));
         split(&follower, window([900, published, published, 900, 900, 0]))
     };
-    assert_eq!(told(2000), ["unexplained: no record 100", "producer stalled: stopped by a signal 1000"]);
+    assert_eq!(
+        told(2000),
+        [
+            "unexplained: no record 100",
+            "producer stalled: stopped by a signal 1000"
+        ]
+    );
     // It was stopped after it had published.
     assert_eq!(told(1000), ["unexplained: no record 100"]);
 }
@@ -222,7 +320,10 @@ fn a_producer_that_is_stopped_when_its_message_is_due_is_told_as_stopped_up_to_n
 #[test]
 fn what_a_thread_suffered_is_remembered_for_as_long_as_is_said() {
     let told = |remember: u64, second: u64| {
-        let settings = FollowerSettings { remember: Ticks(remember), ..settings() };
+        let settings = FollowerSettings {
+            remember: Ticks(remember),
+            ..settings()
+        };
         let mut follower = ThreadFollower::new(settings);
         follower.measure(Ticks(0), Ticks(u64::MAX));
         follow(&mut follower, A);

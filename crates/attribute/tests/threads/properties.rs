@@ -34,7 +34,16 @@ fn kind() -> impl Strategy<Value = EventKind> {
 }
 
 fn events() -> impl Strategy<Value = Vec<(u64, u32, i32, EventKind, bool)>> {
-    prop::collection::vec((0..40_u64, 0..3_u32, tid(), kind(), prop::bool::weighted(0.03)), 0..200)
+    prop::collection::vec(
+        (
+            0..40_u64,
+            0..3_u32,
+            tid(),
+            kind(),
+            prop::bool::weighted(0.03),
+        ),
+        0..200,
+    )
 }
 
 proptest! {

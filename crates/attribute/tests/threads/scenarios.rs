@@ -3,8 +3,8 @@
 use crate::common::*;
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StoppedBy, TaskIdentity,
-    ThreadRef, Ticks,
+    Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StoppedBy,
+    TaskIdentity, ThreadRef, Ticks,
 };
 use std::cell::Cell;
 
@@ -18,14 +18,31 @@ fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
     ];
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(3000), &Names);
-    assert_eq!(shown(&follower.take_episodes()), ["preempted 1000-1500: hog 500"]);
+    assert_eq!(
+        shown(&follower.take_episodes()),
+        ["preempted 1000-1500: hog 500"]
+    );
     let a = &accounts[0];
-    assert_eq!((a.running_ns, a.waiting_ns, a.preempted_ns), (Nanos(1400), Nanos(500), Nanos(500)));
+    assert_eq!(
+        (a.running_ns, a.waiting_ns, a.preempted_ns),
+        (Nanos(1400), Nanos(500), Nanos(500))
+    );
     // What it did before its first record is not known; after it went to sleep it slept.
     assert_eq!((a.unknown_ns, a.blocked_ns), (Nanos(100), Nanos(1000)));
-    assert_eq!((a.runs, a.voluntary_switches, a.involuntary_switches, a.migrations), (2, 1, 1, 0));
+    assert_eq!(
+        (
+            a.runs,
+            a.voluntary_switches,
+            a.involuntary_switches,
+            a.migrations
+        ),
+        (2, 1, 1, 0)
+    );
     let hog = &a.ran_instead[0];
-    assert_eq!((&*hog.subject.name(), hog.count, hog.min_ns, hog.max_ns), ("hog", 1, Nanos(500), Nanos(500)));
+    assert_eq!(
+        (&*hog.subject.name(), hog.count, hog.min_ns, hog.max_ns),
+        ("hog", 1, Nanos(500), Nanos(500))
+    );
 }
 
 /// Says of each thread one process.
@@ -41,7 +58,10 @@ impl Lexicon for Learns {
     }
 
     fn identity(&self, _: i32, _: Comm) -> TaskIdentity {
-        TaskIdentity { tgid: self.0.get(), ..TaskIdentity::default() }
+        TaskIdentity {
+            tgid: self.0.get(),
+            ..TaskIdentity::default()
+        }
     }
 }
 
@@ -51,19 +71,31 @@ fn what_is_learnt_of_a_thread_later_is_told_of_its_later_turns() {
     let mut follower = run(&[A], &[switch(100, 1, 0, 0, A)]);
     for (start, process) in [(1000, None), (2000, Some(7))] {
         names.0.set(process);
-        for event in [switch(start, 1, A, 0, HOG), switch(start + 500, 1, HOG, 1, A)] {
+        for event in [
+            switch(start, 1, A, 0, HOG),
+            switch(start + 500, 1, HOG, 1, A),
+        ] {
             follower.event(&event, &names);
         }
     }
     follower.finish(Ticks(3000), &names);
     let episodes = follower.take_episodes();
-    let process = |of: usize| episodes[of].slices[0].culprit.subject.task().and_then(|task| task.tgid);
+    let process = |of: usize| {
+        episodes[of].slices[0]
+            .culprit
+            .subject
+            .task()
+            .and_then(|task| task.tgid)
+    };
     assert_eq!([process(0), process(1)], [None, Some(7)]);
 }
 
 #[test]
 fn a_woken_thread_waits_behind_the_turn_that_was_under_way_and_is_told_who_woke_it() {
-    let work = EventKind::WorkStart { work: 7, function: KernelAddr(2) };
+    let work = EventKind::WorkStart {
+        work: 7,
+        function: KernelAddr(2),
+    };
     let done = EventKind::WorkEnd { work: 7 };
     let events = [
         switch(10, 1, A, 1, 0),
@@ -77,18 +109,30 @@ fn a_woken_thread_waits_behind_the_turn_that_was_under_way_and_is_told_who_woke_
     let accounts = follower.finish(Ticks(2000), &Names);
     let episodes = follower.take_episodes();
     // The worker's turn is named by its work item until that ends, then by itself.
-    assert_eq!(shown(&episodes), ["wait after wake-up 1000-1500: vmstat_update 500"]);
+    assert_eq!(
+        shown(&episodes),
+        ["wait after wake-up 1000-1500: vmstat_update 500"]
+    );
     assert_eq!(episodes[0].waker.as_ref().map(|waker| waker.tid), Some(B));
     assert_eq!(accounts[0].blocked_ns, Nanos(990));
-    assert_eq!((accounts[0].waiting_ns, accounts[0].preempted_ns), (Nanos(500), Nanos(0)));
+    assert_eq!(
+        (accounts[0].waiting_ns, accounts[0].preempted_ns),
+        (Nanos(500), Nanos(0))
+    );
 }
 
 #[test]
 fn a_worker_that_comes_from_another_cpu_ended_there_what_it_had_begun_here() {
-    let work = EventKind::WorkStart { work: 7, function: KernelAddr(2) };
+    let work = EventKind::WorkStart {
+        work: 7,
+        function: KernelAddr(2),
+    };
     let events = |moves: &[KernelEvent]| {
-        let mut events =
-            vec![switch(100, 1, 0, 0, 400), at(150, 1, 400, work.clone()), switch(200, 1, 400, 1, A)];
+        let mut events = vec![
+            switch(100, 1, 0, 0, 400),
+            at(150, 1, 400, work.clone()),
+            switch(200, 1, 400, 1, A),
+        ];
         events.extend_from_slice(moves);
         events.extend([switch(1000, 1, A, 0, 400), switch(1500, 1, 400, 1, A)]);
         events
@@ -98,14 +142,23 @@ fn a_worker_that_comes_from_another_cpu_ended_there_what_it_had_begun_here() {
         follower.finish(Ticks(2000), &Names);
         shown(&follower.take_episodes())
     };
-    assert_eq!(behind(&events(&[])), ["preempted 1000-1500: vmstat_update 500"]);
+    assert_eq!(
+        behind(&events(&[])),
+        ["preempted 1000-1500: vmstat_update 500"]
+    );
     let moves = [migrate(300, 0, 400, 1, 0), migrate(900, 0, 400, 0, 1)];
-    assert_eq!(behind(&events(&moves)), ["preempted 1000-1500: kworker/1:0 500"]);
+    assert_eq!(
+        behind(&events(&moves)),
+        ["preempted 1000-1500: kworker/1:0 500"]
+    );
 }
 
 #[test]
 fn an_item_that_sleeps_and_goes_on_within_a_wait_ends_once() {
-    let start = |work, function| EventKind::WorkStart { work, function: KernelAddr(function) };
+    let start = |work, function| EventKind::WorkStart {
+        work,
+        function: KernelAddr(function),
+    };
     let events = [
         switch(10, 1, 0, 0, A),
         // A waits from here on. The worker begins an item, sleeps, ends it, and later runs another.
@@ -130,7 +183,10 @@ fn an_item_that_sleeps_and_goes_on_within_a_wait_ends_once() {
 
 #[test]
 fn a_thread_that_is_woken_under_an_item_begun_earlier_waits_behind_that_item() {
-    let work = EventKind::WorkStart { work: 7, function: KernelAddr(2) };
+    let work = EventKind::WorkStart {
+        work: 7,
+        function: KernelAddr(2),
+    };
     let events = [
         switch(10, 1, A, 1, 0),
         switch(100, 1, 0, 0, 400),
@@ -142,7 +198,10 @@ fn a_thread_that_is_woken_under_an_item_begun_earlier_waits_behind_that_item() {
     ];
     let mut follower = run(&[A], &events);
     follower.finish(Ticks(2000), &Names);
-    assert_eq!(shown(&follower.take_episodes()), ["wait after wake-up 1000-1500: vmstat_update 500"]);
+    assert_eq!(
+        shown(&follower.take_episodes()),
+        ["wait after wake-up 1000-1500: vmstat_update 500"]
+    );
 }
 
 #[test]
@@ -157,11 +216,17 @@ fn a_wait_that_moves_to_another_cpu_is_told_leg_by_leg() {
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(700), &Names);
     let episodes = follower.take_episodes();
-    assert_eq!(shown(&episodes), ["wait after wake-up 100-600: hog 300, b 200"]);
+    assert_eq!(
+        shown(&episodes),
+        ["wait after wake-up 100-600: hog 300, b 200"]
+    );
     assert_eq!(episodes[0].migrated_from.map(|cpu| cpu.0), Some(1));
     assert_eq!(accounts[0].migrations, 1);
-    let cpus: Vec<(u32, u64)> =
-        accounts[0].cpus.iter().map(|share| (share.cpu.0, share.running_ns.0)).collect();
+    let cpus: Vec<(u32, u64)> = accounts[0]
+        .cpus
+        .iter()
+        .map(|share| (share.cpu.0, share.running_ns.0))
+        .collect();
     assert_eq!(cpus, [(0, 100), (1, 10)]);
 }
 
@@ -191,26 +256,49 @@ fn interrupts_in_its_time_are_told_and_stay_part_of_its_running() {
     assert_eq!(accounts[0].running_ns, Nanos(6000));
     assert_eq!(accounts[0].interrupted_ns, Nanos(395));
     let timer = &accounts[0].ran_instead[0];
-    assert_eq!((timer.count, timer.min_ns, timer.max_ns), (2, Nanos(100), Nanos(200)));
+    assert_eq!(
+        (timer.count, timer.min_ns, timer.max_ns),
+        (2, Nanos(100), Nanos(200))
+    );
 }
 
 #[test]
 fn an_nmi_interrupts_a_thread_once_whether_it_comes_alone_or_in_an_interrupt() {
     let nmi = |time, delta_ns| KernelEvent {
         context: ExecutionContext::Nmi,
-        ..at(time, 1, A, EventKind::NmiHandler { handler: KernelAddr(7), delta_ns })
+        ..at(
+            time,
+            1,
+            A,
+            EventKind::NmiHandler {
+                handler: KernelAddr(7),
+                delta_ns,
+            },
+        )
     };
     let [entry, exit] = tick(1000, 1200, 1, A);
-    let events =
-        [switch(0, 1, 0, 0, A), entry, nmi(1100, 40), exit, nmi(5000, 30), switch(6000, 1, A, 1, HOG)];
+    let events = [
+        switch(0, 1, 0, 0, A),
+        entry,
+        nmi(1100, 40),
+        exit,
+        nmi(5000, 30),
+        switch(6000, 1, A, 1, HOG),
+    ];
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(7000), &Names);
     let told = shown(&follower.take_episodes());
     assert_eq!(
         told,
-        ["interrupted 1000-1200: local_timer 60, f7 40, local_timer 100", "interrupted 4970-5000: f7 30"]
+        [
+            "interrupted 1000-1200: local_timer 60, f7 40, local_timer 100",
+            "interrupted 4970-5000: f7 30"
+        ]
     );
-    assert_eq!((accounts[0].running_ns, accounts[0].interrupted_ns), (Nanos(6000), Nanos(230)));
+    assert_eq!(
+        (accounts[0].running_ns, accounts[0].interrupted_ns),
+        (Nanos(6000), Nanos(230))
+    );
 }
 
 #[test]
@@ -220,7 +308,11 @@ fn a_turn_that_interrupts_part_counts_once() {
     events.push(switch(2000, 1, HOG, 0, A));
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(2500), &Names);
-    let hog = accounts[0].ran_instead.iter().find(|ran| ran.subject.name() == "hog").unwrap();
+    let hog = accounts[0]
+        .ran_instead
+        .iter()
+        .find(|ran| ran.subject.name() == "hog")
+        .unwrap();
     assert_eq!((hog.count, hog.total_ns), (1, Nanos(900)));
 }
 
@@ -228,23 +320,43 @@ fn a_turn_that_interrupts_part_counts_once() {
 fn a_thread_that_never_switches_is_known_to_run_by_the_interrupts_in_its_time() {
     let mut follower = run(&[A], &tick(1000, 1010, 1, A));
     let accounts = follower.finish(Ticks(2000), &Names);
-    assert_eq!((accounts[0].running_ns, accounts[0].unknown_ns), (Nanos(2000), Nanos(0)));
+    assert_eq!(
+        (accounts[0].running_ns, accounts[0].unknown_ns),
+        (Nanos(2000), Nanos(0))
+    );
 }
 
 #[test]
 fn a_sleeper_that_never_wakes_is_blocked_when_it_is_known_to_sleep_and_unknown_otherwise() {
     let mut follower = run(&[], &[]);
     for (tid, start) in [(A, Start::Asleep), (B, Start::Unknown)] {
-        let thread = jitterscope_model::ThreadRef { tid, comm: comm(tid) };
-        follower.follow(jitterscope_attribute::Following { thread, role: None, start }, Ticks(0));
+        let thread = jitterscope_model::ThreadRef {
+            tid,
+            comm: comm(tid),
+        };
+        follower.follow(
+            jitterscope_attribute::Following {
+                thread,
+                role: None,
+                start,
+            },
+            Ticks(0),
+        );
     }
     let accounts = follower.finish(Ticks(2000), &Names);
-    assert_eq!((accounts[0].blocked_ns, accounts[1].unknown_ns), (Nanos(2000), Nanos(2000)));
+    assert_eq!(
+        (accounts[0].blocked_ns, accounts[1].unknown_ns),
+        (Nanos(2000), Nanos(2000))
+    );
 }
 
 #[test]
 fn threads_that_begin_are_followed_from_birth_and_ended_ones_keep_their_account() {
-    let born = EventKind::TaskNew { tid: B, comm: comm(A), thread: true };
+    let born = EventKind::TaskNew {
+        tid: B,
+        comm: comm(A),
+        thread: true,
+    };
     let events = [
         switch(0, 0, 0, 0, A),
         at(100, 0, A, born),
@@ -265,12 +377,27 @@ fn threads_that_begin_are_followed_from_birth_and_ended_ones_keep_their_account(
 fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
     let follower = |events: &[jitterscope_model::KernelEvent]| {
         let names = vec![comm(B)];
-        let mut follower = ThreadFollower::new(FollowerSettings { names, ..settings() });
+        let mut follower = ThreadFollower::new(FollowerSettings {
+            names,
+            ..settings()
+        });
         follower.measure(Ticks(0), Ticks(u64::MAX));
-        events.iter().for_each(|event| follower.event(event, &Names));
+        events
+            .iter()
+            .for_each(|event| follower.event(event, &Names));
         follower
     };
-    let renamed = |time| at(time, 1, B, EventKind::TaskRename { tid: B, comm: comm(B) });
+    let renamed = |time| {
+        at(
+            time,
+            1,
+            B,
+            EventKind::TaskRename {
+                tid: B,
+                comm: comm(B),
+            },
+        )
+    };
     let rest = [
         switch(500, 1, B, 1, 0),
         waking(9_000, 0, A, B, 1),
@@ -284,13 +411,19 @@ fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
     let b = &accounts[0];
     assert!(b.appeared && b.exited);
     assert_eq!((b.from, b.until), (Ticks(100), Ticks(9_200)));
-    assert_eq!((b.running_ns, b.blocked_ns, b.waiting_ns), (Nanos(500), Nanos(8_500), Nanos(100)));
+    assert_eq!(
+        (b.running_ns, b.blocked_ns, b.waiting_ns),
+        (Nanos(500), Nanos(8_500), Nanos(100))
+    );
     assert_eq!((by_exec.met_late(), by_exec.missed()), (0, 0));
 
     // Without the record, the switch away from it tells, and that it had the name before is counted.
     let mut late = follower(&rest);
     let accounts = late.finish(Ticks(10_000), &Names);
-    assert_eq!((accounts[0].from, accounts[0].until), (Ticks(500), Ticks(9_200)));
+    assert_eq!(
+        (accounts[0].from, accounts[0].until),
+        (Ticks(500), Ticks(9_200))
+    );
     assert_eq!((late.met_late(), late.missed()), (1, 0));
 
     // One that ends before anything was seen of it is counted, too.
@@ -301,17 +434,40 @@ fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
 
 #[test]
 fn a_followed_thread_that_takes_another_name_goes_on_under_it() {
-    let events = [switch(0, 1, 0, 0, A), at(100, 1, A, EventKind::TaskRename { tid: A, comm: comm(HOG) })];
+    let events = [
+        switch(0, 1, 0, 0, A),
+        at(
+            100,
+            1,
+            A,
+            EventKind::TaskRename {
+                tid: A,
+                comm: comm(HOG),
+            },
+        ),
+    ];
     let accounts = run(&[A], &events).finish(Ticks(200), &Names);
     assert_eq!(accounts.len(), 1);
-    assert_eq!((accounts[0].comm.to_string(), accounts[0].running_ns), (comm(HOG).to_string(), Nanos(200)));
+    assert_eq!(
+        (accounts[0].comm.to_string(), accounts[0].running_ns),
+        (comm(HOG).to_string(), Nanos(200))
+    );
 }
 
 #[test]
 fn processes_are_followed_only_when_children_are_wanted() {
     let events = [
         switch(0, 0, 0, 0, A),
-        at(100, 0, A, EventKind::TaskNew { tid: B, comm: comm(A), thread: false }),
+        at(
+            100,
+            0,
+            A,
+            EventKind::TaskNew {
+                tid: B,
+                comm: comm(A),
+                thread: false,
+            },
+        ),
         switch(150, 1, 0, 0, B),
     ];
     assert_eq!(run(&[A], &events).finish(Ticks(200), &Names).len(), 1);
@@ -320,7 +476,9 @@ fn processes_are_followed_only_when_children_are_wanted() {
     let mut follower = ThreadFollower::new(settings);
     follower.measure(Ticks(0), Ticks(u64::MAX));
     follow(&mut follower, A);
-    events.iter().for_each(|event| follower.event(event, &Names));
+    events
+        .iter()
+        .for_each(|event| follower.event(event, &Names));
     assert_eq!(follower.finish(Ticks(200), &Names).len(), 2);
 }
 
@@ -334,11 +492,21 @@ fn a_wake_up_on_the_way_to_sleep_makes_a_wait_unless_another_one_follows() {
     ];
     let waited = [way.as_slice(), &[switch(1300, 1, HOG, 0, A)]].concat();
     let account = &run(&[A], &waited).finish(Ticks(1400), &Names)[0];
-    assert_eq!((account.waiting_ns, account.blocked_ns), (Nanos(300), Nanos(0)));
-    let slept = [way.as_slice(), &[waking(1250, 0, B, A, 1), switch(1300, 1, HOG, 0, A)]].concat();
+    assert_eq!(
+        (account.waiting_ns, account.blocked_ns),
+        (Nanos(300), Nanos(0))
+    );
+    let slept = [
+        way.as_slice(),
+        &[waking(1250, 0, B, A, 1), switch(1300, 1, HOG, 0, A)],
+    ]
+    .concat();
     let account = &run(&[A], &slept).finish(Ticks(1400), &Names)[0];
     // The first wake-up had been used up: it slept until the second.
-    assert_eq!((account.waiting_ns, account.blocked_ns), (Nanos(50), Nanos(250)));
+    assert_eq!(
+        (account.waiting_ns, account.blocked_ns),
+        (Nanos(50), Nanos(250))
+    );
 }
 
 #[test]
@@ -358,24 +526,42 @@ fn a_sleeper_that_runs_without_a_wake_up_may_have_waited_since_records_were_lost
     // It goes to sleep at 100.
     let begin = || run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 1, 0)]);
     let account = |mut follower: ThreadFollower, events: &[KernelEvent]| {
-        events.iter().for_each(|event| follower.event(event, &Names));
+        events
+            .iter()
+            .for_each(|event| follower.event(event, &Names));
         let account = follower.finish(Ticks(2000), &Names)[0].clone();
-        [account.blocked_ns, account.unknown_ns, account.waiting_ns, account.running_ns].map(|ns| ns.0)
+        [
+            account.blocked_ns,
+            account.unknown_ns,
+            account.waiting_ns,
+            account.running_ns,
+        ]
+        .map(|ns| ns.0)
     };
     let put_on = switch(1000, 1, 0, 0, A);
     // Whoever woke it did so on another CPU, whose records are missing.
     let mut lossy = begin();
     lossy.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
-    assert_eq!(account(lossy, std::slice::from_ref(&put_on)), [300, 600, 0, 1100]);
+    assert_eq!(
+        account(lossy, std::slice::from_ref(&put_on)),
+        [300, 600, 0, 1100]
+    );
     // A wake-up that is on record tells that it slept until then.
     let mut woken = begin();
     woken.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
-    assert_eq!(account(woken, &[waking(950, 0, B, A, 1), put_on]), [850, 0, 50, 1100]);
+    assert_eq!(
+        account(woken, &[waking(950, 0, B, A, 1), put_on]),
+        [850, 0, 50, 1100]
+    );
     // A loss of an earlier sleep is none of this one.
     let mut earlier = begin();
     earlier.lost(jitterscope_model::CpuId(0), Ticks(150), Ticks(160), &Names);
-    let told =
-        [waking(200, 0, B, A, 1), switch(200, 1, 0, 0, A), switch(300, 1, A, 1, 0), switch(400, 1, 0, 0, A)];
+    let told = [
+        waking(200, 0, B, A, 1),
+        switch(200, 1, 0, 0, A),
+        switch(300, 1, A, 1, 0),
+        switch(400, 1, 0, 0, A),
+    ];
     assert_eq!(account(earlier, &told), [200, 0, 0, 1800]);
 }
 
@@ -389,7 +575,11 @@ fn who_comes_to_a_cpu_while_its_records_are_lost_is_not_told_to_wait_there() {
     lost(&mut follower);
     let seen_again = tick(900, 910, 1, HOG);
     let later = [waking(1700, 0, B, A, 1), switch(1800, 1, HOG, 1, A)];
-    for event in [waking(600, 0, B, A, 1)].iter().chain(&seen_again).chain(&later) {
+    for event in [waking(600, 0, B, A, 1)]
+        .iter()
+        .chain(&seen_again)
+        .chain(&later)
+    {
         follower.event(event, &Names);
     }
     let account = &follower.finish(Ticks(2000), &Names)[0];
@@ -406,8 +596,14 @@ fn who_comes_to_a_cpu_while_its_records_are_lost_is_not_told_to_wait_there() {
         follower.event(&event, &Names);
     }
     let account = &follower.finish(Ticks(2000), &Names)[0];
-    assert_eq!(shown(&follower.take_episodes()), ["preempted 100-600: hog 500"]);
-    assert_eq!((account.waiting_ns, account.unknown_ns), (Nanos(500), Nanos(900)));
+    assert_eq!(
+        shown(&follower.take_episodes()),
+        ["preempted 100-600: hog 500"]
+    );
+    assert_eq!(
+        (account.waiting_ns, account.unknown_ns),
+        (Nanos(500), Nanos(900))
+    );
 }
 
 #[test]
@@ -425,15 +621,27 @@ fn only_the_measured_time_counts() {
         follower.event(&event, &Names);
     }
     let account = &follower.finish(Ticks(2600), &Names)[0];
-    assert_eq!((account.running_ns, account.waiting_ns), (Nanos(850), Nanos(150)));
+    assert_eq!(
+        (account.running_ns, account.waiting_ns),
+        (Nanos(850), Nanos(150))
+    );
     let told = shown(&follower.take_episodes());
-    assert_eq!(told, ["preempted 1000-1100: hog 100", "preempted 1950-2000: hog 50"]);
+    assert_eq!(
+        told,
+        [
+            "preempted 1000-1100: hog 100",
+            "preempted 1950-2000: hog 50"
+        ]
+    );
     assert_eq!(account.involuntary_switches, 1);
 }
 
 #[test]
 fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
-    let charge = EventKind::StatRuntime { tid: A, runtime_ns: 300 };
+    let charge = EventKind::StatRuntime {
+        tid: A,
+        runtime_ns: 300,
+    };
     let events = [
         switch(0, 1, A, 1, 0),
         waking(1000, 0, B, A, 1),
@@ -449,8 +657,10 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
     );
     assert_eq!(account.runs, 1);
     // Charges are recorded only once such a switch was seen: until then nobody is blamed for the time.
-    let without: Vec<_> =
-        events.into_iter().filter(|event| !matches!(event.kind, EventKind::StatRuntime { .. })).collect();
+    let without: Vec<_> = events
+        .into_iter()
+        .filter(|event| !matches!(event.kind, EventKind::StatRuntime { .. }))
+        .collect();
     let mut follower = run(&[A], &without);
     let account = &follower.finish(Ticks(2000), &Names)[0];
     assert_eq!(
@@ -463,12 +673,24 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
 /// Its own turn was taken for time in which it waited, and that for the way of a switch.
 #[test]
 fn a_thread_put_on_the_cpu_unseen_waits_until_it_is_seen_where_nothing_is_charged() {
-    let page_fault = EventKind::PageFault { user: true, address: 0, ip: 0 };
+    let page_fault = EventKind::PageFault {
+        user: true,
+        address: 0,
+        ip: 0,
+    };
     let events = [
         switch(0, 1, 0, 0, A),
         // Throttled: the idle thread has the CPU, and its way out is not recorded.
         switch(1000, 1, A, 0, 0),
-        at(1100, 1, 0, EventKind::IrqEntry { irq: 1, action: "disk".into() }),
+        at(
+            1100,
+            1,
+            0,
+            EventKind::IrqEntry {
+                irq: 1,
+                action: "disk".into(),
+            },
+        ),
         at(1200, 1, 0, EventKind::IrqExit { irq: 1 }),
         at(1500, 1, A, page_fault.clone()),
         at(1700, 1, A, page_fault),
@@ -535,9 +757,16 @@ fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() 
     ];
     let mut follower = run(&[A], &events);
     let account = &follower.finish(Ticks(8000), &Names)[0];
-    assert_eq!((account.stopped_ns, account.blocked_ns), (Nanos(5000), Nanos(0)));
     assert_eq!(
-        (account.waiting_ns, account.longest_wait_ns, account.voluntary_switches),
+        (account.stopped_ns, account.blocked_ns),
+        (Nanos(5000), Nanos(0))
+    );
+    assert_eq!(
+        (
+            account.waiting_ns,
+            account.longest_wait_ns,
+            account.voluntary_switches
+        ),
         (Nanos(201), Nanos(200), 0)
     );
     let episodes = follower.take_episodes();
@@ -550,7 +779,13 @@ fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() 
             "wait after wake-up 7000-7001: idle exit 1",
         ]
     );
-    let by = |at: usize| episodes[at].slices[0].culprit.sender.as_ref().map(|sender| sender.tid);
+    let by = |at: usize| {
+        episodes[at].slices[0]
+            .culprit
+            .sender
+            .as_ref()
+            .map(|sender| sender.tid)
+    };
     assert_eq!((by(0), by(2)), (Some(HOG), None));
 }
 
@@ -558,15 +793,34 @@ fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() 
 fn a_thread_that_was_stopped_before_and_is_not_let_go_on_is_stopped_all_along() {
     let mut follower = ThreadFollower::new(settings());
     follower.measure(Ticks(100), Ticks(u64::MAX));
-    let thread = ThreadRef { tid: A, comm: comm(A) };
-    follower.follow(Following { thread, role: None, start: Start::Stopped(StoppedBy::Signal) }, Ticks(0));
+    let thread = ThreadRef {
+        tid: A,
+        comm: comm(A),
+    };
+    follower.follow(
+        Following {
+            thread,
+            role: None,
+            start: Start::Stopped(StoppedBy::Signal),
+        },
+        Ticks(0),
+    );
     follower.event(&switch(500, 1, 0, 0, HOG), &Names);
     let account = &follower.finish(Ticks(1000), &Names)[0];
-    assert_eq!((account.stopped_ns, account.unknown_ns), (Nanos(900), Nanos(0)));
-    assert_eq!(shown(&follower.take_episodes()), ["stopped 100-1000: stopped by a signal 900"]);
+    assert_eq!(
+        (account.stopped_ns, account.unknown_ns),
+        (Nanos(900), Nanos(0))
+    );
+    assert_eq!(
+        shown(&follower.take_episodes()),
+        ["stopped 100-1000: stopped by a signal 900"]
+    );
     // Whoever let it go on may be in what was lost.
     let mut follower = run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 4, 0)]);
     follower.lost(jitterscope_model::CpuId(0), Ticks(500), Ticks(900), &Names);
     let account = &follower.finish(Ticks(1000), &Names)[0];
-    assert_eq!((account.stopped_ns, account.unknown_ns), (Nanos(400), Nanos(500)));
+    assert_eq!(
+        (account.stopped_ns, account.unknown_ns),
+        (Nanos(400), Nanos(500))
+    );
 }

@@ -28,13 +28,34 @@ struct Advice {
 ///
 /// # Errors
 /// The run cannot be read.
-pub fn with_advice(mut text: String, run: &RunReader, summary: &RunSummary) -> anyhow::Result<String> {
+pub fn with_advice(
+    mut text: String,
+    run: &RunReader,
+    summary: &RunSummary,
+) -> anyhow::Result<String> {
     let path = run.path();
-    if let Some(Advice { audit, plan, run, left_out }) = advice(run, summary)? {
+    if let Some(Advice {
+        audit,
+        plan,
+        run,
+        left_out,
+    }) = advice(run, summary)?
+    {
         text.push('\n');
         let (program, as_root) = (program(path), program_as_root(path));
-        let run = tuning::NamedRun { id: &run, program: &program, as_root: &as_root };
-        text.push_str(&tuning::advice(&audit, &plan, &run, left_out.as_ref(), MOST, output::style()));
+        let run = tuning::NamedRun {
+            id: &run,
+            program: &program,
+            as_root: &as_root,
+        };
+        text.push_str(&tuning::advice(
+            &audit,
+            &plan,
+            &run,
+            left_out.as_ref(),
+            MOST,
+            output::style(),
+        ));
     }
     Ok(text)
 }
@@ -48,14 +69,24 @@ pub fn step(run: &RunReader, summary: &RunSummary) -> anyhow::Result<Option<Step
     if signals::is_hurried() {
         return Ok(None);
     }
-    let Some(Advice { audit, plan, run, left_out }) = advice(run, summary)? else { return Ok(None) };
+    let Some(Advice {
+        audit,
+        plan,
+        run,
+        left_out,
+    }) = advice(run, summary)?
+    else {
+        return Ok(None);
+    };
     Ok(tuning::first_step(&audit, &plan, &run, left_out.as_ref()))
 }
 
 /// Nothing for a run of another machine, or one without culprits.
 fn advice(run: &RunReader, summary: &RunSummary) -> anyhow::Result<Option<Advice>> {
     let machine = Machine::host();
-    let here = machine.read_trimmed("/proc/sys/kernel/hostname").unwrap_or_default();
+    let here = machine
+        .read_trimmed("/proc/sys/kernel/hostname")
+        .unwrap_or_default();
     // Evidence that fails its own proof advises nothing.
     let doubted = !summary.trust.doubts.is_empty();
     if summary.attribution.is_none() || doubted || summary.run.hostname != here {
@@ -63,12 +94,19 @@ fn advice(run: &RunReader, summary: &RunSummary) -> anyhow::Result<Option<Advice
     }
     let cpus = &of_interest(run.manifest());
     // What a plan refuses is no advice: a run of all CPUs leaves nobody to do the machine's own work.
-    let Some(goal) = Goal::for_advice(&machine, cpus) else { return Ok(None) };
+    let Some(goal) = Goal::for_advice(&machine, cpus) else {
+        return Ok(None);
+    };
     let left_out = Some(cpus.difference(&goal.isolated)).filter(|cpus| !cpus.is_empty());
     let measured = culprits_of(run)?;
     // One look at the machine for both: it may have very many threads.
     let inspection = Inspection::new(&machine, &goal);
     let audit = audit_of(&inspection, Some(&measured));
     let plan = plan_of(&inspection, &Select::RunCulprits(measured), &[], false)?;
-    Ok(Some(Advice { audit, plan, run: run.manifest().id.to_string(), left_out }))
+    Ok(Some(Advice {
+        audit,
+        plan,
+        run: run.manifest().id.to_string(),
+        left_out,
+    }))
 }

@@ -122,10 +122,20 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Attach);
-    let outcome = attach(&machine, &settings, of_recording(&args.kept.output), &stop, &mut line);
+    let outcome = attach(
+        &machine,
+        &settings,
+        of_recording(&args.kept.output),
+        &stop,
+        &mut line,
+    );
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;
+    let summary = print_run(
+        &outcome.path,
+        outcome.manifest,
+        Form::of(args.json, args.full),
+    )?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     let own = args.gates.hold(None, &summary, delivered)?;
     // A command that failed did not do what the conditions are about.
@@ -143,14 +153,20 @@ fn followed(args: &AttachArgs) -> Result<Followed, UsageError> {
         (_, _, Some(name)) => {
             if name.len() > 15 {
                 let cut: String = name.chars().take(15).collect();
-                output::talk(format_args!("the kernel keeps 15 bytes of a thread's name: following '{cut}'"));
+                output::talk(format_args!(
+                    "the kernel keeps 15 bytes of a thread's name: following '{cut}'"
+                ));
             }
             Ok(Followed::Named(name.clone()))
         }
-        _ if args.command.is_empty() => {
-            Err(UsageError("nothing to follow: give --pid PID, --tid TID, --comm NAME, or -- COMMAND".into()))
-        }
-        _ => Ok(Followed::Command { line: args.command.clone(), env: Vec::new(), to_stderr: args.json }),
+        _ if args.command.is_empty() => Err(UsageError(
+            "nothing to follow: give --pid PID, --tid TID, --comm NAME, or -- COMMAND".into(),
+        )),
+        _ => Ok(Followed::Command {
+            line: args.command.clone(),
+            env: Vec::new(),
+            to_stderr: args.json,
+        }),
     }
 }
 

@@ -39,7 +39,9 @@ pub fn goal_error(error: GoalError) -> anyhow::Error {
 pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = args.scope.machine();
     let measured = args.scope.measured(places)?;
-    let (cpus, why) = args.scope.cpus(&machine, measured.as_ref().map(|m| &m.cpus))?;
+    let (cpus, why) = args
+        .scope
+        .cpus(&machine, measured.as_ref().map(|m| &m.cpus))?;
     let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
     if let Some(id) = &args.explain {
         let Some(knob) = catalogue::find(id) else {
@@ -60,7 +62,10 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     if let Some(why) = why.filter(|_| !args.json) {
-        output::talk(format!("{}: {why} (choose with --cpus)", cpus_text(&goal.isolated)));
+        output::talk(format!(
+            "{}: {why} (choose with --cpus)",
+            cpus_text(&goal.isolated)
+        ));
     }
     let audit = audit(&machine, &goal, measured.as_ref().map(|m| &m.culprits));
     if args.json {

@@ -21,9 +21,9 @@ pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyho
         Err(error) => match wanted.rsplit_once('@') {
             None => return Err(error.into()),
             Some((run, list)) => {
-                let cpus: CpuSet = list
-                    .parse()
-                    .map_err(|why| UsageError(format!("{wanted}: {list:?} is no list of CPUs: {why}")))?;
+                let cpus: CpuSet = list.parse().map_err(|why| {
+                    UsageError(format!("{wanted}: {list:?} is no list of CPUs: {why}"))
+                })?;
                 if cpus.is_empty() {
                     return Err(UsageError(format!("{wanted}: name a CPU behind the @")).into());
                 }
@@ -37,7 +37,10 @@ pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyho
             asked_wrongly => UsageError(asked_wrongly.to_string()).into(),
         })
     };
-    let loaded = paths.iter().map(&mut load).collect::<anyhow::Result<Vec<_>>>()?;
+    let loaded = paths
+        .iter()
+        .map(&mut load)
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let name = match (&redactor, loaded.first(), &cpus) {
         (Some(_), Some(run), Some(cpus)) => format!("{}@{cpus}", run.label),
         (Some(_), Some(run), None) => run.label.clone(),
@@ -56,5 +59,6 @@ pub fn without_paths(mut found: Diff) -> Diff {
 
 /// Whether a knob declares that it removes a culprit, and does not only perhaps.
 pub fn answers(knob: &str, subject: &Subject) -> bool {
-    catalogue::find(knob).is_some_and(|knob| knob.answers(subject).is_some_and(|e| e != Effect::Perhaps))
+    catalogue::find(knob)
+        .is_some_and(|knob| knob.answers(subject).is_some_and(|e| e != Effect::Perhaps))
 }

@@ -55,7 +55,10 @@ pub struct DiffArgs {
 
 /// `10%` as a share.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').ok_or("must be a percentage, such as 10%")?;
+    let number = text
+        .trim()
+        .strip_suffix('%')
+        .ok_or("must be a percentage, such as 10%")?;
     match number.trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
         Ok(_) => Err("must be above 0% and at most 100%".into()),
@@ -76,7 +79,9 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
         .map(|wanted| side(&runs, wanted, &mut redactor))
         .collect::<anyhow::Result<Vec<_>>>()?;
     Side::apart(&sides).map_err(|error| UsageError(error.to_string()))?;
-    let of_cpus = sides.iter().position(|side| side.runs().iter().any(|run| run.only.is_some()));
+    let of_cpus = sides
+        .iter()
+        .position(|side| side.runs().iter().any(|run| run.only.is_some()));
     if let Some(at) = of_cpus.filter(|_| args.html.is_some() || args.chart.is_some()) {
         let text = format!(
             "{}: charts are of whole runs. Leave out --html and --chart, and text and --json are of these CPUs; or \
@@ -85,10 +90,17 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
         );
         return Err(UsageError(text).into());
     }
-    let rules = DiffRules { margin: args.margin, ..DiffRules::default() };
+    let rules = DiffRules {
+        margin: args.margin,
+        ..DiffRules::default()
+    };
     let found = diff(&sides, rules, &[], &answers);
     let newest = pictures::newest(&found);
-    let found = if args.redact.on { without_paths(found) } else { found };
+    let found = if args.redact.on {
+        without_paths(found)
+    } else {
+        found
+    };
     if let (Some(chart), Some(out)) = (args.chart, &args.out) {
         pictures::draw_runs(chart, out, &newest, &mut redactor)?;
     } else if let Some(out) = &args.html {
@@ -104,13 +116,18 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
 
 /// Conditions about changes hold for each comparison, the others for every run but the first side's.
 fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
-    let (changes, of_runs): (Vec<_>, Vec<_>) =
-        args.gates.all().into_iter().partition(|condition| matches!(condition.quantity, Quantity::Worse(_)));
+    let (changes, of_runs): (Vec<_>, Vec<_>) = args
+        .gates
+        .all()
+        .into_iter()
+        .partition(|condition| matches!(condition.quantity, Quantity::Worse(_)));
     let mut results = Vec::new();
     for against in &found.against {
         let name = &found.sides[against.side].name;
-        let named =
-            |result: GateResult| GateResult { condition: format!("{name}: {}", result.condition), ..result };
+        let named = |result: GateResult| GateResult {
+            condition: format!("{name}: {}", result.condition),
+            ..result
+        };
         results.extend(evaluate_changes(&changes, against).into_iter().map(named));
     }
     let runs = sides[1..].iter().flat_map(Side::runs);

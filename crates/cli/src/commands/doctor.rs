@@ -67,7 +67,10 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     let left = if args.clean {
         Vec::new()
     } else {
-        let PutRight { done, failed: unknown } = leftovers::look(&machine, places, &args.state_dir);
+        let PutRight {
+            done,
+            failed: unknown,
+        } = leftovers::look(&machine, places, &args.state_dir);
         failed.extend(unknown);
         done
     };
@@ -80,7 +83,11 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         output::json(&DoctorJson {
             schema_version: SCHEMA_VERSION,
             verdict: verdict(&sources),
-            sources: sources.iter().map(SourceSummary::from).map(with_words).collect(),
+            sources: sources
+                .iter()
+                .map(SourceSummary::from)
+                .map(with_words)
+                .collect(),
             leftovers: &left,
             removed: &removed,
             failed: &failed,
@@ -109,5 +116,9 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         output::result(&text)?;
     }
     require::check(&sources, &args.require)?;
-    Ok(if could_not_clean { Exit::Failed } else { Exit::Ok })
+    Ok(if could_not_clean {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    })
 }

@@ -16,7 +16,10 @@ use std::sync::atomic::AtomicBool;
 pub fn run(places: &Places) -> anyhow::Result<Exit> {
     // A third one changes nothing: this does not take long, and must not be cut short.
     let heard = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+    for signal in [SIGINT, SIGTERM, SIGHUP]
+        .into_iter()
+        .filter(|signal| !is_ignored(*signal))
+    {
         signal_hook::flag::register(signal, Arc::clone(&heard))?;
     }
     let put_right = leftovers::clean(&Machine::host(), places, &leftovers::usual_state());

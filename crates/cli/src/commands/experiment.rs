@@ -84,9 +84,14 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let interleaved = interleaves(&*change, &rules);
     // With another --longest-wait the same change may take turns or not: those are two experiments.
-    let asked = if interleaved { asked } else { format!("{asked}; not interleaved") };
-    let mut session =
-        session(args, &machine, &runs.join(SESSIONS), asked, &|session| made(session, interleaved))?;
+    let asked = if interleaved {
+        asked
+    } else {
+        format!("{asked}; not interleaved")
+    };
+    let mut session = session(args, &machine, &runs.join(SESSIONS), asked, &|session| {
+        made(session, interleaved)
+    })?;
     let mut runner = runner(args, machine, measured, places)?;
     // Nothing on the machine is changed by an environment variable.
     let mut guard = match args.env.is_empty() {
@@ -94,7 +99,10 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         false => None,
     };
     let mut watcher = Watcher::new(args.quiet, rules.looks);
-    let mut guarded = Guarded { change: &mut *change, guard: guard.as_mut() };
+    let mut guarded = Guarded {
+        change: &mut *change,
+        guard: guard.as_mut(),
+    };
     let made = jitterscope_experiment::run(Experiment {
         change: &mut guarded,
         runner: &mut *runner,
@@ -117,13 +125,21 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         let goes_on = "The same command with --resume goes on.";
         output::result(&view::outcome(&outcome, goes_on, output::style()))?;
     }
-    Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
+    Ok(if outcome.ended == Ended::Stopped {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    })
 }
 
 fn cpus_to_measure(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {
     let chosen = measured::choose(machine, args.cpus.as_ref(), "--cpus")?;
     if let (Some(because), false) = (&chosen.because, args.quiet || !args.probe.is_on_cpus()) {
-        output::talk(format_args!("measuring CPU {}: {}", chosen.cpus, cpus_because(because)));
+        output::talk(format_args!(
+            "measuring CPU {}: {}",
+            chosen.cpus,
+            cpus_because(because)
+        ));
     }
     Ok(chosen)
 }
@@ -167,14 +183,20 @@ fn change(
     if let (Some(apply), Some(revert)) = (&args.apply, &args.revert) {
         let when = |seen_by: &Option<String>| {
             let asked = seen_by.as_ref().map(|_| args.longest_wait);
-            Declared { seen_by: seen_by.clone(), within: args.settles_in.or(asked).unwrap_or_default() }
+            Declared {
+                seen_by: seen_by.clone(),
+                within: args.settles_in.or(asked).unwrap_or_default(),
+            }
         };
         let change = CommandChange::new(apply, revert, notes);
         let (applied, reverted) = (when(&args.applied_when), when(&args.reverted_when));
         return Ok(Box::new(change.declaring(applied, reverted, removes(args))));
     }
     if !args.env.is_empty() {
-        return Ok(Box::new(NoChange { what: args.env.join(" "), removes: removes(args) }));
+        return Ok(Box::new(NoChange {
+            what: args.env.join(" "),
+            removes: removes(args),
+        }));
     }
     let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
     let dir = StateDir::at(&args.state_dir);
@@ -184,7 +206,11 @@ fn change(
 
 /// What the user says that the change is to remove.
 fn removes(args: &ExperimentArgs) -> Vec<Predicted> {
-    args.removes.iter().cloned().map(Predicted::Pattern).collect()
+    args.removes
+        .iter()
+        .cloned()
+        .map(Predicted::Pattern)
+        .collect()
 }
 
 /// What a session has already.
@@ -193,5 +219,9 @@ fn made(session: &Session, interleaved: bool) -> String {
         return format!("{} pairs", session.pairs.len());
     }
     let of = |arm| session.block.iter().filter(|run| run.arm == arm).count();
-    format!("{} runs without the change and {} with it", of(Arm::A), of(Arm::B))
+    format!(
+        "{} runs without the change and {} with it",
+        of(Arm::A),
+        of(Arm::B)
+    )
 }

@@ -53,13 +53,21 @@ pub(super) fn run(
     let next = next(args, &cpus, &change, outcome.ended);
     if args.json {
         let parameters = &change.surroundings().parameters;
-        output::json(&AcrossJson { outcome: view::outcome_json(&outcome), parameters, next: &next })?;
+        output::json(&AcrossJson {
+            outcome: view::outcome_json(&outcome),
+            parameters,
+            next: &next,
+        })?;
     } else {
         let goes_on = "The same command goes on.";
         let text = view::outcome(&outcome, goes_on, output::style());
         output::result(&format!("{text}\n{}\n", next.join("\n")))?;
     }
-    Ok(if outcome.ended == Ended::Stopped { Exit::Failed } else { Exit::Ok })
+    Ok(if outcome.ended == Ended::Stopped {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    })
 }
 
 /// What it came to, with what a boot needs and what to do next.
@@ -110,7 +118,9 @@ fn open(
             })
         }
         // What was measured in another boot without the change is compared with nothing of this one.
-        (_, Some(session)) if session.header.boot_id == session.boot_id && !is_over(&session) => Ok(session),
+        (_, Some(session)) if session.header.boot_id == session.boot_id && !is_over(&session) => {
+            Ok(session)
+        }
         (_, Some(session)) if args.resume && !is_over(&session) => bail!(
             "the runs without {} were made in an earlier boot, and it is not in force in this one: add {} to the kernel's \
              command line, reboot and start the same command again; without --resume they are made anew in this boot",

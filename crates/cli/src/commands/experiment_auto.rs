@@ -17,13 +17,15 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, NotTried, Observer, Outcome,
-    Runner, Screened, Session, estimate, runs_take, screen,
+    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, NotTried, Observer,
+    Outcome, Runner, Screened, Session, estimate, runs_take, screen,
 };
 use jitterscope_model::{AnyVersion, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Goal, InForce, Op, Plan, RunCulprits, Select, Settles, SkipReason, StateDir, plan};
+use jitterscope_tune::{
+    Goal, InForce, Op, Plan, RunCulprits, Select, Settles, SkipReason, StateDir, plan,
+};
 use jitterscope_view::experiment as view;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +69,9 @@ struct Budget {
 
 impl Budget {
     fn of(time: Nanos) -> Budget {
-        Budget { until: Instant::now() + Duration::from_nanos(time.0) }
+        Budget {
+            until: Instant::now() + Duration::from_nanos(time.0),
+        }
     }
 
     fn left(self) -> Nanos {
@@ -79,8 +83,7 @@ impl Budget {
 /// Said where it was stopped.
 const GOES_ON: &str = "The same command with --resume goes on.";
 /// Said where time ran out before anything could be judged.
-const USED_UP: &str =
-    "the budget was used up before all candidates were measured: none is judged, and the runs are kept";
+const USED_UP: &str = "the budget was used up before all candidates were measured: none is judged, and the runs are kept";
 
 /// Runs it.
 ///
@@ -106,41 +109,81 @@ pub fn run(
         output::talk(format_args!("stopped before anything was tried. {GOES_ON}"));
         return Ok(Exit::Failed);
     };
-    let Chosen { candidates: knobs, needs_reboot, not_tried } = match session.tried().cloned() {
+    let Chosen {
+        candidates: knobs,
+        needs_reboot,
+        not_tried,
+    } = match session.tried().cloned() {
         Some(chosen) => chosen,
         None => {
             // Of all of them: what comes once a second may be missing in any one.
-            let each = before.iter().map(|run| culprits_of(&RunReader::open(Path::new(&run.path))?));
-            let all = each.collect::<anyhow::Result<Vec<_>>>()?.into_iter().reduce(RunCulprits::and);
+            let each = before
+                .iter()
+                .map(|run| culprits_of(&RunReader::open(Path::new(&run.path))?));
+            let all = each
+                .collect::<anyhow::Result<Vec<_>>>()?
+                .into_iter()
+                .reduce(RunCulprits::and);
             let select = Select::RunCulprits(all.unwrap_or_default());
             let found = plan(machine, &goal, &select, &args.except, false)?;
-            let (candidates, not_tried) = candidates(&found, args.longest_wait, room(args, budget.left()));
-            let needs_reboot = needs_reboot(&found).into_iter().map(str::to_owned).collect();
-            let chosen = Chosen { candidates, needs_reboot, not_tried };
+            let (candidates, not_tried) =
+                candidates(&found, args.longest_wait, room(args, budget.left()));
+            let needs_reboot = needs_reboot(&found)
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
+            let chosen = Chosen {
+                candidates,
+                needs_reboot,
+                not_tried,
+            };
             session.choose(chosen.clone())?;
             chosen
         }
     };
-    let mut sifted =
-        Sifted { candidates: Vec::new(), needs_reboot, not_tried, confirmed: None, unfinished: None };
+    let mut sifted = Sifted {
+        candidates: Vec::new(),
+        needs_reboot,
+        not_tried,
+        confirmed: None,
+        unfinished: None,
+    };
     if !knobs.is_empty() {
         if !args.quiet {
             output::talk(format_args!("trying {}", knobs.join(", ")));
         }
         let mut guard = Guard::start(&args.state_dir, &knobs, Revert::Knobs, places)?;
-        let mut bench = Bench { bound, machine, goal: &goal, runner: &mut runner, guard: &mut guard };
+        let mut bench = Bench {
+            bound,
+            machine,
+            goal: &goal,
+            runner: &mut runner,
+            guard: &mut guard,
+        };
         // A guard that is not told of the end undoes what is left.
         match bench.sift(&knobs, &before, &mut session)? {
             None => {
-                let why = if stop.load(Ordering::Relaxed) { "it was stopped" } else { USED_UP };
+                let why = if stop.load(Ordering::Relaxed) {
+                    "it was stopped"
+                } else {
+                    USED_UP
+                };
                 sifted.unfinished = Some(format!("{why}. {GOES_ON}"));
             }
             Some(candidates) => {
-                let kept: Vec<String> =
-                    candidates.iter().filter(|c| c.kept).map(|c| c.knob.clone()).collect();
+                let kept: Vec<String> = candidates
+                    .iter()
+                    .filter(|c| c.kept)
+                    .map(|c| c.knob.clone())
+                    .collect();
                 sifted.candidates = candidates;
                 if !kept.is_empty() {
-                    match bench.confirm(places, &measured, kept, session.header.started_realtime_ns)? {
+                    match bench.confirm(
+                        places,
+                        &measured,
+                        kept,
+                        session.header.started_realtime_ns,
+                    )? {
                         Ok(outcome) => sifted.confirmed = Some(outcome),
                         Err(why) => sifted.unfinished = Some(why),
                     }
@@ -154,12 +197,21 @@ pub fn run(
     } else {
         output::result(&text(&sifted))?;
     }
-    Ok(if stop.load(Ordering::Relaxed) { Exit::Failed } else { Exit::Ok })
+    Ok(if stop.load(Ordering::Relaxed) {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    })
 }
 
 /// What only a reboot can try.
 pub(super) fn needs_reboot(found: &Plan) -> Vec<&'static str> {
-    found.skipped.iter().filter(|s| matches!(s.why, SkipReason::NeedsReboot { .. })).map(|s| s.knob).collect()
+    found
+        .skipped
+        .iter()
+        .filter(|s| matches!(s.why, SkipReason::NeedsReboot { .. }))
+        .map(|s| s.knob)
+        .collect()
 }
 
 /// The longest undoing that leaves time for the runs with all candidates: it is waited for once before them, as it may
@@ -192,16 +244,32 @@ fn trial(
         [] => String::new(),
         knobs => format!(" except {}", knobs.join(", ")),
     };
-    let what = format!("all that is advised{except}, undone within {}", args.longest_wait);
-    let nothing = NoChange { what, removes: Vec::new() };
+    let what = format!(
+        "all that is advised{except}, undone within {}",
+        args.longest_wait
+    );
+    let nothing = NoChange {
+        what,
+        removes: Vec::new(),
+    };
     let folder = places.runs()?.join(SESSIONS);
     let of = |session: &Session, arm| session.block.iter().filter(|run| run.arm == arm).count();
     let made = |session: &Session| {
         let [without, with] = [Arm::A, Arm::B].map(|arm| of(session, arm));
         format!("{without} runs without the candidates and {with} with all of them")
     };
-    let session = session(args, machine, &folder, asked(args, &nothing, &measured.cpus), &made)?;
-    if session.block.iter().any(|run| run.boot_id != session.boot_id) {
+    let session = session(
+        args,
+        machine,
+        &folder,
+        asked(args, &nothing, &measured.cpus),
+        &made,
+    )?;
+    if session
+        .block
+        .iter()
+        .any(|run| run.boot_id != session.boot_id)
+    {
         return Err(UsageError(
             "--resume: the machine was started anew since, which changes more than what is tried; begin again, without \
              --resume"
@@ -230,8 +298,12 @@ impl Bound<'_> {
         arm: Arm,
         session: &mut Session,
     ) -> anyhow::Result<Option<Vec<ComparedRun>>> {
-        let earlier: Vec<_> =
-            session.block.iter().filter(|run| run.arm == arm).map(|run| run.run.clone()).collect();
+        let earlier: Vec<_> = session
+            .block
+            .iter()
+            .filter(|run| run.arm == arm)
+            .map(|run| run.run.clone())
+            .collect();
         let mut made = Vec::with_capacity(RUNS);
         for path in earlier {
             made.push(runner.load(&path)?);
@@ -241,7 +313,9 @@ impl Bound<'_> {
             if self.budget.left() < self.args.duration {
                 return Ok(None);
             }
-            let Some(run) = runner.measure(arm, self.stop)? else { return Ok(None) };
+            let Some(run) = runner.measure(arm, self.stop)? else {
+                return Ok(None);
+            };
             session.add_run(arm, PathBuf::from(&run.path), None)?;
             made.push(run);
             watcher.measured(arm, made.len(), RUNS);
@@ -278,8 +352,13 @@ pub(super) fn candidates(
 
 /// How long the undoing of a change takes at most; none where that cannot be told.
 pub(super) fn longest_undoing(change: &jitterscope_tune::Change) -> Option<Nanos> {
-    let undone = InForce::of(change.knob).map_or(Settles::Immediately, |declared| declared.rollback);
-    let replaced = if let Op::Write { to, .. } = &change.op { to.as_str() } else { "" };
+    let undone =
+        InForce::of(change.knob).map_or(Settles::Immediately, |declared| declared.rollback);
+    let replaced = if let Op::Write { to, .. } = &change.op {
+        to.as_str()
+    } else {
+        ""
+    };
     undone.longest(replaced)
 }
 
@@ -308,8 +387,14 @@ struct Bench<'b> {
 impl Bench<'_> {
     fn change(&self, knobs: &[String]) -> anyhow::Result<KnobChange> {
         let dir = StateDir::at(&self.bound.args.state_dir);
-        KnobChange::new(self.machine, dir, who(self.machine), self.goal.clone(), knobs.to_vec())
-            .map_err(failed)
+        KnobChange::new(
+            self.machine,
+            dir,
+            who(self.machine),
+            self.goal.clone(),
+            knobs.to_vec(),
+        )
+        .map_err(failed)
     }
 
     /// All of them at once, judged by what each declares; undone when it returns. `None` where it was stopped, or the
@@ -322,13 +407,20 @@ impl Bench<'_> {
     ) -> anyhow::Result<Option<Vec<Screened>>> {
         let bound = self.bound;
         let Bound { args, stop, .. } = bound;
-        let judge = |after: Vec<ComparedRun>| Ok(screen(before, &after, knobs, args.margin, &answers)?);
+        let judge =
+            |after: Vec<ComparedRun>| Ok(screen(before, &after, knobs, args.margin, &answers)?);
         if session.block.iter().filter(|run| run.arm == Arm::B).count() >= RUNS {
             // All of them were measured before a break, and nothing of them is applied.
-            return bound.runs(self.runner, Arm::B, session)?.map(judge).transpose();
+            return bound
+                .runs(self.runner, Arm::B, session)?
+                .map(judge)
+                .transpose();
         }
         let mut change = self.change(knobs)?;
-        let mut guarded = Guarded { change: &mut change, guard: Some(self.guard) };
+        let mut guarded = Guarded {
+            change: &mut change,
+            guard: Some(self.guard),
+        };
         let measured = guarded.apply().map_err(failed).and_then(|settles| {
             if !settle(settles, stop) {
                 return Ok(None);
@@ -338,8 +430,13 @@ impl Bench<'_> {
         let judged = measured.and_then(|after| after.map(judge).transpose());
         // What is not kept goes one by one, so that one that cannot be undone is named and keeps no other
         // from it; then what is kept, for the pairs begin without.
-        let rejected =
-            judged.as_ref().ok().and_then(Option::as_ref).into_iter().flatten().filter(|c| !c.kept);
+        let rejected = judged
+            .as_ref()
+            .ok()
+            .and_then(Option::as_ref)
+            .into_iter()
+            .flatten()
+            .filter(|c| !c.kept);
         let mut settles = InForceIn::Now;
         let mut left = Vec::new();
         for candidate in rejected {
@@ -353,10 +450,18 @@ impl Bench<'_> {
                 Err(error) => left.push(view::experiment_error(&error)),
             }
         }
-        settles =
-            settles.and(Guarded { change: &mut change, guard: Some(self.guard) }.revert().map_err(failed)?);
+        settles = settles.and(
+            Guarded {
+                change: &mut change,
+                guard: Some(self.guard),
+            }
+            .revert()
+            .map_err(failed)?,
+        );
         anyhow::ensure!(left.is_empty(), "{}", left.join("; "));
-        let Some(candidates) = judged? else { return Ok(None) };
+        let Some(candidates) = judged? else {
+            return Ok(None);
+        };
         if !settle(settles, stop) {
             return Ok(None);
         }
@@ -391,13 +496,20 @@ impl Bench<'_> {
         let asked = asked(args, &change, &measured.cpus);
         let folder = places.runs()?.join(SESSIONS);
         let begun = |header: &Header| header.asked == asked && header.started_realtime_ns >= tried;
-        let earlier = if args.resume { last(self.machine, &folder, &begun).0 } else { None };
+        let earlier = if args.resume {
+            last(self.machine, &folder, &begun).0
+        } else {
+            None
+        };
         let mut session = match earlier {
             Some(session) => session,
             None => begin(self.machine, &folder, asked).context("the pairs cannot be kept")?,
         };
         let mut watcher = Watcher::new(args.quiet, rules.looks);
-        let mut guarded = Guarded { change: &mut change, guard: Some(self.guard) };
+        let mut guarded = Guarded {
+            change: &mut change,
+            guard: Some(self.guard),
+        };
         let outcome = jitterscope_experiment::run(Experiment {
             change: &mut guarded,
             runner: self.runner,
@@ -425,7 +537,9 @@ fn text(sifted: &Sifted) -> String {
 /// A COMMAND was given.
 pub fn check(args: &ExperimentArgs) -> Result<(), UsageError> {
     if !args.command.is_empty() {
-        return Err(UsageError("--auto measures with a probe: without COMMAND".into()));
+        return Err(UsageError(
+            "--auto measures with a probe: without COMMAND".into(),
+        ));
     }
     Ok(())
 }

@@ -11,7 +11,9 @@ use super::tune::who;
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
-use jitterscope_experiment::{AutoPlan, Candidate, KnobChange, Step, StepRuns, estimate, runs_take};
+use jitterscope_experiment::{
+    AutoPlan, Candidate, KnobChange, Step, StepRuns, estimate, runs_take,
+};
 use jitterscope_model::{CpuSet, Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use jitterscope_store::RunReader;
@@ -23,41 +25,84 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// The machine or the runs cannot be read.
-pub fn run(args: &ExperimentArgs, places: &Places, machine: &Machine, cpus: &CpuSet) -> anyhow::Result<Exit> {
+pub fn run(
+    args: &ExperimentArgs,
+    places: &Places,
+    machine: &Machine,
+    cpus: &CpuSet,
+) -> anyhow::Result<Exit> {
     let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
     let runs = places.runs()?;
-    let stored = jitterscope_store::list(&runs).map(|(all, _)| all).unwrap_or_default();
+    let stored = jitterscope_store::list(&runs)
+        .map(|(all, _)| all)
+        .unwrap_or_default();
     let measured = measured(of_probe(args, cpus, &stored));
     let ranked_by = measured.as_ref().map(|(run, _)| run.clone());
     let select = measured.map_or(Select::All, |(_, measured)| Select::RunCulprits(measured));
     let found = plan(machine, &goal, &select, &args.except, false)?;
-    let left = Nanos(args.budget.0.saturating_sub(runs_take(args.duration, RUNS).0));
+    let left = Nanos(
+        args.budget
+            .0
+            .saturating_sub(runs_take(args.duration, RUNS).0),
+    );
     let (knobs, not_tried) = candidates(&found, args.longest_wait, room(args, left));
     let undoing = |knob: &String| {
         let of = found.changes.iter().filter(|change| change.knob == *knob);
         of.filter_map(longest_undoing).max().unwrap_or_default()
     };
     let wait = knobs.iter().map(undoing).max().unwrap_or_default();
-    let step = |what, runs, takes_ns| Step { what, runs, takes_ns };
-    let take = |runs: usize, wait: Nanos| [Nanos(runs_take(args.duration, runs).0.saturating_add(wait.0)); 2];
+    let step = |what, runs, takes_ns| Step {
+        what,
+        runs,
+        takes_ns,
+    };
+    let take = |runs: usize, wait: Nanos| {
+        [Nanos(runs_take(args.duration, runs).0.saturating_add(wait.0)); 2]
+    };
     let mut steps = vec![step(StepRuns::Without, [RUNS; 2], take(RUNS, Nanos::ZERO))];
     if !knobs.is_empty() {
-        steps.push(step(StepRuns::With, [RUNS; 2], take(RUNS, Nanos(wait.0.saturating_mul(2)))));
+        steps.push(step(
+            StepRuns::With,
+            [RUNS; 2],
+            take(RUNS, Nanos(wait.0.saturating_mul(2))),
+        ));
         // Of all of them, which takes longest: what is kept is among them.
-        let change =
-            KnobChange::new(machine, StateDir::at(&args.state_dir), who(machine), goal, knobs.clone())
-                .map_err(failed)?;
-        let of = estimate(&change, Some(args.duration), &rules(args)?, &earlier(args, &runs, cpus).totals);
+        let change = KnobChange::new(
+            machine,
+            StateDir::at(&args.state_dir),
+            who(machine),
+            goal,
+            knobs.clone(),
+        )
+        .map_err(failed)?;
+        let of = estimate(
+            &change,
+            Some(args.duration),
+            &rules(args)?,
+            &earlier(args, &runs, cpus).totals,
+        );
         let pairs = of.runs.map(|pairs| 2 * pairs);
-        steps.push(step(StepRuns::Pairs, pairs, of.takes_ns.unwrap_or_default()));
+        steps.push(step(
+            StepRuns::Pairs,
+            pairs,
+            of.takes_ns.unwrap_or_default(),
+        ));
     }
-    let takes_ns = [0, 1].map(|at| steps.iter().map(|step: &Step| step.takes_ns[at]).sum::<Nanos>());
+    let takes_ns = [0, 1].map(|at| {
+        steps
+            .iter()
+            .map(|step: &Step| step.takes_ns[at])
+            .sum::<Nanos>()
+    });
     let plan = AutoPlan {
         schema_version: SCHEMA_VERSION,
         ranked_by,
         candidates: knobs
             .iter()
-            .map(|knob| Candidate { knob: knob.clone(), undone_within_ns: undoing(knob) })
+            .map(|knob| Candidate {
+                knob: knob.clone(),
+                undone_within_ns: undoing(knob),
+            })
             .collect(),
         needs_reboot: needs_reboot(&found),
         not_tried,
@@ -80,6 +125,8 @@ fn measured(runs: Vec<PathBuf>) -> Option<(String, RunCulprits)> {
         let reader = RunReader::open(path).ok()?;
         let manifest = reader.manifest();
         let names = manifest.attributed && manifest.doubts().is_empty();
-        names.then(|| Some((manifest.id.clone(), culprits_of(&reader).ok()?))).flatten()
+        names
+            .then(|| Some((manifest.id.clone(), culprits_of(&reader).ok()?)))
+            .flatten()
     })
 }

@@ -25,24 +25,34 @@ pub struct Known {
 
 /// Looks at the newest runs of this kind, and of this length and setting.
 pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
-    let all = jitterscope_store::list(runs).map(|(all, _)| all).unwrap_or_default();
+    let all = jitterscope_store::list(runs)
+        .map(|(all, _)| all)
+        .unwrap_or_default();
     if !args.command.is_empty() {
         return of_command(&args.command, &all);
     }
     let alike = all.iter().rev().filter(|run| {
         is_of_probe(args, cpus, &run.head)
             && is_alike(args, &run.head)
-            && args.owner.as_deref().is_none_or(|owner| is_taken_from(owner, run))
+            && args
+                .owner
+                .as_deref()
+                .is_none_or(|owner| is_taken_from(owner, run))
             && args.clock.kind().is_none_or(|clock| is_read_by(clock, run))
     });
-    Known { run: Some(args.duration), totals: totals(alike, |run| run) }
+    Known {
+        run: Some(args.duration),
+        totals: totals(alike, |run| run),
+    }
 }
 
 /// The runs of the newest label that has some of this probe on these CPUs, newest first: of whatever length and
 /// setting.
 pub fn of_probe(args: &ExperimentArgs, cpus: &CpuSet, all: &[RunEntry]) -> Vec<PathBuf> {
     let like = |run: &&RunEntry| is_of_probe(args, cpus, &run.head);
-    let Some(newest) = all.iter().rev().find(like).map(|run| &run.head.label) else { return Vec::new() };
+    let Some(newest) = all.iter().rev().find(like).map(|run| &run.head.label) else {
+        return Vec::new();
+    };
     all.iter()
         .rev()
         .filter(like)
@@ -58,9 +68,13 @@ fn is_of_probe(args: &ExperimentArgs, cpus: &CpuSet, run: &RunHead) -> bool {
 
 /// Whether a run is whole, and as long and as fine as those that are to be made.
 fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
-    let near = |value: Nanos, wanted: Nanos, parts: u64| value.0.abs_diff(wanted.0) <= wanted.0 / parts;
+    let near =
+        |value: Nanos, wanted: Nanos, parts: u64| value.0.abs_diff(wanted.0) <= wanted.0 / parts;
     let probe = &run.probe;
-    let woken = probe.wakeup.as_ref().map(|of| (of.period_ns, of.hold_latency, of.idle_control));
+    let woken = probe
+        .wakeup
+        .as_ref()
+        .map(|of| (of.period_ns, of.hold_latency, of.idle_control));
     !run.interrupted
         && near(probe.duration_ns, args.duration, 10)
         // A pipeline's is rounded to ticks of its clock.
@@ -71,7 +85,8 @@ fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
 
 /// Whether a run watched what was taken from this owner, which only its command line says.
 fn is_taken_from(owner: &str, run: &RunEntry) -> bool {
-    RunReader::open(&run.path).is_ok_and(|reader| names_owner(&reader.manifest().command_line, owner))
+    RunReader::open(&run.path)
+        .is_ok_and(|reader| names_owner(&reader.manifest().command_line, owner))
 }
 
 fn is_read_by(clock: ClockKind, run: &RunEntry) -> bool {
@@ -79,8 +94,13 @@ fn is_read_by(clock: ClockKind, run: &RunEntry) -> bool {
 }
 
 fn names_owner(line: &[String], owner: &str) -> bool {
-    let apart = line.windows(2).any(|words| words[0] == "--for" && words[1] == owner);
-    apart || line.iter().any(|word| word.strip_prefix("--for=") == Some(owner))
+    let apart = line
+        .windows(2)
+        .any(|words| words[0] == "--for" && words[1] == owner);
+    apart
+        || line
+            .iter()
+            .any(|word| word.strip_prefix("--for=") == Some(owner))
 }
 
 /// Totals of the newest of these runs, and of those of its label that were measured and set as it was, newest first.
@@ -92,17 +112,22 @@ fn totals<'r>(
     let mut totals = Vec::new();
     let mut loaded = 0;
     for run in runs {
-        if newest.as_ref().is_some_and(|(label, _)| *label != run.head.label) {
+        if newest
+            .as_ref()
+            .is_some_and(|(label, _)| *label != run.head.label)
+        {
             continue;
         }
         if totals.len() == EARLIER || loaded == MOST_LOADED {
             break;
         }
         loaded += 1;
-        let Ok(this) = load_compared(&run.path, None).map(as_measured) else { continue };
-        let belongs = newest
-            .as_ref()
-            .is_none_or(|(label, newest)| Side::pool(label, vec![newest.clone(), this.clone()]).is_ok());
+        let Ok(this) = load_compared(&run.path, None).map(as_measured) else {
+            continue;
+        };
+        let belongs = newest.as_ref().is_none_or(|(label, newest)| {
+            Side::pool(label, vec![newest.clone(), this.clone()]).is_ok()
+        });
         if belongs {
             totals.extend(this.total());
             newest.get_or_insert((&run.head.label, this));
@@ -113,18 +138,35 @@ fn totals<'r>(
 
 /// Whole runs of the very command: how long it took is both the length of a run and its total.
 fn of_command(command: &[String], all: &[RunEntry]) -> Known {
-    let attached = all.iter().rev().filter(|run| run.head.probe.kind() == Some(ProbeKind::Attach));
+    let attached = all
+        .iter()
+        .rev()
+        .filter(|run| run.head.probe.kind() == Some(ProbeKind::Attach));
     let is_of_it = |run: &&RunEntry| {
-        let Ok(reader) = RunReader::open(&run.path) else { return false };
+        let Ok(reader) = RunReader::open(&run.path) else {
+            return false;
+        };
         let line = &reader.manifest().command_line;
-        let after = line.iter().position(|word| word == "--").and_then(|at| line.get(at + 1..));
+        let after = line
+            .iter()
+            .position(|word| word == "--")
+            .and_then(|at| line.get(at + 1..));
         after == Some(command)
     };
-    let of_it: Vec<&RunEntry> =
-        attached.filter(|run| !run.head.interrupted).filter(is_of_it).take(EARLIER).collect();
-    let took = of_it.iter().map(|run| run.head.figures.duration_ns).sum::<Nanos>();
+    let of_it: Vec<&RunEntry> = attached
+        .filter(|run| !run.head.interrupted)
+        .filter(is_of_it)
+        .take(EARLIER)
+        .collect();
+    let took = of_it
+        .iter()
+        .map(|run| run.head.figures.duration_ns)
+        .sum::<Nanos>();
     let mean = took.0.checked_div(of_it.len() as u64);
-    Known { run: mean.map(Nanos), totals: totals(of_it.into_iter(), timed) }
+    Known {
+        run: mean.map(Nanos),
+        totals: totals(of_it.into_iter(), timed),
+    }
 }
 
 #[cfg(test)]
@@ -142,7 +184,8 @@ mod tests {
                 && of("jitterscope experiment --for=rx-thread -q")
         );
         assert!(
-            !of("jitterscope record passive --for tx-thread") && !of("jitterscope record passive rx-thread")
+            !of("jitterscope record passive --for tx-thread")
+                && !of("jitterscope record passive rx-thread")
         );
     }
 }

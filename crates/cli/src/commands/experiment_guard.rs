@@ -58,7 +58,8 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
                 REVERTED => applied = false,
                 BEGINS => {
                     let mut line = String::new();
-                    pipe.read_line(&mut line).context("the experiment cannot be heard")?;
+                    pipe.read_line(&mut line)
+                        .context("the experiment cannot be heard")?;
                     // Cut off, it was never told that it may begin.
                     leader = serde_json::from_str(&line).ok();
                 }
@@ -74,14 +75,19 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
         let notes = Notes::take(&args.state_dir, LOCKED)?;
         notes
             .undo(&mut |knobs| undo(&machine, &StateDir::at(&args.state_dir), knobs))
-            .context("the experiment was killed or could not undo its change, which is still there")?;
+            .context(
+                "the experiment was killed or could not undo its change, which is still there",
+            )?;
     }
     if let Some(command) = args.revert.as_ref().filter(|_| applied) {
         if let Some(leader) = leader {
             leader.end_group()?;
         }
-        let status =
-            Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status();
         let undone = status.is_ok_and(|status| status.success());
         anyhow::ensure!(
             undone,
@@ -122,7 +128,10 @@ impl Guard {
         places: &Places,
     ) -> anyhow::Result<Guard> {
         let mut command = Command::new("/proc/self/exe");
-        command.arg("experiment-guard").arg("--state-dir").arg(state_dir);
+        command
+            .arg("experiment-guard")
+            .arg("--state-dir")
+            .arg(state_dir);
         let mut notes = None;
         if !knobs.is_empty() {
             let noted = Notes::take(state_dir, LOCKED)?;
@@ -140,9 +149,13 @@ impl Guard {
             }
         }
         command.arg("--runs").arg(places.runs()?);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
-        let process =
-            command.spawn().context("the process that undoes a killed experiment cannot be started")?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .process_group(0);
+        let process = command
+            .spawn()
+            .context("the process that undoes a killed experiment cannot be started")?;
         Ok(Guard { process, notes })
     }
 
@@ -159,11 +172,16 @@ impl Guard {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), ExperimentError> {
-        let told = self.process.stdin.as_mut().map(|pipe| pipe.write_all(bytes).and_then(|()| pipe.flush()));
+        let told = self
+            .process
+            .stdin
+            .as_mut()
+            .map(|pipe| pipe.write_all(bytes).and_then(|()| pipe.flush()));
         match told {
             Some(Ok(())) => Ok(()),
             _ => Err(ExperimentError::NotApplied(
-                "the process that would undo a killed experiment has gone: nothing more is changed".into(),
+                "the process that would undo a killed experiment has gone: nothing more is changed"
+                    .into(),
             )),
         }
     }
@@ -191,13 +209,18 @@ pub struct Guarded<'g> {
 
 impl Change for Guarded<'_> {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
-        let Some(guard) = &mut self.guard else { return self.change.apply() };
+        let Some(guard) = &mut self.guard else {
+            return self.change.apply();
+        };
         guard.tell(APPLIED)?;
-        self.change.apply_telling(&mut |leader| guard.tell_of(leader))
+        self.change
+            .apply_telling(&mut |leader| guard.tell_of(leader))
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
-        let Some(guard) = &mut self.guard else { return self.change.revert() };
+        let Some(guard) = &mut self.guard else {
+            return self.change.revert();
+        };
         // Killed meanwhile, it is ended before it is undone once more; it is undone whoever hears of that.
         let reverted = self.change.revert_telling(&mut |leader| {
             let _ = guard.tell_of(leader);
@@ -224,7 +247,12 @@ impl Change for Guarded<'_> {
         self.change.is_shown(arm)
     }
 
-    fn shows(&mut self, arm: Arm, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
+    fn shows(
+        &mut self,
+        arm: Arm,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<bool, ExperimentError> {
         self.change.shows(arm, patience, stop)
     }
 

@@ -10,7 +10,9 @@ use jitterscope_platform::{CpuChoice, Machine, choose_clock};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineRecordSettings, Place, Places as ThreadPlaces, Schedule, ScheduleChoice,
 };
-use jitterscope_recording::{PassiveRecordSettings, RecordSettings, RunSettings, WakeupChoice, WriterThread};
+use jitterscope_recording::{
+    PassiveRecordSettings, RecordSettings, RunSettings, WakeupChoice, WriterThread,
+};
 use std::time::Duration;
 
 /// Between the deadlines of a waking probe.
@@ -32,7 +34,11 @@ const BY_SLOW_CLOCK: Nanos = Nanos(5_000);
 /// between arms.
 pub(super) fn threshold(args: &ExperimentArgs) -> Nanos {
     let slow = || {
-        let clock = choose_clock(&Machine::host(), args.clock.kind(), Duration::from_millis(1));
+        let clock = choose_clock(
+            &Machine::host(),
+            args.clock.kind(),
+            Duration::from_millis(1),
+        );
         clock.is_ok_and(|clock| clock.kind == ClockKind::MonotonicRaw)
     };
     args.threshold.unwrap_or_else(|| match args.probe {
@@ -72,7 +78,10 @@ pub(super) fn asked(args: &ExperimentArgs, cpus: &CpuSet) -> String {
         ProbeArg::Pipeline if args.cpus.is_none() => "two threads anywhere".to_owned(),
         _ => format!("CPU {cpus}"),
     };
-    let of = args.owner.as_ref().map_or_else(String::new, |owner| format!(" for {owner}"));
+    let of = args
+        .owner
+        .as_ref()
+        .map_or_else(String::new, |owner| format!(" for {owner}"));
     let kind = format!("{:?}", args.probe).to_lowercase();
     format!("{kind} probe on {on}{of}, {}", args.duration)
 }
@@ -91,7 +100,11 @@ pub(super) fn probe_runner(
     let recorded = match args.probe {
         ProbeArg::Spin => Recorded::Probed(probed(args, measured, places, threshold, None)?),
         ProbeArg::Wakeup => {
-            let choice = WakeupChoice { period: PERIOD, hold_latency: false, idle_control: None };
+            let choice = WakeupChoice {
+                period: PERIOD,
+                hold_latency: false,
+                idle_control: None,
+            };
             Recorded::Probed(probed(args, measured, places, threshold, Some(choice))?)
         }
         ProbeArg::None => {
@@ -173,15 +186,26 @@ fn piped(
         duration: args.duration,
         warm_up: warm_up(args),
     };
-    let Schedule { length, warm_up_messages, records } =
-        choice.plan(interval).map_err(|error| UsageError(error.to_string()))?;
+    let Schedule {
+        length,
+        warm_up_messages,
+        records,
+    } = choice
+        .plan(interval)
+        .map_err(|error| UsageError(error.to_string()))?;
     // In the order of their numbers; nowhere in particular where none were named.
     let cpus: Vec<CpuId> = cpus.iter().filter(|_| args.cpus.is_some()).collect();
-    let place = |at: usize| Place { cpu: cpus.get(at).copied(), fifo_priority: None };
+    let place = |at: usize| Place {
+        cpu: cpus.get(at).copied(),
+        fifo_priority: None,
+    };
     Ok(PipelineRecordSettings {
         run: run_settings(args, places)?,
         record_length: 64,
-        input: InputChoice::Made { folder: places.cache()?, records },
+        input: InputChoice::Made {
+            folder: places.cache()?,
+            records,
+        },
         ring,
         interval,
         pacing: PipelinePacing::Schedule,
@@ -191,7 +215,11 @@ fn piped(
         // It writes megabytes a second; whoever gives it a CPU of its own means it.
         journaller: cpus.len() == 3,
         journal: None,
-        places: ThreadPlaces { producer: place(0), accumulator: place(1), journaller: place(2) },
+        places: ThreadPlaces {
+            producer: place(0),
+            accumulator: place(1),
+            journaller: place(2),
+        },
         slow_above: Some(slow_above),
         reporting: INTERVAL,
         trace: true,

@@ -5,7 +5,8 @@ use crate::progress::ProgressLine;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{Arm, ExperimentError, Runner};
 use jitterscope_model::{
-    ClockKind, CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError, Subject,
+    ClockKind, CpuSet, Delivery, Nanos, ProbeKind, Row, RunFacts, RunManifest, Sink, SinkError,
+    Subject,
 };
 use jitterscope_platform::{Machine, Topology};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline};
@@ -27,7 +28,10 @@ fn letter(arm: Arm) -> char {
 }
 
 fn failed(arm: Arm, why: impl std::fmt::Display) -> ExperimentError {
-    ExperimentError::Run { arm: letter(arm), why: why.to_string() }
+    ExperimentError::Run {
+        arm: letter(arm),
+        why: why.to_string(),
+    }
 }
 
 /// A run that was just made; none where it was cut short, for it is no longer like the others.
@@ -36,7 +40,9 @@ fn whole(arm: Arm, path: &Path, stop: &AtomicBool) -> Result<Option<ComparedRun>
         remove(path).map_err(|error| failed(arm, error))?;
         return Ok(None);
     }
-    load_compared(path, None).map(Some).map_err(|error| failed(arm, error))
+    load_compared(path, None)
+        .map(Some)
+        .map_err(|error| failed(arm, error))
 }
 
 /// How each run is made; label and tuning are set for each.
@@ -98,20 +104,32 @@ impl ProbeRunner {
         (run.label, run.tuning) = (label, tuning);
         let made = match &self.recorded {
             Recorded::Probed(settings) => {
-                let settings =
-                    RecordSettings { duration: length.unwrap_or(settings.duration), ..settings.clone() };
-                let extra = Extra { outputs, ..Extra::default() };
-                record(machine, &settings, extra, stop, &mut line).map_err(|error| record_error(&error))
+                let settings = RecordSettings {
+                    duration: length.unwrap_or(settings.duration),
+                    ..settings.clone()
+                };
+                let extra = Extra {
+                    outputs,
+                    ..Extra::default()
+                };
+                record(machine, &settings, extra, stop, &mut line)
+                    .map_err(|error| record_error(&error))
             }
             Recorded::Watched(settings) => {
                 let duration = length.unwrap_or(settings.duration);
-                let settings = PassiveRecordSettings { duration, ..settings.clone() };
+                let settings = PassiveRecordSettings {
+                    duration,
+                    ..settings.clone()
+                };
                 record_passive(machine, &settings, outputs, stop, &mut line)
                     .map_err(|error| record_error(&error))
             }
             Recorded::Piped(settings) => {
                 let length = length.map_or(settings.length, PipelineLength::Time);
-                let settings = PipelineRecordSettings { length, ..settings.clone() };
+                let settings = PipelineRecordSettings {
+                    length,
+                    ..settings.clone()
+                };
                 record_pipeline(machine, &settings, outputs, stop, &mut line)
                     .map_err(|error| pipeline_error(&error))
             }
@@ -143,7 +161,10 @@ impl Sink for Sight<'_> {
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
         for row in batch {
             if let Row::Stall(_, Some(attribution)) = row {
-                self.found |= attribution.parts.iter().any(|part| (self.seen)(&part.culprit.subject));
+                self.found |= attribution
+                    .parts
+                    .iter()
+                    .any(|part| (self.seen)(&part.culprit.subject));
             }
         }
         if self.found {
@@ -165,7 +186,11 @@ impl Sink for Sight<'_> {
 }
 
 impl Runner for ProbeRunner {
-    fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
+    fn measure(
+        &mut self,
+        arm: Arm,
+        stop: &AtomicBool,
+    ) -> Result<Option<ComparedRun>, ExperimentError> {
         let label = format!("{}-{}", self.label, letter(arm));
         match self.record(label, None, Vec::new(), stop) {
             Ok(path) => whole(arm, &path, stop),
@@ -182,7 +207,12 @@ impl Runner for ProbeRunner {
         stop: &AtomicBool,
     ) -> Result<Option<bool>, ExperimentError> {
         let end = AtomicBool::new(false);
-        let mut sight = Sight { seen, found: false, end: &end, stop };
+        let mut sight = Sight {
+            seen,
+            found: false,
+            end: &end,
+            stop,
+        };
         let outputs = vec![Output::to("the look", &mut sight)];
         let label = format!("{}-waiting", self.label);
         let path = match self.record(label, Some(at_most), outputs, &end) {
@@ -223,18 +253,28 @@ pub struct CommandRunner {
 impl CommandRunner {
     /// What an arm starts: the same in both, but for the variables.
     fn started(&self, arm: Arm) -> Followed {
-        let pair =
-            |one: &String| one.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pair = |one: &String| {
+            one.split_once('=')
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        };
         let env = match arm {
             Arm::A => Vec::new(),
             Arm::B => self.env.iter().filter_map(pair).collect(),
         };
-        Followed::Command { line: self.command.clone(), env, to_stderr: true }
+        Followed::Command {
+            line: self.command.clone(),
+            env,
+            to_stderr: true,
+        }
     }
 }
 
 impl Runner for CommandRunner {
-    fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
+    fn measure(
+        &mut self,
+        arm: Arm,
+        stop: &AtomicBool,
+    ) -> Result<Option<ComparedRun>, ExperimentError> {
         let settings = AttachSettings {
             run: RunSettings {
                 clock: self.clock,
@@ -263,7 +303,9 @@ impl Runner for CommandRunner {
     }
 
     fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError> {
-        load_compared(path, None).map(timed).map_err(|error| failed(Arm::A, error))
+        load_compared(path, None)
+            .map(timed)
+            .map_err(|error| failed(Arm::A, error))
     }
 }
 
@@ -290,13 +332,20 @@ mod tests {
             quiet: true,
         };
         let of = |arm| match runner.started(arm) {
-            Followed::Command { line, env, to_stderr } => (line, env, to_stderr),
+            Followed::Command {
+                line,
+                env,
+                to_stderr,
+            } => (line, env, to_stderr),
             other => panic!("{other:?}"),
         };
         let (without, with) = (of(Arm::A), of(Arm::B));
         assert_eq!((&without.0, without.2), (&with.0, with.2));
         assert_eq!(without.0, runner.command);
         assert_eq!(without.1, []);
-        assert_eq!(with.1, [("A".into(), "1".into()), ("B".into(), "2=3".into())]);
+        assert_eq!(
+            with.1,
+            [("A".into(), "1".into()), ("B".into(), "2=3".into())]
+        );
     }
 }

@@ -23,10 +23,19 @@ const MOST_VOID: usize = 4;
 /// Too few pairs for a first look.
 pub(super) fn rules(args: &ExperimentArgs) -> Result<Rules, UsageError> {
     let looks = Looks::first_after(args.pairs).ok_or_else(|| {
-        UsageError(format!("--pairs {}: the first look takes 8 pairs at least", args.pairs))
+        UsageError(format!(
+            "--pairs {}: the first look takes 8 pairs at least",
+            args.pairs
+        ))
     })?;
     let longest_wait = args.longest_wait.max(Nanos(1));
-    Ok(Rules { looks, margin: args.margin, longest_wait, most_void: MOST_VOID, deadline: None })
+    Ok(Rules {
+        looks,
+        margin: args.margin,
+        longest_wait,
+        most_void: MOST_VOID,
+        deadline: None,
+    })
 }
 
 /// Everything that must be the same for runs to belong together.
@@ -35,15 +44,23 @@ pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -
         [] => experiment_probe::asked(args, cpus),
         command => command.join(" "),
     };
-    let threshold = args.threshold.map_or_else(String::new, |threshold| format!(", from {threshold} on"));
+    let threshold = args
+        .threshold
+        .map_or_else(String::new, |threshold| format!(", from {threshold} on"));
     let clock = match args.clock.kind() {
         Some(ClockKind::Tsc) => ", by the TSC",
         Some(ClockKind::MonotonicRaw) => ", by CLOCK_MONOTONIC_RAW",
         None => "",
     };
     let mut what = change.describe();
-    let signs = [("applied when", &args.applied_when), ("reverted when", &args.reverted_when)];
-    for (word, sign) in signs.iter().filter_map(|(word, sign)| Some((word, sign.as_ref()?))) {
+    let signs = [
+        ("applied when", &args.applied_when),
+        ("reverted when", &args.reverted_when),
+    ];
+    for (word, sign) in signs
+        .iter()
+        .filter_map(|(word, sign)| Some((word, sign.as_ref()?)))
+    {
         what += &format!(", {word} {sign}");
     }
     if let Some(time) = args.settles_in {
@@ -78,7 +95,10 @@ pub(super) fn session(
         }
         return Ok(session);
     }
-    let text = format!("--resume: there is no such experiment in {}: {asked}", folder.display());
+    let text = format!(
+        "--resume: there is no such experiment in {}: {asked}",
+        folder.display()
+    );
     Err(match why {
         Some(error) => anyhow::Error::from(error).context(text),
         None => UsageError(text).into(),
@@ -111,7 +131,15 @@ pub(super) fn last(
 pub(super) fn begin(machine: &Machine, folder: &Path, asked: String) -> anyhow::Result<Session> {
     let seed = fastrand::u64(..);
     let now = realtime_ns();
-    let header =
-        Header { version: SESSION_VERSION, asked, seed, started_realtime_ns: now, boot_id: boot_id(machine) };
-    Ok(Session::begin(&folder.join(format!("{now}-{:08x}", seed as u32)), header)?)
+    let header = Header {
+        version: SESSION_VERSION,
+        asked,
+        seed,
+        started_realtime_ns: now,
+        boot_id: boot_id(machine),
+    };
+    Ok(Session::begin(
+        &folder.join(format!("{now}-{:08x}", seed as u32)),
+        header,
+    )?)
 }

@@ -21,7 +21,9 @@ pub fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> Result<(), E
         if ours.is_empty() {
             return Ok(());
         }
-        match rollback_only(&mut MachineHands::new(machine), dir, &ours, &mut |_| OnDrift::Keep) {
+        match rollback_only(&mut MachineHands::new(machine), dir, &ours, &mut |_| {
+            OnDrift::Keep
+        }) {
             Ok(report) if report.unsettled().next().is_none() => return Ok(()),
             Ok(_) => return Err(failed(format!("not all of {} was undone", ours.join(", ")))),
             Err(jitterscope_tune::RollbackError::State(StateError::Locked { .. }))

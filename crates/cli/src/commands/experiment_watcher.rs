@@ -21,11 +21,19 @@ pub struct Watcher {
 impl Watcher {
     /// Begins now.
     pub fn new(quiet: bool, looks: Looks) -> Watcher {
-        Watcher { quiet, last: None, looks, begun: Instant::now(), pace: Pace::default() }
+        Watcher {
+            quiet,
+            last: None,
+            looks,
+            begun: Instant::now(),
+            pace: Pace::default(),
+        }
     }
 
     fn left(&self, made: usize) -> String {
-        self.pace.left(self.begun.elapsed(), made).map_or_else(String::new, time_left)
+        self.pace
+            .left(self.begun.elapsed(), made)
+            .map_or_else(String::new, time_left)
     }
 }
 
@@ -40,7 +48,10 @@ impl Observer for Watcher {
             Arm::A => "the undoing of the change is",
             Arm::B => "the change is",
         };
-        output::talk(format_args!("waiting up to {} s until {what} in force", left.as_secs() + 1));
+        output::talk(format_args!(
+            "waiting up to {} s until {what} in force",
+            left.as_secs() + 1
+        ));
     }
 
     fn paired(&mut self, counted: usize) {
@@ -49,7 +60,10 @@ impl Observer for Watcher {
             return;
         }
         let due = self.looks.due(counted).pairs;
-        let (look, all) = (due.saturating_sub(counted), self.looks.last().pairs.saturating_sub(counted));
+        let (look, all) = (
+            due.saturating_sub(counted),
+            self.looks.last().pairs.saturating_sub(counted),
+        );
         output::talk(format_args!(
             "pair {counted} of {due}; the next look in about {}, the end in {} at most",
             self.left(look),
@@ -67,12 +81,17 @@ impl Observer for Watcher {
             Arm::B => ("with", 0),
         };
         let left = self.left(of.saturating_sub(counted) + others);
-        output::talk(format_args!("run {counted} of {of} {which} the change; about {left} left"));
+        output::talk(format_args!(
+            "run {counted} of {of} {which} the change; about {left} left"
+        ));
     }
 
     fn void(&mut self, why: &VoidReason) {
         if !self.quiet {
-            output::talk(format_args!("this one does not count: {}", void_reason(why)));
+            output::talk(format_args!(
+                "this one does not count: {}",
+                void_reason(why)
+            ));
         }
     }
 }

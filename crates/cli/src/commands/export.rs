@@ -39,7 +39,9 @@ pub struct ExportArgs {
 pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     places_apart(&args.to)?;
     if args.json && args.to.iter().any(Destination::is_stdout) {
-        return Err(UsageError("--json: standard output is a target; name a file for it".into()).into());
+        return Err(
+            UsageError("--json: standard output is a target; name a file for it".into()).into(),
+        );
     }
     let run = RunReader::open(&resolve(&places.runs()?, &args.run)?)?;
     remarks(&args.to, args.quiet);
@@ -47,9 +49,15 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     let doubts = run.manifest().doubts();
     if !doubts.is_empty() && !args.quiet {
         let why = doubts_text(&doubts);
-        output::talk(format_args!("what this run says of culprits does not hold: {why}"));
+        output::talk(format_args!(
+            "what this run says of culprits does not hold: {why}"
+        ));
     }
-    let export = if args.redact.on { export_redacted } else { export_run };
+    let export = if args.redact.on {
+        export_redacted
+    } else {
+        export_run
+    };
     let delivered = export(&run, &args.to).map_err(told_by_target)?;
     if args.json {
         output::json(&deliveries_json(&args.to, &delivered, args.redact))?;
@@ -88,9 +96,19 @@ fn deliveries_json<'a>(
     redact: Redact,
 ) -> DeliveriesJson<'a> {
     let of = |(target, delivery): (&Destination, &'a Delivery)| {
-        let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
+        let Delivery {
+            delivered,
+            lost,
+            retries,
+            confirmed,
+            problem,
+        } = delivery;
         DeliveryJson {
-            target: if redact.on { target.scheme().to_owned() } else { target.to_string() },
+            target: if redact.on {
+                target.scheme().to_owned()
+            } else {
+                target.to_string()
+            },
             delivered: *delivered,
             lost: *lost,
             retries: *retries,
@@ -99,5 +117,8 @@ fn deliveries_json<'a>(
         }
     };
     let targets = targets.iter().zip(delivered).map(of).collect();
-    DeliveriesJson { schema_version: SCHEMA_VERSION, targets }
+    DeliveriesJson {
+        schema_version: SCHEMA_VERSION,
+        targets,
+    }
 }

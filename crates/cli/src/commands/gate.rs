@@ -31,13 +31,18 @@ pub struct Gates {
 pub struct Conditions(Vec<Condition>);
 
 fn conditions(text: &str) -> Result<Conditions, String> {
-    parse(text).map(Conditions).map_err(|error| error.to_string())
+    parse(text)
+        .map(Conditions)
+        .map_err(|error| error.to_string())
 }
 
 impl Gates {
     /// All conditions.
     pub fn all(&self) -> Vec<Condition> {
-        self.fail_if.iter().flat_map(|list| list.0.iter().cloned()).collect()
+        self.fail_if
+            .iter()
+            .flat_map(|list| list.0.iter().cloned())
+            .collect()
     }
 
     /// Refuses conditions about changes, before anything is measured.
@@ -45,8 +50,14 @@ impl Gates {
     /// # Errors
     /// There is one.
     pub fn of_one_run(&self) -> Result<(), UsageError> {
-        match self.all().into_iter().find(|condition| matches!(condition.quantity, Quantity::Worse(_))) {
-            Some(condition) => Err(UsageError(format!("--fail-if {condition}: only diff compares runs"))),
+        match self
+            .all()
+            .into_iter()
+            .find(|condition| matches!(condition.quantity, Quantity::Worse(_)))
+        {
+            Some(condition) => Err(UsageError(format!(
+                "--fail-if {condition}: only diff compares runs"
+            ))),
             None => Ok(()),
         }
     }
@@ -64,12 +75,15 @@ impl Gates {
     ) -> anyhow::Result<Exit> {
         let mut results = evaluate(&self.all(), summary);
         if let Some(limit) = fail_above {
-            let short =
-                Condition { quantity: Quantity::Max, limit: Some((Operator::Above, Limit::Time(limit))) };
+            let short = Condition {
+                quantity: Quantity::Max,
+                limit: Some((Operator::Above, Limit::Time(limit))),
+            };
             let above = evaluate(&[short], summary).into_iter();
-            results.extend(
-                above.map(|result| GateResult { condition: format!("--fail-above {limit}"), ..result }),
-            );
+            results.extend(above.map(|result| GateResult {
+                condition: format!("--fail-above {limit}"),
+                ..result
+            }));
         }
         let suite = format!("jitterscope {} {}", summary.run.label, summary.run.id);
         Ok(match self.tell(&suite, &results)? {
@@ -88,7 +102,9 @@ impl Gates {
             output::talk(match result.verdict {
                 GateVerdict::Kept => match &result.note {
                     None => format!("{}: {value}, kept", result.condition),
-                    Some(note) => format!("{}: {value}, kept: {}", result.condition, gate_note(note)),
+                    Some(note) => {
+                        format!("{}: {value}, kept: {}", result.condition, gate_note(note))
+                    }
                 },
                 GateVerdict::Exceeded => format!("{}: {value}, exceeded", result.condition),
                 GateVerdict::Undecided => format!(
@@ -101,7 +117,9 @@ impl Gates {
         if let Some(path) = &self.junit {
             let text = junit(suite, results)?;
             let failed = || format!("--junit {}", path.display());
-            WholeFile::open(path).and_then(|file| file.write(text.as_bytes())).with_context(failed)?;
+            WholeFile::open(path)
+                .and_then(|file| file.write(text.as_bytes()))
+                .with_context(failed)?;
         }
         Ok(match GateResult::worst(results) {
             GateVerdict::Kept => Exit::Ok,
@@ -121,16 +139,29 @@ mod tests {
     /// What took a watched CPU is known from events: where some were lost, nothing says what was the longest.
     #[test]
     fn the_short_form_does_not_pass_a_watched_cpu_of_which_events_were_lost() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/passive");
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/passive");
         let mut manifest = RunReader::open(&folder).unwrap().manifest().clone();
         let held = |manifest: &_, limit| {
             let summary = SummaryBuilder::new(manifest).finish();
-            Gates::default().hold(Some(Nanos(limit)), &summary, Exit::Ok).unwrap()
+            Gates::default()
+                .hold(Some(Nanos(limit)), &summary, Exit::Ok)
+                .unwrap()
         };
         let (hour, least) = (3_600_000_000_000, 1);
-        assert_eq!((held(&manifest, hour), held(&manifest, least)), (Exit::Ok, Exit::Exceeded));
-        let events = manifest.sources.iter_mut().find(|source| source.name == "tracefs").unwrap();
+        assert_eq!(
+            (held(&manifest, hour), held(&manifest, least)),
+            (Exit::Ok, Exit::Exceeded)
+        );
+        let events = manifest
+            .sources
+            .iter_mut()
+            .find(|source| source.name == "tracefs")
+            .unwrap();
         events.lost = 50;
-        assert_eq!((held(&manifest, hour), held(&manifest, least)), (Exit::Unavailable, Exit::Exceeded));
+        assert_eq!(
+            (held(&manifest, hour), held(&manifest, least)),
+            (Exit::Unavailable, Exit::Exceeded)
+        );
     }
 }

@@ -54,16 +54,28 @@ pub struct JournalArgs {
 pub fn run(args: &JournalArgs, places: &Places) -> anyhow::Result<Exit> {
     let path = find(&args.journal, places)?;
     let map = MappedFile::open(&path)?;
-    let format = if args.json { JournalFormat::Json } else { args.format };
-    let limit = args.limit.unwrap_or(if format == JournalFormat::Table { TABLE_ROWS } else { u64::MAX });
+    let format = if args.json {
+        JournalFormat::Json
+    } else {
+        args.format
+    };
+    let limit = args.limit.unwrap_or(if format == JournalFormat::Table {
+        TABLE_ROWS
+    } else {
+        u64::MAX
+    });
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut builder = JournalBuilder::new();
     JournalReader::new(map.as_ref()).for_each(|entry| builder.add(&entry));
     let summary = builder.finish();
-    let entries = JournalReader::new(map.as_ref()).map_while(Result::ok).take(limit);
+    let entries = JournalReader::new(map.as_ref())
+        .map_while(Result::ok)
+        .take(limit);
     let shown = path.display().to_string();
     match format {
-        JournalFormat::Summary => output::result(&text::summary(&shown, &summary, output::style()))?,
+        JournalFormat::Summary => {
+            output::result(&text::summary(&shown, &summary, output::style()))?
+        }
         JournalFormat::Table => rows(&text::table_head(), entries, text::table_row)?,
         JournalFormat::Csv => rows(text::csv_head(), entries, text::csv_row)?,
         JournalFormat::Json => print_json(&shown, &summary, entries)?,
@@ -74,7 +86,11 @@ pub fn run(args: &JournalArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     match &summary.damage {
         Some(damage) => {
-            anyhow::bail!("{shown} is damaged behind its {} good records: {}", summary.records, damage.why)
+            anyhow::bail!(
+                "{shown} is damaged behind its {} good records: {}",
+                summary.records,
+                damage.why
+            )
         }
         None => Ok(Exit::Ok),
     }
@@ -92,10 +108,18 @@ fn find(wanted: &str, places: &Places) -> anyhow::Result<PathBuf> {
     if let Some(path) = run.journal() {
         return Ok(path);
     }
-    let elsewhere = run.manifest().pipeline.as_ref().and_then(|pipeline| pipeline.journal.as_ref());
+    let elsewhere = run
+        .manifest()
+        .pipeline
+        .as_ref()
+        .and_then(|pipeline| pipeline.journal.as_ref());
     Err(UsageError(match elsewhere {
         Some(journal) => {
-            format!("the run {} keeps its journal in {}: name that file", folder.display(), journal.path)
+            format!(
+                "the run {} keeps its journal in {}: name that file",
+                folder.display(),
+                journal.path
+            )
         }
         None => format!("the run {} has no journal", folder.display()),
     })
@@ -131,13 +155,34 @@ fn print_json(
     summary: &JournalSummary,
     entries: impl Iterator<Item = JournalEntry>,
 ) -> anyhow::Result<()> {
-    let (path, summary) = (serde_json::to_string(path)?, serde_json::to_string(summary)?);
+    let (path, summary) = (
+        serde_json::to_string(path)?,
+        serde_json::to_string(summary)?,
+    );
     output::to_stdout(|out| {
-        write!(out, "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n", visible_json(&path))?;
-        write!(out, "  \"summary\": {},\n  \"records\": [", visible_json(&summary))?;
+        write!(
+            out,
+            "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n",
+            visible_json(&path)
+        )?;
+        write!(
+            out,
+            "  \"summary\": {},\n  \"records\": [",
+            visible_json(&summary)
+        )?;
         for (at, entry) in entries.enumerate() {
-            let JournalEntry { sequence, published_ns, journalled_ns, delta_ns } = entry;
-            let row = serde_json::to_string(&RecordJson { sequence, published_ns, journalled_ns, delta_ns })?;
+            let JournalEntry {
+                sequence,
+                published_ns,
+                journalled_ns,
+                delta_ns,
+            } = entry;
+            let row = serde_json::to_string(&RecordJson {
+                sequence,
+                published_ns,
+                journalled_ns,
+                delta_ns,
+            })?;
             let separator = if at == 0 { "" } else { "," };
             write!(out, "{separator}\n    {row}")?;
         }

@@ -27,17 +27,30 @@ pub fn look(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     let mut found = PutRight::default();
     match Notes::left(state).and_then(|left| left.map_or(Ok(None), |notes| notes.read())) {
         Ok(note) => found.done.extend(note.iter().map(of_experiment)),
-        Err(error) => found.failed.push(format!("what a killed experiment changed is not known: {error}")),
+        Err(error) => found.failed.push(format!(
+            "what a killed experiment changed is not known: {error}"
+        )),
     }
     if let Ok(tracefs) = Tracefs::open(machine) {
-        found.done.extend(tracefs.leftovers().iter().map(|l| instance(&l.name)));
+        found
+            .done
+            .extend(tracefs.leftovers().iter().map(|l| instance(&l.name)));
     }
-    match places.runs().and_then(|runs| Ok(jitterscope_store::partials(&runs)?)) {
+    match places
+        .runs()
+        .and_then(|runs| Ok(jitterscope_store::partials(&runs)?))
+    {
         Ok(partials) => found.done.extend(partials.iter().map(unfinished)),
-        Err(error) => found.failed.push(format!("unfinished runs cannot be looked for: {error:#}")),
+        Err(error) => found
+            .failed
+            .push(format!("unfinished runs cannot be looked for: {error:#}")),
     }
     found.settings(inject::leftovers(machine).map_err(|e| e.to_string()));
-    found.done.extend(inject::leftover_groups(machine).iter().map(|group| of_group(group)));
+    found.done.extend(
+        inject::leftover_groups(machine)
+            .iter()
+            .map(|group| of_group(group)),
+    );
     found
 }
 
@@ -50,9 +63,12 @@ pub fn clean(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     put_right.groups(machine);
     if let Ok(tracefs) = Tracefs::open(machine) {
         let (gone, kept) = tracefs.clean_leftovers();
-        put_right.done.extend(gone.iter().map(|l| instance(&l.name)));
-        let failed =
-            kept.iter().map(|(l, error)| format!("{} cannot be removed: {error}", instance(&l.name)));
+        put_right
+            .done
+            .extend(gone.iter().map(|l| instance(&l.name)));
+        let failed = kept
+            .iter()
+            .map(|(l, error)| format!("{} cannot be removed: {error}", instance(&l.name)));
         put_right.failed.extend(failed);
     }
     put_right.partials(places);
@@ -68,7 +84,10 @@ pub fn put_right_at_start(places: &Places) {
     put_right.settings(inject::restore_leftovers(&machine).map_err(|e| e.to_string()));
     put_right.groups(&machine);
     // A folder that is not fit for runs is the recording's to complain of.
-    let any = places.runs().ok().and_then(|runs| jitterscope_store::partials(&runs).ok());
+    let any = places
+        .runs()
+        .ok()
+        .and_then(|runs| jitterscope_store::partials(&runs).ok());
     if any.is_some_and(|partials| !partials.is_empty()) {
         put_right.partials(places);
     }
@@ -76,7 +95,9 @@ pub fn put_right_at_start(places: &Places) {
         output::talk(format_args!("put right what a killed process left: {what}"));
     }
     for what in &put_right.failed {
-        output::talk(format_args!("left over, and not put right: {what} (try: jitterscope doctor --clean)"));
+        output::talk(format_args!(
+            "left over, and not put right: {what} (try: jitterscope doctor --clean)"
+        ));
     }
 }
 
@@ -93,7 +114,10 @@ fn of_experiment(note: &Note) -> String {
     if !note.knobs.is_empty() {
         return format!("knobs of a killed experiment: {}", note.knobs.join(", "));
     }
-    format!("a killed experiment's change, which '{}' undoes", note.revert)
+    format!(
+        "a killed experiment's change, which '{}' undoes",
+        note.revert
+    )
 }
 
 impl PutRight {
@@ -101,15 +125,19 @@ impl PutRight {
     pub fn experiment(&mut self, state: &Path) {
         match Notes::left(state) {
             Ok(None) => {}
-            Ok(Some(notes)) => match notes.undo(&mut |of| undo(&Machine::host(), &StateDir::at(state), of)) {
-                Ok(note) => self.done.extend(note.iter().map(of_experiment)),
-                Err(error) => self.failed.push(format!(
-                    "an experiment's change: {error}; where it is undone by hand, remove {}",
-                    Notes::place(state).display()
-                )),
-            },
+            Ok(Some(notes)) => {
+                match notes.undo(&mut |of| undo(&Machine::host(), &StateDir::at(state), of)) {
+                    Ok(note) => self.done.extend(note.iter().map(of_experiment)),
+                    Err(error) => self.failed.push(format!(
+                        "an experiment's change: {error}; where it is undone by hand, remove {}",
+                        Notes::place(state).display()
+                    )),
+                }
+            }
             Err(error) => {
-                self.failed.push(format!("what a killed experiment changed is not known: {error}"));
+                self.failed.push(format!(
+                    "what a killed experiment changed is not known: {error}"
+                ));
             }
         }
     }
@@ -117,7 +145,10 @@ impl PutRight {
     fn groups(&mut self, machine: &Machine) {
         let (gone, kept) = inject::remove_leftover_groups(machine);
         self.done.extend(gone.iter().map(|group| of_group(group)));
-        self.failed.extend(kept.iter().map(|group| format!("{} cannot be removed", of_group(group))));
+        self.failed.extend(
+            kept.iter()
+                .map(|group| format!("{} cannot be removed", of_group(group))),
+        );
     }
 
     fn settings(&mut self, leftovers: Result<Vec<Leftover>, String>) {
@@ -131,19 +162,27 @@ impl PutRight {
                     list.push(setting(leftover));
                 }
             }
-            Err(why) => self.failed.push(format!("what a killed selftest changed is not known: {why}")),
+            Err(why) => self.failed.push(format!(
+                "what a killed selftest changed is not known: {why}"
+            )),
         }
     }
 
     fn partials(&mut self, places: &Places) {
-        match places.runs().and_then(|runs| Ok(jitterscope_store::clean_partials(&runs)?)) {
+        match places
+            .runs()
+            .and_then(|runs| Ok(jitterscope_store::clean_partials(&runs)?))
+        {
             Ok((removed, kept)) => {
                 self.done.extend(removed.iter().map(unfinished));
-                let failed =
-                    kept.iter().map(|(p, error)| format!("{} cannot be removed: {error}", unfinished(p)));
+                let failed = kept
+                    .iter()
+                    .map(|(p, error)| format!("{} cannot be removed: {error}", unfinished(p)));
                 self.failed.extend(failed);
             }
-            Err(error) => self.failed.push(format!("unfinished runs cannot be removed: {error:#}")),
+            Err(error) => self
+                .failed
+                .push(format!("unfinished runs cannot be removed: {error:#}")),
         }
     }
 }
@@ -160,10 +199,16 @@ fn unfinished(partial: &Partial) -> String {
 fn setting(leftover: &Leftover) -> String {
     let (file, original) = (leftover.file.display(), &leftover.original);
     match &leftover.state {
-        LeftoverState::Changed => format!("a killed selftest's change of {file}, which was '{original}'"),
-        LeftoverState::Restored => format!("a killed selftest's change of {file}, back to '{original}'"),
+        LeftoverState::Changed => {
+            format!("a killed selftest's change of {file}, which was '{original}'")
+        }
+        LeftoverState::Restored => {
+            format!("a killed selftest's change of {file}, back to '{original}'")
+        }
         LeftoverState::Foreign => {
-            format!("the note that {file} was '{original}'; somebody has changed it since, so it was left")
+            format!(
+                "the note that {file} was '{original}'; somebody has changed it since, so it was left"
+            )
         }
         LeftoverState::Failed(why) => format!("a killed selftest's change of {file}: {why}"),
     }

@@ -23,7 +23,11 @@ pub struct ListArgs {
 /// The folder of runs cannot be read, or stdout is closed.
 pub fn run(args: &ListArgs, places: &Places) -> anyhow::Result<Exit> {
     let (runs, problems) = jitterscope_store::list(&places.runs()?)?;
-    let (runs, problems) = if args.redact.on { list::redacted(&runs, &problems) } else { (runs, problems) };
+    let (runs, problems) = if args.redact.on {
+        list::redacted(&runs, &problems)
+    } else {
+        (runs, problems)
+    };
     if args.json {
         output::json_text(&list::json(&runs, &problems)?)?;
     } else {

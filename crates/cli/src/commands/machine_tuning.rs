@@ -3,7 +3,9 @@
 
 use jitterscope_model::{CpuSet, TuningState};
 use jitterscope_platform::Machine;
-use jitterscope_tune::{DEFAULT_STATE_DIR, FindingWords, Goal, StateDir, online_cpus, tuning_state};
+use jitterscope_tune::{
+    DEFAULT_STATE_DIR, FindingWords, Goal, StateDir, online_cpus, tuning_state,
+};
 use jitterscope_view::tuning;
 use std::path::PathBuf;
 
@@ -13,7 +15,11 @@ pub fn of(machine: &Machine, measured: &CpuSet) -> Option<TuningState> {
     let online = online_cpus(machine).ok()?;
     let cpus = measured.intersection(&online);
     let goal = Goal::to_audit(machine, if cpus.is_empty() { online } else { cpus }).ok()?;
-    let words = FindingWords { found: tuning::finding, wanted: tuning::wanted, reason: tuning::knob_reason };
+    let words = FindingWords {
+        found: tuning::finding,
+        wanted: tuning::wanted,
+        reason: tuning::knob_reason,
+    };
     Some(tuning_state(machine, &goal, &state_dir(), &words))
 }
 

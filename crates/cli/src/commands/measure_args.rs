@@ -68,7 +68,13 @@ pub struct MeasureArgs {
     #[arg(long)]
     pub no_trace: bool,
     /// Which kernel events to record; each record takes time from the measured CPU
-    #[arg(long, value_enum, value_name = "GRAIN", default_value = "all", conflicts_with = "no_trace")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "GRAIN",
+        default_value = "all",
+        conflicts_with = "no_trace"
+    )]
     pub events: EventsArg,
     /// Look into this kernel function with all that it calls, as report --stall then shows; 'culprit' for all that the
     /// kernel does for others: work items, softirqs, interrupts. May be repeated

@@ -18,7 +18,9 @@ pub fn places_apart(targets: &[Destination]) -> Result<(), UsageError> {
 pub fn beside_a_report(targets: &[Destination], quiet: bool) -> Result<(), UsageError> {
     places_apart(targets)?;
     if let Some(target) = targets.iter().find(|target| target.is_stdout()) {
-        return Err(UsageError(format!("{target}: standard output has the report; name a file")));
+        return Err(UsageError(format!(
+            "{target}: standard output has the report; name a file"
+        )));
     }
     remarks(targets, quiet);
     Ok(())
@@ -26,7 +28,11 @@ pub fn beside_a_report(targets: &[Destination], quiet: bool) -> Result<(), Usage
 
 /// Says what must be known of targets.
 pub fn remarks(targets: &[Destination], quiet: bool) {
-    for remark in targets.iter().filter_map(Destination::remark).filter(|_| !quiet) {
+    for remark in targets
+        .iter()
+        .filter_map(Destination::remark)
+        .filter(|_| !quiet)
+    {
         output::talk(remark);
     }
 }
@@ -43,7 +49,13 @@ pub fn of_recording(targets: &[Destination]) -> Vec<Output<'static>> {
 /// Says what became of each output of a recording: in any case where something was lost.
 pub fn tell(targets: &[Destination], delivered: &[Delivered], quiet: bool) -> Exit {
     let mut exit = Exit::Ok;
-    for (target, Delivered { delivery, error, .. }) in targets.iter().zip(delivered) {
+    for (
+        target,
+        Delivered {
+            delivery, error, ..
+        },
+    ) in targets.iter().zip(delivered)
+    {
         let lost = delivery.lost > 0 || error.is_some();
         if lost {
             exit = Exit::Failed;
@@ -57,23 +69,40 @@ pub fn tell(targets: &[Destination], delivered: &[Delivered], quiet: bool) -> Ex
 
 /// The error of a target: a wrong argument, or a failure.
 pub fn told_by_target(error: SinkError) -> anyhow::Error {
-    if error.is_usage() { UsageError(error.to_string()).into() } else { error.into() }
+    if error.is_usage() {
+        UsageError(error.to_string()).into()
+    } else {
+        error.into()
+    }
 }
 
 /// What became of a target's rows, in a line.
 pub fn delivered_text(target: &Destination, delivery: &Delivery) -> String {
-    let Delivery { delivered, lost, retries, confirmed, problem } = delivery;
+    let Delivery {
+        delivered,
+        lost,
+        retries,
+        confirmed,
+        problem,
+    } = delivery;
     let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = match target {
         copy if copy.is_copy() => format!("{target}: {}", counted(*delivered, "table")),
         _ if *confirmed => format!("{target}: {}", counted(*delivered, "row")),
-        _ => format!("{target}: {} sent, whether they arrived is unknown", counted(*delivered, "row")),
+        _ => format!(
+            "{target}: {} sent, whether they arrived is unknown",
+            counted(*delivered, "row")
+        ),
     };
     if *lost > 0 {
         text.push_str(&format!(", {lost} lost"));
     }
     if *retries > 0 {
-        let times = if *retries == 1 { "delivery" } else { "deliveries" };
+        let times = if *retries == 1 {
+            "delivery"
+        } else {
+            "deliveries"
+        };
         text.push_str(&format!(", {retries} {times} repeated"));
     }
     if let Some(problem) = problem {

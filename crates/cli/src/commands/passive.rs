@@ -12,7 +12,8 @@ use crate::progress::ProgressLine;
 use jitterscope_model::{Nanos, ProbeKind};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{
-    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, WriterThread, record_passive,
+    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, WriterThread,
+    record_passive,
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
@@ -50,15 +51,27 @@ pub(super) fn run(
         duration: args.duration,
         look: args.warmup.unwrap_or(LOOK),
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
-        interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
+        interval: args
+            .interval
+            .unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         cpus,
         events: args.events.grain(),
     };
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
-    let outcome = record_passive(machine, &settings, of_recording(&args.kept.output), stop, &mut line);
+    let outcome = record_passive(
+        machine,
+        &settings,
+        of_recording(&args.kept.output),
+        stop,
+        &mut line,
+    );
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;
+    let summary = print_run(
+        &outcome.path,
+        outcome.manifest,
+        Form::of(args.json, args.full),
+    )?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }
@@ -69,16 +82,18 @@ pub(super) fn run(
 /// The arguments do not go together.
 pub(super) fn owners(args: &MeasureArgs) -> Result<Owners, UsageError> {
     if args.no_trace {
-        let text = "--no-trace leaves nothing to record without a probe: only kernel events tell what ran";
+        let text =
+            "--no-trace leaves nothing to record without a probe: only kernel events tell what ran";
         return Err(UsageError(text.into()));
     }
     if args.priority.is_some() {
-        return Err(UsageError("--priority is that of a probe, and there is none with --probe none".into()));
+        return Err(UsageError(
+            "--priority is that of a probe, and there is none with --probe none".into(),
+        ));
     }
     let Some(owner) = args.owner.as_deref() else {
         if args.warmup == Some(Nanos::ZERO) {
-            let text =
-                "--warmup 0 leaves no time to see who has the CPUs; name what belongs there with --for";
+            let text = "--warmup 0 leaves no time to see who has the CPUs; name what belongs there with --for";
             return Err(UsageError(text.into()));
         }
         return Ok(Owners::Largest);
@@ -95,7 +110,9 @@ pub(super) fn named(owner: &str) -> Result<Owners, UsageError> {
         return if pid > 0 {
             Ok(Owners::Process(pid))
         } else {
-            Err(UsageError(format!("--for {owner}: there is no such process")))
+            Err(UsageError(format!(
+                "--for {owner}: there is no such process"
+            )))
         };
     }
     if owner.is_empty() {
@@ -103,7 +120,9 @@ pub(super) fn named(owner: &str) -> Result<Owners, UsageError> {
     }
     if owner.len() > 15 {
         let cut: String = owner.chars().take(15).collect();
-        output::talk(format_args!("the kernel keeps 15 bytes of a thread's name: looking for '{cut}'"));
+        output::talk(format_args!(
+            "the kernel keeps 15 bytes of a thread's name: looking for '{cut}'"
+        ));
     }
     Ok(Owners::Named(owner.to_owned()))
 }

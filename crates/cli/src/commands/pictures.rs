@@ -78,15 +78,21 @@ enum Format {
 
 impl Format {
     fn of(path: &Path) -> Result<Format, UsageError> {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let ending = path
+            .extension()
+            .map(|ending| ending.to_string_lossy().to_lowercase());
         match ending.as_deref() {
             _ if path == Path::new("-") => Ok(Format::Svg),
             Some("svg") => Ok(Format::Svg),
             Some("png") if cfg!(feature = "png") => Ok(Format::Png),
             Some("png") => Err(UsageError(
-                "--out: this build writes no PNG; name a .svg file, or build with --features png".into(),
+                "--out: this build writes no PNG; name a .svg file, or build with --features png"
+                    .into(),
             )),
-            _ => Err(UsageError(format!("--out {}: the name must end in .svg or .png", path.display()))),
+            _ => Err(UsageError(format!(
+                "--out {}: the name must end in .svg or .png",
+                path.display()
+            ))),
         }
     }
 }
@@ -107,7 +113,12 @@ pub fn draw(
         folders.push(resolve(&places.runs()?, other)?);
     }
     let mut redactor = redact.on.then(Redactor::new);
-    draw_runs(chart, args.out.as_deref().unwrap_or(Path::new("-")), &folders, &mut redactor)
+    draw_runs(
+        chart,
+        args.out.as_deref().unwrap_or(Path::new("-")),
+        &folders,
+        &mut redactor,
+    )
 }
 
 /// Draws a chart of the runs in folders.
@@ -123,8 +134,10 @@ pub fn draw_runs(
     let format = Format::of(out)?;
     // What cannot be written shows before a long run is read.
     let file = WholeFile::open(out)?;
-    let runs =
-        folders.iter().map(|folder| drawn(folder, redactor)).collect::<anyhow::Result<Vec<Drawn>>>()?;
+    let runs = folders
+        .iter()
+        .map(|folder| drawn(folder, redactor))
+        .collect::<anyhow::Result<Vec<Drawn>>>()?;
     let runs: Vec<&Drawn> = runs.iter().collect();
     file.write(&image(chart.into(), format, &runs)?)?;
     if out != Path::new("-") {
@@ -139,14 +152,26 @@ pub fn draw_runs(
 /// It cannot be read.
 fn drawn(folder: &Path, redactor: &mut Option<Redactor>) -> anyhow::Result<Drawn> {
     let redact = redactor.is_some();
-    let wanted = Wanted { worst: 1, effort: Effort::BRIEF, stalls: MOST_STALLS, redact };
-    Ok(load_drawn_with(&RunReader::open(folder)?, wanted, redactor)?)
+    let wanted = Wanted {
+        worst: 1,
+        effort: Effort::BRIEF,
+        stalls: MOST_STALLS,
+        redact,
+    };
+    Ok(load_drawn_with(
+        &RunReader::open(folder)?,
+        wanted,
+        redactor,
+    )?)
 }
 
 /// The newest run of each side of a diff.
 pub fn newest(diff: &Diff) -> Vec<PathBuf> {
     let newest = |side: &SideSummary| {
-        side.runs.iter().max_by_key(|run| run.started_realtime_ns).map(|run| PathBuf::from(&run.path))
+        side.runs
+            .iter()
+            .max_by_key(|run| run.started_realtime_ns)
+            .map(|run| PathBuf::from(&run.path))
     };
     diff.sides.iter().filter_map(newest).collect()
 }
@@ -161,8 +186,15 @@ pub fn page_of_diff(
     redactor: &mut Option<Redactor>,
     list: Option<&'static str>,
 ) -> anyhow::Result<String> {
-    let runs = newest.iter().map(|run| drawn(run, redactor)).collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(html::comparison(diff, &runs.iter().collect::<Vec<_>>(), list))
+    let runs = newest
+        .iter()
+        .map(|run| drawn(run, redactor))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(html::comparison(
+        diff,
+        &runs.iter().collect::<Vec<_>>(),
+        list,
+    ))
 }
 
 /// The longest stalls of a page's table.
@@ -182,7 +214,11 @@ pub fn write_page(out: &Path, run: &Path, redact: Redact) -> anyhow::Result<()> 
     let (text, stalls, frames) = page_of(&RunReader::open(run)?, redact, None)?;
     file.write(text.as_bytes())?;
     if out != Path::new("-") {
-        let kind = if html::is_interactive() { "interactive page" } else { "page" };
+        let kind = if html::is_interactive() {
+            "interactive page"
+        } else {
+            "page"
+        };
         output::talk(format!(
             "{}: {kind} of {} bytes, {stalls} stalls, {frames} of them frame by frame",
             out.display(),
@@ -214,11 +250,25 @@ pub fn page_of(
     redact: Redact,
     list: Option<&'static str>,
 ) -> anyhow::Result<(String, usize, usize)> {
-    let wanted = Wanted { worst: WORST, effort: Effort::BRIEF, stalls: MOST_STALLS, redact: redact.on };
+    let wanted = Wanted {
+        worst: WORST,
+        effort: Effort::BRIEF,
+        stalls: MOST_STALLS,
+        redact: redact.on,
+    };
     let run = load_drawn(reader, wanted)?;
-    let frames = if html::is_interactive() { frames(reader, &run, redact)? } else { Vec::new() };
+    let frames = if html::is_interactive() {
+        frames(reader, &run, redact)?
+    } else {
+        Vec::new()
+    };
     let settings = settings(reader, &run, redact)?;
-    let written = html::render(&html::Page { run: &run, frames: &frames, settings: &settings, list });
+    let written = html::render(&html::Page {
+        run: &run,
+        frames: &frames,
+        settings: &settings,
+        list,
+    });
     Ok((written.html, run.picture.stalls.len(), written.framed))
 }
 
@@ -227,12 +277,24 @@ pub fn page_of(
 ///
 /// # Errors
 /// The run cannot be read.
-pub fn stall_of(reader: &RunReader, stall: StallId, redact: Redact) -> anyhow::Result<Option<String>> {
+pub fn stall_of(
+    reader: &RunReader,
+    stall: StallId,
+    redact: Redact,
+) -> anyhow::Result<Option<String>> {
     let (summary, stored) = load_stall(reader, stall, redact.on)?;
-    let Some(worst) = summary.worst.first() else { return Ok(None) };
-    let rows = stored.and_then(|of| stall_timeline(reader, &of).ok()).unwrap_or_default();
+    let Some(worst) = summary.worst.first() else {
+        return Ok(None);
+    };
+    let rows = stored
+        .and_then(|of| stall_timeline(reader, &of).ok())
+        .unwrap_or_default();
     let rows = if redact.on { redacted(rows) } else { rows };
-    Ok(Some(html::stall(&reader.manifest().probe.kind, worst, &rows)))
+    Ok(Some(html::stall(
+        &reader.manifest().probe.kind,
+        worst,
+        &rows,
+    )))
 }
 
 /// Frames of the stalls that a page shows most likely, as far as the stored trace has them.
@@ -240,9 +302,14 @@ fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec
     let manifest = reader.manifest();
     let second = manifest.trace.bytes / (manifest.probe.duration_ns.0 / 1_000_000_000).max(1);
     let affordable = TRACE_READ / second.max(1);
-    let most = usize::try_from(affordable).unwrap_or(FRAMES).clamp(8, FRAMES);
-    let wanted: HashMap<StallId, usize> =
-        html::frames_wanted(run, most).into_iter().enumerate().map(|(at, stall)| (stall, at)).collect();
+    let most = usize::try_from(affordable)
+        .unwrap_or(FRAMES)
+        .clamp(8, FRAMES);
+    let wanted: HashMap<StallId, usize> = html::frames_wanted(run, most)
+        .into_iter()
+        .enumerate()
+        .map(|(at, stall)| (stall, at))
+        .collect();
     let mut found = Vec::new();
     for stall in reader.stalls()? {
         let stall = stall?;
@@ -257,7 +324,10 @@ fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec
     let with_rows = timelines.into_iter().filter(|(_, rows)| !rows.is_empty());
     let frames = with_rows.map(|(at, rows)| {
         let rows = if redact.on { redacted(rows) } else { rows };
-        Frames { stall: found[at].id, rows }
+        Frames {
+            stall: found[at].id,
+            rows,
+        }
     });
     Ok(frames.collect())
 }
@@ -266,11 +336,15 @@ fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec
 fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec<Setting>> {
     // Of the redacted machine, where that was asked for: what a knob wins names nobody.
     let machine = run.summary.machine.as_ref();
-    let Some(tuning) = machine.and_then(|machine| machine.tuning.value()) else { return Ok(Vec::new()) };
+    let Some(tuning) = machine.and_then(|machine| machine.tuning.value()) else {
+        return Ok(Vec::new());
+    };
     let named_anybody = run.summary.attribution.is_some() && reader.manifest().doubts().is_empty();
     let measured = named_anybody.then(|| culprits_of(reader)).transpose()?;
     let gain = |finding: &KnobFinding| {
-        let Some(measured) = &measured else { return Gain::Unknown };
+        let Some(measured) = &measured else {
+            return Gain::Unknown;
+        };
         let win = find(&finding.knob).and_then(|knob| measured.win(knob));
         win.map_or(Gain::Nothing, |win| match redact.on {
             true => Gain::Of(tuning::won(&win)),
@@ -279,7 +353,8 @@ fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<V
     };
     let setting = |finding: &KnobFinding| Setting {
         finding: finding.clone(),
-        title: find(&finding.knob).map_or_else(|| finding.knob.clone(), |knob| knob.title.to_owned()),
+        title: find(&finding.knob)
+            .map_or_else(|| finding.knob.clone(), |knob| knob.title.to_owned()),
         gain: gain(finding),
     };
     Ok(tuning.findings.iter().map(setting).collect())
@@ -288,7 +363,12 @@ fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<V
 /// The first of them, and how many more there are.
 fn named(culprits: &[String]) -> String {
     const FEW: usize = 3;
-    let mut text = culprits.iter().take(FEW).cloned().collect::<Vec<_>>().join(", ");
+    let mut text = culprits
+        .iter()
+        .take(FEW)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     if culprits.len() > FEW {
         text += &format!(", {} more", culprits.len() - FEW);
     }
@@ -304,7 +384,9 @@ fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec
         ChartError::Pixels(_) => error.into(),
     };
     match format {
-        Format::Svg => chart::svg(kind, runs).map(String::into_bytes).map_err(to_error),
+        Format::Svg => chart::svg(kind, runs)
+            .map(String::into_bytes)
+            .map_err(to_error),
         #[cfg(feature = "png")]
         Format::Png => chart::png(kind, runs).map_err(to_error),
         #[cfg(not(feature = "png"))]
@@ -326,10 +408,15 @@ mod tests {
 
     #[test]
     fn every_chart_of_the_library_can_be_asked_for() {
-        let asked: Vec<ChartKind> = Chart::value_variants().iter().map(|chart| (*chart).into()).collect();
+        let asked: Vec<ChartKind> = Chart::value_variants()
+            .iter()
+            .map(|chart| (*chart).into())
+            .collect();
         assert_eq!(asked, ChartKind::ALL);
         for chart in Chart::value_variants() {
-            let word = chart.to_possible_value().map(|value| value.get_name().to_owned());
+            let word = chart
+                .to_possible_value()
+                .map(|value| value.get_name().to_owned());
             assert_eq!(word.as_deref(), Some(ChartKind::from(*chart).as_str()));
         }
     }

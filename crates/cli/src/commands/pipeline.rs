@@ -15,12 +15,13 @@ use crate::signals;
 use anyhow::Context;
 use jitterscope_export::write_message_times;
 use jitterscope_model::{
-    CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, ProbeKind, RunManifest,
+    CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, ProbeKind,
+    RunManifest,
 };
 use jitterscope_platform::{AccessError, HeldDir, Machine};
 use jitterscope_recording::pipeline::{
-    InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings, Places as ThreadPlaces,
-    Schedule, record_pipeline,
+    InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings,
+    Places as ThreadPlaces, Schedule, record_pipeline,
 };
 use jitterscope_recording::{RecordError, RunSettings, WriterThread};
 use jitterscope_store::{RunReader, check_label};
@@ -44,7 +45,15 @@ pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
 /// As [`run`].
 pub fn run_front(args: &WorkshopArgs, places: &Places) -> anyhow::Result<Exit> {
     let asked = formats(&args.all.report);
-    measure(&args.all, if asked.is_empty() { vec![Format::Long] } else { asked }, places)
+    measure(
+        &args.all,
+        if asked.is_empty() {
+            vec![Format::Long]
+        } else {
+            asked
+        },
+        places,
+    )
 }
 
 /// `asked`: perf-workshop's reports to print; none for the brief one.
@@ -67,7 +76,13 @@ fn measure(args: &PipelineArgs, asked: Vec<Format>, places: &Places) -> anyhow::
     }
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::new(args.quiet, ProbeKind::Pipeline);
-    let outcome = record_pipeline(&machine, &settings, of_recording(&args.output), &stop, &mut line);
+    let outcome = record_pipeline(
+        &machine,
+        &settings,
+        of_recording(&args.output),
+        &stop,
+        &mut line,
+    );
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
@@ -87,7 +102,10 @@ fn settings(
         Some(path) => {
             let (properties, made) = load_or_make(path)?;
             if made && !args.quiet {
-                output::talk(format_args!("{} was not there and has been made", path.display()));
+                output::talk(format_args!(
+                    "{} was not there and has been made",
+                    path.display()
+                ));
             }
             properties
         }
@@ -99,19 +117,42 @@ fn settings(
         None => properties.journaller.unwrap_or(true),
     };
     if !journaller && args.journal.is_some() {
-        return Err(UsageError("--journal goes with a journaller: add --journaller on".into()).into());
+        return Err(
+            UsageError("--journal goes with a journaller: add --journaller on".into()).into(),
+        );
     }
-    let interval = args.rate.map_or(args.period, |rate| Nanos(1_000_000_000 / rate));
-    let Schedule { length, warm_up_messages, records } =
-        args.schedule().plan(interval).map_err(usage_if_asked_wrongly)?;
-    let place = |role, cpu: Option<u32>, priority: Option<u32>| jitterscope_recording::pipeline::Place {
-        cpu: cpu.map(CpuId).or_else(|| properties.cpu(role)),
-        fifo_priority: priority.or(args.priority),
-    };
+    let interval = args
+        .rate
+        .map_or(args.period, |rate| Nanos(1_000_000_000 / rate));
+    let Schedule {
+        length,
+        warm_up_messages,
+        records,
+    } = args
+        .schedule()
+        .plan(interval)
+        .map_err(usage_if_asked_wrongly)?;
+    let place =
+        |role, cpu: Option<u32>, priority: Option<u32>| jitterscope_recording::pipeline::Place {
+            cpu: cpu.map(CpuId).or_else(|| properties.cpu(role)),
+            fifo_priority: priority.or(args.priority),
+        };
     let thread_places = ThreadPlaces {
-        producer: place(PipelineRole::Producer, args.producer_cpu, args.producer_priority),
-        accumulator: place(PipelineRole::Accumulator, args.accumulator_cpu, args.accumulator_priority),
-        journaller: place(PipelineRole::Journaller, args.journaller_cpu, args.journaller_priority),
+        producer: place(
+            PipelineRole::Producer,
+            args.producer_cpu,
+            args.producer_priority,
+        ),
+        accumulator: place(
+            PipelineRole::Accumulator,
+            args.accumulator_cpu,
+            args.accumulator_priority,
+        ),
+        journaller: place(
+            PipelineRole::Journaller,
+            args.journaller_cpu,
+            args.journaller_priority,
+        ),
     };
     let mut settings = PipelineRecordSettings {
         run: RunSettings {
@@ -127,7 +168,10 @@ fn settings(
         record_length: args.message_size as usize,
         input: match &args.input {
             Some(path) => InputChoice::Own(path.clone()),
-            None => InputChoice::Made { folder: places.cache()?, records },
+            None => InputChoice::Made {
+                folder: places.cache()?,
+                records,
+            },
         },
         ring: usize::try_from(args.ring)?,
         interval,
@@ -154,9 +198,18 @@ fn settings(
 fn writable(folder: &Path) -> anyhow::Result<()> {
     let trial = format!(".jitterscope-{}", std::process::id());
     HeldDir::named_or_made(folder)
-        .and_then(|folder| folder.create_new(&trial).and_then(|_| folder.remove_file(&trial)))
+        .and_then(|folder| {
+            folder
+                .create_new(&trial)
+                .and_then(|_| folder.remove_file(&trial))
+        })
         .map_err(AccessError::into_io)
-        .with_context(|| format!("{} cannot be written; name another folder", folder.display()))
+        .with_context(|| {
+            format!(
+                "{} cannot be written; name another folder",
+                folder.display()
+            )
+        })
 }
 
 fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
@@ -187,11 +240,19 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Resu
         output::json_text(&json::render(&summary)?)?;
     } else {
         if formats.is_empty() && !args.full {
-            let next = Next { program: program(path), advice: step(&run, &summary)?, unlike_the_last: None };
+            let next = Next {
+                program: program(path),
+                advice: step(&run, &summary)?,
+                unlike_the_last: None,
+            };
             output::result(&brief(&summary, &next, output::style()))?;
         } else if formats.is_empty() {
             // As `report --full` prints it.
-            output::result(&with_advice(text::render(&summary, output::style()), &run, &summary)?)?;
+            output::result(&with_advice(
+                text::render(&summary, output::style()),
+                &run,
+                &summary,
+            )?)?;
         } else {
             let text = pipeline::render(&summary, of_pipeline, &formats, output::style());
             output::result(&with_advice(text, &run, &summary)?)?;
@@ -200,8 +261,15 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Resu
     if args.report.contains(&ReportArg::Detailed) {
         detailed(args, manifest, result)?;
     }
-    if let Some(end) = result.journal.as_ref().and_then(|journal| journal.ended.as_ref()) {
-        anyhow::bail!("the journal ended before the measurement: {}", journal_fault(&end.why));
+    if let Some(end) = result
+        .journal
+        .as_ref()
+        .and_then(|journal| journal.ended.as_ref())
+    {
+        anyhow::bail!(
+            "the journal ended before the measurement: {}",
+            journal_fault(&end.why)
+        );
     }
     args.gates.hold(args.fail_above, &summary, Exit::Ok)
 }
@@ -216,7 +284,11 @@ fn formats(asked: &[ReportArg]) -> Vec<Format> {
 }
 
 /// The whole of each histogram as files.
-fn detailed(args: &PipelineArgs, manifest: &RunManifest, result: &PipelineResult) -> anyhow::Result<()> {
+fn detailed(
+    args: &PipelineArgs,
+    manifest: &RunManifest,
+    result: &PipelineResult,
+) -> anyhow::Result<()> {
     let started = manifest.realtime_ns(result.start);
     let length = manifest.rate.nanos(result.end.since(result.start));
     let mut titled = vec![(inter_title(PipelineRole::Producer), &result.producer.inter)];
@@ -224,13 +296,19 @@ fn detailed(args: &PipelineArgs, manifest: &RunManifest, result: &PipelineResult
         let name = pipeline::name(consumer.role);
         titled.push((inter_title(consumer.role), &consumer.inter));
         titled.push((transit_title(consumer.role), &consumer.transit));
-        titled.push((format!("{name} Message Latency From Intended (ns)"), &consumer.from_intended));
+        titled.push((
+            format!("{name} Message Latency From Intended (ns)"),
+            &consumer.from_intended,
+        ));
     }
     for (title, times) in titled {
         let stem = file_stem(&title, started, &args.label);
         for path in write_message_times(&args.files, &stem, times, (started, length))? {
             if !args.quiet {
-                output::talk(format_args!("Writing full encoded histogram to {}", path.display()));
+                output::talk(format_args!(
+                    "Writing full encoded histogram to {}",
+                    path.display()
+                ));
             }
         }
     }

@@ -82,7 +82,13 @@ pub struct PipelineArgs {
     #[arg(long, value_name = "N", conflicts_with = "period", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Messages")]
     pub rate: Option<u64>,
     /// How that time is kept
-    #[arg(long, value_enum, default_value = "schedule", value_name = "HOW", help_heading = "Messages")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "schedule",
+        value_name = "HOW",
+        help_heading = "Messages"
+    )]
     pub pacing: PacingArg,
     /// Slots of the ring, a power of two
     #[arg(long, default_value = "16384", value_name = "SLOTS", value_parser = ring, help_heading = "Messages")]
@@ -176,7 +182,13 @@ pub struct PipelineArgs {
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = reporting, help_heading = "Output")]
     pub interval: Nanos,
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(short, long, visible_alias = "to", value_name = "TARGET", help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        visible_alias = "to",
+        value_name = "TARGET",
+        help_heading = "Output"
+    )]
     pub output: Vec<Destination>,
     /// End with code 3 if a message took longer than this from its intended time
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
@@ -269,25 +281,55 @@ mod tests {
 
     fn of(line: &str) -> Result<(PipelineLength, u64, u64), String> {
         let words = std::iter::once("pipeline").chain(line.split_whitespace());
-        let args = Command::try_parse_from(words).map_err(|error| error.to_string())?.args.all;
-        let interval = args.rate.map_or(args.period, |rate| Nanos(1_000_000_000 / rate));
-        let Schedule { length, warm_up_messages, records } =
-            args.schedule().plan(interval).map_err(|error| error.to_string())?;
+        let args = Command::try_parse_from(words)
+            .map_err(|error| error.to_string())?
+            .args
+            .all;
+        let interval = args
+            .rate
+            .map_or(args.period, |rate| Nanos(1_000_000_000 / rate));
+        let Schedule {
+            length,
+            warm_up_messages,
+            records,
+        } = args
+            .schedule()
+            .plan(interval)
+            .map_err(|error| error.to_string())?;
         Ok((length, warm_up_messages, records))
     }
 
     #[test]
     fn lengths_are_the_ancestors_where_its_letters_are_used() {
         let script = of("-i 2500 -w 300 -n 4000 -r DETAILED -r LONG");
-        assert_eq!(script, Ok((PipelineLength::Messages(2200 * 4000), 300 * 4000, 4000)));
-        assert_eq!(of("-i 20"), Ok((PipelineLength::Messages(100_000), 100_000, 10_000)));
+        assert_eq!(
+            script,
+            Ok((PipelineLength::Messages(2200 * 4000), 300 * 4000, 4000))
+        );
+        assert_eq!(
+            of("-i 20"),
+            Ok((PipelineLength::Messages(100_000), 100_000, 10_000))
+        );
         assert_eq!(of("-n 7"), Ok((PipelineLength::Messages(70), 70, 7)));
-        assert_eq!(of("-i 3"), Ok((PipelineLength::Messages(20_000), 10_000, 10_000)));
-        assert_eq!(of("-w 0 -i 1 -n 1"), Ok((PipelineLength::Messages(1), 0, 1)));
+        assert_eq!(
+            of("-i 3"),
+            Ok((PipelineLength::Messages(20_000), 10_000, 10_000))
+        );
+        assert_eq!(
+            of("-w 0 -i 1 -n 1"),
+            Ok((PipelineLength::Messages(1), 0, 1))
+        );
         assert!(of("-i 2 -w 3").is_err() && of("-i 18446744073709551615 -w 0 -n 2").is_err());
-        for clash in ["-i 2 --duration 1s", "-n 5 --messages 5", "-w 2 --warmup 1s", "--rate 5 --interval 1s"]
-        {
-            assert!(of(clash).unwrap_err().contains("cannot be used with"), "{clash}");
+        for clash in [
+            "-i 2 --duration 1s",
+            "-n 5 --messages 5",
+            "-w 2 --warmup 1s",
+            "--rate 5 --interval 1s",
+        ] {
+            assert!(
+                of(clash).unwrap_err().contains("cannot be used with"),
+                "{clash}"
+            );
         }
     }
 
@@ -295,8 +337,14 @@ mod tests {
     fn otherwise_they_are_times_or_counts() {
         let second = PipelineLength::Time(Nanos(1_000_000_000));
         assert_eq!(of("--duration 1s"), Ok((second, 100_000, INPUT_RECORDS)));
-        assert_eq!(of("--duration 1s --rate 1000 --warmup 2s"), Ok((second, 2_000, INPUT_RECORDS)));
-        assert_eq!(of("--duration 1s --interval 0s"), Ok((second, UNPACED_WARM_UP, INPUT_RECORDS)));
+        assert_eq!(
+            of("--duration 1s --rate 1000 --warmup 2s"),
+            Ok((second, 2_000, INPUT_RECORDS))
+        );
+        assert_eq!(
+            of("--duration 1s --interval 0s"),
+            Ok((second, UNPACED_WARM_UP, INPUT_RECORDS))
+        );
         assert_eq!(
             of("--messages 5 --interval 0s --warmup 0s"),
             Ok((PipelineLength::Messages(5), 0, INPUT_RECORDS))
@@ -325,18 +373,33 @@ mod tests {
             "2s",
         ]);
         let own = own.unwrap().args;
-        assert_eq!((own.duration, own.label.as_str()), (Nanos(3_000_000_000), "A"));
+        assert_eq!(
+            (own.duration, own.label.as_str()),
+            (Nanos(3_000_000_000), "A")
+        );
         assert_eq!((own.threshold, own.output.len()), (Some(Nanos(50_000)), 1));
-        assert_eq!((own.interval, own.period), (Nanos(2_000_000_000), Nanos(10_000)));
-        let line =
-            "x -d files -l 128 -t A -o p --interval 20us --reporting 2s --slow-above 50us --to csv://a -j j";
+        assert_eq!(
+            (own.interval, own.period),
+            (Nanos(2_000_000_000), Nanos(10_000))
+        );
+        let line = "x -d files -l 128 -t A -o p --interval 20us --reporting 2s --slow-above 50us --to csv://a -j j";
         let front = Command::try_parse_from(line.split(' ')).unwrap().args.all;
         assert_eq!(
-            (front.files.to_str(), front.message_size, front.label.as_str()),
+            (
+                front.files.to_str(),
+                front.message_size,
+                front.label.as_str()
+            ),
             (Some("files"), 128, "A")
         );
-        assert_eq!((front.period, front.interval), (Nanos(20_000), Nanos(2_000_000_000)));
-        assert_eq!((front.threshold, front.output.len()), (Some(Nanos(50_000)), 1));
+        assert_eq!(
+            (front.period, front.interval),
+            (Nanos(20_000), Nanos(2_000_000_000))
+        );
+        assert_eq!(
+            (front.threshold, front.output.len()),
+            (Some(Nanos(50_000)), 1)
+        );
         assert!(front.properties.is_some() && front.journal.is_some());
         assert!(Plain::try_parse_from(["x", "-b", "16"]).is_err());
     }

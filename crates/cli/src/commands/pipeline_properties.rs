@@ -24,11 +24,12 @@ pub fn load_or_make(path: &Path) -> anyhow::Result<(PipelineProperties, bool)> {
             (text, true)
         }
         Err(error) => {
-            return Err(error.into_io()).with_context(|| format!("{} cannot be read", path.display()));
+            return Err(error.into_io())
+                .with_context(|| format!("{} cannot be read", path.display()));
         }
     };
-    let properties =
-        PipelineProperties::parse(&text).map_err(|bad| UsageError(format!("{}: {bad}", path.display())))?;
+    let properties = PipelineProperties::parse(&text)
+        .map_err(|bad| UsageError(format!("{}: {bad}", path.display())))?;
     Ok((properties, made))
 }
 
@@ -53,11 +54,18 @@ mod tests {
         assert_eq!(made, read);
         assert_eq!(made.journaller, Some(false));
         let text = std::fs::read_to_string(&path).unwrap();
-        for key in ["affinity.producer=", "affinity.journaller=", "affinity.accumulator="] {
+        for key in [
+            "affinity.producer=",
+            "affinity.journaller=",
+            "affinity.accumulator=",
+        ] {
             assert!(text.contains(&format!("perf.workshop.{key}\n")), "{text}");
         }
         assert!(load_or_make(&dir.path().join("no/where")).is_err());
         let endless = load_or_make(Path::new("/dev/zero")).unwrap_err();
-        assert!(format!("{endless:#}").contains("not a regular file"), "{endless:#}");
+        assert!(
+            format!("{endless:#}").contains("not a regular file"),
+            "{endless:#}"
+        );
     }
 }

@@ -18,7 +18,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity};
 use jitterscope_recording::{
-    Extra, RecordError, RecordSettings, RunSettings, WakeupChoice, WriterThread, idle_control, record,
+    Extra, RecordError, RecordSettings, RunSettings, WakeupChoice, WriterThread, idle_control,
+    record,
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
@@ -129,7 +130,13 @@ pub struct RecordArgs {
     #[command(subcommand)]
     pub chosen: Option<Probe>,
     /// The probe, in place of a subcommand: record --probe none is record none
-    #[arg(long, value_enum, value_name = "PROBE", default_value = "spin", hide_default_value = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "PROBE",
+        default_value = "spin",
+        hide_default_value = true
+    )]
     pub probe: ProbeKind,
     #[command(flatten)]
     pub all: MeasureArgs,
@@ -148,7 +155,9 @@ fn control(machine: &Machine, chosen: &CpuSet) -> anyhow::Result<CpuId> {
 }
 
 fn default_label(probe: ProbeKind) -> String {
-    probe.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    probe
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Refuses what does not go with the probe that was chosen, or with one another.
@@ -205,7 +214,9 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         require(&machine, &args.require)?;
     }
     let cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
-    let owners = matches!(probe, ProbeKind::None).then(|| passive::owners(args)).transpose()?;
+    let owners = matches!(probe, ProbeKind::None)
+        .then(|| passive::owners(args))
+        .transpose()?;
     measured::tell(&cpus, probe.kind(), places, args.quiet)?;
     if let Some(owners) = owners {
         return passive::run(args, places, (&machine, &stop), (cpus, owners));
@@ -214,7 +225,10 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         true => Some(control(&machine, &cpus.cpus)?),
         false => None,
     };
-    let cpus = CpuChoice { cpus: cpus.cpus.iter().chain(control).collect(), because: cpus.because };
+    let cpus = CpuChoice {
+        cpus: cpus.cpus.iter().chain(control).collect(),
+        because: cpus.because,
+    };
     let wakeup = match probe {
         ProbeKind::Spin | ProbeKind::None => None,
         ProbeKind::Wakeup => Some(WakeupChoice {
@@ -240,17 +254,26 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         duration: args.duration,
         warmup: args.warmup.unwrap_or(WARM_UP),
         threshold: args.reading.threshold,
-        interval: args.interval.unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
+        interval: args
+            .interval
+            .unwrap_or_else(|| RecordSettings::default_interval(args.duration)),
         fifo_priority: args.priority,
         events: (!args.no_trace).then(|| args.events.grain()),
         graph: args.graph.clone(),
     };
     let mut line = ProgressLine::new(args.quiet, probe.kind());
-    let extra = Extra { outputs: of_recording(&args.kept.output), ..Extra::default() };
+    let extra = Extra {
+        outputs: of_recording(&args.kept.output),
+        ..Extra::default()
+    };
     let outcome = record(&machine, &settings, extra, &stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(&outcome.path, outcome.manifest, Form::of(args.json, args.full))?;
+    let summary = print_run(
+        &outcome.path,
+        outcome.manifest,
+        Form::of(args.json, args.full),
+    )?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     args.gates.hold(args.fail_above, &summary, delivered)
 }

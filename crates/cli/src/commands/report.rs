@@ -102,7 +102,8 @@ impl From<Level> for KeyLevel {
 /// There is no such run or stall, or it cannot be read.
 pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     args.gates.of_one_run()?;
-    let only_shows = args.pictures.chart.is_some() || args.pictures.html.is_some() || args.which().is_some();
+    let only_shows =
+        args.pictures.chart.is_some() || args.pictures.html.is_some() || args.which().is_some();
     if only_shows && !args.gates.all().is_empty() {
         return Err(UsageError(
             "--fail-if goes with the report of a run, not with a picture or one stall".into(),
@@ -119,21 +120,39 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     if let Some(which) = args.which() {
-        let style = Style { all_records: args.full, ..output::style() };
+        let style = Style {
+            all_records: args.full,
+            ..output::style()
+        };
         stall::print_stall(&path, &which, args.json, args.redact, style)?;
         return Ok(Exit::Ok);
     }
-    let effort = if args.periods { Effort::THOROUGH } else { Effort::BRIEF };
-    let style = Style { all_cpus: args.all_cpus, periods: args.periods, ..output::style() };
+    let effort = if args.periods {
+        Effort::THOROUGH
+    } else {
+        Effort::BRIEF
+    };
+    let style = Style {
+        all_cpus: args.all_cpus,
+        periods: args.periods,
+        ..output::style()
+    };
     let list = args.list.unwrap_or(LISTED);
     // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
     let summary = match (args.reattribute, args.redact.on) {
-        (true, redact) => print_plainly(reattributed(&path, list, effort, redact)?, style, args.json)?,
+        (true, redact) => {
+            print_plainly(reattributed(&path, list, effort, redact)?, style, args.json)?
+        }
         (false, true) => print_plainly(load_redacted(&path, list, effort)?.1, style, args.json)?,
         (false, false) => {
             let level = args.level().unwrap_or(Level::Program).into();
             let (manifest, summary) = load_by(&path, list, effort, level)?;
-            print_summary(&RunReader::with_manifest(&path, manifest)?, &summary, style, args.form())?;
+            print_summary(
+                &RunReader::with_manifest(&path, manifest)?,
+                &summary,
+                style,
+                args.form(),
+            )?;
             summary
         }
     };
@@ -148,7 +167,11 @@ impl ReportArgs {
     }
 
     fn level(&self) -> Option<Level> {
-        if self.threads { Some(Level::Thread) } else { self.by }
+        if self.threads {
+            Some(Level::Thread)
+        } else {
+            self.by
+        }
     }
 
     fn form(&self) -> Form {
@@ -187,8 +210,13 @@ pub fn print_run(path: &Path, manifest: RunManifest, form: Form) -> anyhow::Resu
     let run = RunReader::with_manifest(path, manifest)?;
     let summary = sum_up(&run, LISTED, Effort::BRIEF)?;
     // What cannot be printed is not lost.
-    print_summary(&run, &summary, output::style(), form)
-        .with_context(|| format!("the run is kept: {} report {}", program(path), summary.run.id))?;
+    print_summary(&run, &summary, output::style(), form).with_context(|| {
+        format!(
+            "the run is kept: {} report {}",
+            program(path),
+            summary.run.id
+        )
+    })?;
     Ok(summary)
 }
 
@@ -201,14 +229,22 @@ fn print_plainly(summary: RunSummary, style: Style, json: bool) -> anyhow::Resul
     Ok(summary)
 }
 
-fn print_summary(run: &RunReader, summary: &RunSummary, style: Style, form: Form) -> anyhow::Result<()> {
+fn print_summary(
+    run: &RunReader,
+    summary: &RunSummary,
+    style: Style,
+    form: Form,
+) -> anyhow::Result<()> {
     let path = run.path();
     match form {
         Form::Json => output::json_text(&json::render(summary)?),
         Form::Full => {
             let mut text = advice::with_advice(text::render(summary, style), run, summary)?;
             if let Some(unlike) = measured::unlike_the_run_before(path, summary) {
-                text += &format!("\n{}\n", wrap_whole(&format!("! {unlike}"), 80).join("\n  "));
+                text += &format!(
+                    "\n{}\n",
+                    wrap_whole(&format!("! {unlike}"), 80).join("\n  ")
+                );
             }
             output::result(&text)
         }

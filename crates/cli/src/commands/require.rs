@@ -21,7 +21,10 @@ pub fn check(sources: &[SourceReport], names: &[String]) -> anyhow::Result<()> {
     for name in names {
         let Some(source) = sources.iter().find(|source| source.name == *name) else {
             let known: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-            let text = format!("--require {name}: no such source; there are {}", known.join(", "));
+            let text = format!(
+                "--require {name}: no such source; there are {}",
+                known.join(", ")
+            );
             return Err(UsageError(text).into());
         };
         if source.status != SourceStatus::Available {
@@ -36,9 +39,17 @@ pub fn check(sources: &[SourceReport], names: &[String]) -> anyhow::Result<()> {
 /// # Errors
 /// The source is denied or absent.
 pub fn at_least_degraded(sources: &[SourceReport], name: &str) -> anyhow::Result<()> {
-    let gives_nothing =
-        |source: &&SourceReport| !matches!(source.status, SourceStatus::Available | SourceStatus::Degraded);
-    match sources.iter().filter(|source| source.name == name).find(gives_nothing) {
+    let gives_nothing = |source: &&SourceReport| {
+        !matches!(
+            source.status,
+            SourceStatus::Available | SourceStatus::Degraded
+        )
+    };
+    match sources
+        .iter()
+        .filter(|source| source.name == name)
+        .find(gives_nothing)
+    {
         Some(source) => Err(unavailable(source)),
         None => Ok(()),
     }
@@ -46,8 +57,18 @@ pub fn at_least_degraded(sources: &[SourceReport], name: &str) -> anyhow::Result
 
 fn unavailable(source: &SourceReport) -> anyhow::Error {
     let words = source_words(&source.problems, &source.losses);
-    let fix = if words.fix.is_empty() { String::new() } else { format!("; to have it: {}", words.fix) };
-    UnavailableError(format!("{} is {}: {}{fix}", source.name, source.status.as_str(), words.reason)).into()
+    let fix = if words.fix.is_empty() {
+        String::new()
+    } else {
+        format!("; to have it: {}", words.fix)
+    };
+    UnavailableError(format!(
+        "{} is {}: {}{fix}",
+        source.name,
+        source.status.as_str(),
+        words.reason
+    ))
+    .into()
 }
 
 #[cfg(test)]
@@ -56,8 +77,14 @@ mod tests {
     use jitterscope_model::SourceProblem;
 
     fn source(status: SourceStatus) -> SourceReport {
-        let problem = SourceProblem::Worded { reason: "why".into(), fix: "how".into() };
-        SourceReport { problems: vec![problem], ..SourceReport::of_status("tracefs", status) }
+        let problem = SourceProblem::Worded {
+            reason: "why".into(),
+            fix: "how".into(),
+        };
+        SourceReport {
+            problems: vec![problem],
+            ..SourceReport::of_status("tracefs", status)
+        }
     }
 
     #[test]
@@ -73,7 +100,10 @@ mod tests {
             let usable = at_least_degraded(&sources, "tracefs");
             assert_eq!(usable.is_ok(), will_do);
             if let Err(error) = usable {
-                assert!(error.to_string().ends_with("why; to have it: how"), "{error}");
+                assert!(
+                    error.to_string().ends_with("why; to have it: how"),
+                    "{error}"
+                );
             }
         }
     }

@@ -85,8 +85,14 @@ pub fn run(args: &RunsArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     match &args.what {
         What::Rm { wanted, how } => remove_all(&named(&stored, wanted)?, how),
-        What::Prune { which: Which { keep, older }, label, how } => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        What::Prune {
+            which: Which { keep, older },
+            label,
+            how,
+        } => {
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.as_nanos());
             let now = u64::try_from(now).unwrap_or(u64::MAX);
             remove_all(&beyond(&stored, *keep, *older, label.as_deref(), now), how)
         }
@@ -99,11 +105,21 @@ fn named<'a>(stored: &'a [RunEntry], wanted: &[String]) -> Result<Vec<&'a RunEnt
     for wanted in wanted {
         let newest = stored.last().filter(|_| wanted == "latest");
         let is = |run: &&RunEntry| run.head.id == *wanted || folder_name(&run.path) == *wanted;
-        let labelled: Vec<&RunEntry> = stored.iter().filter(|run| run.head.label == *wanted).collect();
-        let run = match (newest.or_else(|| stored.iter().find(is)), labelled.as_slice()) {
+        let labelled: Vec<&RunEntry> = stored
+            .iter()
+            .filter(|run| run.head.label == *wanted)
+            .collect();
+        let run = match (
+            newest.or_else(|| stored.iter().find(is)),
+            labelled.as_slice(),
+        ) {
             (Some(run), _) => run,
             (None, [run]) => run,
-            (None, []) => return Err(UsageError(format!("no run '{wanted}' (see: jitterscope list)"))),
+            (None, []) => {
+                return Err(UsageError(format!(
+                    "no run '{wanted}' (see: jitterscope list)"
+                )));
+            }
             (None, several) => {
                 let ids: Vec<&str> = several.iter().map(|run| run.head.id.as_str()).collect();
                 let text = format!(
@@ -140,7 +156,10 @@ fn beyond<'a>(
 }
 
 fn folder_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[derive(Serialize)]
@@ -160,15 +179,26 @@ struct RemovedJson {
 fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
     let sizes: Vec<u64> = runs.iter().map(|run| size_on_disk(&run.path)).collect();
     let as_json = |done: &[bool]| {
-        let rows = runs.iter().zip(&sizes).zip(done).map(|((run, bytes), removed)| RemovedJson {
-            id: run.head.id.clone(),
-            label: run.head.label.clone(),
-            bytes: *bytes,
-            removed: *removed,
-        });
-        RemovalJson { schema_version: SCHEMA_VERSION, runs: rows.collect() }
+        let rows = runs
+            .iter()
+            .zip(&sizes)
+            .zip(done)
+            .map(|((run, bytes), removed)| RemovedJson {
+                id: run.head.id.clone(),
+                label: run.head.label.clone(),
+                bytes: *bytes,
+                removed: *removed,
+            });
+        RemovalJson {
+            schema_version: SCHEMA_VERSION,
+            runs: rows.collect(),
+        }
     };
-    let all = format!("{} ({})", counted(runs.len()), size_text(sizes.iter().sum()));
+    let all = format!(
+        "{} ({})",
+        counted(runs.len()),
+        size_text(sizes.iter().sum())
+    );
     if how.dry_run || runs.is_empty() {
         if how.json {
             output::json(&as_json(&vec![false; runs.len()]))?;
@@ -194,14 +224,26 @@ fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
         }
         done.push(result.is_ok());
     }
-    let removed: u64 = sizes.iter().zip(&done).filter(|(_, done)| **done).map(|(size, _)| size).sum();
+    let removed: u64 = sizes
+        .iter()
+        .zip(&done)
+        .filter(|(_, done)| **done)
+        .map(|(size, _)| size)
+        .sum();
     if how.json {
         output::json(&as_json(&done))?;
     } else {
         let count = done.iter().filter(|done| **done).count();
-        output::result(&format!("removed {} ({})", counted(count), size_text(removed)))?;
+        output::result(&format!(
+            "removed {} ({})",
+            counted(count),
+            size_text(removed)
+        ))?;
     }
-    anyhow::ensure!(done.iter().all(|done| *done), "not every run could be removed");
+    anyhow::ensure!(
+        done.iter().all(|done| *done),
+        "not every run could be removed"
+    );
     Ok(Exit::Ok)
 }
 
@@ -214,7 +256,11 @@ fn lines(runs: &[&RunEntry], sizes: &[u64]) -> String {
 }
 
 fn counted(n: usize) -> String {
-    if n == 1 { "1 run".into() } else { format!("{n} runs") }
+    if n == 1 {
+        "1 run".into()
+    } else {
+        format!("{n} runs")
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +274,10 @@ mod tests {
             head.id = (*id).into();
             head.label = (*label).into();
             head.started_realtime_ns = day * DAY;
-            RunEntry { path: format!("/runs/{id}-folder").into(), head }
+            RunEntry {
+                path: format!("/runs/{id}-folder").into(),
+                head,
+            }
         };
         runs.iter().map(entry).collect()
     }
@@ -252,7 +301,9 @@ mod tests {
         let stored = stored(&[("aaa", "BASE", 1), ("bbb", "BASE", 2), ("ccc", "ONE", 3)]);
         let of = |wanted: &[&str]| {
             let wanted: Vec<String> = wanted.iter().map(|&wanted| wanted.into()).collect();
-            named(&stored, &wanted).map(|runs| ids(&runs)).map_err(|error| error.0)
+            named(&stored, &wanted)
+                .map(|runs| ids(&runs))
+                .map_err(|error| error.0)
         };
         assert_eq!(of(&["ONE", "ccc", "aaa-folder"]).unwrap(), ["ccc", "aaa"]);
         let refused = of(&["BASE"]).unwrap_err();
@@ -264,7 +315,13 @@ mod tests {
     fn the_newest_stay_and_so_do_the_young() {
         let stored = stored(&[("a", "X", 1), ("b", "Y", 5), ("c", "X", 8), ("d", "X", 9)]);
         let of = |keep, older: Option<u64>, label| {
-            ids(&beyond(&stored, keep, older.map(|days| Nanos(days * DAY)), label, 10 * DAY))
+            ids(&beyond(
+                &stored,
+                keep,
+                older.map(|days| Nanos(days * DAY)),
+                label,
+                10 * DAY,
+            ))
         };
         assert_eq!(of(Some(1), None, None), ["a", "b", "c"]);
         assert_eq!(of(Some(9), None, None), [""; 0]);

@@ -111,15 +111,22 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         events: (!args.no_trace).then_some(EventGrain::All),
         graph: Vec::new(),
     };
-    let outputs = of_recording(&targets).into_iter().map(Output::essential).collect();
-    let extra = Extra { outputs, ..Extra::default() };
+    let outputs = of_recording(&targets)
+        .into_iter()
+        .map(Output::essential)
+        .collect();
+    let extra = Extra {
+        outputs,
+        ..Extra::default()
+    };
     let mut front = Front {
         args,
         remarks: Remarks(told_of_cpus),
         stdout_taken: targets.iter().any(Destination::is_stdout),
         printed: Ok(()),
     };
-    let outcome = record(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
+    let outcome =
+        record(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
     front.printed?;
     stored(RunReader::open(&outcome.path)?.manifest());
     Ok(tell(&targets, &outcome.outputs, false))
@@ -142,10 +149,17 @@ impl Observer for Front<'_> {
 
 /// Says where the run is, and what limits what it can say. What its outputs lost is said by itself.
 pub fn stored(manifest: &RunManifest) {
-    for warning in manifest.warnings.iter().filter(|said| !matches!(said, Warning::OutputLost { .. })) {
+    for warning in manifest
+        .warnings
+        .iter()
+        .filter(|said| !matches!(said, Warning::OutputLost { .. }))
+    {
         output::talk(jitterscope_view::warning(warning));
     }
-    output::talk(format_args!("kept as run {id}: jitterscope report {id}", id = manifest.id));
+    output::talk(format_args!(
+        "kept as run {id}: jitterscope report {id}",
+        id = manifest.id
+    ));
 }
 
 /// The ancestor's three lines; on stderr when stdout is a target.
@@ -188,7 +202,11 @@ fn targets(asked: &[Destination]) -> Result<Vec<Destination>, UsageError> {
             Some(path) if target.scheme() == "csv" && target.option("rows").is_none() => {
                 targets.push(target.with(path, ("rows", "series")).map_err(wrong)?);
                 if !target.is_stdout() {
-                    targets.push(target.with(&stalls_beside(path), ("rows", "stalls")).map_err(wrong)?);
+                    targets.push(
+                        target
+                            .with(&stalls_beside(path), ("rows", "stalls"))
+                            .map_err(wrong)?,
+                    );
                 }
             }
             _ => targets.push(target.clone()),
@@ -205,7 +223,10 @@ fn wrong(error: DestinationError) -> UsageError {
 /// `jitter.csv` has its stalls in `jitter-stalls.csv`.
 fn stalls_beside(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+    let extension = path
+        .extension()
+        .map(|e| format!(".{}", e.to_string_lossy()))
+        .unwrap_or_default();
     path.with_file_name(format!("{stem}-stalls{extension}"))
 }
 
@@ -215,11 +236,28 @@ mod tests {
 
     #[test]
     fn a_csv_file_is_the_series_with_the_stalls_beside_it() {
-        let asked: Vec<Destination> =
-            ["csv://a/j.csv", "csv://b?rows=stalls", "csv://-"].iter().map(|t| t.parse().unwrap()).collect();
-        let shown: Vec<String> = targets(&asked).unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(shown, ["csv://a/j.csv", "csv://a/j-stalls.csv", "csv://b", "csv://-"]);
-        let twice: Vec<Destination> = ["csv://-", "json://-"].iter().map(|t| t.parse().unwrap()).collect();
+        let asked: Vec<Destination> = ["csv://a/j.csv", "csv://b?rows=stalls", "csv://-"]
+            .iter()
+            .map(|t| t.parse().unwrap())
+            .collect();
+        let shown: Vec<String> = targets(&asked)
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "csv://a/j.csv",
+                "csv://a/j-stalls.csv",
+                "csv://b",
+                "csv://-"
+            ]
+        );
+        let twice: Vec<Destination> = ["csv://-", "json://-"]
+            .iter()
+            .map(|t| t.parse().unwrap())
+            .collect();
         assert!(targets(&twice).unwrap_err().0.contains("only one"));
     }
 }

@@ -50,7 +50,9 @@ impl Scope {
     /// # Errors
     /// There is no such run, it cannot be read, or what it says of culprits does not hold.
     pub fn measured(&self, places: &Places) -> anyhow::Result<Option<Measured>> {
-        let Some(run) = &self.run else { return Ok(None) };
+        let Some(run) = &self.run else {
+            return Ok(None);
+        };
         let reader = RunReader::open(&resolve(&places.runs()?, run)?)?;
         let manifest = reader.manifest();
         let doubts = manifest.doubts();
@@ -63,7 +65,11 @@ impl Scope {
             return Err(UnavailableError(text).into());
         }
         let (run, cpus) = (manifest.id.to_string(), of_interest(manifest));
-        Ok(Some(Measured { run, culprits: culprits_of(&reader)?, cpus }))
+        Ok(Some(Measured {
+            run,
+            culprits: culprits_of(&reader)?,
+            cpus,
+        }))
     }
 
     /// The CPUs, and why these when nobody named them.
@@ -79,10 +85,14 @@ impl Scope {
             (Some(CpuList::Set(set)), _) => Ok((set.clone(), None)),
             (Some(CpuList::All), _) => Ok((online_cpus(machine)?, None)),
             (Some(CpuList::Isolated), _) => {
-                let text = machine.read_trimmed("/sys/devices/system/cpu/isolated").unwrap_or_default();
+                let text = machine
+                    .read_trimmed("/sys/devices/system/cpu/isolated")
+                    .unwrap_or_default();
                 let set: CpuSet = text.parse().context("the kernel's list of isolated CPUs")?;
                 if set.is_empty() {
-                    return Err(UsageError("--cpus isolated: the kernel isolates no CPU".into()).into());
+                    return Err(
+                        UsageError("--cpus isolated: the kernel isolates no CPU".into()).into(),
+                    );
                 }
                 Ok((set, None))
             }
@@ -97,7 +107,10 @@ impl Scope {
 
 /// The CPUs that a run was for: an idle control is only there to be compared with.
 pub fn of_interest(manifest: &RunManifest) -> CpuSet {
-    manifest.probe.cpus.difference(&manifest.idle_control().into_iter().collect())
+    manifest
+        .probe
+        .cpus
+        .difference(&manifest.idle_control().into_iter().collect())
 }
 
 /// What a run measured, by culprit; on an idle control nothing.
@@ -117,6 +130,10 @@ pub fn culprits_of(reader: &RunReader) -> anyhow::Result<RunCulprits> {
     }
     Ok(RunCulprits::gather(reader.manifest(), || {
         let counts = move |row: &Attribution| !of_control.contains(&row.stall);
-        Ok::<_, StoreError>(reader.attributions()?.filter(move |row| row.as_ref().map_or(true, &counts)))
+        Ok::<_, StoreError>(
+            reader
+                .attributions()?
+                .filter(move |row| row.as_ref().map_or(true, &counts)),
+        )
     })?)
 }

@@ -54,7 +54,9 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     let mut cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
     if args.cpus.is_some() && cpus.cpus.len() != 1 {
-        return Err(UsageError(format!("--cpus: selftest takes one CPU, not {}", cpus.cpus)).into());
+        return Err(
+            UsageError(format!("--cpus: selftest takes one CPU, not {}", cpus.cpus)).into(),
+        );
     }
     cpus.cpus = cpus.cpus.last().into_iter().collect();
     let mut plan = SelftestPlan::default();
@@ -97,14 +99,15 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
             output::talk(jitterscope_view::selftest::step(step));
         }
     };
-    let done = selftest::run(&machine, &settings, &stop, &mut tell).map_err(|error| match error {
-        SelftestError::Blind(Some(ref problem)) => UnavailableError(with_fix(problem)).into(),
-        SelftestError::Blind(None) => UnavailableError(error.to_string()).into(),
-        SelftestError::Record(ref refused) if refused.is_unavailable_here() => {
-            UnavailableError(record_error(refused)).into()
-        }
-        other => anyhow::Error::from(other),
-    })?;
+    let done =
+        selftest::run(&machine, &settings, &stop, &mut tell).map_err(|error| match error {
+            SelftestError::Blind(Some(ref problem)) => UnavailableError(with_fix(problem)).into(),
+            SelftestError::Blind(None) => UnavailableError(error.to_string()).into(),
+            SelftestError::Record(ref refused) if refused.is_unavailable_here() => {
+                UnavailableError(record_error(refused)).into()
+            }
+            other => anyhow::Error::from(other),
+        })?;
     if args.keep {
         for run in &done.runs {
             output::talk(format_args!("the run is {}", run.display()));
@@ -119,5 +122,9 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     } else {
         output::result(&jitterscope_view::selftest::render(&done.report))?;
     }
-    Ok(if done.report.passed { Exit::Ok } else { Exit::Failed })
+    Ok(if done.report.passed {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    })
 }

@@ -18,7 +18,8 @@ use jitterscope_export::ExportError;
 use jitterscope_model::{CpuList, EventGrain, Nanos, ProbeKind, TickRate, Ticks};
 use jitterscope_platform::{Machine, OpenedOutput, OutputPlace};
 use jitterscope_recording::{
-    Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, WriterThread, record,
+    Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, WriterThread,
+    record,
 };
 use jitterscope_store::RunReader;
 use jitterscope_view::sljtest::{OutlierBuffer, SljSettings, outlier_file, render};
@@ -142,8 +143,13 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let periods = args.periods.then(|| PeriodSearch::new(Effort::FULL));
     let mut gathered = Outliers::new(empty, args.outbuf, periods);
     let outputs = vec![Output::to("sljtest", &mut gathered)];
-    let extra = Extra { outputs, least: Ticks(args.knee.saturating_add(1)), shortest: Some(SHORTEST_RECORD) };
-    let outcome = record(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
+    let extra = Extra {
+        outputs,
+        least: Ticks(args.knee.saturating_add(1)),
+        shortest: Some(SHORTEST_RECORD),
+    };
+    let outcome =
+        record(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     let rate = manifest.rate;
@@ -158,20 +164,44 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
             ));
         }
         let knee_decides = result.threshold_ticks == args.knee + 1;
-        let buffer = OutlierBuffer { seen, size: args.outbuf as u64, knee_decides };
+        let buffer = OutlierBuffer {
+            seen,
+            size: args.outbuf as u64,
+            knee_decides,
+        };
         binned.push((result, bins, file.is_some().then_some(buffer)));
     }
-    let cpus: Vec<SljCpu<'_>> =
-        binned.iter().map(|(result, bins, outliers)| SljCpu { bins, result, outliers: *outliers }).collect();
+    let cpus: Vec<SljCpu<'_>> = binned
+        .iter()
+        .map(|(result, bins, outliers)| SljCpu {
+            bins,
+            result,
+            outliers: *outliers,
+        })
+        .collect();
     if !args.json {
         screens(settings, rate, &cpus)?;
     }
-    let start = manifest.results.iter().map(|result| result.start).min().unwrap_or_default();
-    let end = manifest.results.iter().map(|result| result.end).max().unwrap_or_default();
+    let start = manifest
+        .results
+        .iter()
+        .map(|result| result.start)
+        .min()
+        .unwrap_or_default();
+    let end = manifest
+        .results
+        .iter()
+        .map(|result| result.end)
+        .max()
+        .unwrap_or_default();
     if let Some(file) = file {
         let outliers: Vec<(Ticks, Ticks)> = gathered.last().collect();
         file.fill(&outlier_file(&outliers, start, rate))?;
-        let threshold = manifest.results.iter().map(|result| Ticks(result.threshold_ticks)).max();
+        let threshold = manifest
+            .results
+            .iter()
+            .map(|result| Ticks(result.threshold_ticks))
+            .max();
         if let Some(threshold) = threshold.filter(|threshold| threshold.0 > args.knee + 1) {
             output::talk(format_args!(
                 "outliers shorter than {} ticks ({}) are in the histogram but not in the file: recording one takes about as long",
@@ -180,7 +210,10 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
             ));
         }
     }
-    let of = TickOf { kernel_hz: None, virtual_machine: manifest.host.hypervisor.is_some() };
+    let of = TickOf {
+        kernel_hz: None,
+        virtual_machine: manifest.host.hypervisor.is_some(),
+    };
     let periods = gathered
         .take_periods()
         .map(|search| PeriodSummary::new(search.finish(start, end, rate, FALSE_ALARM), of));
@@ -207,15 +240,28 @@ fn screens(settings: SljSettings, rate: TickRate, cpus: &[SljCpu<'_>]) -> anyhow
 fn settings(args: &SljtestArgs) -> Result<SljSettings, UsageError> {
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (bins, width) = (size(args.bins), size(args.width));
-    let settings = SljSettings { bins, knee: args.knee, min: args.min, sum: args.sum, width };
-    settings.check().map_err(|error| UsageError(error.to_string()))?;
+    let settings = SljSettings {
+        bins,
+        knee: args.knee,
+        min: args.min,
+        sum: args.sum,
+        width,
+    };
+    settings
+        .check()
+        .map_err(|error| UsageError(error.to_string()))?;
     // Deltas up to the knee are counted a tick each.
     let most = LARGEST_THRESHOLD.0 - 1;
     if args.knee > most {
-        return Err(UsageError(format!("-k {} is out of range: it can be at most {most} ticks", args.knee)));
+        return Err(UsageError(format!(
+            "-k {} is out of range: it can be at most {most} ticks",
+            args.knee
+        )));
     }
     if args.outfile.as_deref() == Some(Path::new("-")) {
-        return Err(UsageError("-f -: standard output has the screen; name a file for the outliers".into()));
+        return Err(UsageError(
+            "-f -: standard output has the screen; name a file for the outliers".into(),
+        ));
     }
     Ok(settings)
 }
@@ -224,7 +270,10 @@ fn settings(args: &SljtestArgs) -> Result<SljSettings, UsageError> {
 fn wait(pause: Nanos, stop: &AtomicBool) -> Result<(), RecordError> {
     let begun = Instant::now();
     let pause = Duration::from_nanos(pause.0);
-    while let Some(left) = pause.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
+    while let Some(left) = pause
+        .checked_sub(begun.elapsed())
+        .filter(|left| !left.is_zero())
+    {
         if stop.load(Ordering::Relaxed) {
             return Err(RecordError::InterruptedEarly);
         }
@@ -245,7 +294,11 @@ impl<'a> OutlierFile<'a> {
     fn open(path: &'a Path) -> anyhow::Result<OutlierFile<'a>> {
         let found = OutputPlace::find(path).and_then(OutputPlace::open);
         let (place, opened) = found.map_err(|error| ExportError::access(path, error))?;
-        Ok(OutlierFile { path, place, opened })
+        Ok(OutlierFile {
+            path,
+            place,
+            opened,
+        })
     }
 
     fn fill(mut self, text: &str) -> anyhow::Result<()> {

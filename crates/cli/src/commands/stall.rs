@@ -6,7 +6,9 @@ use crate::output;
 use crate::redact::Redact;
 use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::periods::Effort;
-use jitterscope_model::{Nanos, Part, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow, Verdict};
+use jitterscope_model::{
+    Nanos, Part, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow, Verdict,
+};
 use jitterscope_recording::stall_timeline;
 use jitterscope_store::RunReader;
 use jitterscope_view::Style;
@@ -50,7 +52,9 @@ pub fn print_stall(
     };
     let (summary, stored) = match (id, which) {
         (Some(id), _) => load_stall(&run, id, redact.on)?,
-        (None, Which::Rank(rank)) if redact.on => (load_redacted(path, *rank, Effort::BRIEF)?.1, None),
+        (None, Which::Rank(rank)) if redact.on => {
+            (load_redacted(path, *rank, Effort::BRIEF)?.1, None)
+        }
         (None, Which::Rank(rank)) => (load_worst(path, *rank)?.1, None),
         (None, _) => return Err(UsageError("no stall was named".into()).into()),
     };
@@ -68,17 +72,28 @@ pub fn print_stall(
     let (rows, problem) = match stall_timeline(&run, &stall) {
         // That verdict's name says it.
         Ok(rows) if rows.is_empty() && is_of(worst, Verdict::NoEventInVm) => (rows, None),
-        Ok(rows) if rows.is_empty() => (rows, Some("No kernel event was recorded inside this stall.".into())),
+        Ok(rows) if rows.is_empty() => (
+            rows,
+            Some("No kernel event was recorded inside this stall.".into()),
+        ),
         Ok(rows) => (rows, None),
         // An error's text may name paths.
         Err(_) if redact.on => (Vec::new(), Some("The timeline cannot be made.".into())),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
     let together = worst.together.as_ref().map(|together| {
-        format!("It is the longest of stalls that began together on CPUs {}.", together.cpus)
+        format!(
+            "It is the longest of stalls that began together on CPUs {}.",
+            together.cpus
+        )
     });
     let doubt = unproven(&summary);
-    let remarks = doubt.into_iter().chain(remark).chain(together).chain(problem).collect();
+    let remarks = doubt
+        .into_iter()
+        .chain(remark)
+        .chain(together)
+        .chain(problem)
+        .collect();
     let view = TimelineView {
         stall: worst.stall,
         cpu: worst.cpu,
@@ -142,7 +157,9 @@ fn missing(run: &RunReader, which: &Which, stalls: usize) -> anyhow::Result<Stri
 /// The longest stall that lay in a moment, or the nearest to it, with a remark on how far away that is.
 fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<String>)> {
     let manifest = run.manifest();
-    let (first, last) = manifest.span().unwrap_or((manifest.clock_start.ticks, manifest.clock_end.ticks));
+    let (first, last) = manifest
+        .span()
+        .unwrap_or((manifest.clock_start.ticks, manifest.clock_end.ticks));
     let (start, end) = (manifest.realtime_ns(first), manifest.realtime_ns(last));
     let Some(span) = moment.within(start, end) else {
         let text = format!(
@@ -161,18 +178,28 @@ fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<Strin
         if manifest.idle_control() == Some(stall.cpu) {
             continue;
         }
-        let (from, to) = (manifest.realtime_ns(stall.start), manifest.realtime_ns(stall.end));
-        let away = from.saturating_sub(span.end.saturating_sub(1)).max(span.start.saturating_sub(to));
+        let (from, to) = (
+            manifest.realtime_ns(stall.start),
+            manifest.realtime_ns(stall.end),
+        );
+        let away = from
+            .saturating_sub(span.end.saturating_sub(1))
+            .max(span.start.saturating_sub(to));
         let this = (away, Reverse(stall.length().0), stall.id, from >= span.end);
         if best.is_none_or(|best| (this.0, this.1) < (best.0, best.1)) {
             best = Some(this);
         }
     }
     let Some((away, _, id, later)) = best else {
-        return Err(UsageError(format!("--at {}: this run has no stalls", moment.written())).into());
+        return Err(
+            UsageError(format!("--at {}: this run has no stalls", moment.written())).into(),
+        );
     };
     let side = if later { "after" } else { "before" };
-    let remark = format!("No stall lay in that moment: this one, {} {side} it, is the nearest.", Nanos(away));
+    let remark = format!(
+        "No stall lay in that moment: this one, {} {side} it, is the nearest.",
+        Nanos(away)
+    );
     Ok((id, (away > 0).then_some(remark)))
 }
 
@@ -194,5 +221,10 @@ struct StallJson<'a> {
 
 /// The shape of a timeline alone: how deep, from when to when.
 pub(super) fn redacted(rows: Vec<TimelineRow>) -> Vec<TimelineRow> {
-    rows.into_iter().map(|row| TimelineRow { item: TimelineItem::LeftOut, ..row }).collect()
+    rows.into_iter()
+        .map(|row| TimelineRow {
+            item: TimelineItem::LeftOut,
+            ..row
+        })
+        .collect()
 }

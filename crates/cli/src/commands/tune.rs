@@ -11,8 +11,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Plan, PlanError, Profile,
-    RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only, status,
+    DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Plan, PlanError,
+    Profile, RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only,
+    status,
 };
 use jitterscope_view::{counted, cpus_text, tuning};
 use serde::Serialize;
@@ -75,7 +76,12 @@ struct PlanArgs {
     #[arg(long, value_enum, conflicts_with_all = ["only", "run"])]
     profile: Option<ProfileName>,
     /// These knobs only, by id; the one way to name risky ones and security mitigations
-    #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "run")]
+    #[arg(
+        long,
+        value_name = "ID,...",
+        value_delimiter = ',',
+        conflicts_with = "run"
+    )]
     only: Vec<String>,
     /// Leave these knobs out, by id
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
@@ -157,7 +163,10 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
             shown(
                 args.json,
                 || tuning::plan_json(&plan),
-                || tuning::plan(&plan, style()) + &tuning::how_to_apply(&plan, args.persist, style()),
+                || {
+                    tuning::plan(&plan, style())
+                        + &tuning::how_to_apply(&plan, args.persist, style())
+                },
             )?;
             Ok(Exit::Ok)
         }
@@ -167,7 +176,11 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
         TuneCommand::Status(args) => {
             let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
             let status = status(&machine, &StateDir::at(&args.state.state_dir))?;
-            shown(args.json, || tuning::status_json(&status), || tuning::status(&status, style()))?;
+            shown(
+                args.json,
+                || tuning::status_json(&status),
+                || tuning::status(&status, style()),
+            )?;
             Ok(Exit::Ok)
         }
     }
@@ -179,16 +192,25 @@ fn shown<T: Serialize>(
     value: impl FnOnce() -> T,
     text: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
-    if as_json { output::json(&value()) } else { output::result(&text()) }
+    if as_json {
+        output::json(&value())
+    } else {
+        output::result(&text())
+    }
 }
 
 fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
     let machine = args.scope.machine();
     let measured = args.scope.measured(places)?;
-    let (cpus, why) = args.scope.cpus(&machine, measured.as_ref().map(|m| &m.cpus))?;
+    let (cpus, why) = args
+        .scope
+        .cpus(&machine, measured.as_ref().map(|m| &m.cpus))?;
     let goal = Goal::to_apply(&machine, cpus).map_err(goal_error)?;
     if let Some(why) = why.filter(|_| !args.json) {
-        output::talk(format!("{}: {why} (choose with --cpus)", cpus_text(&goal.isolated)));
+        output::talk(format!(
+            "{}: {why} (choose with --cpus)",
+            cpus_text(&goal.isolated)
+        ));
     }
     let select = match (args.profile, args.only.is_empty(), measured) {
         (Some(ProfileName::Isolation), ..) => Select::Profile(Profile::Isolation),
@@ -198,7 +220,8 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
         (None, false, _) => Select::Only(args.only.clone()),
         (None, true, Some(measured)) => Select::RunCulprits(measured.culprits),
         (None, true, None) => {
-            let text = "say which knobs: --run RUN (what it measured), --profile NAME or --only ID,...";
+            let text =
+                "say which knobs: --run RUN (what it measured), --profile NAME or --only ID,...";
             return Err(UsageError(text.into()).into());
         }
     };
@@ -218,14 +241,31 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
             return Ok(Exit::Failed);
         }
     }
-    let on_refusal = if args.stop { OnRefusal::Stop } else { OnRefusal::GoOn };
+    let on_refusal = if args.stop {
+        OnRefusal::Stop
+    } else {
+        OnRefusal::GoOn
+    };
     let mut hands = MachineHands::new(&machine);
-    let report = apply(&mut hands, &StateDir::at(&args.state.state_dir), &plan, who(&machine), on_refusal)?;
-    shown(args.plan.json, || tuning::apply_json(&report), || tuning::applied(&plan, &report, style()))?;
+    let report = apply(
+        &mut hands,
+        &StateDir::at(&args.state.state_dir),
+        &plan,
+        who(&machine),
+        on_refusal,
+    )?;
+    shown(
+        args.plan.json,
+        || tuning::apply_json(&report),
+        || tuning::applied(&plan, &report, style()),
+    )?;
     let refused = tuning::refused(&report)
         .into_iter()
         .chain(denied(&args.plan, &plan))
-        .chain((report.not_tried > 0).then(|| format!("{} not tried", counted(report.not_tried, "change"))));
+        .chain(
+            (report.not_tried > 0)
+                .then(|| format!("{} not tried", counted(report.not_tried, "change"))),
+        );
     let refused: Vec<String> = refused.collect();
     // The last line, and not code 0: no script goes on as if it had what it asked for.
     anyhow::ensure!(refused.is_empty(), "not applied: {}", refused.join("; "));
@@ -235,15 +275,24 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
 /// Knobs that were named and that the plan could do nothing for.
 fn denied(args: &PlanArgs, plan: &Plan) -> Vec<String> {
     let named = |knob: &str| args.only.iter().any(|id| id == knob);
-    let denied = plan.skipped.iter().filter(|s| named(s.knob) && s.why.is_denial());
-    denied.map(|s| format!("{}: {}", s.knob, tuning::skip_reason(&s.why))).collect()
+    let denied = plan
+        .skipped
+        .iter()
+        .filter(|s| named(s.knob) && s.why.is_denial());
+    denied
+        .map(|s| format!("{}: {}", s.knob, tuning::skip_reason(&s.why)))
+        .collect()
 }
 
 fn run_interrupts(args: &InterruptsArgs) -> anyhow::Result<Exit> {
     let machine = args.scope.machine();
     let (cpus, _) = args.scope.cpus(&machine, None)?;
     let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
-    let look = || machine.read("/proc/interrupts").map(|text| Interrupts::parse(&text));
+    let look = || {
+        machine
+            .read("/proc/interrupts")
+            .map(|text| Interrupts::parse(&text))
+    };
     let before = look()?;
     std::thread::sleep(Duration::from_nanos(args.wait.0));
     let diff = before.until(&look()?, &goal.isolated);
@@ -255,7 +304,11 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
     let machine = args.root.as_deref().map_or_else(Machine::host, Machine::at);
     let dir = StateDir::at(&args.state.state_dir);
     let now = status(&machine, &dir)?;
-    if let Some(id) = args.only.iter().find(|id| *id != "persist" && catalogue::find(id).is_none()) {
+    if let Some(id) = args
+        .only
+        .iter()
+        .find(|id| *id != "persist" && catalogue::find(id).is_none())
+    {
         let similar = catalogue::similar(id);
         let hint = if similar.is_empty() {
             String::new()
@@ -310,8 +363,16 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
             RollbackError::State(e) => anyhow::Error::from(e),
         })?,
     };
-    shown(args.json, || tuning::rollback_json(&report), || tuning::rolled_back(&report, style()))?;
-    Ok(if report.unsettled().next().is_some() { Exit::Failed } else { Exit::Ok })
+    shown(
+        args.json,
+        || tuning::rollback_json(&report),
+        || tuning::rolled_back(&report, style()),
+    )?;
+    Ok(if report.unsettled().next().is_some() {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    })
 }
 
 /// Who we are, for the journal.
@@ -323,10 +384,14 @@ pub(super) fn who(machine: &Machine) -> Who {
         .and_then(|ids| ids.split_whitespace().next())
         .and_then(|id| id.parse().ok())
         .unwrap_or(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos());
     Who {
         uid,
-        name: ["SUDO_USER", "LOGNAME", "USER"].iter().find_map(|v| std::env::var(v).ok()),
+        name: ["SUDO_USER", "LOGNAME", "USER"]
+            .iter()
+            .find_map(|v| std::env::var(v).ok()),
         pid: std::process::id(),
         command: crate::given::given().join(" "),
         at_realtime_ns: u64::try_from(now).unwrap_or(u64::MAX),

@@ -11,7 +11,10 @@ pub const STAT_INTERVAL: &str = "/proc/sys/vm/stat_interval";
 
 pub fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
-    command.args(args).env("JITTERSCOPE_RUNS", dir.join("runs")).env("JITTERSCOPE_STATE", dir.join("state"));
+    command
+        .args(args)
+        .env("JITTERSCOPE_RUNS", dir.join("runs"))
+        .env("JITTERSCOPE_STATE", dir.join("state"));
     command.stdin(Stdio::null());
     command
 }
@@ -38,7 +41,10 @@ fn is_possible() -> bool {
     let doctor = run(dir.path(), &["doctor", "--require", "tracefs"]);
     let two = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
     if !doctor.status.success() || !two || !Path::new(STAT_INTERVAL).exists() {
-        eprintln!("skipped: tracefs, a second CPU and vm.stat_interval are needed: {}", stderr(&doctor));
+        eprintln!(
+            "skipped: tracefs, a second CPU and vm.stat_interval are needed: {}",
+            stderr(&doctor)
+        );
         return false;
     }
     true

@@ -18,7 +18,12 @@ pub const RED: &str = "E\u{1b}[31mRED\u{202e}";
 /// Everything that has a name, and every kind as a newer version might describe it.
 fn hostile_subjects() -> Vec<Subject> {
     let name = || Name::from(NAME);
-    let owner = || Some(Owner { uid: 1000, cgroup: Some(name()) });
+    let owner = || {
+        Some(Owner {
+            uid: 1000,
+            cgroup: Some(name()),
+        })
+    };
     let task = || Task {
         tid: Some(7),
         tgid: Some(7),
@@ -28,37 +33,72 @@ fn hostile_subjects() -> Vec<Subject> {
         owner: owner(),
         kernel: Some(false),
     };
-    let worker = |comm| Some(Worker { tid: Some(8), comm, class: None });
+    let worker = |comm| {
+        Some(Worker {
+            tid: Some(8),
+            comm,
+            class: None,
+        })
+    };
     let mut all = vec![
         Subject::Thread(task()),
         Subject::Throttle(task()),
-        Subject::Quota(Quota { cgroup: name(), limit: None }),
+        Subject::Quota(Quota {
+            cgroup: name(),
+            limit: None,
+        }),
         Subject::Work(Work {
             function: Some(name()),
             workqueue: Some(name()),
             worker: worker(Some(name())),
             unbound: None,
         }),
-        Subject::Work(Work { worker: worker(Some(name())), ..Work::default() }),
-        Subject::Interrupt { number: Some(1), action: name() },
+        Subject::Work(Work {
+            worker: worker(Some(name())),
+            ..Work::default()
+        }),
+        Subject::Interrupt {
+            number: Some(1),
+            action: name(),
+        },
         Subject::Vector(name()),
-        Subject::Timer { function: Some(name()), source: Some(TimerSource::Other(name())) },
+        Subject::Timer {
+            function: Some(name()),
+            source: Some(TimerSource::Other(name())),
+        },
         Subject::Call(name()),
         Subject::Ipi(name()),
         Subject::Nmi(name()),
         Subject::Verdict(Verdict::LateTimer, About::Meanwhile(Meanwhile::Ran(task()))),
         Subject::Verdict(Verdict::UntracedInterrupt, About::Vectors([name()].into())),
-        Subject::Verdict(Verdict::FrameLeftOpen, About::Frame(Evidence::Other(name()))),
-        Subject::Unknown { kind: name(), name: name(), detail: name() },
+        Subject::Verdict(
+            Verdict::FrameLeftOpen,
+            About::Frame(Evidence::Other(name())),
+        ),
+        Subject::Unknown {
+            kind: name(),
+            name: name(),
+            detail: name(),
+        },
     ];
-    all.extend(CulpritKind::ALL.into_iter().map(|kind| part(kind, NAME, NAME, 1).culprit.subject.clone()));
+    all.extend(
+        CulpritKind::ALL
+            .into_iter()
+            .map(|kind| part(kind, NAME, NAME, 1).culprit.subject.clone()),
+    );
     all
 }
 
 fn hostile_parts(net: u64) -> Vec<Part> {
     let hostile = |subject| {
         let part = Part::inside(subject, Nanos(net), Evidence::Other(NAME.into()));
-        sent_by(part.in_phase(Phase::Other(NAME.into())), NAME, 12, 0, Some(NAME))
+        sent_by(
+            part.in_phase(Phase::Other(NAME.into())),
+            NAME,
+            12,
+            0,
+            Some(NAME),
+        )
     };
     hostile_subjects().into_iter().map(hostile).collect()
 }
@@ -66,7 +106,11 @@ fn hostile_parts(net: u64) -> Vec<Part> {
 fn scenario(kind: &str) -> Scenario {
     let mut s = Scenario::new(&[0, 1]);
     for n in 0..40 {
-        s.stall((n % 2) as u32, n * 200_000 + 500, hostile_parts(20_000 + n * 100));
+        s.stall(
+            (n % 2) as u32,
+            n * 200_000 + 500,
+            hostile_parts(20_000 + n * 100),
+        );
     }
     for (n, stall) in s.stalls.iter_mut().enumerate() {
         stall.victim.comm = Comm::new(if n % 2 == 0 { COMM } else { RED });
@@ -95,15 +139,23 @@ fn scenario(kind: &str) -> Scenario {
                 waiting_ns: Nanos(500_000),
                 preempted_ns: Nanos(100_000),
                 runs: 9,
-                cpus: vec![CpuShare { cpu: CpuId(0), runs: 9, running_ns: Nanos(1_000_000) }],
+                cpus: vec![CpuShare {
+                    cpu: CpuId(0),
+                    runs: 9,
+                    running_ns: Nanos(1_000_000),
+                }],
                 ran_instead: hostile_subjects().into_iter().map(ran).collect(),
                 ..ThreadAccount::default()
             })
             .collect();
     }
     s.manifest.audit.insert(NAME.into(), NAME.into());
-    s.manifest.counters =
-        vec![CounterTotal { cpu: CpuId(0), name: NAME.into(), total: 9, correlation: Some(0.9) }];
+    s.manifest.counters = vec![CounterTotal {
+        cpu: CpuId(0),
+        name: NAME.into(),
+        total: 9,
+        correlation: Some(0.9),
+    }];
     s.manifest.warnings = vec![Warning::worded(NAME, NAME)];
     s.manifest.sources[1].status = SourceStatus::Degraded;
     s
@@ -114,16 +166,22 @@ pub fn store(runs: &Path, kind: &str, at: u64) -> PathBuf {
     let s = scenario(kind);
     let started = s.manifest.clock_start.realtime_ns + at * 1_000_000_000;
     let mut writer = RunWriter::create(runs, kind, started).unwrap();
-    writer.begin(s.manifest.clock_start, s.manifest.rate).unwrap();
+    writer
+        .begin(s.manifest.clock_start, s.manifest.rate)
+        .unwrap();
     for (stall, attribution) in s.stalls.iter().zip(&s.attributions) {
         writer.stall(stall).unwrap();
         writer.attribution(attribution).unwrap();
     }
     for row in &s.intervals {
         let mut lengths = hdrhistogram::Histogram::<u64>::new(3).unwrap();
-        lengths.record_n(row.max.0.max(1), row.count.max(1)).unwrap();
+        lengths
+            .record_n(row.max.0.max(1), row.count.max(1))
+            .unwrap();
         writer.interval(row).unwrap();
-        writer.interval_histogram(kind, row.cpu, row.start, row.end, &lengths).unwrap();
+        writer
+            .interval_histogram(kind, row.cpu, row.start, row.end, &lengths)
+            .unwrap();
     }
     let path = writer.finish(s.manifest).unwrap();
     spoil(&path, at);
@@ -132,9 +190,10 @@ pub fn store(runs: &Path, kind: &str, at: u64) -> PathBuf {
 
 /// Makes every free text of a stored run's manifest hostile, as somebody may have who sent it.
 pub fn spoil(run: &Path, at: u64) {
-    for (name, clock) in
-        [("manifest.json", "/started_realtime_ns"), ("details.json", "/clock_start/realtime_ns")]
-    {
+    for (name, clock) in [
+        ("manifest.json", "/started_realtime_ns"),
+        ("details.json", "/clock_start/realtime_ns"),
+    ] {
         let file = run.join(name);
         let mut value: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         walk(&mut value, "");

@@ -19,13 +19,23 @@ pub enum Place {
 /// What a command wrote: to pipes, first stdout, then stderr.
 pub fn screen(place: Place, args: &[OsString], folder: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
-    command.args(args).current_dir(folder).env("JITTERSCOPE_RUNS", folder.join("runs"));
+    command
+        .args(args)
+        .current_dir(folder)
+        .env("JITTERSCOPE_RUNS", folder.join("runs"));
     // Whom a change of the machine is attributed to.
     command.env("SUDO_USER", crate::runs::NAME);
-    command.env("TERM", "xterm-256color").env_remove("NO_COLOR").env_remove("INFLUX_TOKEN");
+    command
+        .env("TERM", "xterm-256color")
+        .env_remove("NO_COLOR")
+        .env_remove("INFLUX_TOKEN");
     let bytes = match place {
         Place::Pipes => {
-            let output = command.arg("--color=always").stdin(Stdio::null()).output().unwrap();
+            let output = command
+                .arg("--color=always")
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
             [output.stdout, output.stderr].concat()
         }
         Place::Terminal => on_terminal(command),
@@ -38,7 +48,11 @@ fn on_terminal(mut command: Command) -> Vec<u8> {
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let slave = OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let slave = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(name)
+        .unwrap();
     let side = || Stdio::from(slave.try_clone().unwrap());
     command.stdin(side()).stdout(side()).stderr(side());
     let mut child = command.spawn().unwrap();
@@ -53,7 +67,9 @@ fn on_terminal(mut command: Command) -> Vec<u8> {
     }
     child.wait().unwrap();
     // The terminal's driver ends lines so.
-    String::from_utf8_lossy(&bytes).replace("\r\n", "\n").into_bytes()
+    String::from_utf8_lossy(&bytes)
+        .replace("\r\n", "\n")
+        .into_bytes()
 }
 
 /// Colours that jitterscope and its argument parser give, and the ends of them.
@@ -88,13 +104,19 @@ pub fn harm(screen: &str) -> Option<String> {
     for colour in COLOURS {
         text = text.replace(colour, "");
     }
-    if let Some(line) = text.lines().find(|line| line.trim_start().starts_with("FORGED")) {
+    if let Some(line) = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("FORGED"))
+    {
         return Some(format!("a name has begun a line: {line}"));
     }
     let bad = |c: &char| {
         (c.is_control() && *c != '\n')
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+            || matches!(
+                c,
+                '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+            )
     };
     text.chars().find(bad).map(|c| {
         let at = text.find(c).unwrap_or(0);

@@ -12,7 +12,12 @@ pub fn program() -> &'static Path {
 }
 
 pub fn jitterscope(runs: &Path, args: &[&str]) -> Output {
-    Command::new(program()).env("JITTERSCOPE_RUNS", runs).args(args).stdin(Stdio::null()).output().unwrap()
+    Command::new(program())
+        .env("JITTERSCOPE_RUNS", runs)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 pub fn json(output: &Output) -> Value {
@@ -29,9 +34,14 @@ pub fn stderr(output: &Output) -> String {
 pub fn until_it_measures(recorder: u32) {
     let tasks = format!("/proc/{recorder}/task");
     let spins = || {
-        fs::read_dir(&tasks).into_iter().flatten().flatten().any(|task| {
-            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with("js-spin/"))
-        })
+        fs::read_dir(&tasks)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|task| {
+                fs::read_to_string(task.path().join("comm"))
+                    .is_ok_and(|name| name.starts_with("js-spin/"))
+            })
     };
     let until = Instant::now() + Duration::from_secs(20);
     while !spins() {
@@ -44,16 +54,23 @@ pub fn until_it_measures(recorder: u32) {
 /// How many tracing instances a recorder has.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn instances_of(recorder: u32) -> usize {
-    let all = fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
+    let all = fs::read_dir("/sys/kernel/tracing/instances")
+        .into_iter()
+        .flatten()
+        .flatten();
     let wanted = format!("jitterscope-{recorder}");
-    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&wanted)).count()
+    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&wanted))
+        .count()
 }
 
 /// Root, and kernel events to be had.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn can_trace() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    let uid = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .unwrap();
     if uid.split_whitespace().nth(1) != Some("0") {
         eprintln!("skipped: this test needs root");
         return false;

@@ -42,13 +42,20 @@ pub fn check(schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
             }
         }
         Value::Object(fields) => {
-            for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            for name in schema["required"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+            {
                 if !fields.contains_key(name) {
                     wrong.push(format!("{at}: {name} is missing"));
                 }
             }
             for (name, field) in fields {
-                let described = schema["properties"].get(name).or(schema.get("additionalProperties"));
+                let described = schema["properties"]
+                    .get(name)
+                    .or(schema.get("additionalProperties"));
                 match described {
                     Some(described) => check(described, field, &format!("{at}.{name}"), wrong),
                     None => wrong.push(format!("{at}: {name} is not described")),
@@ -63,7 +70,10 @@ pub fn hold(schema: &Value, value: &Value, what: &str) {
     // For whoever describes a new field.
     if let Some(folder) = std::env::var_os("JITTERSCOPE_SCHEMA_OUT") {
         let line = format!("{value}\n");
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(Path::new(&folder).join(what));
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(Path::new(&folder).join(what));
         return file.unwrap().write_all(line.as_bytes()).unwrap();
     }
     let mut wrong = Vec::new();

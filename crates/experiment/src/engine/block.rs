@@ -17,11 +17,14 @@ impl Engine<'_> {
                 continue;
             }
             match (arm, self.of.change.boot()) {
-                (Arm::B, BootArm::Without) => return Ok(self.outcome(Ended::AwaitsReboot, false, None)),
+                (Arm::B, BootArm::Without) => {
+                    return Ok(self.outcome(Ended::AwaitsReboot, false, None));
+                }
                 (Arm::A, BootArm::With) => {
                     let made = self.runs[0].len();
                     let (made, wanted) = (made as u64, runs as u64);
-                    self.void.push(VoidReason::TooFewBeforeReboot { made, wanted }.into());
+                    self.void
+                        .push(VoidReason::TooFewBeforeReboot { made, wanted }.into());
                     return Ok(self.outcome(Ended::Unseen, false, None));
                 }
                 _ => {}
@@ -38,12 +41,16 @@ impl Engine<'_> {
                 if self.void.len() > self.of.rules.most_void {
                     return Ok(self.outcome(Ended::Void, false, None));
                 }
-                self.of.observer.measuring(self.runs[arm as usize].len(), arm);
+                self.of
+                    .observer
+                    .measuring(self.runs[arm as usize].len(), arm);
                 let Some(run) = self.of.runner.measure(arm, self.of.stop)? else {
                     return Ok(self.outcome(Ended::Stopped, false, None));
                 };
                 let void = self.run_is_void(arm, &run);
-                self.of.session.add_run(arm, PathBuf::from(&run.path), void.clone())?;
+                self.of
+                    .session
+                    .add_run(arm, PathBuf::from(&run.path), void.clone())?;
                 match void {
                     Some(why) => {
                         self.of.observer.void(&why);
@@ -51,7 +58,9 @@ impl Engine<'_> {
                     }
                     None => self.runs[arm as usize].push(run),
                 }
-                self.of.observer.measured(arm, self.runs[arm as usize].len(), runs);
+                self.of
+                    .observer
+                    .measured(arm, self.runs[arm as usize].len(), runs);
             }
         }
         let found = self.compare(Design::Unpaired, ALPHA)?;
@@ -64,7 +73,11 @@ impl Engine<'_> {
     fn go_on(&mut self) -> Result<(), ExperimentError> {
         let block = std::mem::take(&mut self.of.session.block);
         // Of a change that needs a reboot the arm without it is of another boot: all of it of one.
-        let without = block.iter().rev().find(|run| run.arm == Arm::A).map(|run| run.boot_id.clone());
+        let without = block
+            .iter()
+            .rev()
+            .find(|run| run.arm == Arm::A)
+            .map(|run| run.boot_id.clone());
         let across = self.of.change.boot() == BootArm::With;
         for made in block {
             let belongs = across && made.arm == Arm::A && Some(&made.boot_id) == without.as_ref();

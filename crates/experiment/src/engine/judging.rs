@@ -10,24 +10,39 @@ impl Engine<'_> {
     /// where it can, or nothing is predicted: the total needs no names.
     pub(super) fn run_is_void(&self, arm: Arm, run: &ComparedRun) -> Option<VoidReason> {
         if let Some(status) = &run.failed {
-            return Some(VoidReason::CommandFailed { arm, status: status.clone() });
+            return Some(VoidReason::CommandFailed {
+                arm,
+                status: status.clone(),
+            });
         }
         if self.of.change.predicted().is_empty() || run.events_of(&|_| true).is_some() {
             return None;
         }
-        Some(VoidReason::NamesNobody { arm, doubts: run.doubts.clone() })
+        Some(VoidReason::NamesNobody {
+            arm,
+            doubts: run.doubts.clone(),
+        })
     }
 
     /// Why a pair does not count: a run of it is void, or what is predicted to go was there without the change
     /// before and is not back. Then the undoing is not in force.
     pub(super) fn is_void(&self, a: &ComparedRun, b: &ComparedRun) -> Option<VoidReason> {
-        let unnamed = self.run_is_void(Arm::A, a).or_else(|| self.run_is_void(Arm::B, b));
+        let unnamed = self
+            .run_is_void(Arm::A, a)
+            .or_else(|| self.run_is_void(Arm::B, b));
         let missing = || {
             let gone = |what: &&Predicted| {
-                self.runs[0].iter().any(|run| self.has(run, what) == Some(true))
+                self.runs[0]
+                    .iter()
+                    .any(|run| self.has(run, what) == Some(true))
                     && self.has(a, what) == Some(false)
             };
-            self.of.change.predicted().iter().find(gone).map(|what| self.not_back(what))
+            self.of
+                .change
+                .predicted()
+                .iter()
+                .find(gone)
+                .map(|what| self.not_back(what))
         };
         unnamed.or_else(missing)
     }
@@ -54,9 +69,16 @@ impl Engine<'_> {
         let mut why = None;
         if self.unsure && self.runs[0].len() < self.of.rules.looks.first().pairs {
             let first = &self.runs[0][0];
-            let late =
-                |what: &&Predicted| self.has(&a, what) == Some(true) && self.has(first, what) == Some(false);
-            why = self.of.change.predicted().iter().find(late).map(|what| self.not_back(what));
+            let late = |what: &&Predicted| {
+                self.has(&a, what) == Some(true) && self.has(first, what) == Some(false)
+            };
+            why = self
+                .of
+                .change
+                .predicted()
+                .iter()
+                .find(late)
+                .map(|what| self.not_back(what));
         }
         if let Some(why) = &why {
             self.unsure = false;

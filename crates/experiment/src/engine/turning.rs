@@ -41,7 +41,9 @@ impl Engine<'_> {
             };
             (self.now, self.settles) = (arm, Some(settles));
         }
-        let Some(settles) = &self.settles else { return Ok(Turn::Begins) };
+        let Some(settles) = &self.settles else {
+            return Ok(Turn::Begins);
+        };
         let wait = match settles {
             InForceIn::Now => Duration::ZERO,
             InForceIn::Within(time) => Duration::from_nanos(time.0),
@@ -75,7 +77,11 @@ impl Engine<'_> {
     }
 
     fn begins(&self) -> Turn {
-        if self.stopped() { Turn::Stopped } else { Turn::Begins }
+        if self.stopped() {
+            Turn::Stopped
+        } else {
+            Turn::Begins
+        }
     }
 
     /// Asks what shows that the arm is in force until it says so, once at least.
@@ -126,5 +132,7 @@ impl Engine<'_> {
 
 /// What is left until then; none where that is past.
 fn left(until: Instant) -> Option<Duration> {
-    until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    until
+        .checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero())
 }

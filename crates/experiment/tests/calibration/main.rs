@@ -35,16 +35,26 @@ struct Claims {
 impl Claims {
     fn add(&mut self, against: &Against, decided: &[(Asked, Verdict)]) {
         let figures = |total: bool| {
-            let rows = against.figures.iter().filter(move |row| row.is_total == total);
-            rows.filter_map(|row| row.comparison.as_ref()).any(|c| is_direction(c.verdict))
+            let rows = against
+                .figures
+                .iter()
+                .filter(move |row| row.is_total == total);
+            rows.filter_map(|row| row.comparison.as_ref())
+                .any(|c| is_direction(c.verdict))
         };
         let culprits = |predicted: bool| {
-            let rows = against.culprits.iter().flatten().filter(move |row| row.predicted == predicted);
+            let rows = against
+                .culprits
+                .iter()
+                .flatten()
+                .filter(move |row| row.predicted == predicted);
             rows.into_iter().any(|row| is_direction(row.verdict()))
         };
         // What was decided at an earlier look stays, whatever the last one says.
         let earlier = |total: bool| {
-            decided.iter().any(|(what, v)| is_direction(*v) && matches!(what, Asked::Total(_)) == total)
+            decided
+                .iter()
+                .any(|(what, v)| is_direction(*v) && matches!(what, Asked::Total(_)) == total)
         };
         self.total += usize::from(figures(true) || earlier(true));
         self.figures += usize::from(figures(false));
@@ -55,12 +65,19 @@ impl Claims {
     fn hold(&self, what: &str) {
         println!("{what}: of 400 {self:?}");
         let all = [self.total, self.figures, self.predicted, self.others];
-        assert!(all.iter().all(|wrong| *wrong <= MOST_WRONG), "{what}: {self:?}");
+        assert!(
+            all.iter().all(|wrong| *wrong <= MOST_WRONG),
+            "{what}: {self:?}"
+        );
     }
 }
 
 fn decisions(outcome: &Outcome) -> Vec<(Asked, Verdict)> {
-    outcome.decisions.iter().map(|d| (d.what.clone(), d.verdict)).collect()
+    outcome
+        .decisions
+        .iter()
+        .map(|d| (d.what.clone(), d.verdict))
+        .collect()
 }
 
 fn equal_arms(process: Process) {
@@ -73,7 +90,10 @@ fn equal_arms(process: Process) {
             let diff = outcome.diff.as_ref().expect("it was looked at");
             claims.add(&diff.against[0], &decisions(&outcome));
         }
-        println!("{process:?}: {:.1} pairs, {futile} given up", pairs as f64 / 400.0);
+        println!(
+            "{process:?}: {:.1} pairs, {futile} given up",
+            pairs as f64 / 400.0
+        );
         claims.hold(&format!("{process:?} pairs, {} predicted", knobs.len()));
     }
 }
@@ -82,21 +102,34 @@ fn equal_labels(process: Process) {
     let mut claims = Claims::default();
     for seed in 0..400 {
         let sides = labels(process, seed * 17 + 3, PLAIN);
-        let rules = DiffRules { design: Design::Unpaired, ..DiffRules::default() };
-        claims.add(&diff(&sides, rules, &[KNOB.to_owned()], &answers).against[0], &[]);
+        let rules = DiffRules {
+            design: Design::Unpaired,
+            ..DiffRules::default()
+        };
+        claims.add(
+            &diff(&sides, rules, &[KNOB.to_owned()], &answers).against[0],
+            &[],
+        );
     }
     claims.hold(&format!("{process:?} labels"));
 }
 
 /// A culprit that one arm has, of a fifth of a percent of the time.
 fn injected(process: Process) {
-    let second = Setting { injected: 0.002, ..PLAIN };
+    let second = Setting {
+        injected: 0.002,
+        ..PLAIN
+    };
     for knobs in [&[KNOB][..], &[]] {
         let mut found = 0;
         for seed in 0..100 {
             let outcome = experiment(process, seed * 13 + 11, second, knobs);
-            let rows = outcome.diff.as_ref().and_then(|diff| diff.against[0].culprits.as_ref());
-            let row = rows.and_then(|rows| rows.iter().find(|row| row.subject.name() == name(CULPRITS)));
+            let rows = outcome
+                .diff
+                .as_ref()
+                .and_then(|diff| diff.against[0].culprits.as_ref());
+            let row =
+                rows.and_then(|rows| rows.iter().find(|row| row.subject.name() == name(CULPRITS)));
             found += usize::from(row.is_some_and(|row| row.verdict() == Verdict::Worse));
         }
         println!("{process:?}, {} predicted: {found} of 100", knobs.len());
@@ -146,12 +179,25 @@ of_each_process! {
 /// What is simulated is what the engine is given: a run's total, its culprits, and one arm's culprit more.
 #[test]
 fn a_simulated_run_is_reported_as_it_was_made() {
-    let sides: [Side; 2] = labels(Process::Periodic, 1, Setting { injected: 0.002, ..PLAIN });
+    let sides: [Side; 2] = labels(
+        Process::Periodic,
+        1,
+        Setting {
+            injected: 0.002,
+            ..PLAIN
+        },
+    );
     let found = diff(&sides, DiffRules::default(), &[], &answers);
     let rows = found.against[0].culprits.as_ref().unwrap();
-    let row = rows.iter().find(|row| row.subject.name() == name(CULPRITS)).unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row.subject.name() == name(CULPRITS))
+        .unwrap();
     let stolen = row.stolen.second.unwrap();
-    assert!((stolen - 0.002).abs() < 0.0003 && row.stolen.first == Some(0.0), "{stolen}");
+    assert!(
+        (stolen - 0.002).abs() < 0.0003 && row.stolen.first == Some(0.0),
+        "{stolen}"
+    );
     let outcome = experiment(Process::Periodic, 1, PLAIN, &[KNOB]);
     assert!(outcome.interleaved && outcome.pairs >= 2 && Arm::A != Arm::B);
 }

@@ -4,8 +4,8 @@ use crate::common::{RATE, Scenario, part};
 use crate::processes::{CULPRITS, Machine, PLAIN, Process, Run, Setting};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks, Margin, Side};
 use jitterscope_experiment::{
-    Arm, Change, Experiment, ExperimentError, Header, InForceIn, NoChange, Outcome, Predicted, Rules, Runner,
-    SESSION_VERSION, Session, run,
+    Arm, Change, Experiment, ExperimentError, Header, InForceIn, NoChange, Outcome, Predicted,
+    Rules, Runner, SESSION_VERSION, Session, run,
 };
 use jitterscope_model::{CulpritKind, Nanos, Part, Subject};
 use jitterscope_testing::SplitMix64;
@@ -37,7 +37,14 @@ struct Simulated {
 
 impl Simulated {
     fn new(process: Process, seed: u64, second: Setting) -> Simulated {
-        let of = |culprit| part(CulpritKind::Thread, &name(culprit), &format!("pid {}", 100 + culprit), 1);
+        let of = |culprit| {
+            part(
+                CulpritKind::Thread,
+                &name(culprit),
+                &format!("pid {}", 100 + culprit),
+                1,
+            )
+        };
         Simulated {
             machine: Machine::new(process, seed),
             second,
@@ -59,7 +66,14 @@ impl Simulated {
         for (at, seconds, culprit) in run.stalls() {
             let net = Nanos((seconds * 1e9).round() as u64);
             if RATE.ticks(net).0 > 0 {
-                scenario.stall(1, (at * 1e6) as u64, vec![Part { net, ..self.parts[*culprit].clone() }]);
+                scenario.stall(
+                    1,
+                    (at * 1e6) as u64,
+                    vec![Part {
+                        net,
+                        ..self.parts[*culprit].clone()
+                    }],
+                );
             }
         }
         let mut scenario = scenario.finish();
@@ -73,7 +87,11 @@ impl Simulated {
 }
 
 impl Runner for Simulated {
-    fn measure(&mut self, arm: Arm, _: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
+    fn measure(
+        &mut self,
+        arm: Arm,
+        _: &AtomicBool,
+    ) -> Result<Option<ComparedRun>, ExperimentError> {
         Ok(Some(self.run(arm)))
     }
 
@@ -84,8 +102,14 @@ impl Runner for Simulated {
 
 /// An experiment from its first pair to its end, as `experiment` makes it unless told otherwise.
 pub fn experiment(process: Process, seed: u64, second: Setting, knobs: &[&str]) -> Outcome {
-    let removes = knobs.iter().map(|knob| Predicted::Knob((*knob).to_owned())).collect();
-    let mut change = NoChange { what: "simulated".into(), removes };
+    let removes = knobs
+        .iter()
+        .map(|knob| Predicted::Knob((*knob).to_owned()))
+        .collect();
+    let mut change = NoChange {
+        what: "simulated".into(),
+        removes,
+    };
     assert_eq!(change.apply().unwrap(), InForceIn::Now);
     let header = Header {
         version: SESSION_VERSION,
@@ -125,5 +149,8 @@ pub fn labels(process: Process, seed: u64, second: Setting) -> [Side; 2] {
         runs[arm as usize].push(simulated.run(arm));
     }
     let [first, second] = runs;
-    [Side::pool("first", first).unwrap(), Side::pool("second", second).unwrap()]
+    [
+        Side::pool("first", first).unwrap(),
+        Side::pool("second", second).unwrap(),
+    ]
 }

@@ -4,8 +4,8 @@
 use crate::common::{Scenario, part};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks};
 use jitterscope_experiment::{
-    Arm, BootArm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted, Rules, Runner,
-    SESSION_VERSION, Session, run,
+    Arm, BootArm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted,
+    Rules, Runner, SESSION_VERSION, Session, run,
 };
 use jitterscope_model::{CulpritKind, Nanos, Subject, Warning};
 use jitterscope_testing::SplitMix64;
@@ -55,11 +55,20 @@ impl Change for Fake {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
         self.applied.set(true);
         self.done.borrow_mut().push("apply");
-        let applies = self.done.borrow().iter().filter(|what| **what == "apply").count();
+        let applies = self
+            .done
+            .borrow()
+            .iter()
+            .filter(|what| **what == "apply")
+            .count();
         if self.fails_at == Some(applies) {
             return Err(ExperimentError::NotApplied("half of it".into()));
         }
-        Ok(if self.seen.is_some() { self.settles.clone() } else { InForceIn::Now })
+        Ok(if self.seen.is_some() {
+            self.settles.clone()
+        } else {
+            InForceIn::Now
+        })
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
@@ -92,7 +101,10 @@ impl Change for Fake {
     }
 
     fn predicted(&self) -> Vec<Predicted> {
-        self.knobs.iter().map(|knob| Predicted::Knob((*knob).to_owned())).collect()
+        self.knobs
+            .iter()
+            .map(|knob| Predicted::Knob((*knob).to_owned()))
+            .collect()
     }
 
     fn describe(&self) -> String {
@@ -147,18 +159,37 @@ impl Bench {
 }
 
 impl Runner for Bench {
-    fn measure(&mut self, arm: Arm, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
-        assert_eq!(self.machine.applied.get(), arm == Arm::B, "the change is there in B, and only there");
+    fn measure(
+        &mut self,
+        arm: Arm,
+        stop: &AtomicBool,
+    ) -> Result<Option<ComparedRun>, ExperimentError> {
+        assert_eq!(
+            self.machine.applied.get(),
+            arm == Arm::B,
+            "the change is there in B, and only there"
+        );
         self.arms.push(arm);
         if self.stop_after.is_some_and(|after| self.arms.len() > after) {
             stop.store(true, Ordering::Relaxed);
             return Ok(None);
         }
         let with = self.stays || (arm == Arm::A && !self.missing.contains(&self.of_a));
-        let drains =
-            arm == Arm::A && self.drained.as_ref().is_some_and(|missing| !missing.contains(&self.of_a));
-        let swing = if self.swings { 25 << self.random.below(5) } else { 1 };
-        let restless = if self.stays { 1 << self.random.below(6) } else { 1 };
+        let drains = arm == Arm::A
+            && self
+                .drained
+                .as_ref()
+                .is_some_and(|missing| !missing.contains(&self.of_a));
+        let swing = if self.swings {
+            25 << self.random.below(5)
+        } else {
+            1
+        };
+        let restless = if self.stays {
+            1 << self.random.below(6)
+        } else {
+            1
+        };
         self.of_a += usize::from(arm == Arm::A);
         let mut scenario = Scenario::new(&[1]);
         for second in 0..10u64 {
@@ -185,7 +216,9 @@ impl Runner for Bench {
             scenario.manifest.sources[0].lost = scenario.manifest.events_in_gaps.events + 1_000;
         }
         if self.failing.contains(&(self.arms.len() - 1)) {
-            scenario.manifest.warnings.push(Warning::CommandFailed { status: "exit status: 1".into() });
+            scenario.manifest.warnings.push(Warning::CommandFailed {
+                status: "exit status: 1".into(),
+            });
         }
         let path = format!("run-{}", self.made.len());
         let mut builder = ComparedRunBuilder::new(&scenario.manifest, None, Path::new(&path));
@@ -204,9 +237,17 @@ impl Runner for Bench {
         _: &AtomicBool,
     ) -> Result<Option<bool>, ExperimentError> {
         self.looks.push(at_most);
-        let culprit = |name, detail| part(CulpritKind::Kworker, name, detail, 1).culprit.subject.clone();
+        let culprit = |name, detail| {
+            part(CulpritKind::Kworker, name, detail, 1)
+                .culprit
+                .subject
+                .clone()
+        };
         let work = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
-        assert!(!seen(&culprit("lru_add_drain_per_cpu", work)), "that is not what the knob removes");
+        assert!(
+            !seen(&culprit("lru_add_drain_per_cpu", work)),
+            "that is not what the knob removes"
+        );
         Ok(Some(seen(&culprit("vmstat_update", work))))
     }
 
@@ -234,8 +275,13 @@ pub fn session_of(seed: u64) -> Session {
     })
 }
 
-pub const RULES: Rules =
-    Rules { looks: Looks::DEFAULT, margin: 0.1, longest_wait: Nanos(1), most_void: 4, deadline: None };
+pub const RULES: Rules = Rules {
+    looks: Looks::DEFAULT,
+    margin: 0.1,
+    longest_wait: Nanos(1),
+    most_void: 4,
+    deadline: None,
+};
 
 pub fn experiment(
     machine: &mut Fake,

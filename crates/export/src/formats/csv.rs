@@ -24,8 +24,7 @@ pub(super) static FORMAT: Format = Format {
     read,
 };
 
-const OPTIONS: &str =
-    "rows=stalls, rows=intervals and rows=series, and formulas=escape for a file that a spreadsheet opens";
+const OPTIONS: &str = "rows=stalls, rows=intervals and rows=series, and formulas=escape for a file that a spreadsheet opens";
 
 fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
     let path = address.path()?;
@@ -38,7 +37,11 @@ fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
         };
         found.ok_or_else(|| address.unknown(&format!("{key}={value}"), OPTIONS))?;
     }
-    Ok(Exporter::lines(path, move |on_terminal| Csv { rows, formulas, on_terminal }))
+    Ok(Exporter::lines(path, move |on_terminal| Csv {
+        rows,
+        formulas,
+        on_terminal,
+    }))
 }
 
 /// Which rows a file has.
@@ -105,7 +108,11 @@ struct Csv {
 impl Csv {
     /// A name as a field: for a program as it is, for a terminal as it may be shown.
     fn name(&self, text: &str) -> String {
-        let shown = if self.on_terminal { visible(text) } else { text.into() };
+        let shown = if self.on_terminal {
+            visible(text)
+        } else {
+            text.into()
+        };
         field(&shown, self.formulas).into_owned()
     }
 
@@ -195,7 +202,16 @@ fn is_formula(text: &str) -> bool {
     first.is_some_and(|c| {
         matches!(
             c,
-            '=' | '+' | '-' | '@' | '\t' | '\r' | '\n' | '\u{ff1d}' | '\u{ff0b}' | '\u{ff0d}' | '\u{ff20}'
+            '=' | '+'
+                | '-'
+                | '@'
+                | '\t'
+                | '\r'
+                | '\n'
+                | '\u{ff1d}'
+                | '\u{ff0b}'
+                | '\u{ff0d}'
+                | '\u{ff20}'
         )
     })
 }
@@ -213,18 +229,33 @@ mod tests {
         );
         let names: Vec<&str> = culprit_facts(&part).iter().map(|(name, _)| *name).collect();
         let header = CsvRows::Stalls.header().trim_end();
-        assert!(header.ends_with(&format!(",explained_ns,{}", names.join(","))), "{header}");
+        assert!(
+            header.ends_with(&format!(",explained_ns,{}", names.join(","))),
+            "{header}"
+        );
     }
 
     #[test]
     fn formulas_are_neutralised_on_request_only() {
-        for name in
-            ["=cmd|'/c calc'!A1", "+1", "-1", "@x", "\tx", "\rx", "\nx", " =1", "\u{ff1d}1", "=\"a\",1"]
-        {
+        for name in [
+            "=cmd|'/c calc'!A1",
+            "+1",
+            "-1",
+            "@x",
+            "\tx",
+            "\rx",
+            "\nx",
+            " =1",
+            "\u{ff1d}1",
+            "=\"a\",1",
+        ] {
             let escaped = field(name, Formulas::Escape);
             assert_eq!(escaped, format!("\"'{}\"", name.replace('"', "\"\"")));
             let kept = field(name, Formulas::Keep).into_owned();
-            assert_eq!(kept.trim_start_matches('"').chars().next(), name.chars().next());
+            assert_eq!(
+                kept.trim_start_matches('"').chars().next(),
+                name.chars().next()
+            );
         }
         for name in ["kworker/0:1-events", "a=1", "", "x@y", "'"] {
             assert_eq!(field(name, Formulas::Escape), name);

@@ -28,12 +28,18 @@ fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
     let (mut cpu, mut of) = (None, None);
     for (key, value) in &address.options {
         match *key {
-            "cpu" => cpu = Some(CpuId(value.parse().map_err(|_| address.value("cpu", value))?)),
+            "cpu" => {
+                cpu = Some(CpuId(
+                    value.parse().map_err(|_| address.value("cpu", value))?,
+                ))
+            }
             "of" if !value.is_empty() => of = Some((*value).to_owned()),
             _ => return Err(address.unknown(key, "cpu=N, of=TAG")),
         }
     }
-    Ok(Exporter::file(path, move |output| Hgrm::new(output, cpu, of.clone())))
+    Ok(Exporter::file(path, move |output| {
+        Hgrm::new(output, cpu, of.clone())
+    }))
 }
 
 /// Steps per halving of the distance to 100 %, as HdrHistogram's own tools have it.
@@ -56,7 +62,13 @@ const OF_PIPELINE: &str = "pipeline-accumulator-transit";
 impl Hgrm {
     /// Of one CPU's stalls or of all, or of a histogram by its tag.
     fn new(output: Output, cpu: Option<CpuId>, of: Option<String>) -> Hgrm {
-        Hgrm { output, cpu, of, known: Vec::new(), all: None }
+        Hgrm {
+            output,
+            cpu,
+            of,
+            known: Vec::new(),
+            all: None,
+        }
     }
 }
 
@@ -66,7 +78,9 @@ impl Hgrm {
             return Ok(());
         }
         match &mut self.all {
-            Some(all) => all.add(lengths).map_err(|e| ExportError::Histogram(e.to_string()))?,
+            Some(all) => all
+                .add(lengths)
+                .map_err(|e| ExportError::Histogram(e.to_string()))?,
             None => self.all = Some(lengths.clone()),
         }
         Ok(())
@@ -137,13 +151,18 @@ impl Sink for Hgrm {
 
 /// The table of a histogram.
 pub(crate) fn table(histogram: &Histogram<u64>) -> String {
-    let mut text =
-        format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+    let mut text = format!(
+        "{:>12} {:>14} {:>10} {:>14}\n\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    );
     for (value, level, total) in steps(histogram) {
         let (value, quantile) = (value as f64, level / 100.0);
         let row = if quantile < 1.0 {
             let inverse = 1.0 / (1.0 - quantile);
-            writeln!(text, "{value:12.3} {quantile:2.12} {total:10} {inverse:14.2}")
+            writeln!(
+                text,
+                "{value:12.3} {quantile:2.12} {total:10} {inverse:14.2}"
+            )
         } else {
             writeln!(text, "{value:12.3} {quantile:2.12} {total:10}")
         };

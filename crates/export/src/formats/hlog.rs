@@ -19,11 +19,16 @@ const COLUMNS: &str =
 /// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &["hlog"],
-    usage: &[("hlog://FILE", "HdrHistogram V2 interval log, one tag a CPU, values in ns")],
+    usage: &[(
+        "hlog://FILE",
+        "HdrHistogram V2 interval log, one tag a CPU, values in ns",
+    )],
     notes: "",
     read: |address| {
         address.without_options()?;
-        Ok(Exporter::lines(address.path()?, |_| Hlog { serializer: V2DeflateSerializer::new() }))
+        Ok(Exporter::lines(address.path()?, |_| Hlog {
+            serializer: V2DeflateSerializer::new(),
+        }))
     },
 };
 
@@ -46,7 +51,9 @@ impl Hlog {
             .begin_log_with(&mut text, &mut self.serializer)
             .map_err(|e| failed(&e))?;
         if let Some((tag, start, length, histogram)) = row {
-            writer.write_histogram(histogram, start, length, Tag::new(tag)).map_err(|e| failed(&e))?;
+            writer
+                .write_histogram(histogram, start, length, Tag::new(tag))
+                .map_err(|e| failed(&e))?;
         }
         Ok(text)
     }
@@ -64,7 +71,9 @@ impl Hlog {
         let mut builder = IntervalLogWriterBuilder::new();
         let text = self.text(&mut builder, Some((tag, since, length, histogram)))?;
         // The library can only be had whole: the header that it begins with is cut off.
-        let line = text.split_inclusive(|byte| *byte == b'\n').rfind(|line| !line.starts_with(b"#"));
+        let line = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .rfind(|line| !line.starts_with(b"#"));
         Ok(line.unwrap_or_default().to_vec())
     }
 }
@@ -85,11 +94,17 @@ pub(crate) fn log_of(
         .with_max_value_divisor(NANOS_PER_MS);
     let failed = |error: &dyn std::fmt::Display| ExportError::Histogram(error.to_string());
     let (mut text, mut serializer) = (Vec::new(), V2DeflateSerializer::new());
-    let mut writer: IntervalLogWriter<'_, '_, Vec<u8>, V2DeflateSerializer> =
-        builder.begin_log_with(&mut text, &mut serializer).map_err(|e| failed(&e))?;
+    let mut writer: IntervalLogWriter<'_, '_, Vec<u8>, V2DeflateSerializer> = builder
+        .begin_log_with(&mut text, &mut serializer)
+        .map_err(|e| failed(&e))?;
     let length = Duration::from_nanos(length.0);
-    writer.write_histogram(histogram, Duration::ZERO, length, None).map_err(|e| failed(&e))?;
-    let row = text.split_inclusive(|byte| *byte == b'\n').next_back().map_or(0, <[u8]>::len);
+    writer
+        .write_histogram(histogram, Duration::ZERO, length, None)
+        .map_err(|e| failed(&e))?;
+    let row = text
+        .split_inclusive(|byte| *byte == b'\n')
+        .next_back()
+        .map_or(0, <[u8]>::len);
     let header = text.len() - row;
     text.splice(header..header, COLUMNS.bytes());
     Ok(text)

@@ -7,14 +7,18 @@ use crate::error::ExportError;
 use crate::exporter::Exporter;
 use crate::line_file::RowLines;
 use jitterscope_model::{
-    CpuId, Doubt, Nanos, Part, Row, RunFacts, RunManifest, SCHEMA_VERSION, StallId, Ticks, visible_json,
+    CpuId, Doubt, Nanos, Part, Row, RunFacts, RunManifest, SCHEMA_VERSION, StallId, Ticks,
+    visible_json,
 };
 use serde::Serialize;
 
 /// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &["json"],
-    usage: &[("json://FILE", "JSON lines: run, stalls with culprits, intervals, end")],
+    usage: &[(
+        "json://FILE",
+        "JSON lines: run, stalls with culprits, intervals, end",
+    )],
     notes: "",
     read: |address| {
         address.without_options()?;
@@ -143,6 +147,10 @@ impl RowLines for Json {
             max_ns: nanos(result.max_ticks),
             dropped_records: result.dropped_records,
         });
-        Ok(Line::End { cpus: cpus.collect(), doubts: run.doubts() }.text())
+        Ok(Line::End {
+            cpus: cpus.collect(),
+            doubts: run.doubts(),
+        }
+        .text())
     }
 }

@@ -16,8 +16,14 @@ use crate::error::DestinationError;
 use crate::exporter::Exporter;
 
 /// Every format, in the order of the help.
-pub static FORMATS: &[&Format] =
-    &[&csv::FORMAT, &json::FORMAT, &hlog::FORMAT, &hgrm::FORMAT, &parquet::FORMAT, &influx::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &csv::FORMAT,
+    &json::FORMAT,
+    &hlog::FORMAT,
+    &hgrm::FORMAT,
+    &parquet::FORMAT,
+    &influx::FORMAT,
+];
 
 /// A format. `tests/formats.rs` tries each by what it says of itself here.
 pub struct Format {
@@ -40,7 +46,11 @@ const USAGE: usize = 29;
 pub fn help() -> String {
     let mut text = String::from("Targets:\n");
     for format in FORMATS {
-        let width = format.usage.iter().map(|(usage, _)| usage.len()).fold(USAGE, usize::max);
+        let width = format
+            .usage
+            .iter()
+            .map(|(usage, _)| usage.len())
+            .fold(USAGE, usize::max);
         for (usage, what) in format.usage {
             for (n, line) in what.lines().enumerate() {
                 let usage = if n == 0 { usage } else { "" };
@@ -49,7 +59,11 @@ pub fn help() -> String {
         }
     }
     text.push_str("- as FILE is standard output.");
-    for notes in FORMATS.iter().map(|format| format.notes).filter(|notes| !notes.is_empty()) {
+    for notes in FORMATS
+        .iter()
+        .map(|format| format.notes)
+        .filter(|notes| !notes.is_empty())
+    {
         text.push('\n');
         text.push_str(notes);
     }
@@ -58,7 +72,9 @@ pub fn help() -> String {
 
 /// The scheme of this name, and its format.
 pub(crate) fn of_scheme(scheme: &str) -> Result<(&'static str, &'static Format), DestinationError> {
-    let mut all = FORMATS.iter().flat_map(|format| format.schemes.iter().map(move |own| (*own, *format)));
+    let mut all = FORMATS
+        .iter()
+        .flat_map(|format| format.schemes.iter().map(move |own| (*own, *format)));
     all.clone().find(|(own, _)| *own == scheme).ok_or_else(|| {
         let last = all.next_back().map_or("", |(own, _)| own);
         let others: Vec<&str> = all.map(|(own, _)| own).collect();
@@ -78,9 +94,15 @@ mod tests {
     #[test]
     fn each_file_of_the_folder_is_a_row_and_each_scheme_has_one_format() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/formats");
-        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
         assert_eq!(names.filter(|name| name != "mod.rs").count(), FORMATS.len());
-        let schemes: Vec<&str> = FORMATS.iter().flat_map(|format| format.schemes).copied().collect();
+        let schemes: Vec<&str> = FORMATS
+            .iter()
+            .flat_map(|format| format.schemes)
+            .copied()
+            .collect();
         let apart: BTreeSet<&str> = schemes.iter().copied().collect();
         assert_eq!(schemes.len(), apart.len(), "{schemes:?}");
     }

@@ -41,7 +41,11 @@ impl Tables {
         made.reverse();
         let failed = |error| ExportError::access(folder, error);
         let mut tables = match HeldDir::named_or_made(folder) {
-            Ok(folder) => Tables { folder, made, tables: Vec::new() },
+            Ok(folder) => Tables {
+                folder,
+                made,
+                tables: Vec::new(),
+            },
             Err(error) => {
                 remove_folders(&made);
                 return Err(failed(error));
@@ -60,10 +64,13 @@ impl CopyRun for Tables {
     fn copy(mut self: Box<Self>, run: &RunReader) -> Result<u64, ExportError> {
         let path = self.folder.path();
         for (PartialFile { file, .. }, name) in &mut self.tables {
-            std::io::copy(&mut run.table_file(name)?, file).map_err(|e| ExportError::file(path, e))?;
+            std::io::copy(&mut run.table_file(name)?, file)
+                .map_err(|e| ExportError::file(path, e))?;
         }
         for (hidden, name) in &self.tables {
-            self.folder.rename(&hidden.name, name).map_err(|e| ExportError::access(path, e))?;
+            self.folder
+                .rename(&hidden.name, name)
+                .map_err(|e| ExportError::access(path, e))?;
         }
         self.made.clear();
         Ok(std::mem::take(&mut self.tables).len() as u64)

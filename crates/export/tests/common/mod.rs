@@ -5,9 +5,9 @@ pub mod stored_rows;
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockKind, ClockReading, Comm, CpuId, EventGrain, EventsInGaps, Evidence, HostFacts,
-    IntervalRow, Nanos, Part, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, Stall, StallId,
-    StoredTrace, Subject, ThreadRef, TickRate, Ticks, TimerSource, Verdict,
+    Attribution, ClockKind, ClockReading, Comm, CpuId, EventGrain, EventsInGaps, Evidence,
+    HostFacts, IntervalRow, Nanos, Part, ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise,
+    Stall, StallId, StoredTrace, Subject, ThreadRef, TickRate, Ticks, TimerSource, Verdict,
 };
 use jitterscope_store::{RunReader, RunWriter};
 use std::path::Path;
@@ -30,20 +30,39 @@ fn stall(n: u64) -> (Stall, Attribution) {
     let stall = Stall {
         id: StallId(n),
         cpu,
-        victim: ThreadRef { tid: 40 + n as i32 % 2, comm: Comm::new("js-spin, \"x\"") },
+        victim: ThreadRef {
+            tid: 40 + n as i32 % 2,
+            comm: Comm::new("js-spin, \"x\""),
+        },
         start: Ticks(start),
         end: Ticks(start + length),
     };
     let part = |subject, net| Part::inside(subject, Nanos(net), Evidence::TimerRecords);
-    let tick = Subject::Timer { function: Some("tick_sched_timer".into()), source: Some(TimerSource::Wheel) };
-    let parts = vec![part(tick, length - 300), part(Subject::verdict(Verdict::OutsideThisKernel), 300)];
-    (stall, Attribution { stall: StallId(n), parts })
+    let tick = Subject::Timer {
+        function: Some("tick_sched_timer".into()),
+        source: Some(TimerSource::Wheel),
+    };
+    let parts = vec![
+        part(tick, length - 300),
+        part(Subject::verdict(Verdict::OutsideThisKernel), 300),
+    ];
+    (
+        stall,
+        Attribution {
+            stall: StallId(n),
+            parts,
+        },
+    )
 }
 
 /// Writes the run below `runs` and opens it.
 pub fn run(runs: &Path) -> RunReader {
-    let clock =
-        ClockReading { ticks: Ticks(START), monotonic_raw_ns: START, realtime_ns: EPOCH, width_ticks: 0 };
+    let clock = ClockReading {
+        ticks: Ticks(START),
+        monotonic_raw_ns: START,
+        realtime_ns: EPOCH,
+        width_ticks: 0,
+    };
     let rate = TickRate::NANOSECONDS;
     let mut writer = RunWriter::create(runs, "golden", EPOCH).unwrap();
     writer.begin(clock, rate).unwrap();
@@ -53,10 +72,23 @@ pub fn run(runs: &Path) -> RunReader {
     }
     for n in 0..INTERVALS {
         for cpu in [CpuId(0), CpuId(1)] {
-            let (start, end) = (Ticks(START + n * 1_000_000_000), Ticks(START + (n + 1) * 1_000_000_000));
+            let (start, end) = (
+                Ticks(START + n * 1_000_000_000),
+                Ticks(START + (n + 1) * 1_000_000_000),
+            );
             let mut lengths = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
-            let mut row = IntervalRow { cpu, start, end, count: 0, max: Nanos(0), stolen: Nanos(0) };
-            for (stall, _) in stalls().iter().filter(|(s, _)| s.cpu == cpu && s.end > start && s.end <= end) {
+            let mut row = IntervalRow {
+                cpu,
+                start,
+                end,
+                count: 0,
+                max: Nanos(0),
+                stolen: Nanos(0),
+            };
+            for (stall, _) in stalls()
+                .iter()
+                .filter(|(s, _)| s.cpu == cpu && s.end > start && s.end <= end)
+            {
                 let length = Nanos(stall.length().0);
                 lengths.record(length.0).unwrap();
                 row.count += 1;
@@ -64,7 +96,9 @@ pub fn run(runs: &Path) -> RunReader {
                 row.stolen += length;
             }
             writer.interval(&row).unwrap();
-            writer.interval_histogram("spin", cpu, start, end, &lengths).unwrap();
+            writer
+                .interval_histogram("spin", cpu, start, end, &lengths)
+                .unwrap();
         }
     }
     let path = writer.finish(manifest(clock, rate)).unwrap();
@@ -79,7 +113,10 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         id: String::new(),
         label: "golden".into(),
         command_line: Vec::new(),
-        host: HostFacts { hostname: "box".into(), ..HostFacts::default() },
+        host: HostFacts {
+            hostname: "box".into(),
+            ..HostFacts::default()
+        },
         clock: ClockKind::MonotonicRaw,
         rate,
         clock_start: clock,

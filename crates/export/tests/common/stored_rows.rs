@@ -14,10 +14,18 @@ pub struct StoredRows {
 
 impl StoredRows {
     pub fn of(run: &RunReader) -> StoredRows {
-        let lengths = run.interval_histograms().unwrap().map(|stored| stored.unwrap().histogram);
+        let lengths = run
+            .interval_histograms()
+            .unwrap()
+            .map(|stored| stored.unwrap().histogram);
         StoredRows {
             stalls: super::stalls(),
-            intervals: run.intervals().unwrap().map(Result::unwrap).zip(lengths).collect(),
+            intervals: run
+                .intervals()
+                .unwrap()
+                .map(Result::unwrap)
+                .zip(lengths)
+                .collect(),
         }
     }
 
@@ -52,6 +60,10 @@ pub fn feed(
         out = now;
     }
     let delivery = sink.end(run)?;
-    assert_eq!((delivery.delivered, delivery.lost), (taken, 0), "what is taken is delivered");
+    assert_eq!(
+        (delivery.delivered, delivery.lost),
+        (taken, 0),
+        "what is taken is delivered"
+    );
     Ok(delivery)
 }

@@ -55,7 +55,10 @@ impl About {
             (About::Meanwhile(Meanwhile::Ran(task)), About::Meanwhile(Meanwhile::Ran(other))) => {
                 task.meet(other);
             }
-            (About::Meanwhile(Meanwhile::Worked(work)), About::Meanwhile(Meanwhile::Worked(other))) => {
+            (
+                About::Meanwhile(Meanwhile::Worked(work)),
+                About::Meanwhile(Meanwhile::Worked(other)),
+            ) => {
                 work.meet(other);
             }
             (own, other) if *own != *other => *self = About::Nothing,

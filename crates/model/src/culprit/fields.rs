@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 /// How a field is written in a column.
 macro_rules! form {
     (text $field:ident) => {
-        FactForm::Text(|of| AsText::text(&of.$field), |of, text| AsText::put_text(&mut of.$field, text))
+        FactForm::Text(
+            |of| AsText::text(&of.$field),
+            |of, text| AsText::put_text(&mut of.$field, text),
+        )
     };
     ($form:ident $field:ident) => {
         FactForm::$form(
@@ -107,7 +110,9 @@ impl SubjectFields {
             self.uid = Some(owner.uid);
             self.cgroup.clone_from(&owner.cgroup);
         }
-        self.space = task.kernel.map(|kernel| if kernel { KERNEL } else { USER }.into());
+        self.space = task
+            .kernel
+            .map(|kernel| if kernel { KERNEL } else { USER }.into());
     }
 
     fn put_work(&mut self, work: &Work) {
@@ -122,7 +127,9 @@ impl SubjectFields {
     }
 
     fn take_class(&self) -> Option<SchedClass> {
-        self.class.as_deref().map(|word| SchedClass::from_word(word, self.priority, self.nice))
+        self.class
+            .as_deref()
+            .map(|word| SchedClass::from_word(word, self.priority, self.nice))
     }
 
     fn take_task(&mut self) -> Task {
@@ -132,7 +139,10 @@ impl SubjectFields {
             process: self.process.take(),
             comm: self.comm.take().unwrap_or_default(),
             class: self.take_class(),
-            owner: self.uid.map(|uid| Owner { uid, cgroup: self.cgroup.take() }),
+            owner: self.uid.map(|uid| Owner {
+                uid,
+                cgroup: self.cgroup.take(),
+            }),
             kernel: match self.space.take().as_deref() {
                 Some(KERNEL) => Some(true),
                 Some(USER) => Some(false),
@@ -142,7 +152,11 @@ impl SubjectFields {
     }
 
     fn take_work(&mut self) -> Work {
-        let worker = Worker { tid: self.tid, comm: self.comm.take(), class: self.take_class() };
+        let worker = Worker {
+            tid: self.tid,
+            comm: self.comm.take(),
+            class: self.take_class(),
+        };
         Work {
             function: self.function.take(),
             workqueue: self.workqueue.take(),
@@ -174,25 +188,36 @@ impl SubjectFields {
     /// The subject; `None` when the fields that it needs are not there.
     fn known(&mut self) -> Option<Subject> {
         let kind = CulpritKind::from_word(&self.kind)?;
-        if &*self.name == OTHERS && self.comm.is_none() && self.function.is_none() && self.irq.is_none() {
+        if &*self.name == OTHERS
+            && self.comm.is_none()
+            && self.function.is_none()
+            && self.irq.is_none()
+        {
             return Some(Subject::Others(kind));
         }
         if let Some(verdict) = Verdict::parse(kind, &self.name) {
             return Some(Subject::Verdict(verdict, self.take_about()));
         }
         match kind {
-            CulpritKind::Thread => self.comm.is_some().then(|| Subject::Thread(self.take_task())),
+            CulpritKind::Thread => self
+                .comm
+                .is_some()
+                .then(|| Subject::Thread(self.take_task())),
             CulpritKind::Kworker => {
                 let known = self.function.is_some() || self.comm.is_some();
                 known.then(|| Subject::Work(self.take_work()))
             }
             CulpritKind::Irq => Some(match self.vector.take() {
                 Some(vector) => Subject::Vector(vector),
-                None => Subject::Interrupt { number: self.irq, action: self.name.clone() },
+                None => Subject::Interrupt {
+                    number: self.irq,
+                    action: self.name.clone(),
+                },
             }),
-            CulpritKind::Timer => {
-                Some(Subject::Timer { function: self.function.take(), source: self.timer.take() })
-            }
+            CulpritKind::Timer => Some(Subject::Timer {
+                function: self.function.take(),
+                source: self.timer.take(),
+            }),
             CulpritKind::Softirq => self.softirq.map(Subject::Softirq),
             CulpritKind::Ipi => match self.function.take() {
                 Some(function) => Some(Subject::Call(function)),
@@ -208,8 +233,13 @@ impl SubjectFields {
             CulpritKind::RtThrottle => Some(Subject::Throttle(self.take_task())),
             CulpritKind::Quota => {
                 let limit = self.quota_us.zip(self.period_us);
-                let limit = limit.map(|(quota_us, period_us)| QuotaLimit { quota_us, period_us });
-                self.cgroup.take().map(|cgroup| Subject::Quota(Quota { cgroup, limit }))
+                let limit = limit.map(|(quota_us, period_us)| QuotaLimit {
+                    quota_us,
+                    period_us,
+                });
+                self.cgroup
+                    .take()
+                    .map(|cgroup| Subject::Quota(Quota { cgroup, limit }))
             }
             // These are nothing but verdicts: this one is of a newer version.
             CulpritKind::Stopped
@@ -261,7 +291,9 @@ impl From<&Subject> for SubjectFields {
                 fields.function.clone_from(function);
                 fields.timer.clone_from(source);
             }
-            Subject::Call(function) | Subject::Nmi(function) => fields.function = Some(function.clone()),
+            Subject::Call(function) | Subject::Nmi(function) => {
+                fields.function = Some(function.clone())
+            }
             Subject::MachineCheck { bank } => fields.bank = *bank,
             Subject::Verdict(_, about) => match about {
                 About::Nothing => {}

@@ -46,11 +46,15 @@ impl CulpritKey {
                 let about = About::Meanwhile(Meanwhile::Ran(bystander(of, level)));
                 Subject::Verdict(*verdict, about)
             }
-            Subject::Verdict(verdict, About::Meanwhile(Meanwhile::Worked(of))) => {
-                Subject::Verdict(*verdict, About::Meanwhile(Meanwhile::Worked(work(of, level))))
-            }
+            Subject::Verdict(verdict, About::Meanwhile(Meanwhile::Worked(of))) => Subject::Verdict(
+                *verdict,
+                About::Meanwhile(Meanwhile::Worked(work(of, level))),
+            ),
             Subject::Verdict(verdict, About::Cpu(_)) => Subject::verdict(*verdict),
-            Subject::Quota(of) => Subject::Quota(Quota { limit: None, ..of.clone() }),
+            Subject::Quota(of) => Subject::Quota(Quota {
+                limit: None,
+                ..of.clone()
+            }),
             Subject::MachineCheck { .. } => Subject::MachineCheck { bank: None },
             Subject::Verdict(_, _)
             | Subject::Interrupt { .. }
@@ -75,16 +79,35 @@ impl CulpritKey {
 
 fn task(of: &Task, level: KeyLevel) -> Task {
     match level {
-        KeyLevel::Thread => Task { tid: of.tid, comm: of.comm.clone(), ..Task::default() },
+        KeyLevel::Thread => Task {
+            tid: of.tid,
+            comm: of.comm.clone(),
+            ..Task::default()
+        },
         KeyLevel::Process => match of.tgid.or(of.tid) {
-            Some(process) => Task { tgid: Some(process), ..Task::default() },
-            None => Task { comm: of.program().clone(), ..Task::default() },
+            Some(process) => Task {
+                tgid: Some(process),
+                ..Task::default()
+            },
+            None => Task {
+                comm: of.program().clone(),
+                ..Task::default()
+            },
         },
         KeyLevel::Program | KeyLevel::Name => {
             let class = of.class.as_ref().map(super::SchedClass::without_nice);
             let process = Some(of.program().clone()).filter(|_| level == KeyLevel::Name);
-            let comm = if process.is_some() { &of.comm } else { of.program() };
-            Task { comm: comm.clone(), process, class, ..Task::default() }
+            let comm = if process.is_some() {
+                &of.comm
+            } else {
+                of.program()
+            };
+            Task {
+                comm: comm.clone(),
+                process,
+                class,
+                ..Task::default()
+            }
         }
     }
 }
@@ -99,10 +122,14 @@ fn bystander(of: &Task, level: KeyLevel) -> Task {
 
 fn work(of: &Work, level: KeyLevel) -> Work {
     let worker = |of: &Worker| match (level, &of.comm) {
-        (KeyLevel::Name | KeyLevel::Program, Some(comm)) => {
-            Worker { comm: Some(comm.clone()), ..Worker::default() }
-        }
-        _ => Worker { class: None, ..of.clone() },
+        (KeyLevel::Name | KeyLevel::Program, Some(comm)) => Worker {
+            comm: Some(comm.clone()),
+            ..Worker::default()
+        },
+        _ => Worker {
+            class: None,
+            ..of.clone()
+        },
     };
     let apart = level == KeyLevel::Thread || of.function.is_none();
     Work {

@@ -13,7 +13,9 @@ pub struct MetCulprits<V> {
 
 impl<V> Default for MetCulprits<V> {
     fn default() -> MetCulprits<V> {
-        MetCulprits { met: FxHashMap::default() }
+        MetCulprits {
+            met: FxHashMap::default(),
+        }
     }
 }
 
@@ -21,13 +23,17 @@ impl<V> MetCulprits<V> {
     /// What is known of this one.
     #[must_use]
     pub fn get(&self, culprit: &Arc<Culprit>) -> Option<&V> {
-        self.met.get(&Arc::as_ptr(culprit).addr()).map(|(_, value)| value)
+        self.met
+            .get(&Arc::as_ptr(culprit).addr())
+            .map(|(_, value)| value)
     }
 
     /// The same; what `find` says where it was not met before.
     pub fn of(&mut self, culprit: &Arc<Culprit>, find: impl FnOnce(&Culprit) -> V) -> &mut V {
         let met = self.met.entry(Arc::as_ptr(culprit).addr());
-        &mut met.or_insert_with(|| (Arc::clone(culprit), find(culprit))).1
+        &mut met
+            .or_insert_with(|| (Arc::clone(culprit), find(culprit)))
+            .1
     }
 
     /// How many were met.
@@ -58,7 +64,14 @@ mod tests {
         let mut met = MetCulprits::default();
         let make = |n: u32| -> Arc<Culprit> { Subject::Softirq(n).into() };
         let (first, equal) = (make(1), make(1));
-        assert_eq!((*met.of(&first, |_| 1), *met.of(&first, |_| 2), *met.of(&equal, |_| 3)), (1, 1, 3));
+        assert_eq!(
+            (
+                *met.of(&first, |_| 1),
+                *met.of(&first, |_| 2),
+                *met.of(&equal, |_| 3)
+            ),
+            (1, 1, 3)
+        );
         assert_eq!((met.get(&equal), met.len()), (Some(&3), 2));
         // Whoever comes next lies elsewhere.
         drop((first, equal));

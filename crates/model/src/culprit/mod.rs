@@ -72,7 +72,10 @@ impl Culprit {
 
 impl From<Subject> for Culprit {
     fn from(subject: Subject) -> Culprit {
-        Culprit { subject, sender: None }
+        Culprit {
+            subject,
+            sender: None,
+        }
     }
 }
 

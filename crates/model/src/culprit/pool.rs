@@ -32,6 +32,9 @@ mod tests {
         let mut pool = CulpritPool::default();
         let first = pool.share(Subject::Softirq(1).into());
         assert!(Arc::ptr_eq(&first, &pool.share(Subject::Softirq(1).into())));
-        assert!(!Arc::ptr_eq(&first, &pool.share(Subject::Softirq(2).into())));
+        assert!(!Arc::ptr_eq(
+            &first,
+            &pool.share(Subject::Softirq(2).into())
+        ));
     }
 }

@@ -27,7 +27,9 @@ impl StallSets {
             return;
         }
         let set = match largest {
-            Some(largest) if self.stalls.len() >= MOST_SETS || self.places + culprits.len() > MOST_PLACES => {
+            Some(largest)
+                if self.stalls.len() >= MOST_SETS || self.places + culprits.len() > MOST_PLACES =>
+            {
                 vec![largest]
             }
             _ => culprits.clone(),
@@ -55,7 +57,10 @@ mod tests {
         for mut stall in [vec![0, 1, 0, 1, 1], vec![1, 0], vec![1], vec![]] {
             sets.add(&mut stall);
         }
-        assert_eq!(sets.into_rows(), [(vec![], 1), (vec![0, 1], 2), (vec![1], 1)]);
+        assert_eq!(
+            sets.into_rows(),
+            [(vec![], 1), (vec![0, 1], 2), (vec![1], 1)]
+        );
     }
 
     #[test]
@@ -68,7 +73,10 @@ mod tests {
         assert_eq!(sets.stalls[&vec![0, 5]], 2);
         sets.add(&mut vec![9, 7]);
         sets.add(&mut vec![9, 8]);
-        assert_eq!((sets.stalls[&vec![9]], sets.stalls.len()), (2, MOST_SETS + 1));
+        assert_eq!(
+            (sets.stalls[&vec![9]], sets.stalls.len()),
+            (2, MOST_SETS + 1)
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What ran instead of the victim, as data.
 
-use super::{About, CulpritKind, Meanwhile, Quota, SubjectFields, Task, TimerSource, Verdict, Work};
+use super::{
+    About, CulpritKind, Meanwhile, Quota, SubjectFields, Task, TimerSource, Verdict, Work,
+};
 use crate::{Name, softirq_name};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -106,7 +108,9 @@ impl Subject {
             Subject::Quota(_) => CulpritKind::Quota,
             Subject::Verdict(verdict, _) => verdict.kind(),
             Subject::Others(kind) => *kind,
-            Subject::Unknown { kind, .. } => CulpritKind::from_word(kind).unwrap_or(CulpritKind::Unknown),
+            Subject::Unknown { kind, .. } => {
+                CulpritKind::from_word(kind).unwrap_or(CulpritKind::Unknown)
+            }
         }
     }
 
@@ -125,8 +129,16 @@ impl Subject {
         match self {
             Subject::Thread(task) => Cow::Borrowed(&*task.comm),
             Subject::Work(work) => {
-                let worker = || work.worker.as_ref().and_then(|worker| worker.comm.as_deref());
-                work.function.as_deref().or_else(worker).unwrap_or(UNKNOWN_WORKER).into()
+                let worker = || {
+                    work.worker
+                        .as_ref()
+                        .and_then(|worker| worker.comm.as_deref())
+                };
+                work.function
+                    .as_deref()
+                    .or_else(worker)
+                    .unwrap_or(UNKNOWN_WORKER)
+                    .into()
             }
             Subject::Interrupt { action: name, .. }
             | Subject::Vector(name)

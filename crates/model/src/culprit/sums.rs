@@ -96,7 +96,10 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
         if self.remembered.len() >= MOST_REMEMBERED {
             self.remembered.clear();
         }
-        self.remembered.entry(subject.clone()).or_default().push((extra, at));
+        self.remembered
+            .entry(subject.clone())
+            .or_default()
+            .push((extra, at));
         at
     }
 
@@ -150,7 +153,8 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
     }
 
     fn insert(&mut self, place: (X, CulpritKey), subject: &Subject) -> usize {
-        self.rows.push(SumRow::of(place.0.clone(), subject, self.level));
+        self.rows
+            .push(SumRow::of(place.0.clone(), subject, self.level));
         self.index.insert(place, self.rows.len() - 1);
         self.rows.len() - 1
     }
@@ -170,7 +174,13 @@ impl<X, V: Default> SumRow<X, V> {
     pub fn of(extra: X, subject: &Subject, level: KeyLevel) -> SumRow<X, V> {
         let (individuals, names) = (BTreeSet::new(), BTreeSet::new());
         let shown_subject = shown(subject, level).into_owned();
-        let mut row = SumRow { extra, subject: shown_subject, individuals, names, value: V::default() };
+        let mut row = SumRow {
+            extra,
+            subject: shown_subject,
+            individuals,
+            names,
+            value: V::default(),
+        };
         row.take_in(subject, level);
         row
     }
@@ -207,10 +217,13 @@ impl Subject {
             (None, None) => None,
         };
         match self {
-            Subject::Work(work) => {
-                work.worker.as_ref().and_then(|worker| one(worker.tid, worker.comm.as_ref()))
-            }
-            other => other.task().and_then(|task| one(task.tid, Some(&task.comm))),
+            Subject::Work(work) => work
+                .worker
+                .as_ref()
+                .and_then(|worker| one(worker.tid, worker.comm.as_ref())),
+            other => other
+                .task()
+                .and_then(|task| one(task.tid, Some(&task.comm))),
         }
     }
 }
@@ -224,15 +237,23 @@ mod tests {
     fn what_is_remembered_changes_no_sum() {
         let thread = |n: i32| {
             let process = (n % 3 == 0).then(|| Name::from(format!("process {}", n % 4)));
-            let task =
-                Task { tid: Some(n), comm: format!("comm {}", n % 7).into(), process, ..Task::default() };
+            let task = Task {
+                tid: Some(n),
+                comm: format!("comm {}", n % 7).into(),
+                process,
+                ..Task::default()
+            };
             Subject::Thread(task)
         };
         // Fewer rows than culprits, more threads than are remembered, each of them again and again.
         let mut sums: CulpritSums<u8, u64> = CulpritSums::new(KeyLevel::Program, 5);
-        let (mut plain, mut shared, mut pool) = (sums.clone(), sums.clone(), CulpritPool::default());
+        let (mut plain, mut shared, mut pool) =
+            (sums.clone(), sums.clone(), CulpritPool::default());
         for n in 0..3 * MOST_REMEMBERED as i32 {
-            let (extra, subject) = ((n % 2) as u8, thread(n / 2 % (MOST_REMEMBERED as i32 + 100)));
+            let (extra, subject) = (
+                (n % 2) as u8,
+                thread(n / 2 % (MOST_REMEMBERED as i32 + 100)),
+            );
             for _ in 0..2 {
                 *sums.of(extra, &subject) += 1;
                 let at = plain.found(extra, &subject);

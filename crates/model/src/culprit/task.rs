@@ -59,7 +59,11 @@ impl Task {
             comm,
             class: Some(class),
             owner: identity.owner,
-            kernel: if task.tid == 0 { Some(true) } else { identity.kernel },
+            kernel: if task.tid == 0 {
+                Some(true)
+            } else {
+                identity.kernel
+            },
         }
     }
 
@@ -73,7 +77,12 @@ impl Task {
     /// alone.
     pub(super) fn of_process(&self) -> Task {
         match &self.process {
-            Some(process) => Task { tid: None, comm: process.clone(), process: None, ..self.clone() },
+            Some(process) => Task {
+                tid: None,
+                comm: process.clone(),
+                process: None,
+                ..self.clone()
+            },
             None => self.clone(),
         }
     }
@@ -93,11 +102,17 @@ impl Task {
         };
         self.tid = self.tid.filter(|tid| other.tid == Some(*tid));
         self.tgid = self.tgid.filter(|tgid| other.tgid == Some(*tgid));
-        self.process = self.process.take().filter(|process| other.process.as_ref() == Some(process));
+        self.process = self
+            .process
+            .take()
+            .filter(|process| other.process.as_ref() == Some(process));
         if self.owner != other.owner {
             let uid = other.owner.as_ref().map(|owner| owner.uid);
             let same_user = self.owner.take().filter(|own| Some(own.uid) == uid);
-            self.owner = same_user.map(|own| Owner { cgroup: None, ..own });
+            self.owner = same_user.map(|own| Owner {
+                cgroup: None,
+                ..own
+            });
         }
         if self.class != other.class {
             let base = |task: &Task| task.class.as_ref().map(SchedClass::without_nice);

@@ -15,25 +15,44 @@ fn class() -> impl Strategy<Value = SchedClass> {
 }
 
 fn task() -> impl Strategy<Value = Task> {
-    let owner = (any::<u32>(), proptest::option::of(name())).prop_map(|(uid, cgroup)| Owner { uid, cgroup });
-    let ids = (proptest::option::of(0i32..9), proptest::option::of(0i32..9), any::<Option<bool>>());
+    let owner = (any::<u32>(), proptest::option::of(name()))
+        .prop_map(|(uid, cgroup)| Owner { uid, cgroup });
+    let ids = (
+        proptest::option::of(0i32..9),
+        proptest::option::of(0i32..9),
+        any::<Option<bool>>(),
+    );
     let names = (proptest::option::of(name()), name());
-    (ids, names, proptest::option::of(class()), proptest::option::of(owner)).prop_map(
-        |((tid, tgid, kernel), (process, comm), class, owner)| Task {
-            tid,
-            tgid,
-            process,
-            comm,
-            class,
-            owner,
-            kernel,
-        },
+    (
+        ids,
+        names,
+        proptest::option::of(class()),
+        proptest::option::of(owner),
     )
+        .prop_map(
+            |((tid, tgid, kernel), (process, comm), class, owner)| Task {
+                tid,
+                tgid,
+                process,
+                comm,
+                class,
+                owner,
+                kernel,
+            },
+        )
 }
 
 fn worker() -> impl Strategy<Value = Worker> {
-    (proptest::option::of(0i32..9), name(), proptest::option::of(class()))
-        .prop_map(|(tid, comm, class)| Worker { tid, comm: Some(comm), class })
+    (
+        proptest::option::of(0i32..9),
+        name(),
+        proptest::option::of(class()),
+    )
+        .prop_map(|(tid, comm, class)| Worker {
+            tid,
+            comm: Some(comm),
+            class,
+        })
 }
 
 fn about() -> impl Strategy<Value = About> {
@@ -44,7 +63,11 @@ fn about() -> impl Strategy<Value = About> {
         Just(About::Meanwhile(Meanwhile::Unrecorded)),
         task().prop_map(|task| About::Meanwhile(Meanwhile::Ran(task))),
         (name(), worker()).prop_map(|(function, worker)| {
-            let work = Work { function: Some(function), worker: Some(worker), ..Work::default() };
+            let work = Work {
+                function: Some(function),
+                worker: Some(worker),
+                ..Work::default()
+            };
             About::Meanwhile(Meanwhile::Worked(work))
         }),
         proptest::collection::vec(name(), 1..3).prop_map(|names| About::Vectors(names.into())),
@@ -54,22 +77,37 @@ fn about() -> impl Strategy<Value = About> {
 }
 
 fn subject() -> impl Strategy<Value = Subject> {
-    let work = (proptest::option::of(name()), proptest::option::of(name()), worker());
+    let work = (
+        proptest::option::of(name()),
+        proptest::option::of(name()),
+        worker(),
+    );
     prop_oneof![
         task().prop_map(Subject::Thread),
         task().prop_map(Subject::Throttle),
         (name(), proptest::option::of((any::<u64>(), any::<u64>()))).prop_map(|(cgroup, limit)| {
-            let limit = limit.map(|(quota_us, period_us)| QuotaLimit { quota_us, period_us });
+            let limit = limit.map(|(quota_us, period_us)| QuotaLimit {
+                quota_us,
+                period_us,
+            });
             Subject::Quota(Quota { cgroup, limit })
         }),
         work.prop_map(|(function, workqueue, worker)| {
-            Subject::Work(Work { function, workqueue, worker: Some(worker), unbound: None })
+            Subject::Work(Work {
+                function,
+                workqueue,
+                worker: Some(worker),
+                unbound: None,
+            })
         }),
         (proptest::option::of(0u32..99), name())
             .prop_map(|(number, action)| Subject::Interrupt { number, action }),
         name().prop_map(Subject::Vector),
         (0u32..12).prop_map(Subject::Softirq),
-        (proptest::option::of(name()), proptest::option::of(Just(TimerSource::Wheel)))
+        (
+            proptest::option::of(name()),
+            proptest::option::of(Just(TimerSource::Wheel))
+        )
             .prop_map(|(function, source)| Subject::Timer { function, source }),
         name().prop_map(Subject::Call),
         name().prop_map(Subject::Ipi),
@@ -125,7 +163,10 @@ fn bash(tid: i32, class: SchedClass) -> Subject {
         process: None,
         comm: "bash".into(),
         class: Some(class),
-        owner: Some(Owner { uid: 1000, cgroup: None }),
+        owner: Some(Owner {
+            uid: 1000,
+            cgroup: None,
+        }),
         kernel: None,
     })
 }
@@ -139,10 +180,18 @@ fn a_program_is_one_row_however_many_threads_ran_it() {
     *sums.of((), &bash(1, SchedClass::RealTime(5))) += Nanos(1);
     let rows = sums.into_rows();
     assert_eq!(rows.len(), 2);
-    assert_eq!((rows[0].value, rows[0].threads()), (Nanos(7780), SumRow::<(), Nanos>::MOST_THREADS));
-    let Subject::Thread(task) = &rows[0].subject else { panic!("{:?}", rows[0].subject) };
+    assert_eq!(
+        (rows[0].value, rows[0].threads()),
+        (Nanos(7780), SumRow::<(), Nanos>::MOST_THREADS)
+    );
+    let Subject::Thread(task) = &rows[0].subject else {
+        panic!("{:?}", rows[0].subject)
+    };
     // What they all have in common is still shown.
-    assert_eq!((task.tid, &task.class), (None, &Some(SchedClass::Fair(None))));
+    assert_eq!(
+        (task.tid, &task.class),
+        (None, &Some(SchedClass::Fair(None)))
+    );
     assert_eq!(task.owner.as_ref().map(|owner| owner.uid), Some(1000));
     assert_eq!(rows[1].threads(), 1);
 }
@@ -177,23 +226,45 @@ fn threads_go_by_the_name_of_their_process() {
             let rows = summed(level, &order.map(|at| compiler[at].clone()));
             assert_eq!((rows.len(), rows[0].value, rows[0].threads()), (1, 3, 3));
             assert_eq!(
-                (&*task(&rows[0]).comm, task(&rows[0]).tid, task(&rows[0]).tgid),
+                (
+                    &*task(&rows[0]).comm,
+                    task(&rows[0]).tid,
+                    task(&rows[0]).tgid
+                ),
                 ("rustc", None, Some(70))
             );
         }
     }
     // Each by itself keeps its own name; a lone thread goes by its process all the same.
     let rows = summed(KeyLevel::Program, &compiler);
-    assert_eq!(rows[0].thread_names().map(|name| &**name).collect::<Vec<_>>(), ["lto cgu.00", "lto cgu.01"]);
-    let names: Vec<String> =
-        summed(KeyLevel::Name, &compiler).iter().map(|row| row.subject.name().into()).collect();
+    assert_eq!(
+        rows[0]
+            .thread_names()
+            .map(|name| &**name)
+            .collect::<Vec<_>>(),
+        ["lto cgu.00", "lto cgu.01"]
+    );
+    let names: Vec<String> = summed(KeyLevel::Name, &compiler)
+        .iter()
+        .map(|row| row.subject.name().into())
+        .collect();
     assert_eq!(names, ["rustc", "lto cgu.00", "lto cgu.01"]);
     let rows = summed(KeyLevel::Program, &compiler[1..2]);
-    assert_eq!((&*rows[0].subject.name(), rows[0].threads(), task(&rows[0]).tgid), ("rustc", 1, Some(70)));
+    assert_eq!(
+        (
+            &*rows[0].subject.name(),
+            rows[0].threads(),
+            task(&rows[0]).tgid
+        ),
+        ("rustc", 1, Some(70))
+    );
     // Another process of the same program is the same culprit, and the process of none.
     let second = part(81, 80, "lto cgu.00", Some("rustc"));
     let rows = summed(KeyLevel::Program, &[compiler[1].clone(), second]);
-    assert_eq!((rows.len(), rows[0].threads(), task(&rows[0]).tgid), (1, 2, None));
+    assert_eq!(
+        (rows.len(), rows[0].threads(), task(&rows[0]).tgid),
+        (1, 2, None)
+    );
     // A sum of rows adds up as the parts did.
     assert_eq!(
         CulpritKey::of(&rows[0].subject, KeyLevel::Program),
@@ -207,7 +278,11 @@ fn workers_are_joined_by_what_they_ran_and_by_their_own_name_where_that_is_not_k
         Subject::Work(Work {
             function: function.map(Name::from),
             workqueue: Some("events".into()),
-            worker: Some(Worker { tid: Some(tid), comm: Some(comm.into()), class: None }),
+            worker: Some(Worker {
+                tid: Some(tid),
+                comm: Some(comm.into()),
+                class: None,
+            }),
             unbound: None,
         })
     };
@@ -220,17 +295,31 @@ fn workers_are_joined_by_what_they_ran_and_by_their_own_name_where_that_is_not_k
     ] {
         *sums.of((), &work(function, tid, comm)) += 1;
     }
-    let rows: Vec<(String, u64, u64)> =
-        sums.into_rows().iter().map(|row| (row.subject.name().into(), row.value, row.threads())).collect();
-    let expected = [("vmstat_update", 2, 2), ("kworker/0:3", 1, 1), ("kworker/0:4", 1, 1)];
-    assert_eq!(rows, expected.map(|(name, sum, threads)| (name.to_owned(), sum, threads)));
+    let rows: Vec<(String, u64, u64)> = sums
+        .into_rows()
+        .iter()
+        .map(|row| (row.subject.name().into(), row.value, row.threads()))
+        .collect();
+    let expected = [
+        ("vmstat_update", 2, 2),
+        ("kworker/0:3", 1, 1),
+        ("kworker/0:4", 1, 1),
+    ];
+    assert_eq!(
+        rows,
+        expected.map(|(name, sum, threads)| (name.to_owned(), sum, threads))
+    );
 }
 
 #[test]
 fn whether_workers_were_bound_to_a_cpu_outlasts_their_sum_while_they_agree() {
     let work = |tid, comm: &str| Work {
         function: Some("gc_worker".into()),
-        worker: Some(Worker { tid: Some(tid), comm: Some(comm.into()), class: None }),
+        worker: Some(Worker {
+            tid: Some(tid),
+            comm: Some(comm.into()),
+            class: None,
+        }),
         ..Work::default()
     };
     let summed = |comms: &[&str]| {
@@ -245,9 +334,15 @@ fn whether_workers_were_bound_to_a_cpu_outlasts_their_sum_while_they_agree() {
         }
     };
     assert_eq!(summed(&["kworker/u4:1"]), Some(true));
-    assert_eq!(summed(&["kworker/u4:1", "kworker/u4:2", "kworker/u4:0"]), Some(true));
+    assert_eq!(
+        summed(&["kworker/u4:1", "kworker/u4:2", "kworker/u4:0"]),
+        Some(true)
+    );
     assert_eq!(summed(&["kworker/0:1", "kworker/1:2"]), Some(false));
-    assert_eq!(summed(&["kworker/0:1", "kworker/u4:2", "kworker/0:3"]), None);
+    assert_eq!(
+        summed(&["kworker/0:1", "kworker/u4:2", "kworker/0:3"]),
+        None
+    );
     assert_eq!(summed(&["kworker/u4:1", "kworker/R-events"]), None);
     assert_eq!(summed(&["kworker/R-events"]), None);
     assert_eq!(work(1, "kworker/").is_unbound(), None);
@@ -256,7 +351,10 @@ fn whether_workers_were_bound_to_a_cpu_outlasts_their_sum_while_they_agree() {
 #[test]
 fn who_ran_while_a_timer_was_late_is_not_part_of_the_program_key() {
     let late = |comm: &str| {
-        let task = Task { comm: comm.into(), ..Task::default() };
+        let task = Task {
+            comm: comm.into(),
+            ..Task::default()
+        };
         Subject::Verdict(Verdict::LateTimer, About::Meanwhile(Meanwhile::Ran(task)))
     };
     let same = |level| CulpritKey::of(&late("a"), level) == CulpritKey::of(&late("b"), level);
@@ -277,8 +375,12 @@ fn what_a_newer_version_wrote_is_kept() {
     }
     let unresolved: Subject = serde_json::from_str(r#"{"kind":"unresolved","name":"x"}"#).unwrap();
     assert_eq!(unresolved.kind(), CulpritKind::Unresolved);
-    let accelerator: Subject = serde_json::from_str(r#"{"kind":"accelerator","name":"x"}"#).unwrap();
-    assert_eq!((accelerator.kind(), accelerator.kind_word()), (CulpritKind::Unknown, "accelerator"));
+    let accelerator: Subject =
+        serde_json::from_str(r#"{"kind":"accelerator","name":"x"}"#).unwrap();
+    assert_eq!(
+        (accelerator.kind(), accelerator.kind_word()),
+        (CulpritKind::Unknown, "accelerator")
+    );
     for (word, known) in [("dispatch", true), ("teleported", false)] {
         assert_eq!(!matches!(Phase::from_word(word), Phase::Other(_)), known);
         assert_eq!(Phase::from_word(word).as_str(), word);

@@ -61,7 +61,12 @@ impl Default for CulpritTotalsBuilder {
 impl CulpritTotalsBuilder {
     /// The parts of one stall.
     pub fn add(&mut self, attribution: &Attribution) {
-        let CulpritTotalsBuilder { sums, sets, order, places } = self;
+        let CulpritTotalsBuilder {
+            sums,
+            sets,
+            order,
+            places,
+        } = self;
         let Attribution { stall, parts } = attribution;
         order.clear();
         order.extend(0..parts.len());
@@ -86,7 +91,10 @@ impl CulpritTotalsBuilder {
             total_ns: row.value.total,
             count: row.value.count,
         });
-        CulpritTotals { culprits: culprits.collect(), together: self.sets.into_rows() }
+        CulpritTotals {
+            culprits: culprits.collect(),
+            together: self.sets.into_rows(),
+        }
     }
 }
 
@@ -98,7 +106,10 @@ mod tests {
     #[test]
     fn culprits_stand_in_order_of_their_first_stalls_and_sets_name_their_places() {
         let part = |comm: &str, net| {
-            let task = Task { comm: comm.into(), ..Task::default() };
+            let task = Task {
+                comm: comm.into(),
+                ..Task::default()
+            };
             Part::inside(Subject::Thread(task), Nanos(net), Evidence::SwitchRecords)
         };
         let mut totals = CulpritTotalsBuilder::default();
@@ -111,11 +122,20 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            totals.add(&Attribution { stall: StallId(id as u64), parts });
+            totals.add(&Attribution {
+                stall: StallId(id as u64),
+                parts,
+            });
         }
         let CulpritTotals { culprits, together } = totals.finish();
-        let told: Vec<_> = culprits.iter().map(|of| (of.subject.name(), of.total_ns.0, of.count)).collect();
-        assert_eq!(told, [("b".into(), 6, 2), ("a".into(), 8, 3), ("c".into(), 8, 2)]);
+        let told: Vec<_> = culprits
+            .iter()
+            .map(|of| (of.subject.name(), of.total_ns.0, of.count))
+            .collect();
+        assert_eq!(
+            told,
+            [("b".into(), 6, 2), ("a".into(), 8, 3), ("c".into(), 8, 2)]
+        );
         assert_eq!(together, [(vec![0, 1], 2), (vec![1, 2], 1), (vec![2], 1)]);
     }
 }

@@ -112,7 +112,10 @@ impl Verdict {
     /// The verdict of this kind and word.
     #[must_use]
     pub fn parse(kind: CulpritKind, word: &str) -> Option<Verdict> {
-        Verdict::ALL.iter().copied().find(|verdict| verdict.kind() == kind && verdict.as_str() == word)
+        Verdict::ALL
+            .iter()
+            .copied()
+            .find(|verdict| verdict.kind() == kind && verdict.as_str() == word)
     }
 }
 
@@ -123,8 +126,14 @@ mod tests {
     #[test]
     fn each_verdict_is_found_by_its_kind_and_word() {
         for verdict in Verdict::ALL {
-            assert_eq!(Verdict::parse(verdict.kind(), verdict.as_str()), Some(*verdict));
+            assert_eq!(
+                Verdict::parse(verdict.kind(), verdict.as_str()),
+                Some(*verdict)
+            );
         }
-        assert_eq!(Verdict::parse(CulpritKind::Switch, "before first event"), None);
+        assert_eq!(
+            Verdict::parse(CulpritKind::Switch, "before first event"),
+            None
+        );
     }
 }

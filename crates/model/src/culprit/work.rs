@@ -35,7 +35,13 @@ impl Worker {
     /// Whether it belongs to a pool that is bound to no single CPU; `None` where its name does not tell.
     #[must_use]
     pub fn is_unbound(&self) -> Option<bool> {
-        match self.comm.as_deref()?.strip_prefix(WORKER)?.as_bytes().first()? {
+        match self
+            .comm
+            .as_deref()?
+            .strip_prefix(WORKER)?
+            .as_bytes()
+            .first()?
+        {
             b'u' => Some(true),
             b'0'..=b'9' => Some(false),
             _ => None,
@@ -53,14 +59,19 @@ impl Work {
 
     /// What both have in common; a worker of no item keeps its name.
     pub(super) fn meet(&mut self, other: &Work) {
-        let unbound = self.is_unbound().filter(|_| self.is_unbound() == other.is_unbound());
+        let unbound = self
+            .is_unbound()
+            .filter(|_| self.is_unbound() == other.is_unbound());
         if self.workqueue != other.workqueue {
             self.workqueue = None;
         }
         if self.worker != other.worker {
             let comm = self.worker.take().and_then(|worker| worker.comm);
             if self.function.is_none() {
-                self.worker = Some(Worker { comm, ..Worker::default() });
+                self.worker = Some(Worker {
+                    comm,
+                    ..Worker::default()
+                });
             }
             self.unbound = unbound;
         }

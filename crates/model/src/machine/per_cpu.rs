@@ -28,7 +28,10 @@ impl<T> PerCpu<T> {
     /// The value of one CPU.
     #[must_use]
     pub fn of(&self, cpu: CpuId) -> Option<&T> {
-        self.0.iter().find(|group| group.cpus.contains(cpu)).map(|group| &group.value)
+        self.0
+            .iter()
+            .find(|group| group.cpus.contains(cpu))
+            .map(|group| &group.value)
     }
 
     /// Whether there is no value at all.
@@ -46,7 +49,10 @@ impl<T: PartialEq> FromIterator<(CpuId, T)> for PerCpu<T> {
                 Some(group) => {
                     group.cpus.insert(cpu);
                 }
-                None => groups.push(CpuGroup { cpus: [cpu].into_iter().collect(), value }),
+                None => groups.push(CpuGroup {
+                    cpus: [cpu].into_iter().collect(),
+                    value,
+                }),
             }
         }
         groups.sort_by_key(|group| group.cpus.first());
@@ -60,12 +66,25 @@ mod tests {
 
     #[test]
     fn equal_values_are_one_entry() {
-        let all: PerCpu<&str> =
-            (0..256).map(|n| (CpuId(n), if n % 2 == 0 { "performance" } else { "powersave" })).collect();
+        let all: PerCpu<&str> = (0..256)
+            .map(|n| {
+                (
+                    CpuId(n),
+                    if n % 2 == 0 {
+                        "performance"
+                    } else {
+                        "powersave"
+                    },
+                )
+            })
+            .collect();
         assert_eq!(all.0.len(), 2);
         assert_eq!(all.of(CpuId(3)), Some(&"powersave"));
         assert_eq!(all.of(CpuId(256)), None);
         let alike: PerCpu<u8> = (0..256).map(|n| (CpuId(n), 1)).collect();
-        assert_eq!(serde_json::to_string(&alike).unwrap(), r#"[{"cpus":"0-255","value":1}]"#);
+        assert_eq!(
+            serde_json::to_string(&alike).unwrap(),
+            r#"[{"cpus":"0-255","value":1}]"#
+        );
     }
 }

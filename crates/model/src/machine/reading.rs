@@ -93,14 +93,25 @@ mod tests {
 
     #[test]
     fn every_absence_survives_a_file_and_a_newer_word_is_kept() {
-        let flaw = ReadingFlaw::NoNumber { text: "many".into() };
-        let all: [Reading<u64>; 4] =
-            [Reading::Value(3), Reading::Absent, Reading::Denied, Reading::Unreadable(flaw.into())];
+        let flaw = ReadingFlaw::NoNumber {
+            text: "many".into(),
+        };
+        let all: [Reading<u64>; 4] = [
+            Reading::Value(3),
+            Reading::Absent,
+            Reading::Denied,
+            Reading::Unreadable(flaw.into()),
+        ];
         for reading in all {
             let text = serde_json::to_string(&reading).unwrap();
-            assert_eq!(serde_json::from_str::<Reading<u64>>(&text).unwrap(), reading, "{text}");
+            assert_eq!(
+                serde_json::from_str::<Reading<u64>>(&text).unwrap(),
+                reading,
+                "{text}"
+            );
         }
-        let earlier: Reading<u64> = serde_json::from_str(r#"{"unreadable":"'many' is no number"}"#).unwrap();
+        let earlier: Reading<u64> =
+            serde_json::from_str(r#"{"unreadable":"'many' is no number"}"#).unwrap();
         let worded = AnyVersion::Worded("'many' is no number".into());
         assert_eq!(earlier, Reading::Unreadable(worded));
         let newer: Reading<u64> = serde_json::from_str("\"withheld\"").unwrap();

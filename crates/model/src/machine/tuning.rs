@@ -197,11 +197,25 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_file() {
-        for now in [ChangeNow::InForce, ChangeNow::UndoneByReboot, ChangeNow::Newer("parked".into())] {
-            assert_eq!(serde_json::to_string(&now).unwrap(), format!("\"{}\"", now.as_str()));
+        for now in [
+            ChangeNow::InForce,
+            ChangeNow::UndoneByReboot,
+            ChangeNow::Newer("parked".into()),
+        ] {
+            assert_eq!(
+                serde_json::to_string(&now).unwrap(),
+                format!("\"{}\"", now.as_str())
+            );
         }
-        for verdict in [KnobVerdict::NotApplicable, KnobVerdict::Wrong, KnobVerdict::Newer("moot".into())] {
-            assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{}\"", verdict.as_str()));
+        for verdict in [
+            KnobVerdict::NotApplicable,
+            KnobVerdict::Wrong,
+            KnobVerdict::Newer("moot".into()),
+        ] {
+            assert_eq!(
+                serde_json::to_string(&verdict).unwrap(),
+                format!("\"{}\"", verdict.as_str())
+            );
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::error::{AccessError, in_words};
 use super::walk::{self, Rule, changeable_by_others, is_ours, plain_name};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, statat,
+};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -36,8 +38,12 @@ impl HeldDir {
     /// It is no folder, or cannot be opened.
     pub fn open(path: &Path) -> Result<HeldDir, AccessError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| AccessError::io(path, e))?;
-        Ok(HeldDir { fd, path: path.to_path_buf() })
+        let fd =
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|e| AccessError::io(path, e))?;
+        Ok(HeldDir {
+            fd,
+            path: path.to_path_buf(),
+        })
     }
 
     /// A folder that only root and the effective user may change, nor any on its way.
@@ -46,7 +52,10 @@ impl HeldDir {
     /// Another user may change one of them, it is no folder, or it cannot be opened.
     pub fn trusted(path: &Path) -> Result<HeldDir, AccessError> {
         let (fd, _) = walk::folder(path, Rule::Trusted, None)?;
-        Ok(HeldDir { fd, path: path.to_path_buf() })
+        Ok(HeldDir {
+            fd,
+            path: path.to_path_buf(),
+        })
     }
 
     /// [`HeldDir::trusted`], with mode 0700 where there is none, as any that are missing on its way.
@@ -55,7 +64,10 @@ impl HeldDir {
     /// As [`HeldDir::trusted`]; it cannot be made.
     pub fn trusted_or_made(path: &Path) -> Result<HeldDir, AccessError> {
         let (fd, _) = walk::folder(path, Rule::Trusted, Some(Mode::RWXU))?;
-        Ok(HeldDir { fd, path: path.to_path_buf() })
+        Ok(HeldDir {
+            fd,
+            path: path.to_path_buf(),
+        })
     }
 
     /// [`HeldDir::trusted_or_made`] with another mode for what is made.
@@ -64,7 +76,10 @@ impl HeldDir {
     /// As [`HeldDir::trusted`]; it cannot be made.
     pub fn trusted_or_made_with(path: &Path, mode: Mode) -> Result<HeldDir, AccessError> {
         let (fd, _) = walk::folder(path, Rule::Trusted, Some(mode))?;
-        Ok(HeldDir { fd, path: path.to_path_buf() })
+        Ok(HeldDir {
+            fd,
+            path: path.to_path_buf(),
+        })
     }
 
     pub(super) fn for_output(path: &Path, make: bool) -> Result<HeldDir, AccessError> {
@@ -93,14 +108,22 @@ impl HeldDir {
         statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).map_err(self.of(name))
     }
 
-    pub(super) fn open_at(&self, name: &OsStr, flags: OFlags, mode: Mode) -> Result<OwnedFd, AccessError> {
+    pub(super) fn open_at(
+        &self,
+        name: &OsStr,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, AccessError> {
         plain_name(name, &self.path)?;
         // Without NONBLOCK, opening a named pipe waits for whoever opens its other end.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         match openat(&self.fd, name, flags, mode) {
             Err(Errno::LOOP) => {
                 let path = self.path.join(name);
-                Err(AccessError::NotRegular { path, found: in_words(FileType::Symlink) })
+                Err(AccessError::NotRegular {
+                    path,
+                    found: in_words(FileType::Symlink),
+                })
             }
             other => other.map_err(self.of(name)),
         }
@@ -118,7 +141,8 @@ impl HeldDir {
     /// The system does not say.
     pub fn is_shared(&self) -> Result<bool, AccessError> {
         let stat = self.stat()?;
-        Ok(stat.st_mode & 0o1000 != 0 && stat.st_mode & 0o022 != 0 || changeable_by_others(&stat).is_some())
+        Ok(stat.st_mode & 0o1000 != 0 && stat.st_mode & 0o022 != 0
+            || changeable_by_others(&stat).is_some())
     }
 
     /// What is in it, in order of names, without what went away meanwhile.
@@ -134,9 +158,15 @@ impl HeldDir {
             if name == "." || name == ".." {
                 continue;
             }
-            let Ok(stat) = self.stat_of(name) else { continue };
+            let Ok(stat) = self.stat_of(name) else {
+                continue;
+            };
             let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            entries.push(DirEntry { name: name.to_os_string(), is_dir, owner: stat.st_uid });
+            entries.push(DirEntry {
+                name: name.to_os_string(),
+                is_dir,
+                owner: stat.st_uid,
+            });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -153,7 +183,9 @@ impl HeldDir {
         let made = self.open_dir(name)?;
         // In a sticky folder of which others are the owners it could have been renamed and replaced.
         if !is_ours(made.stat()?.st_uid) {
-            return Err(AccessError::Replaced { path: self.path.join(name) });
+            return Err(AccessError::Replaced {
+                path: self.path.join(name),
+            });
         }
         Ok(made)
     }
@@ -165,7 +197,10 @@ impl HeldDir {
     pub fn open_dir(&self, name: impl AsRef<OsStr>) -> Result<HeldDir, AccessError> {
         let name = name.as_ref();
         let fd = self.open_at(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-        Ok(HeldDir { fd, path: self.path.join(name) })
+        Ok(HeldDir {
+            fd,
+            path: self.path.join(name),
+        })
     }
 
     /// Makes a file in it, mode 0600, to be written and read.
@@ -174,7 +209,11 @@ impl HeldDir {
     /// There is something of that name, or it cannot be made.
     pub fn create_new(&self, name: impl AsRef<OsStr>) -> Result<File, AccessError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        Ok(File::from(self.open_at(name.as_ref(), flags, Mode::RUSR | Mode::WUSR)?))
+        Ok(File::from(self.open_at(
+            name.as_ref(),
+            flags,
+            Mode::RUSR | Mode::WUSR,
+        )?))
     }
 
     /// Makes a file in it as [`HeldDir::create_new`] does, but for whom the user's umask says: an output.
@@ -210,10 +249,17 @@ impl HeldDir {
         let stat = self.regular(&file, name)?;
         let path = || self.path.join(name);
         if !is_ours(stat.st_uid) {
-            return Err(AccessError::Foreign { path: path(), what: "a file", owner: stat.st_uid });
+            return Err(AccessError::Foreign {
+                path: path(),
+                what: "a file",
+                owner: stat.st_uid,
+            });
         }
         if stat.st_nlink > 1 {
-            return Err(AccessError::NotRegular { path: path(), found: "a file with a second name" });
+            return Err(AccessError::NotRegular {
+                path: path(),
+                found: "a file with a second name",
+            });
         }
         Ok(file)
     }
@@ -222,7 +268,10 @@ impl HeldDir {
         let stat = fstat(file).map_err(self.of(name))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(stat),
-            other => Err(AccessError::NotRegular { path: self.path.join(name), found: in_words(other) }),
+            other => Err(AccessError::NotRegular {
+                path: self.path.join(name),
+                found: in_words(other),
+            }),
         }
     }
 
@@ -239,7 +288,11 @@ impl HeldDir {
     ///
     /// # Errors
     /// It cannot be renamed.
-    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Result<(), AccessError> {
+    pub fn rename(
+        &self,
+        from: impl AsRef<OsStr>,
+        to: impl AsRef<OsStr>,
+    ) -> Result<(), AccessError> {
         let (from, to) = (from.as_ref(), to.as_ref());
         plain_name(from, &self.path)?;
         plain_name(to, &self.path)?;
@@ -279,7 +332,9 @@ impl HeldDir {
         if (wanted.st_dev, wanted.st_ino) == (found.st_dev, found.st_ino) {
             return Ok(());
         }
-        Err(AccessError::Replaced { path: self.path.join(name) })
+        Err(AccessError::Replaced {
+            path: self.path.join(name),
+        })
     }
 
     /// Removes a name that is no folder.

@@ -62,7 +62,10 @@ pub enum AccessError {
 
 impl AccessError {
     pub(crate) fn io(path: &Path, source: impl Into<io::Error>) -> AccessError {
-        AccessError::Io { path: path.to_path_buf(), source: source.into() }
+        AccessError::Io {
+            path: path.to_path_buf(),
+            source: source.into(),
+        }
     }
 
     /// What the system said, where it said something.
@@ -87,7 +90,10 @@ impl AccessError {
             AccessError::Io { source, .. } => return source,
             AccessError::NotRegular { found, .. } => format!("it is {found}, not a regular file"),
             AccessError::TooLarge { limit, .. } => {
-                format!("it is larger than {}, more than any file of its kind", size(limit))
+                format!(
+                    "it is larger than {}, more than any file of its kind",
+                    size(limit)
+                )
             }
             other => other.to_string(),
         };

@@ -38,7 +38,11 @@ impl OpenedOutput {
     /// # Errors
     /// The disk fails.
     pub fn empty(&self) -> std::io::Result<()> {
-        if self.regular { self.file.set_len(0) } else { Ok(()) }
+        if self.regular {
+            self.file.set_len(0)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -48,19 +52,28 @@ impl OutputPlace {
     /// # Errors
     /// There is no such folder, or a link of another user is on the way.
     pub fn find(path: &Path) -> Result<OutputPlace, AccessError> {
-        let name = path.file_name().ok_or_else(|| AccessError::io(path, Errno::ISDIR))?;
+        let name = path
+            .file_name()
+            .ok_or_else(|| AccessError::io(path, Errno::ISDIR))?;
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         let dir = HeldDir::for_output(folder, false)?;
-        Ok(OutputPlace { dir, name: name.to_os_string(), mapped: false })
+        Ok(OutputPlace {
+            dir,
+            name: name.to_os_string(),
+            mapped: false,
+        })
     }
 
     /// The file is to be mapped: it is opened for reading, too, and must be a regular one.
     #[must_use]
     pub fn mapped(self) -> OutputPlace {
-        OutputPlace { mapped: true, ..self }
+        OutputPlace {
+            mapped: true,
+            ..self
+        }
     }
 
     /// Its folder.
@@ -86,7 +99,9 @@ impl OutputPlace {
             let stat = match self.dir.stat_of(&self.name) {
                 Ok(stat) => stat,
                 Err(error) if error.is_absent() => match self.make() {
-                    Err(error) if error.io_kind() == Some(std::io::ErrorKind::AlreadyExists) => continue,
+                    Err(error) if error.io_kind() == Some(std::io::ErrorKind::AlreadyExists) => {
+                        continue;
+                    }
                     made => return made.map(|opened| (self, opened)),
                 },
                 Err(error) => return Err(error),
@@ -97,19 +112,35 @@ impl OutputPlace {
             match kind {
                 // Whose folder it is may have files in it; as the kernel's `protected_regular` has it.
                 FileType::RegularFile
-                    if foreign && stat.st_uid != self.dir.stat()?.st_uid && self.dir.is_shared()? =>
+                    if foreign
+                        && stat.st_uid != self.dir.stat()?.st_uid
+                        && self.dir.is_shared()? =>
                 {
-                    return Err(AccessError::Foreign { path, what: "a file", owner: stat.st_uid });
+                    return Err(AccessError::Foreign {
+                        path,
+                        what: "a file",
+                        owner: stat.st_uid,
+                    });
                 }
                 FileType::Symlink | FileType::Fifo | FileType::CharacterDevice if foreign => {
-                    return Err(AccessError::Foreign { path, what: in_words(kind), owner: stat.st_uid });
+                    return Err(AccessError::Foreign {
+                        path,
+                        what: in_words(kind),
+                        owner: stat.st_uid,
+                    });
                 }
                 // A second name for a file that matters could have been made by whoever owns the folder.
                 FileType::RegularFile if stat.st_nlink > 1 && self.dir.is_shared()? => {
-                    return Err(AccessError::NotRegular { path, found: "a file with a second name" });
+                    return Err(AccessError::NotRegular {
+                        path,
+                        found: "a file with a second name",
+                    });
                 }
                 FileType::Fifo | FileType::CharacterDevice if self.mapped => {
-                    return Err(AccessError::NotRegular { path, found: in_words(kind) });
+                    return Err(AccessError::NotRegular {
+                        path,
+                        found: in_words(kind),
+                    });
                 }
                 FileType::RegularFile | FileType::Fifo | FileType::CharacterDevice => {
                     let opened = self.open_found(&stat)?;
@@ -120,15 +151,27 @@ impl OutputPlace {
                     Followed::Opened(opened) => return Ok((self, opened)),
                 },
                 FileType::Directory => return Err(AccessError::io(&path, Errno::ISDIR)),
-                _ => return Err(AccessError::NotRegular { path, found: in_words(kind) }),
+                _ => {
+                    return Err(AccessError::NotRegular {
+                        path,
+                        found: in_words(kind),
+                    });
+                }
             }
         }
-        Err(AccessError::io(&self.dir.path().join(&self.name), Errno::LOOP))
+        Err(AccessError::io(
+            &self.dir.path().join(&self.name),
+            Errno::LOOP,
+        ))
     }
 
     fn make(&self) -> Result<OpenedOutput, AccessError> {
         let file = self.dir.create_output(&self.name)?;
-        Ok(OpenedOutput { file, made: true, regular: true })
+        Ok(OpenedOutput {
+            file,
+            made: true,
+            regular: true,
+        })
     }
 
     /// Opens what was looked at, and nothing that was given its name since: that could be a second name of
@@ -146,9 +189,15 @@ impl OutputPlace {
         let fd = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
         let stat = fstat(&fd).map_err(error)?;
         if (stat.st_dev, stat.st_ino) != (seen.st_dev, seen.st_ino) {
-            return Err(AccessError::Replaced { path: self.dir.path().join(&self.name) });
+            return Err(AccessError::Replaced {
+                path: self.dir.path().join(&self.name),
+            });
         }
-        Ok(OpenedOutput { file: File::from(fd), made: false, regular: kind == FileType::RegularFile })
+        Ok(OpenedOutput {
+            file: File::from(fd),
+            made: false,
+            regular: kind == FileType::RegularFile,
+        })
     }
 
     fn follow(&self, path: &Path) -> Result<Followed, AccessError> {
@@ -156,7 +205,9 @@ impl OutputPlace {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let link = openat(&self.dir, &self.name, flags, Mode::empty()).map_err(error)?;
         if !is_ours(fstat(&link).map_err(error)?.st_uid) {
-            return Err(AccessError::Replaced { path: path.to_path_buf() });
+            return Err(AccessError::Replaced {
+                path: path.to_path_buf(),
+            });
         }
         if is_procfs(&link) && !self.mapped {
             // One of our own open files, such as the pipe behind /dev/fd/63.
@@ -166,15 +217,25 @@ impl OutputPlace {
             return match kind {
                 FileType::RegularFile | FileType::Fifo | FileType::CharacterDevice => {
                     let regular = kind == FileType::RegularFile;
-                    Ok(Followed::Opened(OpenedOutput { file: File::from(fd), made: false, regular }))
+                    Ok(Followed::Opened(OpenedOutput {
+                        file: File::from(fd),
+                        made: false,
+                        regular,
+                    }))
                 }
-                _ => Err(AccessError::NotRegular { path: path.to_path_buf(), found: in_words(kind) }),
+                _ => Err(AccessError::NotRegular {
+                    path: path.to_path_buf(),
+                    found: in_words(kind),
+                }),
             };
         }
         let target = readlinkat(&link, "", Vec::new()).map_err(error)?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         let place = OutputPlace::find(&self.dir.path().join(target))?;
-        Ok(Followed::To(OutputPlace { mapped: self.mapped, ..place }))
+        Ok(Followed::To(OutputPlace {
+            mapped: self.mapped,
+            ..place
+        }))
     }
 }
 
@@ -210,6 +271,8 @@ mod tests {
         assert!(place.open_found(&seen).unwrap().regular);
         fs::remove_file(&named).unwrap();
         fs::hard_link(&precious, &named).unwrap();
-        assert!(matches!(place.open_found(&seen), Err(AccessError::Replaced { path }) if path == named));
+        assert!(
+            matches!(place.open_found(&seen), Err(AccessError::Replaced { path }) if path == named)
+        );
     }
 }

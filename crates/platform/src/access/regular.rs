@@ -17,7 +17,10 @@ pub fn open_regular(path: &Path) -> Result<File, AccessError> {
     let stat = fstat(&fd).map_err(|e| AccessError::io(path, e))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(File::from(fd)),
-        other => Err(AccessError::NotRegular { path: path.to_path_buf(), found: in_words(other) }),
+        other => Err(AccessError::NotRegular {
+            path: path.to_path_buf(),
+            found: in_words(other),
+        }),
     }
 }
 
@@ -35,13 +38,22 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, AccessError> {
 /// It is larger, or cannot be read.
 pub fn read_bounded_from(file: &File, path: &Path, limit: u64) -> Result<Vec<u8>, AccessError> {
     let error = |e: std::io::Error| AccessError::io(path, e);
-    let too_large = || AccessError::TooLarge { path: path.to_path_buf(), limit };
+    let too_large = || AccessError::TooLarge {
+        path: path.to_path_buf(),
+        limit,
+    };
     let length = file.metadata().map_err(error)?.len();
     if length > limit {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     // It may grow while it is read, and some files of the kernel say that they are empty.
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(error)?;
-    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(error)?;
+    if bytes.len() as u64 > limit {
+        Err(too_large())
+    } else {
+        Ok(bytes)
+    }
 }

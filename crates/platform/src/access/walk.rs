@@ -1,7 +1,9 @@
 //! From a path to an open folder, one component at a time.
 
 use super::error::AccessError;
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, chmod, fstat, fstatfs, mkdirat, openat, readlinkat};
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, Stat, chmod, fstat, fstatfs, mkdirat, openat, readlinkat,
+};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +27,11 @@ pub(super) enum Rule {
 
 /// Opens the folder at `path`; makes what is missing of it where `make` says so, with that mode. Also
 /// returns its path without links.
-pub(super) fn folder(path: &Path, rule: Rule, make: Option<Mode>) -> Result<(OwnedFd, PathBuf), AccessError> {
+pub(super) fn folder(
+    path: &Path,
+    rule: Rule,
+    make: Option<Mode>,
+) -> Result<(OwnedFd, PathBuf), AccessError> {
     let mut walk = Walk::begin(path, rule)?;
     walk.make = make;
     while let Some(name) = walk.pending.pop_front() {
@@ -53,7 +59,13 @@ impl Walk {
         let root = PathBuf::from("/");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(CWD, &root, flags, Mode::empty()).map_err(|e| AccessError::io(&root, e))?;
-        let mut walk = Walk { rule, make: None, links: 0, stack: Vec::new(), pending: components(&absolute) };
+        let mut walk = Walk {
+            rule,
+            make: None,
+            links: 0,
+            stack: Vec::new(),
+            pending: components(&absolute),
+        };
         walk.enter(fd, root)?;
         Ok(walk)
     }
@@ -68,7 +80,10 @@ impl Walk {
         if self.rule == Rule::Trusted {
             let stat = fstat(&fd).map_err(|e| AccessError::io(&path, e))?;
             if let Some(why) = changeable_by_others(&stat) {
-                return Err(AccessError::Changeable { component: path, why });
+                return Err(AccessError::Changeable {
+                    component: path,
+                    why,
+                });
             }
         }
         self.stack.push((fd, path));
@@ -107,13 +122,23 @@ impl Walk {
         }
     }
 
-    fn follow(&mut self, name: &OsStr, fd: &OwnedFd, stat: &Stat, path: PathBuf) -> Result<(), AccessError> {
+    fn follow(
+        &mut self,
+        name: &OsStr,
+        fd: &OwnedFd,
+        stat: &Stat,
+        path: PathBuf,
+    ) -> Result<(), AccessError> {
         self.links += 1;
         if self.links > MOST_LINKS {
             return Err(AccessError::io(&path, Errno::LOOP));
         }
         if !is_ours(stat.st_uid) {
-            return Err(AccessError::Foreign { path, what: "a symbolic link", owner: stat.st_uid });
+            return Err(AccessError::Foreign {
+                path,
+                what: "a symbolic link",
+                owner: stat.st_uid,
+            });
         }
         if is_procfs(fd) {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

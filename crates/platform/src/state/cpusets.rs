@@ -13,7 +13,10 @@ const LOOKED_AT: usize = 4096;
 const LONGEST: usize = 256;
 
 pub(super) fn read(machine: &Machine, topology: &Topology) -> Cpusets {
-    let mut found = Cpusets { own: topology.cpuset.clone().into(), ..Cpusets::default() };
+    let mut found = Cpusets {
+        own: topology.cpuset.clone().into(),
+        ..Cpusets::default()
+    };
     if machine.exists("/sys/fs/cgroup/cpuset/cpuset.cpus") {
         walk(machine, "/sys/fs/cgroup/cpuset", Hierarchy::V1, &mut found);
     }
@@ -54,7 +57,8 @@ fn walk(machine: &Machine, root: &str, hierarchy: Hierarchy, found: &mut Cpusets
         let names = machine.list(&folder);
         let children = names.into_iter().rev().filter(|name| {
             // Not through a symbolic link: the kernel makes none here.
-            std::fs::symlink_metadata(machine.path(format!("{folder}/{name}"))).is_ok_and(|m| m.is_dir())
+            std::fs::symlink_metadata(machine.path(format!("{folder}/{name}")))
+                .is_ok_and(|m| m.is_dir())
         });
         let passed_on = has.or(parents).unwrap_or_default();
         open.extend(children.map(|name| (format!("{path}/{name}"), Some(passed_on.clone()))));
@@ -84,7 +88,10 @@ fn group(machine: &Machine, folder: &str, path: &str, hierarchy: &Hierarchy) -> 
 fn says_something(group: &CpusetGroup, parents: Option<&CpuSet>) -> bool {
     let asked = group.cpus.value().filter(|cpus| !cpus.is_empty());
     asked.is_some_and(|cpus| Some(cpus) != parents)
-        || group.partition.value().is_some_and(|partition| partition != "member")
+        || group
+            .partition
+            .value()
+            .is_some_and(|partition| partition != "member")
         || group.exclusive == Reading::Value(true)
         || group.balanced == Reading::Value(false)
 }
@@ -111,7 +118,10 @@ mod tests {
         let paths: Vec<&str> = found.groups.iter().map(|g| g.path.as_str()).collect();
         assert_eq!(paths, ["/plain/deep", "/quiet"]);
         assert_eq!(found.groups[1].partition, Reading::Value("isolated".into()));
-        assert_eq!((found.groups[1].hierarchy.clone(), found.omitted), (Hierarchy::V2, 0));
+        assert_eq!(
+            (found.groups[1].hierarchy.clone(), found.omitted),
+            (Hierarchy::V2, 0)
+        );
     }
 
     #[test]
@@ -126,18 +136,32 @@ mod tests {
         ]);
         let found = read(&machine, &Topology::default());
         assert_eq!(found.groups.len(), 1);
-        assert_eq!((found.groups[0].path.as_str(), &found.groups[0].hierarchy), ("/shield", &Hierarchy::V1));
+        assert_eq!(
+            (found.groups[0].path.as_str(), &found.groups[0].hierarchy),
+            ("/shield", &Hierarchy::V1)
+        );
         assert_eq!(found.groups[0].exclusive, Reading::Value(true));
     }
 
     #[test]
     fn many_containers_are_counted_not_kept() {
         let mut files = vec![
-            ("/sys/fs/cgroup/cgroup.controllers".to_owned(), String::new()),
-            ("/sys/fs/cgroup/cpuset.cpus.effective".to_owned(), "0-7\n".to_owned()),
+            (
+                "/sys/fs/cgroup/cgroup.controllers".to_owned(),
+                String::new(),
+            ),
+            (
+                "/sys/fs/cgroup/cpuset.cpus.effective".to_owned(),
+                "0-7\n".to_owned(),
+            ),
         ];
-        files.extend((0..300).map(|n| (format!("/sys/fs/cgroup/c{n}/cpuset.cpus"), "1\n".to_owned())));
-        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+        files.extend(
+            (0..300).map(|n| (format!("/sys/fs/cgroup/c{n}/cpuset.cpus"), "1\n".to_owned())),
+        );
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
         let (_dir, machine) = fake::machine(&files);
         let found = read(&machine, &Topology::default());
         assert_eq!((found.groups.len(), found.omitted), (MOST, 44));

@@ -10,8 +10,11 @@ const MOST: usize = 4096;
 const LONGEST: usize = 128;
 
 pub(super) fn read(machine: &Machine) -> Interrupts {
-    let mut numbers: Vec<u32> =
-        machine.list("/proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
+    let mut numbers: Vec<u32> = machine
+        .list("/proc/irq")
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect();
     numbers.sort_unstable();
     let mut found = Interrupts {
         default_affinity: cpu_mask(machine, "/proc/irq/default_smp_affinity"),
@@ -22,12 +25,15 @@ pub(super) fn read(machine: &Machine) -> Interrupts {
             found.omitted += 1;
             continue;
         }
-        let Some(actions) = actions(machine, irq) else { continue };
+        let Some(actions) = actions(machine, irq) else {
+            continue;
+        };
         found.rows.push(InterruptRow {
             irq,
             actions: cut(actions, LONGEST),
             affinity: cpu_list(machine, &format!("/proc/irq/{irq}/smp_affinity_list")),
-            effective: match cpu_list(machine, &format!("/proc/irq/{irq}/effective_affinity_list")) {
+            effective: match cpu_list(machine, &format!("/proc/irq/{irq}/effective_affinity_list"))
+            {
                 Reading::Value(cpus) if cpus.is_empty() => Reading::Absent,
                 known => known,
             },
@@ -60,20 +66,38 @@ mod tests {
 
     #[test]
     fn thousands_are_cut_off_and_counted() {
-        let mut files = vec![("/proc/irq/default_smp_affinity".to_owned(), "ff\n".to_owned())];
+        let mut files = vec![(
+            "/proc/irq/default_smp_affinity".to_owned(),
+            "ff\n".to_owned(),
+        )];
         for irq in 0..4100 {
-            files.push((format!("/proc/irq/{irq}/smp_affinity_list"), "0-63\n".into()));
-            files.push((format!("/proc/irq/{irq}/effective_affinity_list"), "5\n".into()));
-            files.push((format!("/sys/kernel/irq/{irq}/actions"), format!("nvme0q{irq}\n")));
+            files.push((
+                format!("/proc/irq/{irq}/smp_affinity_list"),
+                "0-63\n".into(),
+            ));
+            files.push((
+                format!("/proc/irq/{irq}/effective_affinity_list"),
+                "5\n".into(),
+            ));
+            files.push((
+                format!("/sys/kernel/irq/{irq}/actions"),
+                format!("nvme0q{irq}\n"),
+            ));
         }
         files.push(("/sys/kernel/irq/0/actions".into(), "\n".into()));
-        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
         let (_dir, machine) = fake::machine(&files);
         let found = read(&machine);
         assert_eq!(found.default_affinity.value().unwrap().to_string(), "0-7");
         // One has no handler, three do not fit.
         assert_eq!((found.rows.len(), found.omitted), (MOST, 3));
-        assert_eq!((found.rows[0].irq, found.rows[0].actions.as_str()), (1, "nvme0q1"));
+        assert_eq!(
+            (found.rows[0].irq, found.rows[0].actions.as_str()),
+            (1, "nvme0q1")
+        );
         assert_eq!(found.rows[0].effective.value().unwrap().to_string(), "5");
         assert!(serde_json::to_string(&found).unwrap().len() < 500 << 10);
     }

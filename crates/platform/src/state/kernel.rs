@@ -57,7 +57,9 @@ pub(super) fn read(machine: &Machine, host: &HostFacts) -> KernelState {
         hypervisor: host.hypervisor.clone().into(),
         preemption: text(machine, "/sys/kernel/debug/sched/preempt").map(|text| {
             // The mode in force stands in parentheses: `none voluntary (full)`.
-            let mode = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+            let mode = text
+                .split_once('(')
+                .and_then(|(_, rest)| rest.split_once(')'));
             mode.map_or_else(|| text.clone(), |(mode, _)| mode.to_owned())
         }),
         realtime: switch(machine, "/sys/kernel/realtime"),
@@ -74,11 +76,17 @@ fn mitigations(machine: &Machine) -> Reading<BTreeMap<String, String>> {
         .list(VULNERABILITIES)
         .into_iter()
         .filter_map(|name| {
-            let state = text(machine, &format!("{VULNERABILITIES}/{name}")).value()?.clone();
+            let state = text(machine, &format!("{VULNERABILITIES}/{name}"))
+                .value()?
+                .clone();
             Some((name, cut(chosen(state), 256)))
         })
         .collect();
-    if known.is_empty() { Reading::Absent } else { Reading::Value(known) }
+    if known.is_empty() {
+        Reading::Absent
+    } else {
+        Reading::Value(known)
+    }
 }
 
 /// The configuration of the running kernel: its own word first, then what distributions leave on the disk.
@@ -86,7 +94,10 @@ fn config(machine: &Machine, release: &str) -> Reading<BTreeMap<String, String>>
     let own = std::fs::File::open(machine.path("/proc/config.gz"));
     if let Ok(file) = own {
         let mut plain = String::new();
-        return match GzDecoder::new(file).take(LARGEST).read_to_string(&mut plain) {
+        return match GzDecoder::new(file)
+            .take(LARGEST)
+            .read_to_string(&mut plain)
+        {
             Ok(_) => Reading::Value(options(&plain)),
             Err(error) => Reading::refused(error.to_string()),
         };
@@ -96,7 +107,10 @@ fn config(machine: &Machine, release: &str) -> Reading<BTreeMap<String, String>>
         return Reading::Absent;
     }
     let mut last = Reading::Absent;
-    for path in [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")] {
+    for path in [
+        format!("/boot/config-{release}"),
+        format!("/lib/modules/{release}/config"),
+    ] {
         match machine.read(&path) {
             Ok(text) => return Reading::Value(options(&text)),
             Err(error) => last = missing(&error),
@@ -127,10 +141,17 @@ mod tests {
 
     #[test]
     fn the_kernels_own_configuration_comes_first() {
-        let text = "# CONFIG_PREEMPT_RT is not set\nCONFIG_HZ=250\nCONFIG_NO_HZ_FULL=y\nCONFIG_FOO=m\n";
-        let files = [("/proc/cmdline", "nohz_full=3\n"), ("/boot/config-6.1", "CONFIG_HZ=100\n")];
+        let text =
+            "# CONFIG_PREEMPT_RT is not set\nCONFIG_HZ=250\nCONFIG_NO_HZ_FULL=y\nCONFIG_FOO=m\n";
+        let files = [
+            ("/proc/cmdline", "nohz_full=3\n"),
+            ("/boot/config-6.1", "CONFIG_HZ=100\n"),
+        ];
         let (dir, machine) = fake::machine(&files);
-        let host = HostFacts { kernel_release: "6.1".into(), ..HostFacts::default() };
+        let host = HostFacts {
+            kernel_release: "6.1".into(),
+            ..HostFacts::default()
+        };
         let hz = |state: &KernelState| state.config.value().and_then(|c| c.get("HZ").cloned());
         assert_eq!(hz(&read(&machine, &host)).as_deref(), Some("100"));
         let file = std::fs::File::create(dir.path().join("proc/config.gz")).unwrap();
@@ -141,8 +162,14 @@ mod tests {
         assert_eq!(hz(&state).as_deref(), Some("250"));
         assert_eq!(state.config.value().unwrap().len(), 2);
         std::fs::write(dir.path().join("proc/config.gz"), "no gzip").unwrap();
-        assert!(matches!(read(&machine, &host).config, Reading::Unreadable(_)));
-        let outside = HostFacts { kernel_release: "../../etc/passwd".into(), ..HostFacts::default() };
+        assert!(matches!(
+            read(&machine, &host).config,
+            Reading::Unreadable(_)
+        ));
+        let outside = HostFacts {
+            kernel_release: "../../etc/passwd".into(),
+            ..HostFacts::default()
+        };
         std::fs::remove_file(dir.path().join("proc/config.gz")).unwrap();
         assert_eq!(read(&machine, &outside).config, Reading::Absent);
     }
@@ -150,11 +177,20 @@ mod tests {
     #[test]
     fn the_mode_in_force_is_reported() {
         let (_dir, machine) = fake::machine(&[
-            ("/sys/kernel/debug/sched/preempt", "none voluntary (full) lazy\n"),
-            ("/sys/devices/system/cpu/vulnerabilities/mds", "Mitigation: Clear CPU buffers\n"),
+            (
+                "/sys/kernel/debug/sched/preempt",
+                "none voluntary (full) lazy\n",
+            ),
+            (
+                "/sys/devices/system/cpu/vulnerabilities/mds",
+                "Mitigation: Clear CPU buffers\n",
+            ),
         ]);
         let state = read(&machine, &HostFacts::default());
         assert_eq!(state.preemption, Reading::Value("full".into()));
-        assert_eq!(state.mitigations.value().unwrap()["mds"], "Mitigation: Clear CPU buffers");
+        assert_eq!(
+            state.mitigations.value().unwrap()["mds"],
+            "Mitigation: Clear CPU buffers"
+        );
     }
 }

@@ -23,7 +23,9 @@ impl CpuTimes {
     #[must_use]
     pub fn read(machine: &Machine) -> Reading<CpuTimes> {
         match machine.read("/proc/stat") {
-            Ok(text) => Reading::Value(CpuTimes { cpus: text.lines().filter_map(line).collect() }),
+            Ok(text) => Reading::Value(CpuTimes {
+                cpus: text.lines().filter_map(line).collect(),
+            }),
             Err(error) => missing(&error),
         }
     }
@@ -33,7 +35,9 @@ impl CpuTimes {
     #[must_use]
     pub fn shares_until(&self, end: &CpuTimes, without: &CpuSet) -> Vec<CpuLoad> {
         let others = self.cpus.iter().filter(|(cpu, _)| !without.contains(**cpu));
-        others.filter_map(|(cpu, before)| share(*cpu, before, end.cpus.get(cpu)?)).collect()
+        others
+            .filter_map(|(cpu, before)| share(*cpu, before, end.cpus.get(cpu)?))
+            .collect()
     }
 }
 
@@ -48,7 +52,9 @@ fn share(cpu: CpuId, before: &[u64; 8], after: &[u64; 8]) -> Option<CpuLoad> {
         // Four digits are more than the kernel's ticks hold.
         (part as f64 / total as f64 * 10_000.0).round() / 10_000.0
     };
-    let resting = rose[IDLE].saturating_add(rose[IOWAIT]).saturating_add(rose[STEAL]);
+    let resting = rose[IDLE]
+        .saturating_add(rose[IOWAIT])
+        .saturating_add(rose[STEAL]);
     (total > 0).then(|| CpuLoad {
         cpu,
         busy_share: of_total(total.saturating_sub(resting)),
@@ -87,14 +93,20 @@ mod tests {
         let measured = [CpuId(2)].into_iter().collect();
         let found = before.shares_until(&after, &measured);
         // 25 user, 15 system, 30 idle, 5 irq, 5 softirq, 20 steal of 100.
-        let expected = CpuLoad { cpu: CpuId(0), busy_share: 0.5, interrupt_share: 0.1, steal_share: 0.2 };
+        let expected = CpuLoad {
+            cpu: CpuId(0),
+            busy_share: 0.5,
+            interrupt_share: 0.1,
+            steal_share: 0.2,
+        };
         assert_eq!(found, [expected]);
     }
 
     #[test]
     fn hostile_lines_are_left_out() {
-        let found =
-            times("cpu0 x\ncpu99999999999 1 2\ncpu\ncpu1 18446744073709551615 18446744073709551615\n");
+        let found = times(
+            "cpu0 x\ncpu99999999999 1 2\ncpu\ncpu1 18446744073709551615 18446744073709551615\n",
+        );
         assert_eq!(found.cpus.len(), 1);
         assert_eq!(times("").shares_until(&found, &CpuSet::new()), []);
         let zero = times("cpu1 0 0\n");

@@ -34,12 +34,23 @@ fn huge_pages(machine: &Machine) -> Reading<Vec<HugePages>> {
         .list(HUGE)
         .iter()
         .filter_map(|name| {
-            let size_kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-            Some(HugePages { size_kib, pages: number(machine, &format!("{HUGE}/{name}/nr_hugepages")) })
+            let size_kib = name
+                .strip_prefix("hugepages-")?
+                .strip_suffix("kB")?
+                .parse()
+                .ok()?;
+            Some(HugePages {
+                size_kib,
+                pages: number(machine, &format!("{HUGE}/{name}/nr_hugepages")),
+            })
         })
         .collect();
     sizes.sort_by_key(|size| size.size_kib);
-    if sizes.is_empty() { Reading::Absent } else { Reading::Value(sizes) }
+    if sizes.is_empty() {
+        Reading::Absent
+    } else {
+        Reading::Value(sizes)
+    }
 }
 
 #[cfg(test)]
@@ -50,15 +61,36 @@ mod tests {
     #[test]
     fn sizes_and_choices_are_read() {
         let (_dir, machine) = fake::machine(&[
-            ("/proc/meminfo", "MemTotal:       16000000 kB\nSwapTotal:      0 kB\n"),
-            ("/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "4\n"),
-            ("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512\n"),
-            ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+            (
+                "/proc/meminfo",
+                "MemTotal:       16000000 kB\nSwapTotal:      0 kB\n",
+            ),
+            (
+                "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages",
+                "4\n",
+            ),
+            (
+                "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+                "512\n",
+            ),
+            (
+                "/sys/kernel/mm/transparent_hugepage/enabled",
+                "always [madvise] never\n",
+            ),
         ]);
         let memory = read(&machine);
-        assert_eq!((memory.total_kib, memory.swap_kib), (Reading::Value(16_000_000), Reading::Value(0)));
-        assert_eq!(memory.huge_pages.value().unwrap()[0].pages, Reading::Value(512));
-        assert_eq!(memory.transparent_huge_pages, Reading::Value("madvise".into()));
+        assert_eq!(
+            (memory.total_kib, memory.swap_kib),
+            (Reading::Value(16_000_000), Reading::Value(0))
+        );
+        assert_eq!(
+            memory.huge_pages.value().unwrap()[0].pages,
+            Reading::Value(512)
+        );
+        assert_eq!(
+            memory.transparent_huge_pages,
+            Reading::Value("madvise".into())
+        );
         assert_eq!(memory.transparent_defrag, Reading::Absent);
     }
 }

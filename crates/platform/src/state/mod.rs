@@ -44,7 +44,11 @@ fn missing<T>(error: &FileError) -> Reading<T> {
         NotFound | NotADirectory | Unsupported => Reading::Absent,
         PermissionDenied => Reading::Denied,
         // A device that is there and has no such thing.
-        _ if matches!(error.source.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP)) => {
+        _ if matches!(
+            error.source.raw_os_error(),
+            Some(libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP)
+        ) =>
+        {
             Reading::Absent
         }
         _ => Reading::refused(error.source.to_string()),
@@ -64,7 +68,10 @@ fn text(machine: &Machine, path: &str) -> Reading<String> {
 /// At most so many bytes, at a character's end.
 fn cut(mut text: String, longest: usize) -> String {
     if text.len() > longest {
-        let end = (0..=longest).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=longest)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0);
         text.truncate(end);
     }
     text
@@ -77,7 +84,9 @@ fn unreadable<T>(flaw: ReadingFlaw) -> Reading<T> {
 fn number(machine: &Machine, path: &str) -> Reading<u64> {
     text(machine, path).and_then(|text| match text.parse() {
         Ok(number) => Reading::Value(number),
-        Err(_) => unreadable(ReadingFlaw::NoNumber { text: cut(text, 40) }),
+        Err(_) => unreadable(ReadingFlaw::NoNumber {
+            text: cut(text, 40),
+        }),
     })
 }
 
@@ -86,7 +95,9 @@ fn switch(machine: &Machine, path: &str) -> Reading<bool> {
     text(machine, path).and_then(|text| match text.as_str() {
         "1" | "Y" => Reading::Value(true),
         "0" | "N" => Reading::Value(false),
-        _ => unreadable(ReadingFlaw::NoSwitch { text: cut(text, 40) }),
+        _ => unreadable(ReadingFlaw::NoSwitch {
+            text: cut(text, 40),
+        }),
     })
 }
 
@@ -104,7 +115,9 @@ fn cpus(machine: &Machine, path: &str, parse: impl Fn(&str) -> Option<CpuSet>) -
     match machine.read_trimmed(path) {
         Ok(text) => match parse(&text) {
             Some(cpus) => Reading::Value(cpus),
-            None => unreadable(ReadingFlaw::NoCpus { text: cut(text, 40) }),
+            None => unreadable(ReadingFlaw::NoCpus {
+                text: cut(text, 40),
+            }),
         },
         Err(error) => missing(&error),
     }
@@ -112,8 +125,10 @@ fn cpus(machine: &Machine, path: &str, parse: impl Fn(&str) -> Option<CpuSet>) -
 
 /// The word in brackets of `always [madvise] never`, or the whole text.
 fn chosen(text: String) -> String {
-    let word =
-        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
+    let word = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map(|(word, _)| word.to_owned());
     word.unwrap_or(text)
 }
 
@@ -167,10 +182,18 @@ mod tests {
     #[test]
     fn nonsense_is_told_apart_from_absence() {
         let (_dir, machine) = fake::machine(&[("/a", "many\n"), ("/b", "\n"), ("/c", "0-x\n")]);
-        assert_eq!(number(&machine, "/a"), unreadable(ReadingFlaw::NoNumber { text: "many".into() }));
+        assert_eq!(
+            number(&machine, "/a"),
+            unreadable(ReadingFlaw::NoNumber {
+                text: "many".into()
+            })
+        );
         assert_eq!(number(&machine, "/none"), Reading::Absent);
         assert_eq!(cpu_list(&machine, "/b"), Reading::Value(CpuSet::new()));
-        assert_eq!(cpu_list(&machine, "/c"), unreadable(ReadingFlaw::NoCpus { text: "0-x".into() }));
+        assert_eq!(
+            cpu_list(&machine, "/c"),
+            unreadable(ReadingFlaw::NoCpus { text: "0-x".into() })
+        );
         assert_eq!(cut("h\u{e9}".into(), 2), "h");
     }
 }

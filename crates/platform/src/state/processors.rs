@@ -19,12 +19,20 @@ pub(super) fn read(machine: &Machine, topology: &Topology) -> Processors {
     let microcode = of_all("microcode");
     Processors {
         model: of_all("model name"),
-        microcode: if microcode.is_empty() { Reading::Absent } else { Reading::Value(microcode) },
+        microcode: if microcode.is_empty() {
+            Reading::Absent
+        } else {
+            Reading::Value(microcode)
+        },
         online: topology.online.clone(),
         isolated: topology.isolated.clone(),
         nohz_full: topology.nohz_full.clone(),
         sockets: distinct(machine, topology, &["physical_package_id"]),
-        cores: distinct(machine, topology, &["physical_package_id", "core_cpus_list"]),
+        cores: distinct(
+            machine,
+            topology,
+            &["physical_package_id", "core_cpus_list"],
+        ),
         smt: Smt {
             control: text(machine, &format!("{CPU}/smt/control")),
             active: switch(machine, &format!("{CPU}/smt/active")),
@@ -37,7 +45,10 @@ pub(super) fn read(machine: &Machine, topology: &Topology) -> Processors {
 }
 
 /// A field of every CPU in `/proc/cpuinfo`.
-fn cpuinfo_field<'a>(cpuinfo: &'a str, wanted: &'a str) -> impl Iterator<Item = (CpuId, String)> + 'a {
+fn cpuinfo_field<'a>(
+    cpuinfo: &'a str,
+    wanted: &'a str,
+) -> impl Iterator<Item = (CpuId, String)> + 'a {
     let mut cpu = None;
     cpuinfo.lines().filter_map(move |line| {
         let (name, value) = line.split_once(':')?;
@@ -45,7 +56,9 @@ fn cpuinfo_field<'a>(cpuinfo: &'a str, wanted: &'a str) -> impl Iterator<Item = 
         if name == "processor" {
             cpu = value.parse().ok().map(CpuId);
         }
-        (name == wanted).then(|| Some((cpu?, cut(value.to_owned(), LONGEST)))).flatten()
+        (name == wanted)
+            .then(|| Some((cpu?, cut(value.to_owned(), LONGEST))))
+            .flatten()
     })
 }
 
@@ -62,7 +75,11 @@ fn distinct(machine: &Machine, topology: &Topology, files: &[&str]) -> Reading<u
         }
         found.insert(key);
     }
-    if found.is_empty() { Reading::Absent } else { Reading::Value(found.len() as u32) }
+    if found.is_empty() {
+        Reading::Absent
+    } else {
+        Reading::Value(found.len() as u32)
+    }
 }
 
 fn numa(machine: &Machine) -> Reading<Vec<NumaNode>> {
@@ -72,16 +89,25 @@ fn numa(machine: &Machine) -> Reading<Vec<NumaNode>> {
         .filter_map(|name| name.strip_prefix("node")?.parse::<u32>().ok())
         .map(|id| NumaNode {
             id,
-            cpus: cpu_list(machine, &format!("{NODE}/node{id}/cpulist")).value().cloned().unwrap_or_default(),
+            cpus: cpu_list(machine, &format!("{NODE}/node{id}/cpulist"))
+                .value()
+                .cloned()
+                .unwrap_or_default(),
             memory_kib: text(machine, &format!("{NODE}/node{id}/meminfo")).and_then(|text| {
                 let total = text.lines().find_map(|line| line.split_once("MemTotal:"));
-                total.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok()).into()
+                total
+                    .and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok())
+                    .into()
             }),
         })
         .collect();
     let mut nodes = nodes;
     nodes.sort_by_key(|node| node.id);
-    if nodes.is_empty() { Reading::Absent } else { Reading::Value(nodes) }
+    if nodes.is_empty() {
+        Reading::Absent
+    } else {
+        Reading::Value(nodes)
+    }
 }
 
 fn frequency(machine: &Machine, topology: &Topology) -> Reading<PerCpu<FrequencyPolicy>> {
@@ -101,7 +127,11 @@ fn frequency(machine: &Machine, topology: &Topology) -> Reading<PerCpu<Frequency
             (cpu, policy)
         })
         .collect();
-    if policies.is_empty() { Reading::Absent } else { Reading::Value(policies) }
+    if policies.is_empty() {
+        Reading::Absent
+    } else {
+        Reading::Value(policies)
+    }
 }
 
 /// Whichever of the two drivers' files there is.
@@ -126,16 +156,26 @@ fn idle(machine: &Machine, topology: &Topology) -> IdlePolicy {
         Reading::Absent => text(machine, &format!("{CPU}/cpuidle/current_governor")),
         known => known,
     };
-    IdlePolicy { driver: text(machine, &format!("{CPU}/cpuidle/current_driver")), governor, states }
+    IdlePolicy {
+        driver: text(machine, &format!("{CPU}/cpuidle/current_driver")),
+        governor,
+        states,
+    }
 }
 
 fn idle_states(machine: &Machine, cpu: CpuId) -> Vec<IdleState> {
     let folder = format!("{CPU}/cpu{cpu}/cpuidle");
-    let mut numbers: Vec<u32> =
-        machine.list(&folder).iter().filter_map(|name| name.strip_prefix("state")?.parse().ok()).collect();
+    let mut numbers: Vec<u32> = machine
+        .list(&folder)
+        .iter()
+        .filter_map(|name| name.strip_prefix("state")?.parse().ok())
+        .collect();
     numbers.sort_unstable();
     let state = |n: &u32| IdleState {
-        name: text(machine, &format!("{folder}/state{n}/name")).value().cloned().unwrap_or_default(),
+        name: text(machine, &format!("{folder}/state{n}/name"))
+            .value()
+            .cloned()
+            .unwrap_or_default(),
         latency_us: number(machine, &format!("{folder}/state{n}/latency")),
         disabled: switch(machine, &format!("{folder}/state{n}/disable")),
     };
@@ -157,29 +197,52 @@ mod tests {
         let mut cpuinfo = String::new();
         for cpu in 0..256 {
             let governor = if cpu == 7 { "performance" } else { "powersave" };
-            let microcode = if cpu < 128 { "0x2b000571" } else { "0x2b000590" };
-            cpuinfo += &format!("processor\t: {cpu}\nmodel name\t: Big\nmicrocode\t: {microcode}\n\n");
+            let microcode = if cpu < 128 {
+                "0x2b000571"
+            } else {
+                "0x2b000590"
+            };
+            cpuinfo +=
+                &format!("processor\t: {cpu}\nmodel name\t: Big\nmicrocode\t: {microcode}\n\n");
             let at = format!("{CPU}/cpu{cpu}");
-            files.push((format!("{at}/cpufreq/scaling_governor"), format!("{governor}\n")));
-            files.push((format!("{at}/topology/physical_package_id"), format!("{}\n", cpu / 128)));
+            files.push((
+                format!("{at}/cpufreq/scaling_governor"),
+                format!("{governor}\n"),
+            ));
+            files.push((
+                format!("{at}/topology/physical_package_id"),
+                format!("{}\n", cpu / 128),
+            ));
             files.push((format!("{at}/topology/core_cpus_list"), format!("{cpu}\n")));
             files.push((format!("{at}/cpuidle/state0/name"), "POLL\n".into()));
             files.push((format!("{at}/cpuidle/state10/name"), "C10\n".into()));
             files.push((format!("{at}/cpuidle/state2/disable"), "1\n".into()));
         }
         files.push(("/proc/cpuinfo".into(), cpuinfo));
-        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
         let (_dir, machine) = fake::machine(&files);
         let found = read(&machine, &Topology::read(&machine));
-        assert_eq!((found.sockets, found.cores), (Reading::Value(2), Reading::Value(256)));
+        assert_eq!(
+            (found.sockets, found.cores),
+            (Reading::Value(2), Reading::Value(256))
+        );
         assert_eq!(found.boost, Reading::Value("off".into()));
         let microcode = found.microcode.value().unwrap();
         assert_eq!(microcode.0[1].cpus.to_string(), "128-255");
         let policies = found.frequency.value().unwrap();
         assert_eq!(policies.0.len(), 2);
-        assert_eq!(policies.of(CpuId(7)).unwrap().governor, Reading::Value("performance".into()));
+        assert_eq!(
+            policies.of(CpuId(7)).unwrap().governor,
+            Reading::Value("performance".into())
+        );
         let states = found.idle.states.of(CpuId(0)).unwrap();
-        assert_eq!(states.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["POLL", "", "C10"]);
+        assert_eq!(
+            states.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+            ["POLL", "", "C10"]
+        );
         assert_eq!(states[1].disabled, Reading::Value(true));
     }
 }

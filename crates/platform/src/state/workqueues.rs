@@ -19,7 +19,10 @@ pub(super) fn read(machine: &Machine) -> Workqueues {
             name: cut(name, 64),
         })
         .collect();
-    Workqueues { unbound: cpu_mask(machine, &format!("{FOLDER}/cpumask")), queues }
+    Workqueues {
+        unbound: cpu_mask(machine, &format!("{FOLDER}/cpumask")),
+        queues,
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,12 @@ pub struct Times {
 impl Times {
     pub(super) fn new() -> Result<Times, CreationError> {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)?;
-        let mut times = Times { histogram, min: 0, max: 0, sum: 0 };
+        let mut times = Times {
+            histogram,
+            min: 0,
+            max: 0,
+            sum: 0,
+        };
         times.reset();
         Ok(times)
     }
@@ -99,7 +104,11 @@ impl Times {
     /// none.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
-        if self.count() == 0 { 0 } else { self.histogram.value_at_quantile(quantile).min(self.max) }
+        if self.count() == 0 {
+            0
+        } else {
+            self.histogram.value_at_quantile(quantile).min(self.max)
+        }
     }
 }
 
@@ -112,11 +121,22 @@ mod tests {
     #[test]
     fn times_keep_exact_extremes() {
         let mut times = Times::new().unwrap();
-        assert_eq!((times.count(), times.min_ns(), times.max_ns(), times.quantile_ns(0.5)), (0, 0, 0, 0));
+        assert_eq!(
+            (
+                times.count(),
+                times.min_ns(),
+                times.max_ns(),
+                times.quantile_ns(0.5)
+            ),
+            (0, 0, 0, 0)
+        );
         for nanos in [7, 123_457, 0, 4_000_000_000_000] {
             times.record(nanos);
         }
-        assert_eq!((times.count(), times.min_ns(), times.max_ns()), (4, 0, 4_000_000_000_000));
+        assert_eq!(
+            (times.count(), times.min_ns(), times.max_ns()),
+            (4, 0, 4_000_000_000_000)
+        );
         assert_eq!(times.mean_ns(), (4_000_000_000_000 + 123_457 + 7) / 4);
         times.reset();
         assert_eq!(times.count(), 0);
@@ -124,7 +144,11 @@ mod tests {
 
     #[test]
     fn a_time_that_no_number_holds_is_the_longest() {
-        let rate = TickRate { hz: 1_000_000, error_ppb: 0, source: RateSource::Cpuid };
+        let rate = TickRate {
+            hz: 1_000_000,
+            error_ppb: 0,
+            source: RateSource::Cpuid,
+        };
         assert_eq!(Scale::new(rate).nanos(18_446_744_073_709_552), u64::MAX);
     }
 

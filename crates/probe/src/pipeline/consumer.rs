@@ -64,7 +64,9 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
         journal: Option<Journal<S>>,
         settings: PipelineSettings,
     ) -> Result<Receiver<C, S>, CreationError> {
-        let slow_above = settings.slow_above.unwrap_or_else(|| rate.ticks(SLOW_WITHOUT_WARM_UP));
+        let slow_above = settings
+            .slow_above
+            .unwrap_or_else(|| rate.ticks(SLOW_WITHOUT_WARM_UP));
         let desk = Desk {
             role,
             clock,
@@ -141,7 +143,8 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
         let transit = self.scale.nanos(now.saturating_sub(message.published));
         self.transit.record(transit);
         self.from_intended.record(self.scale.nanos(since_intended));
-        self.inter.record(self.scale.nanos(now.saturating_sub(self.previous)));
+        self.inter
+            .record(self.scale.nanos(now.saturating_sub(self.previous)));
         let measured = message.is(flag::MEASURED);
         if let Some(journal) = &mut self.journal {
             let published = self.scale.nanos(message.published) as i64;
@@ -149,7 +152,9 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
                 published_ns: published,
                 journalled_ns: published.wrapping_add(transit as i64),
                 delta_ns: transit as i64,
-                sequence: message.sequence.wrapping_sub(self.settings.warm_up_messages) as i32,
+                sequence: message
+                    .sequence
+                    .wrapping_sub(self.settings.warm_up_messages) as i32,
             };
             if measured {
                 journal.append(entry, control);
@@ -180,7 +185,9 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
             role: self.role,
             // From the vDSO: no system call.
             cpu: jitterscope_platform::current_cpu(),
-            sequence: message.sequence.wrapping_sub(self.settings.warm_up_messages),
+            sequence: message
+                .sequence
+                .wrapping_sub(self.settings.warm_up_messages),
             intended: Ticks(message.intended),
             published: Ticks(message.published),
             received: Ticks(now),

@@ -43,7 +43,10 @@ impl SlowIntervals {
             // There is room for each.
             let _ = sender.push(interval);
         }
-        SlowIntervals { done, free: RingBuffer::new(1).0 }
+        SlowIntervals {
+            done,
+            free: RingBuffer::new(1).0,
+        }
     }
 
     /// The next interval that is complete.
@@ -105,7 +108,13 @@ impl IntervalAccount {
             behind: 0,
             covered: 0,
         };
-        Ok((account, SlowIntervals { done: taken, free: given }))
+        Ok((
+            account,
+            SlowIntervals {
+                done: taken,
+                free: given,
+            },
+        ))
     }
 
     /// Whether the interval is over at `now`.
@@ -142,7 +151,9 @@ impl IntervalAccount {
             self.lengths = Some(lengths);
         }
         let behind = now.saturating_sub(self.next) / self.every;
-        self.next = self.next.saturating_add((behind + 1).saturating_mul(self.every));
+        self.next = self
+            .next
+            .saturating_add((behind + 1).saturating_mul(self.every));
     }
 
     /// No message follows.
@@ -153,7 +164,9 @@ impl IntervalAccount {
     }
 
     fn send(&mut self, end: u64) {
-        let Some(lengths) = self.lengths.take() else { return };
+        let Some(lengths) = self.lengths.take() else {
+            return;
+        };
         let done = SlowInterval {
             cpu: jitterscope_platform::current_cpu(),
             start: Ticks(self.start),
@@ -190,7 +203,10 @@ mod tests {
             if received < 15_000
                 && let Some(done) = intervals.take()
             {
-                assert_eq!((done.end, done.lengths.len()), (done.start + Ticks(1000), done.count));
+                assert_eq!(
+                    (done.end, done.lengths.len()),
+                    (done.start + Ticks(1000), done.count)
+                );
                 sent -= done.count;
                 intervals.give_back(done);
             }
@@ -200,7 +216,10 @@ mod tests {
         assert_eq!(rest.iter().map(|row| row.count).sum::<u64>(), sent);
         assert!(rest.windows(2).all(|two| two[0].end == two[1].start));
         let last = rest.last().unwrap();
-        assert_eq!((last.end, last.max, last.lengths.len()), (Ticks(29_900), Ticks(150), last.count));
+        assert_eq!(
+            (last.end, last.max, last.lengths.len()),
+            (Ticks(29_900), Ticks(150), last.count)
+        );
         assert!(last.end.since(last.start).0 > 10_000, "it went on");
         // They overlap: the consumer was behind all the time, and what began before counts where it ends.
         let behind = last.behind.0 as i64 - last.end.since(last.start).0 as i64;
@@ -223,6 +242,9 @@ mod tests {
             (Ticks(0), Ticks(1000), 1, Ticks(400))
         );
         let second = intervals.take().unwrap();
-        assert_eq!((second.start, second.end, second.count), (Ticks(1000), Ticks(5_500), 0));
+        assert_eq!(
+            (second.start, second.end, second.count),
+            (Ticks(1000), Ticks(5_500), 0)
+        );
     }
 }

@@ -26,7 +26,9 @@ impl<S> JournalFeed<S> {
     /// # Errors
     /// The stock is full.
     pub fn supply(&mut self, piece: S) -> Result<(), S> {
-        self.fresh.push(piece).map_err(|PushError::Full(piece)| piece)
+        self.fresh
+            .push(piece)
+            .map_err(|PushError::Full(piece)| piece)
     }
 
     /// Takes back a piece that the journaller has done with.
@@ -59,8 +61,20 @@ pub struct JournalAccount {
 pub(super) fn journal<S>() -> (Journal<S>, JournalFeed<S>) {
     let (fresh_in, fresh) = RingBuffer::new(PIECES);
     let (full, full_out) = RingBuffer::new(PIECES);
-    let journal = Journal { fresh, full, piece: None, at: 0, account: JournalAccount::default() };
-    (journal, JournalFeed { fresh: fresh_in, full: full_out })
+    let journal = Journal {
+        fresh,
+        full,
+        piece: None,
+        at: 0,
+        account: JournalAccount::default(),
+    };
+    (
+        journal,
+        JournalFeed {
+            fresh: fresh_in,
+            full: full_out,
+        },
+    )
 }
 
 impl<S: AsMut<[u8]>> Journal<S> {
@@ -76,7 +90,10 @@ impl<S: AsMut<[u8]>> Journal<S> {
     #[inline]
     pub(super) fn rehearse(&mut self, entry: JournalEntry) {
         let at = self.at;
-        if let Some(room) = self.piece.as_mut().and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
+        if let Some(room) = self
+            .piece
+            .as_mut()
+            .and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
         {
             room.copy_from_slice(&entry.to_bytes());
         }
@@ -85,7 +102,10 @@ impl<S: AsMut<[u8]>> Journal<S> {
     /// Forgets the warm-up.
     pub(super) fn reset(&mut self) {
         let at = self.at;
-        if let Some(room) = self.piece.as_mut().and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
+        if let Some(room) = self
+            .piece
+            .as_mut()
+            .and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
         {
             room.fill(0);
         }
@@ -96,7 +116,10 @@ impl<S: AsMut<[u8]>> Journal<S> {
     pub(super) fn append(&mut self, entry: JournalEntry, control: &PipelineControl) {
         loop {
             let at = self.at;
-            let room = self.piece.as_mut().and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE));
+            let room = self
+                .piece
+                .as_mut()
+                .and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE));
             if let Some(room) = room {
                 room.copy_from_slice(&entry.to_bytes());
                 self.at += JournalEntry::SIZE;
@@ -148,7 +171,12 @@ mod tests {
     use jitterscope_model::JournalReader;
 
     fn entry(sequence: i32) -> JournalEntry {
-        JournalEntry { published_ns: 1, journalled_ns: 3, delta_ns: 2, sequence }
+        JournalEntry {
+            published_ns: 1,
+            journalled_ns: 3,
+            delta_ns: 2,
+            sequence,
+        }
     }
 
     #[test]
@@ -170,9 +198,18 @@ mod tests {
         while let Some(piece) = feed.take_full() {
             bytes.extend(piece);
         }
-        let read: Vec<i32> = JournalReader::new(&bytes).map(|e| e.unwrap().sequence).collect();
+        let read: Vec<i32> = JournalReader::new(&bytes)
+            .map(|e| e.unwrap().sequence)
+            .collect();
         assert_eq!(read, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(journal.account, JournalAccount { written: 6, unwritten: 2, waits: 0 });
+        assert_eq!(
+            journal.account,
+            JournalAccount {
+                written: 6,
+                unwritten: 2,
+                waits: 0
+            }
+        );
     }
 
     /// Also for Miri, which tries other orders of the two threads and watches every access.
@@ -209,7 +246,9 @@ mod tests {
         take(&mut feed);
         // The last piece is given back as it is: what it has no record for stays zero.
         let whole = RECORDS as usize * JournalEntry::SIZE;
-        let read: Vec<i32> = JournalReader::new(&bytes[..whole]).map(|e| e.unwrap().sequence).collect();
+        let read: Vec<i32> = JournalReader::new(&bytes[..whole])
+            .map(|e| e.unwrap().sequence)
+            .collect();
         assert_eq!(read, (0..RECORDS).collect::<Vec<_>>());
         assert_eq!((account.written, account.unwritten), (RECORDS as u64, 0));
     }

@@ -259,20 +259,39 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         }
         let (bytes, record) = (input.as_ref().len(), settings.record_length);
         if record == 0 || bytes < record {
-            return Err(PipelineError::Input { input: bytes, record });
+            return Err(PipelineError::Input {
+                input: bytes,
+                record,
+            });
         }
-        let mut pipeline = Pipeline { threads: Vec::new(), slow: Vec::new(), journal: None };
+        let mut pipeline = Pipeline {
+            threads: Vec::new(),
+            slow: Vec::new(),
+            journal: None,
+        };
         let builder = build_single_producer(settings.ring, || Message::empty(record), BusySpin);
         let (accumulator, builder) = builder.new_event_poller();
         let slow = pipeline.telling(Role::Accumulator, settings)?;
-        let accumulator =
-            Receiver::<C, S>::new(Role::Accumulator, (clock, rate), accumulator, slow, None, settings)?;
+        let accumulator = Receiver::<C, S>::new(
+            Role::Accumulator,
+            (clock, rate),
+            accumulator,
+            slow,
+            None,
+            settings,
+        )?;
         if settings.journaller {
             let (poller, builder) = builder.new_event_poller();
             let (journal, feed) = journal::journal();
             let slow = pipeline.telling(Role::Journaller, settings)?;
-            let journaller =
-                Receiver::new(Role::Journaller, (clock, rate), poller, slow, Some(journal), settings)?;
+            let journaller = Receiver::new(
+                Role::Journaller,
+                (clock, rate),
+                poller,
+                slow,
+                Some(journal),
+                settings,
+            )?;
             pipeline.journal = Some(feed);
             pipeline.producer(clock, rate, builder.build(), input, settings)?;
             pipeline.consumer(Role::Accumulator, accumulator, settings);
@@ -284,14 +303,32 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         Ok(pipeline)
     }
 
-    fn telling(&mut self, role: Role, settings: PipelineSettings) -> Result<Telling, PipelineError> {
+    fn telling(
+        &mut self,
+        role: Role,
+        settings: PipelineSettings,
+    ) -> Result<Telling, PipelineError> {
         let (sender, messages) = RingBuffer::new(settings.slow_queue.max(16));
-        let (account, intervals) = IntervalAccount::new(settings.reporting, settings.reporting_queue)?;
-        self.slow.push((role, SlowOutput { messages, intervals }));
-        Ok(Telling { messages: sender, intervals: account })
+        let (account, intervals) =
+            IntervalAccount::new(settings.reporting, settings.reporting_queue)?;
+        self.slow.push((
+            role,
+            SlowOutput {
+                messages,
+                intervals,
+            },
+        ));
+        Ok(Telling {
+            messages: sender,
+            intervals: account,
+        })
     }
 
-    fn producer<C: Clock, P: Producer<Message> + Send + 'static, I: AsRef<[u8]> + Send + 'static>(
+    fn producer<
+        C: Clock,
+        P: Producer<Message> + Send + 'static,
+        I: AsRef<[u8]> + Send + 'static,
+    >(
         &mut self,
         clock: C,
         rate: TickRate,
@@ -310,7 +347,12 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         Ok(())
     }
 
-    fn consumer<C: Clock>(&mut self, role: Role, mut receiver: Receiver<C, S>, settings: PipelineSettings) {
+    fn consumer<C: Clock>(
+        &mut self,
+        role: Role,
+        mut receiver: Receiver<C, S>,
+        settings: PipelineSettings,
+    ) {
         let body = move |control: &Arc<PipelineControl>| {
             set_up(role, settings, control, || receiver.prefault())?;
             let before = thread_usage();
@@ -344,7 +386,9 @@ fn since(before: ThreadUsage) -> ThreadUsage {
     let now = thread_usage();
     ThreadUsage {
         page_faults: now.page_faults.saturating_sub(before.page_faults),
-        involuntary_switches: now.involuntary_switches.saturating_sub(before.involuntary_switches),
+        involuntary_switches: now
+            .involuntary_switches
+            .saturating_sub(before.involuntary_switches),
         cpu_time: now.cpu_time.saturating_sub(before.cpu_time),
     }
 }

@@ -60,7 +60,11 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
 
     /// Reads all of the input once, so that its pages are there.
     pub(super) fn prefault(&mut self) {
-        let sum = self.input.as_ref().iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+        let sum = self
+            .input
+            .as_ref()
+            .iter()
+            .fold(0u8, |sum, byte| sum.wrapping_add(*byte));
         std::hint::black_box(sum);
         self.inter.reset();
         self.lateness.reset();
@@ -71,7 +75,14 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         let warm_up = self.settings.warm_up_messages;
         self.pause_until(control, || control.may_warm_up().then_some(()));
         let start = self.clock.now();
-        self.stream(control, start, Some(warm_up), u64::MAX, 0, flag::LAST_OF_WARMUP);
+        self.stream(
+            control,
+            start,
+            Some(warm_up),
+            u64::MAX,
+            0,
+            flag::LAST_OF_WARMUP,
+        );
         self.forget();
         control.report_warm();
         let warmed_up = self.sequence;
@@ -84,7 +95,14 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 Length::Messages(count) => Some(count),
                 Length::UntilEnd => None,
             };
-            completed = self.stream(control, start, messages, end, flag::MEASURED, flag::LAST_IN_STREAM);
+            completed = self.stream(
+                control,
+                start,
+                messages,
+                end,
+                flag::MEASURED,
+                flag::LAST_IN_STREAM,
+            );
         }
         control.report_sent(self.measured);
         // Dropping the ring's producer tells the consumers that nothing follows.
@@ -104,7 +122,11 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
     }
 
     /// Sleeps, a millisecond at a time, until `ready` has something; `None` when stopped.
-    fn pause_until<T>(&self, control: &PipelineControl, ready: impl Fn() -> Option<T>) -> Option<T> {
+    fn pause_until<T>(
+        &self,
+        control: &PipelineControl,
+        ready: impl Fn() -> Option<T>,
+    ) -> Option<T> {
         loop {
             if let Some(found) = ready() {
                 return Some(found);
@@ -169,8 +191,16 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         let length = self.settings.record_length;
         let in_file = sequence % self.records.max(1);
         let begin = in_file as usize * length;
-        let record = self.input.as_ref().get(begin..begin + length).unwrap_or_default();
-        let flags = if in_file + 1 == self.records { flags | flag::LAST_IN_FILE } else { flags };
+        let record = self
+            .input
+            .as_ref()
+            .get(begin..begin + length)
+            .unwrap_or_default();
+        let flags = if in_file + 1 == self.records {
+            flags | flag::LAST_IN_FILE
+        } else {
+            flags
+        };
         let mut published = 0;
         let mut waiting_since = 0;
         let mut waited = 0;
@@ -186,7 +216,11 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 message.flags = flags;
                 // Not before the record has come from memory, or its way from there would count as transit.
                 published = clock.now_after_loads();
-                waited = if waiting_since == 0 { 0 } else { published.saturating_sub(waiting_since) };
+                waited = if waiting_since == 0 {
+                    0
+                } else {
+                    published.saturating_sub(waiting_since)
+                };
                 message.waited = waited;
                 message.published = published;
             });
@@ -204,8 +238,10 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         self.full_ticks += waited;
         self.full_longest = self.full_longest.max(waited);
         self.sequence += 1;
-        self.inter.record(self.scale.nanos(published.saturating_sub(previous)));
-        self.lateness.record(self.scale.nanos(published.saturating_sub(intended)));
+        self.inter
+            .record(self.scale.nanos(published.saturating_sub(previous)));
+        self.lateness
+            .record(self.scale.nanos(published.saturating_sub(intended)));
         self.previous = published;
         if flags & flag::MEASURED != 0 {
             self.measured += 1;

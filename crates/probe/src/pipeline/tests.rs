@@ -59,7 +59,11 @@ struct Run {
 fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Duration>) -> Run {
     let control = Arc::new(PipelineControl::new());
     let input: Vec<u8> = (0..settings.record_length * 7).map(|n| n as u8).collect();
-    let rate = TickRate { hz: 1_000_000_000, error_ppb: 0, source: RateSource::Exact };
+    let rate = TickRate {
+        hz: 1_000_000_000,
+        error_ppb: 0,
+        source: RateSource::Exact,
+    };
     let mut pipeline = Pipeline::<Vec<u8>>::new(SlowClock, rate, settings, input).unwrap();
     if let Some(feed) = &mut pipeline.journal {
         feed.supply(vec![0; 320]).unwrap();
@@ -113,10 +117,22 @@ fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Du
     }
     let (mut slow, mut intervals) = (Vec::new(), Vec::new());
     for (role, mut output) in pipeline.slow {
-        slow.push((role, std::iter::from_fn(|| output.messages.pop().ok()).collect()));
-        intervals.push((role, std::iter::from_fn(|| output.intervals.take()).collect()));
+        slow.push((
+            role,
+            std::iter::from_fn(|| output.messages.pop().ok()).collect(),
+        ));
+        intervals.push((
+            role,
+            std::iter::from_fn(|| output.intervals.take()).collect(),
+        ));
     }
-    Run { producer: producer.unwrap(), consumers, slow, intervals, journal }
+    Run {
+        producer: producer.unwrap(),
+        consumers,
+        slow,
+        intervals,
+        journal,
+    }
 }
 
 fn check(run: &Run) {
@@ -130,22 +146,46 @@ fn check(run: &Run) {
             assert_eq!(times.count(), sent, "{}", consumer.role);
         }
         assert!(consumer.from_intended.max_ns() >= consumer.transit.max_ns());
-        let (_, slow) = run.slow.iter().find(|(role, _)| *role == consumer.role).unwrap();
+        let (_, slow) = run
+            .slow
+            .iter()
+            .find(|(role, _)| *role == consumer.role)
+            .unwrap();
         assert_eq!(slow.len() as u64 + consumer.slow_dropped, consumer.slow);
         assert!(slow.windows(2).all(|w| w[0].sequence < w[1].sequence));
         // Intervals have them all, whatever the queue had room for.
-        let (_, intervals) = run.intervals.iter().find(|(role, _)| *role == consumer.role).unwrap();
-        assert_eq!(intervals.iter().map(|row| row.count).sum::<u64>(), consumer.slow);
-        assert_eq!(intervals.iter().map(|row| row.lengths.len()).sum::<u64>(), consumer.slow);
+        let (_, intervals) = run
+            .intervals
+            .iter()
+            .find(|(role, _)| *role == consumer.role)
+            .unwrap();
+        assert_eq!(
+            intervals.iter().map(|row| row.count).sum::<u64>(),
+            consumer.slow
+        );
+        assert_eq!(
+            intervals.iter().map(|row| row.lengths.len()).sum::<u64>(),
+            consumer.slow
+        );
         assert!(intervals.windows(2).all(|two| two[0].end == two[1].start));
         let longest = intervals.iter().map(|row| row.max.0).max().unwrap_or(0);
         assert!(longest <= consumer.from_intended.max_ns());
-        assert!(slow.iter().all(|m| m.intended <= m.published && m.published <= m.received));
+        assert!(
+            slow.iter()
+                .all(|m| m.intended <= m.published && m.published <= m.received)
+        );
         if let Some(account) = consumer.journal {
             assert_eq!(account.written + account.unwritten, sent);
-            let entries: Vec<_> = JournalReader::new(&run.journal).map(Result::unwrap).collect();
+            let entries: Vec<_> = JournalReader::new(&run.journal)
+                .map(Result::unwrap)
+                .collect();
             assert_eq!(entries.len() as u64, account.written);
-            assert!(entries.iter().zip(0..).all(|(entry, n)| entry.sequence == n));
+            assert!(
+                entries
+                    .iter()
+                    .zip(0..)
+                    .all(|(entry, n)| entry.sequence == n)
+            );
         }
     }
 }
@@ -172,17 +212,32 @@ proptest! {
 
 #[test]
 fn a_full_ring_is_waited_for_and_counted() {
-    let settings = PipelineSettings { ring: 2, journaller: false, ..settings(300) };
+    let settings = PipelineSettings {
+        ring: 2,
+        journaller: false,
+        ..settings(300)
+    };
     let run = run(settings, Role::Accumulator, 2000, None);
-    assert!(run.producer.full_waits > 0, "a slow consumer behind a ring of two");
+    assert!(
+        run.producer.full_waits > 0,
+        "a slow consumer behind a ring of two"
+    );
     assert!(run.producer.full_waited >= run.producer.full_longest);
     check(&run);
 }
 
 #[test]
 fn a_stop_keeps_what_was_measured() {
-    let settings = PipelineSettings { interval: Ticks(100_000), ..settings(u64::MAX) };
-    let run = run(settings, Role::Producer, 1, Some(Duration::from_millis(100)));
+    let settings = PipelineSettings {
+        interval: Ticks(100_000),
+        ..settings(u64::MAX)
+    };
+    let run = run(
+        settings,
+        Role::Producer,
+        1,
+        Some(Duration::from_millis(100)),
+    );
     assert!(!run.producer.completed);
     assert!(run.producer.sent > 0);
     check(&run);
@@ -191,9 +246,18 @@ fn a_stop_keeps_what_was_measured() {
 #[test]
 fn what_cannot_be_is_refused() {
     let rate = TickRate::NANOSECONDS;
-    let odd = PipelineSettings { ring: 3, ..settings(1) };
+    let odd = PipelineSettings {
+        ring: 3,
+        ..settings(1)
+    };
     let refused = Pipeline::<Vec<u8>>::new(SlowClock, rate, odd, vec![0; 64]);
     assert!(matches!(refused, Err(PipelineError::Ring(3))));
     let refused = Pipeline::<Vec<u8>>::new(SlowClock, rate, settings(1), vec![0; 7]);
-    assert!(matches!(refused, Err(PipelineError::Input { input: 7, record: 8 })));
+    assert!(matches!(
+        refused,
+        Err(PipelineError::Input {
+            input: 7,
+            record: 8
+        })
+    ));
 }

@@ -23,7 +23,10 @@ impl ClockCosts {
     /// The larger of both, each by itself.
     #[must_use]
     pub fn max(self, other: ClockCosts) -> ClockCosts {
-        ClockCosts { read_tail: self.read_tail.max(other.read_tail), store: self.store.max(other.store) }
+        ClockCosts {
+            read_tail: self.read_tail.max(other.read_tail),
+            store: self.store.max(other.store),
+        }
     }
 }
 
@@ -48,12 +51,21 @@ pub fn clock_costs<C: Clock>(clock: C, cpu: CpuId, length: Ticks) -> Result<Cloc
     let mut reads = Reads::default();
     for _ in 0..PATIENCE {
         let first = clock.now();
-        spin(clock, &mut short.deltas(), &mut reads, first, first.saturating_add(length.0));
+        spin(
+            clock,
+            &mut short.deltas(),
+            &mut reads,
+            first,
+            first.saturating_add(length.0),
+        );
         if short.rows().iter().map(|row| row.1).sum::<u64>() >= FEWEST_READS {
             break;
         }
     }
-    Ok(ClockCosts { read_tail: tail(&short.rows(), reads.longer), store: store(clock, cpu)? })
+    Ok(ClockCosts {
+        read_tail: tail(&short.rows(), reads.longer),
+        store: store(clock, cpu)?,
+    })
 }
 
 /// Counts what is too long for the table.
@@ -148,7 +160,10 @@ mod tests {
         std::thread::spawn(move || {
             let quick = clock_costs(MonotonicRaw, cpu, length).unwrap();
             let slow = clock_costs(Slow, cpu, length).unwrap();
-            assert!(quick.read_tail > Ticks(0) && quick.store > Ticks(0), "{quick:?}");
+            assert!(
+                quick.read_tail > Ticks(0) && quick.store > Ticks(0),
+                "{quick:?}"
+            );
             // A read of the one is twenty of the other; what else ran meanwhile may blur the tails.
             assert!(
                 slow.read_tail.0 > 2 * quick.read_tail.0 || slow.read_tail == LONGEST_READ,

@@ -55,7 +55,13 @@ pub(super) struct Stalls {
 impl Stalls {
     pub(super) fn new() -> Result<Stalls, CreationError> {
         let lengths = Histogram::new_with_bounds(1, LONGEST, 3)?;
-        Ok(Stalls { lengths, count: 0, sum: 0, squares: 0, longest: 0 })
+        Ok(Stalls {
+            lengths,
+            count: 0,
+            sum: 0,
+            squares: 0,
+            longest: 0,
+        })
     }
 
     /// Forgets everything, keeping the memory, every page of which it writes to.
@@ -103,7 +109,12 @@ mod tests {
         let squares = 10_000 + 2 * 5_000_000u128.pow(2) + u128::from(u64::MAX).pow(2);
         assert_eq!(stalls.squares, squares);
         stalls.reset();
-        assert!(stalls.rows().is_empty() && stalls.sum == 0 && stalls.squares == 0 && stalls.longest == 0);
+        assert!(
+            stalls.rows().is_empty()
+                && stalls.sum == 0
+                && stalls.squares == 0
+                && stalls.longest == 0
+        );
     }
 
     #[test]

@@ -120,8 +120,19 @@ impl<C: Clock> SpinProbe<C> {
         let (interval_sender, intervals) = RingBuffer::new(INTERVAL_QUEUE);
         let stalls = Stalls::new()?;
         let spinner = Spinner::new(settings, stalls, gap_sender, interval_sender);
-        let output = SpinOutput { cpu: settings.cpu, gaps, intervals };
-        Ok((SpinProbe { clock, settings, spinner }, output))
+        let output = SpinOutput {
+            cpu: settings.cpu,
+            gaps,
+            intervals,
+        };
+        Ok((
+            SpinProbe {
+                clock,
+                settings,
+                spinner,
+            },
+            output,
+        ))
     }
 
     /// Runs on the calling thread, which it pins: warms up until [`ProbeControl::measure`]'s start, measures
@@ -142,7 +153,9 @@ impl<C: Clock> SpinProbe<C> {
         let after = jitterscope_platform::thread_usage();
         let mut result = self.spinner.result();
         result.page_faults = after.page_faults.saturating_sub(before.page_faults);
-        result.involuntary_switches = after.involuntary_switches.saturating_sub(before.involuntary_switches);
+        result.involuntary_switches = after
+            .involuntary_switches
+            .saturating_sub(before.involuntary_switches);
         Ok(result)
     }
 }

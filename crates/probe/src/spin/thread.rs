@@ -60,7 +60,13 @@ impl Spinner {
             moved_to: None,
         };
         let short = ShortCounts::new(settings.threshold);
-        Spinner { short, events, start: 0, end: 0, planned_end: 0 }
+        Spinner {
+            short,
+            events,
+            start: 0,
+            end: 0,
+            planned_end: 0,
+        }
     }
 
     /// Faults in all memory. The queues' slots are written through the unused part of their buffers.
@@ -75,8 +81,18 @@ impl Spinner {
     pub(super) fn warm_up<C: Clock>(&mut self, clock: C, control: &ProbeControl) {
         let poll = (self.events.settings.poll.0 / SpinSettings::WARM_UP_LOOKS).max(1);
         let first = clock.now();
-        let mut warm_up = WarmUp { events: &mut self.events, control, poll };
-        spin(clock, &mut self.short.deltas(), &mut warm_up, first, first + poll);
+        let mut warm_up = WarmUp {
+            events: &mut self.events,
+            control,
+            poll,
+        };
+        spin(
+            clock,
+            &mut self.short.deltas(),
+            &mut warm_up,
+            first,
+            first + poll,
+        );
     }
 
     /// Measures until the planned end, until it is stopped, or until the CPU is taken away.
@@ -86,17 +102,34 @@ impl Spinner {
         events.stalls.reset();
         (events.dropped, events.own) = (0, 0);
         self.planned_end = control.end().0;
-        let (poll, interval) = (events.settings.poll.0.max(1), events.settings.interval.0.max(1));
+        let (poll, interval) = (
+            events.settings.poll.0.max(1),
+            events.settings.interval.0.max(1),
+        );
         let planned_end = self.planned_end;
         let first = clock.now();
         self.start = first;
         events.beginning = Some(Gap::measurement_begins(Ticks(first)));
         events.send_beginning();
         events.next_interval = first.saturating_add(interval);
-        events.interval = IntervalMark { start: Ticks(first), ..IntervalMark::default() };
+        events.interval = IntervalMark {
+            start: Ticks(first),
+            ..IntervalMark::default()
+        };
         let first_mark = (first + poll).min(events.next_interval).min(planned_end);
-        let mut measurement = Measurement { events, control, poll, planned_end };
-        self.end = spin(clock, &mut self.short.deltas(), &mut measurement, first, first_mark);
+        let mut measurement = Measurement {
+            events,
+            control,
+            poll,
+            planned_end,
+        };
+        self.end = spin(
+            clock,
+            &mut self.short.deltas(),
+            &mut measurement,
+            first,
+            first_mark,
+        );
         // It is measured no more: now there is time to wait for room.
         let events = &mut self.events;
         while events.unsent && !events.intervals.is_abandoned() {
@@ -114,9 +147,14 @@ impl Spinner {
     pub(super) fn result(&self) -> ProbeResult {
         let Spinner { events, .. } = self;
         let below = self.short.rows();
-        let short: u128 = below.iter().map(|(delta, count)| u128::from(*delta) * u128::from(*count)).sum();
-        let squares: u128 =
-            below.iter().map(|(delta, count)| u128::from(*delta).pow(2) * u128::from(*count)).sum();
+        let short: u128 = below
+            .iter()
+            .map(|(delta, count)| u128::from(*delta) * u128::from(*count))
+            .sum();
+        let squares: u128 = below
+            .iter()
+            .map(|(delta, count)| u128::from(*delta).pow(2) * u128::from(*count))
+            .sum();
         let above = events.stalls.rows();
         let shortest_stall = above.first().map_or(0, |row| row.0);
         ProbeResult {
@@ -129,7 +167,10 @@ impl Spinner {
             sum_ticks: narrow(short + events.stalls.sum),
             sum_squares: squares + events.stalls.squares,
             min_ticks: below.first().map_or(shortest_stall, |row| u64::from(row.0)),
-            max_ticks: events.stalls.longest.max(below.last().map_or(0, |row| u64::from(row.0))),
+            max_ticks: events
+                .stalls
+                .longest
+                .max(below.last().map_or(0, |row| u64::from(row.0))),
             threshold_ticks: events.settings.threshold.0,
             below,
             above,
@@ -140,7 +181,12 @@ impl Spinner {
             page_faults: 0,
             involuntary_switches: 0,
             ended_early: events.moved_to.map(|to_cpu| {
-                EndedEarly::Moved { cpu: events.settings.cpu, to_cpu: CpuId(to_cpu), because: None }.into()
+                EndedEarly::Moved {
+                    cpu: events.settings.cpu,
+                    to_cpu: CpuId(to_cpu),
+                    because: None,
+                }
+                .into()
             }),
         }
     }
@@ -190,7 +236,11 @@ impl Watcher for Measurement<'_> {
         if ended {
             AtMark::End
         } else {
-            AtMark::Until((now + self.poll).min(events.next_interval).min(self.planned_end))
+            AtMark::Until(
+                (now + self.poll)
+                    .min(events.next_interval)
+                    .min(self.planned_end),
+            )
         }
     }
 }
@@ -210,7 +260,10 @@ impl Events {
         if own {
             self.own += 1;
         } else if self.beginning.is_some()
-            || !self.gaps.send(Gap { start: Ticks(start), length: Ticks(length) })
+            || !self.gaps.send(Gap {
+                start: Ticks(start),
+                length: Ticks(length),
+            })
         {
             self.dropped += 1;
         }
@@ -241,7 +294,10 @@ impl Events {
         // interval goes on until there is room: it is longer then, and nothing of it is lost.
         self.unsent = self.intervals.push(self.interval).is_err();
         if !self.unsent {
-            self.interval = IntervalMark { start: Ticks(now), ..IntervalMark::default() };
+            self.interval = IntervalMark {
+                start: Ticks(now),
+                ..IntervalMark::default()
+            };
         }
         let step = self.settings.interval.0.max(1);
         let behind = now.saturating_sub(self.next_interval) / step;

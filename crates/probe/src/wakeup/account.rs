@@ -62,7 +62,11 @@ impl Account {
     /// Puts what was counted in the result.
     pub(super) fn fill(&self, result: &mut WakeupResult) {
         result.wakeups = self.wakeups;
-        result.min = if self.wakeups == 0 { Nanos::ZERO } else { self.min };
+        result.min = if self.wakeups == 0 {
+            Nanos::ZERO
+        } else {
+            self.min
+        };
         result.max = self.max;
         result.sum = self.sum;
         result.plain = rows(&self.plain, self.max);
@@ -89,10 +93,16 @@ mod tests {
     fn missed_deadlines_are_filled_in_once() {
         let mut account = Account::new(Nanos(1000)).unwrap();
         account.prefault();
-        assert_eq!([10, 999, 1000, 3500].map(|late| account.wake_up(Nanos(late))), [0, 0, 1, 3]);
+        assert_eq!(
+            [10, 999, 1000, 3500].map(|late| account.wake_up(Nanos(late))),
+            [0, 0, 1, 3]
+        );
         let mut result = WakeupResult::default();
         account.fill(&mut result);
-        assert_eq!((result.wakeups, result.min, result.max, result.sum.0), (4, Nanos(10), Nanos(3500), 5509));
+        assert_eq!(
+            (result.wakeups, result.min, result.max, result.sum.0),
+            (4, Nanos(10), Nanos(3500), 5509)
+        );
         let count = |rows: &[(u64, u64)]| rows.iter().map(|row| row.1).sum::<u64>();
         assert_eq!((count(&result.plain), count(&result.corrected)), (4, 8));
         let values: Vec<u64> = result.corrected.iter().map(|row| row.0).collect();

@@ -79,16 +79,33 @@ impl<C: Clock> WakeupProbe<C> {
     ///
     /// # Errors
     /// The period is out of range.
-    pub fn new(clock: C, settings: WakeupSettings) -> Result<(WakeupProbe<C>, SpinOutput), WakeupError> {
+    pub fn new(
+        clock: C,
+        settings: WakeupSettings,
+    ) -> Result<(WakeupProbe<C>, SpinOutput), WakeupError> {
         let periods = WakeupSettings::SHORTEST_PERIOD..=WakeupSettings::LONGEST_PERIOD;
         if !periods.contains(&settings.period) {
             return Err(WakeupError::Period(settings.period));
         }
-        let (gap_sender, gaps) = GapQueue::new(settings.queue, settings.rate.ticks(settings.threshold));
+        let (gap_sender, gaps) =
+            GapQueue::new(settings.queue, settings.rate.ticks(settings.threshold));
         let (interval_sender, intervals) = RingBuffer::new(INTERVAL_QUEUE);
         let account = Account::new(settings.period)?;
-        let output = SpinOutput { cpu: settings.cpu, gaps, intervals };
-        Ok((WakeupProbe { clock, settings, account, gaps: gap_sender, intervals: interval_sender }, output))
+        let output = SpinOutput {
+            cpu: settings.cpu,
+            gaps,
+            intervals,
+        };
+        Ok((
+            WakeupProbe {
+                clock,
+                settings,
+                account,
+                gaps: gap_sender,
+                intervals: interval_sender,
+            },
+            output,
+        ))
     }
 
     /// Runs on the calling thread, which it pins: sleeps and wakes until [`ProbeControl::measure`]'s start
@@ -119,7 +136,10 @@ impl<C: Clock> WakeupProbe<C> {
             let now = Ticks(self.clock.now());
             let late = woke.saturating_sub(deadline);
             let gap_length = settings.rate.ticks(late);
-            let gap = Gap { start: now - gap_length, length: gap_length };
+            let gap = Gap {
+                start: now - gap_length,
+                length: gap_length,
+            };
             if let Some(measuring) = &mut measuring {
                 let missed = self.account.wake_up(late);
                 result.missed += missed;
@@ -135,9 +155,17 @@ impl<C: Clock> WakeupProbe<C> {
                 let elsewhere = jitterscope_platform::current_cpu();
                 if elsewhere != settings.cpu {
                     let (cpu, to_cpu) = (settings.cpu, elsewhere);
-                    result.ended_early = Some(EndedEarly::Moved { cpu, to_cpu, because: None }.into());
+                    result.ended_early = Some(
+                        EndedEarly::Moved {
+                            cpu,
+                            to_cpu,
+                            because: None,
+                        }
+                        .into(),
+                    );
                 }
-                let ended = now >= control.end() || control.stopped() || result.ended_early.is_some();
+                let ended =
+                    now >= control.end() || control.stopped() || result.ended_early.is_some();
                 if ended || now >= measuring.next_interval {
                     measuring.close(now, settings.interval, &mut self.intervals);
                 }
@@ -183,8 +211,15 @@ struct Measuring {
 
 impl Measuring {
     fn from(now: Ticks, length: Ticks) -> Measuring {
-        let interval = IntervalMark { start: now, ..IntervalMark::default() };
-        Measuring { interval, next_interval: now + length.max(Ticks(1)), unsent: false }
+        let interval = IntervalMark {
+            start: now,
+            ..IntervalMark::default()
+        };
+        Measuring {
+            interval,
+            next_interval: now + length.max(Ticks(1)),
+            unsent: false,
+        }
     }
 
     fn close(&mut self, now: Ticks, length: Ticks, queue: &mut Producer<IntervalMark>) {
@@ -193,7 +228,10 @@ impl Measuring {
         // and nothing of it is lost.
         self.unsent = queue.push(self.interval).is_err();
         if !self.unsent {
-            self.interval = IntervalMark { start: now, ..IntervalMark::default() };
+            self.interval = IntervalMark {
+                start: now,
+                ..IntervalMark::default()
+            };
         }
         let step = length.0.max(1);
         let behind = now.since(self.next_interval).0 / step;

@@ -21,7 +21,11 @@ impl Batch {
         attribution: Option<Attribution>,
     ) -> Result<(), SinkError> {
         self.stalls.push((stall, attribution));
-        if self.stalls.len() >= MOST { self.flush(sink) } else { Ok(()) }
+        if self.stalls.len() >= MOST {
+            self.flush(sink)
+        } else {
+            Ok(())
+        }
     }
 
     /// An interval, behind its stalls.
@@ -37,6 +41,10 @@ impl Batch {
 
     /// Hands over what waits.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        if self.stalls.is_empty() { Ok(()) } else { sink.stalls(&mut self.stalls) }
+        if self.stalls.is_empty() {
+            Ok(())
+        } else {
+            sink.stalls(&mut self.stalls)
+        }
     }
 }

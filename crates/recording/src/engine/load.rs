@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    AttributedStall, CpuId, DrainTurn, IdentityRead, IntervalRow, MessageTimesRow, NameRead, Part, RawPage,
-    Row, Ticks, TraceRole,
+    AttributedStall, CpuId, DrainTurn, IdentityRead, IntervalRow, MessageTimesRow, NameRead, Part,
+    RawPage, Row, Ticks, TraceRole,
 };
 
 /// About what a turn takes that has nothing to say, and each name in it, bytes.
@@ -48,16 +48,33 @@ impl Load {
                 }
                 Row::Interval(row, lengths) => {
                     self.bytes += of_histogram(lengths);
-                    self.pieces.push(Piece::Interval(*row, Box::new(lengths.clone())));
+                    self.pieces
+                        .push(Piece::Interval(*row, Box::new(lengths.clone())));
                 }
                 Row::Whole(tag, time, lengths) => {
                     self.bytes += tag.len() + of_histogram(lengths);
-                    self.pieces.push(Piece::Whole(tag.to_owned(), time, Box::new(lengths.clone())));
+                    self.pieces.push(Piece::Whole(
+                        tag.to_owned(),
+                        time,
+                        Box::new(lengths.clone()),
+                    ));
                 }
-                Row::Page(RawPage { role, cpu, first, last, bytes }) => {
+                Row::Page(RawPage {
+                    role,
+                    cpu,
+                    first,
+                    last,
+                    bytes,
+                }) => {
                     self.bytes += size_of::<Piece>() + bytes.len();
                     self.pages.extend_from_slice(bytes);
-                    self.pieces.push(Piece::Page { role, cpu, first, last, length: bytes.len() });
+                    self.pieces.push(Piece::Page {
+                        role,
+                        cpu,
+                        first,
+                        last,
+                        length: bytes.len(),
+                    });
                 }
                 Row::Turn(turn) => {
                     self.bytes += of_turn(turn);
@@ -97,11 +114,23 @@ impl Load {
                     let next = stalls.by_ref().take(*count);
                     rows.extend(next.map(|(stall, own)| Row::Stall(stall, own.as_ref())));
                 }
-                Piece::Page { role, cpu, first, last, length } => {
+                Piece::Page {
+                    role,
+                    cpu,
+                    first,
+                    last,
+                    length,
+                } => {
                     let (bytes, others) = pages.split_at(*length);
                     pages = others;
                     let (role, cpu, first, last) = (*role, *cpu, *first, *last);
-                    rows.push(Row::Page(RawPage { role, cpu, first, last, bytes }));
+                    rows.push(Row::Page(RawPage {
+                        role,
+                        cpu,
+                        first,
+                        last,
+                        bytes,
+                    }));
                 }
                 Piece::Interval(row, lengths) => rows.push(Row::Interval(row, lengths)),
                 Piece::Whole(tag, time, lengths) => rows.push(Row::Whole(tag, *time, lengths)),
@@ -121,7 +150,9 @@ impl Load {
 }
 
 fn of_stall((_, attribution): &AttributedStall) -> usize {
-    let parts = attribution.as_ref().map_or(0, |attribution| attribution.parts.capacity());
+    let parts = attribution
+        .as_ref()
+        .map_or(0, |attribution| attribution.parts.capacity());
     size_of::<AttributedStall>() + parts * size_of::<Part>()
 }
 
@@ -146,13 +177,28 @@ mod tests {
     use jitterscope_model::{Attribution, Comm, Nanos, Stall, StallId, ThreadRef};
 
     fn stall(id: u64) -> Stall {
-        let victim = ThreadRef { tid: 1, comm: Comm::new("x") };
-        Stall { id: StallId(id), cpu: CpuId(1), victim, start: Ticks(id), end: Ticks(id + 1) }
+        let victim = ThreadRef {
+            tid: 1,
+            comm: Comm::new("x"),
+        };
+        Stall {
+            id: StallId(id),
+            cpu: CpuId(1),
+            victim,
+            start: Ticks(id),
+            end: Ticks(id + 1),
+        }
     }
 
     fn page(first: u64, bytes: &[u8]) -> Row<'_> {
         let (role, cpu, first) = (TraceRole::Local, CpuId(1), Ticks(first));
-        Row::Page(RawPage { role, cpu, first, last: first, bytes })
+        Row::Page(RawPage {
+            role,
+            cpu,
+            first,
+            last: first,
+            bytes,
+        })
     }
 
     #[test]
@@ -167,8 +213,15 @@ mod tests {
             max: Nanos(77),
             stolen: Nanos(77),
         };
-        let turn = DrainTurn { number: 7, asked: vec![(1, "name".into())], ..DrainTurn::default() };
-        let own = Attribution { stall: StallId(2), parts: Vec::new() };
+        let turn = DrainTurn {
+            number: 7,
+            asked: vec![(1, "name".into())],
+            ..DrainTurn::default()
+        };
+        let own = Attribution {
+            stall: StallId(2),
+            parts: Vec::new(),
+        };
         let (first, second, third) = (stall(1), stall(2), stall(3));
         let rows = [
             page(1, &[1; 4096]),
@@ -185,7 +238,11 @@ mod tests {
         for _ in 0..2 {
             load.rows(&rows);
             assert_eq!(format!("{:?}", load.lend()), format!("{rows:?}"));
-            assert!(load.bytes() > 4096 + 100 + 2 * 8 * lengths.distinct_values(), "{}", load.bytes());
+            assert!(
+                load.bytes() > 4096 + 100 + 2 * 8 * lengths.distinct_values(),
+                "{}",
+                load.bytes()
+            );
             load.clear();
             assert!(load.lend().is_empty() && load.bytes() == 0);
         }

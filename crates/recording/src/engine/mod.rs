@@ -32,7 +32,9 @@ use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
-use jitterscope_platform::{self as platform, ClockCheck, ClockChoice, CpuClaim, Machine, Topology, clock};
+use jitterscope_platform::{
+    self as platform, ClockCheck, ClockChoice, CpuClaim, Machine, Topology, clock,
+};
 use jitterscope_store::StoreError;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -112,7 +114,8 @@ pub(crate) trait Running {
     }
 
     /// The measurement begins; `clocks` were read just before.
-    fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), Self::Error>;
+    fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading)
+    -> Result<(), Self::Error>;
 
     /// One turn: everything that is there is handed over. How far it is, unless that was reported otherwise.
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, Self::Error>;
@@ -153,29 +156,49 @@ pub(crate) trait Running {
     }
 
     /// Takes in the rest, and fills in what the run says of itself.
-    fn finish(self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, Self::Error>;
+    fn finish(
+        self,
+        stage: &mut Stage<'_, '_>,
+        ended: ClockReading,
+    ) -> Result<RunManifest, Self::Error>;
 }
 
 /// Records. Ends early, keeping what was measured, when asked to. The calling thread drains, and is confined
 /// to CPUs that are not measured meanwhile; where there are enough of them, another one takes the rows.
 pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<Outcome, T::Error> {
-    let Context { machine, outputs, stop, observer } = context;
+    let Context {
+        machine,
+        outputs,
+        stop,
+        observer,
+    } = context;
     platform::keep_freed_memory();
     let topology = Topology::read(machine);
     let settings = target.settings().clone();
     let plan = target.plan(machine, &topology)?;
-    let clock = ClockCheck::begin(machine, settings.clock, CALIBRATION).map_err(RecordError::from)?;
+    let clock =
+        ClockCheck::begin(machine, settings.clock, CALIBRATION).map_err(RecordError::from)?;
     let _claim = CpuClaim::take(machine, &plan.claimed).map_err(RecordError::from)?;
     let home = Home::leave(&plan.leave, plan.shared)?;
     // Where it would run on measured CPUs it must not run beside what is measured of the clock there.
     let early = plan.events.clone().filter(|_| !home.helpers.is_empty());
     let events = early.and_then(|choice| {
-        BegunEvents::begin(machine, &EventSettings::of(&settings, choice, &topology, clock.kind()))
+        BegunEvents::begin(
+            machine,
+            &EventSettings::of(&settings, choice, &topology, clock.kind()),
+        )
     });
     let clock = target.check(clock, &home)?;
     let set = (clock, home, events);
     std::thread::scope(|scope| {
-        let stage = Stage::set(machine, topology, (settings, plan), set, outputs, (stop, observer))?;
+        let stage = Stage::set(
+            machine,
+            topology,
+            (settings, plan),
+            set,
+            outputs,
+            (stop, observer),
+        )?;
         measure(target, stage, scope)
     })
 }
@@ -196,7 +219,9 @@ fn measure<'s, T: Target>(
     }
     let clocks = stage.begin();
     let facts = stage.facts();
-    stage.outputs.begin_beside(&facts, |outputs| running.idle(outputs))?;
+    stage
+        .outputs
+        .begin_beside(&facts, |outputs| running.idle(outputs))?;
     if let Some(of) = running.rows_of(&stage) {
         stage.outputs.sum_up(of)?;
     }

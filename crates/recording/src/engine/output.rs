@@ -18,12 +18,19 @@ impl<'a> Output<'a> {
         name: impl Into<String>,
         open: impl FnOnce() -> Result<Box<dyn Sink + Send + 'a>, SinkError> + 'a,
     ) -> Output<'a> {
-        Output { name: name.into(), open: Box::new(open), essential: false }
+        Output {
+            name: name.into(),
+            open: Box::new(open),
+            essential: false,
+        }
     }
 
     /// A sink that is there already.
     pub fn to(name: impl Into<String>, sink: &'a mut (dyn Sink + Send + 'a)) -> Output<'a> {
-        Output::new(name, move || Ok(Box::new(sink) as Box<dyn Sink + Send + 'a>))
+        Output::new(
+            name,
+            move || Ok(Box::new(sink) as Box<dyn Sink + Send + 'a>),
+        )
     }
 
     /// Without it there is no sense in going on: when it fails, the recording ends with what it has.
@@ -62,8 +69,20 @@ pub(super) struct Beside<'a> {
 impl<'a> Beside<'a> {
     /// Opens it.
     pub(super) fn open(output: Output<'a>) -> Result<Beside<'a>, SinkError> {
-        let Output { name, open, essential } = output;
-        Ok(Beside { name, sink: open()?, essential, taken: 0, out: 0, error: None, reported: false })
+        let Output {
+            name,
+            open,
+            essential,
+        } = output;
+        Ok(Beside {
+            name,
+            sink: open()?,
+            essential,
+            taken: 0,
+            out: 0,
+            error: None,
+            reported: false,
+        })
     }
 
     /// Whether there is no sense in going on.
@@ -105,9 +124,22 @@ impl<'a> Beside<'a> {
             Err(error) => {
                 let (delivered, lost) = (self.out, self.taken.saturating_sub(self.out));
                 let problem = Some(error.to_string());
-                (Delivery { delivered, lost, confirmed: true, problem, ..Delivery::default() }, Some(error))
+                (
+                    Delivery {
+                        delivered,
+                        lost,
+                        confirmed: true,
+                        problem,
+                        ..Delivery::default()
+                    },
+                    Some(error),
+                )
             }
         };
-        Delivered { name: self.name, delivery, error }
+        Delivered {
+            name: self.name,
+            delivery,
+            error,
+        }
     }
 }

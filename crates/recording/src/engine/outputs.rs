@@ -40,7 +40,11 @@ enum Place<'s> {
 impl<'s> Outputs<'s> {
     /// To these, on the calling thread.
     pub(crate) fn new(takers: Takers<'s>) -> Outputs<'s> {
-        Outputs { id: takers.store.id().to_owned(), place: Place::Here(Box::new(takers)), of_writer: None }
+        Outputs {
+            id: takers.store.id().to_owned(),
+            place: Place::Here(Box::new(takers)),
+            of_writer: None,
+        }
     }
 
     /// The id that the run has, or will have.
@@ -88,7 +92,10 @@ impl<'s> Outputs<'s> {
     /// What the thread took that took the rows; `None` before it has ended, and where there was none.
     pub(crate) fn of_writer(&self) -> Option<WriterUse> {
         let nanos = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        self.of_writer.as_ref().map(|told| WriterUse { cpu_time: told.cpu_time, waited: nanos(told.waited) })
+        self.of_writer.as_ref().map(|told| WriterUse {
+            cpu_time: told.cpu_time,
+            waited: nanos(told.waited),
+        })
     }
 
     /// Sums the rows up as they come.
@@ -125,7 +132,9 @@ impl<'s> Outputs<'s> {
                     next = Instant::now() + super::DRAIN_EVERY;
                 }
             }
-            let begun = thread.join().unwrap_or_else(|_| Err(SinkError::new(OpenerPanicked)));
+            let begun = thread
+                .join()
+                .unwrap_or_else(|_| Err(SinkError::new(OpenerPanicked)));
             drained.and(begun)
         })
         .and_then(|()| self.takers().map(|takers| takers.give_back(beside)))
@@ -143,7 +152,11 @@ impl<'s> Outputs<'s> {
 
     /// Outputs that have failed since the last call, and why.
     pub(crate) fn failures(&mut self) -> Vec<(String, SinkError)> {
-        let mut failures = self.of_writer.as_mut().map(Told::failures).unwrap_or_default();
+        let mut failures = self
+            .of_writer
+            .as_mut()
+            .map(Told::failures)
+            .unwrap_or_default();
         failures.extend(match &mut self.place {
             Place::Here(takers) => takers.failures(),
             Place::There(writer) => writer.failures(),

@@ -15,9 +15,9 @@ use crate::surroundings::Surroundings;
 use crate::{after, before};
 use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineAudit, MachineState,
-    Nanos, NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink,
-    SinkError, SourceReport, StoredTrace, TickRate, Warning,
+    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineAudit,
+    MachineState, Nanos, NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest,
+    SelfNoise, Sink, SinkError, SourceReport, StoredTrace, TickRate, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{Room, RunWriter, StoreError, StoreSink};
@@ -105,7 +105,13 @@ impl<'c, 'o> Stage<'c, 'o> {
         outputs: Vec<Output<'a>>,
         (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
     ) -> Result<Stage<'c, 'o>, RecordError> {
-        let Plan { leave, measured, probe, beside_us, .. } = plan;
+        let Plan {
+            leave,
+            measured,
+            probe,
+            beside_us,
+            ..
+        } = plan;
         let opened = Opened::open(outputs).map_err(RecordError::Output)?;
         let clocks = clock::read_all(clock.kind);
         let mut writer = RunWriter::create(&run.runs_dir, &run.label, clocks.realtime_ns)?;
@@ -115,7 +121,9 @@ impl<'c, 'o> Stage<'c, 'o> {
         let surroundings = Surroundings::take(machine, &topology, &host, run.tuning.as_ref());
         let warnings = before::of_clock(&clock).into_iter().collect();
         // Whoever runs beside a measured CPU, on the same core, disturbs it.
-        let beside = leave.iter().flat_map(|cpu| Topology::siblings(machine, cpu).iter().collect::<Vec<_>>());
+        let beside = leave
+            .iter()
+            .flat_map(|cpu| Topology::siblings(machine, cpu).iter().collect::<Vec<_>>());
         let free = home.helpers.difference(&beside.collect());
         let own_writer = run.writer.is_own(&free, beside_us);
         Ok(Stage {
@@ -150,7 +158,9 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// every CPU, again and again.
     fn take_down(&mut self, recorder: impl Send + 'static) {
         // Where there can be no thread, it is dropped here.
-        let thread = std::thread::Builder::new().name("js-down".into()).spawn(move || drop(recorder));
+        let thread = std::thread::Builder::new()
+            .name("js-down".into())
+            .spawn(move || drop(recorder));
         self.taken_down = TakingDown(thread.ok());
     }
 
@@ -166,18 +176,24 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// Starts recording the kernel's events, unless that was begun already, and waits until they are recorded. That it
     /// swept up after an earlier recorder is noted.
     pub(crate) fn kernel_events(&mut self, choice: EventChoice) -> Result<KernelEvents, NoEvents> {
-        let begun = self.begun_events.take().and_then(|begun| begun.wait(self.clock.rate));
+        let begun = self
+            .begun_events
+            .take()
+            .and_then(|begun| begun.wait(self.clock.rate));
         let events = match begun {
             Some(started) => started?,
             None => {
-                let settings = EventSettings::of(&self.run, choice, &self.topology, self.clock.kind);
+                let settings =
+                    EventSettings::of(&self.run, choice, &self.topology, self.clock.kind);
                 let mut events = KernelEvents::start(self.machine, &settings)?;
                 events.ready(self.clock.rate)?;
                 events
             }
         };
         if events.leftovers_removed > 0 {
-            self.warnings.push(Warning::LeftoversRemoved { count: events.leftovers_removed as u64 });
+            self.warnings.push(Warning::LeftoversRemoved {
+                count: events.leftovers_removed as u64,
+            });
         }
         Ok(events)
     }
@@ -186,7 +202,10 @@ impl<'c, 'o> Stage<'c, 'o> {
     pub(crate) fn without_events(&mut self, why: Option<&NoEvents>) {
         let circumstance = match why {
             Some(why) => before::blind(why, &mut self.sources),
-            None => Warning::NoKernelEvents(NoKernelEvents { wanted: false, problem: None }),
+            None => Warning::NoKernelEvents(NoKernelEvents {
+                wanted: false,
+                problem: None,
+            }),
         };
         self.warnings.push(circumstance);
     }
@@ -235,7 +254,11 @@ impl<'c, 'o> Stage<'c, 'o> {
         ended: EventsEnded,
         recorder: impl Send + 'static,
     ) -> Result<(), SinkError> {
-        let EventsEnded { sources, price, context } = ended;
+        let EventsEnded {
+            sources,
+            price,
+            context,
+        } = ended;
         self.take_down(recorder);
         self.outputs.takers()?.store.context(&context);
         self.sources.extend(sources);
@@ -357,18 +380,23 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.tell_failures();
         let writer = self.outputs.of_writer();
         self.helper_after += writer.map_or(Nanos::ZERO, |of| of.cpu_time);
-        self.warnings.extend(writer.and_then(|of| crate::warnings::of_writer(of.waited, &self.sources)));
+        self.warnings
+            .extend(writer.and_then(|of| crate::warnings::of_writer(of.waited, &self.sources)));
         manifest.self_noise.helper_cpu_ns = self.helper_after;
         manifest.sources = std::mem::take(&mut self.sources);
         let helper_ns = self.helper_after.saturating_sub(self.helper_before);
-        manifest.self_noise.events = self.price.take().map(|price| EventPrice { helper_ns, ..price });
+        manifest.self_noise.events = self
+            .price
+            .take()
+            .map(|price| EventPrice { helper_ns, ..price });
         manifest.interrupted = self.interrupted;
         let takers = self.outputs.takers()?;
         if let Some(state) = &self.state {
             takers.store.machine(state);
         }
         let outputs = takers.end_beside(&manifest);
-        self.warnings.extend(crate::warnings::of_room(takers.store.room()));
+        self.warnings
+            .extend(crate::warnings::of_room(takers.store.room()));
         if self.interrupted {
             self.warnings.push(Warning::Interrupted);
         }
@@ -390,13 +418,24 @@ impl<'c, 'o> Stage<'c, 'o> {
             let _ = store_sums(&path, &manifest);
         }
         let (command, taken_down) = (self.command, self.taken_down);
-        Ok(Outcome { path, manifest, outputs, writer, command, taken_down })
+        Ok(Outcome {
+            path,
+            manifest,
+            outputs,
+            writer,
+            command,
+            taken_down,
+        })
     }
 }
 
 /// What a reader of the run must know of an output.
 fn lost(output: &Delivered) -> Option<Warning> {
-    let Delivered { name, delivery, error } = output;
+    let Delivered {
+        name,
+        delivery,
+        error,
+    } = output;
     let why = delivery.problem.clone().unwrap_or_default();
     (delivery.lost > 0 || error.is_some()).then(|| Warning::OutputLost {
         output: name.clone(),
@@ -431,7 +470,8 @@ mod tests {
     fn what_our_own_thread_does_after_the_measurement_is_not_of_the_measured_time() {
         let runs = tempfile::tempdir().unwrap();
         let machine = Machine::host();
-        let clock = platform::choose_clock(&machine, Some(ClockKind::MonotonicRaw), CALIBRATION).unwrap();
+        let clock =
+            platform::choose_clock(&machine, Some(ClockKind::MonotonicRaw), CALIBRATION).unwrap();
         let probe = ProbeSettings {
             kind: "attach".into(),
             cpus: CpuSet::new(),
@@ -485,7 +525,11 @@ mod tests {
             std::hint::black_box(over);
         }
         let manifest = stage.manifest(ended);
-        assert!(manifest.self_noise.helper_cpu_ns <= over, "{:?}", manifest.self_noise);
+        assert!(
+            manifest.self_noise.helper_cpu_ns <= over,
+            "{:?}",
+            manifest.self_noise
+        );
         stage.take_down(SlowToGo(gone.clone()));
         let outcome = stage.close::<RecordError>(manifest).unwrap();
         let path = outcome.path.clone();
@@ -494,7 +538,11 @@ mod tests {
             gone.load(Ordering::Relaxed),
             "what was set up is gone when nobody holds the outcome any more"
         );
-        let noise = jitterscope_store::RunReader::open(&path).unwrap().manifest().self_noise.clone();
+        let noise = jitterscope_store::RunReader::open(&path)
+            .unwrap()
+            .manifest()
+            .self_noise
+            .clone();
         assert!(noise.events.unwrap().helper_ns <= over);
     }
 }

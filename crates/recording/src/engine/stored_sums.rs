@@ -10,7 +10,9 @@ use std::path::Path;
 /// when the last has come. Memory does not grow with the run.
 pub(super) fn store_sums(path: &Path, manifest: &RunManifest) -> Result<(), StoreError> {
     let run = RunReader::with_manifest(path, manifest.clone())?;
-    let mut builder = SummaryBuilder::new(run.manifest()).machine(run.machine()?).stored();
+    let mut builder = SummaryBuilder::new(run.manifest())
+        .machine(run.machine()?)
+        .stored();
     run.rows(|row| match row {
         StoredRow::Stall(stall) => builder.stall(&stall),
         StoredRow::Attribution(attribution) => builder.attribution(&attribution),

@@ -50,7 +50,10 @@ impl<'a> Takers<'a> {
 
     /// Everything out but the run itself, which is closed last: it says what the others lost.
     pub(crate) fn end_beside(&mut self, run: &RunManifest) -> Vec<Delivered> {
-        self.beside.drain(..).map(|output| output.end(run)).collect()
+        self.beside
+            .drain(..)
+            .map(|output| output.end(run))
+            .collect()
     }
 }
 
@@ -60,11 +63,21 @@ pub(crate) struct Opened<'a>(Vec<Beside<'a>>);
 impl<'a> Opened<'a> {
     /// Opens what stands beside the store.
     pub(super) fn open(outputs: Vec<Output<'a>>) -> Result<Opened<'a>, SinkError> {
-        Ok(Opened(outputs.into_iter().map(Beside::open).collect::<Result<_, _>>()?))
+        Ok(Opened(
+            outputs
+                .into_iter()
+                .map(Beside::open)
+                .collect::<Result<_, _>>()?,
+        ))
     }
 
     pub(super) fn with(self, store: StoreSink) -> Takers<'a> {
-        Takers { store, beside: self.0, sums: None, begun: false }
+        Takers {
+            store,
+            beside: self.0,
+            sums: None,
+            begun: false,
+        }
     }
 }
 

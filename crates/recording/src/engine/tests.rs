@@ -7,9 +7,9 @@ use super::writer::MOST_UNDER_WAY;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
-    Attribution, ClockReading, Comm, CpuId, Delivery, DrainTurn, Evidence, IntervalRow, Nanos, Part, RawPage,
-    Row, RunFacts, RunManifest, Sink, SinkError, Stall, StallId, Subject, ThreadRef, TickRate, Ticks,
-    TraceRole,
+    Attribution, ClockReading, Comm, CpuId, Delivery, DrainTurn, Evidence, IntervalRow, Nanos,
+    Part, RawPage, Row, RunFacts, RunManifest, Sink, SinkError, Stall, StallId, Subject, ThreadRef,
+    TickRate, Ticks, TraceRole,
 };
 use jitterscope_store::{RunReader, RunWriter, StoreSink};
 use std::collections::BTreeMap;
@@ -20,7 +20,12 @@ use std::time::Duration;
 const EPOCH: u64 = 1_795_213_189_826_000_000;
 
 fn clock() -> ClockReading {
-    ClockReading { ticks: Ticks(1_000), monotonic_raw_ns: 1, realtime_ns: EPOCH, width_ticks: 10 }
+    ClockReading {
+        ticks: Ticks(1_000),
+        monotonic_raw_ns: 1,
+        realtime_ns: EPOCH,
+        width_ticks: 10,
+    }
 }
 
 fn facts() -> RunFacts {
@@ -67,10 +72,18 @@ fn noise(n: u64) -> u64 {
 }
 
 fn stall(id: u64) -> (Stall, Option<Attribution>) {
-    let victim = ThreadRef { tid: 7, comm: Comm::new("js-spin/1") };
+    let victim = ThreadRef {
+        tid: 7,
+        comm: Comm::new("js-spin/1"),
+    };
     let start = Ticks(2_000 + (id << 20));
-    let stall =
-        Stall { id: StallId(id), cpu: CpuId(1), victim, start, end: start + Ticks(1 + noise(id) % 90_000) };
+    let stall = Stall {
+        id: StallId(id),
+        cpu: CpuId(1),
+        victim,
+        start,
+        end: start + Ticks(1 + noise(id) % 90_000),
+    };
     let part = |k: u64| {
         let name = format!("kworker/{:x}", noise(id * 7 + k) % 50);
         Part::inside(
@@ -79,16 +92,30 @@ fn stall(id: u64) -> (Stall, Option<Attribution>) {
             Evidence::SwitchRecords,
         )
     };
-    (stall, Some(Attribution { stall: stall.id, parts: (0..id % 5).map(part).collect() }))
+    (
+        stall,
+        Some(Attribution {
+            stall: stall.id,
+            parts: (0..id % 5).map(part).collect(),
+        }),
+    )
 }
 
 /// A turn of a drain: pages, an interval between stalls, what the recorder did.
 fn turn(number: u64, rows: &mut dyn Sink) -> Result<(), SinkError> {
     for page in 0..30 {
         let at = Ticks(2_000 + ((number * 30 + page) << 20));
-        let bytes: Vec<u8> = (0..4096).map(|byte| noise(number + page + byte) as u8).collect();
+        let bytes: Vec<u8> = (0..4096)
+            .map(|byte| noise(number + page + byte) as u8)
+            .collect();
         let (role, cpu) = (TraceRole::Local, CpuId(1));
-        rows.rows(&[Row::Page(RawPage { role, cpu, first: at, last: at + Ticks(9), bytes: &bytes })])?;
+        rows.rows(&[Row::Page(RawPage {
+            role,
+            cpu,
+            first: at,
+            last: at + Ticks(9),
+            bytes: &bytes,
+        })])?;
     }
     let mut stalls: Vec<_> = (number * 90..number * 90 + 60).map(stall).collect();
     rows.stalls(&mut stalls)?;
@@ -97,11 +124,23 @@ fn turn(number: u64, rows: &mut dyn Sink) -> Result<(), SinkError> {
     lengths.record_n(1 + noise(number) % 100_000, 60).unwrap();
     let (start, end) = (Ticks(2_000 + number * 1_000), Ticks(3_000 + number * 1_000));
     let (max, stolen) = (Nanos(lengths.max()), Nanos(60 * lengths.max()));
-    let interval = IntervalRow { cpu: CpuId(1), start, end, count: 60, max, stolen };
+    let interval = IntervalRow {
+        cpu: CpuId(1),
+        start,
+        end,
+        count: 60,
+        max,
+        stolen,
+    };
     rows.rows(&[Row::Interval(&interval, &lengths)])?;
     rows.stalls(&mut (number * 90 + 60..number * 90 + 90).map(stall).collect())?;
     let asked = vec![(number as i32, format!("thread {number}"))];
-    rows.rows(&[Row::Turn(&DrainTurn { number, now: end, asked, ..DrainTurn::default() })])?;
+    rows.rows(&[Row::Turn(&DrainTurn {
+        number,
+        now: end,
+        asked,
+        ..DrainTurn::default()
+    })])?;
     rows.tick().map(|_| ())
 }
 
@@ -136,7 +175,11 @@ fn closed(outputs: &mut Outputs<'_>, fed: Result<(), SinkError>) -> BTreeMap<Str
     let sums = takers.sums(&manifest, None).expect("what the rows come to");
     takers.store.summary(&sums);
     let path = takers.store.close(&mut manifest).unwrap();
-    assert_eq!(RunReader::open(&path).unwrap().stalls().unwrap().count(), 39 * 90, "the run can be read");
+    assert_eq!(
+        RunReader::open(&path).unwrap().stalls().unwrap().count(),
+        39 * 90,
+        "the run can be read"
+    );
     let mut files = BTreeMap::new();
     gather(&path, &path, &id, &mut files);
     files
@@ -150,10 +193,16 @@ fn gather(root: &Path, folder: &Path, id: &str, files: &mut BTreeMap<String, Vec
             continue;
         }
         let mut bytes = std::fs::read(&path).unwrap();
-        while let Some(at) = bytes.windows(id.len()).position(|window| window == id.as_bytes()) {
+        while let Some(at) = bytes
+            .windows(id.len())
+            .position(|window| window == id.as_bytes())
+        {
             bytes[at..at + id.len()].fill(b'_');
         }
-        files.insert(path.strip_prefix(root).unwrap().display().to_string(), bytes);
+        files.insert(
+            path.strip_prefix(root).unwrap().display().to_string(),
+            bytes,
+        );
     }
 }
 
@@ -162,11 +211,17 @@ fn a_run_is_the_same_to_the_byte_whichever_thread_takes_its_rows() {
     let dir = tempfile::tempdir().unwrap();
     let run = |own| record(takers(dir.path(), 3 << 20, Vec::new()), own, 40, closed);
     let (here, there) = (run(false), run(true));
-    assert_eq!(here.keys().collect::<Vec<_>>(), there.keys().collect::<Vec<_>>());
+    assert_eq!(
+        here.keys().collect::<Vec<_>>(),
+        there.keys().collect::<Vec<_>>()
+    );
     for (name, bytes) in &here {
         assert!(there[name] == *bytes, "{name} differs");
     }
-    assert!(here.keys().any(|name| name.ends_with(".seg")) && here.contains_key("summary.json"), "{here:?}");
+    assert!(
+        here.keys().any(|name| name.ends_with(".seg")) && here.contains_key("summary.json"),
+        "{here:?}"
+    );
 }
 
 /// Writes down what it is told.
@@ -200,13 +255,21 @@ fn outputs_are_told_the_same_in_the_same_order_and_nothing_of_the_warm_up() {
     let dir = tempfile::tempdir().unwrap();
     let run = |own| {
         let mut told = Told::default();
-        record(takers(dir.path(), 0, vec![Output::to("told", &mut told)]), own, 40, closed);
+        record(
+            takers(dir.path(), 0, vec![Output::to("told", &mut told)]),
+            own,
+            40,
+            closed,
+        );
         told.0
     };
     let (here, there) = (run(false), run(true));
     assert!(here == there, "outputs are told something else");
     let (first, last) = (here.get(..60), here.get(here.len() - 60..));
-    assert!(here.starts_with("tick\nbegin\nPage") && here.ends_with("tick\nend\n"), "{first:?} ... {last:?}");
+    assert!(
+        here.starts_with("tick\nbegin\nPage") && here.ends_with("tick\nend\n"),
+        "{first:?} ... {last:?}"
+    );
     assert_eq!(here.matches("\ntick\n").count(), 39);
     assert!(!here.contains("number: 0,"), "the turn of the warm-up");
 }
@@ -223,7 +286,9 @@ impl Sink for Broken {
 
     fn rows(&mut self, _batch: &[Row<'_>]) -> Result<(), SinkError> {
         assert!(!self.panics, "a sink that panics, as a test asks for");
-        Err(SinkError::new(std::io::Error::from(std::io::ErrorKind::StorageFull)))
+        Err(SinkError::new(std::io::Error::from(
+            std::io::ErrorKind::StorageFull,
+        )))
     }
 
     fn takes(&self, row: &Row<'_>) -> bool {
@@ -241,20 +306,39 @@ fn an_output_that_fails_there_is_told_once_and_ends_the_recording_only_where_it_
         let dir = tempfile::tempdir().unwrap();
         let (mut broken, mut told) = (Broken { panics: false }, Told::default());
         let output = Output::to("broken", &mut broken);
-        let output = if essential { output.essential() } else { output };
+        let output = if essential {
+            output.essential()
+        } else {
+            output
+        };
         let beside = vec![output, Output::to("told", &mut told)];
-        let (failures, stuck, delivered) = record(takers(dir.path(), 0, beside), own, 40, |outputs, fed| {
-            fed.unwrap();
-            let mut failures = outputs.failures();
-            outputs.takers().unwrap();
-            failures.extend(outputs.failures());
-            (failures, outputs.is_stuck(), outputs.takers().unwrap().end_beside(&manifest()))
-        });
+        let (failures, stuck, delivered) =
+            record(takers(dir.path(), 0, beside), own, 40, |outputs, fed| {
+                fed.unwrap();
+                let mut failures = outputs.failures();
+                outputs.takers().unwrap();
+                failures.extend(outputs.failures());
+                (
+                    failures,
+                    outputs.is_stuck(),
+                    outputs.takers().unwrap().end_beside(&manifest()),
+                )
+            });
         assert_eq!(stuck, essential);
-        assert_eq!(failures.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["broken"]);
+        assert_eq!(
+            failures.iter().map(|(name, _)| &**name).collect::<Vec<_>>(),
+            ["broken"]
+        );
         assert!(delivered[0].error.is_some() && delivered[1].error.is_none());
-        assert_eq!((delivered[0].delivery.delivered, delivered[0].delivery.lost), (0, 39 * 90));
-        assert_eq!(told.0.matches("Stall(").count(), 39 * 90, "the others go on");
+        assert_eq!(
+            (delivered[0].delivery.delivered, delivered[0].delivery.lost),
+            (0, 39 * 90)
+        );
+        assert_eq!(
+            told.0.matches("Stall(").count(),
+            39 * 90,
+            "the others go on"
+        );
     }
 }
 
@@ -288,7 +372,11 @@ fn a_panic_there_is_an_error_and_leaves_nothing() {
         error
     });
     assert!(error.to_string().contains("panicked"), "{error}");
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "a run that is none");
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "a run that is none"
+    );
 }
 
 #[test]
@@ -296,8 +384,14 @@ fn a_recording_that_fails_elsewhere_ends_the_thread_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut told = Told::default();
     let beside = vec![Output::to("told", &mut told)];
-    record(takers(dir.path(), 0, beside), true, 40, |_, fed| fed.unwrap());
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "a run that was not closed");
+    record(takers(dir.path(), 0, beside), true, 40, |_, fed| {
+        fed.unwrap()
+    });
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "a run that was not closed"
+    );
 }
 
 /// Takes no row until it may.
@@ -315,7 +409,10 @@ impl Sink for Late<'_> {
         while !self.may.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.pages += batch.iter().filter(|row| matches!(row, Row::Page(_))).count() as u64;
+        self.pages += batch
+            .iter()
+            .filter(|row| matches!(row, Row::Page(_)))
+            .count() as u64;
         Ok(())
     }
 
@@ -328,7 +425,10 @@ impl Sink for Late<'_> {
 fn so_much_is_on_its_way_at_most_then_the_drain_waits_and_nothing_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let (may, fed) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let mut late = Late { may: &may, pages: 0 };
+    let mut late = Late {
+        may: &may,
+        pages: 0,
+    };
     let page = [7u8; 4096];
     let pages = 2 * MOST_UNDER_WAY / page.len();
     let release = || {
@@ -347,7 +447,13 @@ fn so_much_is_on_its_way_at_most_then_the_drain_waits_and_nothing_is_lost() {
             begun.unwrap();
             for n in 0..pages as u64 {
                 let (role, cpu, first) = (TraceRole::Local, CpuId(1), Ticks(n));
-                let row = Row::Page(RawPage { role, cpu, first, last: first, bytes: &page });
+                let row = Row::Page(RawPage {
+                    role,
+                    cpu,
+                    first,
+                    last: first,
+                    bytes: &page,
+                });
                 outputs.rows(&[row]).unwrap();
                 fed.fetch_add(page.len(), Ordering::Release);
             }
@@ -357,7 +463,10 @@ fn so_much_is_on_its_way_at_most_then_the_drain_waits_and_nothing_is_lost() {
         (releaser.join().unwrap(), used)
     });
     let most = MOST_UNDER_WAY + (1 << 20);
-    assert!((MOST_UNDER_WAY / 2..most).contains(&waited_at), "{waited_at} bytes were on their way");
+    assert!(
+        (MOST_UNDER_WAY / 2..most).contains(&waited_at),
+        "{waited_at} bytes were on their way"
+    );
     assert!(used.waited >= Nanos(200_000_000), "{used:?}");
     assert_eq!(late.pages, pages as u64);
 }
@@ -366,10 +475,19 @@ fn so_much_is_on_its_way_at_most_then_the_drain_waits_and_nothing_is_lost() {
 fn a_thread_of_its_own_takes_rows_where_two_cpus_are_free() {
     use crate::settings::WriterThread;
     let cpus = |count: u32| (0..count).map(CpuId).collect();
-    for (helpers, beside_us, own) in
-        [(0, 0, false), (1, 0, false), (2, 0, true), (2, 1, false), (3, 1, true), (64, 3, true)]
-    {
-        assert_eq!(WriterThread::WhereRoom.is_own(&cpus(helpers), beside_us), own, "{helpers}, {beside_us}");
+    for (helpers, beside_us, own) in [
+        (0, 0, false),
+        (1, 0, false),
+        (2, 0, true),
+        (2, 1, false),
+        (3, 1, true),
+        (64, 3, true),
+    ] {
+        assert_eq!(
+            WriterThread::WhereRoom.is_own(&cpus(helpers), beside_us),
+            own,
+            "{helpers}, {beside_us}"
+        );
         assert!(WriterThread::Own.is_own(&cpus(helpers), beside_us));
         assert!(!WriterThread::Drain.is_own(&cpus(helpers), beside_us));
     }

@@ -91,8 +91,16 @@ impl<'s> Writer<'s> {
         let (answers, reports) = channel();
         // What a thread that cannot be started was to have is lost: it is given its own once it runs.
         let (hand, given) = channel();
-        let run = move || given.recv().ok().map(|takers| take_all(takers, &to_do, &answers));
-        match std::thread::Builder::new().name("js-writer".into()).spawn_scoped(scope, run) {
+        let run = move || {
+            given
+                .recv()
+                .ok()
+                .map(|takers| take_all(takers, &to_do, &answers))
+        };
+        match std::thread::Builder::new()
+            .name("js-writer".into())
+            .spawn_scoped(scope, run)
+        {
             Ok(thread) => {
                 hand.send(takers).map_err(|unsent| unsent.0)?;
                 Ok(Writer {
@@ -122,17 +130,27 @@ impl<'s> Writer<'s> {
 
     /// A turn has ended: what was gathered goes out.
     pub(super) fn tick(&mut self) -> Result<(), SinkError> {
-        self.order(Order { tick: true, ..Order::default() })
+        self.order(Order {
+            tick: true,
+            ..Order::default()
+        })
     }
 
     /// The measurement is over; rows may still come.
     pub(super) fn measured(&mut self) -> Result<(), SinkError> {
         self.over = true;
-        self.order(Order { measured: true, ..Order::default() })
+        self.order(Order {
+            measured: true,
+            ..Order::default()
+        })
     }
 
     fn hand_over_if_large(&mut self) -> Result<(), SinkError> {
-        if self.load.bytes() < HAND_OVER { Ok(()) } else { self.order(Order::default()) }
+        if self.load.bytes() < HAND_OVER {
+            Ok(())
+        } else {
+            self.order(Order::default())
+        }
     }
 
     /// Hands over what was gathered, with this.
@@ -157,7 +175,10 @@ impl<'s> Writer<'s> {
         }
         let load = std::mem::replace(&mut self.load, self.spare.pop().unwrap_or_default());
         self.under_way += bytes;
-        let sent = self.orders.as_ref().and_then(|orders| orders.send(Order { load, ..order }).ok());
+        let sent = self
+            .orders
+            .as_ref()
+            .and_then(|orders| orders.send(Order { load, ..order }).ok());
         sent.ok_or_else(|| SinkError::new(Panicked))
     }
 
@@ -167,7 +188,15 @@ impl<'s> Writer<'s> {
     }
 
     fn hear(&mut self, report: Report) {
-        let Report { load, bytes, measured, cpu_time, stuck, failures, error } = report;
+        let Report {
+            load,
+            bytes,
+            measured,
+            cpu_time,
+            stuck,
+            failures,
+            error,
+        } = report;
         self.under_way -= bytes;
         if self.spare.len() < SPARE {
             self.spare.push(load);
@@ -202,7 +231,10 @@ impl<'s> Writer<'s> {
         while let Ok(report) = self.reports.recv() {
             self.hear(report);
         }
-        let takers = self.thread.take().and_then(|thread| thread.join().ok().flatten());
+        let takers = self
+            .thread
+            .take()
+            .and_then(|thread| thread.join().ok().flatten());
         let takers = takers.ok_or_else(|| SinkError::new(Panicked))?;
         let told = std::mem::take(&mut self.told);
         match &told.error {
@@ -231,8 +263,17 @@ fn take_all<'s>(
     reports: &Sender<Report>,
 ) -> Box<Takers<'s>> {
     let mut failed = false;
-    for Order { mut load, tick, measured } in orders {
-        let error = if failed { None } else { take(&mut takers, &load, tick).err() };
+    for Order {
+        mut load,
+        tick,
+        measured,
+    } in orders
+    {
+        let error = if failed {
+            None
+        } else {
+            take(&mut takers, &load, tick).err()
+        };
         failed |= error.is_some();
         let bytes = load.bytes();
         load.clear();

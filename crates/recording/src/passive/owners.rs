@@ -13,11 +13,13 @@ pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>
         Owners::Process(pid) => Followed::Process(*pid),
         Owners::Named(name) => Followed::Named(name.clone()),
     };
-    let found = threads_of(machine, &target)?.into_iter().map(|found| Belonging {
-        thread: found.following.thread,
-        on: None,
-        asleep: found.following.start != Start::Unknown,
-    });
+    let found = threads_of(machine, &target)?
+        .into_iter()
+        .map(|found| Belonging {
+            thread: found.following.thread,
+            on: None,
+            asleep: found.following.start != Start::Unknown,
+        });
     Ok(found.collect())
 }
 
@@ -39,20 +41,37 @@ pub(super) fn largest(
     let mut thread = thread;
     if thread.comm == Comm::default() {
         // It had the CPU all along: no switch recorded its name.
-        let name = machine.read_trimmed(format!("/proc/{}/comm", thread.tid)).unwrap_or_default();
-        thread = ThreadRef { comm: Comm::new(&name), ..thread };
+        let name = machine
+            .read_trimmed(format!("/proc/{}/comm", thread.tid))
+            .unwrap_or_default();
+        thread = ThreadRef {
+            comm: Comm::new(&name),
+            ..thread
+        };
     }
     let look: Nanos = rate.nanos(until.since(from));
     let share = rate.nanos(ran).0 as f64 / look.0.max(1) as f64;
-    let chosen =
-        ChosenThread { tid: thread.tid, comm: thread.comm.to_string(), share: share.min(1.0), look_ns: look };
-    Some((Belonging { thread, on: Some(cpu), asleep: false }, chosen))
+    let chosen = ChosenThread {
+        tid: thread.tid,
+        comm: thread.comm.to_string(),
+        share: share.min(1.0),
+        look_ns: look,
+    };
+    Some((
+        Belonging {
+            thread,
+            on: Some(cpu),
+            asleep: false,
+        },
+        chosen,
+    ))
 }
 
 /// Whether there is such a thread, and it is none of the kernel's own.
 fn is_live_and_users(machine: &Machine, tid: i32) -> bool {
-    TaskStat::of(machine, tid)
-        .is_some_and(|stat| stat.has_ended() == Some(false) && stat.is_kernel_thread() == Some(false))
+    TaskStat::of(machine, tid).is_some_and(|stat| {
+        stat.has_ended() == Some(false) && stat.is_kernel_thread() == Some(false)
+    })
 }
 
 #[cfg(test)]
@@ -62,9 +81,23 @@ mod tests {
     use std::fs;
 
     fn switch(at: u64, prev: i32, next: i32) -> KernelEvent {
-        let task = |tid: i32| TaskRef { tid, comm: Comm::new(&format!("t{tid}")), prio: 120 };
-        let kind = EventKind::SchedSwitch { prev: task(prev), prev_state: 1, next: task(next) };
-        KernelEvent { time: Ticks(at), cpu: CpuId(1), tid: prev, context: ExecutionContext::Thread, kind }
+        let task = |tid: i32| TaskRef {
+            tid,
+            comm: Comm::new(&format!("t{tid}")),
+            prio: 120,
+        };
+        let kind = EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state: 1,
+            next: task(next),
+        };
+        KernelEvent {
+            time: Ticks(at),
+            cpu: CpuId(1),
+            tid: prev,
+            context: ExecutionContext::Thread,
+            kind,
+        }
     }
 
     #[test]
@@ -73,19 +106,31 @@ mod tests {
         for (tid, flags) in [(7, 0x0020_8040_u64), (8, 0x40_0000), (9, 0x40_0000)] {
             let folder = dir.path().join(format!("proc/{tid}"));
             fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join("stat"), format!("{tid} (a) b) R 2 0 0 0 -1 {flags} 0 0")).unwrap();
+            fs::write(
+                folder.join("stat"),
+                format!("{tid} (a) b) R 2 0 0 0 -1 {flags} 0 0"),
+            )
+            .unwrap();
         }
         let machine = Machine::at(dir.path());
         let mut shares = Shares::new(Ticks(0));
         // 7 for 500, idle for 100, 6, which has ended, for 200, 8 for 50, 9 for 150.
-        for event in
-            [switch(500, 7, 0), switch(600, 0, 6), switch(800, 6, 8), switch(850, 8, 9), switch(1000, 9, 0)]
-        {
+        for event in [
+            switch(500, 7, 0),
+            switch(600, 0, 6),
+            switch(800, 6, 8),
+            switch(850, 8, 9),
+            switch(1000, 9, 0),
+        ] {
             shares.event(&event);
         }
         let look = (Ticks(0), Ticks(1000));
-        let (who, chosen) = largest(&machine, &shares, CpuId(1), look, TickRate::NANOSECONDS).unwrap();
-        assert_eq!((who.thread.tid, who.on, chosen.comm.as_str()), (9, Some(CpuId(1)), "t9"));
+        let (who, chosen) =
+            largest(&machine, &shares, CpuId(1), look, TickRate::NANOSECONDS).unwrap();
+        assert_eq!(
+            (who.thread.tid, who.on, chosen.comm.as_str()),
+            (9, Some(CpuId(1)), "t9")
+        );
         assert!((chosen.share - 0.15).abs() < 1e-9, "{}", chosen.share);
         assert!(largest(&machine, &shares, CpuId(0), look, TickRate::NANOSECONDS).is_none());
     }

@@ -12,8 +12,8 @@ use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
     ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, EventsInGaps, KernelEvent,
-    NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate, Ticks,
-    Warning,
+    NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate,
+    Ticks, Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ impl TakesRecords for Watched {
 
     fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon) {
         if self.cpus.contains(event.cpu) {
-            self.events += u64::from(self.measured.0 <= event.time && event.time <= self.measured.1);
+            self.events +=
+                u64::from(self.measured.0 <= event.time && event.time <= self.measured.1);
             if let Some(look) = &mut self.look {
                 look.event(event);
             }
@@ -81,7 +82,15 @@ fn kept(settings: &PassiveSettings) -> Setup {
 
 /// How CPUs are watched, from what was kept of it.
 pub(crate) fn watching(setup: &Setup, threshold: Nanos, rate: TickRate) -> Option<PassiveSettings> {
-    let Setup::Watching { cpus, join_within, new_threads, names } = setup else { return None };
+    let Setup::Watching {
+        cpus,
+        join_within,
+        new_threads,
+        names,
+    } = setup
+    else {
+        return None;
+    };
     Some(PassiveSettings {
         rate,
         cpus: cpus.clone(),
@@ -105,7 +114,18 @@ pub fn record_passive(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
-    run(Watching { settings, first: Vec::new() }, Context { machine, outputs, stop, observer })
+    run(
+        Watching {
+            settings,
+            first: Vec::new(),
+        },
+        Context {
+            machine,
+            outputs,
+            stop,
+            observer,
+        },
+    )
 }
 
 /// CPUs that are to be watched.
@@ -153,9 +173,12 @@ impl<'a> Target for Watching<'a> {
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Watch<'a>, RecordError> {
         let settings = self.settings;
         let (cpus, kind, rate) = (&settings.cpus.cpus, stage.clock.kind, stage.rate());
-        let events = stage
-            .kernel_events(choice(settings))
-            .map_err(|why| RecordError::NothingToWatch { problem: why.problem() })?;
+        let events =
+            stage
+                .kernel_events(choice(settings))
+                .map_err(|why| RecordError::NothingToWatch {
+                    problem: why.problem(),
+                })?;
         stage.warn_unless_helped(cpus.clone(), CpuUse::Watched);
         let watching = PassiveSettings {
             rate,
@@ -180,12 +203,19 @@ impl<'a> Target for Watching<'a> {
         let mut watch = Watch {
             settings,
             kind,
-            run: EventRun::new(Follow::of(events, setup, watched), settings.threshold, (kind, rate)),
+            run: EventRun::new(
+                Follow::of(events, setup, watched),
+                settings.threshold,
+                (kind, rate),
+            ),
             chosen: BTreeMap::new(),
         };
         // Again: who began since is there now, and whose beginning comes next is on record.
         let again = owners::named(stage.machine, &settings.owners).unwrap_or_default();
-        self.first.into_iter().chain(again).for_each(|who| belongs(&mut watch.run.follow, who));
+        self.first
+            .into_iter()
+            .chain(again)
+            .for_each(|who| belongs(&mut watch.run.follow, who));
         watch.look(from, stage)?;
         Ok(watch)
     }
@@ -219,22 +249,35 @@ impl Watch<'_> {
         if stage.stopped() {
             return Err(RecordError::InterruptedEarly);
         }
-        let Some(look) = self.run.follow.follower_mut().look.take() else { return Ok(()) };
+        let Some(look) = self.run.follow.follower_mut().look.take() else {
+            return Ok(());
+        };
         let until = self.run.now.max(from);
         let cpus = &self.settings.cpus.cpus;
         for cpu in cpus.iter() {
-            if let Some((who, how)) = owners::largest(stage.machine, &look, cpu, (from, until), rate) {
+            if let Some((who, how)) =
+                owners::largest(stage.machine, &look, cpu, (from, until), rate)
+            {
                 belongs(&mut self.run.follow, who);
                 self.chosen.insert(cpu, how);
             }
         }
         let look = self.settings.look;
         if self.chosen.is_empty() {
-            return Err(RecordError::NobodyBelongs { cpus: cpus.clone(), look });
+            return Err(RecordError::NobodyBelongs {
+                cpus: cpus.clone(),
+                look,
+            });
         }
-        let strangers: CpuSet = cpus.iter().filter(|cpu| !self.chosen.contains_key(cpu)).collect();
+        let strangers: CpuSet = cpus
+            .iter()
+            .filter(|cpu| !self.chosen.contains_key(cpu))
+            .collect();
         if !strangers.is_empty() {
-            stage.warnings.push(Warning::NobodyBelongs { cpus: strangers, look_ns: look });
+            stage.warnings.push(Warning::NobodyBelongs {
+                cpus: strangers,
+                look_ns: look,
+            });
         }
         Ok(())
     }
@@ -249,7 +292,10 @@ impl Watch<'_> {
             if follow.follower().watch.is_gone(cpu) {
                 continue;
             }
-            let gone = Setup::Gone { cpu, at: clock::now(self.kind) };
+            let gone = Setup::Gone {
+                cpu,
+                at: clock::now(self.kind),
+            };
             follow.follower_mut().set(&gone);
             follow.events.set(gone);
         }
@@ -268,7 +314,11 @@ impl Running for Watch<'_> {
         Some(RowsOf::without_probes(stage.rate()))
     }
 
-    fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
+    fn begin(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        clocks: ClockReading,
+    ) -> Result<(), RecordError> {
         let (rate, start) = (stage.rate(), clocks.ticks);
         let end = start + rate.ticks(self.settings.duration.min(NEVER));
         self.run.begin(start, end, self.settings.interval);
@@ -281,7 +331,10 @@ impl Running for Watch<'_> {
         self.run.over |= self.run.follow.events.offline == self.settings.cpus.cpus;
         let total = self.settings.duration;
         let progress = self.run.progress(self.run.start, total);
-        Ok(Some(Progress { elapsed: progress.elapsed.min(total), ..progress }))
+        Ok(Some(Progress {
+            elapsed: progress.elapsed.min(total),
+            ..progress
+        }))
     }
 
     fn is_over(&mut self) -> bool {
@@ -292,7 +345,11 @@ impl Running for Watch<'_> {
         self.run.over = true;
     }
 
-    fn finish(mut self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
+    fn finish(
+        mut self,
+        stage: &mut Stage<'_, '_>,
+        ended: ClockReading,
+    ) -> Result<RunManifest, RecordError> {
         let last = ended.ticks.min(self.run.end);
         let close = |watched: &mut Watched, names: &dyn Lexicon| watched.watch.finish(last, names);
         let mut passive = self.run.finish(last, &mut stage.outputs, close)?;
@@ -301,12 +358,24 @@ impl Running for Watch<'_> {
             cpu.chosen = self.chosen.get(&cpu.cpu).cloned();
         }
         let warnings = &mut stage.warnings;
-        warnings.extend(of_watch(&follow.follower().watch, &self.settings.owners, stage.clock.rate));
+        warnings.extend(of_watch(
+            &follow.follower().watch,
+            &self.settings.owners,
+            stage.clock.rate,
+        ));
         if !follow.events.gone.is_empty() {
-            warnings.push(Warning::CpuOffline { cpus: follow.events.gone.clone() });
+            warnings.push(Warning::CpuOffline {
+                cpus: follow.events.gone.clone(),
+            });
         }
-        let events_in_gaps = EventsInGaps { events: follow.follower().events, ..EventsInGaps::default() };
-        let ended = ClockReading { ticks: last, ..ended };
+        let events_in_gaps = EventsInGaps {
+            events: follow.follower().events,
+            ..EventsInGaps::default()
+        };
+        let ended = ClockReading {
+            ticks: last,
+            ..ended
+        };
         let senders_dropped = follow.follower().watch.senders_dropped();
         stage.events_ended(follow.events.ended(), follow)?;
         Ok(RunManifest {
@@ -358,7 +427,10 @@ fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warnin
         Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }.into()),
     };
     if whom.is_some() && !watch.met_anybody() {
-        found.push(Warning::NobodyMet { whom, watching: true });
+        found.push(Warning::NobodyMet {
+            whom,
+            watching: true,
+        });
     }
     found
 }

@@ -35,7 +35,9 @@ pub enum PipelineRecordError {
         length: usize,
     },
     /// Iterations that are all warm-up, or too many.
-    #[error("{iterations} iterations of which {warm_up} are warm-up leave nothing that can be measured")]
+    #[error(
+        "{iterations} iterations of which {warm_up} are warm-up leave nothing that can be measured"
+    )]
     NothingLeft {
         /// Iterations, warm-up included.
         iterations: u64,
@@ -108,7 +110,9 @@ impl PipelineRecordError {
     pub fn is_unavailable_here(&self) -> bool {
         match self {
             PipelineRecordError::Record(error) => error.is_unavailable_here(),
-            PipelineRecordError::Pipeline(PipelineError::Place { source, .. }) => is_refused_priority(source),
+            PipelineRecordError::Pipeline(PipelineError::Place { source, .. }) => {
+                is_refused_priority(source)
+            }
             _ => false,
         }
     }

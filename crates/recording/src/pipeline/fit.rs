@@ -32,26 +32,44 @@ impl Room {
 /// Whether threads that never give way would keep others of the pipeline from running: real-time ones that
 /// spin share a CPU.
 pub(crate) fn would_starve(misfits: &[Misfit]) -> bool {
-    misfits.iter().any(|misfit| matches!(misfit, Misfit::SameCpu { .. } | Misfit::TooFewCpus { .. }))
+    misfits
+        .iter()
+        .any(|misfit| matches!(misfit, Misfit::SameCpu { .. } | Misfit::TooFewCpus { .. }))
 }
 
 /// What the placement would measure instead of the machine; empty when all is well.
 ///
 /// # Errors
 /// A thread was put on a CPU that is absent, offline or outside the cpuset: that cannot be forced.
-pub fn misfits(room: &Room, roles: &[PipelineRole], places: &Places) -> Result<Vec<Misfit>, SelectionError> {
-    let pinned: Vec<(PipelineRole, CpuId)> =
-        roles.iter().filter_map(|role| Some((*role, places.of(*role).cpu?))).collect();
+pub fn misfits(
+    room: &Room,
+    roles: &[PipelineRole],
+    places: &Places,
+) -> Result<Vec<Misfit>, SelectionError> {
+    let pinned: Vec<(PipelineRole, CpuId)> = roles
+        .iter()
+        .filter_map(|role| Some((*role, places.of(*role).cpu?)))
+        .collect();
     let taken: CpuSet = pinned.iter().map(|(_, cpu)| *cpu).collect();
     if !taken.is_empty() {
         check_cpus(&taken, &room.topology)?;
     }
     let mut found = Vec::new();
-    if let Some(quota_millis) = room.quota_millis.filter(|quota| *quota < roles.len() as u64 * 1000) {
-        found.push(Misfit::Quota { threads: roles.len(), quota_millis });
+    if let Some(quota_millis) = room
+        .quota_millis
+        .filter(|quota| *quota < roles.len() as u64 * 1000)
+    {
+        found.push(Misfit::Quota {
+            threads: roles.len(),
+            quota_millis,
+        });
     }
     let on = |cpus: &CpuSet| -> Vec<PipelineRole> {
-        pinned.iter().filter(|(_, cpu)| cpus.contains(*cpu)).map(|(role, _)| *role).collect()
+        pinned
+            .iter()
+            .filter(|(_, cpu)| cpus.contains(*cpu))
+            .map(|(role, _)| *role)
+            .collect()
     };
     for cpu in taken.iter() {
         let roles = on(&[cpu].into_iter().collect());
@@ -61,15 +79,22 @@ pub fn misfits(room: &Room, roles: &[PipelineRole], places: &Places) -> Result<V
     }
     let usable = room.usable();
     let free = roles.len() - pinned.len();
-    let all: CpuSet = usable.iter().filter(|_| free > 0).chain(taken.iter()).collect();
+    let all: CpuSet = usable
+        .iter()
+        .filter(|_| free > 0)
+        .chain(taken.iter())
+        .collect();
     if usable.difference(&taken).len() < free {
-        let cpuset = room
-            .topology
-            .cpuset
-            .clone()
-            .filter(|set| set.intersection(&room.topology.online).len() < room.topology.online.len());
+        let cpuset = room.topology.cpuset.clone().filter(|set| {
+            set.intersection(&room.topology.online).len() < room.topology.online.len()
+        });
         let two_would_fit = roles.len() == 3 && all.len() == 2;
-        found.push(Misfit::TooFewCpus { threads: roles.len(), cpus: all, cpuset, two_would_fit });
+        found.push(Misfit::TooFewCpus {
+            threads: roles.len(),
+            cpus: all,
+            cpuset,
+            two_would_fit,
+        });
         return Ok(found);
     }
     let mut cores: Vec<CpuSet> = Vec::new();
@@ -77,16 +102,27 @@ pub fn misfits(room: &Room, roles: &[PipelineRole], places: &Places) -> Result<V
         let core = room.layout.core(cpu);
         let own = taken.intersection(&core);
         if own.len() > 1 && !cores.contains(&core) {
-            found.push(Misfit::SameCore { roles: on(&core), core: own });
+            found.push(Misfit::SameCore {
+                roles: on(&core),
+                core: own,
+            });
             cores.push(core);
         }
     }
     let there = room.layout.cores_of(&all);
     if cores.is_empty() && free > 0 && there < roles.len() {
-        found.push(Misfit::TooFewCores { threads: roles.len(), cpus: all, cores: there });
+        found.push(Misfit::TooFewCores {
+            threads: roles.len(),
+            cpus: all,
+            cores: there,
+        });
     }
-    let node =
-        |(role, cpu): &(PipelineRole, CpuId)| Some(RoleNode { role: *role, node: room.layout.node(*cpu)? });
+    let node = |(role, cpu): &(PipelineRole, CpuId)| {
+        Some(RoleNode {
+            role: *role,
+            node: room.layout.node(*cpu)?,
+        })
+    };
     let nodes: Vec<RoleNode> = pinned.iter().filter_map(node).collect();
     if nodes.iter().any(|of| of.node != nodes[0].node) {
         found.push(Misfit::AcrossNodes { nodes });
@@ -107,10 +143,15 @@ pub(crate) struct Freedom {
 pub(crate) fn freedom(room: &Room, roles: &[PipelineRole], places: &Places) -> Option<Freedom> {
     roles.iter().find(|role| places.of(**role).cpu.is_none())?;
     let usable = room.usable();
-    let nodes: std::collections::BTreeSet<u32> =
-        usable.iter().filter_map(|cpu| room.layout.node(cpu)).collect();
+    let nodes: std::collections::BTreeSet<u32> = usable
+        .iter()
+        .filter_map(|cpu| room.layout.node(cpu))
+        .collect();
     let one_core = room.layout.cores_of(&usable) < usable.len();
-    let freedom = Freedom { one_core, many_nodes: nodes.len() > 1 };
+    let freedom = Freedom {
+        one_core,
+        many_nodes: nodes.len() > 1,
+    };
     (freedom != Freedom::default()).then_some(freedom)
 }
 
@@ -121,11 +162,20 @@ mod tests {
     use jitterscope_probe::pipeline::Place;
     use std::fs;
 
-    const THREE: [PipelineRole; 3] =
-        [PipelineRole::Producer, PipelineRole::Accumulator, PipelineRole::Journaller];
+    const THREE: [PipelineRole; 3] = [
+        PipelineRole::Producer,
+        PipelineRole::Accumulator,
+        PipelineRole::Journaller,
+    ];
 
     /// A machine: online CPUs, siblings by core, CPUs by node, its cpuset.
-    fn room(online: &str, cores: &[&str], nodes: &[&str], cpuset: Option<&str>, allowed: &str) -> Room {
+    fn room(
+        online: &str,
+        cores: &[&str],
+        nodes: &[&str],
+        cpuset: Option<&str>,
+        allowed: &str,
+    ) -> Room {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);
@@ -135,7 +185,10 @@ mod tests {
         write("sys/devices/system/cpu/online", online);
         for core in cores {
             for cpu in core.parse::<CpuSet>().unwrap().iter() {
-                write(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"), core);
+                write(
+                    &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"),
+                    core,
+                );
             }
         }
         for (n, cpus) in nodes.iter().enumerate() {
@@ -148,12 +201,24 @@ mod tests {
         let machine = Machine::at(dir.path());
         let topology = Topology::read(&machine);
         let layout = CpuLayout::read(&machine, &topology.online);
-        Room { topology, layout, allowed: allowed.parse().unwrap(), quota_millis: None }
+        Room {
+            topology,
+            layout,
+            allowed: allowed.parse().unwrap(),
+            quota_millis: None,
+        }
     }
 
     fn pinned(cpus: [Option<u32>; 3]) -> Places {
-        let place = |cpu: Option<u32>| Place { cpu: cpu.map(CpuId), fifo_priority: None };
-        Places { producer: place(cpus[0]), accumulator: place(cpus[1]), journaller: place(cpus[2]) }
+        let place = |cpu: Option<u32>| Place {
+            cpu: cpu.map(CpuId),
+            fifo_priority: None,
+        };
+        Places {
+            producer: place(cpus[0]),
+            accumulator: place(cpus[1]),
+            journaller: place(cpus[2]),
+        }
     }
 
     fn found(room: &Room, roles: usize, cpus: [Option<u32>; 3]) -> Vec<Misfit> {
@@ -167,7 +232,14 @@ mod tests {
         assert_eq!(found(&small, 2, [Some(0), Some(1), None]), []);
         for cpus in [[None; 3], [Some(0), Some(1), None]] {
             let refused = found(&small, 3, cpus);
-            let [Misfit::TooFewCpus { threads: 3, two_would_fit: true, .. }] = &refused[..] else {
+            let [
+                Misfit::TooFewCpus {
+                    threads: 3,
+                    two_would_fit: true,
+                    ..
+                },
+            ] = &refused[..]
+            else {
                 panic!("{refused:?}")
             };
         }
@@ -178,15 +250,31 @@ mod tests {
         let masked = room("0-7", &[], &[], None, "3");
         let refused = found(&masked, 2, [None; 3]);
         assert!(
-            matches!(&refused[..], [Misfit::TooFewCpus { two_would_fit: false, cpuset: None, .. }]),
+            matches!(
+                &refused[..],
+                [Misfit::TooFewCpus {
+                    two_would_fit: false,
+                    cpuset: None,
+                    ..
+                }]
+            ),
             "{refused:?}"
         );
         let boxed = room("0-7", &[], &[], Some("2-3"), "0-7");
         let refused = found(&boxed, 3, [None; 3]);
-        let Misfit::TooFewCpus { cpuset: Some(cpuset), .. } = &refused[0] else { panic!("{refused:?}") };
+        let Misfit::TooFewCpus {
+            cpuset: Some(cpuset),
+            ..
+        } = &refused[0]
+        else {
+            panic!("{refused:?}")
+        };
         assert_eq!(cpuset.to_string(), "2-3");
         let outside = misfits(&boxed, &THREE, &pinned([Some(2), Some(5), None]));
-        assert!(matches!(outside, Err(SelectionError::OutsideCpuset { cpu: CpuId(5), .. })));
+        assert!(matches!(
+            outside,
+            Err(SelectionError::OutsideCpuset { cpu: CpuId(5), .. })
+        ));
         // An isolated CPU that the mask hides can be named all the same.
         let isolated = room("0-3", &[], &[], None, "0");
         assert_eq!(found(&isolated, 3, [Some(1), Some(2), Some(3)]), []);
@@ -197,7 +285,13 @@ mod tests {
         let big = room("0-7", &[], &[], None, "0-7");
         let refused = found(&big, 3, [Some(4), Some(4), None]);
         let roles = vec![PipelineRole::Producer, PipelineRole::Accumulator];
-        assert_eq!(refused, [Misfit::SameCpu { roles, cpu: CpuId(4) }]);
+        assert_eq!(
+            refused,
+            [Misfit::SameCpu {
+                roles,
+                cpu: CpuId(4)
+            }]
+        );
     }
 
     #[test]
@@ -211,7 +305,17 @@ mod tests {
         assert_eq!(found(&smt, 2, [Some(0), Some(1), None]), []);
         assert_eq!(found(&smt, 2, [None; 3]), []);
         let refused = found(&smt, 3, [None; 3]);
-        assert!(matches!(&refused[..], [Misfit::TooFewCores { threads: 3, cores: 2, .. }]), "{refused:?}");
+        assert!(
+            matches!(
+                &refused[..],
+                [Misfit::TooFewCores {
+                    threads: 3,
+                    cores: 2,
+                    ..
+                }]
+            ),
+            "{refused:?}"
+        );
     }
 
     #[test]
@@ -220,14 +324,26 @@ mod tests {
         big.quota_millis = Some(2_500);
         assert_eq!(found(&big, 2, [None; 3]), []);
         let refused = found(&big, 3, [None; 3]);
-        assert_eq!(refused, [Misfit::Quota { threads: 3, quota_millis: 2_500 }]);
+        assert_eq!(
+            refused,
+            [Misfit::Quota {
+                threads: 3,
+                quota_millis: 2_500
+            }]
+        );
     }
 
     #[test]
     fn what_the_scheduler_may_do_is_known() {
         let large = room("0-7", &["0,4", "1,5"], &["0-3", "4-7"], None, "0-7");
         let of = |room: &Room, cpus| freedom(room, &THREE[..2], &pinned(cpus));
-        assert_eq!(of(&large, [None; 3]), Some(Freedom { one_core: true, many_nodes: true }));
+        assert_eq!(
+            of(&large, [None; 3]),
+            Some(Freedom {
+                one_core: true,
+                many_nodes: true
+            })
+        );
         assert_eq!(of(&large, [Some(1), Some(2), None]), None);
         let half = room("0-7", &["0,4", "1,5"], &["0-3", "4-7"], None, "0-3");
         assert_eq!(of(&half, [None; 3]), None);
@@ -240,8 +356,14 @@ mod tests {
         assert_eq!(found(&numa, 3, [None; 3]), []);
         let refused = found(&numa, 2, [Some(3), Some(4), None]);
         let nodes = vec![
-            RoleNode { role: PipelineRole::Producer, node: 0 },
-            RoleNode { role: PipelineRole::Accumulator, node: 1 },
+            RoleNode {
+                role: PipelineRole::Producer,
+                node: 0,
+            },
+            RoleNode {
+                role: PipelineRole::Accumulator,
+                node: 1,
+            },
         ];
         assert_eq!(refused, [Misfit::AcrossNodes { nodes }]);
     }

@@ -30,10 +30,18 @@ pub(crate) trait Follower {
     /// Every 50 ms or so, in the warm-up and the pause too (without rows then). The rows were popped before
     /// this call: what the kernel did up to their reception is in its buffers by now. Returns the attribution
     /// of each row, in their order, or nothing when there is none. Pages go to `keep`.
-    fn cycle(&mut self, slow: &[SlowRow], keep: &mut dyn Sink) -> Result<Vec<Attribution>, SinkError>;
+    fn cycle(
+        &mut self,
+        slow: &[SlowRow],
+        keep: &mut dyn Sink,
+    ) -> Result<Vec<Attribution>, SinkError>;
 
     /// The threads have ended, the last of them at `end`.
-    fn finish(self: Box<Self>, end: Ticks, keep: &mut dyn Sink) -> Result<Option<Followed>, SinkError>;
+    fn finish(
+        self: Box<Self>,
+        end: Ticks,
+        keep: &mut dyn Sink,
+    ) -> Result<Option<Followed>, SinkError>;
 }
 
 /// What was seen of the threads.
@@ -65,11 +73,19 @@ impl Follower for Blind {
 
     fn measuring(&mut self, _start: Ticks, _end: Option<Ticks>) {}
 
-    fn cycle(&mut self, _slow: &[SlowRow], _keep: &mut dyn Sink) -> Result<Vec<Attribution>, SinkError> {
+    fn cycle(
+        &mut self,
+        _slow: &[SlowRow],
+        _keep: &mut dyn Sink,
+    ) -> Result<Vec<Attribution>, SinkError> {
         Ok(Vec::new())
     }
 
-    fn finish(self: Box<Self>, _end: Ticks, _keep: &mut dyn Sink) -> Result<Option<Followed>, SinkError> {
+    fn finish(
+        self: Box<Self>,
+        _end: Ticks,
+        _keep: &mut dyn Sink,
+    ) -> Result<Option<Followed>, SinkError> {
         Ok(None)
     }
 }

@@ -15,32 +15,55 @@ pub(crate) struct Input {
 ///
 /// # Errors
 /// It cannot be read, or made.
-pub(crate) fn open(choice: &InputChoice, record_length: usize) -> Result<Input, PipelineRecordError> {
+pub(crate) fn open(
+    choice: &InputChoice,
+    record_length: usize,
+) -> Result<Input, PipelineRecordError> {
     let path = match choice {
         InputChoice::Own(path) => path.clone(),
         InputChoice::Made { folder, records } => {
-            let too_much = || PipelineRecordError::InputSize { records: *records, length: record_length };
-            let bytes = records.checked_mul(record_length as u64).ok_or_else(too_much)?;
-            let held = HeldDir::trusted_or_made(folder)
-                .map_err(|source| PipelineRecordError::InputFolder { path: folder.clone(), source })?;
+            let too_much = || PipelineRecordError::InputSize {
+                records: *records,
+                length: record_length,
+            };
+            let bytes = records
+                .checked_mul(record_length as u64)
+                .ok_or_else(too_much)?;
+            let held = HeldDir::trusted_or_made(folder).map_err(|source| {
+                PipelineRecordError::InputFolder {
+                    path: folder.clone(),
+                    source,
+                }
+            })?;
             // A length is a file of its own, so that runs side by side never pull it from under each other.
             let name = format!("pipeline-input-{bytes}.bin");
             let path = folder.join(&name);
             let found = |held: &HeldDir| {
-                held.open_file(&name).ok().filter(|file| file.metadata().is_ok_and(|m| m.len() == bytes))
+                held.open_file(&name)
+                    .ok()
+                    .filter(|file| file.metadata().is_ok_and(|m| m.len() == bytes))
             };
             let file = match found(&held) {
                 Some(file) => file,
                 None => {
                     make_random_file(&held, &name, bytes)?;
                     held.open_file(&name)
-                        .map_err(|source| PipelineRecordError::InputFolder { path: folder.clone(), source })?
+                        .map_err(|source| PipelineRecordError::InputFolder {
+                            path: folder.clone(),
+                            source,
+                        })?
                 }
             };
-            return Ok(Input { map: MappedFile::of(&file, &path)?, path });
+            return Ok(Input {
+                map: MappedFile::of(&file, &path)?,
+                path,
+            });
         }
     };
-    Ok(Input { map: MappedFile::open(&path)?, path })
+    Ok(Input {
+        map: MappedFile::open(&path)?,
+        path,
+    })
 }
 
 #[cfg(test)]
@@ -51,15 +74,27 @@ mod tests {
     fn the_input_is_made_once_and_again_when_it_was_cut() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a/b");
-        let choice = InputChoice::Made { folder, records: 10 };
+        let choice = InputChoice::Made {
+            folder,
+            records: 10,
+        };
         let first = open(&choice, 64).unwrap();
         assert_eq!(first.map.as_ref().len(), 640);
         let stamp = std::fs::metadata(&first.path).unwrap().modified().unwrap();
         let second = open(&choice, 64).unwrap();
-        assert_eq!(std::fs::metadata(&second.path).unwrap().modified().unwrap(), stamp);
+        assert_eq!(
+            std::fs::metadata(&second.path).unwrap().modified().unwrap(),
+            stamp
+        );
         std::fs::write(&first.path, b"cut").unwrap();
         assert_eq!(open(&choice, 64).unwrap().map.as_ref().len(), 640);
-        let huge = InputChoice::Made { folder: dir.path().into(), records: u64::MAX };
-        assert!(matches!(open(&huge, 64), Err(PipelineRecordError::InputSize { .. })));
+        let huge = InputChoice::Made {
+            folder: dir.path().into(),
+            records: u64::MAX,
+        };
+        assert!(matches!(
+            open(&huge, 64),
+            Err(PipelineRecordError::InputSize { .. })
+        ));
     }
 }

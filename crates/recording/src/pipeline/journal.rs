@@ -56,7 +56,9 @@ fn piece_length(interval: Nanos) -> u64 {
 /// Refuses to overwrite a file that somebody would miss.
 pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> {
     // Whoever makes the file tells what is wrong with it otherwise.
-    let Ok(mut file) = open_regular(path) else { return Ok(()) };
+    let Ok(mut file) = open_regular(path) else {
+        return Ok(());
+    };
     let mut head = [0; JournalEntry::SIZE];
     let mut have = 0;
     while have < head.len() {
@@ -66,8 +68,13 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> 
         }
     }
     // One that was cut short before its first record holds zeros.
-    let fine = have == 0 || head.iter().all(|b| *b == 0) || JournalEntry::from_bytes(&head).is_some();
-    if fine { Ok(()) } else { Err(PipelineRecordError::NotAJournal(path.to_path_buf())) }
+    let fine =
+        have == 0 || head.iter().all(|b| *b == 0) || JournalEntry::from_bytes(&head).is_some();
+    if fine {
+        Ok(())
+    } else {
+        Err(PipelineRecordError::NotAJournal(path.to_path_buf()))
+    }
 }
 
 impl JournalKeeper {
@@ -82,13 +89,25 @@ impl JournalKeeper {
     ) -> Result<JournalKeeper, MapError> {
         let piece = piece_length(interval);
         let (mut file, shown) = match place {
-            JournalPlace::Named(path) => (GrowingFile::create(&path, piece)?, path.display().to_string()),
-            JournalPlace::InRun(file, name) => (GrowingFile::of(file, Path::new(name), piece), name.into()),
+            JournalPlace::Named(path) => (
+                GrowingFile::create(&path, piece)?,
+                path.display().to_string(),
+            ),
+            JournalPlace::InRun(file, name) => {
+                (GrowingFile::of(file, Path::new(name), piece), name.into())
+            }
         };
         let first = file.next_piece()?;
         let kept = usize::try_from(KEPT / piece).unwrap_or(1);
-        let mut keeper =
-            JournalKeeper { file, feed, full: VecDeque::new(), kept, out: 0, path: shown, end: None };
+        let mut keeper = JournalKeeper {
+            file,
+            feed,
+            full: VecDeque::new(),
+            kept,
+            out: 0,
+            path: shown,
+            end: None,
+        };
         keeper.supply(first);
         keeper.tend();
         Ok(keeper)
@@ -99,7 +118,10 @@ impl JournalKeeper {
         // zeros in the file, so it is the end of the journal rather than dropped in silence.
         self.out += 1;
         if self.feed.supply(piece).is_err() {
-            self.end = Some(JournalEnd { disk_full: false, why: JournalFault::StockOverfilled.into() });
+            self.end = Some(JournalEnd {
+                disk_full: false,
+                why: JournalFault::StockOverfilled.into(),
+            });
         }
     }
 
@@ -116,8 +138,14 @@ impl JournalKeeper {
             match self.file.next_piece() {
                 Ok(piece) => self.supply(piece),
                 Err(error) => {
-                    let why = JournalFault::System { system: error.to_string() }.into();
-                    self.end = Some(JournalEnd { disk_full: error.is_disk_full(), why });
+                    let why = JournalFault::System {
+                        system: error.to_string(),
+                    }
+                    .into();
+                    self.end = Some(JournalEnd {
+                        disk_full: error.is_disk_full(),
+                        why,
+                    });
                 }
             }
         }
@@ -139,16 +167,34 @@ impl JournalKeeper {
             drop(piece);
         }
         self.full.clear();
-        let JournalKeeper { file, path, mut end, .. } = self;
+        let JournalKeeper {
+            file,
+            path,
+            mut end,
+            ..
+        } = self;
         if let Err(error) = file.finish(account.written * JournalEntry::SIZE as u64) {
             let disk_full = error.is_disk_full();
             end.get_or_insert(JournalEnd {
                 disk_full,
-                why: JournalFault::System { system: error.to_string() }.into(),
+                why: JournalFault::System {
+                    system: error.to_string(),
+                }
+                .into(),
             });
         }
-        let JournalAccount { written, unwritten, waits } = account;
-        PipelineJournal { path, written, unwritten, waits, ended: end }
+        let JournalAccount {
+            written,
+            unwritten,
+            waits,
+        } = account;
+        PipelineJournal {
+            path,
+            written,
+            unwritten,
+            waits,
+            ended: end,
+        }
     }
 }
 
@@ -168,7 +214,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         assert!(check_replaceable(&path).is_ok());
-        let entry = JournalEntry { published_ns: 1, journalled_ns: 2, delta_ns: 1, sequence: 0 };
+        let entry = JournalEntry {
+            published_ns: 1,
+            journalled_ns: 2,
+            delta_ns: 1,
+            sequence: 0,
+        };
         for (bytes, fine) in [
             (entry.to_bytes().to_vec(), true),
             (Vec::new(), true),

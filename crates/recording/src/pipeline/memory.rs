@@ -9,11 +9,16 @@ use jitterscope_platform::Machine;
 const SLOT: u64 = 64 + 16;
 
 /// Refuses a ring of more than half of what is free; what is free may not be known.
-pub(crate) fn check(machine: &Machine, settings: &PipelineRecordSettings) -> Result<(), PipelineRecordError> {
+pub(crate) fn check(
+    machine: &Machine,
+    settings: &PipelineRecordSettings,
+) -> Result<(), PipelineRecordError> {
     let (slots, record_length) = (settings.ring as u64, settings.record_length as u64);
     let needs = slots.saturating_mul(SLOT + record_length);
     let meminfo = machine.read("/proc/meminfo").unwrap_or_default();
-    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
     let available = available.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
     match available {
         Some(kib) if needs > kib * 1024 / 2 => Err(PipelineRecordError::Memory {

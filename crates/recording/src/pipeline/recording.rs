@@ -13,7 +13,9 @@ use super::slow::SlowDrain;
 use super::threads::{Joined, Threads};
 use super::tracing::Tracing;
 use crate::before;
-use crate::engine::{Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
+use crate::engine::{
+    Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, Target, run,
+};
 use crate::error::RecordError;
 use crate::home::Home;
 use crate::kernel_events::EventChoice;
@@ -21,14 +23,16 @@ use crate::observer::{Observer, Progress, Step};
 use crate::settings::RunSettings;
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, CpuUse, EventGrain, EventsInGaps, Nanos, PipelineResult, ProbeKind,
-    ProbeSettings, Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
+    ClockKind, ClockReading, CpuSet, CpuUse, EventGrain, EventsInGaps, Nanos, PipelineResult,
+    ProbeKind, ProbeSettings, Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{
-    self as platform, ClockCheck, ClockChoice, CpuLayout, FilePiece, LockedMemory, Machine, Topology, clock,
-    current_affinity,
+    self as platform, ClockCheck, ClockChoice, CpuLayout, FilePiece, LockedMemory, Machine,
+    Topology, clock, current_affinity,
 };
-use jitterscope_probe::pipeline::{Length, Pipeline, PipelineControl, PipelineError, PipelineSettings};
+use jitterscope_probe::pipeline::{
+    Length, Pipeline, PipelineControl, PipelineError, PipelineSettings,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -63,7 +67,15 @@ pub fn record_pipeline(
         all_taken: false,
         remarks: Vec::new(),
     };
-    run(target, Context { machine, outputs, stop, observer })
+    run(
+        target,
+        Context {
+            machine,
+            outputs,
+            stop,
+            observer,
+        },
+    )
 }
 
 /// A pipeline that was asked for.
@@ -88,11 +100,17 @@ impl<'a> Target for Piping<'a> {
         &self.settings.run
     }
 
-    fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, PipelineRecordError> {
+    fn plan(
+        &mut self,
+        machine: &Machine,
+        topology: &Topology,
+    ) -> Result<Plan, PipelineRecordError> {
         let settings = self.settings;
         memory::check(machine, settings)?;
-        let allowed = current_affinity()
-            .map_err(|source| RecordError::Machine { what: "the affinity mask", source })?;
+        let allowed = current_affinity().map_err(|source| RecordError::Machine {
+            what: "the affinity mask",
+            source,
+        })?;
         self.room = Room {
             layout: CpuLayout::read(machine, &topology.online),
             topology: topology.clone(),
@@ -103,12 +121,17 @@ impl<'a> Target for Piping<'a> {
         if !misfits.is_empty() && !settings.force {
             return Err(PipelineRecordError::Misfit(misfits));
         }
-        self.real_time =
-            settings.roles().iter().any(|role| settings.places.of(*role).fifo_priority.is_some());
+        self.real_time = settings
+            .roles()
+            .iter()
+            .any(|role| settings.places.of(*role).fifo_priority.is_some());
         if self.real_time && would_starve(&misfits) {
             return Err(PipelineRecordError::WouldHang);
         }
-        self.remarks = misfits.into_iter().map(|of| Warning::ForcedPlacement { misfit: of.into() }).collect();
+        self.remarks = misfits
+            .into_iter()
+            .map(|of| Warning::ForcedPlacement { misfit: of.into() })
+            .collect();
         if let Some(path) = &settings.journal {
             check_replaceable(path)?;
         }
@@ -126,7 +149,11 @@ impl<'a> Target for Piping<'a> {
         })
     }
 
-    fn check(&mut self, clock: ClockCheck, home: &Home) -> Result<ClockChoice, PipelineRecordError> {
+    fn check(
+        &mut self,
+        clock: ClockCheck,
+        home: &Home,
+    ) -> Result<ClockChoice, PipelineRecordError> {
         // CPUs that are left for everything else when every thread has one.
         self.all_taken = home.helpers.len() <= floating(self.settings);
         if self.real_time && self.all_taken {
@@ -136,7 +163,16 @@ impl<'a> Target for Piping<'a> {
     }
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Piped<'a>, PipelineRecordError> {
-        let Piping { settings, room, input, pinned, measured, real_time, all_taken, mut remarks } = self;
+        let Piping {
+            settings,
+            room,
+            input,
+            pinned,
+            measured,
+            real_time,
+            all_taken,
+            mut remarks,
+        } = self;
         let (kind, rate) = (stage.clock.kind, stage.rate());
         let input = match input {
             Some(input) => input,
@@ -146,7 +182,10 @@ impl<'a> Target for Piping<'a> {
         setting.forced = !remarks.is_empty();
         remarks.extend(freedom(&room, &settings.roles(), &settings.places).map(remarks::free));
         if all_taken {
-            remarks.push(Warning::NoFreeCpu { cpus: measured.clone(), taken: CpuUse::Pipeline });
+            remarks.push(Warning::NoFreeCpu {
+                cpus: measured.clone(),
+                taken: CpuUse::Pipeline,
+            });
         }
         let journal_place = match settings.journal.as_deref() {
             _ if !settings.journaller => None,
@@ -156,10 +195,14 @@ impl<'a> Target for Piping<'a> {
                 Some(JournalPlace::InRun(file, name))
             }
         };
-        stage.warnings.extend(before::throttling(stage.machine).filter(|_| real_time));
+        stage
+            .warnings
+            .extend(before::throttling(stage.machine).filter(|_| real_time));
         stage.warnings.extend(pinned.iter().filter_map(|cpu| {
             let siblings = Topology::siblings(stage.machine, cpu);
-            let siblings = siblings.difference(&pinned).intersection(&stage.home.helpers);
+            let siblings = siblings
+                .difference(&pinned)
+                .intersection(&stage.home.helpers);
             (!siblings.is_empty()).then_some(Warning::SmtSibling { cpu, siblings })
         }));
         let follower = follower(settings, &measured, stage);
@@ -175,7 +218,11 @@ impl<'a> Target for Piping<'a> {
             return Err(RecordError::InterruptedEarly.into());
         }
         let locked = LockedMemory::lock_resident()
-            .map_err(|error| remarks.push(Warning::MemoryNotLocked { why: error.to_string() }))
+            .map_err(|error| {
+                remarks.push(Warning::MemoryNotLocked {
+                    why: error.to_string(),
+                })
+            })
             .ok();
         setting.memory_locked = locked.is_some();
         let refs = threads.refs();
@@ -246,7 +293,9 @@ struct Piped<'a> {
 impl Piped<'_> {
     /// Warm-up and pause, unless stopped meanwhile.
     fn warm_up(&mut self, stage: &mut Stage<'_, '_>) -> Result<(), PipelineRecordError> {
-        let Some(threads) = &mut self.threads else { return Ok(()) };
+        let Some(threads) = &mut self.threads else {
+            return Ok(());
+        };
         let (stop, pause) = (stage.stop, self.settings.pause);
         let stopped = || stop.load(Ordering::Relaxed);
         self.control.warm_up();
@@ -286,7 +335,11 @@ impl Running for Piped<'_> {
         self.drain.cycle(outputs)
     }
 
-    fn begin(&mut self, stage: &mut Stage<'_, '_>, _clocks: ClockReading) -> Result<(), PipelineRecordError> {
+    fn begin(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        _clocks: ClockReading,
+    ) -> Result<(), PipelineRecordError> {
         stage.observer.step(Step::Executing);
         let rate = stage.rate();
         // From now: an output may have waited since the clocks were read.
@@ -296,7 +349,8 @@ impl Running for Piped<'_> {
             PipelineLength::Messages(_) => None,
         };
         self.drain.begin(self.start, end);
-        self.control.measure(self.start, end.unwrap_or(Ticks(u64::MAX)));
+        self.control
+            .measure(self.start, end.unwrap_or(Ticks(u64::MAX)));
         Ok(())
     }
 
@@ -312,7 +366,12 @@ impl Running for Piped<'_> {
         let (stalls, worst) = self.drain.so_far();
         let total = planned(self.settings);
         let elapsed = stage.rate().nanos(now.since(self.start)).min(total);
-        Ok(Some(Progress { elapsed, total, stalls, worst }))
+        Ok(Some(Progress {
+            elapsed,
+            total,
+            stalls,
+            worst,
+        }))
     }
 
     fn is_over(&mut self) -> bool {
@@ -320,7 +379,9 @@ impl Running for Piped<'_> {
     }
 
     fn is_stuck(&self) -> bool {
-        self.journal.as_ref().is_some_and(JournalKeeper::is_exhausted)
+        self.journal
+            .as_ref()
+            .is_some_and(JournalKeeper::is_exhausted)
     }
 
     fn stop(&mut self) {
@@ -360,7 +421,10 @@ impl Running for Piped<'_> {
         if let Some(followed) = followed {
             manifest.threads = followed.threads;
             manifest.senders_dropped = followed.senders_dropped;
-            manifest.events_in_gaps = EventsInGaps { events: followed.events, ..EventsInGaps::default() };
+            manifest.events_in_gaps = EventsInGaps {
+                events: followed.events,
+                ..EventsInGaps::default()
+            };
             let warnings = &mut stage.warnings;
             warnings.extend(crate::warnings::of_switches(&followed.unrecorded_switches));
             warnings.extend(crate::warnings::of_folded(rate.nanos(followed.folded)));
@@ -368,10 +432,17 @@ impl Running for Piped<'_> {
             stage.events_ended(followed.ended, followed.recorder)?;
         }
         for (tag, histogram) in tagged(&joined) {
-            stage.outputs.rows(&[Row::Whole(&tag, (joined.producer.start, last), histogram)])?;
+            stage
+                .outputs
+                .rows(&[Row::Whole(&tag, (joined.producer.start, last), histogram)])?;
         }
-        let account = joined.consumers.iter().find_map(|consumer| consumer.journal);
-        let journal = self.journal.map(|journal| journal.finish(account.unwrap_or_default()));
+        let account = joined
+            .consumers
+            .iter()
+            .find_map(|consumer| consumer.journal);
+        let journal = self
+            .journal
+            .map(|journal| journal.finish(account.unwrap_or_default()));
         let result = self.setting.result(&joined, journal, rate);
         self.remarks.extend(remarks::of(&result));
         learnt(&mut manifest.probe, self.settings, &result);
@@ -383,15 +454,25 @@ impl Running for Piped<'_> {
 
 /// Threads that are not pinned.
 fn floating(settings: &PipelineRecordSettings) -> usize {
-    settings.roles().iter().filter(|role| settings.places.of(**role).cpu.is_none()).count()
+    settings
+        .roles()
+        .iter()
+        .filter(|role| settings.places.of(**role).cpu.is_none())
+        .count()
 }
 
 /// CPUs that threads are pinned to, and all that the pipeline runs on.
 fn cpus(settings: &PipelineRecordSettings, allowed: &CpuSet) -> (CpuSet, CpuSet) {
     let roles = settings.roles();
     let pinned = settings.pinned();
-    let free = roles.iter().any(|role| settings.places.of(*role).cpu.is_none());
-    let measured = allowed.iter().filter(|_| free).chain(pinned.iter()).collect();
+    let free = roles
+        .iter()
+        .any(|role| settings.places.of(*role).cpu.is_none());
+    let measured = allowed
+        .iter()
+        .filter(|_| free)
+        .chain(pinned.iter())
+        .collect();
     (pinned, measured)
 }
 
@@ -434,7 +515,9 @@ fn build<I: AsRef<[u8]> + Send + 'static>(
 /// time, of about 270 KiB each.
 fn reporting_queue(interval: Nanos) -> usize {
     let between = u64::try_from(DRAIN_EVERY.as_nanos()).unwrap_or(u64::MAX) / interval.0.max(1);
-    usize::try_from(between.saturating_mul(2)).unwrap_or(usize::MAX).clamp(3, 100)
+    usize::try_from(between.saturating_mul(2))
+        .unwrap_or(usize::MAX)
+        .clamp(3, 100)
 }
 
 /// How long the schedule is.
@@ -463,6 +546,15 @@ fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSetti
 
 /// What only the warm-up showed: from where on a message is slow, and how long it took.
 fn learnt(probe: &mut ProbeSettings, settings: &PipelineRecordSettings, result: &PipelineResult) {
-    probe.threshold_ns = result.consumers.first().map(|first| first.slow_above_ns).unwrap_or_default();
-    probe.warmup_ns = Nanos(result.setup.warm_up_messages.saturating_mul(settings.interval.0));
+    probe.threshold_ns = result
+        .consumers
+        .first()
+        .map(|first| first.slow_above_ns)
+        .unwrap_or_default();
+    probe.warmup_ns = Nanos(
+        result
+            .setup
+            .warm_up_messages
+            .saturating_mul(settings.interval.0),
+    );
 }

@@ -4,8 +4,16 @@ use super::fit::Freedom;
 use jitterscope_model::{MeasuringThread, PipelineResult, Warning};
 
 /// Threads were left to the scheduler on a machine whose CPUs are not alike.
-pub(crate) fn free(Freedom { one_core, many_nodes }: Freedom) -> Warning {
-    Warning::NotPinned { one_core, many_nodes }
+pub(crate) fn free(
+    Freedom {
+        one_core,
+        many_nodes,
+    }: Freedom,
+) -> Warning {
+    Warning::NotPinned {
+        one_core,
+        many_nodes,
+    }
 }
 
 /// What turned out to limit a measurement.
@@ -14,12 +22,17 @@ pub(crate) fn of(result: &PipelineResult) -> Vec<Warning> {
     if let Some(journal) = &result.journal {
         found.extend(journal.ended.clone().map(Warning::from));
         if journal.waits > 0 {
-            found.push(Warning::JournalWaits { waits: journal.waits });
+            found.push(Warning::JournalWaits {
+                waits: journal.waits,
+            });
         }
     }
     let producer = &result.producer;
     if producer.full_waits > 0 {
-        found.push(Warning::RingFull { waits: producer.full_waits, waited_ns: producer.full_waited_ns });
+        found.push(Warning::RingFull {
+            waits: producer.full_waits,
+            waited_ns: producer.full_waited_ns,
+        });
     }
     for consumer in &result.consumers {
         let role = consumer.role;
@@ -30,7 +43,10 @@ pub(crate) fn of(result: &PipelineResult) -> Vec<Warning> {
             });
         }
         if consumer.disordered > 0 {
-            found.push(Warning::Disordered { role, disordered: consumer.disordered });
+            found.push(Warning::Disordered {
+                role,
+                disordered: consumer.disordered,
+            });
         }
     }
     for thread in &result.threads {

@@ -5,8 +5,8 @@ use super::settings::{PipelineLength, PipelineRecordSettings};
 use super::threads::Joined;
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
-    PublisherResult, TickRate, Ticks,
+    MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineSetup,
+    PipelineThread, PublisherResult, TickRate, Ticks,
 };
 use jitterscope_probe::pipeline::{ConsumerResult, Times};
 
@@ -85,7 +85,11 @@ impl<'a> Setting<'a> {
                 full_waited_ns: rate.nanos(producer.full_waited),
                 full_longest_ns: rate.nanos(producer.full_longest),
             },
-            consumers: joined.consumers.iter().map(|consumer| consumer_result(consumer, rate)).collect(),
+            consumers: joined
+                .consumers
+                .iter()
+                .map(|consumer| consumer_result(consumer, rate))
+                .collect(),
             journal,
         }
     }
@@ -93,8 +97,15 @@ impl<'a> Setting<'a> {
 
 /// The last reception, or the last publication.
 pub(crate) fn end_of(joined: &Joined) -> Ticks {
-    let consumers = joined.consumers.iter().filter(|c| c.received > 0).map(|c| c.end);
-    consumers.chain([joined.producer.end, joined.producer.start]).max().unwrap_or_default()
+    let consumers = joined
+        .consumers
+        .iter()
+        .filter(|c| c.received > 0)
+        .map(|c| c.end);
+    consumers
+        .chain([joined.producer.end, joined.producer.start])
+        .max()
+        .unwrap_or_default()
 }
 
 fn consumer_result(consumer: &ConsumerResult, rate: TickRate) -> PipelineConsumer {
@@ -125,7 +136,12 @@ fn counts(histogram: &Histogram<u64>, max: u64) -> Vec<(u64, u64)> {
     let highest = |value| histogram.highest_equivalent(value).min(max);
     let mut counts: Vec<(u64, u64)> = histogram
         .iter_recorded()
-        .map(|bucket| (highest(bucket.value_iterated_to()), bucket.count_since_last_iteration()))
+        .map(|bucket| {
+            (
+                highest(bucket.value_iterated_to()),
+                bucket.count_since_last_iteration(),
+            )
+        })
         .collect();
     // Beyond the longest that the histogram tells apart the maximum still is exact.
     if let Some((value, _)) = counts.last_mut() {
@@ -137,13 +153,25 @@ fn counts(histogram: &Histogram<u64>, max: u64) -> Vec<(u64, u64)> {
 /// The histograms of a run, with the names of their tags.
 pub(crate) fn tagged(joined: &Joined) -> Vec<(String, &Histogram<u64>)> {
     let mut tagged = vec![
-        ("pipeline-producer-inter".to_owned(), joined.producer.inter.histogram()),
-        ("pipeline-producer-lateness".to_owned(), joined.producer.lateness.histogram()),
+        (
+            "pipeline-producer-inter".to_owned(),
+            joined.producer.inter.histogram(),
+        ),
+        (
+            "pipeline-producer-lateness".to_owned(),
+            joined.producer.lateness.histogram(),
+        ),
     ];
     for consumer in &joined.consumers {
         let role = consumer.role;
-        tagged.push((format!("pipeline-{role}-transit"), consumer.transit.histogram()));
-        tagged.push((format!("pipeline-{role}-from-intended"), consumer.from_intended.histogram()));
+        tagged.push((
+            format!("pipeline-{role}-transit"),
+            consumer.transit.histogram(),
+        ));
+        tagged.push((
+            format!("pipeline-{role}-from-intended"),
+            consumer.from_intended.histogram(),
+        ));
         tagged.push((format!("pipeline-{role}-inter"), consumer.inter.histogram()));
     }
     tagged

@@ -50,21 +50,38 @@ impl ScheduleChoice {
         let counted = [self.iterations, self.warm_up_iterations, self.records];
         if counted.iter().any(Option::is_some) {
             let iterations = self.iterations.unwrap_or(iterations);
-            let warm_up = self.warm_up_iterations.unwrap_or(warm_up.min(iterations / 2));
+            let warm_up = self
+                .warm_up_iterations
+                .unwrap_or(warm_up.min(iterations / 2));
             let records = self.records.unwrap_or(records);
             let measured = iterations.saturating_sub(warm_up);
             let messages = measured.checked_mul(records).filter(|n| *n > 0);
-            let (Some(messages), Some(warm_up_messages)) = (messages, warm_up.checked_mul(records)) else {
-                return Err(PipelineRecordError::NothingLeft { iterations, warm_up });
+            let (Some(messages), Some(warm_up_messages)) = (messages, warm_up.checked_mul(records))
+            else {
+                return Err(PipelineRecordError::NothingLeft {
+                    iterations,
+                    warm_up,
+                });
             };
-            return Ok(Schedule { length: PipelineLength::Messages(messages), warm_up_messages, records });
+            return Ok(Schedule {
+                length: PipelineLength::Messages(messages),
+                warm_up_messages,
+                records,
+            });
         }
         let warm_up_messages = match interval {
             Nanos::ZERO if self.warm_up == Nanos::ZERO => 0,
             Nanos::ZERO => UNPACED_WARM_UP,
             Nanos(interval) => self.warm_up.0 / interval,
         };
-        let length = self.messages.map_or(PipelineLength::Time(self.duration), PipelineLength::Messages);
-        Ok(Schedule { length, warm_up_messages, records: INPUT_RECORDS })
+        let length = self.messages.map_or(
+            PipelineLength::Time(self.duration),
+            PipelineLength::Messages,
+        );
+        Ok(Schedule {
+            length,
+            warm_up_messages,
+            records: INPUT_RECORDS,
+        })
     }
 }

@@ -92,7 +92,10 @@ impl PipelineRecordSettings {
     /// The CPUs that threads are pinned to.
     #[must_use]
     pub fn pinned(&self) -> CpuSet {
-        self.roles().iter().filter_map(|role| self.places.of(*role).cpu).collect()
+        self.roles()
+            .iter()
+            .filter_map(|role| self.places.of(*role).cpu)
+            .collect()
     }
 
     /// The busy threads that there will be.

@@ -50,11 +50,24 @@ impl SlowDrain {
     ) -> SlowDrain {
         let mut channels = Vec::new();
         for (role, output) in outputs {
-            let Some((_, victim)) = threads.iter().find(|(of, _)| *of == role) else { continue };
-            channels.push(Channel { output, victim: *victim, unkept: 0 });
+            let Some((_, victim)) = threads.iter().find(|(of, _)| *of == role) else {
+                continue;
+            };
+            channels.push(Channel {
+                output,
+                victim: *victim,
+                unkept: 0,
+            });
         }
         let batch = Batch::default();
-        SlowDrain { channels, follower, rate, next_id: 0, worst: Nanos::ZERO, batch }
+        SlowDrain {
+            channels,
+            follower,
+            rate,
+            next_id: 0,
+            worst: Nanos::ZERO,
+            batch,
+        }
     }
 
     /// The schedule begins at `start`.
@@ -67,7 +80,9 @@ impl SlowDrain {
         let mut rows = Vec::new();
         for (index, channel) in self.channels.iter_mut().enumerate() {
             for _ in 0..channel.output.messages.slots() {
-                let Ok(message) = channel.output.messages.pop() else { break };
+                let Ok(message) = channel.output.messages.pop() else {
+                    break;
+                };
                 let stall = Stall {
                     id: StallId(0),
                     cpu: message.cpu,
@@ -85,8 +100,12 @@ impl SlowDrain {
             self.next_id += 1;
             self.worst = self.worst.max(self.rate.nanos(row.stall.length()));
         }
-        let slow: Vec<SlowRow> =
-            rows.iter().zip(&kept).filter(|(_, kept)| **kept).map(|((_, row), _)| *row).collect();
+        let slow: Vec<SlowRow> = rows
+            .iter()
+            .zip(&kept)
+            .filter(|(_, kept)| **kept)
+            .map(|((_, row), _)| *row)
+            .collect();
         let mut attributions = self.follower.cycle(&slow, sink)?.into_iter();
         for ((index, row), kept) in rows.into_iter().zip(kept) {
             if kept {
@@ -178,21 +197,49 @@ mod tests {
     #[test]
     fn rows_are_in_order_and_intervals_count_what_the_queue_had_no_room_for() {
         let (mut sender, messages) = rtrb::RingBuffer::new(2);
-        let victim = ThreadRef { tid: 7, comm: Comm::new("js-accumulator") };
+        let victim = ThreadRef {
+            tid: 7,
+            comm: Comm::new("js-accumulator"),
+        };
         let role = PipelineRole::Accumulator;
         let interval = |cpu, start, count| {
             let mut lengths = Histogram::new(3).unwrap();
             lengths.record_n(490, count).unwrap();
             let (start, end, max) = (Ticks(start), Ticks(start + 1000), Ticks(490));
-            SlowInterval { cpu: CpuId(cpu), start, end, count, max, behind: Ticks(510), lengths }
+            SlowInterval {
+                cpu: CpuId(cpu),
+                start,
+                end,
+                count,
+                max,
+                behind: Ticks(510),
+                lengths,
+            }
         };
         let intervals = SlowIntervals::left(vec![interval(3, 1000, 280), interval(2, 2000, 3)]);
-        let outputs = vec![(role, SlowOutput { messages, intervals })];
-        let mut drain = SlowDrain::new(outputs, &[(role, victim)], Box::new(Blind), TickRate::NANOSECONDS);
+        let outputs = vec![(
+            role,
+            SlowOutput {
+                messages,
+                intervals,
+            },
+        )];
+        let mut drain = SlowDrain::new(
+            outputs,
+            &[(role, victim)],
+            Box::new(Blind),
+            TickRate::NANOSECONDS,
+        );
         drain.begin(Ticks(1000), None);
         for (cpu, intended, received) in [(3, 1020, 1510), (2, 2005, 2050)] {
             let (intended, received) = (Ticks(intended), Ticks(received));
-            let slow = SlowMessage { role, cpu: CpuId(cpu), intended, received, ..SlowMessage::default() };
+            let slow = SlowMessage {
+                role,
+                cpu: CpuId(cpu),
+                intended,
+                received,
+                ..SlowMessage::default()
+            };
             sender.push(slow).unwrap();
         }
         let mut kept = Kept::default();
@@ -200,10 +247,17 @@ mod tests {
         assert_eq!(drain.so_far(), (2, Nanos(490)));
         let (followed, _) = drain.finish(&mut kept, Ticks(3000)).unwrap();
         assert!(followed.is_none());
-        let rows: Vec<(StallId, CpuId)> = kept.stalls.iter().map(|stall| (stall.id, stall.cpu)).collect();
+        let rows: Vec<(StallId, CpuId)> = kept
+            .stalls
+            .iter()
+            .map(|stall| (stall.id, stall.cpu))
+            .collect();
         assert_eq!(rows, [(StallId(0), CpuId(3)), (StallId(1), CpuId(2))]);
-        let seen: Vec<(CpuId, u64, u64, u64)> =
-            kept.intervals.iter().map(|row| (row.cpu, row.count, row.max.0, row.stolen.0)).collect();
+        let seen: Vec<(CpuId, u64, u64, u64)> = kept
+            .intervals
+            .iter()
+            .map(|row| (row.cpu, row.count, row.max.0, row.stolen.0))
+            .collect();
         assert_eq!(seen, [(CpuId(3), 280, 490, 510), (CpuId(2), 3, 490, 510)]);
         assert_eq!(kept.lengths, 283);
     }

@@ -50,10 +50,17 @@ impl Threads {
         bodies: Vec<(PipelineRole, Body)>,
         allowed: &CpuSet,
     ) -> Result<Threads, PipelineRecordError> {
-        let mut threads = Threads { control: Arc::new(PipelineControl::new()), running: Vec::new() };
+        let mut threads = Threads {
+            control: Arc::new(PipelineControl::new()),
+            running: Vec::new(),
+        };
         for (role, body) in bodies {
             let tid = Arc::new(AtomicI32::new(0));
-            let (control, own, allowed) = (Arc::clone(&threads.control), Arc::clone(&tid), allowed.clone());
+            let (control, own, allowed) = (
+                Arc::clone(&threads.control),
+                Arc::clone(&tid),
+                allowed.clone(),
+            );
             let thread = std::thread::Builder::new()
                 .name(thread_name(role).into())
                 .stack_size(256 * 1024)
@@ -80,9 +87,15 @@ impl Threads {
         mut meanwhile: impl FnMut() -> bool,
     ) -> Result<bool, PipelineRecordError> {
         while (reached(&self.control) as usize) < self.running.len() {
-            if let Some(at) = self.running.iter().position(|running| running.thread.is_finished()) {
+            if let Some(at) = self
+                .running
+                .iter()
+                .position(|running| running.thread.is_finished())
+            {
                 let Running { role, thread, .. } = self.running.swap_remove(at);
-                let outcome = thread.join().map_err(|_| PipelineRecordError::Panicked(role))?;
+                let outcome = thread
+                    .join()
+                    .map_err(|_| PipelineRecordError::Panicked(role))?;
                 return match outcome {
                     Err(error) => Err(error.into()),
                     // A thread ends without an error only when it is asked to, which nobody did yet.
@@ -104,7 +117,9 @@ impl Threads {
     }
 
     pub(crate) fn all_finished(&self) -> bool {
-        self.running.iter().all(|running| running.thread.is_finished())
+        self.running
+            .iter()
+            .all(|running| running.thread.is_finished())
     }
 
     /// Ends everything; what was measured stays.
@@ -116,7 +131,9 @@ impl Threads {
     pub(crate) fn join(mut self) -> Result<Joined, PipelineRecordError> {
         let (mut producer, mut consumers, mut usage) = (None, Vec::new(), Vec::new());
         for Running { role, tid, thread } in std::mem::take(&mut self.running) {
-            let (result, used) = thread.join().map_err(|_| PipelineRecordError::Panicked(role))??;
+            let (result, used) = thread
+                .join()
+                .map_err(|_| PipelineRecordError::Panicked(role))??;
             usage.push((role, reference(role, &tid), used));
             match result {
                 ThreadResult::Producer(result) => producer = Some(result),
@@ -125,12 +142,19 @@ impl Threads {
         }
         consumers.sort_by_key(|consumer| consumer.role);
         let producer = producer.ok_or(PipelineRecordError::Panicked(PipelineRole::Producer))?;
-        Ok(Joined { producer, consumers, usage })
+        Ok(Joined {
+            producer,
+            consumers,
+            usage,
+        })
     }
 }
 
 fn reference(role: PipelineRole, tid: &AtomicI32) -> ThreadRef {
-    ThreadRef { tid: tid.load(Ordering::Acquire), comm: Comm::new(thread_name(role)) }
+    ThreadRef {
+        tid: tid.load(Ordering::Acquire),
+        comm: Comm::new(thread_name(role)),
+    }
 }
 
 impl Drop for Threads {

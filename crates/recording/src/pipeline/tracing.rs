@@ -3,10 +3,12 @@
 use super::follow::{Followed, Follower, SlowRow};
 use crate::kernel_events::KernelEvents;
 use crate::threads::Follow;
-use jitterscope_attribute::{FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower};
+use jitterscope_attribute::{
+    FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower,
+};
 use jitterscope_model::{
-    Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, Sink, SinkError, Stall,
-    ThreadRef, TickRate, Ticks,
+    Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, Sink, SinkError,
+    Stall, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::clock;
 
@@ -34,7 +36,12 @@ impl Tracing {
             names: Vec::new(),
             most_threads: 3,
         };
-        Tracing { follow: Follow::new(events, settings), clock, producer: None, stalls: 0 }
+        Tracing {
+            follow: Follow::new(events, settings),
+            clock,
+            producer: None,
+            stalls: 0,
+        }
     }
 }
 
@@ -45,7 +52,11 @@ impl Follower for Tracing {
             if *role == PipelineRole::Producer {
                 self.producer = Some(thread.tid);
             }
-            let following = Following { thread: *thread, role: Some(role.as_str()), start: Start::Unknown };
+            let following = Following {
+                thread: *thread,
+                role: Some(role.as_str()),
+                start: Start::Unknown,
+            };
             self.follow.follow(following, Some(*role), now);
         }
     }
@@ -54,7 +65,11 @@ impl Follower for Tracing {
         self.follow.measure(start, end.unwrap_or(Ticks(u64::MAX)));
     }
 
-    fn cycle(&mut self, slow: &[SlowRow], keep: &mut dyn Sink) -> Result<Vec<Attribution>, SinkError> {
+    fn cycle(
+        &mut self,
+        slow: &[SlowRow],
+        keep: &mut dyn Sink,
+    ) -> Result<Vec<Attribution>, SinkError> {
         // After the rows were popped: everything up to their reception is on record.
         let now = clock::now(self.clock);
         self.follow.drain(now, keep)?;
@@ -62,23 +77,39 @@ impl Follower for Tracing {
         self.follow.follower_mut().take_episodes();
         let (follower, names) = (self.follow.follower(), &self.follow.events.names);
         let attributions = match self.producer {
-            Some(producer) => {
-                slow.iter().map(|row| split(follower, producer, &row.stall, &times(row), names)).collect()
-            }
+            Some(producer) => slow
+                .iter()
+                .map(|row| split(follower, producer, &row.stall, &times(row), names))
+                .collect(),
             None => Vec::new(),
         };
         let messages: Vec<MessageTimesRow> = slow.iter().map(times).collect();
         // Their stalls become rows after this.
         let stalls = slow.last().map_or(self.stalls, |row| row.stall.id.0 + 1);
         self.stalls = stalls;
-        self.follow.end_turn(keep, DrainTurn { messages, stalls, ..DrainTurn::default() })?;
+        self.follow.end_turn(
+            keep,
+            DrainTurn {
+                messages,
+                stalls,
+                ..DrainTurn::default()
+            },
+        )?;
         Ok(attributions)
     }
 
-    fn finish(self: Box<Self>, end: Ticks, keep: &mut dyn Sink) -> Result<Option<Followed>, SinkError> {
+    fn finish(
+        self: Box<Self>,
+        end: Ticks,
+        keep: &mut dyn Sink,
+    ) -> Result<Option<Followed>, SinkError> {
         let mut follow = self.follow;
         let threads = follow.finish(end, keep)?;
-        let turn = DrainTurn { stalls: self.stalls, end: Some(end), ..DrainTurn::default() };
+        let turn = DrainTurn {
+            stalls: self.stalls,
+            end: Some(end),
+            ..DrainTurn::default()
+        };
         follow.end_turn(keep, turn)?;
         Ok(Some(Followed {
             threads,

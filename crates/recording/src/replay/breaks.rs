@@ -37,8 +37,15 @@ impl Breaks {
     /// Whether records of this CPU, or of any, are missing between two times.
     pub(super) fn touch(&self, cpu: Option<CpuId>, from: Ticks, to: Ticks) -> bool {
         let meant = |of: &CpuId| cpu.is_none_or(|cpu| cpu == *of);
-        let closed = self.closed.iter().any(|(of, start, end)| meant(of) && *start <= to && from <= *end);
-        closed || self.open.iter().any(|(of, start)| meant(of) && *start <= to)
+        let closed = self
+            .closed
+            .iter()
+            .any(|(of, start, end)| meant(of) && *start <= to && from <= *end);
+        closed
+            || self
+                .open
+                .iter()
+                .any(|(of, start)| meant(of) && *start <= to)
     }
 }
 
@@ -53,11 +60,21 @@ mod tests {
         assert!(!breaks.any() && !breaks.touch(None, Ticks(0), Ticks(u64::MAX)));
         breaks.miss([(near, Ticks(100)), (far, Ticks(0))].into_iter());
         breaks.miss([(near, Ticks(150))].into_iter());
-        assert!(breaks.touch(Some(near), Ticks(500), Ticks(600)), "nothing has come since");
+        assert!(
+            breaks.touch(Some(near), Ticks(500), Ticks(600)),
+            "nothing has come since"
+        );
         assert!(!breaks.touch(Some(near), Ticks(50), Ticks(99)));
-        assert_eq!(breaks.page(near, Ticks(200)), Some((Ticks(100), Ticks(200))));
+        assert_eq!(
+            breaks.page(near, Ticks(200)),
+            Some((Ticks(100), Ticks(200)))
+        );
         assert_eq!(breaks.page(near, Ticks(300)), None, "the hole has ended");
-        assert_eq!(breaks.page(far, Ticks(250)), None, "nothing was known before");
+        assert_eq!(
+            breaks.page(far, Ticks(250)),
+            None,
+            "nothing was known before"
+        );
         assert!(breaks.touch(Some(near), Ticks(200), Ticks(210)));
         assert!(!breaks.touch(Some(near), Ticks(201), Ticks(249)));
         assert!(breaks.touch(None, Ticks(201), Ticks(249)) && breaks.any());

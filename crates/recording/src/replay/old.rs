@@ -16,7 +16,9 @@ pub(super) fn probes(
 ) -> Result<Replayed, ReplayError> {
     let manifest = run.manifest();
     if !manifest.trace.complete {
-        return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
+        return Err(ReplayError::NotKept {
+            limit_mib: manifest.trace.limit_bytes >> 20,
+        });
     }
     let mut replayed = Replayed::default();
     let names = StoredNames::new(context);
@@ -30,7 +32,10 @@ pub(super) fn probes(
     let mut attributor = Attributor::new(settings)
         .with_costs(EdgeCosts::from_rows(&manifest.edge_costs))
         .with_sleeping_works(&manifest.sleeping_works);
-    let mut pages = run.trace_pages(Ticks(0), Ticks(u64::MAX))?.into_iter().peekable();
+    let mut pages = run
+        .trace_pages(Ticks(0), Ticks(u64::MAX))?
+        .into_iter()
+        .peekable();
     for stall in run.stalls()? {
         let stall = stall?;
         // As far as the live recorder had read when it attributed this stall, or a little less.
@@ -41,7 +46,13 @@ pub(super) fn probes(
                 TraceRole::Graph => {}
             });
         }
-        attributor.announce(stall.cpu, Gap { start: stall.start, length: stall.length() });
+        attributor.announce(
+            stall.cpu,
+            Gap {
+                start: stall.start,
+                length: stall.length(),
+            },
+        );
         let attribution = if wakeups {
             attributor.attribute_wakeup(&stall, &names)
         } else {

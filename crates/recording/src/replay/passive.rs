@@ -7,8 +7,8 @@ use crate::passive::{take_in, watching};
 use crate::threads::{EpisodeRows, InOrder, TakesRecords};
 use jitterscope_attribute::{Belonging, Lexicon, PassiveWatch};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, IntervalRow, KernelEvent, PassiveCpu, Record, Setup, Source, SourceTurn, Stall,
-    ThreadRef, Ticks,
+    Attribution, Comm, CpuId, IntervalRow, KernelEvent, PassiveCpu, Record, Setup, Source,
+    SourceTurn, Stall, ThreadRef, Ticks,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
@@ -33,8 +33,16 @@ impl TakesRecords for PassiveWatch {
 
     fn set(&mut self, step: &Setup) {
         match step {
-            Setup::Belongs { tid, comm, on, asleep } => self.belongs(Belonging {
-                thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+            Setup::Belongs {
+                tid,
+                comm,
+                on,
+                asleep,
+            } => self.belongs(Belonging {
+                thread: ThreadRef {
+                    tid: *tid,
+                    comm: Comm::new(comm),
+                },
                 on: *on,
                 asleep: *asleep,
             }),
@@ -66,8 +74,18 @@ pub(super) fn passive(
         };
         let again = watch(run, context, &mut whole)?;
         // How each was chosen is no matter of the trace.
-        let chosen = |id: CpuId| run.manifest().passive.iter().find(|cpu| cpu.cpu == id)?.chosen.clone();
-        let cpus = again.cpus.into_iter().map(|cpu| PassiveCpu { chosen: chosen(cpu.cpu), ..cpu });
+        let chosen = |id: CpuId| {
+            run.manifest()
+                .passive
+                .iter()
+                .find(|cpu| cpu.cpu == id)?
+                .chosen
+                .clone()
+        };
+        let cpus = again.cpus.into_iter().map(|cpu| PassiveCpu {
+            chosen: chosen(cpu.cpu),
+            ..cpu
+        });
         (replayed.passive, replayed.intervals) = (Some(cpus.collect()), Some(again.intervals));
         return Ok(replayed);
     }
@@ -79,8 +97,13 @@ pub(super) fn passive(
     for stall in run.stalls()? {
         let stall = stall?;
         let whole = !again.source.breaks.touch(None, stall.start, stall.end);
-        let attribution = found.remove(&(stall.cpu, stall.start, stall.end)).filter(|_| whole);
-        let attribution = attribution.map(|again| Attribution { stall: stall.id, ..again });
+        let attribution = found
+            .remove(&(stall.cpu, stall.start, stall.end))
+            .filter(|_| whole);
+        let attribution = attribution.map(|again| Attribution {
+            stall: stall.id,
+            ..again
+        });
         replayed.stalls += 1;
         replayed.without_trace += u64::from(attribution.is_none());
         each(&stall, attribution);
@@ -96,18 +119,32 @@ fn watch<'a>(
     let manifest = run.manifest();
     let (rate, probe) = (manifest.rate, &manifest.probe);
     let source = StoredPages::new(run, context)?;
-    let mut again = Again { source, cpus: Vec::new(), intervals: Vec::new() };
-    let kept = context.setup.iter().find_map(|set| watching(&set.step, probe.threshold_ns, rate));
-    let Some(settings) = kept else { return Ok(again) };
+    let mut again = Again {
+        source,
+        cpus: Vec::new(),
+        intervals: Vec::new(),
+    };
+    let kept = context
+        .setup
+        .iter()
+        .find_map(|set| watching(&set.step, probe.threshold_ns, rate));
+    let Some(settings) = kept else {
+        return Ok(again);
+    };
     let mut records = InOrder::of(PassiveWatch::new(settings));
-    let mut found = Found { stall, intervals: Vec::new() };
+    let mut found = Found {
+        stall,
+        intervals: Vec::new(),
+    };
     // They count from the measurement on.
     let (mut rows, mut until) = (None, Ticks(u64::MAX));
     loop {
         let mut take = |record: Record<'_>| {
             if let Record::Setup(Setup::Measure { from, until: end }) = record {
                 until = *end;
-                rows = Some(EpisodeRows::new(probe.threshold_ns, rate, *from).every(probe.interval_ns));
+                rows = Some(
+                    EpisodeRows::new(probe.threshold_ns, rate, *from).every(probe.interval_ns),
+                );
             }
             records.take(record);
         };

@@ -5,7 +5,8 @@ use super::{EachStall, ReplayError, Replayed};
 use crate::gaps::{GapAttribution, hints_of};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts};
 use jitterscope_model::{
-    Comm, CpuId, DrainTurn, Gap, RunManifest, Source, SourceTurn, Stall, StallId, ThreadRef, WarmUpTurn,
+    Comm, CpuId, DrainTurn, Gap, RunManifest, Source, SourceTurn, Stall, StallId, ThreadRef,
+    WarmUpTurn,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
@@ -54,14 +55,21 @@ pub(super) fn probes(
         };
         gaps.attributor.quotas(&turn, turn.measuring);
         gaps.pages_done(source.seen_until(), hints_of(measured.iter(), &turn));
-        let DrainTurn { measuring, warm_up, stalls: until, .. } = *turn;
+        let DrainTurn {
+            measuring,
+            warm_up,
+            stalls: until,
+            ..
+        } = *turn;
         let mut probes: BTreeMap<CpuId, ProbeTurn> = BTreeMap::new();
         for of in warm_up {
             let cpu = of.cpu;
             probes.entry(cpu).or_default().warm_up = Some(of);
         }
         // A row that cannot be read ends the replay.
-        while let Some(stall) = stalls.next_if(|row| row.as_ref().map_or(true, |stall| stall.id.0 < until)) {
+        while let Some(stall) =
+            stalls.next_if(|row| row.as_ref().map_or(true, |stall| stall.id.0 < until))
+        {
             let stall = stall?;
             probes.entry(stall.cpu).or_default().stalls.push(stall);
         }
@@ -100,7 +108,11 @@ pub(super) fn probes(
         replayed.without_trace += 1;
         each(&stall?, None);
     }
-    let ends: Vec<_> = manifest.results.iter().map(|result| (result.cpu, result.end)).collect();
+    let ends: Vec<_> = manifest
+        .results
+        .iter()
+        .map(|result| (result.cpu, result.end))
+        .collect();
     gaps.attributor.finish(&ends);
     replayed.events_in_gaps = (!source.breaks.any()).then(|| gaps.attributor.events_in_gaps());
     Ok(replayed)
@@ -116,13 +128,32 @@ fn announce(gaps: &mut GapAttribution, probes: &BTreeMap<CpuId, ProbeTurn>) {
             gaps.attributor.begin(*cpu, from);
         }
         for stall in stalls {
-            gaps.attributor.announce(*cpu, Gap { start: stall.start, length: stall.length() });
+            gaps.attributor.announce(
+                *cpu,
+                Gap {
+                    start: stall.start,
+                    length: stall.length(),
+                },
+            );
         }
     }
 }
 
 fn warm_up_stall(manifest: &RunManifest, cpu: CpuId, gap: Gap) -> Stall {
-    let tid = manifest.results.iter().find(|result| result.cpu == cpu).map_or(0, |result| result.tid);
-    let victim = ThreadRef { tid, comm: Comm::default() };
-    Stall { id: StallId(0), cpu, victim, start: gap.start, end: gap.end() }
+    let tid = manifest
+        .results
+        .iter()
+        .find(|result| result.cpu == cpu)
+        .map_or(0, |result| result.tid);
+    let victim = ThreadRef {
+        tid,
+        comm: Comm::default(),
+    };
+    Stall {
+        id: StallId(0),
+        cpu,
+        victim,
+        start: gap.start,
+        end: gap.end(),
+    }
 }

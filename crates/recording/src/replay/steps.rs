@@ -40,7 +40,9 @@ impl Iterator for Steps {
                 Some(Ok(TracePiece::Turn(turn))) => {
                     return Some(Ok(Step::Turn(std::mem::take(&mut self.pages), Some(turn))));
                 }
-                Some(Ok(TracePiece::Missing)) if self.pages.is_empty() => return Some(Ok(Step::Missing)),
+                Some(Ok(TracePiece::Missing)) if self.pages.is_empty() => {
+                    return Some(Ok(Step::Missing));
+                }
                 Some(Ok(TracePiece::Missing)) => {
                     self.missing = true;
                     return Some(Ok(Step::Turn(std::mem::take(&mut self.pages), None)));
@@ -67,10 +69,17 @@ pub(super) struct StoredPages<'a> {
 
 impl<'a> StoredPages<'a> {
     /// Of a run with this description of its pages.
-    pub(super) fn new(run: &RunReader, context: &'a TraceContext) -> Result<StoredPages<'a>, ReplayError> {
+    pub(super) fn new(
+        run: &RunReader,
+        context: &'a TraceContext,
+    ) -> Result<StoredPages<'a>, ReplayError> {
         let pieces: Pieces = Box::new(run.trace_pieces()?);
         Ok(StoredPages {
-            steps: Steps { pieces, pages: Vec::new(), missing: false },
+            steps: Steps {
+                pieces,
+                pages: Vec::new(),
+                missing: false,
+            },
             context,
             setup: context.setup.iter().peekable(),
             feed: PageFeed::new(context, &run.manifest().probe.cpus)?,
@@ -96,7 +105,10 @@ impl<'a> StoredPages<'a> {
     ) {
         let in_part = std::mem::take(&mut self.in_part);
         let (mut reads, asked, identities) = turn.map_or_else(Default::default, |turn| {
-            let (names, asked) = (std::mem::take(&mut turn.names), std::mem::take(&mut turn.asked));
+            let (names, asked) = (
+                std::mem::take(&mut turn.names),
+                std::mem::take(&mut turn.asked),
+            );
             (names, asked, std::mem::take(&mut turn.identities))
         });
         if in_part {

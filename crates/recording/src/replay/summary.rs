@@ -29,16 +29,24 @@ pub fn reattributed(
         manifest = redactor.manifest(&manifest);
         machine = machine.map(|machine| redactor.machine(&machine));
     }
-    let mut builder = SummaryBuilder::new(&manifest).machine(machine).worst(worst).periods(effort);
+    let mut builder = SummaryBuilder::new(&manifest)
+        .machine(machine)
+        .worst(worst)
+        .periods(effort);
     if redactor.is_none() {
         builder = builder.path(path);
     }
     let mut stored = run.attributions()?.peekable();
     let mut unreadable = None;
     let mut row = |stall: &Stall, attribution: Option<Attribution>| {
-        builder.stall(&redactor.as_mut().map_or(*stall, |redactor| redactor.stall(stall)));
-        let kept =
-            |next: &Result<Attribution, StoreError>| next.as_ref().map_or(true, |a| a.stall <= stall.id);
+        builder.stall(
+            &redactor
+                .as_mut()
+                .map_or(*stall, |redactor| redactor.stall(stall)),
+        );
+        let kept = |next: &Result<Attribution, StoreError>| {
+            next.as_ref().map_or(true, |a| a.stall <= stall.id)
+        };
         let mut before = None;
         while let Some(next) = stored.next_if(kept) {
             match next {
@@ -86,9 +94,10 @@ fn manifest(stored: &RunManifest, replayed: &Replayed) -> RunManifest {
         recorded_by: stored.tool_version.clone(),
     });
     if replayed.without_trace > 0 {
-        manifest
-            .warnings
-            .push(Warning::VerdictsKept { kept: replayed.without_trace, stalls: replayed.stalls });
+        manifest.warnings.push(Warning::VerdictsKept {
+            kept: replayed.without_trace,
+            stalls: replayed.stalls,
+        });
     }
     manifest
 }

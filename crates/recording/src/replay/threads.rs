@@ -6,8 +6,8 @@ use crate::pipeline::split;
 use crate::threads::{EpisodeRows, InOrder};
 use jitterscope_attribute::FollowerSettings;
 use jitterscope_model::{
-    Attribution, Comm, Delivery, DrainTurn, IntervalRow, PipelineRole, Record, Row, RunFacts, RunManifest,
-    Setup, Sink, SinkError, Source, SourceTurn, Stall, ThreadAccount, TickRate, Ticks,
+    Attribution, Comm, Delivery, DrainTurn, IntervalRow, PipelineRole, Record, Row, RunFacts,
+    RunManifest, Setup, Sink, SinkError, Source, SourceTurn, Stall, ThreadAccount, TickRate, Ticks,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
@@ -42,13 +42,27 @@ impl<'a> Followed<'a> {
     /// The next turn that its recorder ended, with what is left to do of it; `None` after the last one.
     fn turn(&mut self) -> Result<Option<DrainTurn>, ReplayError> {
         loop {
-            let Followed { source, records, from, until, producer, .. } = self;
+            let Followed {
+                source,
+                records,
+                from,
+                until,
+                producer,
+                ..
+            } = self;
             let mut take = |record: Record<'_>| {
                 match record {
-                    Record::Setup(Setup::Measure { from: begins, until: ends }) => {
+                    Record::Setup(Setup::Measure {
+                        from: begins,
+                        until: ends,
+                    }) => {
                         (*from, *until) = (*begins, *ends);
                     }
-                    Record::Setup(Setup::Follow { tid, role: Some(PipelineRole::Producer), .. }) => {
+                    Record::Setup(Setup::Follow {
+                        tid,
+                        role: Some(PipelineRole::Producer),
+                        ..
+                    }) => {
                         *producer = Some(*tid);
                     }
                     _ => {}
@@ -73,17 +87,22 @@ impl<'a> Followed<'a> {
 
 fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
     let kept = context.setup.iter().find_map(|set| match &set.step {
-        Setup::Following { join_within, remember, new_threads, children, names, most_threads } => {
-            Some(FollowerSettings {
-                rate,
-                join_within: *join_within,
-                remember: *remember,
-                new_threads: *new_threads,
-                children: *children,
-                names: names.iter().map(|name| Comm::new(name)).collect(),
-                most_threads: usize::try_from(*most_threads).unwrap_or(usize::MAX),
-            })
-        }
+        Setup::Following {
+            join_within,
+            remember,
+            new_threads,
+            children,
+            names,
+            most_threads,
+        } => Some(FollowerSettings {
+            rate,
+            join_within: *join_within,
+            remember: *remember,
+            new_threads: *new_threads,
+            children: *children,
+            names: names.iter().map(|name| Comm::new(name)).collect(),
+            most_threads: usize::try_from(*most_threads).unwrap_or(usize::MAX),
+        }),
         _ => None,
     });
     kept.unwrap_or(FollowerSettings {
@@ -147,15 +166,23 @@ pub(super) fn attach(
     }
     let mut found: HashMap<(i32, Ticks, Ticks), Attribution> = HashMap::new();
     let mut keep = |stall: &Stall, attribution: &Attribution| {
-        found.insert((stall.victim.tid, stall.start, stall.end), attribution.clone());
+        found.insert(
+            (stall.victim.tid, stall.start, stall.end),
+            attribution.clone(),
+        );
     };
     let (followed, _) = episodes(run, context, &mut keep)?;
     let mut replayed = Replayed::default();
     for stall in run.stalls()? {
         let stall = stall?;
         let whole = !followed.source.breaks.touch(None, stall.start, stall.end);
-        let again = found.remove(&(stall.victim.tid, stall.start, stall.end)).filter(|_| whole);
-        let attribution = again.map(|again| Attribution { stall: stall.id, ..again });
+        let again = found
+            .remove(&(stall.victim.tid, stall.start, stall.end))
+            .filter(|_| whole);
+        let attribution = again.map(|again| Attribution {
+            stall: stall.id,
+            ..again
+        });
         replayed.stalls += 1;
         replayed.without_trace += u64::from(attribution.is_none());
         each(&stall, attribution);
@@ -169,7 +196,10 @@ fn episodes<'a>(
     stall: &mut dyn FnMut(&Stall, &Attribution),
 ) -> Result<(Followed<'a>, Vec<IntervalRow>), ReplayError> {
     let mut followed = Followed::new(run, context)?;
-    let mut found = Found { stall, intervals: Vec::new() };
+    let mut found = Found {
+        stall,
+        intervals: Vec::new(),
+    };
     let mut rows = None;
     while let Some(turn) = followed.turn()? {
         let threshold = run.manifest().probe.threshold_ns;
@@ -193,11 +223,12 @@ pub(super) fn pipeline(
     let mut followed = Followed::new(run, context)?;
     let mut replayed = Replayed::default();
     let mut stalls = run.stalls()?;
-    let mut hand_over = |replayed: &mut Replayed, stall: &Stall, attribution: Option<Attribution>| {
-        replayed.stalls += 1;
-        replayed.without_trace += u64::from(attribution.is_none());
-        each(stall, attribution);
-    };
+    let mut hand_over =
+        |replayed: &mut Replayed, stall: &Stall, attribution: Option<Attribution>| {
+            replayed.stalls += 1;
+            replayed.without_trace += u64::from(attribution.is_none());
+            each(stall, attribution);
+        };
     while let Some(turn) = followed.turn()? {
         // Nothing reports them as episodes; the threads' sums have them.
         followed.records.follower.take_episodes();
@@ -209,9 +240,12 @@ pub(super) fn pipeline(
                     continue;
                 }
                 let whole = !followed.source.breaks.touch(None, stall.start, stall.end);
-                let producer = followed.producer.filter(|_| whole && stall.id == times.stall);
+                let producer = followed
+                    .producer
+                    .filter(|_| whole && stall.id == times.stall);
                 let (follower, names) = (&followed.records.follower, &followed.source.names);
-                let again = producer.map(|producer| split(follower, producer, &stall, times, names));
+                let again =
+                    producer.map(|producer| split(follower, producer, &stall, times, names));
                 hand_over(&mut replayed, &stall, again);
                 break;
             }

@@ -21,7 +21,10 @@ const TOGETHER: Nanos = Nanos(3_000_000_000);
 /// There is no raw trace of it, or it cannot be read.
 pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>, ReplayError> {
     let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
-    let frames = Frames { manifest: run.manifest(), names: StoredNames::new(&context) };
+    let frames = Frames {
+        manifest: run.manifest(),
+        names: StoredNames::new(&context),
+    };
     let (from, to) = frames.around(stall);
     let pages = Decoders::new(&context)?.decoded(run.trace_pages(from, to)?);
     frames.of(stall, &pages)
@@ -46,7 +49,10 @@ fn timelines(
     together: Nanos,
 ) -> Result<Vec<(usize, Vec<TimelineRow>)>, ReplayError> {
     let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
-    let frames = Frames { manifest: run.manifest(), names: StoredNames::new(&context) };
+    let frames = Frames {
+        manifest: run.manifest(),
+        names: StoredNames::new(&context),
+    };
     let mut decoders = Decoders::new(&context)?;
     let index = run.trace_index()?;
     let together = frames.manifest.rate.ticks(together);
@@ -98,7 +104,10 @@ struct Decoders {
 
 impl Decoders {
     fn new(context: &TraceContext) -> Result<Decoders, ContextError> {
-        Ok(Decoders { events: Decoder::new(context)?, calls: CallDecoder::new(context)? })
+        Ok(Decoders {
+            events: Decoder::new(context)?,
+            calls: CallDecoder::new(context)?,
+        })
     }
 
     fn decoded(&mut self, pages: Vec<StoredPage>) -> Vec<Decoded> {
@@ -114,11 +123,26 @@ impl Decoders {
             }
             (TraceRole::Graph, None) => {}
             (TraceRole::Local | TraceRole::Senders, _) => {
-                let _ = self.events.page(page.cpu, &page.bytes, |event| events.push(event));
+                let _ = self
+                    .events
+                    .page(page.cpu, &page.bytes, |event| events.push(event));
             }
         }
-        let StoredPage { role, cpu, first, last, .. } = page;
-        Decoded { role, cpu, first, last, events, calls }
+        let StoredPage {
+            role,
+            cpu,
+            first,
+            last,
+            ..
+        } = page;
+        Decoded {
+            role,
+            cpu,
+            first,
+            last,
+            events,
+            calls,
+        }
     }
 }
 
@@ -140,20 +164,31 @@ impl Frames<'_> {
         let (from, to) = self.around(stall);
         let mut senders = Senders::new(manifest.rate);
         if manifest.wakeups.is_empty() {
-            manifest.results.iter().for_each(|result| senders.spins(result.tid));
+            manifest
+                .results
+                .iter()
+                .for_each(|result| senders.spins(result.tid));
         }
         let measures = |tid| manifest.results.iter().any(|result| result.tid == tid);
-        let produces =
-            |account: &&ThreadAccount| account.role.as_deref() == Some(PipelineRole::Producer.as_str());
+        let produces = |account: &&ThreadAccount| {
+            account.role.as_deref() == Some(PipelineRole::Producer.as_str())
+        };
         let of = TimelineOf {
             stall,
             spins: manifest.wakeups.is_empty() && measures(stall.victim.tid),
-            producer: manifest.threads.iter().find(produces).map(|account| account.tid),
+            producer: manifest
+                .threads
+                .iter()
+                .find(produces)
+                .map(|account| account.tid),
         };
         let mut events: Vec<&KernelEvent> = Vec::new();
         let mut calls: Vec<CallRecord> = Vec::new();
         let mut kept = false;
-        for page in pages.iter().filter(|page| page.first <= to && from <= page.last) {
+        for page in pages
+            .iter()
+            .filter(|page| page.first <= to && from <= page.last)
+        {
             page.events.iter().for_each(|event| senders.note(event));
             calls.extend(&page.calls);
             if page.role == TraceRole::Local {
@@ -162,15 +197,30 @@ impl Frames<'_> {
             }
         }
         if !kept && !manifest.trace.complete {
-            return Err(ReplayError::NotKept { limit_mib: manifest.trace.limit_bytes >> 20 });
+            return Err(ReplayError::NotKept {
+                limit_mib: manifest.trace.limit_bytes >> 20,
+            });
         }
         events.sort_by_key(|event| event.time);
-        let rows = timeline_rows(&of, events.iter().copied(), &senders, manifest.rate, &self.names);
+        let rows = timeline_rows(
+            &of,
+            events.iter().copied(),
+            &senders,
+            manifest.rate,
+            &self.names,
+        );
         if calls.is_empty() {
             return Ok(rows);
         }
         calls.sort_by_key(|call| call.time);
-        Ok(with_calls(rows, &of, &events, &calls, manifest.rate, &self.names))
+        Ok(with_calls(
+            rows,
+            &of,
+            &events,
+            &calls,
+            manifest.rate,
+            &self.names,
+        ))
     }
 }
 
@@ -182,14 +232,23 @@ mod tests {
     #[test]
     fn the_frames_of_many_stalls_are_those_of_each() {
         for kind in ["spin", "wakeup", "attach", "pipeline", "passive"] {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(kind);
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/fixtures")
+                .join(kind);
             let run = RunReader::open(&folder).unwrap();
             let all: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
             // The last first, and some twice.
-            let mut some: Vec<Stall> = all.iter().step_by((all.len() / 24).max(1)).copied().collect();
+            let mut some: Vec<Stall> = all
+                .iter()
+                .step_by((all.len() / 24).max(1))
+                .copied()
+                .collect();
             some.reverse();
             some.push(all[0]);
-            let alone: Vec<_> = some.iter().map(|stall| stall_timeline(&run, stall).unwrap()).collect();
+            let alone: Vec<_> = some
+                .iter()
+                .map(|stall| stall_timeline(&run, stall).unwrap())
+                .collect();
             assert!(alone.iter().any(|rows| !rows.is_empty()), "{kind}");
             // All at once, a few at a time, each by itself.
             for together in [TOGETHER, BEFORE + Nanos(20_000_000), Nanos(0)] {

@@ -8,7 +8,8 @@ mod run;
 mod score;
 
 pub use report::{
-    Instead, PASS_PERCENT, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
+    Instead, PASS_PERCENT, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind,
+    WrongVerdict,
 };
 pub use run::{SelftestError, SelftestSettings, SelftestStep, Selftested, run};
 pub use score::{Episode, score};

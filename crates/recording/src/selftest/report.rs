@@ -122,7 +122,9 @@ impl SelftestRow {
     #[must_use]
     pub fn broken(kind: DisturbKind, error: &dyn std::error::Error) -> SelftestRow {
         SelftestRow {
-            shortfall: Some(Shortfall::Broken { error: error.to_string() }),
+            shortfall: Some(Shortfall::Broken {
+                error: error.to_string(),
+            }),
             ..SelftestRow::of(kind)
         }
     }
@@ -134,13 +136,17 @@ impl SelftestRow {
 
     /// Fills in the verdict from the counts.
     pub(super) fn judge(mut self) -> SelftestRow {
-        let enough =
-            |part: u64| u128::from(part) * 100 >= u128::from(self.injected) * u128::from(PASS_PERCENT);
+        let enough = |part: u64| {
+            u128::from(part) * 100 >= u128::from(self.injected) * u128::from(PASS_PERCENT)
+        };
         self.shortfall = if self.injected == 0 && self.out_of_reach == 0 {
             Some(Shortfall::NothingInjected)
         } else if self.is_undecided() {
             let of = self.out_of_reach + self.injected;
-            Some(Shortfall::TooBusy { out_of_reach: self.out_of_reach, of })
+            Some(Shortfall::TooBusy {
+                out_of_reach: self.out_of_reach,
+                of,
+            })
         } else if !enough(self.found) {
             Some(Shortfall::TooFewFound)
         } else if !enough(self.named) {
@@ -203,6 +209,11 @@ impl SelftestReport {
     #[must_use]
     pub fn new(rows: Vec<SelftestRow>, skipped: Vec<SkippedKind>) -> SelftestReport {
         let passed = !rows.is_empty() && rows.iter().all(|row| row.passed);
-        SelftestReport { schema_version: SCHEMA_VERSION, rows, skipped, passed }
+        SelftestReport {
+            schema_version: SCHEMA_VERSION,
+            rows,
+            skipped,
+            passed,
+        }
     }
 }

@@ -7,8 +7,8 @@ use crate::observer::{Observer, Progress};
 use crate::recording::{Extra, record};
 use crate::settings::RecordSettings;
 use jitterscope_inject::{
-    ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Disturbed, PlannedDisturbance,
-    SelftestPlan, availability, membarrier, remove_leftover_groups,
+    ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Disturbed,
+    PlannedDisturbance, SelftestPlan, availability, membarrier, remove_leftover_groups,
 };
 use jitterscope_model::{Attribution, CpuId, Nanos, SourceProblem, Stall, Ticks, Warning};
 use jitterscope_platform::{Machine, choose_clock};
@@ -99,7 +99,9 @@ fn measuring_thread(machine: &Machine, cpu: CpuId) -> Option<i32> {
     let name = format!("js-spin/{cpu}");
     let tids = machine.list("/proc/self/task").into_iter();
     tids.filter(|tid| {
-        machine.read_trimmed(format!("/proc/self/task/{tid}/comm")).is_ok_and(|comm| comm == name)
+        machine
+            .read_trimmed(format!("/proc/self/task/{tid}/comm"))
+            .is_ok_and(|comm| comm == name)
     })
     .find_map(|tid| tid.parse().ok())
 }
@@ -125,30 +127,47 @@ pub fn run(
     stop: &AtomicBool,
     tell: &mut dyn FnMut(SelftestStep),
 ) -> Result<Selftested, SelftestError> {
-    let Once { mut rows, mut skipped, run } = once(machine, settings, stop, tell)?;
+    let Once {
+        mut rows,
+        mut skipped,
+        run,
+    } = once(machine, settings, stop, tell)?;
     let mut runs = vec![run];
     for _ in 0..TRIED_AGAIN {
         let mut again = settings.clone();
-        again.plan.turns.retain(|turn| rows.iter().any(|row| row.kind == turn.kind && row.is_undecided()));
+        again.plan.turns.retain(|turn| {
+            rows.iter()
+                .any(|row| row.kind == turn.kind && row.is_undecided())
+        });
         if again.plan.turns.is_empty() || stop.load(Ordering::Relaxed) {
             break;
         }
         tell(SelftestStep::TryingAgain);
-        let Ok(later) = once(machine, &again, stop, tell) else { break };
+        let Ok(later) = once(machine, &again, stop, tell) else {
+            break;
+        };
         runs.push(later.run);
         for row in later.rows {
-            rows.iter_mut().filter(|old| old.kind == row.kind).for_each(|old| *old = row.clone());
+            rows.iter_mut()
+                .filter(|old| old.kind == row.kind)
+                .for_each(|old| *old = row.clone());
         }
     }
     // Nothing was proven either way, as where a kind cannot be injected at all.
     rows.retain(|row| match row.shortfall {
         Some(Shortfall::TooBusy { out_of_reach, of }) => {
-            skipped.push(SkippedKind { kind: row.kind, cause: SkipCause::TooBusy { out_of_reach, of } });
+            skipped.push(SkippedKind {
+                kind: row.kind,
+                cause: SkipCause::TooBusy { out_of_reach, of },
+            });
             false
         }
         _ => true,
     });
-    Ok(Selftested { report: SelftestReport::new(rows, skipped), runs })
+    Ok(Selftested {
+        report: SelftestReport::new(rows, skipped),
+        runs,
+    })
 }
 
 /// What one recording came to.
@@ -173,8 +192,12 @@ fn once(
     let victim = cpus.first().unwrap_or_default();
     // Children inherit it: they start where they disturb nobody.
     let home = Home::leave(cpus, None)?;
-    let clock = choose_clock(machine, settings.record.run.clock, Duration::from_millis(50))
-        .map_err(RecordError::Clock)?;
+    let clock = choose_clock(
+        machine,
+        settings.record.run.clock,
+        Duration::from_millis(50),
+    )
+    .map_err(RecordError::Clock)?;
     // Only CPUs that run a registered process are reached by the expedited command.
     let _ = membarrier::register();
     let common = DisturbSettings {
@@ -189,23 +212,42 @@ fn once(
         parent_pid: 0,
         work_dir: settings.work_dir.clone(),
     };
-    let record_settings = RecordSettings { duration: LONGEST, ..settings.record.clone() };
+    let record_settings = RecordSettings {
+        duration: LONGEST,
+        ..settings.record.clone()
+    };
     let (begun, end) = (AtomicBool::new(false), AtomicBool::new(false));
     let (turns, outcome) = std::thread::scope(|scope| {
-        let recorder =
-            scope.spawn(|| record(machine, &record_settings, Extra::default(), &end, &mut Begun(&begun)));
+        let recorder = scope.spawn(|| {
+            record(
+                machine,
+                &record_settings,
+                Extra::default(),
+                &end,
+                &mut Begun(&begun),
+            )
+        });
         let waited = Instant::now();
-        while !begun.load(Ordering::Acquire) && !recorder.is_finished() && waited.elapsed() < PATIENCE {
+        while !begun.load(Ordering::Acquire)
+            && !recorder.is_finished()
+            && waited.elapsed() < PATIENCE
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
         let mut turns = Vec::new();
         if begun.load(Ordering::Acquire) {
-            let common = DisturbSettings { victim_tid: measuring_thread(machine, victim), ..common };
+            let common = DisturbSettings {
+                victim_tid: measuring_thread(machine, victim),
+                ..common
+            };
             for planned in &settings.plan.turns {
                 if stop.load(Ordering::Relaxed) || recorder.is_finished() {
                     break;
                 }
-                tell(SelftestStep::Injecting { kind: planned.kind, count: planned.count });
+                tell(SelftestStep::Injecting {
+                    kind: planned.kind,
+                    count: planned.count,
+                });
                 turns.push(turn(machine, settings, planned, &common));
                 // A child that was killed took its hand off our thread in the middle.
                 remove_leftover_groups(machine);
@@ -227,10 +269,14 @@ fn once(
     tell(SelftestStep::Scoring);
     let run = RunReader::open(&outcome.path)?;
     if !run.manifest().attributed {
-        let why = run.manifest().warnings.iter().find_map(|warning| match warning {
-            Warning::NoKernelEvents(why) => why.problem.clone(),
-            _ => None,
-        });
+        let why = run
+            .manifest()
+            .warnings
+            .iter()
+            .find_map(|warning| match warning {
+                Warning::NoKernelEvents(why) => why.problem.clone(),
+                _ => None,
+            });
         // Nobody asked for a run that shows nothing.
         let _ = jitterscope_store::remove(&outcome.path);
         return Err(SelftestError::Blind(why));
@@ -243,7 +289,11 @@ fn once(
             Turn::Failed(row) => rows.push(row),
         }
     }
-    Ok(Once { rows, skipped, run: outcome.path })
+    Ok(Once {
+        rows,
+        skipped,
+        run: outcome.path,
+    })
 }
 
 fn turn(
@@ -266,7 +316,9 @@ fn turn(
     }
     let child = match ChildHandle::spawn(&settings.child, kind, &wanted, PATIENCE) {
         Ok(child) => child,
-        Err(ChildError::NotReady { reason, .. }) => return skipped(SkipCause::NotReady { error: reason }),
+        Err(ChildError::NotReady { reason, .. }) => {
+            return skipped(SkipCause::NotReady { error: reason });
+        }
         Err(error) => return Turn::Failed(SelftestRow::broken(kind, &error)),
     };
     let mut child = child;
@@ -278,12 +330,22 @@ fn turn(
 }
 
 /// Reads the stalls around a turn's injections and scores them.
-fn score_turn(run: &RunReader, disturbed: &Disturbed, victim: CpuId) -> Result<SelftestRow, StoreError> {
+fn score_turn(
+    run: &RunReader,
+    disturbed: &Disturbed,
+    victim: CpuId,
+) -> Result<SelftestRow, StoreError> {
     let rate = run.manifest().rate;
     // Half a period on either side: the control column looks there.
     let margin = rate.ticks(disturbed.header.settings.period);
-    let first = disturbed.injections.first().map_or(Ticks(0), |i| i.start_ticks - margin);
-    let last = disturbed.injections.last().map_or(Ticks(0), |i| i.end_ticks + margin);
+    let first = disturbed
+        .injections
+        .first()
+        .map_or(Ticks(0), |i| i.start_ticks - margin);
+    let last = disturbed
+        .injections
+        .last()
+        .map_or(Ticks(0), |i| i.end_ticks + margin);
     let (mut stalls, mut attributions): (Vec<Stall>, Vec<Attribution>) = (Vec::new(), Vec::new());
     for stall in run.stalls()? {
         let stall = stall?;

@@ -3,8 +3,8 @@
 use super::report::{Instead, SelftestRow, WrongVerdict};
 use jitterscope_inject::{Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
-    Attribution, Culprit, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall, TickRate,
-    Ticks, Verdict,
+    Attribution, Culprit, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall,
+    TickRate, Ticks, Verdict,
 };
 use std::collections::HashMap;
 
@@ -44,9 +44,11 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
     for injection in &injections {
         let met: Vec<_> = victims.meeting(injection).collect();
         let named = is_named(&met, header, injection);
-        let shielded = || header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection));
+        let shielded =
+            || header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection));
         // Which of the two kept the victim from running cannot be determined, and the report says so.
-        let perhaps = || header.kind.needs_idle_cpu() && met.iter().any(|(_, s)| s.may_be_throttled());
+        let perhaps =
+            || header.kind.needs_idle_cpu() && met.iter().any(|(_, s)| s.may_be_throttled());
         if !named && (shielded() || perhaps()) {
             row.out_of_reach += 1;
             continue;
@@ -66,8 +68,15 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
         let then: Vec<_> = victims.meeting(&later).collect();
         row.named_when_shifted += u64::from(is_named(&then, header, &later));
     }
-    row.wrong = wrong.into_iter().map(|(instead, count)| WrongVerdict { instead, count }).collect();
-    row.wrong.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.instead.cmp(&b.instead)));
+    row.wrong = wrong
+        .into_iter()
+        .map(|(instead, count)| WrongVerdict { instead, count })
+        .collect();
+    row.wrong.sort_by(|a, b| {
+        b.count
+            .cmp(&a.count)
+            .then_with(|| a.instead.cmp(&b.instead))
+    });
     row.length_error = length_error(&injections, &victims, &header.expected, episode.rate);
     row.judge()
 }
@@ -78,7 +87,10 @@ fn is_named(met: &[(usize, &VictimStall<'_>)], header: &Header, window: &Injecti
         return met.iter().any(|(_, stall)| stall.names(&header.expected));
     }
     // Of what happened in it without an event, most must be reported as that, and not as somebody's doing.
-    let inside = met.iter().map(|(_, stall)| stall).filter(|stall| stall.lies_in(window));
+    let inside = met
+        .iter()
+        .map(|(_, stall)| stall)
+        .filter(|stall| stall.lies_in(window));
     let alone: Vec<&Part> = inside.filter_map(|stall| stall.without_event()).collect();
     let unseen = alone.iter().filter(|part| is_unseen(part)).count();
     unseen > 0 && unseen * 2 > alone.len()
@@ -86,8 +98,15 @@ fn is_named(met: &[(usize, &VictimStall<'_>)], header: &Header, window: &Injecti
 
 /// Whether a part says that nothing was seen, and blames nobody.
 fn is_unseen(part: &Part) -> bool {
-    let none = [Verdict::NoEventInVm, Verdict::OutsideThisKernel, Verdict::UnderOneMicrosecond];
-    part.culprit.subject.as_verdict().is_some_and(|verdict| none.contains(&verdict))
+    let none = [
+        Verdict::NoEventInVm,
+        Verdict::OutsideThisKernel,
+        Verdict::UnderOneMicrosecond,
+    ];
+    part.culprit
+        .subject
+        .as_verdict()
+        .is_some_and(|verdict| none.contains(&verdict))
 }
 
 /// A stall with its parts; none when it was not attributed.
@@ -99,15 +118,26 @@ struct VictimStall<'a> {
 
 impl VictimStall<'_> {
     fn names(&self, expected: &Expectation) -> bool {
-        self.parts.iter().any(|part| is_expected(&part.culprit, expected))
+        self.parts
+            .iter()
+            .any(|part| is_expected(&part.culprit, expected))
     }
 
     /// Whether another thread ran instead of the victim during the whole injection: the stall reaches
     /// over both its ends and is mostly that thread's.
     fn shields(&self, injection: &Injection) -> bool {
-        let is_thread =
-            |part: &&Part| matches!(part.culprit.kind(), CulpritKind::Thread | CulpritKind::Kworker);
-        let others: Nanos = self.parts.iter().filter(is_thread).map(|part| part.net).sum();
+        let is_thread = |part: &&Part| {
+            matches!(
+                part.culprit.kind(),
+                CulpritKind::Thread | CulpritKind::Kworker
+            )
+        };
+        let others: Nanos = self
+            .parts
+            .iter()
+            .filter(is_thread)
+            .map(|part| part.net)
+            .sum();
         let all: Nanos = self.parts.iter().map(|part| part.net).sum();
         self.start < injection.start_ticks && injection.end_ticks < self.end && others.0 * 2 > all.0
     }
@@ -130,16 +160,25 @@ impl VictimStall<'_> {
             matches!(
                 part.culprit.subject.as_verdict(),
                 Some(
-                    Verdict::CpuTaken | Verdict::VirtualMachinePaused | Verdict::Smi | Verdict::AllCpusAtOnce
+                    Verdict::CpuTaken
+                        | Verdict::VirtualMachinePaused
+                        | Verdict::Smi
+                        | Verdict::AllCpusAtOnce
                 )
             )
         };
-        self.parts.first().filter(|part| self.parts.len() == 1 && (is_unseen(part) || hosts(part)))
+        self.parts
+            .first()
+            .filter(|part| self.parts.len() == 1 && (is_unseen(part) || hosts(part)))
     }
 
     /// Time that it gives to the expected culprit.
     fn net(&self, expected: &Expectation) -> Nanos {
-        self.parts.iter().filter(|part| is_expected(&part.culprit, expected)).map(|part| part.net).sum()
+        self.parts
+            .iter()
+            .filter(|part| is_expected(&part.culprit, expected))
+            .map(|part| part.net)
+            .sum()
     }
 }
 
@@ -153,8 +192,11 @@ struct VictimStalls<'a> {
 
 impl<'a> VictimStalls<'a> {
     fn new(episode: &Episode<'a>) -> VictimStalls<'a> {
-        let parts: HashMap<_, _> =
-            episode.attributions.iter().map(|a| (a.stall, a.parts.as_slice())).collect();
+        let parts: HashMap<_, _> = episode
+            .attributions
+            .iter()
+            .map(|a| (a.stall, a.parts.as_slice()))
+            .collect();
         let mut stalls: Vec<VictimStall<'a>> = episode
             .stalls
             .iter()
@@ -178,20 +220,30 @@ impl<'a> VictimStalls<'a> {
 
     /// Those that overlap the window, its borders included, with their indices.
     fn meeting(&self, window: &Injection) -> impl Iterator<Item = (usize, &VictimStall<'a>)> {
-        let Injection { start_ticks, end_ticks, .. } = *window;
+        let Injection {
+            start_ticks,
+            end_ticks,
+            ..
+        } = *window;
         let first = self.latest_end.partition_point(|end| *end < start_ticks);
-        let behind = self.stalls.partition_point(|stall| stall.start <= end_ticks);
+        let behind = self
+            .stalls
+            .partition_point(|stall| stall.start <= end_ticks);
         let candidates = self.stalls.get(first..behind).unwrap_or_default();
-        (first..).zip(candidates).filter(move |(_, stall)| stall.end >= start_ticks)
+        (first..)
+            .zip(candidates)
+            .filter(move |(_, stall)| stall.end >= start_ticks)
     }
 }
 
 fn is_expected(culprit: &Culprit, expected: &Expectation) -> bool {
     is_same(culprit, expected)
-        && expected
-            .sender
-            .as_ref()
-            .is_none_or(|wanted| culprit.sender.as_ref().is_some_and(|sender| is_sender(sender, wanted)))
+        && expected.sender.as_ref().is_none_or(|wanted| {
+            culprit
+                .sender
+                .as_ref()
+                .is_some_and(|sender| is_sender(sender, wanted))
+        })
 }
 
 fn is_same(culprit: &Culprit, expected: &Expectation) -> bool {
@@ -215,15 +267,24 @@ fn instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> Instead
         return Instead::NoStall;
     }
     if let Some(part) = parts().find(|part| is_same(&part.culprit, expected)) {
-        let Some(sender) = &part.culprit.sender else { return Instead::NoSender };
+        let Some(sender) = &part.culprit.sender else {
+            return Instead::NoSender;
+        };
         let comm = sender.comm.clone().filter(|_| sender.involves_thread());
         let tid = (comm.is_none() && sender.involves_thread()).then_some(sender.tid);
-        return Instead::OtherSender { context: sender.context, comm, tid };
+        return Instead::OtherSender {
+            context: sender.context,
+            comm,
+            tid,
+        };
     }
     match parts().max_by_key(|part| part.net) {
         Some(Part { culprit, .. }) => {
             let name = culprit.subject.name().as_ref().into();
-            Instead::OtherCulprit { kind: culprit.kind(), name }
+            Instead::OtherCulprit {
+                kind: culprit.kind(),
+                name,
+            }
         }
         None => Instead::NoAttribution,
     }
@@ -239,8 +300,14 @@ fn length_error(
 ) -> Option<f64> {
     let mut groups: Vec<Group> = Vec::new();
     for injection in injections {
-        let named = || victims.meeting(injection).filter(|(_, met)| met.names(expected)).map(|(i, _)| i);
-        let (Some(length), Some(first), Some(last)) = (injection.length_ticks, named().min(), named().max())
+        let named = || {
+            victims
+                .meeting(injection)
+                .filter(|(_, met)| met.names(expected))
+                .map(|(i, _)| i)
+        };
+        let (Some(length), Some(first), Some(last)) =
+            (injection.length_ticks, named().min(), named().max())
         else {
             continue;
         };
@@ -250,14 +317,21 @@ fn length_error(
                 group.injected += length;
                 group.last = group.last.max(last);
             }
-            _ => groups.push(Group { first, last, injected: length }),
+            _ => groups.push(Group {
+                first,
+                last,
+                injected: length,
+            }),
         }
     }
     let mut errors: Vec<f64> = groups
         .iter()
         .filter(|group| group.injected > Nanos::ZERO)
         .map(|group| {
-            let stalls = victims.stalls.get(group.first..=group.last).unwrap_or_default();
+            let stalls = victims
+                .stalls
+                .get(group.first..=group.last)
+                .unwrap_or_default();
             let seen: Nanos = stalls.iter().map(|stall| stall.net(expected)).sum();
             seen.0.abs_diff(group.injected.0) as f64 / group.injected.0 as f64
         })

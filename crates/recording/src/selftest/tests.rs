@@ -1,14 +1,21 @@
 use super::*;
-use jitterscope_inject::{DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection};
+use jitterscope_inject::{
+    DisturbKind, DisturbSettings, Expectation, ExpectedSender, Header, Injection,
+};
 use jitterscope_model::{
-    Attribution, ClockKind, Confidence, CpuId, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender,
-    Stall, StallId, Subject, ThreadRef, TickRate, Ticks, Verdict,
+    Attribution, ClockKind, Confidence, CpuId, CulpritKind, Evidence, ExecutionContext, Nanos,
+    Part, Sender, Stall, StallId, Subject, ThreadRef, TickRate, Ticks, Verdict,
 };
 
 /// One tick is one nanosecond in these tests, and a period is 10 ms.
 const PERIOD: u64 = 10_000_000;
 
-fn header(kind: DisturbKind, culprit: CulpritKind, name: &str, sender: Option<(&str, i32)>) -> Header {
+fn header(
+    kind: DisturbKind,
+    culprit: CulpritKind,
+    name: &str,
+    sender: Option<(&str, i32)>,
+) -> Header {
     Header {
         kind,
         tid: 77,
@@ -16,7 +23,10 @@ fn header(kind: DisturbKind, culprit: CulpritKind, name: &str, sender: Option<(&
         expected: Expectation {
             kind: culprit,
             name: name.into(),
-            sender: sender.map(|(comm, tid)| ExpectedSender { comm: comm.into(), tid }),
+            sender: sender.map(|(comm, tid)| ExpectedSender {
+                comm: comm.into(),
+                tid,
+            }),
         },
         settings: DisturbSettings {
             cpu: CpuId(1),
@@ -38,12 +48,20 @@ fn fifo() -> Header {
 }
 
 fn window(start: u64, end: u64, length: Option<u64>) -> Injection {
-    Injection { start_ticks: Ticks(start), end_ticks: Ticks(end), length_ticks: length.map(Ticks) }
+    Injection {
+        start_ticks: Ticks(start),
+        end_ticks: Ticks(end),
+        length_ticks: length.map(Ticks),
+    }
 }
 
 fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
     // Kind and name are all that counts.
-    let subject = Subject::Unknown { kind: kind.as_str().into(), name: name.into(), detail: "".into() };
+    let subject = Subject::Unknown {
+        kind: kind.as_str().into(),
+        name: name.into(),
+        detail: "".into(),
+    };
     Part::inside(subject, Nanos(net), Evidence::SwitchRecords)
 }
 
@@ -69,15 +87,33 @@ struct Recorded {
 impl Recorded {
     fn stall(&mut self, cpu: u32, start: u64, end: u64, parts: Vec<Part>) {
         let id = StallId(self.stalls.len() as u64);
-        let victim = ThreadRef { tid: 5, comm: Default::default() };
-        self.stalls.push(Stall { id, cpu: CpuId(cpu), victim, start: Ticks(start), end: Ticks(end) });
+        let victim = ThreadRef {
+            tid: 5,
+            comm: Default::default(),
+        };
+        self.stalls.push(Stall {
+            id,
+            cpu: CpuId(cpu),
+            victim,
+            start: Ticks(start),
+            end: Ticks(end),
+        });
         self.attributions.push(Attribution { stall: id, parts });
     }
 
     fn score(&self, header: &Header, injections: &[Injection]) -> SelftestRow {
-        let Recorded { stalls, attributions } = self;
+        let Recorded {
+            stalls,
+            attributions,
+        } = self;
         let rate = TickRate::NANOSECONDS;
-        super::score(&Episode { header, injections, stalls, attributions, rate })
+        super::score(&Episode {
+            header,
+            injections,
+            stalls,
+            attributions,
+            rate,
+        })
     }
 }
 
@@ -102,7 +138,10 @@ fn textbook() -> (Recorded, Vec<Injection>) {
 fn all_found_and_named_passes_with_its_length_error() {
     let (recorded, injections) = textbook();
     let row = recorded.score(&fifo(), &injections);
-    assert_eq!((row.injected, row.found, row.named, row.named_when_shifted), (100, 100, 100, 0));
+    assert_eq!(
+        (row.injected, row.found, row.named, row.named_when_shifted),
+        (100, 100, 100, 0)
+    );
     assert!((row.length_error.unwrap() - 0.02).abs() < 1e-9);
     assert!(row.passed && row.shortfall.is_none() && row.wrong.is_empty());
 }
@@ -125,13 +164,22 @@ fn what_cannot_reach_a_victim_that_is_switched_out_does_not_count() {
     recorded.stalls[6].start = Ticks(at - 1_000_000);
     recorded.stalls[6].end = Ticks(at + 1_000_000);
     recorded.attributions[6].parts = vec![part(CulpritKind::Thread, "make", 2_000_000)];
-    recorded.attributions[7].parts =
-        vec![part(CulpritKind::Thread, "make", 1_000), part(CulpritKind::Timer, "x", 2_000)];
+    recorded.attributions[7].parts = vec![
+        part(CulpritKind::Thread, "make", 1_000),
+        part(CulpritKind::Timer, "x", 2_000),
+    ];
     let mut header = fifo();
-    assert_eq!(recorded.score(&header, &injections).out_of_reach, 0, "a thread reaches any CPU");
+    assert_eq!(
+        recorded.score(&header, &injections).out_of_reach,
+        0,
+        "a thread reaches any CPU"
+    );
     header.kind = DisturbKind::Membarrier;
     let row = recorded.score(&header, &injections);
-    assert_eq!((row.out_of_reach, row.injected, row.found, row.named), (1, 99, 99, 98));
+    assert_eq!(
+        (row.out_of_reach, row.injected, row.found, row.named),
+        (1, 99, 99, 98)
+    );
 }
 
 #[test]
@@ -141,7 +189,13 @@ fn ninety_five_percent_is_the_bar() {
         recorded.stalls.truncate(kept);
         let row = recorded.score(&fifo(), &injections);
         assert_eq!((row.found, row.passed), (kept as u64, passes));
-        assert_eq!(row.wrong, [WrongVerdict { instead: Instead::NoStall, count: 100 - kept as u64 }]);
+        assert_eq!(
+            row.wrong,
+            [WrongVerdict {
+                instead: Instead::NoStall,
+                count: 100 - kept as u64
+            }]
+        );
         assert_eq!(row.shortfall, (!passes).then_some(Shortfall::TooFewFound));
     }
 }
@@ -159,10 +213,15 @@ fn nothing_injected_is_no_pass() {
 #[test]
 fn a_wrong_name_or_kind_is_found_but_not_named() {
     let mut recorded = Recorded::default();
-    let injections: Vec<_> = (1..=10).map(|n| window(n * PERIOD, n * PERIOD + 100, Some(100))).collect();
+    let injections: Vec<_> = (1..=10)
+        .map(|n| window(n * PERIOD, n * PERIOD + 100, Some(100)))
+        .collect();
     for n in 1..=10 {
         let parts = match n {
-            1..=6 => vec![part(CulpritKind::Thread, "js-fifo-0000", 90), part(CulpritKind::Timer, "t", 10)],
+            1..=6 => vec![
+                part(CulpritKind::Thread, "js-fifo-0000", 90),
+                part(CulpritKind::Timer, "t", 10),
+            ],
             7..=9 => vec![part(CulpritKind::Unresolved, "no kernel event", 100)],
             // The right name of the wrong kind.
             _ => vec![part(CulpritKind::Irq, "js-fifo-004d", 100)],
@@ -171,13 +230,19 @@ fn a_wrong_name_or_kind_is_found_but_not_named() {
     }
     let row = recorded.score(&fifo(), &injections);
     assert_eq!((row.found, row.named, row.length_error), (10, 0, None));
-    let other = |kind, name: &str| Instead::OtherCulprit { kind, name: name.into() };
+    let other = |kind, name: &str| Instead::OtherCulprit {
+        kind,
+        name: name.into(),
+    };
     let wrong = [
         (other(CulpritKind::Thread, "js-fifo-0000"), 6),
         (other(CulpritKind::Unresolved, "no kernel event"), 3),
         (other(CulpritKind::Irq, "js-fifo-004d"), 1),
     ];
-    assert_eq!(row.wrong, wrong.map(|(instead, count)| WrongVerdict { instead, count }));
+    assert_eq!(
+        row.wrong,
+        wrong.map(|(instead, count)| WrongVerdict { instead, count })
+    );
     assert_eq!(row.shortfall, Some(Shortfall::TooFewNamed));
 }
 
@@ -187,7 +252,12 @@ fn an_injection_split_among_stalls_is_found_once_and_summed() {
     let header = header(DisturbKind::Fair, CulpritKind::Thread, "js-fifo-004d", None);
     // The first piece is named, an unrelated tick lies between, the second piece follows.
     recorded.stall(1, 1_000, 1_600, vec![thread(600)]);
-    recorded.stall(1, 1_700, 1_750, vec![part(CulpritKind::Timer, "tick_nohz_handler", 50)]);
+    recorded.stall(
+        1,
+        1_700,
+        1_750,
+        vec![part(CulpritKind::Timer, "tick_nohz_handler", 50)],
+    );
     recorded.stall(1, 1_900, 2_400, vec![thread(500)]);
     let row = recorded.score(&header, &[window(1_010, 2_390, Some(1_000))]);
     assert_eq!((row.injected, row.found, row.named), (1, 1, 1));
@@ -199,7 +269,10 @@ fn overlapping_windows_share_a_stall_but_not_its_time() {
     let mut recorded = Recorded::default();
     recorded.stall(1, 1_000, 2_000, vec![thread(1_000)]);
     // Two injections within one stall, windows overlapping: their lengths together make the stall.
-    let injections = [window(1_000, 1_600, Some(500)), window(1_500, 2_000, Some(500))];
+    let injections = [
+        window(1_000, 1_600, Some(500)),
+        window(1_500, 2_000, Some(500)),
+    ];
     let row = recorded.score(&fifo(), &injections);
     assert_eq!((row.injected, row.found, row.named), (2, 2, 2));
     assert_eq!(row.length_error, Some(0.0));
@@ -211,8 +284,11 @@ fn a_chain_of_stalls_and_injections_is_one_group() {
     recorded.stall(1, 0, 100, vec![thread(100)]);
     recorded.stall(1, 200, 300, vec![thread(100)]);
     recorded.stall(1, 5_000, 5_100, vec![thread(50)]);
-    let injections =
-        [window(50, 210, Some(120)), window(220, 300, Some(80)), window(5_000, 5_100, Some(100))];
+    let injections = [
+        window(50, 210, Some(120)),
+        window(220, 300, Some(80)),
+        window(5_000, 5_100, Some(100)),
+    ];
     let row = recorded.score(&fifo(), &injections);
     // 200 of 200 in the first group, 50 of 100 in the second: the median lies between.
     assert!((row.length_error.unwrap() - 0.25).abs() < 1e-9);
@@ -247,12 +323,23 @@ fn a_stall_without_attribution_is_found_and_not_named() {
     recorded.attributions.clear();
     let row = recorded.score(&fifo(), &[window(0, 100, Some(100))]);
     assert_eq!((row.found, row.named), (1, 0));
-    assert_eq!(row.wrong, [WrongVerdict { instead: Instead::NoAttribution, count: 1 }]);
+    assert_eq!(
+        row.wrong,
+        [WrongVerdict {
+            instead: Instead::NoAttribution,
+            count: 1
+        }]
+    );
 }
 
 #[test]
 fn an_interrupt_needs_the_right_sender() {
-    let header = header(DisturbKind::Membarrier, CulpritKind::Ipi, "ipi_mb", Some(("js-mb-004d", 77)));
+    let header = header(
+        DisturbKind::Membarrier,
+        CulpritKind::Ipi,
+        "ipi_mb",
+        Some(("js-mb-004d", 77)),
+    );
     let ipi = || part(CulpritKind::Ipi, "ipi_mb", 100);
     let named = |culprit: Part| {
         let mut recorded = Recorded::default();
@@ -262,17 +349,35 @@ fn an_interrupt_needs_the_right_sender() {
         row.wrong.into_iter().map(|wrong| wrong.instead).next()
     };
     let other = |context, comm: Option<&str>, tid| {
-        Some(Instead::OtherSender { context, comm: comm.map(Into::into), tid })
+        Some(Instead::OtherSender {
+            context,
+            comm: comm.map(Into::into),
+            tid,
+        })
     };
     assert_eq!(named(sent(ipi(), Some("js-mb-004d"), 77)), None);
-    assert_eq!(named(sent(ipi(), None, 77)), None, "the thread id serves where the name is unknown");
-    assert_eq!(named(sent(ipi(), Some("js-mb-004d"), 9_077)), None, "ids differ outside of a PID namespace");
+    assert_eq!(
+        named(sent(ipi(), None, 77)),
+        None,
+        "the thread id serves where the name is unknown"
+    );
+    assert_eq!(
+        named(sent(ipi(), Some("js-mb-004d"), 9_077)),
+        None,
+        "ids differ outside of a PID namespace"
+    );
     let thread = ExecutionContext::Thread;
-    assert_eq!(named(sent(ipi(), Some("chrome"), 77)), other(thread, Some("chrome"), None));
+    assert_eq!(
+        named(sent(ipi(), Some("chrome"), 77)),
+        other(thread, Some("chrome"), None)
+    );
     assert_eq!(named(sent(ipi(), None, 78)), other(thread, None, Some(78)));
     let mut interrupt = sent(ipi(), Some("js-mb-004d"), 77);
-    std::sync::Arc::make_mut(&mut interrupt.culprit).sender.as_mut().unwrap().context =
-        ExecutionContext::Interrupt;
+    std::sync::Arc::make_mut(&mut interrupt.culprit)
+        .sender
+        .as_mut()
+        .unwrap()
+        .context = ExecutionContext::Interrupt;
     let beneath = other(ExecutionContext::Interrupt, None, None);
     assert_eq!(named(interrupt), beneath, "whose thread was only beneath");
     assert_eq!(named(ipi()), Some(Instead::NoSender));
@@ -280,9 +385,20 @@ fn an_interrupt_needs_the_right_sender() {
 
 #[test]
 fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
-    let header = header(DisturbKind::Trap, CulpritKind::Unresolved, "no kernel event", None);
-    let whole =
-        |verdict| Part::whole(Subject::verdict(verdict), Nanos(10), Confidence::Low, Evidence::Nothing);
+    let header = header(
+        DisturbKind::Trap,
+        CulpritKind::Unresolved,
+        "no kernel event",
+        None,
+    );
+    let whole = |verdict| {
+        Part::whole(
+            Subject::verdict(verdict),
+            Nanos(10),
+            Confidence::Low,
+            Evidence::Nothing,
+        )
+    };
     let named = |verdicts: &[Verdict]| {
         let mut recorded = Recorded::default();
         // The interrupt that sets the breakpoint; the host may be late with that.
@@ -290,7 +406,10 @@ fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
             1,
             0,
             100,
-            vec![part(CulpritKind::Ipi, "remote_function", 50), whole(Verdict::LateInterrupt)],
+            vec![
+                part(CulpritKind::Ipi, "remote_function", 50),
+                whole(Verdict::LateInterrupt),
+            ],
         );
         for (n, verdict) in (0..).zip(verdicts) {
             recorded.stall(1, 200 + n * 100, 210 + n * 100, vec![whole(*verdict)]);
@@ -302,10 +421,18 @@ fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
     assert!(named(&[Verdict::NoEventInVm, Verdict::NoEventInVm]));
     assert!(named(&[Verdict::OutsideThisKernel]), "no virtual machine");
     assert!(
-        named(&[Verdict::NoEventInVm, Verdict::NoEventInVm, Verdict::CpuTaken]),
+        named(&[
+            Verdict::NoEventInVm,
+            Verdict::NoEventInVm,
+            Verdict::CpuTaken
+        ]),
         "the host may be busy, too"
     );
-    assert!(!named(&[Verdict::CpuTaken, Verdict::CpuTaken, Verdict::NoEventInVm]));
+    assert!(!named(&[
+        Verdict::CpuTaken,
+        Verdict::CpuTaken,
+        Verdict::NoEventInVm
+    ]));
     assert!(!named(&[Verdict::VirtualMachinePaused]));
     assert!(!named(&[]), "it was not seen at all");
 }
@@ -319,12 +446,21 @@ fn a_quota_is_out_of_reach_only_where_another_thread_had_most_of_the_stall() {
             evidence: Evidence::SwitchRecordsWhileThrottled,
             ..part(CulpritKind::Thread, "make", theirs)
         };
-        recorded.stall(1, 0, 100, vec![other, part(CulpritKind::Switch, "idle exit", 100 - theirs)]);
+        recorded.stall(
+            1,
+            0,
+            100,
+            vec![other, part(CulpritKind::Switch, "idle exit", 100 - theirs)],
+        );
         let row = recorded.score(&header, &[window(0, 100, None)]);
         (row.out_of_reach, row.injected, row.named)
     };
     assert_eq!(perhaps(90), (1, 0, 0));
-    assert_eq!(perhaps(10), (0, 1, 0), "the CPU idled: what kept the thread from it must be named");
+    assert_eq!(
+        perhaps(10),
+        (0, 1, 0),
+        "the CPU idled: what kept the thread from it must be named"
+    );
 }
 
 #[test]
@@ -332,7 +468,9 @@ fn naming_by_chance_shows_in_the_control() {
     let mut recorded = Recorded::default();
     // The culprit is said to run all the time.
     recorded.stall(1, 0, 100 * PERIOD, vec![thread(100 * PERIOD)]);
-    let injections: Vec<_> = (1..=50).map(|n| window(n * PERIOD, n * PERIOD + 100, Some(100))).collect();
+    let injections: Vec<_> = (1..=50)
+        .map(|n| window(n * PERIOD, n * PERIOD + 100, Some(100)))
+        .collect();
     let row = recorded.score(&fifo(), &injections);
     assert_eq!((row.named, row.named_when_shifted), (50, 50));
     assert!(row.length_error.unwrap() > 1_000.0);
@@ -343,10 +481,18 @@ fn the_report_is_json_both_ways() {
     let (recorded, injections) = textbook();
     let skipped = vec![SkippedKind {
         kind: DisturbKind::Softirq,
-        cause: SkipCause::NotReady { error: "no RPS".into() },
+        cause: SkipCause::NotReady {
+            error: "no RPS".into(),
+        },
     }];
     let report = SelftestReport::new(vec![recorded.score(&fifo(), &injections)], skipped);
     let json = serde_json::to_string(&report).unwrap();
-    assert!(json.starts_with("{\"schema_version\":2,\"rows\":[{\"kind\":\"fifo\""), "{json}");
-    assert_eq!(serde_json::from_str::<SelftestReport>(&json).unwrap(), report);
+    assert!(
+        json.starts_with("{\"schema_version\":2,\"rows\":[{\"kind\":\"fifo\""),
+        "{json}"
+    );
+    assert_eq!(
+        serde_json::from_str::<SelftestReport>(&json).unwrap(),
+        report
+    );
 }

@@ -35,7 +35,15 @@ pub fn attach(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
-    run(Attaching { settings }, Context { machine, outputs, stop, observer })
+    run(
+        Attaching { settings },
+        Context {
+            machine,
+            outputs,
+            stop,
+            observer,
+        },
+    )
 }
 
 /// Threads that are to be followed.
@@ -54,14 +62,22 @@ impl<'a> Target for Attaching<'a> {
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
         let first = followed::threads(machine, &settings.followed)?;
-        if let (Followed::Named(name), true, false) = (&settings.followed, first.is_empty(), settings.wait) {
+        if let (Followed::Named(name), true, false) =
+            (&settings.followed, first.is_empty(), settings.wait)
+        {
             return Err(FollowError::NoSuchName(name.clone()).into());
         }
-        let theirs: CpuSet =
-            first.iter().flat_map(|found| found.allowed.iter().collect::<Vec<_>>()).collect();
+        let theirs: CpuSet = first
+            .iter()
+            .flat_map(|found| found.allowed.iter().collect::<Vec<_>>())
+            .collect();
         Ok(Plan {
             // Where they run is only known while they run; where they may not run, we disturb nobody.
-            leave: if theirs.is_empty() { topology.online.clone() } else { theirs },
+            leave: if theirs.is_empty() {
+                topology.online.clone()
+            } else {
+                theirs
+            },
             // Whoever follows threads measures no CPU.
             claimed: CpuSet::new(),
             shared: None,
@@ -89,7 +105,9 @@ impl<'a> Target for Attaching<'a> {
         let followed = follower_settings(settings, stage.rate());
         let events = stage
             .kernel_events(choice(&stage.topology))
-            .map_err(|why| RecordError::Blind { problem: why.problem() })?;
+            .map_err(|why| RecordError::Blind {
+                problem: why.problem(),
+            })?;
         stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
         let follow = Follow::new(events, followed);
         Ok(Attached {
@@ -122,7 +140,11 @@ impl Running for Attached<'_> {
         Some(RowsOf::without_probes(stage.rate()))
     }
 
-    fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading) -> Result<(), RecordError> {
+    fn begin(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        clocks: ClockReading,
+    ) -> Result<(), RecordError> {
         let (settings, rate, start) = (self.settings, stage.rate(), clocks.ticks);
         self.run.begin(start, start + self.duration, INTERVAL);
         // Again: what began since is followed from here, what ended is gone.
@@ -131,7 +153,9 @@ impl Running for Attached<'_> {
         }
         self.command = start_command(&settings.followed, &mut self.run.follow, start)?;
         self.awaited = match &settings.followed {
-            Followed::Named(name) if settings.wait && self.run.follow.follower().is_idle() => Some(name),
+            Followed::Named(name) if settings.wait && self.run.follow.follower().is_idle() => {
+                Some(name)
+            }
             _ => None,
         };
         if self.awaited.is_some() {
@@ -148,13 +172,21 @@ impl Running for Attached<'_> {
             run.measure_until(run.now + self.duration);
         }
         run.end_turn(&mut stage.outputs)?;
-        run.over |= is_over(&self.machine, &self.settings.followed, self.command.as_mut(), &run.follow);
+        run.over |= is_over(
+            &self.machine,
+            &self.settings.followed,
+            self.command.as_mut(),
+            &run.follow,
+        );
         if let Some(name) = self.awaited {
             stage.observer.awaiting(name);
             return Ok(None);
         }
         let from = run.end - self.duration;
-        Ok(Some(run.progress(from, self.settings.duration.unwrap_or(Nanos::ZERO))))
+        Ok(Some(run.progress(
+            from,
+            self.settings.duration.unwrap_or(Nanos::ZERO),
+        )))
     }
 
     fn is_over(&mut self) -> bool {
@@ -165,7 +197,11 @@ impl Running for Attached<'_> {
         self.run.over = true;
     }
 
-    fn finish(mut self, stage: &mut Stage<'_, '_>, ended: ClockReading) -> Result<RunManifest, RecordError> {
+    fn finish(
+        mut self,
+        stage: &mut Stage<'_, '_>,
+        ended: ClockReading,
+    ) -> Result<RunManifest, RecordError> {
         // Ctrl-C reaches the command, too, and its end may be noticed first.
         stage.interrupted |= stage.stopped();
         let last = ended.ticks.min(self.run.end);
@@ -176,32 +212,60 @@ impl Running for Attached<'_> {
                 stage
                     .command
                     .filter(|status| !status.success())
-                    .map(|status| Warning::CommandFailed { status: status.to_string() }),
+                    .map(|status| Warning::CommandFailed {
+                        status: status.to_string(),
+                    }),
             );
         }
-        let threads =
-            self.run.finish(last, &mut stage.outputs, |follower, names| follower.finish(last, names))?;
+        let threads = self
+            .run
+            .finish(last, &mut stage.outputs, |follower, names| {
+                follower.finish(last, names)
+            })?;
         let mut follow = self.run.follow;
         let warnings = &mut stage.warnings;
         let refused = follow.follower().refused();
         if refused > 0 {
-            warnings.push(Warning::TooManyThreads { refused, most: MOST_THREADS as u64 });
+            warnings.push(Warning::TooManyThreads {
+                refused,
+                most: MOST_THREADS as u64,
+            });
         }
         let (late, missed) = (follow.follower().met_late(), follow.follower().missed());
         if late + missed > 0 {
             warnings.push(Warning::NotFollowed { late, missed });
         }
-        warnings.extend(crate::warnings::of_switches(&follow.follower().unrecorded_switches()));
-        warnings.extend(crate::warnings::of_folded(stage.clock.rate.nanos(follow.follower().folded())));
-        warnings.extend(follow.follower().throttled().map(crate::warnings::of_throttled));
+        warnings.extend(crate::warnings::of_switches(
+            &follow.follower().unrecorded_switches(),
+        ));
+        warnings.extend(crate::warnings::of_folded(
+            stage.clock.rate.nanos(follow.follower().folded()),
+        ));
+        warnings.extend(
+            follow
+                .follower()
+                .throttled()
+                .map(crate::warnings::of_throttled),
+        );
         if !follow.events.gone.is_empty() {
-            warnings.push(Warning::CpuOffline { cpus: follow.events.gone.clone() });
+            warnings.push(Warning::CpuOffline {
+                cpus: follow.events.gone.clone(),
+            });
         }
         if threads.is_empty() {
-            warnings.push(Warning::NobodyMet { whom: None, watching: false });
+            warnings.push(Warning::NobodyMet {
+                whom: None,
+                watching: false,
+            });
         }
-        let events_in_gaps = EventsInGaps { events: follow.events_counted(), ..EventsInGaps::default() };
-        let ended = ClockReading { ticks: last, ..ended };
+        let events_in_gaps = EventsInGaps {
+            events: follow.events_counted(),
+            ..EventsInGaps::default()
+        };
+        let ended = ClockReading {
+            ticks: last,
+            ..ended
+        };
         let senders_dropped = follow.follower().senders_dropped();
         stage.events_ended(follow.events.ended(), follow)?;
         Ok(RunManifest {
@@ -248,20 +312,49 @@ fn start_command(
     follow: &mut Follow,
     start: Ticks,
 ) -> Result<Option<Started>, RecordError> {
-    let Followed::Command { line, env, to_stderr } = target else { return Ok(None) };
+    let Followed::Command {
+        line,
+        env,
+        to_stderr,
+    } = target
+    else {
+        return Ok(None);
+    };
     let started = Started::start(line, env, *to_stderr)?;
-    let name = line.first().map(|program| program.rsplit('/').next().unwrap_or(program));
-    let thread = ThreadRef { tid: started.pid(), comm: Comm::new(name.unwrap_or_default()) };
-    follow.follow(Following { thread, role: None, start: Start::Unknown }, None, start);
+    let name = line
+        .first()
+        .map(|program| program.rsplit('/').next().unwrap_or(program));
+    let thread = ThreadRef {
+        tid: started.pid(),
+        comm: Comm::new(name.unwrap_or_default()),
+    };
+    follow.follow(
+        Following {
+            thread,
+            role: None,
+            start: Start::Unknown,
+        },
+        None,
+        start,
+    );
     Ok(Some(started))
 }
 
 /// Whether there is nobody left to follow.
-fn is_over(machine: &Machine, target: &Followed, command: Option<&mut Started>, follow: &Follow) -> bool {
+fn is_over(
+    machine: &Machine,
+    target: &Followed,
+    command: Option<&mut Started>,
+    follow: &Follow,
+) -> bool {
     match (target, command) {
         // Processes that it leaves behind are followed until they end.
-        (Followed::Command { .. }, Some(command)) => command.ended().is_some() && follow.follower().is_idle(),
-        (Followed::Process(pid), _) => follow.follower().is_idle() && !followed::is_alive(machine, *pid),
+        (Followed::Command { .. }, Some(command)) => {
+            command.ended().is_some() && follow.follower().is_idle()
+        }
+        (Followed::Process(pid), _) => {
+            follow.follower().is_idle() && !followed::is_alive(machine, *pid)
+        }
         (Followed::Thread(_), _) => follow.follower().is_idle(),
         // One of the name may begin at any time.
         _ => false,

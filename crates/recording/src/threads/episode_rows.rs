@@ -45,7 +45,10 @@ impl EpisodeRows {
 
     /// With reporting intervals of another length.
     pub(crate) fn every(self, interval: Nanos) -> EpisodeRows {
-        EpisodeRows { interval: self.rate.ticks(interval), ..self }
+        EpisodeRows {
+            interval: self.rate.ticks(interval),
+            ..self
+        }
     }
 
     pub(crate) fn take_in(
@@ -91,7 +94,11 @@ impl EpisodeRows {
     }
 
     /// Stalls count in the interval in which they were taken in, within a drain of their end.
-    pub(crate) fn close_interval(&mut self, now: Ticks, sink: &mut dyn Sink) -> Result<(), SinkError> {
+    pub(crate) fn close_interval(
+        &mut self,
+        now: Ticks,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError> {
         for (cpu, sums) in std::mem::take(&mut self.sums) {
             let row = IntervalRow {
                 cpu,
@@ -114,7 +121,12 @@ fn sums_of(sums: &mut BTreeMap<CpuId, Sums>, cpu: CpuId) -> Option<&mut Sums> {
         Entry::Occupied(there) => there.into_mut(),
         Entry::Vacant(room) => {
             let lengths = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()?;
-            room.insert(Sums { count: 0, max: Nanos::ZERO, stolen: Nanos::ZERO, lengths })
+            room.insert(Sums {
+                count: 0,
+                max: Nanos::ZERO,
+                stolen: Nanos::ZERO,
+                lengths,
+            })
         }
     })
 }

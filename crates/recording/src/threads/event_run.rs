@@ -13,8 +13,12 @@ pub(crate) const JOIN_WITHIN: Nanos = Nanos(1_000);
 /// Whose records become rows.
 pub(crate) trait MakesRows: TakesRecords {
     /// Hands over the stalls that are complete by now, and the interval under way if it is over.
-    fn make_rows(&mut self, rows: &mut EpisodeRows, now: Ticks, sink: &mut dyn Sink)
-    -> Result<(), SinkError>;
+    fn make_rows(
+        &mut self,
+        rows: &mut EpisodeRows,
+        now: Ticks,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError>;
 }
 
 impl MakesRows for ThreadFollower {
@@ -84,14 +88,27 @@ impl<F: MakesRows> EventRun<F> {
 
     /// What was drained becomes rows.
     pub(crate) fn end_turn(&mut self, outputs: &mut dyn Sink) -> Result<(), SinkError> {
-        self.follow.follower_mut().make_rows(&mut self.rows, self.now.min(self.end), outputs)?;
-        self.follow.end_turn(outputs, DrainTurn { stalls: self.rows.next_id, ..DrainTurn::default() })
+        self.follow
+            .follower_mut()
+            .make_rows(&mut self.rows, self.now.min(self.end), outputs)?;
+        self.follow.end_turn(
+            outputs,
+            DrainTurn {
+                stalls: self.rows.next_id,
+                ..DrainTurn::default()
+            },
+        )
     }
 
     /// How far it is, of `total` from `from` on.
     pub(crate) fn progress(&self, from: Ticks, total: Nanos) -> Progress {
         let elapsed = self.rate.nanos(self.now.since(from));
-        Progress { elapsed, total, stalls: self.rows.next_id, worst: self.rows.worst }
+        Progress {
+            elapsed,
+            total,
+            stalls: self.rows.next_id,
+            worst: self.rows.worst,
+        }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -110,7 +127,11 @@ impl<F: MakesRows> EventRun<F> {
         let (follower, names) = self.follow.follower_and_names();
         let closed = close(follower, names);
         follower.make_rows(&mut self.rows, last, outputs)?;
-        let turn = DrainTurn { stalls: self.rows.next_id, end: Some(last), ..DrainTurn::default() };
+        let turn = DrainTurn {
+            stalls: self.rows.next_id,
+            end: Some(last),
+            ..DrainTurn::default()
+        };
         self.follow.end_turn(outputs, turn)?;
         self.rows.close_interval(last, outputs)?;
         Ok(closed)

@@ -3,8 +3,8 @@
 use crate::kernel_events::KernelEvents;
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, Source, ThreadAccount,
-    ThreadRef, Ticks,
+    Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, Source,
+    ThreadAccount, ThreadRef, Ticks,
 };
 
 /// What waits for its turn.
@@ -59,9 +59,22 @@ impl TakesRecords for ThreadFollower {
     }
 
     fn set(&mut self, step: &Setup) {
-        let Setup::Follow { at, tid, comm, role, asleep, stopped_by } = step else { return };
+        let Setup::Follow {
+            at,
+            tid,
+            comm,
+            role,
+            asleep,
+            stopped_by,
+        } = step
+        else {
+            return;
+        };
         let following = Following {
-            thread: ThreadRef { tid: *tid, comm: Comm::new(comm) },
+            thread: ThreadRef {
+                tid: *tid,
+                comm: Comm::new(comm),
+            },
             role: role.map(PipelineRole::as_str),
             start: match (stopped_by, asleep) {
                 (Some(by), _) => Start::Stopped(*by),
@@ -186,7 +199,11 @@ impl Follow {
     }
 
     /// Ends recording and takes in what is still under way. A turn: it is to be ended by the caller.
-    pub(crate) fn finish(&mut self, at: Ticks, keep: &mut dyn Sink) -> Result<Vec<ThreadAccount>, SinkError> {
+    pub(crate) fn finish(
+        &mut self,
+        at: Ticks,
+        keep: &mut dyn Sink,
+    ) -> Result<Vec<ThreadAccount>, SinkError> {
         self.last_drain(keep)?;
         Ok(self.records.follower.finish(at, &self.events.names))
     }
@@ -196,7 +213,12 @@ impl<F: TakesRecords> Follow<F> {
     /// `setup`: how the follower is set.
     pub(crate) fn of(mut events: KernelEvents, setup: Setup, follower: F) -> Follow<F> {
         events.set(setup);
-        Follow { events, records: InOrder::of(follower), now: Ticks(0), charged: false }
+        Follow {
+            events,
+            records: InOrder::of(follower),
+            now: Ticks(0),
+            charged: false,
+        }
     }
 
     pub(crate) fn follower(&self) -> &F {
@@ -237,8 +259,19 @@ impl<F: TakesRecords> Follow<F> {
     }
 
     /// What was drained has become rows.
-    pub(crate) fn end_turn(&mut self, keep: &mut dyn Sink, turn: DrainTurn) -> Result<(), SinkError> {
-        self.events.end_turn(keep, DrainTurn { now: self.now, measuring: true, ..turn })
+    pub(crate) fn end_turn(
+        &mut self,
+        keep: &mut dyn Sink,
+        turn: DrainTurn,
+    ) -> Result<(), SinkError> {
+        self.events.end_turn(
+            keep,
+            DrainTurn {
+                now: self.now,
+                measuring: true,
+                ..turn
+            },
+        )
     }
 
     /// Ends recording and takes in what the buffers still hold.

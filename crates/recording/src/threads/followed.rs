@@ -46,13 +46,25 @@ pub(crate) struct Found {
 pub(crate) fn threads(machine: &Machine, target: &Followed) -> Result<Vec<Found>, FollowError> {
     match target {
         Followed::Process(pid) => {
-            let found: Vec<Found> =
-                tasks(machine, *pid).into_iter().filter_map(|tid| look_at(machine, *pid, tid)).collect();
-            if found.is_empty() { Err(FollowError::Gone { what: "process", id: *pid }) } else { Ok(found) }
+            let found: Vec<Found> = tasks(machine, *pid)
+                .into_iter()
+                .filter_map(|tid| look_at(machine, *pid, tid))
+                .collect();
+            if found.is_empty() {
+                Err(FollowError::Gone {
+                    what: "process",
+                    id: *pid,
+                })
+            } else {
+                Ok(found)
+            }
         }
         Followed::Thread(tid) => match look_at(machine, *tid, *tid) {
             Some(found) => Ok(vec![found]),
-            None => Err(FollowError::Gone { what: "thread", id: *tid }),
+            None => Err(FollowError::Gone {
+                what: "thread",
+                id: *tid,
+            }),
         },
         Followed::Named(name) => {
             let wanted = Comm::new(name);
@@ -68,18 +80,30 @@ pub(crate) fn threads(machine: &Machine, target: &Followed) -> Result<Vec<Found>
 }
 
 fn processes(machine: &Machine) -> Vec<i32> {
-    machine.list("/proc").iter().filter_map(|name| name.parse().ok()).collect()
+    machine
+        .list("/proc")
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect()
 }
 
 fn tasks(machine: &Machine, pid: i32) -> Vec<i32> {
-    machine.list(format!("/proc/{pid}/task")).iter().filter_map(|name| name.parse().ok()).collect()
+    machine
+        .list(format!("/proc/{pid}/task"))
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect()
 }
 
 /// A thread as it is now; `None` when it has ended.
 fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
-    let status = machine.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let status = machine
+        .read(format!("/proc/{pid}/task/{tid}/status"))
+        .ok()?;
     let field = |name: &str| {
-        let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let value = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         value.map(str::trim)
     };
     let start = match field("State")?.bytes().next()? {
@@ -92,7 +116,10 @@ fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
     let allowed = field("Cpus_allowed_list").and_then(|list| list.parse().ok());
     Some(Found {
         following: Following {
-            thread: ThreadRef { tid, comm: Comm::new(field("Name")?) },
+            thread: ThreadRef {
+                tid,
+                comm: Comm::new(field("Name")?),
+            },
             role: None,
             start,
         },
@@ -105,7 +132,9 @@ fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
 
 /// Whether a process still has threads.
 pub(super) fn is_alive(machine: &Machine, pid: i32) -> bool {
-    tasks(machine, pid).into_iter().any(|tid| look_at(machine, pid, tid).is_some())
+    tasks(machine, pid)
+        .into_iter()
+        .any(|tid| look_at(machine, pid, tid).is_some())
 }
 
 /// A command that was started to be followed. Dropping it ends it, and so does the end of the thread that
@@ -126,14 +155,22 @@ impl Started {
     ) -> Result<Started, FollowError> {
         let (program, arguments) = line.split_first().ok_or(FollowError::NoCommand)?;
         let mut command = Command::new(program);
-        command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
+        command
+            .args(arguments)
+            .envs(env.iter().map(|(name, value)| (name, value)));
         if to_stderr {
             command.stdout(Stdio::from(std::io::stderr()));
         }
         // A recorder that is killed cannot end it.
         jitterscope_platform::end_with_parent(&mut command);
-        let failed = |source| FollowError::Start { program: program.clone(), source };
-        Ok(Started { child: command.spawn().map_err(failed)?, status: None })
+        let failed = |source| FollowError::Start {
+            program: program.clone(),
+            source,
+        };
+        Ok(Started {
+            child: command.spawn().map_err(failed)?,
+            status: None,
+        })
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -209,11 +246,23 @@ mod tests {
             found.sort_by_key(|(tid, _)| *tid);
             found
         };
-        assert_eq!(threads_of(Followed::Process(10)), [(10, Start::Asleep), (11, Start::Unknown)]);
-        assert_eq!(threads_of(Followed::Named("worker".into())), [(11, Start::Unknown), (20, Start::Asleep)]);
-        let stopped = [(40, Start::Stopped(StoppedBy::Signal)), (41, Start::Stopped(StoppedBy::Tracer))];
+        assert_eq!(
+            threads_of(Followed::Process(10)),
+            [(10, Start::Asleep), (11, Start::Unknown)]
+        );
+        assert_eq!(
+            threads_of(Followed::Named("worker".into())),
+            [(11, Start::Unknown), (20, Start::Asleep)]
+        );
+        let stopped = [
+            (40, Start::Stopped(StoppedBy::Signal)),
+            (41, Start::Stopped(StoppedBy::Tracer)),
+        ];
         assert_eq!(threads_of(Followed::Process(40)), stopped);
-        assert!(threads(&machine, &Followed::Process(30)).is_err(), "a zombie has nothing to follow");
+        assert!(
+            threads(&machine, &Followed::Process(30)).is_err(),
+            "a zombie has nothing to follow"
+        );
         assert!(threads(&machine, &Followed::Process(99)).is_err());
         let found = threads(&machine, &Followed::Process(20)).unwrap();
         assert_eq!(found[0].allowed.to_string(), "0-1,3");
@@ -221,8 +270,15 @@ mod tests {
 
     #[test]
     fn a_command_that_is_not_there_is_named() {
-        let error = Started::start(&["/nowhere/at-all".into()], &[], false).err().unwrap();
-        assert!(error.to_string().starts_with("'/nowhere/at-all' cannot be started"), "{error}");
+        let error = Started::start(&["/nowhere/at-all".into()], &[], false)
+            .err()
+            .unwrap();
+        assert!(
+            error
+                .to_string()
+                .starts_with("'/nowhere/at-all' cannot be started"),
+            "{error}"
+        );
     }
 
     /// What only one of two commands has in its environment is the whole difference between them.
@@ -241,7 +297,8 @@ mod tests {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             };
-            let environ = String::from_utf8_lossy(&fs::read(proc.join("environ")).unwrap()).into_owned();
+            let environ =
+                String::from_utf8_lossy(&fs::read(proc.join("environ")).unwrap()).into_owned();
             (line, exe, environ)
         };
         let (line, exe, without) = of(&[]);

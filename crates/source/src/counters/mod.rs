@@ -33,8 +33,12 @@ pub enum CounterSource {
 
 impl CounterSource {
     /// All of them.
-    pub const ALL: [CounterSource; 4] =
-        [CounterSource::Interrupts, CounterSource::Softirqs, CounterSource::Stat, CounterSource::Schedstat];
+    pub const ALL: [CounterSource; 4] = [
+        CounterSource::Interrupts,
+        CounterSource::Softirqs,
+        CounterSource::Stat,
+        CounterSource::Schedstat,
+    ];
 
     /// The file.
     #[must_use]

@@ -19,7 +19,9 @@ const COLUMNS: [(usize, &str, &str); 5] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchedstatError {
     /// The format has changed.
-    #[error("/proc/schedstat has the version '{0}', which this release does not know (it knows 12 to 17)")]
+    #[error(
+        "/proc/schedstat has the version '{0}', which this release does not know (it knows 12 to 17)"
+    )]
     Version(String),
 }
 
@@ -29,7 +31,9 @@ pub enum SchedstatError {
 /// The version is unknown: its columns may mean something else.
 pub fn parse_schedstat(text: &str) -> Result<Vec<CounterRow>, SchedstatError> {
     let first = text.lines().next().unwrap_or_default().trim();
-    let version = first.strip_prefix("version ").and_then(|v| v.trim().parse().ok());
+    let version = first
+        .strip_prefix("version ")
+        .and_then(|v| v.trim().parse().ok());
     if !version.is_some_and(|version| KNOWN.contains(&version)) {
         let shown = first.strip_prefix("version").unwrap_or(first).trim();
         return Err(SchedstatError::Version(shown.chars().take(40).collect()));
@@ -44,7 +48,10 @@ pub fn parse_schedstat(text: &str) -> Result<Vec<CounterRow>, SchedstatError> {
         .collect();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
-        let cpu = words.next().and_then(|word| word.strip_prefix("cpu")).and_then(|n| n.parse().ok());
+        let cpu = words
+            .next()
+            .and_then(|word| word.strip_prefix("cpu"))
+            .and_then(|n| n.parse().ok());
         let Some(cpu) = cpu else { continue };
         let numbers: Vec<Option<u64>> = words.take(9).map(|word| word.parse().ok()).collect();
         for (row, (column, ..)) in rows.iter_mut().zip(COLUMNS) {
@@ -64,14 +71,22 @@ mod tests {
 
     #[test]
     fn delays_are_read_from_known_versions_only() {
-        let text =
-            "version 17\ntimestamp 4295\ncpu0 0 0 11 2 13 4 5000 6000 77\ndomain0 MC 3 0 0\ncpu1 0 0 1\n";
+        let text = "version 17\ntimestamp 4295\ncpu0 0 0 11 2 13 4 5000 6000 77\ndomain0 MC 3 0 0\ncpu1 0 0 1\n";
         let rows = parse_schedstat(text).unwrap();
-        let delay = rows.iter().find(|row| &*row.name == "run_delay_ns").unwrap();
+        let delay = rows
+            .iter()
+            .find(|row| &*row.name == "run_delay_ns")
+            .unwrap();
         assert_eq!(delay.values, [(CpuId(0), 6000)]);
-        let calls = rows.iter().find(|row| &*row.name == "schedule_calls").unwrap();
+        let calls = rows
+            .iter()
+            .find(|row| &*row.name == "schedule_calls")
+            .unwrap();
         assert_eq!(calls.values, [(CpuId(0), 11), (CpuId(1), 1)]);
-        assert_eq!(parse_schedstat("version 99\n"), Err(SchedstatError::Version("99".into())));
+        assert_eq!(
+            parse_schedstat("version 99\n"),
+            Err(SchedstatError::Version("99".into()))
+        );
         assert!(parse_schedstat("").is_err());
     }
 

@@ -44,7 +44,9 @@ impl Snapshot {
     pub fn take(machine: &Machine, cpus: &CpuSet) -> Snapshot {
         let mut snapshot = Snapshot::default();
         for source in CounterSource::ALL {
-            let Ok(text) = machine.read(source.path()) else { continue };
+            let Ok(text) = machine.read(source.path()) else {
+                continue;
+            };
             let rows = match source {
                 CounterSource::Interrupts | CounterSource::Softirqs => parse_table(&text),
                 CounterSource::Stat => parse_stat(&text),
@@ -57,8 +59,13 @@ impl Snapshot {
 
     fn add(&mut self, source: CounterSource, rows: Vec<CounterRow>, cpus: &CpuSet) {
         for row in rows {
-            let values = row.values.into_iter().filter(|(cpu, _)| cpus.contains(*cpu)).collect();
-            self.rows.insert((source, row.name), (row.description, values));
+            let values = row
+                .values
+                .into_iter()
+                .filter(|(cpu, _)| cpus.contains(*cpu))
+                .collect();
+            self.rows
+                .insert((source, row.name), (row.description, values));
         }
     }
 
@@ -76,7 +83,10 @@ impl Snapshot {
         for (key, (description, values)) in &later.rows {
             let before = self.rows.get(key).map(|(_, values)| values);
             for (cpu, now) in values {
-                let before = before.and_then(|values| values.get(cpu)).copied().unwrap_or(0);
+                let before = before
+                    .and_then(|values| values.get(cpu))
+                    .copied()
+                    .unwrap_or(0);
                 let count = rise(key.0, before, *now);
                 if count > 0 {
                     deltas.push(CounterDelta {
@@ -122,7 +132,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("proc")).unwrap();
         fs::write(dir.path().join("proc/interrupts"), interrupts).unwrap();
-        fs::write(dir.path().join("proc/stat"), "cpu0 1 0 0 0 0 0 0 4\ncpu1 1 0 0 0 0 0 0 9\n").unwrap();
+        fs::write(
+            dir.path().join("proc/stat"),
+            "cpu0 1 0 0 0 0 0 0 4\ncpu1 1 0 0 0 0 0 0 9\n",
+        )
+        .unwrap();
         let machine = Machine::at(dir.path());
         (dir, machine)
     }
@@ -130,8 +144,10 @@ mod tests {
     #[test]
     fn only_what_rose_on_the_wanted_cpus_is_reported() {
         let cpus: CpuSet = "1".parse().unwrap();
-        let (_a, before) = machine("CPU0 CPU1\nLOC: 10 20 Local timer interrupts\nRES: 1 1 Rescheduling\n");
-        let (_b, after) = machine("CPU0 CPU1\nLOC: 90 25 Local timer interrupts\nRES: 9 1 Rescheduling\n");
+        let (_a, before) =
+            machine("CPU0 CPU1\nLOC: 10 20 Local timer interrupts\nRES: 1 1 Rescheduling\n");
+        let (_b, after) =
+            machine("CPU0 CPU1\nLOC: 90 25 Local timer interrupts\nRES: 9 1 Rescheduling\n");
         let before = Snapshot::take(&before, &cpus);
         assert_eq!(before.get(CounterSource::Stat, "steal", CpuId(1)), Some(9));
         assert_eq!(before.get(CounterSource::Stat, "steal", CpuId(0)), None);

@@ -4,8 +4,18 @@ use super::CounterRow;
 use jitterscope_model::CpuId;
 
 /// The kernel's columns, in their order.
-const COLUMNS: [&str; 10] =
-    ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
+const COLUMNS: [&str; 10] = [
+    "user",
+    "nice",
+    "system",
+    "idle",
+    "iowait",
+    "irq",
+    "softirq",
+    "steal",
+    "guest",
+    "guest_nice",
+];
 
 /// Reads the per-CPU lines; old kernels have fewer columns.
 #[must_use]
@@ -19,7 +29,10 @@ pub fn parse_stat(text: &str) -> Vec<CounterRow> {
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
         // The line `cpu`, without a number, is the sum.
-        let cpu = words.next().and_then(|word| word.strip_prefix("cpu")).and_then(|n| n.parse().ok());
+        let cpu = words
+            .next()
+            .and_then(|word| word.strip_prefix("cpu"))
+            .and_then(|n| n.parse().ok());
         let Some(cpu) = cpu else { continue };
         for (row, word) in rows.iter_mut().zip(words) {
             let Ok(value) = word.parse() else { break };
@@ -37,8 +50,9 @@ mod tests {
 
     #[test]
     fn each_cpu_has_its_ticks() {
-        let rows =
-            parse_stat("cpu  9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 80 9 10\nintr 5 6\n");
+        let rows = parse_stat(
+            "cpu  9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 80 9 10\nintr 5 6\n",
+        );
         let steal = rows.iter().find(|row| &*row.name == "steal").unwrap();
         assert_eq!(steal.values, [(CpuId(0), 8), (CpuId(1), 80)]);
         assert_eq!(parse_stat("cpu0 1 2 3\n").len(), 3);

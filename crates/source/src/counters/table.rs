@@ -25,7 +25,10 @@ pub fn parse_rows(text: &str, wanted: impl Fn(&str) -> bool) -> Vec<CounterRow> 
         return Vec::new();
     }
     lines
-        .filter(|line| line.split_once(':').is_some_and(|(name, _)| wanted(name.trim())))
+        .filter(|line| {
+            line.split_once(':')
+                .is_some_and(|(name, _)| wanted(name.trim()))
+        })
         .filter_map(|line| row(line, &cpus))
         .collect()
 }
@@ -38,7 +41,11 @@ fn row(line: &str, cpus: &[CpuId]) -> Option<CounterRow> {
         values.push((*cpu, words.next()?.parse().ok()?));
     }
     let description: Vec<&str> = words.collect();
-    Some(CounterRow { name: name.trim().into(), description: description.join(" ").into(), values })
+    Some(CounterRow {
+        name: name.trim().into(),
+        description: description.join(" ").into(),
+        values,
+    })
 }
 
 #[cfg(test)]
@@ -55,7 +62,10 @@ mod tests {
     fn columns_belong_to_the_cpus_that_the_header_names() {
         let rows = parse_table(TEXT);
         assert_eq!(rows.len(), 2);
-        assert_eq!((&*rows[0].name, &*rows[0].description), ("24", "IO-APIC 5-edge ACPI:Ged"));
+        assert_eq!(
+            (&*rows[0].name, &*rows[0].description),
+            ("24", "IO-APIC 5-edge ACPI:Ged")
+        );
         assert_eq!(rows[1].values, [(CpuId(0), 102_451), (CpuId(2), 105_414)]);
         assert_eq!(&*rows[1].description, "Local timer interrupts");
         assert!(parse_table("LOC: 1 2\n").is_empty());

@@ -80,7 +80,15 @@ impl Decoder {
             }
             plans[index] = Compiled::new(&format, &mut names);
         }
-        Ok(Decoder { layout, plans, id, pid, flags, names, counts: DecodeCounts::default() })
+        Ok(Decoder {
+            layout,
+            plans,
+            id,
+            pid,
+            flags,
+            names,
+            counts: DecodeCounts::default(),
+        })
     }
 
     /// The layout of the pages.
@@ -116,8 +124,12 @@ impl Decoder {
         page: &PageRecords<'_>,
         mut sink: impl FnMut(KernelEvent),
     ) -> PageInfo {
-        let mut info =
-            PageInfo { range: page.time_range(), events: 0, loss: page.loss(), damaged: page.is_damaged() };
+        let mut info = PageInfo {
+            range: page.time_range(),
+            events: 0,
+            loss: page.loss(),
+            damaged: page.is_damaged(),
+        };
         let (mut unknown, mut malformed) = (0, 0);
         for record in &page.events {
             let id = self.id.u32(record.data) as usize;
@@ -133,7 +145,13 @@ impl Decoder {
             info.events += 1;
             let tid = self.pid.i32(record.data);
             let context = ExecutionContext::from_flags(self.flags.u32(record.data) as u8);
-            sink(KernelEvent { time: record.time, cpu, tid, context, kind });
+            sink(KernelEvent {
+                time: record.time,
+                cpu,
+                tid,
+                context,
+                kind,
+            });
         }
         self.counts.pages += 1;
         self.counts.events += info.events;

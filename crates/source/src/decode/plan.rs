@@ -22,45 +22,146 @@ struct TaskFields {
 
 impl TaskFields {
     fn get(&self, event: &[u8]) -> TaskRef {
-        TaskRef { tid: self.tid.i32(event), comm: self.comm.comm(event), prio: self.prio.i32(event) }
+        TaskRef {
+            tid: self.tid.i32(event),
+            comm: self.comm.comm(event),
+            prio: self.prio.i32(event),
+        }
     }
 }
 
 /// One kind of event with the fields that it needs, in the order of [`EventKind`].
 #[derive(Clone, Debug)]
 enum Plan {
-    SchedSwitch { prev: TaskFields, prev_state: NumberField, next: TaskFields },
-    SchedWaking { task: TaskFields, target: NumberField },
-    SchedMigrate { task: TaskFields, from: NumberField, to: NumberField },
-    StatRuntime { tid: NumberField, runtime: NumberField },
-    TaskNew { tid: NumberField, comm: BytesField, flags: NumberField },
-    TaskRename { tid: NumberField, by: NumberField, comm: BytesField },
-    StopSignal { tid: NumberField },
-    IrqEntry { irq: NumberField, action: BytesField },
-    IrqExit { irq: NumberField },
-    SoftirqEntry { vec: NumberField },
-    SoftirqExit { vec: NumberField },
-    VectorEntry { vector: Name },
-    VectorExit { vector: Name },
-    NmiHandler { handler: NumberField, delta: NumberField },
-    WorkStart { work: NumberField, function: NumberField },
-    WorkEnd { work: NumberField },
-    WorkQueued { work: NumberField, function: NumberField, queue: BytesField, target: NumberField },
-    TimerEntry { timer: NumberField, function: NumberField },
-    TimerExit { timer: NumberField },
-    HrtimerEntry { hrtimer: NumberField, function: NumberField, now: NumberField },
-    HrtimerExit { hrtimer: NumberField },
-    CsdEntry { function: NumberField, csd: NumberField },
-    CsdExit { function: NumberField, csd: NumberField },
-    CsdQueued { target: NumberField, function: NumberField, csd: NumberField, callsite: NumberField },
-    IpiSendCpu { target: NumberField, callsite: NumberField, callback: NumberField },
-    IpiSendCpumask { targets: BytesField, callsite: NumberField, callback: NumberField },
-    PageFault { user: bool, address: NumberField, ip: NumberField },
-    TlbFlush { reason: NumberField, pages: NumberField },
-    TickStop { success: NumberField, dependency: NumberField },
-    CpuFrequency { target: NumberField, khz: NumberField },
-    CpuIdle { state: NumberField },
-    MachineCheck { bank: NumberField },
+    SchedSwitch {
+        prev: TaskFields,
+        prev_state: NumberField,
+        next: TaskFields,
+    },
+    SchedWaking {
+        task: TaskFields,
+        target: NumberField,
+    },
+    SchedMigrate {
+        task: TaskFields,
+        from: NumberField,
+        to: NumberField,
+    },
+    StatRuntime {
+        tid: NumberField,
+        runtime: NumberField,
+    },
+    TaskNew {
+        tid: NumberField,
+        comm: BytesField,
+        flags: NumberField,
+    },
+    TaskRename {
+        tid: NumberField,
+        by: NumberField,
+        comm: BytesField,
+    },
+    StopSignal {
+        tid: NumberField,
+    },
+    IrqEntry {
+        irq: NumberField,
+        action: BytesField,
+    },
+    IrqExit {
+        irq: NumberField,
+    },
+    SoftirqEntry {
+        vec: NumberField,
+    },
+    SoftirqExit {
+        vec: NumberField,
+    },
+    VectorEntry {
+        vector: Name,
+    },
+    VectorExit {
+        vector: Name,
+    },
+    NmiHandler {
+        handler: NumberField,
+        delta: NumberField,
+    },
+    WorkStart {
+        work: NumberField,
+        function: NumberField,
+    },
+    WorkEnd {
+        work: NumberField,
+    },
+    WorkQueued {
+        work: NumberField,
+        function: NumberField,
+        queue: BytesField,
+        target: NumberField,
+    },
+    TimerEntry {
+        timer: NumberField,
+        function: NumberField,
+    },
+    TimerExit {
+        timer: NumberField,
+    },
+    HrtimerEntry {
+        hrtimer: NumberField,
+        function: NumberField,
+        now: NumberField,
+    },
+    HrtimerExit {
+        hrtimer: NumberField,
+    },
+    CsdEntry {
+        function: NumberField,
+        csd: NumberField,
+    },
+    CsdExit {
+        function: NumberField,
+        csd: NumberField,
+    },
+    CsdQueued {
+        target: NumberField,
+        function: NumberField,
+        csd: NumberField,
+        callsite: NumberField,
+    },
+    IpiSendCpu {
+        target: NumberField,
+        callsite: NumberField,
+        callback: NumberField,
+    },
+    IpiSendCpumask {
+        targets: BytesField,
+        callsite: NumberField,
+        callback: NumberField,
+    },
+    PageFault {
+        user: bool,
+        address: NumberField,
+        ip: NumberField,
+    },
+    TlbFlush {
+        reason: NumberField,
+        pages: NumberField,
+    },
+    TickStop {
+        success: NumberField,
+        dependency: NumberField,
+    },
+    CpuFrequency {
+        target: NumberField,
+        khz: NumberField,
+    },
+    CpuIdle {
+        state: NumberField,
+    },
+    MachineCheck {
+        bank: NumberField,
+    },
 }
 
 /// A plan, and how many bytes an event must have for it.
@@ -85,7 +186,9 @@ impl Binder<'_> {
 
     /// The first of several names that the kernel has.
     fn either(&mut self, names: &[&str]) -> NumberField {
-        let name = names.iter().find(|name| self.format.number(name).is_present());
+        let name = names
+            .iter()
+            .find(|name| self.format.number(name).is_present());
         name.map_or_else(NumberField::default, |name| self.number(name))
     }
 
@@ -96,7 +199,11 @@ impl Binder<'_> {
     }
 
     fn task(&mut self, comm: &str, tid: &str, prio: &str) -> TaskFields {
-        TaskFields { comm: self.bytes(comm), tid: self.number(tid), prio: self.number(prio) }
+        TaskFields {
+            comm: self.bytes(comm),
+            tid: self.number(tid),
+            prio: self.number(prio),
+        }
     }
 }
 
@@ -104,9 +211,16 @@ impl Compiled {
     /// The plan for this event; `None` when it is no kind of ours.
     pub(super) fn new(format: &EventFormat, names: &mut Names) -> Option<Compiled> {
         let mut b = Binder { format, length: 0 };
-        let _ = (b.number("common_type"), b.number("common_pid"), b.number("common_flags"));
+        let _ = (
+            b.number("common_type"),
+            b.number("common_pid"),
+            b.number("common_flags"),
+        );
         let plan = plan(&mut b, names)?;
-        Some(Compiled { length: b.length, plan })
+        Some(Compiled {
+            length: b.length,
+            plan,
+        })
     }
 }
 
@@ -118,43 +232,68 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             prev_state: b.number("prev_state"),
             next: b.task("next_comm", "next_pid", "next_prio"),
         },
-        ("sched", "sched_waking") => {
-            Plan::SchedWaking { task: b.task("comm", "pid", "prio"), target: b.number("target_cpu") }
-        }
+        ("sched", "sched_waking") => Plan::SchedWaking {
+            task: b.task("comm", "pid", "prio"),
+            target: b.number("target_cpu"),
+        },
         ("sched", "sched_migrate_task") => Plan::SchedMigrate {
             task: b.task("comm", "pid", "prio"),
             from: b.number("orig_cpu"),
             to: b.number("dest_cpu"),
         },
-        ("sched", "sched_stat_runtime") => {
-            Plan::StatRuntime { tid: b.number("pid"), runtime: b.number("runtime") }
-        }
-        ("task", "task_newtask") => {
-            Plan::TaskNew { tid: b.number("pid"), comm: b.bytes("comm"), flags: b.number("clone_flags") }
-        }
-        ("task", "task_rename") => {
-            Plan::TaskRename { tid: b.number("pid"), by: b.number("common_pid"), comm: b.bytes("newcomm") }
-        }
+        ("sched", "sched_stat_runtime") => Plan::StatRuntime {
+            tid: b.number("pid"),
+            runtime: b.number("runtime"),
+        },
+        ("task", "task_newtask") => Plan::TaskNew {
+            tid: b.number("pid"),
+            comm: b.bytes("comm"),
+            flags: b.number("clone_flags"),
+        },
+        ("task", "task_rename") => Plan::TaskRename {
+            tid: b.number("pid"),
+            by: b.number("common_pid"),
+            comm: b.bytes("newcomm"),
+        },
         // Those of other signals are filtered away.
-        ("signal", "signal_generate") => Plan::StopSignal { tid: b.number("pid") },
-        ("irq", "irq_handler_entry") => Plan::IrqEntry { irq: b.number("irq"), action: b.bytes("name") },
-        ("irq", "irq_handler_exit") => Plan::IrqExit { irq: b.number("irq") },
-        ("irq", "softirq_entry") => Plan::SoftirqEntry { vec: b.number("vec") },
-        ("irq", "softirq_exit") => Plan::SoftirqExit { vec: b.number("vec") },
+        ("signal", "signal_generate") => Plan::StopSignal {
+            tid: b.number("pid"),
+        },
+        ("irq", "irq_handler_entry") => Plan::IrqEntry {
+            irq: b.number("irq"),
+            action: b.bytes("name"),
+        },
+        ("irq", "irq_handler_exit") => Plan::IrqExit {
+            irq: b.number("irq"),
+        },
+        ("irq", "softirq_entry") => Plan::SoftirqEntry {
+            vec: b.number("vec"),
+        },
+        ("irq", "softirq_exit") => Plan::SoftirqExit {
+            vec: b.number("vec"),
+        },
         ("irq_vectors", name) => {
             if let Some(vector) = name.strip_suffix("_entry") {
-                Plan::VectorEntry { vector: names.get(vector.as_bytes()) }
+                Plan::VectorEntry {
+                    vector: names.get(vector.as_bytes()),
+                }
             } else {
-                Plan::VectorExit { vector: names.get(name.strip_suffix("_exit")?.as_bytes()) }
+                Plan::VectorExit {
+                    vector: names.get(name.strip_suffix("_exit")?.as_bytes()),
+                }
             }
         }
-        ("nmi", "nmi_handler") => {
-            Plan::NmiHandler { handler: b.number("handler"), delta: b.number("delta_ns") }
-        }
-        ("workqueue", "workqueue_execute_start") => {
-            Plan::WorkStart { work: b.number("work"), function: b.number("function") }
-        }
-        ("workqueue", "workqueue_execute_end") => Plan::WorkEnd { work: b.number("work") },
+        ("nmi", "nmi_handler") => Plan::NmiHandler {
+            handler: b.number("handler"),
+            delta: b.number("delta_ns"),
+        },
+        ("workqueue", "workqueue_execute_start") => Plan::WorkStart {
+            work: b.number("work"),
+            function: b.number("function"),
+        },
+        ("workqueue", "workqueue_execute_end") => Plan::WorkEnd {
+            work: b.number("work"),
+        },
         ("workqueue", "workqueue_queue_work") => Plan::WorkQueued {
             work: b.number("work"),
             function: b.number("function"),
@@ -162,17 +301,32 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             // `cpu` is the pool's, where the work will run; `req_cpu` only what the caller asked for.
             target: b.either(&["cpu", "req_cpu"]),
         },
-        ("timer", "timer_expire_entry") => {
-            Plan::TimerEntry { timer: b.number("timer"), function: b.number("function") }
-        }
-        ("timer", "timer_expire_exit") => Plan::TimerExit { timer: b.number("timer") },
+        ("timer", "timer_expire_entry") => Plan::TimerEntry {
+            timer: b.number("timer"),
+            function: b.number("function"),
+        },
+        ("timer", "timer_expire_exit") => Plan::TimerExit {
+            timer: b.number("timer"),
+        },
         ("timer", "hrtimer_expire_entry") => {
             let (hrtimer, function) = (b.number("hrtimer"), b.number("function"));
-            Plan::HrtimerEntry { hrtimer, function, now: b.number("now") }
+            Plan::HrtimerEntry {
+                hrtimer,
+                function,
+                now: b.number("now"),
+            }
         }
-        ("timer", "hrtimer_expire_exit") => Plan::HrtimerExit { hrtimer: b.number("hrtimer") },
-        ("csd", "csd_function_entry") => Plan::CsdEntry { function: b.number("func"), csd: b.number("csd") },
-        ("csd", "csd_function_exit") => Plan::CsdExit { function: b.number("func"), csd: b.number("csd") },
+        ("timer", "hrtimer_expire_exit") => Plan::HrtimerExit {
+            hrtimer: b.number("hrtimer"),
+        },
+        ("csd", "csd_function_entry") => Plan::CsdEntry {
+            function: b.number("func"),
+            csd: b.number("csd"),
+        },
+        ("csd", "csd_function_exit") => Plan::CsdExit {
+            function: b.number("func"),
+            csd: b.number("csd"),
+        },
         ("csd", "csd_queue_cpu") => Plan::CsdQueued {
             target: b.number("cpu"),
             function: b.number("func"),
@@ -194,15 +348,24 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             address: b.number("address"),
             ip: b.number("ip"),
         },
-        ("tlb", "tlb_flush") => Plan::TlbFlush { reason: b.number("reason"), pages: b.number("pages") },
-        ("timer", "tick_stop") => {
-            Plan::TickStop { success: b.number("success"), dependency: b.number("dependency") }
-        }
-        ("power", "cpu_frequency") => {
-            Plan::CpuFrequency { target: b.number("cpu_id"), khz: b.number("state") }
-        }
-        ("power", "cpu_idle") => Plan::CpuIdle { state: b.number("state") },
-        ("mce", "mce_record") => Plan::MachineCheck { bank: b.number("bank") },
+        ("tlb", "tlb_flush") => Plan::TlbFlush {
+            reason: b.number("reason"),
+            pages: b.number("pages"),
+        },
+        ("timer", "tick_stop") => Plan::TickStop {
+            success: b.number("success"),
+            dependency: b.number("dependency"),
+        },
+        ("power", "cpu_frequency") => Plan::CpuFrequency {
+            target: b.number("cpu_id"),
+            khz: b.number("state"),
+        },
+        ("power", "cpu_idle") => Plan::CpuIdle {
+            state: b.number("state"),
+        },
+        ("mce", "mce_record") => Plan::MachineCheck {
+            bank: b.number("bank"),
+        },
         _ => return None,
     })
 }
@@ -214,7 +377,11 @@ fn cpu_or_any(cpu: i64) -> Option<CpuId> {
 
 /// A CPU number; all that no kernel has are one, so that a foreign trace cannot name CPUs without end.
 fn known_cpu(cpu: u32) -> CpuId {
-    CpuId(if i64::from(cpu) < NO_CPU { cpu } else { u32::MAX })
+    CpuId(if i64::from(cpu) < NO_CPU {
+        cpu
+    } else {
+        u32::MAX
+    })
 }
 
 impl Compiled {
@@ -222,20 +389,28 @@ impl Compiled {
     #[inline]
     pub(super) fn decode(&self, e: &[u8], names: &mut Names) -> EventKind {
         match &self.plan {
-            Plan::SchedSwitch { prev, prev_state, next } => {
-                EventKind::SchedSwitch { prev: prev.get(e), prev_state: prev_state.u64(e), next: next.get(e) }
-            }
-            Plan::SchedWaking { task, target } => {
-                EventKind::SchedWaking { task: task.get(e), target: known_cpu(target.u32(e)) }
-            }
+            Plan::SchedSwitch {
+                prev,
+                prev_state,
+                next,
+            } => EventKind::SchedSwitch {
+                prev: prev.get(e),
+                prev_state: prev_state.u64(e),
+                next: next.get(e),
+            },
+            Plan::SchedWaking { task, target } => EventKind::SchedWaking {
+                task: task.get(e),
+                target: known_cpu(target.u32(e)),
+            },
             Plan::SchedMigrate { task, from, to } => EventKind::SchedMigrate {
                 task: task.get(e),
                 from: known_cpu(from.u32(e)),
                 to: known_cpu(to.u32(e)),
             },
-            Plan::StatRuntime { tid, runtime } => {
-                EventKind::StatRuntime { tid: tid.i32(e), runtime_ns: runtime.u64(e) }
-            }
+            Plan::StatRuntime { tid, runtime } => EventKind::StatRuntime {
+                tid: tid.i32(e),
+                runtime_ns: runtime.u64(e),
+            },
             Plan::TaskNew { tid, comm, flags } => EventKind::TaskNew {
                 tid: tid.i32(e),
                 comm: comm.comm(e),
@@ -243,80 +418,133 @@ impl Compiled {
             },
             Plan::TaskRename { tid, by, comm } => EventKind::TaskRename {
                 // Where the field is not there, a task can only name itself.
-                tid: if tid.is_present() { tid.i32(e) } else { by.i32(e) },
+                tid: if tid.is_present() {
+                    tid.i32(e)
+                } else {
+                    by.i32(e)
+                },
                 comm: comm.comm(e),
             },
             Plan::StopSignal { tid } => EventKind::StopSignal { tid: tid.i32(e) },
-            Plan::IrqEntry { irq, action } => {
-                EventKind::IrqEntry { irq: irq.u32(e), action: names.get(action.text(e)) }
-            }
+            Plan::IrqEntry { irq, action } => EventKind::IrqEntry {
+                irq: irq.u32(e),
+                action: names.get(action.text(e)),
+            },
             Plan::IrqExit { irq } => EventKind::IrqExit { irq: irq.u32(e) },
             Plan::SoftirqEntry { vec } => EventKind::SoftirqEntry { vec: vec.u32(e) },
             Plan::SoftirqExit { vec } => EventKind::SoftirqExit { vec: vec.u32(e) },
-            Plan::VectorEntry { vector } => EventKind::VectorEntry { vector: vector.clone() },
-            Plan::VectorExit { vector } => EventKind::VectorExit { vector: vector.clone() },
+            Plan::VectorEntry { vector } => EventKind::VectorEntry {
+                vector: vector.clone(),
+            },
+            Plan::VectorExit { vector } => EventKind::VectorExit {
+                vector: vector.clone(),
+            },
             Plan::NmiHandler { handler, delta } => EventKind::NmiHandler {
                 handler: handler.address(e),
                 // Signed in the kernel; a negative length (a clock that stepped) is none.
                 delta_ns: delta.i64(e).max(0) as u64,
             },
-            Plan::WorkStart { work, function } => {
-                EventKind::WorkStart { work: work.u64(e), function: function.address(e) }
-            }
+            Plan::WorkStart { work, function } => EventKind::WorkStart {
+                work: work.u64(e),
+                function: function.address(e),
+            },
             Plan::WorkEnd { work } => EventKind::WorkEnd { work: work.u64(e) },
-            Plan::WorkQueued { work, function, queue, target } => EventKind::WorkQueued {
+            Plan::WorkQueued {
+                work,
+                function,
+                queue,
+                target,
+            } => EventKind::WorkQueued {
                 work: work.u64(e),
                 function: function.address(e),
                 workqueue: names.get(queue.text(e)),
-                target: if target.is_present() { cpu_or_any(target.i64(e)) } else { None },
+                target: if target.is_present() {
+                    cpu_or_any(target.i64(e))
+                } else {
+                    None
+                },
             },
-            Plan::TimerEntry { timer, function } => {
-                EventKind::TimerEntry { timer: timer.u64(e), function: function.address(e) }
-            }
-            Plan::TimerExit { timer } => EventKind::TimerExit { timer: timer.u64(e) },
-            Plan::HrtimerEntry { hrtimer, function, now } => EventKind::HrtimerEntry {
+            Plan::TimerEntry { timer, function } => EventKind::TimerEntry {
+                timer: timer.u64(e),
+                function: function.address(e),
+            },
+            Plan::TimerExit { timer } => EventKind::TimerExit {
+                timer: timer.u64(e),
+            },
+            Plan::HrtimerEntry {
+                hrtimer,
+                function,
+                now,
+            } => EventKind::HrtimerEntry {
                 hrtimer: hrtimer.u64(e),
                 function: function.address(e),
                 now: Nanos(now.u64(e)),
             },
-            Plan::HrtimerExit { hrtimer } => EventKind::HrtimerExit { hrtimer: hrtimer.u64(e) },
-            Plan::CsdEntry { function, csd } => {
-                EventKind::CsdEntry { function: function.address(e), csd: csd.u64(e) }
-            }
-            Plan::CsdExit { function, csd } => {
-                EventKind::CsdExit { function: function.address(e), csd: csd.u64(e) }
-            }
-            Plan::CsdQueued { target, function, csd, callsite } => EventKind::CsdQueued {
+            Plan::HrtimerExit { hrtimer } => EventKind::HrtimerExit {
+                hrtimer: hrtimer.u64(e),
+            },
+            Plan::CsdEntry { function, csd } => EventKind::CsdEntry {
+                function: function.address(e),
+                csd: csd.u64(e),
+            },
+            Plan::CsdExit { function, csd } => EventKind::CsdExit {
+                function: function.address(e),
+                csd: csd.u64(e),
+            },
+            Plan::CsdQueued {
+                target,
+                function,
+                csd,
+                callsite,
+            } => EventKind::CsdQueued {
                 target: known_cpu(target.u32(e)),
                 function: function.address(e),
                 csd: csd.u64(e),
                 callsite: callsite.address(e),
             },
-            Plan::IpiSendCpu { target, callsite, callback } => EventKind::IpiSendCpu {
+            Plan::IpiSendCpu {
+                target,
+                callsite,
+                callback,
+            } => EventKind::IpiSendCpu {
                 target: known_cpu(target.u32(e)),
                 callsite: callsite.address(e),
                 callback: callback.address(e),
             },
-            Plan::IpiSendCpumask { targets, callsite, callback } => EventKind::IpiSendCpumask {
+            Plan::IpiSendCpumask {
+                targets,
+                callsite,
+                callback,
+            } => EventKind::IpiSendCpumask {
                 targets: targets.bitmap(e),
                 callsite: callsite.address(e),
                 callback: callback.address(e),
             },
-            Plan::PageFault { user, address, ip } => {
-                EventKind::PageFault { user: *user, address: address.u64(e), ip: ip.u64(e) }
-            }
-            Plan::TlbFlush { reason, pages } => {
-                EventKind::TlbFlush { reason: reason.u32(e), pages: pages.i64(e) }
-            }
-            Plan::TickStop { success, dependency } => {
-                EventKind::TickStop { success: success.i64(e) != 0, dependency: dependency.u32(e) }
-            }
-            Plan::CpuFrequency { target, khz } => {
-                EventKind::CpuFrequency { target: known_cpu(target.u32(e)), khz: khz.u32(e) }
-            }
+            Plan::PageFault { user, address, ip } => EventKind::PageFault {
+                user: *user,
+                address: address.u64(e),
+                ip: ip.u64(e),
+            },
+            Plan::TlbFlush { reason, pages } => EventKind::TlbFlush {
+                reason: reason.u32(e),
+                pages: pages.i64(e),
+            },
+            Plan::TickStop {
+                success,
+                dependency,
+            } => EventKind::TickStop {
+                success: success.i64(e) != 0,
+                dependency: dependency.u32(e),
+            },
+            Plan::CpuFrequency { target, khz } => EventKind::CpuFrequency {
+                target: known_cpu(target.u32(e)),
+                khz: khz.u32(e),
+            },
             Plan::CpuIdle { state } => {
                 let state = state.u32(e);
-                EventKind::CpuIdle { state: (state != IDLE_ENDS).then_some(state) }
+                EventKind::CpuIdle {
+                    state: (state != IDLE_ENDS).then_some(state),
+                }
             }
             Plan::MachineCheck { bank } => EventKind::MachineCheck { bank: bank.u32(e) },
         }

@@ -17,7 +17,11 @@ fn format(system: &str, event: &str, id: u32, fields: &[(&str, u32, u32, u32)]) 
     for (field, offset, size, signed) in fields {
         text += &format!("\tfield:{field};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n");
     }
-    FormatText { system: system.into(), event: event.into(), text: text + "\nprint fmt: \"\"\n" }
+    FormatText {
+        system: system.into(),
+        event: event.into(),
+        text: text + "\nprint fmt: \"\"\n",
+    }
 }
 
 fn context(formats: Vec<FormatText>) -> TraceContext {
@@ -60,51 +64,107 @@ fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Vec<EventKind> {
 fn a_csd_without_descriptor_and_a_vector_nobody_knows_still_decode() {
     let mut decoder = Decoder::new(&context(vec![
         format("csd", "csd_function_entry", 10, &[("void * func", 8, 8, 0)]),
-        format("irq_vectors", "martian_entry", 11, &[("int vector", 8, 4, 1)]),
-        format("irq_vectors", "vector_alloc", 12, &[("int vector", 8, 4, 1)]),
+        format(
+            "irq_vectors",
+            "martian_entry",
+            11,
+            &[("int vector", 8, 4, 1)],
+        ),
+        format(
+            "irq_vectors",
+            "vector_alloc",
+            12,
+            &[("int vector", 8, 4, 1)],
+        ),
     ]))
     .unwrap();
-    let bytes = page(&[(10, &[0x8100_0000, 0xffff_ffff]), (11, &[236]), (12, &[1]), (700, &[1]), (10, &[1])]);
+    let bytes = page(&[
+        (10, &[0x8100_0000, 0xffff_ffff]),
+        (11, &[236]),
+        (12, &[1]),
+        (700, &[1]),
+        (10, &[1]),
+    ]);
     let kinds = decode(&mut decoder, &bytes);
     assert_eq!(
         kinds,
         [
-            EventKind::CsdEntry { function: KernelAddr(0xffff_ffff_8100_0000), csd: 0 },
-            EventKind::VectorEntry { vector: "martian".into() },
+            EventKind::CsdEntry {
+                function: KernelAddr(0xffff_ffff_8100_0000),
+                csd: 0
+            },
+            EventKind::VectorEntry {
+                vector: "martian".into()
+            },
         ]
     );
     let counts = decoder.counts();
-    assert_eq!((counts.events, counts.unknown, counts.malformed, counts.pages), (2, 2, 1, 1));
+    assert_eq!(
+        (
+            counts.events,
+            counts.unknown,
+            counts.malformed,
+            counts.pages
+        ),
+        (2, 2, 1, 1)
+    );
 }
 
 #[test]
 fn what_interrupted_a_thread_is_told_from_it() {
-    let waking = [("char comm[16]", 8, 16, 0), ("pid_t pid", 24, 4, 1), ("int target_cpu", 28, 4, 1)];
-    let mut decoder = Decoder::new(&context(vec![format("sched", "sched_waking", 10, &waking)])).unwrap();
+    let waking = [
+        ("char comm[16]", 8, 16, 0),
+        ("pid_t pid", 24, 4, 1),
+        ("int target_cpu", 28, 4, 1),
+    ];
+    let mut decoder =
+        Decoder::new(&context(vec![format("sched", "sched_waking", 10, &waking)])).unwrap();
     let event = |flags: u32| (10 | flags << 16, &[0u32, 0, 0, 0, 42, 1][..]);
     let mut contexts = Vec::new();
     let bytes = page(&[event(0), event(0x19), event(0x11)]);
-    decoder.page(CpuId(3), &bytes, |event| contexts.push(event.context)).unwrap();
-    assert_eq!(contexts, [ExecutionContext::Thread, ExecutionContext::Interrupt, ExecutionContext::Softirq]);
+    decoder
+        .page(CpuId(3), &bytes, |event| contexts.push(event.context))
+        .unwrap();
+    assert_eq!(
+        contexts,
+        [
+            ExecutionContext::Thread,
+            ExecutionContext::Interrupt,
+            ExecutionContext::Softirq
+        ]
+    );
 }
 
 #[test]
 fn queued_work_knows_a_bound_cpu_from_any() {
-    let fields: &[(&str, u32, u32, u32)] = &[("void * work", 8, 8, 0), ("void * function", 16, 8, 0)];
+    let fields: &[(&str, u32, u32, u32)] =
+        &[("void * work", 8, 8, 0), ("void * function", 16, 8, 0)];
     let with = |extra: &[(&str, u32, u32, u32)]| {
-        let format = format("workqueue", "workqueue_queue_work", 5, &[fields, extra].concat());
+        let format = format(
+            "workqueue",
+            "workqueue_queue_work",
+            5,
+            &[fields, extra].concat(),
+        );
         Decoder::new(&context(vec![format])).unwrap()
     };
-    let target = |decoder: &mut Decoder, words: &[u32]| match decode(decoder, &page(&[(5, words)])).remove(0)
+    let target = |decoder: &mut Decoder, words: &[u32]| match decode(decoder, &page(&[(5, words)]))
+        .remove(0)
     {
         EventKind::WorkQueued { target, .. } => target,
         other => panic!("{other:?}"),
     };
     let both = [("int req_cpu", 24, 4, 1), ("int cpu", 28, 4, 1)];
-    assert_eq!(target(&mut with(&both), &[1, 0, 2, 0, 8192, 1]), Some(CpuId(1)));
+    assert_eq!(
+        target(&mut with(&both), &[1, 0, 2, 0, 8192, 1]),
+        Some(CpuId(1))
+    );
     assert_eq!(target(&mut with(&both), &[1, 0, 2, 0, 1, u32::MAX]), None);
     let unsigned = [("unsigned int req_cpu", 24, 4, 0)];
-    assert_eq!(target(&mut with(&unsigned), &[1, 0, 2, 0, 3]), Some(CpuId(3)));
+    assert_eq!(
+        target(&mut with(&unsigned), &[1, 0, 2, 0, 3]),
+        Some(CpuId(3))
+    );
     assert_eq!(target(&mut with(&unsigned), &[1, 0, 2, 0, 8192]), None);
     assert_eq!(target(&mut with(&[]), &[1, 0, 2, 0]), None);
 }
@@ -112,12 +172,20 @@ fn queued_work_knows_a_bound_cpu_from_any() {
 #[test]
 fn names_are_shared_and_masks_are_cut_to_64_bits() {
     let mut decoder = Decoder::new(&context(vec![
-        format("irq", "irq_handler_entry", 1, &[("int irq", 8, 4, 1), ("__data_loc char[] name", 12, 4, 0)]),
+        format(
+            "irq",
+            "irq_handler_entry",
+            1,
+            &[("int irq", 8, 4, 1), ("__data_loc char[] name", 12, 4, 0)],
+        ),
         format(
             "ipi",
             "ipi_send_cpumask",
             2,
-            &[("__data_loc cpumask_t cpumask", 8, 4, 0), ("void * callback", 16, 8, 0)],
+            &[
+                ("__data_loc cpumask_t cpumask", 8, 4, 0),
+                ("void * callback", 16, 8, 0),
+            ],
         ),
     ]))
     .unwrap();
@@ -133,24 +201,47 @@ fn names_are_shared_and_masks_are_cut_to_64_bits() {
     assert_eq!((*irq, &**a), (24, "eth0"));
     assert!(std::sync::Arc::ptr_eq(a, b));
     let (callsite, callback) = (KernelAddr(0), KernelAddr(9));
-    assert_eq!(kinds[1], EventKind::IpiSendCpumask { targets: 0x1_8000_0002, callsite, callback });
+    assert_eq!(
+        kinds[1],
+        EventKind::IpiSendCpumask {
+            targets: 0x1_8000_0002,
+            callsite,
+            callback
+        }
+    );
 }
 
 #[test]
 fn idle_and_negative_lengths() {
     let mut decoder = Decoder::new(&context(vec![
-        format("power", "cpu_idle", 1, &[("u32 state", 8, 4, 0), ("u32 cpu_id", 12, 4, 0)]),
-        format("nmi", "nmi_handler", 2, &[("void * handler", 8, 8, 0), ("s64 delta_ns", 16, 8, 1)]),
+        format(
+            "power",
+            "cpu_idle",
+            1,
+            &[("u32 state", 8, 4, 0), ("u32 cpu_id", 12, 4, 0)],
+        ),
+        format(
+            "nmi",
+            "nmi_handler",
+            2,
+            &[("void * handler", 8, 8, 0), ("s64 delta_ns", 16, 8, 1)],
+        ),
     ]))
     .unwrap();
     let words = [u32::MAX, 1];
-    let kinds = decode(&mut decoder, &page(&[(1, &[2, 1]), (1, &words), (2, &[1, 0, u32::MAX, u32::MAX])]));
+    let kinds = decode(
+        &mut decoder,
+        &page(&[(1, &[2, 1]), (1, &words), (2, &[1, 0, u32::MAX, u32::MAX])]),
+    );
     assert_eq!(
         kinds,
         [
             EventKind::CpuIdle { state: Some(2) },
             EventKind::CpuIdle { state: None },
-            EventKind::NmiHandler { handler: KernelAddr(1), delta_ns: 0 },
+            EventKind::NmiHandler {
+                handler: KernelAddr(1),
+                delta_ns: 0
+            },
         ]
     );
 }

@@ -41,7 +41,10 @@ pub(super) fn event(text: &str) -> Result<String, Flaw> {
     }
     // No field that is read here is a structure by value.
     let mut tame = String::with_capacity(text.len());
-    for line in text.split_inclusive(['\n', '\r']).filter(|line| !is_structure(line)) {
+    for line in text
+        .split_inclusive(['\n', '\r'])
+        .filter(|line| !is_structure(line))
+    {
         tame.push_str(line);
     }
     Ok(tame)
@@ -59,7 +62,9 @@ fn is_structure(line: &str) -> bool {
 /// The first number that arithmetic on 32 bits may not hold: none in a real format has ten digits.
 fn long_number(text: &str) -> Option<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric())
-        .find(|word| word.len() > 9 && word.bytes().any(|b| b.is_ascii_digit()) && !is_plain_name(word))
+        .find(|word| {
+            word.len() > 9 && word.bytes().any(|b| b.is_ascii_digit()) && !is_plain_name(word)
+        })
 }
 
 /// Whether digits in `word` stand only behind its letters, as in a field's name, and are few.
@@ -82,7 +87,10 @@ mod tests {
         assert_eq!(event("format:\nformat:\n"), Err(Flaw::Form));
         assert_eq!(event(&"x".repeat(LONGEST_TEXT + 1)), Err(Flaw::Form));
         let text = "format:\n\tfield:struct a b;\n\tfield:struct c * d;\n\nprint fmt: \"0x1234567890ab\"\n";
-        assert_eq!(event(text).as_deref(), Ok("format:\n\tfield:struct c * d;\n\n"));
+        assert_eq!(
+            event(text).as_deref(),
+            Ok("format:\n\tfield:struct c * d;\n\n")
+        );
         assert!(is_tame_line("field: u64 timestamp;") && !is_tame_line("size:12345678901;"));
     }
 }

@@ -10,7 +10,9 @@ const LARGEST_DATA: usize = 1 << 27;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// A field that every kernel states is not there.
-    #[error("events/header_page does not describe the field '{0}': this kernel's trace pages cannot be read")]
+    #[error(
+        "events/header_page does not describe the field '{0}': this kernel's trace pages cannot be read"
+    )]
     Missing(&'static str),
     /// A field is where none can be.
     #[error(
@@ -55,7 +57,9 @@ impl PageLayout {
             if !is_tame_line(line) {
                 continue;
             }
-            let Some(field) = PerfFieldFormat::parse(true, line) else { continue };
+            let Some(field) = PerfFieldFormat::parse(true, line) else {
+                continue;
+            };
             let place = (usize::from(field.offset()), usize::from(field.size()));
             match field.name() {
                 "timestamp" => timestamp = Some(place),
@@ -66,7 +70,13 @@ impl PageLayout {
         let (timestamp, timestamp_size) = timestamp.ok_or(LayoutError::Missing("timestamp"))?;
         let (commit, commit_size) = commit.ok_or(LayoutError::Missing("commit"))?;
         let (data, data_size) = data.ok_or(LayoutError::Missing("data"))?;
-        let implausible = |field, offset, size| Err(LayoutError::Implausible { field, offset, size });
+        let implausible = |field, offset, size| {
+            Err(LayoutError::Implausible {
+                field,
+                offset,
+                size,
+            })
+        };
         if data > 4096 || data_size == 0 || data_size > LARGEST_DATA {
             return implausible("data", data, data_size);
         }
@@ -76,7 +86,13 @@ impl PageLayout {
         if !matches!(commit_size, 4 | 8) || commit + commit_size > data {
             return implausible("commit", commit, commit_size);
         }
-        Ok(PageLayout { timestamp, commit, commit_size, data, data_size })
+        Ok(PageLayout {
+            timestamp,
+            commit,
+            commit_size,
+            data,
+            data_size,
+        })
     }
 
     /// Bytes of a whole sub-buffer, header included: what one read must ask for.
@@ -130,9 +146,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_by_name() {
-        assert_eq!(PageLayout::parse(""), Err(LayoutError::Missing("timestamp")));
+        assert_eq!(
+            PageLayout::parse(""),
+            Err(LayoutError::Missing("timestamp"))
+        );
         let far = HEADER.replace("commit;\toffset:8", "commit;\toffset:12");
-        assert!(matches!(PageLayout::parse(&far), Err(LayoutError::Implausible { field: "commit", .. })));
+        assert!(matches!(
+            PageLayout::parse(&far),
+            Err(LayoutError::Implausible {
+                field: "commit",
+                ..
+            })
+        ));
     }
 
     proptest! {

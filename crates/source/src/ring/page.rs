@@ -70,10 +70,16 @@ impl<'a> Page<'a> {
     /// # Errors
     /// There are fewer bytes than a header has.
     pub fn parse(layout: &PageLayout, bytes: &'a [u8]) -> Result<Page<'a>, PageError> {
-        let too_short = PageError::TooShort { length: bytes.len(), header: layout.data };
+        let too_short = PageError::TooShort {
+            length: bytes.len(),
+            header: layout.data,
+        };
         let base = long(bytes, layout.timestamp).ok_or(too_short)?;
         let commit = match layout.commit_size {
-            4 => bytes.get(layout.commit..).and_then(word).map(|(commit, _)| u64::from(commit)),
+            4 => bytes
+                .get(layout.commit..)
+                .and_then(word)
+                .map(|(commit, _)| u64::from(commit)),
             _ => long(bytes, layout.commit),
         };
         let commit = commit.ok_or(too_short)?;
@@ -87,15 +93,26 @@ impl<'a> Page<'a> {
             long(data, length).map_or(PageLoss::LostUnknown, PageLoss::Lost)
         };
         let complete = length <= data.len();
-        Ok(Page { base, records: &data[..length.min(data.len())], loss, complete })
+        Ok(Page {
+            base,
+            records: &data[..length.min(data.len())],
+            loss,
+            complete,
+        })
     }
 
     /// How many of `bytes` the page uses: header, records and the stored number of lost events. The
     /// rest of a sub-buffer is not worth keeping.
     #[must_use]
     pub fn used(layout: &PageLayout, bytes: &[u8]) -> usize {
-        let Ok(page) = Page::parse(layout, bytes) else { return bytes.len() };
-        let stored = if matches!(page.loss, PageLoss::Lost(_)) { 8 } else { 0 };
+        let Ok(page) = Page::parse(layout, bytes) else {
+            return bytes.len();
+        };
+        let stored = if matches!(page.loss, PageLoss::Lost(_)) {
+            8
+        } else {
+            0
+        };
         (layout.data + page.records.len() + stored).min(bytes.len())
     }
 
@@ -120,7 +137,11 @@ impl<'a> Page<'a> {
     /// Its events, in order.
     #[must_use]
     pub fn records(&self) -> Records<'a> {
-        Records { time: self.base, rest: self.records, damaged: !self.complete }
+        Records {
+            time: self.base,
+            rest: self.records,
+            damaged: !self.complete,
+        }
     }
 
     /// All of its events, for who looks at them more than once.
@@ -129,7 +150,11 @@ impl<'a> Page<'a> {
         let mut events = Vec::with_capacity(self.records.len() / USUAL_EVENT);
         let mut records = self.records();
         events.extend(records.by_ref());
-        PageRecords { events, loss: self.loss, damaged: records.is_damaged() }
+        PageRecords {
+            events,
+            loss: self.loss,
+            damaged: records.is_damaged(),
+        }
     }
 
     /// Times of the first and last event, read without looking into them.
@@ -209,23 +234,33 @@ impl<'a> Iterator for Records<'a> {
             if self.rest.is_empty() {
                 return None;
             }
-            let Some((head, body)) = word(self.rest) else { return self.damage() };
+            let Some((head, body)) = word(self.rest) else {
+                return self.damage();
+            };
             let (kind, delta) = (head & 31, u64::from(head >> 5));
             if kind == TYPE_ABSOLUTE {
-                let Some((high, rest)) = word(body) else { return self.damage() };
+                let Some((high, rest)) = word(body) else {
+                    return self.damage();
+                };
                 let carried = u64::from(high) << DELTA_BITS | delta;
                 let top = self.time & INHERITED;
                 let absolute = top | carried;
                 // The carried bits wrapped since the time before (as the kernel itself decides).
                 let wrapped = top != 0 && absolute < self.time;
-                self.time = if wrapped { absolute.wrapping_add(1 << 59) } else { absolute };
+                self.time = if wrapped {
+                    absolute.wrapping_add(1 << 59)
+                } else {
+                    absolute
+                };
                 self.rest = rest;
                 continue;
             }
             self.time = self.time.wrapping_add(delta);
             match kind {
                 TYPE_TIME_EXTEND => {
-                    let Some((high, rest)) = word(body) else { return self.damage() };
+                    let Some((high, rest)) = word(body) else {
+                        return self.damage();
+                    };
                     self.time = self.time.wrapping_add(u64::from(high) << DELTA_BITS);
                     self.rest = rest;
                 }
@@ -234,17 +269,31 @@ impl<'a> Iterator for Records<'a> {
                     return None;
                 }
                 TYPE_PADDING | 0 => {
-                    let Some((length, data)) = word(body) else { return self.damage() };
+                    let Some((length, data)) = word(body) else {
+                        return self.damage();
+                    };
                     // The length counts the word that holds it.
-                    let Some(length) = (length as usize).checked_sub(4) else { return self.damage() };
-                    let Some(data) = self.take(data, length) else { return self.damage() };
+                    let Some(length) = (length as usize).checked_sub(4) else {
+                        return self.damage();
+                    };
+                    let Some(data) = self.take(data, length) else {
+                        return self.damage();
+                    };
                     if kind == 0 {
-                        return Some(RawRecord { time: Ticks(self.time), data });
+                        return Some(RawRecord {
+                            time: Ticks(self.time),
+                            data,
+                        });
                     }
                 }
                 _ => {
-                    let Some(data) = self.take(body, kind as usize * 4) else { return self.damage() };
-                    return Some(RawRecord { time: Ticks(self.time), data });
+                    let Some(data) = self.take(body, kind as usize * 4) else {
+                        return self.damage();
+                    };
+                    return Some(RawRecord {
+                        time: Ticks(self.time),
+                        data,
+                    });
                 }
             }
         }

@@ -18,7 +18,10 @@ struct Writer {
 
 impl Writer {
     fn new(base: u64) -> Writer {
-        Writer { base, words: Vec::new() }
+        Writer {
+            base,
+            words: Vec::new(),
+        }
     }
 
     fn head(&mut self, kind: u32, delta: u32) -> &mut Writer {
@@ -44,7 +47,10 @@ impl Writer {
 fn read(page: &[u8]) -> (Vec<(u64, Vec<u8>)>, bool) {
     let page = Page::parse(&layout(), page).unwrap();
     let mut records = page.records();
-    let list = records.by_ref().map(|r| (r.time.0, r.data.to_vec())).collect();
+    let list = records
+        .by_ref()
+        .map(|r| (r.time.0, r.data.to_vec()))
+        .collect();
     (list, records.is_damaged())
 }
 
@@ -58,7 +64,10 @@ fn short_and_long_events_carry_their_bytes() {
     let (records, damaged) = read(&w.page(0, &[]));
     assert!(!damaged);
     assert_eq!(records.len(), 3);
-    assert_eq!(records[0], (1000, vec![0x11, 0x11, 0x11, 0x11, 0x22, 0x22, 0x22, 0x22]));
+    assert_eq!(
+        records[0],
+        (1000, vec![0x11, 0x11, 0x11, 0x11, 0x22, 0x22, 0x22, 0x22])
+    );
     assert_eq!(records[1], (1007, (1..=9).collect()));
     assert_eq!(records[2], (1010, vec![5, 0, 0, 0]));
 }
@@ -99,21 +108,48 @@ fn an_absolute_time_that_wrapped_moves_on_to_the_next_top_bits() {
 fn loss_is_read_from_the_flags() {
     let mut w = Writer::new(0);
     w.head(1, 0).words(&[1]);
-    let loss = |flags, after: &[u8]| Page::parse(&layout(), &w.page(flags, after)).unwrap().loss();
+    let loss = |flags, after: &[u8]| {
+        Page::parse(&layout(), &w.page(flags, after))
+            .unwrap()
+            .loss()
+    };
     assert_eq!(loss(0, &[]), PageLoss::None);
     assert_eq!(loss(COMMIT_LOST, &[]), PageLoss::LostUnknown);
-    assert_eq!(loss(COMMIT_LOST | COMMIT_LOST_STORED, &321u64.to_le_bytes()), PageLoss::Lost(321));
+    assert_eq!(
+        loss(COMMIT_LOST | COMMIT_LOST_STORED, &321u64.to_le_bytes()),
+        PageLoss::Lost(321)
+    );
     let page = w.page(COMMIT_LOST | COMMIT_LOST_STORED, &321u64.to_le_bytes());
     assert_eq!(Page::used(&layout(), &page), 16 + 8 + 8);
-    assert_eq!(Page::parse(&layout(), &page[..32]).unwrap().loss(), PageLoss::Lost(321));
-    assert_eq!(Page::parse(&layout(), &page[..30]).unwrap().loss(), PageLoss::LostUnknown);
+    assert_eq!(
+        Page::parse(&layout(), &page[..32]).unwrap().loss(),
+        PageLoss::Lost(321)
+    );
+    assert_eq!(
+        Page::parse(&layout(), &page[..30]).unwrap().loss(),
+        PageLoss::LostUnknown
+    );
 }
 
 #[test]
 fn impossible_lengths_end_the_page_as_damaged() {
-    for words in [&[0u32, 3][..], &[0], &[0, 5000], &[28, 1], &[30], &[31], &[29 | 1 << 5, 2], &[29 | 1 << 5]]
-    {
-        let (records, damaged) = read(&Writer { base: 0, words: words.to_vec() }.page(0, &[]));
+    for words in [
+        &[0u32, 3][..],
+        &[0],
+        &[0, 5000],
+        &[28, 1],
+        &[30],
+        &[31],
+        &[29 | 1 << 5, 2],
+        &[29 | 1 << 5],
+    ] {
+        let (records, damaged) = read(
+            &Writer {
+                base: 0,
+                words: words.to_vec(),
+            }
+            .page(0, &[]),
+        );
         assert_eq!((records.len(), damaged), (0, true), "{words:?}");
     }
     let mut w = Writer::new(0);

@@ -24,9 +24,12 @@ fn clock_report(machine: &Machine) -> (SourceReport, ClockKind) {
     match choose_clock(machine, None, Duration::from_millis(20)) {
         Ok(choice) => match choice.fallback_reason {
             None => (SourceReport::available(NAME), ClockKind::Tsc),
-            Some(because) => {
-                absent(SourceProblem::NoTsc { because: because.into() }, SourceLoss::LowestFloor)
-            }
+            Some(because) => absent(
+                SourceProblem::NoTsc {
+                    because: because.into(),
+                },
+                SourceLoss::LowestFloor,
+            ),
         },
         Err(error) => absent(error.into(), SourceLoss::Measurement),
     }

@@ -3,7 +3,8 @@
 use crate::smi::{SmiCounter, virtual_machine};
 use crate::symbols::Symbols;
 use crate::tracefs::{
-    Missing, TraceError, Tracefs, clock_name, graph_support, missing_local, missing_senders, refused,
+    Missing, TraceError, Tracefs, clock_name, graph_support, missing_local, missing_senders,
+    refused,
 };
 use jitterscope_model::{ClockKind, CpuId, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
@@ -22,17 +23,25 @@ fn events(
         Ok(tracefs) => tracefs,
         Err(error) => return refused(name, all_lost, error),
     };
-    let instances = tracefs.machine().path(format!("{}/instances", tracefs.root()));
+    let instances = tracefs
+        .machine()
+        .path(format!("{}/instances", tracefs.root()));
     // By the effective capabilities: plain access(2) ignores those of an ordinary user.
     if accessat(CWD, &instances, Access::WRITE_OK, AtFlags::EACCESS).is_err() {
-        return refused(name, all_lost, &TraceError::NoPermission { path: instances });
+        return refused(
+            name,
+            all_lost,
+            &TraceError::NoPermission { path: instances },
+        );
     }
     let missing = missing(tracefs);
     if missing.events.is_empty() {
         return SourceReport::available(name);
     }
     SourceReport {
-        problems: vec![SourceProblem::EventsMissing { events: missing.events }],
+        problems: vec![SourceProblem::EventsMissing {
+            events: missing.events,
+        }],
         losses: missing.losses.into_iter().collect(),
         ..SourceReport::of_status(name, SourceStatus::Degraded)
     }
@@ -57,7 +66,10 @@ pub(super) fn trace_clock(tracefs: Found<'_>, clock: ClockKind) -> SourceReport 
             SourceReport::available("trace-clock")
         }
         Ok(clocks) => {
-            let error = TraceError::ClockRefused { wanted, got: clocks.offered.join(", ") };
+            let error = TraceError::ClockRefused {
+                wanted,
+                got: clocks.offered.join(", "),
+            };
             refused("trace-clock", SourceLoss::ProbeClock, &error)
         }
         Err(error) => refused("trace-clock", SourceLoss::ProbeClock, &error),
@@ -86,7 +98,9 @@ pub(super) fn function_graph(tracefs: Found<'_>) -> SourceReport {
 /// Whether the kernel measures noise and lateness itself, which another tool can show.
 pub(super) fn osnoise(tracefs: Found<'_>) -> SourceReport {
     let tracers = match tracefs {
-        Ok(tracefs) => tracefs.machine().read(format!("{}/available_tracers", tracefs.root())),
+        Ok(tracefs) => tracefs
+            .machine()
+            .read(format!("{}/available_tracers", tracefs.root())),
         Err(error) => return refused("osnoise", SourceLoss::SecondOpinion, error),
     };
     match tracers {
@@ -96,7 +110,9 @@ pub(super) fn osnoise(tracefs: Found<'_>) -> SourceReport {
         Ok(_) => SourceReport::limited(
             "osnoise",
             SourceStatus::Absent,
-            SourceProblem::NoTracer { tracer: "osnoise".into() },
+            SourceProblem::NoTracer {
+                tracer: "osnoise".into(),
+            },
             SourceLoss::SecondOpinion,
         ),
         Err(error) => refused("osnoise", SourceLoss::SecondOpinion, &error.into()),
@@ -104,7 +120,11 @@ pub(super) fn osnoise(tracefs: Found<'_>) -> SourceReport {
 }
 
 pub(super) fn smi(machine: &Machine) -> SourceReport {
-    let first = machine.list("/dev/cpu").iter().filter_map(|name| name.parse().ok()).min();
+    let first = machine
+        .list("/dev/cpu")
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .min();
     match SmiCounter::open(machine, CpuId(first.unwrap_or(0))) {
         Ok(_) if virtual_machine(machine) => SourceReport::limited(
             "smi",

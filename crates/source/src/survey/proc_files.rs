@@ -19,20 +19,42 @@ pub(super) fn all(machine: &Machine) -> Vec<SourceReport> {
     };
     let of = |name, path, loss| Source { name, path, loss };
     vec![
-        one(machine, of("interrupts", "/proc/interrupts", SourceLoss::InterruptCounts), table),
-        one(machine, of("softirqs", "/proc/softirqs", SourceLoss::SoftirqCounts), table),
-        one(machine, of("steal", "/proc/stat", SourceLoss::StolenTime), |text, path| {
-            let has_steal = parse_stat(text).iter().any(|row| &*row.name == "steal");
-            if has_steal { Ok(()) } else { Err(SourceProblem::NoStealColumn { path }) }
-        }),
-        one(machine, of("schedstat", "/proc/schedstat", SourceLoss::RunQueueDelays), |text, path| {
-            match parse_schedstat(text) {
+        one(
+            machine,
+            of(
+                "interrupts",
+                "/proc/interrupts",
+                SourceLoss::InterruptCounts,
+            ),
+            table,
+        ),
+        one(
+            machine,
+            of("softirqs", "/proc/softirqs", SourceLoss::SoftirqCounts),
+            table,
+        ),
+        one(
+            machine,
+            of("steal", "/proc/stat", SourceLoss::StolenTime),
+            |text, path| {
+                let has_steal = parse_stat(text).iter().any(|row| &*row.name == "steal");
+                if has_steal {
+                    Ok(())
+                } else {
+                    Err(SourceProblem::NoStealColumn { path })
+                }
+            },
+        ),
+        one(
+            machine,
+            of("schedstat", "/proc/schedstat", SourceLoss::RunQueueDelays),
+            |text, path| match parse_schedstat(text) {
                 Ok(_) => Ok(()),
                 Err(SchedstatError::Version(version)) => {
                     Err(SourceProblem::CountersVersion { path, version })
                 }
-            }
-        }),
+            },
+        ),
     ]
 }
 
@@ -48,11 +70,24 @@ fn one(
             Ok(()) => return SourceReport::available(source.name),
             Err(problem) => (SourceStatus::Absent, problem),
         },
-        Err(error) if error.is_absent() => (SourceStatus::Absent, SourceProblem::CountersMissing { path }),
+        Err(error) if error.is_absent() => (
+            SourceStatus::Absent,
+            SourceProblem::CountersMissing { path },
+        ),
         Err(error) => {
-            let status = if error.is_denied() { SourceStatus::Denied } else { SourceStatus::Absent };
+            let status = if error.is_denied() {
+                SourceStatus::Denied
+            } else {
+                SourceStatus::Absent
+            };
             let path = error.path.display().to_string();
-            (status, SourceProblem::CountersUnreadable { path, system: error.source.to_string() })
+            (
+                status,
+                SourceProblem::CountersUnreadable {
+                    path,
+                    system: error.source.to_string(),
+                },
+            )
         }
     };
     SourceReport::limited(source.name, status, problem, source.loss)

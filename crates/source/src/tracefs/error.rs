@@ -82,7 +82,9 @@ pub enum TraceError {
     #[error("this kernel's function_graph cannot run in a tracing instance of our own")]
     GraphForOne,
     /// Somebody else looks into functions.
-    #[error("somebody else has chosen what function_graph looks into (set_graph_function has {functions})")]
+    #[error(
+        "somebody else has chosen what function_graph looks into (set_graph_function has {functions})"
+    )]
     GraphTaken {
         /// Which.
         functions: String,
@@ -114,14 +116,20 @@ impl TraceError {
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         let denied = match self {
-            TraceError::NoPermission { .. } | TraceError::MountDenied | TraceError::LockedDown => true,
+            TraceError::NoPermission { .. } | TraceError::MountDenied | TraceError::LockedDown => {
+                true
+            }
             TraceError::MountRefused { source, .. } | TraceError::Instance { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
             TraceError::Refused { file, .. } | TraceError::File(file) => file.is_denied(),
             _ => false,
         };
-        if denied { SourceStatus::Denied } else { SourceStatus::Absent }
+        if denied {
+            SourceStatus::Denied
+        } else {
+            SourceStatus::Absent
+        }
     }
 
     /// The same as a report of sources has it.
@@ -132,17 +140,23 @@ impl TraceError {
         match self {
             TraceError::NoPermission { path } => SourceProblem::NoPermission { path: text(path) },
             TraceError::MountDenied => SourceProblem::MountDenied,
-            TraceError::MountRefused { at, source } => {
-                SourceProblem::MountRefused { path: at.clone(), denied, system: source.to_string() }
+            TraceError::MountRefused { at, source } => SourceProblem::MountRefused {
+                path: at.clone(),
+                denied,
+                system: source.to_string(),
+            },
+            TraceError::NotSupported { flaw } => {
+                SourceProblem::TracefsUnusable { flaw: flaw.clone() }
             }
-            TraceError::NotSupported { flaw } => SourceProblem::TracefsUnusable { flaw: flaw.clone() },
             TraceError::LockedDown => SourceProblem::LockedDown,
-            TraceError::ClockRefused { wanted, got } => {
-                SourceProblem::TraceClock { wanted: (*wanted).to_owned(), offered: got.clone() }
-            }
-            TraceError::Buffer { kb, source } => {
-                SourceProblem::BufferRefused { kib: *kb, system: source.to_string() }
-            }
+            TraceError::ClockRefused { wanted, got } => SourceProblem::TraceClock {
+                wanted: (*wanted).to_owned(),
+                offered: got.clone(),
+            },
+            TraceError::Buffer { kb, source } => SourceProblem::BufferRefused {
+                kib: *kb,
+                system: source.to_string(),
+            },
             TraceError::Refused { value, file } => SourceProblem::ValueRefused {
                 value: value.clone(),
                 path: text(&file.path),
@@ -154,21 +168,34 @@ impl TraceError {
                 denied,
                 system: file.source.to_string(),
             },
-            TraceError::Instance { path, source } => {
-                SourceProblem::InstanceRefused { path: text(path), denied, system: source.to_string() }
-            }
-            TraceError::NoEvents(events) => SourceProblem::NoEvents { events: events.clone() },
-            TraceError::NoGraph => SourceProblem::NoTracer { tracer: "function_graph".into() },
+            TraceError::Instance { path, source } => SourceProblem::InstanceRefused {
+                path: text(path),
+                denied,
+                system: source.to_string(),
+            },
+            TraceError::NoEvents(events) => SourceProblem::NoEvents {
+                events: events.clone(),
+            },
+            TraceError::NoGraph => SourceProblem::NoTracer {
+                tracer: "function_graph".into(),
+            },
             TraceError::GraphForOne => SourceProblem::GraphForOne,
-            TraceError::GraphTaken { functions } => {
-                SourceProblem::GraphTaken { functions: functions.clone() }
-            }
-            TraceError::NoFunction { name } => SourceProblem::NoFunction { function: name.clone() },
-            TraceError::NoCpu { cpu, source } => {
-                SourceProblem::NoTraceBuffer { cpu: *cpu, system: source.to_string() }
-            }
-            TraceError::Layout(error) => SourceProblem::FormatUnreadable { parser: error.to_string() },
-            TraceError::Format(error) => SourceProblem::FormatUnreadable { parser: error.to_string() },
+            TraceError::GraphTaken { functions } => SourceProblem::GraphTaken {
+                functions: functions.clone(),
+            },
+            TraceError::NoFunction { name } => SourceProblem::NoFunction {
+                function: name.clone(),
+            },
+            TraceError::NoCpu { cpu, source } => SourceProblem::NoTraceBuffer {
+                cpu: *cpu,
+                system: source.to_string(),
+            },
+            TraceError::Layout(error) => SourceProblem::FormatUnreadable {
+                parser: error.to_string(),
+            },
+            TraceError::Format(error) => SourceProblem::FormatUnreadable {
+                parser: error.to_string(),
+            },
         }
     }
 }

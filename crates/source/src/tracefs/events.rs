@@ -25,17 +25,30 @@ impl Wanted {
 }
 
 const fn want(system: &'static str, event: &'static str, loses: &'static SourceLoss) -> Wanted {
-    Wanted { system, event, loses: Some(loses), in_coarse: true }
+    Wanted {
+        system,
+        event,
+        loses: Some(loses),
+        in_coarse: true,
+    }
 }
 
 /// One that says what was done within an interrupt or a turn that other records tell: left out of a coarse recording.
 const fn inner(system: &'static str, event: &'static str, loses: &'static SourceLoss) -> Wanted {
-    Wanted { in_coarse: false, ..want(system, event, loses) }
+    Wanted {
+        in_coarse: false,
+        ..want(system, event, loses)
+    }
 }
 
 /// One that nothing is lost without.
 const fn unneeded(system: &'static str, event: &'static str) -> Wanted {
-    Wanted { system, event, loses: None, in_coarse: true }
+    Wanted {
+        system,
+        event,
+        loses: None,
+        in_coarse: true,
+    }
 }
 
 /// Recorded on the measured CPUs. A coarse recording has what tells who had the CPU, and whatever a verdict would be
@@ -49,15 +62,27 @@ pub(super) const LOCAL: &[Wanted] = &[
     want("irq", "softirq_exit", &SourceLoss::Softirqs),
     want("nmi", "nmi_handler", &SourceLoss::NmiHandlers),
     // Without them a work item is its worker's turn.
-    inner("workqueue", "workqueue_execute_start", &SourceLoss::WorkItems),
+    inner(
+        "workqueue",
+        "workqueue_execute_start",
+        &SourceLoss::WorkItems,
+    ),
     inner("workqueue", "workqueue_execute_end", &SourceLoss::WorkItems),
     // Without them a function is the TIMER softirq.
     inner("timer", "timer_expire_entry", &SourceLoss::TimerFunctions),
     inner("timer", "timer_expire_exit", &SourceLoss::TimerFunctions),
     // Half of what a tick writes. Without them a function is the local timer's interrupt, and it is not known when a
     // tick was due: on a virtual machine the time before a late one is unresolved.
-    inner("timer", "hrtimer_expire_entry", &SourceLoss::HrtimerFunctions),
-    inner("timer", "hrtimer_expire_exit", &SourceLoss::HrtimerFunctions),
+    inner(
+        "timer",
+        "hrtimer_expire_entry",
+        &SourceLoss::HrtimerFunctions,
+    ),
+    inner(
+        "timer",
+        "hrtimer_expire_exit",
+        &SourceLoss::HrtimerFunctions,
+    ),
     // One after each interrupt where a tick could stop. No verdict reads it.
     inner("timer", "tick_stop", &SourceLoss::TickDependency),
     // Several within one interrupt. Without them a called function is that interrupt, by nobody.
@@ -80,7 +105,10 @@ pub(super) const LOCAL: &[Wanted] = &[
 pub(super) const LOCAL_FILTERED: &[(Wanted, EventFilter)] = &[
     // A switch to another process has one, too, of reason 0 (`TLB_FLUSH_ON_TASK_SWITCH`), that the switch tells. No verdict
     // reads the others.
-    (inner("tlb", "tlb_flush", &SourceLoss::TlbFlushes), EventFilter::AtLeast("reason", 1)),
+    (
+        inner("tlb", "tlb_flush", &SourceLoss::TlbFlushes),
+        EventFilter::AtLeast("reason", 1),
+    ),
 ];
 
 /// The beginning of a thread.
@@ -129,14 +157,36 @@ pub(super) const PRICED: Wanted = unneeded("task", "task_rename");
 /// Recorded on all CPUs, filtered by target. What is matched with a record that a coarse recording does not have names
 /// nobody there.
 pub(super) const SENDERS: &[(Wanted, EventFilter)] = &[
-    (want("ipi", "ipi_send_cpu", &SourceLoss::IpiSender), EventFilter::Cpu("cpu")),
-    (want("ipi", "ipi_send_cpumask", &SourceLoss::MaskIpiSender), EventFilter::Mask("cpumask")),
-    (inner("csd", "csd_queue_cpu", &SourceLoss::CallSender), EventFilter::Cpu("cpu")),
-    (want("sched", "sched_waking", &SourceLoss::Wakers), EventFilter::Cpu("target_cpu")),
-    (inner("workqueue", "workqueue_queue_work", &SourceLoss::WorkQueuers), EventFilter::Work),
+    (
+        want("ipi", "ipi_send_cpu", &SourceLoss::IpiSender),
+        EventFilter::Cpu("cpu"),
+    ),
+    (
+        want("ipi", "ipi_send_cpumask", &SourceLoss::MaskIpiSender),
+        EventFilter::Mask("cpumask"),
+    ),
+    (
+        inner("csd", "csd_queue_cpu", &SourceLoss::CallSender),
+        EventFilter::Cpu("cpu"),
+    ),
+    (
+        want("sched", "sched_waking", &SourceLoss::Wakers),
+        EventFilter::Cpu("target_cpu"),
+    ),
+    (
+        inner(
+            "workqueue",
+            "workqueue_queue_work",
+            &SourceLoss::WorkQueuers,
+        ),
+        EventFilter::Work,
+    ),
     (MIGRATE, EventFilter::Cpu("dest_cpu")),
     // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
-    (want("signal", "signal_generate", &SourceLoss::Stoppers), EventFilter::Between("sig", 19, 22)),
+    (
+        want("signal", "signal_generate", &SourceLoss::Stoppers),
+        EventFilter::Between("sig", 19, 22),
+    ),
 ];
 
 /// Events that a kernel lacks, each as `system:event`, and what is lost by that.
@@ -159,7 +209,8 @@ impl Missing {
     /// One more, if anything is lost without it.
     pub(super) fn add(&mut self, wanted: &Wanted) {
         if let Some(loss) = wanted.loses {
-            self.events.push(format!("{}:{}", wanted.system, wanted.event));
+            self.events
+                .push(format!("{}:{}", wanted.system, wanted.event));
             self.losses.insert(loss.clone());
         }
     }
@@ -175,7 +226,8 @@ impl Tracefs {
     /// Whether the kernel has an event, named `system/event`.
     #[must_use]
     pub fn has_event(&self, event: &str) -> bool {
-        self.machine().exists(format!("{}/events/{event}/format", self.root()))
+        self.machine()
+            .exists(format!("{}/events/{event}/format", self.root()))
     }
 }
 
@@ -187,7 +239,9 @@ fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
 pub(crate) fn missing_local(tracefs: &Tracefs) -> Missing {
     let filtered = LOCAL_FILTERED.iter().map(|(wanted, _)| wanted);
     let mut missing = Missing::of(LOCAL.iter().chain(filtered), has(tracefs));
-    let vectors = tracefs.machine().list(format!("{}/events/{VECTORS}", tracefs.root()));
+    let vectors = tracefs
+        .machine()
+        .list(format!("{}/events/{VECTORS}", tracefs.root()));
     if !vectors.iter().any(|name| name.ends_with("_entry")) {
         missing.add_vectors();
     }

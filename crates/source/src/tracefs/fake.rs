@@ -44,18 +44,36 @@ pub(super) struct FakeWriter {
 fn later_events() -> [FormatText; 4] {
     let of = |system: &str, event: &str, id: u32, fields: &[&str]| {
         let mut text = format!("name: {event}\nID: {id}\nformat:\n");
-        let common = ["unsigned short common_type", "unsigned char common_flags", "int common_pid"];
+        let common = [
+            "unsigned short common_type",
+            "unsigned char common_flags",
+            "int common_pid",
+        ];
         for (at, field) in common.iter().chain(fields).enumerate() {
             text += &format!("\tfield:{field};\toffset:{};\tsize:4;\tsigned:1;\n", at * 4);
             text += if at + 1 == common.len() { "\n" } else { "" };
         }
-        FormatText { system: system.into(), event: event.into(), text }
+        FormatText {
+            system: system.into(),
+            event: event.into(),
+            text,
+        }
     };
     [
         of("signal", "signal_generate", 9001, &["int sig", "pid_t pid"]),
         of("task", "task_newtask", 9002, &["pid_t pid"]),
-        of("task", "task_rename", 9003, &["pid_t pid", "char newcomm[16]"]),
-        of("sched", "sched_stat_runtime", 9004, &["pid_t pid", "u64 runtime"]),
+        of(
+            "task",
+            "task_rename",
+            9003,
+            &["pid_t pid", "char newcomm[16]"],
+        ),
+        of(
+            "sched",
+            "sched_stat_runtime",
+            9004,
+            &["pid_t pid", "u64 runtime"],
+        ),
     ]
 }
 
@@ -78,14 +96,30 @@ impl Fake {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path.trim_start_matches('/'));
         let pid = std::process::id();
-        put(&at("/proc/self/mountinfo"), "32 23 0:12 / /sys/kernel/tracing rw - tracefs none rw\n");
+        put(
+            &at("/proc/self/mountinfo"),
+            "32 23 0:12 / /sys/kernel/tracing rw - tracefs none rw\n",
+        );
         put(&at("/proc/self/stat"), &stat(pid, START));
         put(&at(&format!("/proc/{pid}/stat")), &stat(pid, START));
-        put(&at(&format!("{ROOT}/trace_clock")), "[local] global mono_raw x86-tsc\n");
-        put(&at(&format!("{ROOT}/available_tracers")), "function_graph function nop\n");
-        put(&at(&format!("{ROOT}/set_graph_function")), "#### all functions enabled ####\n");
-        let functions = "__set_task_comm\nvmstat_update\nprocess_one_work\nhandle_softirqs\nmodular [mod]\n";
-        put(&at(&format!("{ROOT}/available_filter_functions")), functions);
+        put(
+            &at(&format!("{ROOT}/trace_clock")),
+            "[local] global mono_raw x86-tsc\n",
+        );
+        put(
+            &at(&format!("{ROOT}/available_tracers")),
+            "function_graph function nop\n",
+        );
+        put(
+            &at(&format!("{ROOT}/set_graph_function")),
+            "#### all functions enabled ####\n",
+        );
+        let functions =
+            "__set_task_comm\nvmstat_update\nprocess_one_work\nhandle_softirqs\nmodular [mod]\n";
+        put(
+            &at(&format!("{ROOT}/available_filter_functions")),
+            functions,
+        );
         for (event, id) in [("funcgraph_entry", 11), ("funcgraph_exit", 10)] {
             let text = format!("name: {event}\nID: {id}\nformat:\n{GRAPH_FIELDS}");
             put(&at(&format!("{ROOT}/events/ftrace/{event}/format")), &text);
@@ -102,7 +136,10 @@ impl Fake {
             graph_in_instances: true,
             cpus: 4,
         };
-        Fake { dir, writer: Arc::new(writer) }
+        Fake {
+            dir,
+            writer: Arc::new(writer),
+        }
     }
 
     pub(super) fn machine(&self) -> Machine {
@@ -128,7 +165,11 @@ impl Fake {
 
     /// Refuses every step that begins like this.
     pub(super) fn refuse(&self, step: &str, error: Errno) {
-        self.writer.refusals.lock().unwrap().push((step.into(), error));
+        self.writer
+            .refusals
+            .lock()
+            .unwrap()
+            .push((step.into(), error));
     }
 
     pub(super) fn log(&self) -> Vec<String> {
@@ -139,16 +180,24 @@ impl Fake {
 impl FakeWriter {
     /// Notes a step; the refusal that applies to it.
     fn step(&self, step: String) -> io::Result<()> {
-        let refused =
-            self.refusals.lock().unwrap().iter().find(|(s, _)| step.starts_with(s)).map(|(_, e)| *e);
+        let refused = self
+            .refusals
+            .lock()
+            .unwrap()
+            .iter()
+            .find(|(s, _)| step.starts_with(s))
+            .map(|(_, e)| *e);
         self.log.lock().unwrap().push(step);
         refused.map_or(Ok(()), |errno| Err(errno.into()))
     }
 
     /// `/sys/kernel/tracing/instances/jitterscope-1-2-local/x` as `local/x`.
     fn short(path: &str) -> &str {
-        let name = path.strip_prefix("/sys/kernel/tracing/instances/").unwrap_or(path);
-        name.strip_prefix(&format!("jitterscope-{}-{START}-", std::process::id())).unwrap_or(name)
+        let name = path
+            .strip_prefix("/sys/kernel/tracing/instances/")
+            .unwrap_or(path);
+        name.strip_prefix(&format!("jitterscope-{}-{START}-", std::process::id()))
+            .unwrap_or(name)
     }
 }
 
@@ -160,19 +209,29 @@ impl TracefsWriter for FakeWriter {
         let context: TraceContext = serde_json::from_str(context).unwrap();
         let file = |name: &str, text: &str| put(&self.live.0.path(format!("{path}/{name}")), text);
         file("trace_clock", "[local] global mono_raw x86-tsc\n");
-        for (name, text) in [("tracing_on", "1"), ("buffer_percent", "50"), ("options/overwrite", "1")] {
+        for (name, text) in [
+            ("tracing_on", "1"),
+            ("buffer_percent", "50"),
+            ("options/overwrite", "1"),
+        ] {
             file(name, text);
         }
         file("trace", "# tracer: nop\n");
-        let tracers =
-            if self.graph_in_instances { "function_graph function nop\n" } else { "function nop\n" };
+        let tracers = if self.graph_in_instances {
+            "function_graph function nop\n"
+        } else {
+            "function nop\n"
+        };
         file("available_tracers", tracers);
         file("current_tracer", "nop\n");
         file("buffer_size_kb", "1410");
         file("tracing_cpumask", "f");
         file("events/header_page", &context.header_page);
         for format in context.formats.iter().chain(&later_events()) {
-            if self.lacking.contains(&format!("{}:{}", format.system, format.event)) {
+            if self
+                .lacking
+                .contains(&format!("{}:{}", format.system, format.event))
+            {
                 continue;
             }
             let folder = format!("events/{}/{}", format.system, format.event);
@@ -183,7 +242,10 @@ impl TracefsWriter for FakeWriter {
         for cpu in 0..self.cpus {
             file(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), "1410");
             file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"), "");
-            file(&format!("per_cpu/cpu{cpu}/stats"), "entries: 0\noverrun: 0\n");
+            file(
+                &format!("per_cpu/cpu{cpu}/stats"),
+                "entries: 0\noverrun: 0\n",
+            );
         }
         Ok(())
     }
@@ -195,7 +257,10 @@ impl TracefsWriter for FakeWriter {
 
     fn write(&self, path: &str, value: &str) -> Result<(), FileError> {
         self.step(format!("{}={value}", Self::short(path)))
-            .map_err(|source| FileError { path: self.live.0.path(path), source })?;
+            .map_err(|source| FileError {
+                path: self.live.0.path(path),
+                source,
+            })?;
         if path.ends_with("trace_clock") {
             let clocks = "local global mono_raw x86-tsc".replace(value, &format!("[{value}]"));
             return self.live.write(path, &clocks);
@@ -205,7 +270,10 @@ impl TracefsWriter for FakeWriter {
 
     fn empty(&self, path: &str) -> Result<(), FileError> {
         self.step(format!("empty {}", Self::short(path)))
-            .map_err(|source| FileError { path: self.live.0.path(path), source })?;
+            .map_err(|source| FileError {
+                path: self.live.0.path(path),
+                source,
+            })?;
         self.live.empty(path)
     }
 

@@ -21,11 +21,18 @@ pub(super) fn candidates(
         EventFilter::Mask(field) if format.has(field) => vec![format!("{field} & CPUS{{{list}}}")],
         EventFilter::Cpu(field) if format.has(field) => number(field, measured),
         EventFilter::Either(one, other) if format.has(one) && format.has(other) => {
-            let filters = number(one, measured).into_iter().zip(number(other, measured));
-            filters.map(|(one, other)| format!("{one} || {other}")).collect()
+            let filters = number(one, measured)
+                .into_iter()
+                .zip(number(other, measured));
+            filters
+                .map(|(one, other)| format!("{one} || {other}"))
+                .collect()
         }
         EventFilter::Work => {
-            let Some(field) = ["cpu", "req_cpu"].into_iter().find(|field| format.has(field)) else {
+            let Some(field) = ["cpu", "req_cpu"]
+                .into_iter()
+                .find(|field| format.has(field))
+            else {
                 return Vec::new();
             };
             // Unbound work has -1 or a number beyond all CPUs; it may run on a measured CPU.
@@ -34,7 +41,10 @@ pub(super) fn candidates(
             } else {
                 format!("{field} > {last}")
             };
-            number(field, measured).into_iter().map(|filter| format!("{filter} || {any}")).collect()
+            number(field, measured)
+                .into_iter()
+                .map(|filter| format!("{filter} || {any}"))
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -42,12 +52,20 @@ pub(super) fn candidates(
 
 /// The filter for a field that must be at least a value; none when the kernel lacks the field.
 pub(super) fn at_least(format: &EventFormat, field: &str, value: u64) -> Vec<String> {
-    if format.has(field) { vec![format!("{field} >= {value}")] } else { Vec::new() }
+    if format.has(field) {
+        vec![format!("{field} >= {value}")]
+    } else {
+        Vec::new()
+    }
 }
 
 /// A filter for a field that must lie between two values, both included.
 pub(super) fn between(format: &EventFormat, field: &str, (low, high): (u64, u64)) -> Vec<String> {
-    if format.has(field) { vec![format!("{field} >= {low} && {field} <= {high}")] } else { Vec::new() }
+    if format.has(field) {
+        vec![format!("{field} >= {low} && {field} <= {high}")]
+    } else {
+        Vec::new()
+    }
 }
 
 /// Filters for a field that is a CPU number.
@@ -56,9 +74,16 @@ fn number(field: &str, measured: &CpuSet) -> Vec<String> {
     if measured.len() > ONE_BY_ONE {
         return vec![set];
     }
-    let each: Vec<String> = measured.iter().map(|cpu| format!("{field} == {cpu}")).collect();
+    let each: Vec<String> = measured
+        .iter()
+        .map(|cpu| format!("{field} == {cpu}"))
+        .collect();
     let each = each.join(" || ");
-    if measured.len() == 1 { vec![each] } else { vec![set, each] }
+    if measured.len() == 1 {
+        vec![each]
+    } else {
+        vec![set, each]
+    }
 }
 
 #[cfg(test)]
@@ -77,20 +102,35 @@ mod tests {
         let f = format("\tfield:int cpu;\toffset:8;\tsize:4;\tsigned:1;\n");
         let of = |target, list: &str| candidates(&f, target, &list.parse().unwrap(), CpuId(63));
         assert_eq!(of(EventFilter::Cpu("cpu"), "3"), ["cpu == 3"]);
-        assert_eq!(of(EventFilter::Cpu("cpu"), "1-2"), ["cpu & CPUS{1-2}", "cpu == 1 || cpu == 2"]);
+        assert_eq!(
+            of(EventFilter::Cpu("cpu"), "1-2"),
+            ["cpu & CPUS{1-2}", "cpu == 1 || cpu == 2"]
+        );
         assert_eq!(of(EventFilter::Cpu("cpu"), "1-40"), ["cpu & CPUS{1-40}"]);
-        assert_eq!(of(EventFilter::Work, "3"), ["cpu == 3 || cpu < 0 || cpu > 63"]);
+        assert_eq!(
+            of(EventFilter::Work, "3"),
+            ["cpu == 3 || cpu < 0 || cpu > 63"]
+        );
         assert!(of(EventFilter::Cpu("gone"), "3").is_empty());
         assert!(of(EventFilter::Either("cpu", "gone"), "3").is_empty());
         assert!(of(EventFilter::Mask("gone"), "3").is_empty());
         let two = "\tfield:int from;\toffset:8;\tsize:4;\tsigned:1;\n\tfield:int to;\toffset:12;\tsize:4;\tsigned:1;\n";
         let f = self::format(two);
-        let of =
-            |list: &str| candidates(&f, EventFilter::Either("to", "from"), &list.parse().unwrap(), CpuId(63));
+        let of = |list: &str| {
+            candidates(
+                &f,
+                EventFilter::Either("to", "from"),
+                &list.parse().unwrap(),
+                CpuId(63),
+            )
+        };
         assert_eq!(of("3"), ["to == 3 || from == 3"]);
         assert_eq!(
             of("1-2"),
-            ["to & CPUS{1-2} || from & CPUS{1-2}", "to == 1 || to == 2 || from == 1 || from == 2"]
+            [
+                "to & CPUS{1-2} || from & CPUS{1-2}",
+                "to == 1 || to == 2 || from == 1 || from == 2"
+            ]
         );
     }
 

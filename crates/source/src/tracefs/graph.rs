@@ -10,7 +10,9 @@ use super::pipe::{CpuLoss, Drained};
 use super::side::Side;
 use super::{TraceError, Tracefs};
 use crate::context::{FormatText, TraceContext};
-use jitterscope_model::{ClockKind, CpuId, CpuSet, SourceLoss, SourceProblem, SourceReport, SourceStatus};
+use jitterscope_model::{
+    ClockKind, CpuId, CpuSet, SourceLoss, SourceProblem, SourceReport, SourceStatus,
+};
 
 /// The kernel's name of the tracer.
 const TRACER: &str = "function_graph";
@@ -53,17 +55,30 @@ pub struct GraphSettings {
 /// The kernel has no such tracer; it has no such function, or inlined it.
 pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String>, TraceError> {
     // A kernel that is locked down may refuse the list, and then lacks the tracer, too: that is what there is to say.
-    if !offers(&tracefs.machine().read(format!("{}/available_tracers", tracefs.root()))?) {
+    if !offers(
+        &tracefs
+            .machine()
+            .read(format!("{}/available_tracers", tracefs.root()))?,
+    ) {
         return Err(TraceError::NoGraph);
     }
-    let text = tracefs.machine().read(format!("{}/{AVAILABLE}", tracefs.root()))?;
+    let text = tracefs
+        .machine()
+        .read(format!("{}/{AVAILABLE}", tracefs.root()))?;
     // A module's functions have its name behind theirs.
-    let known: std::collections::HashSet<&str> =
-        text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let known: std::collections::HashSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
     let mut functions: Vec<String> = Vec::new();
     for name in asked {
         if name == CULPRIT {
-            functions.extend(BEGINNINGS.iter().filter(|name| known.contains(*name)).map(|n| (*n).to_owned()));
+            functions.extend(
+                BEGINNINGS
+                    .iter()
+                    .filter(|name| known.contains(*name))
+                    .map(|n| (*n).to_owned()),
+            );
         } else if known.contains(name.as_str()) {
             functions.push(name.clone());
         } else {
@@ -72,7 +87,9 @@ pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String
     }
     functions.dedup();
     if functions.is_empty() {
-        return Err(TraceError::NoFunction { name: CULPRIT.to_owned() });
+        return Err(TraceError::NoFunction {
+            name: CULPRIT.to_owned(),
+        });
     }
     Ok(functions)
 }
@@ -82,10 +99,17 @@ pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String
 /// # Errors
 /// The kernel has no such tracer, has it for one user only, or somebody else uses it.
 pub fn graph_support(tracefs: &Tracefs) -> Result<(), TraceError> {
-    if !offers(&tracefs.machine().read(format!("{}/available_tracers", tracefs.root()))?) {
+    if !offers(
+        &tracefs
+            .machine()
+            .read(format!("{}/available_tracers", tracefs.root()))?,
+    ) {
         return Err(TraceError::NoGraph);
     }
-    let release = tracefs.machine().read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = tracefs
+        .machine()
+        .read("/proc/sys/kernel/osrelease")
+        .unwrap_or_default();
     // Whoever made a kernel may have brought it to an older one: only trying shows that.
     if version(&release).is_some_and(|version| version < FIRST_IN_INSTANCES) {
         return Err(TraceError::GraphForOne);
@@ -107,11 +131,22 @@ fn offers(tracers: &str) -> bool {
 
 /// Nobody has chosen functions.
 fn is_free(tracefs: &Tracefs) -> Result<(), TraceError> {
-    let text = tracefs.machine().read(format!("{}/{FUNCTIONS}", tracefs.root()))?;
+    let text = tracefs
+        .machine()
+        .read(format!("{}/{FUNCTIONS}", tracefs.root()))?;
     // Where there are none the kernel says so, in a line that begins like a comment.
-    let chosen: Vec<&str> =
-        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    if chosen.is_empty() { Ok(()) } else { Err(TraceError::GraphTaken { functions: chosen.join(", ") }) }
+    let chosen: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    if chosen.is_empty() {
+        Ok(())
+    } else {
+        Err(TraceError::GraphTaken {
+            functions: chosen.join(", "),
+        })
+    }
 }
 
 /// Functions that are being looked into. Dropping it ends that.
@@ -130,28 +165,46 @@ impl CallGraph {
     /// # Errors
     /// It cannot be had: the kernel has no such tracer, lets no instance have it, or somebody else uses it; a
     /// function that it does not have. Nothing is left behind then.
-    pub fn start(tracefs: &Tracefs, settings: &GraphSettings, first: &str) -> Result<CallGraph, TraceError> {
+    pub fn start(
+        tracefs: &Tracefs,
+        settings: &GraphSettings,
+        first: &str,
+    ) -> Result<CallGraph, TraceError> {
         is_free(tracefs)?;
         let instance = Instance::create(tracefs, ROLE)?;
         // In an instance only those are listed that it may have.
         if !offers(&instance.read("available_tracers").unwrap_or_default()) {
-            return Err(graph_support(tracefs).err().unwrap_or(TraceError::GraphForOne));
+            return Err(graph_support(tracefs)
+                .err()
+                .unwrap_or(TraceError::GraphForOne));
         }
         let everywhere = everywhere(tracefs);
         let (clock, kb) = (settings.clock, settings.buffer_kb_per_cpu);
         let side = Side::without_events(instance, clock, &settings.measured, kb)?;
         let buffer = vec![0; side.layout.page_size()];
         // From here on dropping undoes everything.
-        let mut graph = CallGraph { side, tracefs: tracefs.clone(), settings: settings.clone(), buffer };
+        let mut graph = CallGraph {
+            side,
+            tracefs: tracefs.clone(),
+            settings: settings.clone(),
+            buffer,
+        };
         for event in EVENTS {
             let path = format!("{}/events/ftrace/{event}/format", tracefs.root());
             if let Ok(text) = tracefs.machine().read(path) {
-                let format = FormatText { system: "ftrace".into(), event: event.into(), text };
+                let format = FormatText {
+                    system: "ftrace".into(),
+                    event: event.into(),
+                    text,
+                };
                 graph.side.formats.push(format);
             }
         }
         if let Some(everywhere) = everywhere {
-            graph.side.instance().write("tracing_cpumask", &everywhere.to_mask())?;
+            graph
+                .side
+                .instance()
+                .write("tracing_cpumask", &everywhere.to_mask())?;
         }
         graph.look_into(&[first])?;
         graph.side.instance().write("current_tracer", TRACER)?;
@@ -169,7 +222,9 @@ impl CallGraph {
         forget_functions(&self.tracefs);
         let functions: Vec<&str> = self.settings.functions.iter().map(String::as_str).collect();
         self.look_into(&functions)?;
-        self.side.instance().write("tracing_cpumask", &self.settings.measured.to_mask())?;
+        self.side
+            .instance()
+            .write("tracing_cpumask", &self.settings.measured.to_mask())?;
         self.side.clear()?;
         self.side.open_pipes(&self.settings.measured)?;
         self.side.set_tracing(true)
@@ -178,9 +233,15 @@ impl CallGraph {
     fn look_into(&self, functions: &[&str]) -> Result<(), TraceError> {
         for function in functions {
             let file = format!("{}/{FUNCTIONS}", self.tracefs.root());
-            let refused = |file| TraceError::Refused { value: (*function).to_owned(), file };
+            let refused = |file| TraceError::Refused {
+                value: (*function).to_owned(),
+                file,
+            };
             // The kernel takes a name for whole when something stands behind it.
-            self.tracefs.writer().write(&file, &format!("{function}\n")).map_err(refused)?;
+            self.tracefs
+                .writer()
+                .write(&file, &format!("{function}\n"))
+                .map_err(refused)?;
         }
         Ok(())
     }
@@ -194,8 +255,13 @@ impl CallGraph {
     /// Records that were written so far, read or not, on whichever CPU.
     #[must_use]
     pub fn written(&self) -> u64 {
-        let everywhere = everywhere(&self.tracefs).unwrap_or_else(|| self.settings.measured.clone());
-        let of = |cpu| self.side.stats(cpu).map_or(0, |stats| stats.entries + stats.overrun + stats.read);
+        let everywhere =
+            everywhere(&self.tracefs).unwrap_or_else(|| self.settings.measured.clone());
+        let of = |cpu| {
+            self.side
+                .stats(cpu)
+                .map_or(0, |stats| stats.entries + stats.overrun + stats.read)
+        };
         everywhere.iter().map(of).sum()
     }
 
@@ -208,7 +274,11 @@ impl CallGraph {
     ///
     /// # Errors
     /// [`TraceError::NoCpu`]: the CPU has gone offline.
-    pub fn drain(&mut self, cpu: CpuId, sink: &mut impl FnMut(&[u8])) -> Result<Drained, TraceError> {
+    pub fn drain(
+        &mut self,
+        cpu: CpuId,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<Drained, TraceError> {
         let limit = self.side.buffer_pages * 2 + 2;
         let Some(pipe) = self.side.pipes.iter_mut().find(|pipe| pipe.cpu == cpu) else {
             return Ok(Drained::default());
@@ -233,7 +303,13 @@ impl CallGraph {
     /// Records that were lost so far.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        let of = |pipe: &super::pipe::Pipe| CpuLoss { stats: self.side.stats(pipe.cpu), ..pipe.loss }.total();
+        let of = |pipe: &super::pipe::Pipe| {
+            CpuLoss {
+                stats: self.side.stats(pipe.cpu),
+                ..pipe.loss
+            }
+            .total()
+        };
         self.side.pipes.iter().map(of).fold(0, u64::saturating_add)
     }
 
@@ -266,7 +342,13 @@ impl Drop for CallGraph {
 
 /// All CPUs that are online.
 fn everywhere(tracefs: &Tracefs) -> Option<CpuSet> {
-    tracefs.machine().read("/sys/devices/system/cpu/online").ok()?.trim().parse().ok()
+    tracefs
+        .machine()
+        .read("/sys/devices/system/cpu/online")
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -275,10 +357,17 @@ mod tests {
 
     #[test]
     fn releases_are_compared_by_their_numbers() {
-        for (release, allowed) in
-            [("6.1.0-56-amd64\n", false), ("6.11.0", true), ("6.12.117+deb12-amd64", true), ("7.0-rc1", true)]
-        {
-            assert_eq!(version(release).is_some_and(|v| v >= FIRST_IN_INSTANCES), allowed, "{release}");
+        for (release, allowed) in [
+            ("6.1.0-56-amd64\n", false),
+            ("6.11.0", true),
+            ("6.12.117+deb12-amd64", true),
+            ("7.0-rc1", true),
+        ] {
+            assert_eq!(
+                version(release).is_some_and(|v| v >= FIRST_IN_INSTANCES),
+                allowed,
+                "{release}"
+            );
         }
         assert_eq!(version("unknown"), None);
     }

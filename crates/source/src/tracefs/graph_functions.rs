@@ -11,5 +11,7 @@ pub(super) const FUNCTIONS: &str = "set_graph_function";
 /// Looks into no functions any more.
 pub(super) fn forget_functions(tracefs: &Tracefs) {
     // What cannot be emptied is found by whoever looks next, for it is no longer free.
-    let _ = tracefs.writer().empty(&format!("{}/{FUNCTIONS}", tracefs.root()));
+    let _ = tracefs
+        .writer()
+        .empty(&format!("{}/{FUNCTIONS}", tracefs.root()));
 }

@@ -24,27 +24,48 @@ pub(super) struct Instance {
 impl Instance {
     /// Makes an instance for this process.
     pub(super) fn create(tracefs: &Tracefs, role: &str) -> Result<Instance, TraceError> {
-        let stem = format!("{}/instances/{}", tracefs.root(), owner::name(tracefs.machine(), role)?);
+        let stem = format!(
+            "{}/instances/{}",
+            tracefs.root(),
+            owner::name(tracefs.machine(), role)?
+        );
         let mut path = stem.clone();
         for number in 2..=SAME_ROLE {
             match make(tracefs, &path) {
-                Ok(lock) => return Ok(Instance { tracefs: tracefs.clone(), path, _lock: lock }),
+                Ok(lock) => {
+                    return Ok(Instance {
+                        tracefs: tracefs.clone(),
+                        path,
+                        _lock: lock,
+                    });
+                }
                 // Not found: somebody removed it before it was locked.
                 Err(error)
-                    if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) =>
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
+                    ) =>
                 {
                     path = format!("{stem}.{number}")
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return Err(TraceError::NoPermission { path: tracefs.machine().path(&path) });
+                    return Err(TraceError::NoPermission {
+                        path: tracefs.machine().path(&path),
+                    });
                 }
                 Err(source) => {
-                    return Err(TraceError::Instance { path: tracefs.machine().path(&path), source });
+                    return Err(TraceError::Instance {
+                        path: tracefs.machine().path(&path),
+                        source,
+                    });
                 }
             }
         }
         let source = io::ErrorKind::AlreadyExists.into();
-        Err(TraceError::Instance { path: tracefs.machine().path(&path), source })
+        Err(TraceError::Instance {
+            path: tracefs.machine().path(&path),
+            source,
+        })
     }
 
     /// The path of one of its files.
@@ -61,8 +82,14 @@ impl Instance {
     }
 
     pub(super) fn write(&self, name: &str, value: &str) -> Result<(), TraceError> {
-        let refused = |file| TraceError::Refused { value: value.into(), file };
-        self.tracefs.writer().write(&self.file(name), value).map_err(refused)
+        let refused = |file| TraceError::Refused {
+            value: value.into(),
+            file,
+        };
+        self.tracefs
+            .writer()
+            .write(&self.file(name), value)
+            .map_err(refused)
     }
 
     /// Forgets what is in its buffers.
@@ -159,10 +186,13 @@ impl Tracefs {
 
     fn instances_of_ours(&self) -> impl Iterator<Item = (Leftover, Owner)> {
         let folder = format!("{}/instances", self.root());
-        self.machine().list(&folder).into_iter().filter_map(move |name| {
-            let pid = owner::pid_of(&name)?;
-            let owner = owner_of(&self.machine().path(format!("{folder}/{name}")));
-            Some((Leftover { name, pid }, owner))
-        })
+        self.machine()
+            .list(&folder)
+            .into_iter()
+            .filter_map(move |name| {
+                let pid = owner::pid_of(&name)?;
+                let owner = owner_of(&self.machine().path(format!("{folder}/{name}")));
+                Some((Leftover { name, pid }, owner))
+            })
     }
 }

@@ -60,7 +60,9 @@ impl Tracefs {
         loop {
             match Tracefs::try_open(machine, Arc::clone(&writer)) {
                 // Another one of us unmounted it between our finding it and our use of it.
-                Err(TraceError::NotSupported { .. }) if tries < TRIES && !is_mounted(machine) => tries += 1,
+                Err(TraceError::NotSupported { .. }) if tries < TRIES && !is_mounted(machine) => {
+                    tries += 1
+                }
                 // A locked kernel has no tracefs, or an empty one: what it says about files misleads.
                 Err(_) if is_locked(machine) => return Err(TraceError::LockedDown),
                 other => return other,
@@ -71,11 +73,20 @@ impl Tracefs {
     fn try_open(machine: &Machine, writer: Arc<dyn TracefsWriter>) -> Result<Tracefs, TraceError> {
         let mountinfo = machine.read("/proc/self/mountinfo")?;
         let (root, mounted) = match mountinfo::find(&mountinfo) {
-            Some(mount) => (mount.point, mountinfo::ours(&mountinfo, |name| owner::pid_of(name).is_some())),
+            Some(mount) => (
+                mount.point,
+                mountinfo::ours(&mountinfo, |name| owner::pid_of(name).is_some()),
+            ),
             None => mount(machine, writer.as_ref())?,
         };
         // From here on, dropping undoes the mount.
-        let mut inner = Inner { machine: machine.clone(), writer, root, pin: None, mounted };
+        let mut inner = Inner {
+            machine: machine.clone(),
+            writer,
+            root,
+            pin: None,
+            mounted,
+        };
         let root = machine.path(&inner.root);
         let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::PermissionDenied => TraceError::NoPermission { path: root.clone() },
@@ -93,10 +104,16 @@ impl Tracefs {
         }
         for needed in ["instances", "events"] {
             if !machine.exists(format!("{}/{needed}", inner.root)) {
-                return Err(TraceError::NotSupported { flaw: TracefsFlaw::Missing { file: needed.into() } });
+                return Err(TraceError::NotSupported {
+                    flaw: TracefsFlaw::Missing {
+                        file: needed.into(),
+                    },
+                });
             }
         }
-        Ok(Tracefs { inner: Arc::new(inner) })
+        Ok(Tracefs {
+            inner: Arc::new(inner),
+        })
     }
 
     /// The machine.
@@ -122,14 +139,23 @@ impl Tracefs {
     /// # Errors
     /// The file cannot be read.
     pub fn clocks(&self) -> Result<Clocks, TraceError> {
-        Ok(Clocks::parse(&self.inner.machine.read(format!("{}/trace_clock", self.root()))?))
+        Ok(Clocks::parse(
+            &self
+                .inner
+                .machine
+                .read(format!("{}/trace_clock", self.root()))?,
+        ))
     }
 
     /// Names of threads that the kernel noted while it recorded events: also of those that have ended
     /// since. It keeps a few hundred at most, and none is no error.
     #[must_use]
     pub fn saved_comms(&self) -> Vec<(i32, Comm)> {
-        let text = self.inner.machine.read(format!("{}/saved_cmdlines", self.root())).unwrap_or_default();
+        let text = self
+            .inner
+            .machine
+            .read(format!("{}/saved_cmdlines", self.root()))
+            .unwrap_or_default();
         let name = |line: &str| {
             let (tid, comm) = line.trim_start().split_once(' ')?;
             // What the kernel could not name stands as `<...>`.
@@ -144,7 +170,9 @@ impl Tracefs {
 }
 
 fn is_mounted(machine: &Machine) -> bool {
-    machine.read("/proc/self/mountinfo").is_ok_and(|text| mountinfo::find(&text).is_some())
+    machine
+        .read("/proc/self/mountinfo")
+        .is_ok_and(|text| mountinfo::find(&text).is_some())
 }
 
 /// Whether the kernel keeps its memory, and with it its events, from root too. Its own file says so where
@@ -152,34 +180,49 @@ fn is_mounted(machine: &Machine) -> bool {
 fn is_locked(machine: &Machine) -> bool {
     match machine.read("/sys/kernel/security/lockdown") {
         Ok(text) => text.contains("[confidentiality]"),
-        Err(_) => machine
-            .read("/proc/cmdline")
-            .is_ok_and(|line| line.split_whitespace().any(|word| word == "lockdown=confidentiality")),
+        Err(_) => machine.read("/proc/cmdline").is_ok_and(|line| {
+            line.split_whitespace()
+                .any(|word| word == "lockdown=confidentiality")
+        }),
     }
 }
 
 /// Mounts tracefs. Returns its folder and what to unmount.
-fn mount(machine: &Machine, writer: &dyn TracefsWriter) -> Result<(String, Vec<String>), TraceError> {
+fn mount(
+    machine: &Machine,
+    writer: &dyn TracefsWriter,
+) -> Result<(String, Vec<String>), TraceError> {
     let refused = |at: &str| {
         let at = at.to_owned();
-        move |source: io::Error| match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        move |source: io::Error| match source
+            .raw_os_error()
+            .map(rustix::io::Errno::from_raw_os_error)
+        {
             Some(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => TraceError::MountDenied,
-            Some(rustix::io::Errno::NODEV) => TraceError::NotSupported { flaw: TracefsFlaw::NoFileSystem },
+            Some(rustix::io::Errno::NODEV) => TraceError::NotSupported {
+                flaw: TracefsFlaw::NoFileSystem,
+            },
             _ => TraceError::MountRefused { at, source },
         }
     };
     let name = || owner::name(machine, "mount");
     if machine.exists(TRACING) {
-        writer.mount("tracefs", &name()?, TRACING).map_err(refused(TRACING))?;
+        writer
+            .mount("tracefs", &name()?, TRACING)
+            .map_err(refused(TRACING))?;
         return Ok((TRACING.into(), vec![TRACING.into()]));
     }
     if machine.exists(DEBUG) {
-        writer.mount("debugfs", &name()?, DEBUG).map_err(refused(DEBUG))?;
+        writer
+            .mount("debugfs", &name()?, DEBUG)
+            .map_err(refused(DEBUG))?;
         // The kernel mounts tracefs there by itself on first use, on top of debugfs.
         let below = format!("{DEBUG}/tracing");
         return Ok((below.clone(), vec![below, DEBUG.into()]));
     }
-    Err(TraceError::NotSupported { flaw: TracefsFlaw::NoFolder })
+    Err(TraceError::NotSupported {
+        flaw: TracefsFlaw::NoFolder,
+    })
 }
 
 /// The contents of a `trace_clock` file.

@@ -14,7 +14,10 @@ pub(super) struct Mount {
 
 /// Where tracefs is: a tracefs mount, else `tracing` below a debugfs mount.
 pub(super) fn find(mountinfo: &str) -> Option<Mount> {
-    let below = |mount: Mount| Mount { point: format!("{}/tracing", mount.point), ..mount };
+    let below = |mount: Mount| Mount {
+        point: format!("{}/tracing", mount.point),
+        ..mount
+    };
     mounts(mountinfo, "tracefs")
         .min_by_key(|mount| mount.point != USUAL)
         .or_else(|| mounts(mountinfo, "debugfs").next().map(below))
@@ -27,9 +30,17 @@ pub(super) fn ours(mountinfo: &str, is_ours: impl Fn(&str) -> bool) -> Vec<Strin
     for debug in mounts(mountinfo, "debugfs").filter(|mount| is_ours(&mount.source)) {
         let below = format!("{}/tracing", debug.point);
         points.push(debug.point);
-        points.extend(mounts(mountinfo, "tracefs").map(|mount| mount.point).filter(|point| *point == below));
+        points.extend(
+            mounts(mountinfo, "tracefs")
+                .map(|mount| mount.point)
+                .filter(|point| *point == below),
+        );
     }
-    points.extend(mounts(mountinfo, "tracefs").filter(|mount| is_ours(&mount.source)).map(|m| m.point));
+    points.extend(
+        mounts(mountinfo, "tracefs")
+            .filter(|mount| is_ours(&mount.source))
+            .map(|m| m.point),
+    );
     points.reverse();
     points
 }
@@ -40,8 +51,10 @@ fn mounts(mountinfo: &str, kind: &'static str) -> impl Iterator<Item = Mount> {
         let (before, after) = line.split_once(" - ")?;
         let point = unescape(before.split(' ').nth(4)?);
         let mut after = after.split(' ');
-        (after.next()? == kind)
-            .then(|| Mount { point, source: after.next().map_or_else(String::new, unescape) })
+        (after.next()? == kind).then(|| Mount {
+            point,
+            source: after.next().map_or_else(String::new, unescape),
+        })
     })
 }
 
@@ -50,10 +63,15 @@ fn unescape(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
-        let octal =
-            tail.first_chunk::<3>().filter(|d| *byte == b'\\' && d.iter().all(|b| (b'0'..=b'7').contains(b)));
+        let octal = tail
+            .first_chunk::<3>()
+            .filter(|d| *byte == b'\\' && d.iter().all(|b| (b'0'..=b'7').contains(b)));
         if let Some(digits) = octal {
-            out.push(digits.iter().fold(0u8, |n, d| n.wrapping_mul(8).wrapping_add(d - b'0')));
+            out.push(
+                digits
+                    .iter()
+                    .fold(0u8, |n, d| n.wrapping_mul(8).wrapping_add(d - b'0')),
+            );
             rest = &tail[3..];
         } else {
             out.push(*byte);
@@ -74,7 +92,10 @@ mod tests {
         let odd = "31 23 0:12 / /mnt/a\\040b rw,relatime shared:3 - tracefs none rw\n";
         let usual = "32 23 0:12 / /sys/kernel/tracing rw - tracefs none rw\n";
         let find = |text: &str| find(text).map(|mount| mount.point);
-        assert_eq!(find(&format!("{debug}{odd}{usual}")).as_deref(), Some(USUAL));
+        assert_eq!(
+            find(&format!("{debug}{odd}{usual}")).as_deref(),
+            Some(USUAL)
+        );
         assert_eq!(find(&format!("{debug}{odd}")).as_deref(), Some("/mnt/a b"));
         assert_eq!(find(debug).as_deref(), Some("/sys/kernel/debug/tracing"));
         assert_eq!(find("22 27 0:21 / /proc rw - proc proc rw\n"), None);
@@ -89,7 +110,10 @@ mod tests {
                     34 23 0:12 / /mnt rw - tracefs none rw\n";
         let (tracing, debug) = ("/sys/kernel/tracing", "/sys/kernel/debug");
         let below = "/sys/kernel/debug/tracing";
-        assert_eq!(ours(text, |source| source == "ours"), [tracing, tracing, below, debug]);
+        assert_eq!(
+            ours(text, |source| source == "ours"),
+            [tracing, tracing, below, debug]
+        );
         assert!(ours(text, |_| false).is_empty());
     }
 

@@ -13,7 +13,9 @@ pub(super) fn name(machine: &Machine, role: &str) -> Result<String, TraceError> 
     let stat = TaskStat::of(machine, "self");
     let start = stat
         .and_then(|stat| stat.start_time())
-        .ok_or(TraceError::NotSupported { flaw: TracefsFlaw::NoStartTime })?;
+        .ok_or(TraceError::NotSupported {
+            flaw: TracefsFlaw::NoStartTime,
+        })?;
     Ok(format!("{PREFIX}{}-{start}-{role}", std::process::id()))
 }
 
@@ -43,8 +45,13 @@ mod tests {
     fn only_our_own_names_are_ours() {
         assert_eq!(pid_of("jitterscope-12-345-local"), Some(12));
         assert_eq!(pid_of("jitterscope-12-345-local.2"), Some(12));
-        for name in ["jitterscope-12-345", "jitterscope-12-345-", "jitterscope-x-1-y", "trace-12-3-local", ""]
-        {
+        for name in [
+            "jitterscope-12-345",
+            "jitterscope-12-345-",
+            "jitterscope-x-1-y",
+            "trace-12-3-local",
+            "",
+        ] {
             assert_eq!(pid_of(name), None, "{name}");
         }
     }

@@ -41,7 +41,10 @@ impl CpuLoss {
     pub fn total(&self) -> u64 {
         let in_pages = self.in_pages.saturating_add(self.unknown);
         let stats = self.stats.unwrap_or_default();
-        in_pages.max(stats.overrun).saturating_add(stats.commit_overrun).saturating_add(stats.dropped)
+        in_pages
+            .max(stats.overrun)
+            .saturating_add(stats.commit_overrun)
+            .saturating_add(stats.dropped)
     }
 }
 
@@ -58,7 +61,11 @@ impl Pipe {
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
         let file = file.map_err(|source| TraceError::NoCpu { cpu, source })?;
-        Ok(Pipe { cpu, loss: CpuLoss::default(), file })
+        Ok(Pipe {
+            cpu,
+            loss: CpuLoss::default(),
+            file,
+        })
     }
 
     /// Reads sub-buffers into `buffer` (of exactly one's size) until there is none, or `limit` were
@@ -80,7 +87,12 @@ impl Pipe {
                     Err(Errno::INTR) => {}
                     // The kernel could not set a page aside for us: not for lack of events.
                     Err(Errno::NOMEM | Errno::BUSY) if tries < TRIES => tries += 1,
-                    Err(error) => return Err(TraceError::NoCpu { cpu: self.cpu, source: error.into() }),
+                    Err(error) => {
+                        return Err(TraceError::NoCpu {
+                            cpu: self.cpu,
+                            source: error.into(),
+                        });
+                    }
                 }
             };
             let Some(bytes) = buffer.get(..length).filter(|bytes| !bytes.is_empty()) else {

@@ -1,15 +1,16 @@
 //! A recording of kernel events: both instances, from start to removal.
 
 use super::events::{
-    CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED, RENAMED,
-    SENDERS, Wanted,
+    CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED,
+    RENAMED, SENDERS, Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
 use super::{Role, TraceError, Tracefs};
 use crate::context::TraceContext;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus, TracefsFlaw,
+    ClockKind, CpuId, CpuSet, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus,
+    TracefsFlaw,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -65,7 +66,10 @@ impl Recorder {
         // A leftover that cannot be removed does not hinder this recording.
         let _ = tracefs.clean_leftovers();
         if let Some(cpu) = settings.measured.difference(&settings.online).first() {
-            return Err(TraceError::NoCpu { cpu, source: io::Error::other("it is not online") });
+            return Err(TraceError::NoCpu {
+                cpu,
+                source: io::Error::other("it is not online"),
+            });
         }
         let last = settings.online.last().unwrap_or_default();
         let everywhere = settings.measured == settings.online;
@@ -73,11 +77,17 @@ impl Recorder {
         let watch = settings.follow_threads && !everywhere;
         let born = (settings.follow_threads && !watch).then_some((NEW_TASK, None));
         let charges = settings.follow_threads.then_some(CHARGE);
-        let (later, at_once) = if settings.charges_later { (charges, None) } else { (None, charges) };
+        let (later, at_once) = if settings.charges_later {
+            (charges, None)
+        } else {
+            (None, charges)
+        };
         let renamed = if settings.renames { RENAMED } else { PRICED };
         // Once on every CPU: beside the threads that are followed everywhere, else beside the senders.
         let here = (settings.follow_threads && !watch).then_some((renamed, None));
-        let filtered = LOCAL_FILTERED.iter().map(|(wanted, filter)| (*wanted, Some(*filter)));
+        let filtered = LOCAL_FILTERED
+            .iter()
+            .map(|(wanted, filter)| (*wanted, Some(*filter)));
         let whole = LOCAL.iter().map(|wanted| (*wanted, None));
         let local = whole.chain(filtered).chain(born).chain(at_once).chain(here);
         let local = Side::prepare(
@@ -96,7 +106,11 @@ impl Recorder {
             },
         )?;
         let of_sender = |(wanted, target): &(Wanted, EventFilter)| {
-            let target = if watch && *wanted == MIGRATE { MIGRATE_EITHER } else { *target };
+            let target = if watch && *wanted == MIGRATE {
+                MIGRATE_EITHER
+            } else {
+                *target
+            };
             (*wanted, Some(target))
         };
         let births: &[Wanted] = match (settings.follow_threads, watch) {
@@ -124,8 +138,13 @@ impl Recorder {
             },
         );
         // One description serves the pages of both.
-        if senders.as_ref().is_ok_and(|side| side.header_page != local.header_page) {
-            senders = Err(TraceError::NotSupported { flaw: TracefsFlaw::PagesDiffer });
+        if senders
+            .as_ref()
+            .is_ok_and(|side| side.header_page != local.header_page)
+        {
+            senders = Err(TraceError::NotSupported {
+                flaw: TracefsFlaw::PagesDiffer,
+            });
         }
         let mut formats = local.formats.clone();
         if let Ok(side) = &senders {
@@ -141,7 +160,15 @@ impl Recorder {
         };
         let buffer = vec![0; local.layout.page_size()];
         let (clock, renames, grain) = (settings.clock, settings.renames, settings.grain.clone());
-        let recorder = Recorder { local, senders, clock, renames, grain, context, buffer };
+        let recorder = Recorder {
+            local,
+            senders,
+            clock,
+            renames,
+            grain,
+            context,
+            buffer,
+        };
         // Senders first: an effect that is recorded has its cause recorded.
         for side in recorder.senders.iter().chain([&recorder.local]) {
             side.set_tracing(true)?;
@@ -153,7 +180,10 @@ impl Recorder {
     /// costs can be measured on that until [`Recorder::end_pricing`].
     #[must_use]
     pub fn is_priced(&self) -> bool {
-        self.senders.iter().chain([&self.local]).any(|side| side.records(&PRICED))
+        self.senders
+            .iter()
+            .chain([&self.local])
+            .any(|side| side.records(&PRICED))
     }
 
     /// From now on it is recorded only where it is wanted that a thread gives itself a name, and what was recorded
@@ -162,7 +192,13 @@ impl Recorder {
     /// # Errors
     /// The kernel refuses (it does not, in practice).
     pub fn end_pricing(&mut self) -> Result<(), TraceError> {
-        let Recorder { local, senders, buffer, renames, .. } = self;
+        let Recorder {
+            local,
+            senders,
+            buffer,
+            renames,
+            ..
+        } = self;
         let mut senders = senders.as_mut().ok();
         for side in [&*local].into_iter().chain(senders.as_deref()) {
             if side.records(&PRICED) && !*renames {
@@ -189,7 +225,11 @@ impl Recorder {
     /// # Errors
     /// The kernel refuses (it does not, in practice).
     pub fn record_charges(&self) -> Result<(), TraceError> {
-        if self.local.records(&CHARGE.0) { self.local.set_recorded(&CHARGE.0, true) } else { Ok(()) }
+        if self.local.records(&CHARGE.0) {
+            self.local.set_recorded(&CHARGE.0, true)
+        } else {
+            Ok(())
+        }
     }
 
     /// The clock that events are stamped with.
@@ -216,7 +256,10 @@ impl Recorder {
     /// The CPUs that have a buffer in this role; none when the role is not recorded.
     #[must_use]
     pub fn cpus(&self, role: Role) -> CpuSet {
-        self.side(role).into_iter().flat_map(|side| side.pipes.iter().map(|pipe| pipe.cpu)).collect()
+        self.side(role)
+            .into_iter()
+            .flat_map(|side| side.pipes.iter().map(|pipe| pipe.cpu))
+            .collect()
     }
 
     /// Hands every page that `cpu` has in this role to `sink`, header and used records only. Never
@@ -249,16 +292,24 @@ impl Recorder {
     /// The kernel refuses (it does not, in practice).
     pub fn stop(&mut self) -> Result<(), TraceError> {
         let local = self.local.set_tracing(false);
-        let senders = self.senders.as_ref().map_or(Ok(()), |side| side.set_tracing(false));
+        let senders = self
+            .senders
+            .as_ref()
+            .map_or(Ok(()), |side| side.set_tracing(false));
         local.and(senders)
     }
 
     /// What was lost of `cpu`'s events so far: as its pages say, and as the buffer itself counts.
     #[must_use]
     pub fn loss(&self, role: Role, cpu: CpuId) -> CpuLoss {
-        let Some(side) = self.side(role) else { return CpuLoss::default() };
+        let Some(side) = self.side(role) else {
+            return CpuLoss::default();
+        };
         let pipe = side.pipes.iter().find(|pipe| pipe.cpu == cpu);
-        CpuLoss { stats: side.stats(cpu), ..pipe.map_or_else(CpuLoss::default, |pipe| pipe.loss) }
+        CpuLoss {
+            stats: side.stats(cpu),
+            ..pipe.map_or_else(CpuLoss::default, |pipe| pipe.loss)
+        }
     }
 
     /// Events of this role that the kernel would not filter by their target: more was recorded than is
@@ -269,7 +320,10 @@ impl Recorder {
     }
 
     fn lost(&self, role: Role) -> u64 {
-        self.cpus(role).iter().map(|cpu| self.loss(role, cpu).total()).fold(0, u64::saturating_add)
+        self.cpus(role)
+            .iter()
+            .map(|cpu| self.loss(role, cpu).total())
+            .fold(0, u64::saturating_add)
     }
 
     /// What was recorded, and what could not be: `tracefs` and `senders`. Call it after the last drain.
@@ -279,7 +333,14 @@ impl Recorder {
             Ok(side) => report("senders", side, (&self.grain, self.lost(Role::Senders))),
             Err(error) => refused("senders", SourceLoss::Senders, error),
         };
-        vec![report("tracefs", &self.local, (&self.grain, self.lost(Role::Local))), senders]
+        vec![
+            report(
+                "tracefs",
+                &self.local,
+                (&self.grain, self.lost(Role::Local)),
+            ),
+            senders,
+        ]
     }
 }
 
@@ -289,13 +350,25 @@ pub(crate) fn refused(name: &str, loss: SourceLoss, error: &TraceError) -> Sourc
 }
 
 fn report(name: &str, side: &Side, (grain, lost): (&EventGrain, u64)) -> SourceReport {
-    let mut report = SourceReport { lost, ..SourceReport::available(name) };
-    report.losses = side.missing.losses.union(&side.not_asked).cloned().collect();
+    let mut report = SourceReport {
+        lost,
+        ..SourceReport::available(name)
+    };
+    report.losses = side
+        .missing
+        .losses
+        .union(&side.not_asked)
+        .cloned()
+        .collect();
     if !side.missing.events.is_empty() {
-        report.problems.push(SourceProblem::EventsMissing { events: side.missing.events.clone() });
+        report.problems.push(SourceProblem::EventsMissing {
+            events: side.missing.events.clone(),
+        });
     }
     if !side.not_asked.is_empty() {
-        report.problems.push(SourceProblem::EventsNotAsked { grain: grain.clone() });
+        report.problems.push(SourceProblem::EventsNotAsked {
+            grain: grain.clone(),
+        });
     }
     if lost > 0 {
         report.problems.push(SourceProblem::EventsLost { lost });

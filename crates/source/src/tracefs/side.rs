@@ -105,8 +105,10 @@ impl Side {
     /// Opens the buffers of these CPUs for reading.
     pub(super) fn open_pipes(&mut self, cpus: &CpuSet) -> Result<(), TraceError> {
         for cpu in cpus.iter() {
-            let path =
-                self.instance.machine().path(self.instance.file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw")));
+            let path = self.instance.machine().path(
+                self.instance
+                    .file(&format!("per_cpu/cpu{cpu}/trace_pipe_raw")),
+            );
             self.pipes.push(Pipe::open(cpu, &path)?);
         }
         Ok(())
@@ -121,7 +123,10 @@ impl Side {
         for (wanted, target) in &plan.events {
             if !wanted.is_in(plan.grain) {
                 self.leave_out(wanted);
-            } else if self.enable(wanted.system, wanted.event, *target, plan).is_err() {
+            } else if self
+                .enable(wanted.system, wanted.event, *target, plan)
+                .is_err()
+            {
                 self.missing.add(wanted);
             }
         }
@@ -132,9 +137,15 @@ impl Side {
             }
         }
         if plan.vectors {
-            let names = self.instance.machine().list(self.instance.file(&format!("events/{VECTORS}")));
+            let names = self
+                .instance
+                .machine()
+                .list(self.instance.file(&format!("events/{VECTORS}")));
             let mut any = false;
-            for name in names.iter().filter(|name| name.ends_with("_entry") || name.ends_with("_exit")) {
+            for name in names
+                .iter()
+                .filter(|name| name.ends_with("_entry") || name.ends_with("_exit"))
+            {
                 match self.enable(VECTORS, name, None, plan) {
                     Ok(()) => any = true,
                     Err(()) => self.missing.events.push(format!("{VECTORS}:{name}")),
@@ -148,7 +159,10 @@ impl Side {
 
     /// An event that is not asked for; what a kernel lacks all the same is told as that.
     fn leave_out(&mut self, wanted: &Wanted) {
-        if self.instance.exists(&format!("events/{}/{}/format", wanted.system, wanted.event)) {
+        if self
+            .instance
+            .exists(&format!("events/{}/{}/format", wanted.system, wanted.event))
+        {
             self.not_asked.extend(wanted.loses.cloned());
         } else {
             self.missing.add(wanted);
@@ -179,30 +193,46 @@ impl Side {
         plan: &Plan<'_>,
     ) -> Result<FormatText, ()> {
         let folder = format!("events/{system}/{event}");
-        let text = self.instance.read(&format!("{folder}/format")).map_err(drop)?;
+        let text = self
+            .instance
+            .read(&format!("{folder}/format"))
+            .map_err(drop)?;
         let format = EventFormat::parse(system, event, &text).map_err(drop)?;
         let candidates = match (target, plan.targets) {
-            (Some(EventFilter::AtLeast(field, value)), _) => Some(filter::at_least(&format, field, value)),
+            (Some(EventFilter::AtLeast(field, value)), _) => {
+                Some(filter::at_least(&format, field, value))
+            }
             (Some(EventFilter::Between(field, low, high)), _) => {
                 Some(filter::between(&format, field, (low, high)))
             }
-            (Some(target), Some(targets)) => Some(filter::candidates(&format, target, targets, plan.last)),
+            (Some(target), Some(targets)) => {
+                Some(filter::candidates(&format, target, targets, plan.last))
+            }
             _ => None,
         };
         if let Some(candidates) = candidates {
             let file = format!("{folder}/filter");
-            if !candidates.iter().any(|filter| self.instance.write(&file, filter).is_ok()) {
+            if !candidates
+                .iter()
+                .any(|filter| self.instance.write(&file, filter).is_ok())
+            {
                 // What is left of a refused filter is its error text; clear it.
                 let _ = self.instance.write(&file, "0");
                 self.unfiltered.push(format!("{system}:{event}"));
             }
         }
-        Ok(FormatText { system: system.into(), event: event.into(), text })
+        Ok(FormatText {
+            system: system.into(),
+            event: event.into(),
+            text,
+        })
     }
 
     /// Whether an event is recorded, was until it was disabled, or is once it is enabled.
     pub(super) fn records(&self, wanted: &Wanted) -> bool {
-        self.formats.iter().any(|format| (&*format.system, &*format.event) == (wanted.system, wanted.event))
+        self.formats
+            .iter()
+            .any(|format| (&*format.system, &*format.event) == (wanted.system, wanted.event))
     }
 
     /// Records an event that was left for later, or one no more.
@@ -211,7 +241,10 @@ impl Side {
     }
 
     fn set_event(&self, system: &str, event: &str, on: bool) -> Result<(), TraceError> {
-        self.instance.write(&format!("events/{system}/{event}/enable"), if on { "1" } else { "0" })
+        self.instance.write(
+            &format!("events/{system}/{event}/enable"),
+            if on { "1" } else { "0" },
+        )
     }
 
     /// Forgets what is in the buffers, and what they lost.
@@ -227,20 +260,28 @@ impl Side {
         for pipe in &mut self.pipes {
             let drained = pipe.drain(&self.layout, buffer, limit, &mut |_| {});
             let lost = std::mem::take(&mut pipe.loss);
-            is_forgotten &=
-                drained.is_ok_and(|drained| !drained.more) && (lost.in_pages, lost.unknown) == (0, 0);
+            is_forgotten &= drained.is_ok_and(|drained| !drained.more)
+                && (lost.in_pages, lost.unknown) == (0, 0);
         }
         let has_lost = |pipe: &Pipe| self.stats(pipe.cpu).is_some_and(|stats| stats.lost() > 0);
-        if is_forgotten && !self.pipes.iter().any(has_lost) { Ok(()) } else { self.clear() }
+        if is_forgotten && !self.pipes.iter().any(has_lost) {
+            Ok(())
+        } else {
+            self.clear()
+        }
     }
 
     /// Switches recording on or off; events and buffers stay as they are.
     pub(super) fn set_tracing(&self, on: bool) -> Result<(), TraceError> {
-        self.instance.write("tracing_on", if on { "1" } else { "0" })
+        self.instance
+            .write("tracing_on", if on { "1" } else { "0" })
     }
 
     pub(super) fn stats(&self, cpu: CpuId) -> Option<super::BufferStats> {
-        let text = self.instance.read(&format!("per_cpu/cpu{cpu}/stats")).ok()?;
+        let text = self
+            .instance
+            .read(&format!("per_cpu/cpu{cpu}/stats"))
+            .ok()?;
         Some(super::BufferStats::parse(&text))
     }
 }
@@ -263,27 +304,38 @@ fn set_clock(instance: &Instance, clock: ClockKind) -> Result<(), TraceError> {
 /// has more than a mebibyte for every possible CPU.
 fn size_buffers(instance: &Instance, cpus: &CpuSet, kb: u64) -> Result<(), TraceError> {
     let resize = |file: &str| match instance.write(file, &kb.to_string()) {
-        Err(TraceError::Refused { file, .. }) if !file.is_denied() => {
-            Err(TraceError::Buffer { kb, source: file.source })
-        }
+        Err(TraceError::Refused { file, .. }) if !file.is_denied() => Err(TraceError::Buffer {
+            kb,
+            source: file.source,
+        }),
         other => other,
     };
     // Each time the kernel waits for all CPUs: once is enough where all of them record.
     let folders = instance.machine().list(instance.file("per_cpu"));
-    let recorded =
-        |name: &String| name.strip_prefix("cpu")?.parse().ok().map(|cpu| cpus.contains(CpuId(cpu)));
+    let recorded = |name: &String| {
+        name.strip_prefix("cpu")?
+            .parse()
+            .ok()
+            .map(|cpu| cpus.contains(CpuId(cpu)))
+    };
     if folders.len() == cpus.len() && folders.iter().all(|name| recorded(name) == Some(true)) {
         return resize("buffer_size_kb");
     }
     let others = folders.len().saturating_sub(cpus.len()) as u64;
-    let each = instance.read("buffer_size_kb").ok().and_then(|kb| kb.trim().parse::<u64>().ok());
+    let each = instance
+        .read("buffer_size_kb")
+        .ok()
+        .and_then(|kb| kb.trim().parse::<u64>().ok());
     if each.is_none_or(|kb| kb.saturating_mul(others) > UNUSED_KB) {
         instance.write("buffer_size_kb", &SMALLEST_KB.to_string())?;
     }
     for cpu in cpus.iter() {
         let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
         if !instance.exists(&file) {
-            return Err(TraceError::NoCpu { cpu, source: std::io::ErrorKind::NotFound.into() });
+            return Err(TraceError::NoCpu {
+                cpu,
+                source: std::io::ErrorKind::NotFound.into(),
+            });
         }
         resize(&file)?;
     }

@@ -19,7 +19,9 @@ impl BufferStats {
     /// Events that were lost in whichever way.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
+        self.overrun
+            .saturating_add(self.commit_overrun)
+            .saturating_add(self.dropped)
     }
 
     /// Reads the file's text; a line that is not there counts as zero.
@@ -27,8 +29,12 @@ impl BufferStats {
     pub fn parse(text: &str) -> BufferStats {
         let mut stats = BufferStats::default();
         for line in text.lines() {
-            let Some((name, value)) = line.split_once(':') else { continue };
-            let Ok(value) = value.trim().parse::<u64>() else { continue };
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
+            let Ok(value) = value.trim().parse::<u64>() else {
+                continue;
+            };
             match name.trim() {
                 "entries" => stats.entries = value,
                 "overrun" => stats.overrun = value,
@@ -50,8 +56,17 @@ mod tests {
     fn the_kernels_text_is_read() {
         let text = "entries: 5\noverrun: 12\ncommit overrun: 1\nbytes: 300\noldest event ts:  1707.420081\n\
                     now ts:  1707.42\ndropped events: 2\nread events: 70\n";
-        let expected = BufferStats { entries: 5, overrun: 12, commit_overrun: 1, dropped: 2, read: 70 };
+        let expected = BufferStats {
+            entries: 5,
+            overrun: 12,
+            commit_overrun: 1,
+            dropped: 2,
+            read: 70,
+        };
         assert_eq!(BufferStats::parse(text), expected);
-        assert_eq!(BufferStats::parse("overrun: x\n:\n-"), BufferStats::default());
+        assert_eq!(
+            BufferStats::parse("overrun: x\n:\n-"),
+            BufferStats::default()
+        );
     }
 }

@@ -21,10 +21,17 @@ fn everything_is_set_before_tracing_goes_on_and_all_is_removed() {
     let fake = Fake::new();
     let recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
     let log = fake.log();
-    let at = |step: &str| log.iter().position(|s| s == step).unwrap_or_else(|| panic!("{step} in {log:#?}"));
+    let at = |step: &str| {
+        log.iter()
+            .position(|s| s == step)
+            .unwrap_or_else(|| panic!("{step} in {log:#?}"))
+    };
     assert!(at("local/tracing_on=0") < at("local/trace_clock=x86-tsc"));
     assert!(at("local/trace_clock=x86-tsc") < at("local/events/sched/sched_switch/enable=1"));
-    assert!(at("local/per_cpu/cpu1/buffer_size_kb=1024") < at("local/events/sched/sched_switch/enable=1"));
+    assert!(
+        at("local/per_cpu/cpu1/buffer_size_kb=1024")
+            < at("local/events/sched/sched_switch/enable=1")
+    );
     assert!(at("local/tracing_cpumask=2") < at("local/events/sched/sched_switch/enable=1"));
     at("senders/tracing_cpumask=f");
     at("local/buffer_percent=100");
@@ -33,16 +40,29 @@ fn everything_is_set_before_tracing_goes_on_and_all_is_removed() {
     assert!(filter < at("senders/events/sched/sched_waking/enable=1"));
     at("senders/events/ipi/ipi_send_cpumask/filter=cpumask & CPUS{1}");
     at("senders/events/workqueue/workqueue_queue_work/filter=cpu == 1 || cpu < 0 || cpu > 3");
-    assert_eq!(log[log.len() - 2..], ["senders/tracing_on=1", "local/tracing_on=1"]);
-    assert!(log.iter().all(|step| !step.starts_with('/')), "only our instances are written: {log:#?}");
+    assert_eq!(
+        log[log.len() - 2..],
+        ["senders/tracing_on=1", "local/tracing_on=1"]
+    );
+    assert!(
+        log.iter().all(|step| !step.starts_with('/')),
+        "only our instances are written: {log:#?}"
+    );
     assert_eq!(fake.instances().len(), 2);
     assert_eq!(recorder.cpus(Role::Local), "1".parse().unwrap());
     assert_eq!(recorder.cpus(Role::Senders), "0-3".parse().unwrap());
-    assert!(recorder.reports().iter().all(|r| r.status == SourceStatus::Available));
+    assert!(
+        recorder
+            .reports()
+            .iter()
+            .all(|r| r.status == SourceStatus::Available)
+    );
     drop(recorder);
     assert!(fake.instances().is_empty());
     let log = fake.log();
-    assert!(log.contains(&"local/tracing_on=0".into()) && log.last() == Some(&"rmdir senders".into()));
+    assert!(
+        log.contains(&"local/tracing_on=0".into()) && log.last() == Some(&"rmdir senders".into())
+    );
 }
 
 /// Anybody may rename himself a million times a second.
@@ -56,36 +76,71 @@ fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
         recorder.end_pricing().unwrap();
         let log = fake.log();
         let of = |steps: &[String]| -> Vec<String> {
-            steps.iter().filter(|step| step.contains("task_rename")).cloned().collect()
+            steps
+                .iter()
+                .filter(|step| step.contains("task_rename"))
+                .cloned()
+                .collect()
         };
-        let recording: Vec<&str> =
-            log[before..].iter().filter(|step| step.contains("tracing_on=")).map(String::as_str).collect();
+        let recording: Vec<&str> = log[before..]
+            .iter()
+            .filter(|step| step.contains("tracing_on="))
+            .map(String::as_str)
+            .collect();
         // In this order: no wake-up is left whose thread was put on a CPU in what was forgotten.
-        let off_and_on =
-            ["senders/tracing_on=0", "local/tracing_on=0", "local/tracing_on=1", "senders/tracing_on=1"];
+        let off_and_on = [
+            "senders/tracing_on=0",
+            "local/tracing_on=0",
+            "local/tracing_on=1",
+            "senders/tracing_on=1",
+        ];
         assert_eq!(recording, off_and_on);
         (of(&log[..before]), of(&log[before..]))
     };
     let file = |side: &str, rest: &str| vec![format!("{side}/events/task/task_rename/{rest}")];
-    for (measured, follow_threads, side) in
-        [("1", false, "senders"), ("0-3", false, "senders"), ("1", true, "senders"), ("0-3", true, "local")]
-    {
-        let off = RecorderSettings { follow_threads, ..settings(measured) };
-        assert_eq!(renames(&off), (file(side, "enable=1"), file(side, "enable=0")), "{off:?}");
+    for (measured, follow_threads, side) in [
+        ("1", false, "senders"),
+        ("0-3", false, "senders"),
+        ("1", true, "senders"),
+        ("0-3", true, "local"),
+    ] {
+        let off = RecorderSettings {
+            follow_threads,
+            ..settings(measured)
+        };
+        assert_eq!(
+            renames(&off),
+            (file(side, "enable=1"), file(side, "enable=0")),
+            "{off:?}"
+        );
     }
-    let wanted = RecorderSettings { follow_threads: true, renames: true, ..settings("0-3") };
+    let wanted = RecorderSettings {
+        follow_threads: true,
+        renames: true,
+        ..settings("0-3")
+    };
     assert_eq!(renames(&wanted), (file("local", "enable=1"), Vec::new()));
     let fake = Fake::lacking(&["task:task_rename"]);
-    assert!(!Recorder::start(&fake.open(), &settings("1")).unwrap().is_priced());
+    assert!(
+        !Recorder::start(&fake.open(), &settings("1"))
+            .unwrap()
+            .is_priced()
+    );
 }
 
 /// Once a switch left no record, and not before: a charge takes as long as a switch.
 #[test]
 fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_are_wanted() {
     let fake = Fake::new();
-    let follow = RecorderSettings { follow_threads: true, ..settings("1") };
+    let follow = RecorderSettings {
+        follow_threads: true,
+        ..settings("1")
+    };
     let charges = |log: &[String]| -> Vec<String> {
-        log.iter().filter(|step| step.contains("sched_stat_runtime")).cloned().collect()
+        log.iter()
+            .filter(|step| step.contains("sched_stat_runtime"))
+            .cloned()
+            .collect()
     };
     let filter = "local/events/sched/sched_stat_runtime/filter=runtime >= 10000";
     let enable = "local/events/sched/sched_stat_runtime/enable=1";
@@ -93,20 +148,42 @@ fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_
     assert_eq!(charges(&fake.log()), [filter, enable]);
     drop(at_once);
     let fake = Fake::new();
-    let recorder =
-        Recorder::start(&fake.open(), &RecorderSettings { charges_later: true, ..follow.clone() }).unwrap();
+    let recorder = Recorder::start(
+        &fake.open(),
+        &RecorderSettings {
+            charges_later: true,
+            ..follow.clone()
+        },
+    )
+    .unwrap();
     assert_eq!(charges(&fake.log()), [filter]);
     // What is recorded then can be decoded.
-    assert!(recorder.context().formats.iter().any(|format| &*format.event == "sched_stat_runtime"));
+    assert!(
+        recorder
+            .context()
+            .formats
+            .iter()
+            .any(|format| &*format.event == "sched_stat_runtime")
+    );
     recorder.record_charges().unwrap();
     assert_eq!(charges(&fake.log()), [filter, enable]);
     // Where there is none nothing can be recorded, which is said from the start.
     let fake = Fake::lacking(&["sched:sched_stat_runtime"]);
-    let recorder =
-        Recorder::start(&fake.open(), &RecorderSettings { charges_later: true, ..follow }).unwrap();
+    let recorder = Recorder::start(
+        &fake.open(),
+        &RecorderSettings {
+            charges_later: true,
+            ..follow
+        },
+    )
+    .unwrap();
     assert_eq!(recorder.reports()[0].losses, [SourceLoss::Charges]);
     recorder.record_charges().unwrap();
-    assert!(charges(&fake.log()).iter().all(|step| !step.contains("enable")));
+    assert!(
+        charges(&fake.log())
+            .iter()
+            .all(|step| !step.contains("enable"))
+    );
 }
 
 /// Emptying a buffer takes the kernel its time, reading it to its end does not; but only emptying it forgets losses.
@@ -126,16 +203,24 @@ fn what_was_recorded_for_the_price_is_forgotten_with_its_losses() {
         );
         let mut page = vec![0u8; 4096];
         (page[8], page[16]) = (8, 1);
-        std::fs::write(fake.machine().path(format!("{folder}/trace_pipe_raw")), &page).unwrap();
+        std::fs::write(
+            fake.machine().path(format!("{folder}/trace_pipe_raw")),
+            &page,
+        )
+        .unwrap();
         fake.put(&format!("{folder}/stats"), stats);
         recorder.end_pricing().unwrap();
         let log = fake.log();
         assert_eq!(
-            log.iter().filter(|step| step.starts_with("empty")).collect::<Vec<_>>(),
+            log.iter()
+                .filter(|step| step.starts_with("empty"))
+                .collect::<Vec<_>>(),
             emptied,
             "{stats}"
         );
-        let drained = recorder.drain(Role::Local, CpuId(1), &mut |_| panic!("it was forgotten")).unwrap();
+        let drained = recorder
+            .drain(Role::Local, CpuId(1), &mut |_| panic!("it was forgotten"))
+            .unwrap();
         assert_eq!(drained, Drained::default());
     }
 }
@@ -147,18 +232,32 @@ fn few_buffers_of_cpus_that_are_not_recorded_stay_as_they_are() {
         let fake = Fake::new();
         let _recorder = Recorder::start(&fake.open(), &settings(measured)).unwrap();
         let log = fake.log();
-        assert_eq!(log.contains(&"local/buffer_size_kb=8".into()), smaller, "{measured}");
-        assert!(log.contains(&"local/per_cpu/cpu1/buffer_size_kb=1024".into()), "{measured}");
+        assert_eq!(
+            log.contains(&"local/buffer_size_kb=8".into()),
+            smaller,
+            "{measured}"
+        );
+        assert!(
+            log.contains(&"local/per_cpu/cpu1/buffer_size_kb=1024".into()),
+            "{measured}"
+        );
     }
 }
 
 #[test]
 fn a_refused_clock_is_an_error_that_names_the_way_out() {
-    for (step, error) in [("local/trace_clock", Errno::INVAL), ("nothing", Errno::INVAL)] {
+    for (step, error) in [
+        ("local/trace_clock", Errno::INVAL),
+        ("nothing", Errno::INVAL),
+    ] {
         let fake = Fake::new();
         fake.refuse(step, error);
         let mut settings = settings("1");
-        settings.clock = if step == "nothing" { ClockKind::MonotonicRaw } else { ClockKind::Tsc };
+        settings.clock = if step == "nothing" {
+            ClockKind::MonotonicRaw
+        } else {
+            ClockKind::Tsc
+        };
         let result = Recorder::start(&fake.open(), &settings);
         if step == "nothing" {
             assert_eq!(result.unwrap().clock(), ClockKind::MonotonicRaw);
@@ -166,7 +265,9 @@ fn a_refused_clock_is_an_error_that_names_the_way_out() {
             continue;
         }
         let error = result.unwrap_err();
-        assert!(matches!(&error, TraceError::ClockRefused { wanted: "x86-tsc", got } if got == "local"));
+        assert!(
+            matches!(&error, TraceError::ClockRefused { wanted: "x86-tsc", got } if got == "local")
+        );
         assert!(fake.instances().is_empty());
     }
 }
@@ -175,9 +276,18 @@ fn a_refused_clock_is_an_error_that_names_the_way_out() {
 fn missing_events_degrade_by_name() {
     let fake = Fake::lacking(&["csd:csd_function_entry", "ipi:ipi_send_cpu"]);
     let recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
-    let [local, senders] = &recorder.reports()[..] else { panic!("two sources") };
-    assert_eq!((local.name.as_str(), &local.status), ("tracefs", &SourceStatus::Degraded));
-    let missing = |event: &str| [SourceProblem::EventsMissing { events: vec![event.into()] }];
+    let [local, senders] = &recorder.reports()[..] else {
+        panic!("two sources")
+    };
+    assert_eq!(
+        (local.name.as_str(), &local.status),
+        ("tracefs", &SourceStatus::Degraded)
+    );
+    let missing = |event: &str| {
+        [SourceProblem::EventsMissing {
+            events: vec![event.into()],
+        }]
+    };
     assert_eq!(local.problems, missing("csd:csd_function_entry"));
     assert_eq!(local.losses, [SourceLoss::CalledFunctions]);
     assert_eq!(senders.problems, missing("ipi:ipi_send_cpu"));
@@ -190,12 +300,17 @@ fn a_coarse_recording_has_all_but_what_is_within_interrupts_and_turns() {
     let enabled = |settings: &RecorderSettings, fake: &Fake| {
         let recorder = Recorder::start(&fake.open(), settings).unwrap();
         let log = fake.log();
-        let on = log.iter().filter_map(|step| step.strip_suffix("/enable=1")?.split_once("/events/"));
+        let on = log
+            .iter()
+            .filter_map(|step| step.strip_suffix("/enable=1")?.split_once("/events/"));
         let on: std::collections::BTreeSet<String> =
             on.map(|(side, event)| format!("{side} {event}")).collect();
         (on, recorder.reports(), recorder.context().clone())
     };
-    let coarse = RecorderSettings { grain: EventGrain::Coarse, ..settings("1") };
+    let coarse = RecorderSettings {
+        grain: EventGrain::Coarse,
+        ..settings("1")
+    };
     let (all, _, _) = enabled(&settings("1"), &Fake::new());
     let (some, reports, context) = enabled(&coarse, &Fake::new());
     assert!(some.is_subset(&all), "{some:?}");
@@ -213,17 +328,33 @@ fn a_coarse_recording_has_all_but_what_is_within_interrupts_and_turns() {
         "senders csd/csd_queue_cpu",
         "senders workqueue/workqueue_queue_work",
     ];
-    assert_eq!(all.difference(&some).map(String::as_str).collect::<Vec<_>>(), left_out);
-    for kept in ["sched/sched_switch", "irq/softirq_exit", "irq_vectors/local_timer_entry", "power/cpu_idle"]
-    {
+    assert_eq!(
+        all.difference(&some)
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+        left_out
+    );
+    for kept in [
+        "sched/sched_switch",
+        "irq/softirq_exit",
+        "irq_vectors/local_timer_entry",
+        "power/cpu_idle",
+    ] {
         assert!(some.contains(&format!("local {kept}")), "{kept}");
     }
-    assert!(some.contains("senders sched/sched_waking") && some.contains("senders ipi/ipi_send_cpu"));
     assert!(
-        context.formats.iter().all(|format| &*format.system != "csd"),
+        some.contains("senders sched/sched_waking") && some.contains("senders ipi/ipi_send_cpu")
+    );
+    assert!(
+        context
+            .formats
+            .iter()
+            .all(|format| &*format.system != "csd"),
         "what is not recorded is not described"
     );
-    let not_asked = SourceProblem::EventsNotAsked { grain: EventGrain::Coarse };
+    let not_asked = SourceProblem::EventsNotAsked {
+        grain: EventGrain::Coarse,
+    };
     for report in &reports {
         assert_eq!(
             (&report.status, &report.problems[..]),
@@ -239,17 +370,28 @@ fn a_coarse_recording_has_all_but_what_is_within_interrupts_and_turns() {
         SourceLoss::TlbFlushes,
     ];
     assert_eq!(reports[0].losses, inner);
-    assert_eq!(reports[1].losses, [SourceLoss::CallSender, SourceLoss::WorkQueuers]);
+    assert_eq!(
+        reports[1].losses,
+        [SourceLoss::CallSender, SourceLoss::WorkQueuers]
+    );
 
     // What a kernel lacks it lacks, whatever was asked for.
     let fake = Fake::lacking(&["csd:csd_function_entry", "csd:csd_function_exit"]);
     let (_, reports, _) = enabled(&coarse, &fake);
-    let lacking = ["csd:csd_function_entry", "csd:csd_function_exit"].map(String::from).to_vec();
-    assert_eq!(reports[0].problems, [SourceProblem::EventsMissing { events: lacking }, not_asked]);
+    let lacking = ["csd:csd_function_entry", "csd:csd_function_exit"]
+        .map(String::from)
+        .to_vec();
+    assert_eq!(
+        reports[0].problems,
+        [SourceProblem::EventsMissing { events: lacking }, not_asked]
+    );
     assert_eq!(reports[0].losses, inner);
 
     // A grain of a newer version is none that leaves anything out.
-    let newer = RecorderSettings { grain: EventGrain::Other("dust".into()), ..settings("1") };
+    let newer = RecorderSettings {
+        grain: EventGrain::Other("dust".into()),
+        ..settings("1")
+    };
     let (on, reports, _) = enabled(&newer, &Fake::new());
     assert_eq!((on, &reports[0].status), (all, &SourceStatus::Available));
 }
@@ -259,7 +401,9 @@ fn a_kernel_without_any_event_is_refused() {
     let fake = Fake::new();
     fake.refuse("local/events", Errno::INVAL);
     let error = Recorder::start(&fake.open(), &settings("1")).unwrap_err();
-    assert!(matches!(&error, TraceError::NoEvents(names) if names.contains(&"sched:sched_switch".into())));
+    assert!(
+        matches!(&error, TraceError::NoEvents(names) if names.contains(&"sched:sched_switch".into()))
+    );
     assert!(fake.instances().is_empty());
 }
 
@@ -270,8 +414,16 @@ fn no_permission_is_typed_and_leaves_nothing() {
     let error = Recorder::start(&fake.open(), &settings("1")).unwrap_err();
     assert!(matches!(error, TraceError::NoPermission { .. }));
     assert_eq!(error.status(), SourceStatus::Denied);
-    assert!(matches!(error.problem(), SourceProblem::NoPermission { .. }));
-    for step in ["local/buffer_size_kb", "local/tracing_cpumask", "local/trace_clock", "local/tracing_on=1"] {
+    assert!(matches!(
+        error.problem(),
+        SourceProblem::NoPermission { .. }
+    ));
+    for step in [
+        "local/buffer_size_kb",
+        "local/tracing_cpumask",
+        "local/trace_clock",
+        "local/tracing_on=1",
+    ] {
         let fake = Fake::new();
         fake.refuse(step, Errno::PERM);
         let error = Recorder::start(&fake.open(), &settings("1")).unwrap_err();
@@ -286,22 +438,41 @@ fn without_senders_it_records_and_says_so() {
     fake.refuse("mkdir senders", Errno::NOMEM);
     let mut recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
     let senders = recorder.reports().remove(1);
-    assert_eq!((senders.name.as_str(), &senders.status), ("senders", &SourceStatus::Absent));
-    assert!(matches!(senders.problems[..], [SourceProblem::InstanceRefused { denied: false, .. }]));
+    assert_eq!(
+        (senders.name.as_str(), &senders.status),
+        ("senders", &SourceStatus::Absent)
+    );
+    assert!(matches!(
+        senders.problems[..],
+        [SourceProblem::InstanceRefused { denied: false, .. }]
+    ));
     assert_eq!(senders.losses, [SourceLoss::Senders]);
     assert!(recorder.cpus(Role::Senders).is_empty());
-    assert_eq!(recorder.drain(Role::Senders, CpuId(0), &mut |_| panic!()).unwrap(), Drained::default());
+    assert_eq!(
+        recorder
+            .drain(Role::Senders, CpuId(0), &mut |_| panic!())
+            .unwrap(),
+        Drained::default()
+    );
 }
 
 #[test]
 fn a_refused_filter_falls_back_and_then_to_none() {
     let fake = Fake::new();
-    fake.refuse("senders/events/sched/sched_waking/filter=target_cpu & CPUS", Errno::INVAL);
-    fake.refuse("senders/events/ipi/ipi_send_cpumask/filter=cpumask", Errno::INVAL);
+    fake.refuse(
+        "senders/events/sched/sched_waking/filter=target_cpu & CPUS",
+        Errno::INVAL,
+    );
+    fake.refuse(
+        "senders/events/ipi/ipi_send_cpumask/filter=cpumask",
+        Errno::INVAL,
+    );
     let recorder = Recorder::start(&fake.open(), &settings("1-2")).unwrap();
     let log = fake.log();
     let has = |step: &str| log.iter().any(|s| s == step);
-    assert!(has("senders/events/sched/sched_waking/filter=target_cpu == 1 || target_cpu == 2"));
+    assert!(has(
+        "senders/events/sched/sched_waking/filter=target_cpu == 1 || target_cpu == 2"
+    ));
     assert!(has("senders/events/ipi/ipi_send_cpumask/filter=0"));
     assert!(has("senders/events/ipi/ipi_send_cpumask/enable=1"));
     assert_eq!(recorder.unfiltered(Role::Senders), ["ipi:ipi_send_cpumask"]);
@@ -312,7 +483,10 @@ fn all_cpus_measured_need_no_filter() {
     let fake = Fake::new();
     let _recorder = Recorder::start(&fake.open(), &settings("0-3")).unwrap();
     let log = fake.log();
-    let filters: Vec<_> = log.iter().filter(|step| step.contains("/filter=")).collect();
+    let filters: Vec<_> = log
+        .iter()
+        .filter(|step| step.contains("/filter="))
+        .collect();
     // But of what is chosen by what it does.
     assert_eq!(
         filters,
@@ -328,7 +502,10 @@ fn a_cpu_that_is_not_there_is_named() {
     let fake = Fake::new();
     let error = Recorder::start(&fake.open(), &settings("7")).unwrap_err();
     assert!(matches!(error, TraceError::NoCpu { cpu: CpuId(7), .. }));
-    assert!(matches!(error.problem(), SourceProblem::NoTraceBuffer { cpu: CpuId(7), .. }));
+    assert!(matches!(
+        error.problem(),
+        SourceProblem::NoTraceBuffer { cpu: CpuId(7), .. }
+    ));
 }
 
 #[test]
@@ -347,28 +524,52 @@ fn leftovers_are_those_that_nobody_holds() {
     let fake = Fake::new();
     let pid = std::process::id();
     // Numbers say nothing: the first is of a process that no /proc here knows, the second of this one.
-    let held = ["jitterscope-4000000-1-local".to_owned(), format!("jitterscope-{pid}-{START}-other")];
+    let held = [
+        "jitterscope-4000000-1-local".to_owned(),
+        format!("jitterscope-{pid}-{START}-other"),
+    ];
     let locks = held.clone().map(|name| {
         fake.left(&name);
-        let path = fake.machine().path(format!("/sys/kernel/tracing/instances/{name}"));
+        let path = fake
+            .machine()
+            .path(format!("/sys/kernel/tracing/instances/{name}"));
         jitterscope_platform::OwnerLock::take(&path).unwrap()
     });
     fake.put("/proc/77/stat", &stat(77, 500));
-    for name in
-        ["jitterscope-77-499-senders", "jitterscope-77-500-local", "somebody-else", "jitterscope-notes"]
-    {
+    for name in [
+        "jitterscope-77-499-senders",
+        "jitterscope-77-500-local",
+        "somebody-else",
+        "jitterscope-notes",
+    ] {
         fake.left(name);
     }
     let tracefs = fake.open();
-    let names = || tracefs.leftovers().into_iter().map(|l| l.name).collect::<Vec<String>>();
-    assert_eq!(names(), ["jitterscope-77-499-senders", "jitterscope-77-500-local"]);
+    let names = || {
+        tracefs
+            .leftovers()
+            .into_iter()
+            .map(|l| l.name)
+            .collect::<Vec<String>>()
+    };
+    assert_eq!(
+        names(),
+        ["jitterscope-77-499-senders", "jitterscope-77-500-local"]
+    );
     fake.refuse("rmdir jitterscope-77-499-senders", Errno::BUSY);
     let (removed, kept) = tracefs.clean_leftovers();
     assert_eq!((removed.len(), removed[0].pid, kept.len()), (1, 77, 1));
-    assert!(!fake.log().iter().any(|step| step.contains("tracing_on")), "a busy one keeps tracing");
+    assert!(
+        !fake.log().iter().any(|step| step.contains("tracing_on")),
+        "a busy one keeps tracing"
+    );
     assert_eq!(fake.instances().len(), 5);
     drop(locks);
-    assert!(names().len() == 3 && held.iter().all(|name| names().contains(name)), "{:?}", names());
+    assert!(
+        names().len() == 3 && held.iter().all(|name| names().contains(name)),
+        "{:?}",
+        names()
+    );
 }
 
 #[test]
@@ -376,7 +577,10 @@ fn an_instance_is_held_from_its_making_to_its_removal() {
     let fake = Fake::new();
     let tracefs = fake.open();
     let _recorder = Recorder::start(&tracefs, &settings("1")).unwrap();
-    assert_eq!((tracefs.leftovers(), tracefs.clean_leftovers().0), (Vec::new(), Vec::new()));
+    assert_eq!(
+        (tracefs.leftovers(), tracefs.clean_leftovers().0),
+        (Vec::new(), Vec::new())
+    );
     assert_eq!(fake.instances().len(), 2);
 }
 
@@ -406,11 +610,23 @@ fn pages_are_handed_on_and_losses_are_counted() {
         "/sys/kernel/tracing/instances/jitterscope-{}-{START}-local/per_cpu/cpu1",
         std::process::id()
     );
-    std::fs::write(fake.machine().path(format!("{folder}/trace_pipe_raw")), &bytes).unwrap();
-    fake.put(&format!("{folder}/stats"), "overrun: 9\ncommit overrun: 2\ndropped events: 1\n");
+    std::fs::write(
+        fake.machine().path(format!("{folder}/trace_pipe_raw")),
+        &bytes,
+    )
+    .unwrap();
+    fake.put(
+        &format!("{folder}/stats"),
+        "overrun: 9\ncommit overrun: 2\ndropped events: 1\n",
+    );
     let mut lengths = Vec::new();
-    let drained = recorder.drain(Role::Local, CpuId(1), &mut |page| lengths.push(page.len())).unwrap();
-    assert_eq!((lengths, drained.pages, drained.bytes, drained.more), (vec![24, 32], 2, 56, false));
+    let drained = recorder
+        .drain(Role::Local, CpuId(1), &mut |page| lengths.push(page.len()))
+        .unwrap();
+    assert_eq!(
+        (lengths, drained.pages, drained.bytes, drained.more),
+        (vec![24, 32], 2, 56, false)
+    );
     let loss = recorder.loss(Role::Local, CpuId(1));
     assert_eq!((loss.in_pages, loss.unknown, loss.total()), (9, 0, 12));
     let report = recorder.reports().remove(0);
@@ -420,12 +636,18 @@ fn pages_are_handed_on_and_losses_are_counted() {
 #[test]
 fn what_we_mount_we_unmount() {
     let fake = Fake::new();
-    fake.put("/proc/self/mountinfo", "22 27 0:21 / /proc rw - proc proc rw\n");
+    fake.put(
+        "/proc/self/mountinfo",
+        "22 27 0:21 / /proc rw - proc proc rw\n",
+    );
     let tracefs = fake.open();
     assert!(tracefs.is_ours());
     drop(tracefs.clone());
     let name = format!("jitterscope-{}-{START}-mount", std::process::id());
-    assert_eq!(fake.log(), [format!("mount tracefs /sys/kernel/tracing as {name}")]);
+    assert_eq!(
+        fake.log(),
+        [format!("mount tracefs /sys/kernel/tracing as {name}")]
+    );
     drop(tracefs);
     assert_eq!(fake.log()[1], "unmount /sys/kernel/tracing");
     fake.refuse("mount", Errno::PERM);
@@ -450,7 +672,10 @@ fn a_mount_of_ours_is_unmounted_by_the_last_of_us() {
 #[test]
 fn the_kernels_own_notes_name_threads_that_have_ended() {
     let fake = Fake::new();
-    fake.put("/sys/kernel/tracing/saved_cmdlines", "16 <...>\n8931 a b:c\nx y\n\n");
+    fake.put(
+        "/sys/kernel/tracing/saved_cmdlines",
+        "16 <...>\n8931 a b:c\nx y\n\n",
+    );
     let names = fake.open().saved_comms();
     assert_eq!(names, [(8931, jitterscope_model::Comm::new("a b:c"))]);
 }
@@ -469,9 +694,21 @@ fn a_machine_without_tracefs_is_reported() {
 #[test]
 fn a_locked_kernel_is_reported_as_one() {
     let locked = [
-        ("sys/kernel/security/lockdown", "none integrity [confidentiality]\n", true),
-        ("sys/kernel/security/lockdown", "none [integrity] confidentiality\n", false),
-        ("proc/cmdline", "quiet lockdown=confidentiality tsc=reliable\n", true),
+        (
+            "sys/kernel/security/lockdown",
+            "none integrity [confidentiality]\n",
+            true,
+        ),
+        (
+            "sys/kernel/security/lockdown",
+            "none [integrity] confidentiality\n",
+            false,
+        ),
+        (
+            "proc/cmdline",
+            "quiet lockdown=confidentiality tsc=reliable\n",
+            true,
+        ),
         ("proc/cmdline", "quiet lockdown=integrity\n", false),
     ];
     for (path, text, is_locked) in locked {
@@ -482,7 +719,11 @@ fn a_locked_kernel_is_reported_as_one() {
             std::fs::write(path, text).unwrap();
         }
         let error = Tracefs::open(&jitterscope_platform::Machine::at(dir.path())).unwrap_err();
-        assert_eq!(matches!(error, TraceError::LockedDown), is_locked, "{text}: {error}");
+        assert_eq!(
+            matches!(error, TraceError::LockedDown),
+            is_locked,
+            "{text}: {error}"
+        );
         if is_locked {
             assert_eq!(error.status(), SourceStatus::Denied);
             assert_eq!(error.problem(), SourceProblem::LockedDown);

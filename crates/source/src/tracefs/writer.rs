@@ -41,15 +41,21 @@ impl TracefsWriter for Live {
 
     fn empty(&self, path: &str) -> Result<(), FileError> {
         let path = self.0.path(path);
-        let opened = fs::OpenOptions::new().write(true).truncate(true).open(&path);
-        opened.map(drop).map_err(|source| FileError { path, source })
+        let opened = fs::OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(&path);
+        opened
+            .map(drop)
+            .map_err(|source| FileError { path, source })
     }
 
     fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {
         if !self.0.is_host() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RELATIME;
+        let flags =
+            MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RELATIME;
         Ok(mount(name, at, kind, flags, None)?)
     }
 

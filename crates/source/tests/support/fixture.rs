@@ -20,7 +20,10 @@ pub fn folder() -> PathBuf {
 #[allow(dead_code)]
 pub fn write(folder: &Path, context: &TraceContext, pages: &[StoredPage]) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    std::fs::write(folder.join("context.json"), serde_json::to_string_pretty(context)? + "\n")?;
+    std::fs::write(
+        folder.join("context.json"),
+        serde_json::to_string_pretty(context)? + "\n",
+    )?;
     let mut out = Vec::new();
     for page in pages {
         out.push(page.role as u8);
@@ -33,7 +36,8 @@ pub fn write(folder: &Path, context: &TraceContext, pages: &[StoredPage]) -> std
 
 #[allow(dead_code)]
 pub fn read(folder: &Path) -> (TraceContext, Vec<StoredPage>) {
-    let context = std::fs::read_to_string(folder.join("context.json")).expect("the fixture's context");
+    let context =
+        std::fs::read_to_string(folder.join("context.json")).expect("the fixture's context");
     let context = serde_json::from_str(&context).expect("a context");
     let bytes = std::fs::read(folder.join("pages.bin")).expect("the fixture's pages");
     let mut rest = &bytes[..];
@@ -42,8 +46,16 @@ pub fn read(folder: &Path) -> (TraceContext, Vec<StoredPage>) {
         let (cpu, tail) = tail.split_first_chunk::<4>().expect("a CPU");
         let (length, tail) = tail.split_first_chunk::<4>().expect("a length");
         let (page, tail) = tail.split_at(u32::from_le_bytes(*length) as usize);
-        let role = if *role == Role::Local as u8 { Role::Local } else { Role::Senders };
-        pages.push(StoredPage { role, cpu: CpuId(u32::from_le_bytes(*cpu)), bytes: page.to_vec() });
+        let role = if *role == Role::Local as u8 {
+            Role::Local
+        } else {
+            Role::Senders
+        };
+        pages.push(StoredPage {
+            role,
+            cpu: CpuId(u32::from_le_bytes(*cpu)),
+            bytes: page.to_vec(),
+        });
         rest = tail;
     }
     (context, pages)

@@ -27,7 +27,10 @@ fn worker(
             step();
         }
     };
-    thread::Builder::new().name(name.into()).spawn(run).expect("a thread")
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(run)
+        .expect("a thread")
 }
 
 /// Loads `cpu` from itself and from `other` for `length`: a spinner, a sleeper, memory that is mapped
@@ -35,14 +38,20 @@ fn worker(
 pub fn run(cpu: usize, other: usize, length: Duration) {
     let stop = Arc::new(AtomicBool::new(false));
     let receiver = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    receiver.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .expect("a timeout");
     let to = receiver.local_addr().expect("an address");
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let mut packet = [0; 64];
     let mut spins = 0u64;
     let workers = [
-        worker("js-spin", cpu, &stop, move || spins = std::hint::black_box(spins + 1)),
-        worker("js-sleep", cpu, &stop, || thread::sleep(Duration::from_millis(2))),
+        worker("js-spin", cpu, &stop, move || {
+            spins = std::hint::black_box(spins + 1)
+        }),
+        worker("js-sleep", cpu, &stop, || {
+            thread::sleep(Duration::from_millis(2))
+        }),
         worker("js-receive", cpu, &stop, move || {
             let _ = receiver.recv(&mut packet);
         }),

@@ -9,8 +9,8 @@ use super::{ATTRIBUTIONS, TableRows};
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, UInt64Array};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, Evidence, FactForm, MetCulprits, Part, Phase, Placement, Sender,
-    Subject, SubjectFields,
+    Attribution, Confidence, CpuId, Culprit, Evidence, FactForm, MetCulprits, Part, Phase,
+    Placement, Sender, Subject, SubjectFields,
 };
 use std::sync::Arc;
 
@@ -39,9 +39,22 @@ struct Remarks {
 
 impl Remarks {
     fn of(part: &Part) -> Remarks {
-        let Part { placement, confidence, moved_from, others_stalled, .. } = *part;
+        let Part {
+            placement,
+            confidence,
+            moved_from,
+            others_stalled,
+            ..
+        } = *part;
         let (phase, evidence) = (part.phase.clone(), part.evidence.clone());
-        Remarks { phase, placement, confidence, evidence, moved_from, others_stalled }
+        Remarks {
+            phase,
+            placement,
+            confidence,
+            evidence,
+            moved_from,
+            others_stalled,
+        }
     }
 }
 
@@ -57,7 +70,11 @@ struct SharedCulprits {
 
 impl SharedCulprits {
     fn push(&mut self, culprit: &Arc<Culprit>) {
-        let SharedCulprits { subjects, senders, met } = self;
+        let SharedCulprits {
+            subjects,
+            senders,
+            met,
+        } = self;
         let (subject, sender) = met.of(culprit, |culprit| {
             let subject = subjects.place(&culprit.subject, |subject| SubjectFields::from(subject));
             (subject, senders.place(&culprit.sender, Clone::clone))
@@ -87,7 +104,10 @@ impl AttributionRows {
 
     /// The columns with their names, in the order of the schema.
     fn named(&mut self) -> Vec<(&'static str, ArrayRef)> {
-        let (of, by) = (self.culprits.subjects.columns(), self.culprits.senders.columns());
+        let (of, by) = (
+            self.culprits.subjects.columns(),
+            self.culprits.senders.columns(),
+        );
         let remarks = self.remarks.columns();
         let mut columns = vec![
             ("stall_id", plain(&mut self.stall_id)),
@@ -105,19 +125,40 @@ impl AttributionRows {
         }));
         columns.extend([
             ("sender_comm", by.texts(|s| s.as_ref()?.comm.as_deref())),
-            ("sender_tid", by.numbers::<Int32Type>(|s| s.as_ref().map(|s| s.tid))),
+            (
+                "sender_tid",
+                by.numbers::<Int32Type>(|s| s.as_ref().map(|s| s.tid)),
+            ),
             ("sender_tgid", by.numbers::<Int32Type>(|s| s.as_ref()?.tgid)),
-            ("sender_cpu", by.numbers::<UInt32Type>(|s| s.as_ref().map(|s| s.cpu.0))),
+            (
+                "sender_cpu",
+                by.numbers::<UInt32Type>(|s| s.as_ref().map(|s| s.cpu.0)),
+            ),
             ("sender_via", by.texts(|s| s.as_ref()?.via.as_deref())),
-            ("sender_context", by.texts(|s| s.as_ref().map(|s| s.context.as_str()))),
-            ("phase", remarks.texts(|of| of.phase.as_ref().map(Phase::as_str))),
-            ("moved_from_cpu", remarks.numbers::<UInt32Type>(|of| of.moved_from.map(|cpu| cpu.0))),
+            (
+                "sender_context",
+                by.texts(|s| s.as_ref().map(|s| s.context.as_str())),
+            ),
+            (
+                "phase",
+                remarks.texts(|of| of.phase.as_ref().map(Phase::as_str)),
+            ),
+            (
+                "moved_from_cpu",
+                remarks.numbers::<UInt32Type>(|of| of.moved_from.map(|cpu| cpu.0)),
+            ),
             ("net_ns", plain(&mut self.net)),
             ("gross_ns", plain(&mut self.gross)),
             ("placement", remarks.texts(|of| Some(of.placement.as_str()))),
-            ("confidence", remarks.texts(|of| Some(of.confidence.as_str()))),
+            (
+                "confidence",
+                remarks.texts(|of| Some(of.confidence.as_str())),
+            ),
             ("evidence", remarks.texts(|of| Some(of.evidence.as_str()))),
-            ("others_stalled", remarks.numbers::<UInt32Type>(|of| of.others_stalled)),
+            (
+                "others_stalled",
+                remarks.numbers::<UInt32Type>(|of| of.others_stalled),
+            ),
         ]);
         self.culprits.begin_anew();
         self.remarks.begin_anew();
@@ -167,25 +208,37 @@ mod tests {
         };
         let (mut rows, mut pool) = (AttributionRows::default(), CulpritPool::default());
         for batch in 0..8u32 {
-            let numbers: Vec<u32> =
-                (0..600).map(|row| (row * 7 + batch * 150) % (300 + 200 * batch)).collect();
+            let numbers: Vec<u32> = (0..600)
+                .map(|row| (row * 7 + batch * 150) % (300 + 200 * batch))
+                .collect();
             for n in &numbers {
                 let culprit = match n % 4 {
                     0 => Arc::new(culprit(*n)),
                     _ => pool.share(culprit(*n)),
                 };
                 let part = Part::inside(culprit, Nanos(1), Evidence::LostRecords);
-                rows.push(&Attribution { stall: StallId(1), parts: vec![part] });
+                rows.push(&Attribution {
+                    stall: StallId(1),
+                    parts: vec![part],
+                });
             }
             let text = |rows: &mut AttributionRows, wanted: &str| -> Vec<Option<String>> {
                 let columns = rows.named();
                 let (_, column) = columns.iter().find(|(name, _)| *name == wanted).unwrap();
-                let texts = column.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
-                texts.into_iter().map(|text| text.map(str::to_owned)).collect()
+                let texts = column
+                    .as_dictionary::<Int32Type>()
+                    .downcast_dict::<StringArray>()
+                    .unwrap();
+                texts
+                    .into_iter()
+                    .map(|text| text.map(str::to_owned))
+                    .collect()
             };
             let (wanted, of): (&str, fn(&Culprit) -> Option<String>) = match batch % 2 {
                 0 => ("name", |culprit| Some(culprit.subject.name().into_owned())),
-                _ => ("sender_comm", |culprit| Some(culprit.sender.as_ref()?.comm.as_ref()?.to_string())),
+                _ => ("sender_comm", |culprit| {
+                    Some(culprit.sender.as_ref()?.comm.as_ref()?.to_string())
+                }),
             };
             let expected: Vec<Option<String>> = numbers.iter().map(|n| of(&culprit(*n))).collect();
             assert_eq!(text(&mut rows, wanted), expected, "batch {batch}");
@@ -203,7 +256,10 @@ mod tests {
             // One by its names.
             for _ in 0..culprits {
                 let part = Part::inside(Subject::Call("f".into()), Nanos(1), Evidence::LostRecords);
-                rows.push(&Attribution { stall: StallId(1), parts: vec![part] });
+                rows.push(&Attribution {
+                    stall: StallId(1),
+                    parts: vec![part],
+                });
             }
             rows.columns();
             rows.culprits.met.len()
@@ -213,9 +269,16 @@ mod tests {
 
     #[test]
     fn the_columns_stand_in_the_order_of_the_schema() {
-        let (_, listed) = SCHEMA.iter().find(|(file, _)| *file == ATTRIBUTIONS).unwrap();
+        let (_, listed) = SCHEMA
+            .iter()
+            .find(|(file, _)| *file == ATTRIBUTIONS)
+            .unwrap();
         let listed: Vec<&str> = listed.iter().map(|(name, ..)| *name).collect();
-        let made: Vec<&str> = AttributionRows::default().named().iter().map(|(name, _)| *name).collect();
+        let made: Vec<&str> = AttributionRows::default()
+            .named()
+            .iter()
+            .map(|(name, _)| *name)
+            .collect();
         assert_eq!(made, listed);
     }
 }

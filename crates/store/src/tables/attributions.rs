@@ -5,8 +5,8 @@ use super::facts::FactColumns;
 use crate::legacy::{self, Wording};
 use arrow_array::{Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use jitterscope_model::{
-    Confidence, CpuId, Culprit, CulpritPool, Evidence, ExecutionContext, KeyedMap, Name, Nanos, Part, Phase,
-    Placement, Sender, StallId, Subject, SubjectFields,
+    Confidence, CpuId, Culprit, CulpritPool, Evidence, ExecutionContext, KeyedMap, Name, Nanos,
+    Part, Phase, Placement, Sender, StallId, Subject, SubjectFields,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -33,7 +33,9 @@ struct Unsigned<'a>(Option<&'a UInt32Array>);
 
 impl Texts<'_> {
     fn word(&self, row: usize) -> Option<&str> {
-        self.0.filter(|column| !column.is_null(row)).map(|column| column.value(row))
+        self.0
+            .filter(|column| !column.is_null(row))
+            .map(|column| column.value(row))
     }
 
     fn at(&self, row: usize) -> Option<Name> {
@@ -43,13 +45,17 @@ impl Texts<'_> {
 
 impl Signed<'_> {
     fn at(&self, row: usize) -> Option<i32> {
-        self.0.filter(|column| !column.is_null(row)).map(|column| column.value(row))
+        self.0
+            .filter(|column| !column.is_null(row))
+            .map(|column| column.value(row))
     }
 }
 
 impl Unsigned<'_> {
     fn at(&self, row: usize) -> Option<u32> {
-        self.0.filter(|column| !column.is_null(row)).map(|column| column.value(row))
+        self.0
+            .filter(|column| !column.is_null(row))
+            .map(|column| column.value(row))
     }
 }
 
@@ -77,10 +83,16 @@ impl<'a> Columns<'a> {
 /// know are passed over.
 pub(crate) fn parts(batch: &Batch) -> Result<Vec<(StallId, Part)>, String> {
     let names = Names::default();
-    let columns = Columns { batch, names: &names };
+    let columns = Columns {
+        batch,
+        names: &names,
+    };
     let id = batch.column::<UInt64Array>("stall_id")?;
     let text = |name| batch.column::<StringArray>(name);
-    let (net, gross) = (batch.column::<UInt64Array>("net_ns")?, batch.column::<UInt64Array>("gross_ns")?);
+    let (net, gross) = (
+        batch.column::<UInt64Array>("net_ns")?,
+        batch.column::<UInt64Array>("gross_ns")?,
+    );
     let (placement, confidence) = (text("placement")?, text("confidence")?);
     let evidence = text("evidence")?;
     let (phase, moved_from) = (columns.text("phase")?, columns.u32("moved_from_cpu")?);
@@ -88,7 +100,10 @@ pub(crate) fn parts(batch: &Batch) -> Result<Vec<(StallId, Part)>, String> {
     let (subject, sender) = (subjects(batch, &columns)?, senders(&columns)?);
     let mut culprits = CulpritPool::default();
     let mut part = |row| Part {
-        culprit: culprits.share(Culprit { subject: subject(row), sender: sender(row) }),
+        culprit: culprits.share(Culprit {
+            subject: subject(row),
+            sender: sender(row),
+        }),
         phase: phase.word(row).map(Phase::from_word),
         moved_from: moved_from.at(row).map(CpuId),
         net: Nanos(net.value(row)),
@@ -98,17 +113,26 @@ pub(crate) fn parts(batch: &Batch) -> Result<Vec<(StallId, Part)>, String> {
         evidence: Evidence::from_word(evidence.value(row)),
         others_stalled: others_stalled.at(row),
     };
-    Ok((0..batch.len()).map(|row| (StallId(id.value(row)), part(row))).collect())
+    Ok((0..batch.len())
+        .map(|row| (StallId(id.value(row)), part(row)))
+        .collect())
 }
 
 /// The subject of a row.
-fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> Subject + use<'a>, String> {
+fn subjects<'a>(
+    batch: &'a Batch,
+    of: &Columns<'a>,
+) -> Result<impl Fn(usize) -> Subject + use<'a>, String> {
     let text = |name| batch.column::<StringArray>(name);
     let (kind, name, names) = (text("kind")?, text("name")?, of.names);
     let facts = FactColumns::of(batch)?;
     Ok(move |row| {
         let (kind, name) = (names.get(kind.value(row)), names.get(name.value(row)));
-        let mut fields = SubjectFields { kind, name, ..SubjectFields::default() };
+        let mut fields = SubjectFields {
+            kind,
+            name,
+            ..SubjectFields::default()
+        };
         facts.put(row, &mut fields, |text| names.get(text));
         Subject::from(fields)
     })
@@ -117,7 +141,11 @@ fn subjects<'a>(batch: &'a Batch, of: &Columns<'a>) -> Result<impl Fn(usize) -> 
 /// Who triggered a row's culprit.
 fn senders<'a>(of: &Columns<'a>) -> Result<impl Fn(usize) -> Option<Sender> + use<'a>, String> {
     let (comm, via) = (of.text("sender_comm")?, of.text("sender_via")?);
-    let (tid, tgid, cpu) = (of.i32("sender_tid")?, of.i32("sender_tgid")?, of.u32("sender_cpu")?);
+    let (tid, tgid, cpu) = (
+        of.i32("sender_tid")?,
+        of.i32("sender_tgid")?,
+        of.u32("sender_cpu")?,
+    );
     let context = of.text("sender_context")?;
     Ok(move |row| {
         // Runs of before this column name the thread, whatever was on top of it.
@@ -134,7 +162,10 @@ fn senders<'a>(of: &Columns<'a>) -> Result<impl Fn(usize) -> Option<Sender> + us
 }
 
 /// (stall, part) rows of a batch of version 1, whose culprits are described in words.
-pub(crate) fn legacy_parts(batch: &Batch, wording: Wording) -> Result<Vec<(StallId, Part)>, String> {
+pub(crate) fn legacy_parts(
+    batch: &Batch,
+    wording: Wording,
+) -> Result<Vec<(StallId, Part)>, String> {
     let text = |name| batch.column::<StringArray>(name);
     let (kind, name, detail) = (text("kind")?, text("name")?, text("detail")?);
     let evidence = text("evidence")?;

@@ -15,13 +15,21 @@ impl Batch {
     }
 
     pub(crate) fn column<T: Array + 'static>(&self, name: &str) -> Result<&T, String> {
-        self.column_if_any(name)?.ok_or_else(|| format!("it has no column '{name}'"))
+        self.column_if_any(name)?
+            .ok_or_else(|| format!("it has no column '{name}'"))
     }
 
     /// A column that an older version did not write.
-    pub(crate) fn column_if_any<T: Array + 'static>(&self, name: &str) -> Result<Option<&T>, String> {
-        let Some(column) = self.0.column_by_name(name) else { return Ok(None) };
+    pub(crate) fn column_if_any<T: Array + 'static>(
+        &self,
+        name: &str,
+    ) -> Result<Option<&T>, String> {
+        let Some(column) = self.0.column_by_name(name) else {
+            return Ok(None);
+        };
         let typed = column.as_any().downcast_ref::<T>();
-        typed.map(Some).ok_or_else(|| format!("column '{name}' has another type"))
+        typed
+            .map(Some)
+            .ok_or_else(|| format!("column '{name}' has another type"))
     }
 }

@@ -33,12 +33,23 @@ impl<'a> FactColumns<'a> {
     /// Those of a batch. An older version wrote fewer, and most batches have nothing of most of them.
     pub(super) fn of(batch: &'a Batch) -> Result<FactColumns<'a>, String> {
         let mut found = Vec::new();
-        for Fact { name: fact, form, .. } in FACTS {
+        for Fact {
+            name: fact, form, ..
+        } in FACTS
+        {
             let source = match form {
-                FactForm::Text(_, put) => column_of(batch, fact)?.map(|column| Source::Text(column, *put)),
-                FactForm::I32(_, put) => column_of(batch, fact)?.map(|column| Source::I32(column, *put)),
-                FactForm::U32(_, put) => column_of(batch, fact)?.map(|column| Source::U32(column, *put)),
-                FactForm::U64(_, put) => column_of(batch, fact)?.map(|column| Source::U64(column, *put)),
+                FactForm::Text(_, put) => {
+                    column_of(batch, fact)?.map(|column| Source::Text(column, *put))
+                }
+                FactForm::I32(_, put) => {
+                    column_of(batch, fact)?.map(|column| Source::I32(column, *put))
+                }
+                FactForm::U32(_, put) => {
+                    column_of(batch, fact)?.map(|column| Source::U32(column, *put))
+                }
+                FactForm::U64(_, put) => {
+                    column_of(batch, fact)?.map(|column| Source::U64(column, *put))
+                }
             };
             found.extend(source);
         }
@@ -49,7 +60,9 @@ impl<'a> FactColumns<'a> {
     pub(super) fn put(&self, row: usize, fields: &mut SubjectFields, name: impl Fn(&str) -> Name) {
         for source in &self.0 {
             match source {
-                Source::Text(column, put) if column.is_valid(row) => put(fields, name(column.value(row))),
+                Source::Text(column, put) if column.is_valid(row) => {
+                    put(fields, name(column.value(row)))
+                }
                 Source::I32(column, put) if column.is_valid(row) => put(fields, column.value(row)),
                 Source::U32(column, put) if column.is_valid(row) => put(fields, column.value(row)),
                 Source::U64(column, put) if column.is_valid(row) => put(fields, column.value(row)),
@@ -60,6 +73,11 @@ impl<'a> FactColumns<'a> {
 }
 
 /// A column that has a value in some row.
-fn column_of<'a, T: Array + 'static>(batch: &'a Batch, name: &str) -> Result<Option<&'a T>, String> {
-    Ok(batch.column_if_any::<T>(name)?.filter(|column| column.null_count() < column.len()))
+fn column_of<'a, T: Array + 'static>(
+    batch: &'a Batch,
+    name: &str,
+) -> Result<Option<&'a T>, String> {
+    Ok(batch
+        .column_if_any::<T>(name)?
+        .filter(|column| column.null_count() < column.len()))
 }

@@ -24,7 +24,9 @@ impl GapRows {
         self.stall_id.append_value(stall.id.0);
         self.cpu.append_value(stall.cpu.0);
         self.tid.append_value(stall.victim.tid);
-        self.comm.push(&stall.victim.comm, |comm| String::from_utf8_lossy(comm.as_bytes()).into_owned());
+        self.comm.push(&stall.victim.comm, |comm| {
+            String::from_utf8_lossy(comm.as_bytes()).into_owned()
+        });
         self.start.append_value(stall.start.0);
         self.end.append_value(stall.end.0);
         self.realtime.append_value(realtime(stall.start));
@@ -57,15 +59,24 @@ impl TableRows for GapRows {
 
 /// The stalls of a batch.
 pub(crate) fn stalls(batch: &Batch) -> Result<Vec<Stall>, String> {
-    let (id, cpu) = (batch.column::<UInt64Array>("stall_id")?, batch.column::<UInt32Array>("cpu")?);
-    let (tid, comm) = (batch.column::<Int32Array>("tid")?, batch.column::<StringArray>("comm")?);
+    let (id, cpu) = (
+        batch.column::<UInt64Array>("stall_id")?,
+        batch.column::<UInt32Array>("cpu")?,
+    );
+    let (tid, comm) = (
+        batch.column::<Int32Array>("tid")?,
+        batch.column::<StringArray>("comm")?,
+    );
     let start = batch.column::<UInt64Array>("start_ticks")?;
     let end = batch.column::<UInt64Array>("end_ticks")?;
     Ok((0..batch.len())
         .map(|row| Stall {
             id: StallId(id.value(row)),
             cpu: CpuId(cpu.value(row)),
-            victim: ThreadRef { tid: tid.value(row), comm: Comm::new(comm.value(row)) },
+            victim: ThreadRef {
+                tid: tid.value(row),
+                comm: Comm::new(comm.value(row)),
+            },
             start: Ticks(start.value(row)),
             end: Ticks(end.value(row)),
         })

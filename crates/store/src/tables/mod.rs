@@ -55,25 +55,61 @@ pub(crate) const INTERVALS: &str = "intervals.parquet";
 const BEFORE: [Named; 3] = [
     ("stall_id", Column::U64, "joins gaps.parquet"),
     ("kind", Column::Text, "kind of culprit"),
-    ("name", Column::Text, "culprit: its thread's name, function, handler or the verdict's word"),
+    (
+        "name",
+        Column::Text,
+        "culprit: its thread's name, function, handler or the verdict's word",
+    ),
 ];
 
 /// And behind them.
 const BEHIND: [Named; 14] = [
-    ("sender_comm", Column::TextOrNull, "who triggered it: thread name, null where none had a part"),
-    ("sender_tid", Column::I32OrNull, "thread id, 0 where no thread had a part"),
+    (
+        "sender_comm",
+        Column::TextOrNull,
+        "who triggered it: thread name, null where none had a part",
+    ),
+    (
+        "sender_tid",
+        Column::I32OrNull,
+        "thread id, 0 where no thread had a part",
+    ),
     ("sender_tgid", Column::I32OrNull, "its process, where known"),
     ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
-    ("sender_via", Column::TextOrNull, "kernel function that sent"),
-    ("sender_context", Column::TextOrNull, "thread, or what was on top of it: softirq, interrupt, nmi"),
-    ("phase", Column::TextOrNull, "what it held up, of a wake-up, a message or a followed thread"),
-    ("moved_from_cpu", Column::U32OrNull, "CPU from which the victim was moved meanwhile"),
+    (
+        "sender_via",
+        Column::TextOrNull,
+        "kernel function that sent",
+    ),
+    (
+        "sender_context",
+        Column::TextOrNull,
+        "thread, or what was on top of it: softirq, interrupt, nmi",
+    ),
+    (
+        "phase",
+        Column::TextOrNull,
+        "what it held up, of a wake-up, a message or a followed thread",
+    ),
+    (
+        "moved_from_cpu",
+        Column::U32OrNull,
+        "CPU from which the victim was moved meanwhile",
+    ),
     ("net_ns", Column::U64, "time as the innermost thing running"),
     ("gross_ns", Column::U64, "time with what nested inside"),
-    ("placement", Column::Text, "inside, lead, hole, trail or whole"),
+    (
+        "placement",
+        Column::Text,
+        "inside, lead, hole, trail or whole",
+    ),
     ("confidence", Column::Text, "low, medium or high"),
     ("evidence", Column::Text, "what the verdict rests on"),
-    ("others_stalled", Column::U32OrNull, "CPUs that stalled at the same instant, without events"),
+    (
+        "others_stalled",
+        Column::U32OrNull,
+        "CPUs that stalled at the same instant, without events",
+    ),
 ];
 
 const PARTS: [Named; BEFORE.len() + FACTS.len() + BEHIND.len()] = {
@@ -84,7 +120,11 @@ const PARTS: [Named; BEFORE.len() + FACTS.len() + BEHIND.len()] = {
         all[at] = if at < BEFORE.len() {
             BEFORE[at]
         } else if fact < FACTS.len() {
-            (FACTS[fact].name, column(&FACTS[fact].form), FACTS[fact].meaning)
+            (
+                FACTS[fact].name,
+                column(&FACTS[fact].form),
+                FACTS[fact].meaning,
+            )
         } else {
             BEHIND[fact - FACTS.len()]
         };
@@ -104,7 +144,11 @@ pub const SCHEMA: [Table; 3] = [
             ("comm", Column::Text, "its name"),
             ("start_ticks", Column::U64, "last clock read before"),
             ("end_ticks", Column::U64, "first clock read after"),
-            ("start_realtime_ns", Column::U64, "start, nanoseconds since the epoch"),
+            (
+                "start_realtime_ns",
+                Column::U64,
+                "start, nanoseconds since the epoch",
+            ),
             ("duration_ns", Column::U64, "length"),
         ],
     ),
@@ -115,7 +159,11 @@ pub const SCHEMA: [Table; 3] = [
             ("cpu", Column::U32, "CPU"),
             ("start_ticks", Column::U64, "start of the interval"),
             ("end_ticks", Column::U64, "its end"),
-            ("start_realtime_ns", Column::U64, "start, nanoseconds since the epoch"),
+            (
+                "start_realtime_ns",
+                Column::U64,
+                "start, nanoseconds since the epoch",
+            ),
             ("count", Column::U64, "stalls that ended in it"),
             ("max_ns", Column::U64, "the longest"),
             ("stolen_ns", Column::U64, "their sum"),
@@ -125,7 +173,10 @@ pub const SCHEMA: [Table; 3] = [
 
 /// The schema by which rows of a table of [`SCHEMA`] are handed to the encoder. Readers see texts as texts.
 pub(crate) fn schema(file: &str) -> Arc<Schema> {
-    let columns = SCHEMA.iter().find(|(name, _)| *name == file).map_or(&[][..], |(_, columns)| columns);
+    let columns = SCHEMA
+        .iter()
+        .find(|(name, _)| *name == file)
+        .map_or(&[][..], |(_, columns)| columns);
     let field = |(name, column, _): &(&str, Column, &str)| {
         let (data, nullable) = match column {
             Column::U64 => (DataType::UInt64, false),
@@ -161,8 +212,8 @@ pub(crate) type Realtime<'a> = &'a dyn Fn(Ticks) -> u64;
 mod tests {
     use super::*;
     use jitterscope_model::{
-        Attribution, Comm, CpuId, Evidence, IntervalRow, Nanos, Part, Stall, StallId, Subject, ThreadRef,
-        TickRate,
+        Attribution, Comm, CpuId, Evidence, IntervalRow, Nanos, Part, Stall, StallId, Subject,
+        ThreadRef, TickRate,
     };
 
     /// Pushes three times, and looks at how many rows wait before and after they are handed over.
@@ -173,20 +224,44 @@ mod tests {
             push(&mut rows);
             assert_eq!(rows.len(), n * rows_each, "{}", R::FILE);
         }
-        assert_eq!(rows.batch(&schema(R::FILE)).unwrap().num_rows(), 3 * rows_each, "{}", R::FILE);
+        assert_eq!(
+            rows.batch(&schema(R::FILE)).unwrap().num_rows(),
+            3 * rows_each,
+            "{}",
+            R::FILE
+        );
         assert_eq!(rows.len(), 0, "{}", R::FILE);
     }
 
     #[test]
     fn rows_that_wait_are_counted_until_they_are_handed_over() {
-        let victim = ThreadRef { tid: 1, comm: Comm::new("x") };
+        let victim = ThreadRef {
+            tid: 1,
+            comm: Comm::new("x"),
+        };
         let (start, end) = (Ticks(1), Ticks(2));
-        let stall = Stall { id: StallId(1), cpu: CpuId(1), victim, start, end };
+        let stall = Stall {
+            id: StallId(1),
+            cpu: CpuId(1),
+            victim,
+            start,
+            end,
+        };
         counted::<GapRows>(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0), 1);
-        let row = IntervalRow { cpu: CpuId(1), start, end, count: 1, max: Nanos(1), stolen: Nanos(1) };
+        let row = IntervalRow {
+            cpu: CpuId(1),
+            start,
+            end,
+            count: 1,
+            max: Nanos(1),
+            stolen: Nanos(1),
+        };
         counted::<IntervalRows>(|rows| rows.push(&row, &|_| 0), 1);
         let part = || Part::inside(Subject::Call("f".into()), Nanos(1), Evidence::LostRecords);
-        let attribution = Attribution { stall: StallId(1), parts: vec![part(), part()] };
+        let attribution = Attribution {
+            stall: StallId(1),
+            parts: vec![part(), part()],
+        };
         counted::<AttributionRows>(|rows| rows.push(&attribution), 2);
     }
 }

@@ -26,7 +26,11 @@ pub(super) struct Shared<K, V> {
 
 impl<K, V> Default for Shared<K, V> {
     fn default() -> Self {
-        Shared { values: Vec::new(), places: KeyedMap::default(), rows: Vec::new() }
+        Shared {
+            values: Vec::new(),
+            places: KeyedMap::default(),
+            rows: Vec::new(),
+        }
     }
 }
 
@@ -56,7 +60,11 @@ impl<K: Hash + Eq + Clone, V> Shared<K, V> {
     pub(super) fn columns(&mut self) -> Columns<'_, V> {
         let next = Vec::with_capacity(self.rows.len());
         let rows = std::mem::replace(&mut self.rows, next).into();
-        Columns { values: &self.values, rows, known: RefCell::default() }
+        Columns {
+            values: &self.values,
+            rows,
+            known: RefCell::default(),
+        }
     }
 
     /// The rows were handed over. Whether the values were forgotten, and with them their numbers.
@@ -85,17 +93,28 @@ impl<'v, V> Columns<'v, V> {
         if values.iter().all(Option::is_none) {
             return arrow_array::new_null_array(&text(), self.rows.len());
         }
-        let texts = values.iter().map(|value| Some(value.as_ref().map_or("", S::as_ref)));
-        Arc::new(self.known(&values).with_values(Arc::new(texts.collect::<StringArray>())))
+        let texts = values
+            .iter()
+            .map(|value| Some(value.as_ref().map_or("", S::as_ref)));
+        Arc::new(
+            self.known(&values)
+                .with_values(Arc::new(texts.collect::<StringArray>())),
+        )
     }
 
     /// A column of numbers; a row is null where its value has none.
-    pub(super) fn numbers<T: ArrowPrimitiveType>(&self, of: impl Fn(&V) -> Option<T::Native>) -> ArrayRef {
+    pub(super) fn numbers<T: ArrowPrimitiveType>(
+        &self,
+        of: impl Fn(&V) -> Option<T::Native>,
+    ) -> ArrayRef {
         let values: Vec<Option<T::Native>> = self.values.iter().map(of).collect();
         if values.iter().all(Option::is_none) {
             return Arc::new(PrimitiveArray::<T>::new_null(self.rows.len()));
         }
-        let plain: Vec<T::Native> = values.iter().map(|value| value.unwrap_or_default()).collect();
+        let plain: Vec<T::Native> = values
+            .iter()
+            .map(|value| value.unwrap_or_default())
+            .collect();
         let rows: PrimitiveArray<T> = self.rows.unary(|place| plain[place as usize]);
         let nulls = self.known(&values).keys().nulls().cloned();
         Arc::new(PrimitiveArray::<T>::new(rows.values().clone(), nulls))
@@ -109,7 +128,8 @@ impl<'v, V> Columns<'v, V> {
             return rows.clone();
         }
         let has_nulls = known.contains(&false);
-        let nulls = has_nulls.then(|| BooleanArray::from_unary(&self.rows, |place| known[place as usize]));
+        let nulls =
+            has_nulls.then(|| BooleanArray::from_unary(&self.rows, |place| known[place as usize]));
         let nulls = nulls.map(|nulls| nulls.values().clone().into());
         let rows = Int32Array::new(self.rows.values().clone(), nulls);
         let rows = DictionaryArray::new(rows, Arc::new(StringArray::from(vec![""; values.len()])));
@@ -136,20 +156,36 @@ mod tests {
         let number = |key: u32| (!key.is_multiple_of(3)).then_some(key);
         for batch in 0..3u32 {
             // More of them than are remembered, each of them twice, and some several times in a row.
-            let rows: Vec<u32> = (0..2 * REMEMBERED as u32).chain(0..2 * REMEMBERED as u32).collect();
+            let rows: Vec<u32> = (0..2 * REMEMBERED as u32)
+                .chain(0..2 * REMEMBERED as u32)
+                .collect();
             let rows: Vec<u32> = rows.into_iter().map(|row| (row + batch * 7) / 2).collect();
             for row in &rows {
-                shared.push(row, |key| (number(*key), number(*key).map(|n| format!("n{n}"))));
+                shared.push(row, |key| {
+                    (number(*key), number(*key).map(|n| format!("n{n}")))
+                });
             }
-            let expected: PrimitiveArray<UInt32Type> = rows.iter().map(|key| number(*key)).collect();
+            let expected: PrimitiveArray<UInt32Type> =
+                rows.iter().map(|key| number(*key)).collect();
             let columns = shared.columns();
-            assert_eq!(&columns.numbers::<UInt32Type>(|value| value.0), &(Arc::new(expected) as ArrayRef));
+            assert_eq!(
+                &columns.numbers::<UInt32Type>(|value| value.0),
+                &(Arc::new(expected) as ArrayRef)
+            );
             let texts = columns.texts(|value| value.1.as_deref());
-            let texts = texts.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
-            let texts: Vec<Option<String>> = texts.into_iter().map(|text| text.map(str::to_owned)).collect();
+            let texts = texts
+                .as_dictionary::<Int32Type>()
+                .downcast_dict::<StringArray>()
+                .unwrap();
+            let texts: Vec<Option<String>> = texts
+                .into_iter()
+                .map(|text| text.map(str::to_owned))
+                .collect();
             assert_eq!(
                 texts,
-                rows.iter().map(|key| number(*key).map(|n| format!("n{n}"))).collect::<Vec<_>>()
+                rows.iter()
+                    .map(|key| number(*key).map(|n| format!("n{n}")))
+                    .collect::<Vec<_>>()
             );
             shared.begin_anew();
             assert!(shared.rows.is_empty() && shared.values.len() <= REMEMBERED);
@@ -172,6 +208,9 @@ mod tests {
         let mut shared: Shared<u32, ()> = Shared::default();
         (0..5).for_each(|row| shared.push(&row, |_| ()));
         let texts = shared.columns().texts::<&str>(|()| None);
-        assert_eq!((texts.len(), texts.logical_null_count(), texts.data_type()), (5, 5, &text()));
+        assert_eq!(
+            (texts.len(), texts.logical_null_count(), texts.data_type()),
+            (5, 5, &text())
+        );
     }
 }

@@ -8,7 +8,12 @@ use std::path::Path;
 pub const EPOCH: u64 = 1_795_213_189_826_000_000;
 
 fn clock() -> ClockReading {
-    ClockReading { ticks: Ticks(1_000), monotonic_raw_ns: 1, realtime_ns: EPOCH, width_ticks: 10 }
+    ClockReading {
+        ticks: Ticks(1_000),
+        monotonic_raw_ns: 1,
+        realtime_ns: EPOCH,
+        width_ticks: 10,
+    }
 }
 
 pub fn manifest() -> RunManifest {
@@ -41,7 +46,16 @@ pub fn writer(runs: &Path) -> RunWriter {
 }
 
 pub fn stall(id: u64, start: u64, length: u64, comm: &str) -> Stall {
-    let victim = ThreadRef { tid: 7, comm: Comm::new(comm) };
+    let victim = ThreadRef {
+        tid: 7,
+        comm: Comm::new(comm),
+    };
     let (start, end) = (Ticks(start), Ticks(start + length));
-    Stall { id: StallId(id), cpu: CpuId(1), victim, start, end }
+    Stall {
+        id: StallId(id),
+        cpu: CpuId(1),
+        victim,
+        start,
+        end,
+    }
 }

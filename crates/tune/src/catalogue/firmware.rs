@@ -8,8 +8,12 @@ use jitterscope_model::{CulpritKind, Verdict};
 
 /// Time without any kernel event, and at the edges of what the kernel recorded, where a host may have run something
 /// else.
-const UNSEEN: &[Verdict] =
-    &[Verdict::NoEventInVm, Verdict::BetweenEvents, Verdict::BeforeFirstEvent, Verdict::AfterLastEvent];
+const UNSEEN: &[Verdict] = &[
+    Verdict::NoEventInVm,
+    Verdict::BetweenEvents,
+    Verdict::BeforeFirstEvent,
+    Verdict::AfterLastEvent,
+];
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {

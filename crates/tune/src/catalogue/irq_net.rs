@@ -34,7 +34,10 @@ pub(super) const KNOBS: &[Knob] = &[
             effective: Some("effective_affinity_list"),
             lasting: false,
         }]),
-        boot: &[BootParam { key: "irqaffinity", value: BootValue::Housekeeping }],
+        boot: &[BootParam {
+            key: "irqaffinity",
+            value: BootValue::Housekeeping,
+        }],
         answers: &[
             Answer::removes(CulpritPattern::Devices(&["*"])),
             Answer::lessens(CulpritPattern::Softirqs(&[
@@ -66,7 +69,10 @@ pub(super) const KNOBS: &[Knob] = &[
             ValueKind::CpuMask,
             Want::OffIsolated,
         )]),
-        boot: &[BootParam { key: "irqaffinity", value: BootValue::Housekeeping }],
+        boot: &[BootParam {
+            key: "irqaffinity",
+            value: BootValue::Housekeeping,
+        }],
         answers: &[Answer::lessens(CulpritPattern::Devices(&["*"]))],
         profiles: &[Profile::Isolation, Profile::Network],
         risk: Risk::Low,
@@ -134,8 +140,16 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Receive packet steering",
         removes: "Packets handed to an isolated CPU by software: an interrupt from another CPU and a NET_RX softirq.",
         mechanism: Mechanism::Files(&[
-            Setting::file("/sys/class/net/*/queues/rx-*/rps_cpus", ValueKind::CpuMask, Want::OffIsolated),
-            Setting::file("/proc/sys/net/core/rps_default_mask", ValueKind::CpuMask, Want::OffIsolated),
+            Setting::file(
+                "/sys/class/net/*/queues/rx-*/rps_cpus",
+                ValueKind::CpuMask,
+                Want::OffIsolated,
+            ),
+            Setting::file(
+                "/proc/sys/net/core/rps_default_mask",
+                ValueKind::CpuMask,
+                Want::OffIsolated,
+            ),
         ]),
         boot: &[],
         answers: &[
@@ -150,8 +164,9 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel is built without RPS",
         by_hand: "Write a mask of housekeeping CPUs (or 0: off) to each rx queue's rps_cpus; lasting through a udev rule.",
         check: "No rps_trigger_softirq call and no NET_RX on the isolated CPUs.",
-        in_force: InForce::AT_ONCE
-            .leaving("a network device that came meanwhile keeps the default that it was made with"),
+        in_force: InForce::AT_ONCE.leaving(
+            "a network device that came meanwhile keeps the default that it was made with",
+        ),
         conflicts: &[],
         fact: Fact::Tried(
             "6.18, with loopback packets steered to CPU 1; the version of rps_default_mask is from memory",
@@ -226,7 +241,10 @@ pub(super) const KNOBS: &[Knob] = &[
         boot: &[],
         answers: &[
             Answer::lessens(CulpritPattern::Softirqs(&["BLOCK"])),
-            Answer::removes(CulpritPattern::Calls(&["__blk_mq_complete_request_remote", "*blk*complete*"])),
+            Answer::removes(CulpritPattern::Calls(&[
+                "__blk_mq_complete_request_remote",
+                "*blk*complete*",
+            ])),
         ],
         profiles: &[],
         risk: Risk::Low,
@@ -249,7 +267,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Threaded interrupt handlers",
         removes: "Long hard interrupt handlers: they become irq/N threads with a priority and an affinity.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "threadirqs", value: BootValue::Flag }],
+        boot: &[BootParam {
+            key: "threadirqs",
+            value: BootValue::Flag,
+        }],
         answers: &[Answer::lessens(CulpritPattern::Devices(&["*"]))],
         profiles: &[],
         risk: Risk::Medium,

@@ -4,7 +4,8 @@ use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::knob::{
-    Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, Setting, Shown, ThreadFamily, Want, Weight,
+    Conflict, Fact, Group, Knob, Mechanism, Profile, Risk, Setting, Shown, ThreadFamily, Want,
+    Weight,
 };
 use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
@@ -86,7 +87,9 @@ pub(super) const KNOBS: &[Knob] = &[
                 why: "A child cpuset with load balancing of its own over these CPUs keeps them in a domain: it is switched off there too.",
             },
         ],
-        fact: Fact::Tried("cgroup v1 on 6.18; cgroup v2 on 6.1 (an outsider gets EINVAL, a member runs)"),
+        fact: Fact::Tried(
+            "cgroup v1 on 6.18; cgroup v2 on 6.1 (an outsider gets EINVAL, a member runs)",
+        ),
     },
     Knob {
         id: "isolcpus-domain",
@@ -94,7 +97,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "isolcpus: no scheduling domain",
         removes: "Other tasks and load balancing, from boot on.",
         mechanism: Mechanism::Boot(Shown::CpuFile("/sys/devices/system/cpu/isolated")),
-        boot: &[BootParam { key: "isolcpus", value: BootValue::IsolatedWith("domain") }],
+        boot: &[BootParam {
+            key: "isolcpus",
+            value: BootValue::IsolatedWith("domain"),
+        }],
         answers: &[
             Answer::removes(CulpritPattern::Threads(&["*"])).but_not(BOUND_KTHREADS),
             Answer::removes(CulpritPattern::Softirqs(&["SCHED"])),
@@ -122,7 +128,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "isolcpus: managed interrupts",
         removes: "Queue interrupts of NVMe and network devices whose affinity the kernel manages itself and no one may write.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "isolcpus", value: BootValue::IsolatedWith("managed_irq") }],
+        boot: &[BootParam {
+            key: "isolcpus",
+            value: BootValue::IsolatedWith("managed_irq"),
+        }],
         answers: &[
             Answer::lessens(CulpritPattern::Devices(&["*"])),
             Answer::lessens(CulpritPattern::Softirqs(&["BLOCK"])),
@@ -147,7 +156,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Full dynticks",
         removes: "The periodic timer tick while a single task runs on the CPU.",
         mechanism: Mechanism::Boot(Shown::CpuFile("/sys/devices/system/cpu/nohz_full")),
-        boot: &[BootParam { key: "nohz_full", value: BootValue::Isolated }],
+        boot: &[BootParam {
+            key: "nohz_full",
+            value: BootValue::Isolated,
+        }],
         answers: &[
             Answer::removes(CulpritPattern::Timers(&[
                 "tick_nohz_handler",
@@ -167,8 +179,13 @@ pub(super) const KNOBS: &[Knob] = &[
         by_hand: "Add nohz_full=LIST to the kernel command line and reboot; it implies rcu_nocbs for the same CPUs.",
         check: "/sys/devices/system/cpu/nohz_full names the CPUs; in a recording, local timer interrupts stop while the probe runs (LOC in /proc/interrupts stands still).",
         in_force: InForce::AT_BOOT,
-        conflicts: &[Conflict { with: "cfs-quota", why: "A CPU quota needs the tick." }],
-        fact: Fact::Seen("a 6.1 guest: 0 ticks on the isolated CPU in 3 s of spinning, 840 on CPU 0"),
+        conflicts: &[Conflict {
+            with: "cfs-quota",
+            why: "A CPU quota needs the tick.",
+        }],
+        fact: Fact::Seen(
+            "a 6.1 guest: 0 ticks on the isolated CPU in 3 s of spinning, 840 on CPU 0",
+        ),
     },
     Knob {
         id: "tick-dep",
@@ -177,7 +194,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "A tick that full dynticks could not stop because something on the CPU needs it.",
         mechanism: Mechanism::Look(observed::tick_dependency),
         boot: &[],
-        answers: &[Answer::perhaps(CulpritPattern::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
+        answers: &[Answer::perhaps(CulpritPattern::Timers(&[
+            "tick_nohz_handler",
+            "tick_sched_timer",
+        ]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "The CPU timer, performance event or second task that needed it.",
@@ -196,7 +216,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "RCU callbacks elsewhere",
         removes: "Running RCU callbacks on the CPU: the RCU softirq and the rcuc threads. The rcuo threads that do it instead are moved to housekeeping CPUs.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "rcu_nocbs", value: BootValue::Isolated }],
+        boot: &[BootParam {
+            key: "rcu_nocbs",
+            value: BootValue::Isolated,
+        }],
         answers: &[
             Answer::removes(CulpritPattern::Softirqs(&["RCU"])),
             Answer::removes(CulpritPattern::Threads(&["rcuc/*"])),
@@ -219,7 +242,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "RCU callback threads poll",
         removes: "Wake-ups that an isolated CPU must send to the rcuo threads.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "rcu_nocb_poll", value: BootValue::Flag }],
+        boot: &[BootParam {
+            key: "rcu_nocb_poll",
+            value: BootValue::Flag,
+        }],
         answers: &[],
         profiles: &[],
         risk: Risk::Low,
@@ -243,8 +269,14 @@ pub(super) const KNOBS: &[Knob] = &[
             ValueKind::Number,
             Want::OneOf(&["1"]),
         )]),
-        boot: &[BootParam { key: "rcupdate.rcu_normal_after_boot", value: BootValue::Is("1") }],
-        answers: &[Answer::removes(CulpritPattern::Calls(&["rcu_exp_handler", "*rcu_exp*"]))],
+        boot: &[BootParam {
+            key: "rcupdate.rcu_normal_after_boot",
+            value: BootValue::Is("1"),
+        }],
+        answers: &[Answer::removes(CulpritPattern::Calls(&[
+            "rcu_exp_handler",
+            "*rcu_exp*",
+        ]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "What waits for a grace period (network changes, module or cgroup removal) takes milliseconds longer.",
@@ -270,8 +302,14 @@ pub(super) const KNOBS: &[Knob] = &[
             ValueKind::Number,
             &["1000"],
         )),
-        boot: &[BootParam { key: "rcutree.nohz_full_patience_delay", value: BootValue::Is("1000") }],
-        answers: &[Answer::perhaps(CulpritPattern::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
+        boot: &[BootParam {
+            key: "rcutree.nohz_full_patience_delay",
+            value: BootValue::Is("1000"),
+        }],
+        answers: &[Answer::perhaps(CulpritPattern::Timers(&[
+            "tick_nohz_handler",
+            "tick_sched_timer",
+        ]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Grace periods may last a second longer.",
@@ -282,7 +320,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "The parameter reads 1000 under /sys/module/rcutree/parameters.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Seen("the parameter exists on 6.18; the first version is from the commit's date"),
+        fact: Fact::Seen(
+            "the parameter exists on 6.18; the first version is from the commit's date",
+        ),
     },
     Knob {
         id: "kthread-aff",

@@ -39,7 +39,10 @@ pub(super) const KNOBS: &[Knob] = &[
         mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/vm/swappiness",
             ValueKind::Number,
-            Want::By("at most 10 (written: 1), or no swap in use", observed::swappiness),
+            Want::By(
+                "at most 10 (written: 1), or no swap in use",
+                observed::swappiness,
+            ),
         )]),
         boot: &[],
         answers: &[
@@ -139,7 +142,11 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Interrupts by which one thread of a process, or a system-wide call, issues a memory barrier on all CPUs that run it.",
         mechanism: Mechanism::Look(observed::program_only),
         boot: &[],
-        answers: &[Answer::removes(CulpritPattern::Calls(&["ipi_mb", "ipi_sync_core", "ipi_rseq"]))],
+        answers: &[Answer::removes(CulpritPattern::Calls(&[
+            "ipi_mb",
+            "ipi_sync_core",
+            "ipi_rseq",
+        ]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "The runtime that uses it (Java, .NET, liburcu) falls back to slower means.",
@@ -158,7 +165,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Mitigations of processor flaws",
         removes: "Part of the cost of every entry to and exit from the kernel.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "mitigations", value: BootValue::Is("off") }],
+        boot: &[BootParam {
+            key: "mitigations",
+            value: BootValue::Is("off"),
+        }],
         answers: &[],
         profiles: &[],
         risk: Risk::Security,
@@ -203,7 +213,9 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Stalls without any event, from others who evict the program's cache lines.",
         mechanism: Mechanism::Look(observed::cache_allocation),
         boot: &[],
-        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::UnderOneMicrosecond]))],
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
+            Verdict::UnderOneMicrosecond,
+        ]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Cache for everybody else.",

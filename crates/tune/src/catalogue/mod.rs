@@ -47,7 +47,9 @@ pub fn similar(id: &str) -> Vec<&'static str> {
         .filter(|known| {
             known.contains(&id)
                 || id.contains(known)
-                || known.split('-').any(|part| part.len() > 2 && id.contains(part))
+                || known
+                    .split('-')
+                    .any(|part| part.len() > 2 && id.contains(part))
         })
         .collect()
 }
@@ -63,7 +65,10 @@ mod tests {
     #[test]
     fn what_was_mistyped_resembles_what_was_meant() {
         assert_eq!(similar("GOVERNORS"), ["governor"]);
-        assert_eq!(similar("rcu-no"), ["rcu-nocbs", "rcu-nocb-poll", "rcu-normal", "rcu-patience"]);
+        assert_eq!(
+            similar("rcu-no"),
+            ["rcu-nocbs", "rcu-nocb-poll", "rcu-normal", "rcu-patience"]
+        );
         assert_eq!(similar("vm"), ["vmstat", "kvm-host"]);
         assert!(similar("zzz").is_empty());
         assert!(similar("sort").is_empty(), "two letters are no resemblance");
@@ -74,7 +79,11 @@ mod tests {
         let mut ids = BTreeSet::new();
         for knob in all() {
             assert!(ids.insert(knob.id), "{} twice", knob.id);
-            assert!(knob.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+            assert!(
+                knob.id
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            );
             for (what, text) in [
                 ("title", knob.title),
                 ("removes", knob.removes),
@@ -87,9 +96,14 @@ mod tests {
                 assert!(!text.is_empty(), "{}: {what} is empty", knob.id);
             }
             for conflict in knob.conflicts {
-                let daemon =
-                    ["irqbalance", "tuned", "systemd", "container runtimes"].contains(&conflict.with);
-                assert!(daemon || find(conflict.with).is_some(), "{}: no knob {}", knob.id, conflict.with);
+                let daemon = ["irqbalance", "tuned", "systemd", "container runtimes"]
+                    .contains(&conflict.with);
+                assert!(
+                    daemon || find(conflict.with).is_some(),
+                    "{}: no knob {}",
+                    knob.id,
+                    conflict.with
+                );
             }
             if let Mechanism::Boot(_) = knob.mechanism {
                 assert!(!knob.boot.is_empty(), "{} is set at boot by what?", knob.id);
@@ -98,11 +112,18 @@ mod tests {
                 assert!(!settings.is_empty());
                 for setting in settings {
                     let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;
-                    assert!(path.starts_with("/proc/") || path.starts_with("/sys/"), "{path}");
+                    assert!(
+                        path.starts_with("/proc/") || path.starts_with("/sys/"),
+                        "{path}"
+                    );
                 }
             }
             if matches!(knob.risk, Risk::High | Risk::Security) {
-                assert!(knob.profiles.is_empty(), "{} is too risky for a profile", knob.id);
+                assert!(
+                    knob.profiles.is_empty(),
+                    "{} is too risky for a profile",
+                    knob.id
+                );
             }
         }
         assert_eq!(ids.len(), 65);
@@ -118,16 +139,35 @@ mod tests {
     #[test]
     fn known_culprits_have_their_cures() {
         let named = |name: &str| Some(Name::from(name));
-        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
-        let work = |name: &str| Subject::Work(Work { function: named(name), ..Work::default() });
-        let timer = |name: &str| Subject::Timer { function: named(name), source: None };
+        let thread = |comm: &str| {
+            Subject::Thread(Task {
+                comm: comm.into(),
+                ..Task::default()
+            })
+        };
+        let work = |name: &str| {
+            Subject::Work(Work {
+                function: named(name),
+                ..Work::default()
+            })
+        };
+        let timer = |name: &str| Subject::Timer {
+            function: named(name),
+            source: None,
+        };
         let call = |name: &str| Subject::Call(name.into());
         for (subject, cure) in [
             (work("vmstat_update"), "vmstat"),
             (timer("tick_nohz_handler"), "nohz-full"),
             (timer("tick_sched_timer"), "nohz-full"),
             (work("wb_workfn"), "wq-named"),
-            (Subject::Interrupt { number: Some(38), action: "virtio2-input.0".into() }, "irq-aff"),
+            (
+                Subject::Interrupt {
+                    number: Some(38),
+                    action: "virtio2-input.0".into(),
+                },
+                "irq-aff",
+            ),
             (call("flush_tlb_func"), "tlb"),
             (call("ipi_mb"), "membarrier"),
             (call("do_sync_core"), "text-poke"),
@@ -137,7 +177,13 @@ mod tests {
             (Subject::Throttle(Task::default()), "rt-runtime"),
             (Subject::verdict(Verdict::Smi), "smi"),
             (Subject::verdict(Verdict::CpuTaken), "host-vcpu"),
-            (Subject::Quota(Quota { cgroup: "/pod".into(), limit: None }), "cfs-quota"),
+            (
+                Subject::Quota(Quota {
+                    cgroup: "/pod".into(),
+                    limit: None,
+                }),
+                "cfs-quota",
+            ),
             (Subject::PageFault { user: true }, "prefault"),
             (thread("rcu_preempt"), "kthread-aff"),
             (thread("chrome"), "cpuset-part"),
@@ -145,15 +191,28 @@ mod tests {
             let effect = find(cure).unwrap().answers(&subject);
             assert_eq!(effect, Some(Effect::Removes), "{subject:?} -> {cure}");
         }
-        assert_eq!(find("kthread-aff").unwrap().answers(&thread("migration/1")), None);
-        assert_eq!(find("tsc-wd").unwrap().answers(&timer("delayed_work_timer_fn")), None);
+        assert_eq!(
+            find("kthread-aff").unwrap().answers(&thread("migration/1")),
+            None
+        );
+        assert_eq!(
+            find("tsc-wd")
+                .unwrap()
+                .answers(&timer("delayed_work_timer_fn")),
+            None
+        );
     }
 
     /// Idle states are left at a cost, which is a verdict; what a thread is called does not matter.
     #[test]
     fn idle_states_answer_for_leaving_them_and_for_no_thread_of_that_name() {
         let idle = Subject::Verdict(Verdict::IdleExit, About::IdleState(3));
-        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
+        let thread = |comm: &str| {
+            Subject::Thread(Task {
+                comm: comm.into(),
+                ..Task::default()
+            })
+        };
         for knob in ["cstate", "cstate-cpu"].map(|id| find(id).unwrap()) {
             assert_eq!(knob.answers(&idle), Some(Effect::Lessens), "{}", knob.id);
             assert_eq!(knob.answers(&thread("idle-game")), None, "{}", knob.id);

@@ -43,7 +43,9 @@ pub(super) fn cpu_quota(machine: &Machine, _: &Goal) -> Look {
                 "/sys/fs/cgroup/cpu,cpuacct",
             ] {
                 for path in glob::files(machine, &format!("{root}{depth}/{file}")) {
-                    let Ok(text) = machine.read_trimmed(&path) else { continue };
+                    let Ok(text) = machine.read_trimmed(&path) else {
+                        continue;
+                    };
                     seen = true;
                     if !text.starts_with(free) && !limited.contains(&path) {
                         limited.push(path);
@@ -55,9 +57,13 @@ pub(super) fn cpu_quota(machine: &Machine, _: &Goal) -> Look {
     match (seen, limited.first()) {
         (false, _) => Look::NotApplicable(KnobReason::NoQuotaPossible),
         (true, None) => Look::Fine(Finding::NoQuota),
-        (true, Some(first)) => {
-            Look::Wrong(Finding::Quotas { groups: limited.len(), first: first.clone() }, Wanted::NoQuota)
-        }
+        (true, Some(first)) => Look::Wrong(
+            Finding::Quotas {
+                groups: limited.len(),
+                first: first.clone(),
+            },
+            Wanted::NoQuota,
+        ),
     }
 }
 
@@ -81,7 +87,11 @@ pub(super) fn irqbalance(machine: &Machine, goal: &Goal) -> Look {
         .filter_map(|path| machine.read(path).ok())
         .flat_map(|text| {
             text.lines()
-                .filter_map(|line| line.trim().strip_prefix("IRQBALANCE_BANNED_CPULIST=").map(str::to_owned))
+                .filter_map(|line| {
+                    line.trim()
+                        .strip_prefix("IRQBALANCE_BANNED_CPULIST=")
+                        .map(str::to_owned)
+                })
                 .collect::<Vec<_>>()
         })
         .filter_map(|list| list.trim_matches('"').parse::<CpuSet>().ok())
@@ -92,7 +102,9 @@ pub(super) fn irqbalance(machine: &Machine, goal: &Goal) -> Look {
     } else {
         Look::Wrong(
             Finding::IrqbalanceRuns { programs: found },
-            Wanted::IrqbalanceOff { cpus: goal.isolated.clone() },
+            Wanted::IrqbalanceOff {
+                cpus: goal.isolated.clone(),
+            },
         )
     }
 }
@@ -101,7 +113,11 @@ pub(super) fn nic_queues(machine: &Machine, goal: &Goal) -> Look {
     let mut many = Vec::new();
     let mut devices = 0;
     for path in glob::files(machine, "/sys/class/net/*/queues") {
-        let queues = machine.list(&path).iter().filter(|name| name.starts_with("rx-")).count();
+        let queues = machine
+            .list(&path)
+            .iter()
+            .filter(|name| name.starts_with("rx-"))
+            .count();
         devices += usize::from(queues > 1);
         if queues > goal.housekeeping.len() && queues > 1 {
             let device = path.split('/').nth(4).unwrap_or_default().to_owned();
@@ -115,21 +131,29 @@ pub(super) fn nic_queues(machine: &Machine, goal: &Goal) -> Look {
     } else {
         Look::Wrong(
             Finding::TooManyQueues { devices: many },
-            Wanted::QueuesAtMost { most: goal.housekeeping.len() },
+            Wanted::QueuesAtMost {
+                most: goal.housekeeping.len(),
+            },
         )
     }
 }
 
 pub(super) fn watchdog_cpus(spot: Spot<'_>) -> Option<String> {
-    let off = ["watchdog", "soft_watchdog"]
-        .iter()
-        .any(|name| spot.machine.read_trimmed(format!("/proc/sys/kernel/{name}")).is_ok_and(|v| v == "0"));
+    let off = ["watchdog", "soft_watchdog"].iter().any(|name| {
+        spot.machine
+            .read_trimmed(format!("/proc/sys/kernel/{name}"))
+            .is_ok_and(|v| v == "0")
+    });
     let now: CpuSet = spot.current.parse().unwrap_or_default();
     if off || now.intersection(&spot.goal.isolated).is_empty() {
         return None;
     }
     let rest = now.difference(&spot.goal.isolated);
-    Some(if rest.is_empty() { spot.goal.housekeeping.to_string() } else { rest.to_string() })
+    Some(if rest.is_empty() {
+        spot.goal.housekeeping.to_string()
+    } else {
+        rest.to_string()
+    })
 }
 
 pub(super) fn perf_users(machine: &Machine, _: &Goal) -> Look {
@@ -150,7 +174,10 @@ pub(super) fn perf_users(machine: &Machine, _: &Goal) -> Look {
         }
     }
     match (users.is_empty(), denied) {
-        (false, _) => Look::Wrong(Finding::PerfEvents { programs: users }, Wanted::NoPerfEvents),
+        (false, _) => Look::Wrong(
+            Finding::PerfEvents { programs: users },
+            Wanted::NoPerfEvents,
+        ),
         (true, true) => Look::Denied(KnobReason::OtherUsersFiles),
         (true, false) => Look::Fine(Finding::NoPerfEvents),
     }
@@ -164,19 +191,28 @@ pub(super) fn frequency_driver(machine: &Machine, _: &Goal) -> Look {
 }
 
 pub(super) fn deep_idle_states(spot: Spot<'_>) -> Option<String> {
-    let latency = spot.path.strip_suffix("/disable").map(|state| format!("{state}/latency"))?;
+    let latency = spot
+        .path
+        .strip_suffix("/disable")
+        .map(|state| format!("{state}/latency"))?;
     let us: u64 = spot.machine.read_trimmed(latency).ok()?.parse().ok()?;
     (us > SHALLOW_US && spot.current.trim() == "0").then(|| "1".to_owned())
 }
 
 pub(super) fn swappiness(spot: Spot<'_>) -> Option<String> {
-    let devices = spot.machine.read("/proc/swaps").map_or(0, |text| text.lines().skip(1).count());
+    let devices = spot
+        .machine
+        .read("/proc/swaps")
+        .map_or(0, |text| text.lines().skip(1).count());
     let now: i64 = spot.current.trim().parse().ok()?;
     (devices > 0 && now > 10).then(|| "1".to_owned())
 }
 
 pub(super) fn msr_pollers(machine: &Machine, _: &Goal) -> Look {
-    let found = running(machine, &["turbostat", "pcm*", "i7z", "cpupower", "intel-speed-sel*"]);
+    let found = running(
+        machine,
+        &["turbostat", "pcm*", "i7z", "cpupower", "intel-speed-sel*"],
+    );
     if found.is_empty() {
         Look::Fine(Finding::NoMsrTool)
     } else {
@@ -187,7 +223,9 @@ pub(super) fn msr_pollers(machine: &Machine, _: &Goal) -> Look {
 /// Whether `/proc/cpuinfo` lists one of these flags; `None` when it cannot be read.
 fn cpu_has(machine: &Machine, flags: &[&str]) -> Option<bool> {
     let info = machine.read("/proc/cpuinfo").ok()?;
-    let line = info.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
+    let line = info
+        .lines()
+        .find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
     Some(line.split_whitespace().any(|word| flags.contains(&word)))
 }
 
@@ -217,14 +255,18 @@ pub(super) fn host(machine: &Machine, _: &Goal) -> Look {
 }
 
 pub(super) fn kvm_host(machine: &Machine, _: &Goal) -> Look {
-    let guests = running(machine, &["qemu*", "kvm*", "firecracker", "cloud-hypervisor*"]);
+    let guests = running(
+        machine,
+        &["qemu*", "kvm*", "firecracker", "cloud-hypervisor*"],
+    );
     if guests.is_empty() {
         return Look::NotApplicable(KnobReason::NoGuests);
     }
     match machine.read_trimmed("/sys/module/kvm/parameters/kvmclock_periodic_sync") {
-        Ok(value) if value == "Y" => {
-            Look::Wrong(Finding::KvmClockSync { value }, Wanted::Value { value: "N" })
-        }
+        Ok(value) if value == "Y" => Look::Wrong(
+            Finding::KvmClockSync { value },
+            Wanted::Value { value: "N" },
+        ),
         Ok(value) => Look::Fine(Finding::KvmClockSync { value }),
         Err(_) => Look::Unavailable(KnobReason::KvmUnreadable),
     }

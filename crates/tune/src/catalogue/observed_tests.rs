@@ -15,11 +15,19 @@ fn ask(
     path: &str,
     current: &str,
 ) -> Option<String> {
-    of(Spot { machine: &Paper::of(files).machine, goal: &goal("2-3", "0-1"), path, current })
+    of(Spot {
+        machine: &Paper::of(files).machine,
+        goal: &goal("2-3", "0-1"),
+        path,
+        current,
+    })
 }
 
 fn program(comm: &str, pid: i32) -> Program {
-    Program { comm: comm.into(), pid }
+    Program {
+        comm: comm.into(),
+        pid,
+    }
 }
 
 fn reason(look: Look) -> KnobReason {
@@ -33,9 +41,18 @@ fn reason(look: Look) -> KnobReason {
 fn what_only_a_recording_shows_is_said_to_be_so() {
     assert_eq!(reason(look(program_only, &[])), KnobReason::ProgramsOwn);
     let full = "/sys/devices/system/cpu/nohz_full";
-    assert_eq!(reason(look(tick_dependency, &[])), KnobReason::NoFullDynticks);
-    assert_eq!(reason(look(tick_dependency, &[(full, "0-1\n")])), KnobReason::NoFullDynticks);
-    assert_eq!(reason(look(tick_dependency, &[(full, "3\n")])), KnobReason::TickInRecording);
+    assert_eq!(
+        reason(look(tick_dependency, &[])),
+        KnobReason::NoFullDynticks
+    );
+    assert_eq!(
+        reason(look(tick_dependency, &[(full, "0-1\n")])),
+        KnobReason::NoFullDynticks
+    );
+    assert_eq!(
+        reason(look(tick_dependency, &[(full, "3\n")])),
+        KnobReason::TickInRecording
+    );
 }
 
 #[test]
@@ -46,8 +63,19 @@ fn groups_with_a_quota_are_counted_on_three_levels_once() {
     let old_free = ("/sys/fs/cgroup/cpu/y/cpu.cfs_quota_us", "-1\n");
     let deep = ("/sys/fs/cgroup/a/b/c/d/cpu.max", "50000 100000\n");
     assert_eq!(reason(look(cpu_quota, &[])), KnobReason::NoQuotaPossible);
-    assert_eq!(look(cpu_quota, &[free, old_free, deep]), Look::Fine(Finding::NoQuota));
-    let wrong = |groups| Look::Wrong(Finding::Quotas { groups, first: one.0.into() }, Wanted::NoQuota);
+    assert_eq!(
+        look(cpu_quota, &[free, old_free, deep]),
+        Look::Fine(Finding::NoQuota)
+    );
+    let wrong = |groups| {
+        Look::Wrong(
+            Finding::Quotas {
+                groups,
+                first: one.0.into(),
+            },
+            Wanted::NoQuota,
+        )
+    };
     assert_eq!(look(cpu_quota, &[one, free]), wrong(1));
     assert_eq!(look(cpu_quota, &[one, old, old_free]), wrong(2));
 }
@@ -56,29 +84,53 @@ fn groups_with_a_quota_are_counted_on_three_levels_once() {
 fn irqbalance_is_wrong_where_it_runs_and_is_not_kept_off() {
     let run = ("/proc/77/comm", "irqbalance\n");
     let config = |text| ("/etc/default/irqbalance", text);
-    assert_eq!(look(irqbalance, &[("/proc/77/comm", "bash\n")]), Look::Fine(Finding::IrqbalanceStopped));
+    assert_eq!(
+        look(irqbalance, &[("/proc/77/comm", "bash\n")]),
+        Look::Fine(Finding::IrqbalanceStopped)
+    );
     let programs = vec![program("irqbalance", 77)];
     let cpus = || "2-3".parse::<CpuSet>().unwrap();
     assert_eq!(
         look(irqbalance, &[run]),
-        Look::Wrong(Finding::IrqbalanceRuns { programs }, Wanted::IrqbalanceOff { cpus: cpus() })
+        Look::Wrong(
+            Finding::IrqbalanceRuns { programs },
+            Wanted::IrqbalanceOff { cpus: cpus() }
+        )
     );
     let all = config("# x\n  IRQBALANCE_BANNED_CPULIST=\"2-3\"\n");
-    assert_eq!(look(irqbalance, &[run, all]), Look::Fine(Finding::IrqbalanceKeptOff { banned: cpus() }));
+    assert_eq!(
+        look(irqbalance, &[run, all]),
+        Look::Fine(Finding::IrqbalanceKeptOff { banned: cpus() })
+    );
     // Not all of them; a line that is none.
-    for text in ["IRQBALANCE_BANNED_CPULIST=2\n", "#IRQBALANCE_BANNED_CPULIST=2-3\n"] {
-        assert!(matches!(look(irqbalance, &[run, config(text)]), Look::Wrong(..)), "{text}");
+    for text in [
+        "IRQBALANCE_BANNED_CPULIST=2\n",
+        "#IRQBALANCE_BANNED_CPULIST=2-3\n",
+    ] {
+        assert!(
+            matches!(look(irqbalance, &[run, config(text)]), Look::Wrong(..)),
+            "{text}"
+        );
     }
     // What several files ban is banned together.
     let rest = ("/etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPULIST=3\n");
-    assert!(matches!(look(irqbalance, &[run, config("IRQBALANCE_BANNED_CPULIST=2\n"), rest]), Look::Fine(_)));
+    assert!(matches!(
+        look(
+            irqbalance,
+            &[run, config("IRQBALANCE_BANNED_CPULIST=2\n"), rest]
+        ),
+        Look::Fine(_)
+    ));
 }
 
 #[test]
 fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
     let queue = |device: &str, name: &str| format!("/sys/class/net/{device}/queues/{name}/x");
     let found = |queues: &[(&str, &str)]| {
-        let files: Vec<String> = queues.iter().map(|(device, name)| queue(device, name)).collect();
+        let files: Vec<String> = queues
+            .iter()
+            .map(|(device, name)| queue(device, name))
+            .collect();
         let files: Vec<(&str, &str)> = files.iter().map(|path| (path.as_str(), "")).collect();
         look(nic_queues, &files)
     };
@@ -89,8 +141,14 @@ fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
     let two = [("a", "rx-0"), ("a", "rx-1"), ("b", "rx-0")];
     assert_eq!(found(&two), Look::Fine(Finding::QueuesFit));
     let three = [("a", "rx-0"), ("b", "rx-0"), ("b", "rx-1"), ("b", "rx-2")];
-    let devices = vec![Queues { device: "b".into(), queues: 3 }];
-    let wrong = Look::Wrong(Finding::TooManyQueues { devices }, Wanted::QueuesAtMost { most: 2 });
+    let devices = vec![Queues {
+        device: "b".into(),
+        queues: 3,
+    }];
+    let wrong = Look::Wrong(
+        Finding::TooManyQueues { devices },
+        Wanted::QueuesAtMost { most: 2 },
+    );
     assert_eq!(found(&three), wrong);
     // A single queue is not too many even where no CPU is left.
     let paper = Paper::of(&[(queue("a", "rx-0").as_str(), "")]);
@@ -105,8 +163,15 @@ fn the_watchdog_keeps_the_cpus_that_are_not_isolated() {
     assert_eq!(want(&[], "1,3").as_deref(), Some("1"));
     assert_eq!(want(&[], "2-3").as_deref(), Some("0-1"));
     assert_eq!(want(&[], "0"), None);
-    for name in ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog"] {
-        assert_eq!(want(&[(name, "0\n")], "0-3"), None, "switched off it disturbs nobody");
+    for name in [
+        "/proc/sys/kernel/watchdog",
+        "/proc/sys/kernel/soft_watchdog",
+    ] {
+        assert_eq!(
+            want(&[(name, "0\n")], "0-3"),
+            None,
+            "switched off it disturbs nobody"
+        );
         assert!(want(&[(name, "1\n")], "0-3").is_some());
     }
 }
@@ -129,16 +194,27 @@ fn whoever_holds_performance_events_is_named_but_for_ourselves() {
     assert_eq!(open(&std::process::id().to_string(), event), fine);
     // A process that ends has no folder; one whose folder cannot be listed may hold some.
     assert_eq!(look(perf_users, &[("/proc/77/comm", "perf\n")]), fine);
-    let closed = look(perf_users, &[("/proc/77/comm", "perf\n"), ("/proc/77/fd", "no folder")]);
+    let closed = look(
+        perf_users,
+        &[("/proc/77/comm", "perf\n"), ("/proc/77/fd", "no folder")],
+    );
     assert_eq!(closed, Look::Denied(KnobReason::OtherUsersFiles));
 }
 
 #[test]
 fn the_frequency_driver_is_named() {
-    let driver = ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "acpi-cpufreq\n");
-    let named = KnobReason::FrequencyDriver { driver: "acpi-cpufreq".into() };
+    let driver = (
+        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver",
+        "acpi-cpufreq\n",
+    );
+    let named = KnobReason::FrequencyDriver {
+        driver: "acpi-cpufreq".into(),
+    };
     assert_eq!(reason(look(frequency_driver, &[driver])), named);
-    assert_eq!(look(frequency_driver, &[]), Look::Unavailable(KnobReason::NoFrequencyDriver));
+    assert_eq!(
+        look(frequency_driver, &[]),
+        Look::Unavailable(KnobReason::NoFrequencyDriver)
+    );
 }
 
 #[test]
@@ -157,8 +233,14 @@ fn an_idle_state_may_stay_up_to_two_microseconds() {
 
 #[test]
 fn swappiness_matters_above_ten_and_where_there_is_swap() {
-    let want =
-        |swaps: &str, now: &str| ask(swappiness, &[("/proc/swaps", swaps)], "/proc/sys/vm/swappiness", now);
+    let want = |swaps: &str, now: &str| {
+        ask(
+            swappiness,
+            &[("/proc/swaps", swaps)],
+            "/proc/sys/vm/swappiness",
+            now,
+        )
+    };
     let (empty, one) = ("Filename Type\n", "Filename Type\n/dev/sda2 partition\n");
     assert_eq!(want(one, "11").as_deref(), Some("1"));
     assert_eq!(want(one, "10"), None);
@@ -170,41 +252,90 @@ fn swappiness_matters_above_ten_and_where_there_is_swap() {
 fn tools_that_read_msrs_are_named_in_order() {
     let none = Look::Fine(Finding::NoMsrTool);
     assert_eq!(look(msr_pollers, &[("/proc/5/comm", "bash\n")]), none);
-    let both = [("/proc/9/comm", "turbostat\n"), ("/proc/10/comm", "pcm-memory\n")];
+    let both = [
+        ("/proc/9/comm", "turbostat\n"),
+        ("/proc/10/comm", "pcm-memory\n"),
+    ];
     let programs = vec![program("pcm-memory", 10), program("turbostat", 9)];
-    assert_eq!(look(msr_pollers, &both), Look::Wrong(Finding::MsrTools { programs }, Wanted::NoMsrTool));
+    assert_eq!(
+        look(msr_pollers, &both),
+        Look::Wrong(Finding::MsrTools { programs }, Wanted::NoMsrTool)
+    );
 }
 
 #[test]
 fn the_processors_flags_say_what_it_can_and_where_it_is() {
     let info = |flags: &'static str| ("/proc/cpuinfo", flags);
-    let (plain, guest) = (info("x : y\nflags : fpu cat_l3\n"), info("Features : fp hypervisor\n"));
+    let (plain, guest) = (
+        info("x : y\nflags : fpu cat_l3\n"),
+        info("Features : fp hypervisor\n"),
+    );
     let possible = KnobReason::CacheAllocationPossible;
     assert_eq!(reason(look(cache_allocation, &[plain])), possible);
-    assert_eq!(reason(look(cache_allocation, &[info("flags : cat_l2\n")])), possible);
+    assert_eq!(
+        reason(look(cache_allocation, &[info("flags : cat_l2\n")])),
+        possible
+    );
     for none in [&[guest][..], &[]] {
-        assert_eq!(look(cache_allocation, none), Look::Unavailable(KnobReason::NoCacheAllocation));
+        assert_eq!(
+            look(cache_allocation, none),
+            Look::Unavailable(KnobReason::NoCacheAllocation)
+        );
     }
     let mounted = ("/sys/fs/resctrl/schemata", "");
-    assert_eq!(reason(look(cache_allocation, &[mounted])), KnobReason::ResctrlMounted);
-    assert_eq!(look(system_management, &[guest]), Look::Unavailable(KnobReason::FirmwareBelowHost));
-    assert_eq!(reason(look(system_management, &[plain])), KnobReason::FirmwareHidden);
-    assert_eq!(reason(look(system_management, &[])), KnobReason::FirmwareHidden);
+    assert_eq!(
+        reason(look(cache_allocation, &[mounted])),
+        KnobReason::ResctrlMounted
+    );
+    assert_eq!(
+        look(system_management, &[guest]),
+        Look::Unavailable(KnobReason::FirmwareBelowHost)
+    );
+    assert_eq!(
+        reason(look(system_management, &[plain])),
+        KnobReason::FirmwareHidden
+    );
+    assert_eq!(
+        reason(look(system_management, &[])),
+        KnobReason::FirmwareHidden
+    );
     assert_eq!(reason(look(host, &[guest])), KnobReason::HostHidden);
     assert_eq!(reason(look(host, &[plain])), KnobReason::NoVirtualMachine);
-    assert_eq!(look(host, &[]), Look::Unavailable(KnobReason::ProcessorUnknown));
+    assert_eq!(
+        look(host, &[]),
+        Look::Unavailable(KnobReason::ProcessorUnknown)
+    );
     // Only the line of flags counts.
     let only_in_its_name = info("model : hypervisor\nflags : fpu\n");
-    assert_eq!(reason(look(host, &[only_in_its_name])), KnobReason::NoVirtualMachine);
+    assert_eq!(
+        reason(look(host, &[only_in_its_name])),
+        KnobReason::NoVirtualMachine
+    );
 }
 
 #[test]
 fn guests_are_disturbed_by_their_hosts_clock() {
-    let (guest, file) =
-        (("/proc/5/comm", "qemu-system-x86\n"), "/sys/module/kvm/parameters/kvmclock_periodic_sync");
-    assert_eq!(reason(look(kvm_host, &[(file, "Y\n")])), KnobReason::NoGuests);
-    assert_eq!(look(kvm_host, &[guest]), Look::Unavailable(KnobReason::KvmUnreadable));
-    let sync = |value: &str| Finding::KvmClockSync { value: value.into() };
-    assert_eq!(look(kvm_host, &[guest, (file, "Y\n")]), Look::Wrong(sync("Y"), Wanted::Value { value: "N" }));
-    assert_eq!(look(kvm_host, &[guest, (file, "N\n")]), Look::Fine(sync("N")));
+    let (guest, file) = (
+        ("/proc/5/comm", "qemu-system-x86\n"),
+        "/sys/module/kvm/parameters/kvmclock_periodic_sync",
+    );
+    assert_eq!(
+        reason(look(kvm_host, &[(file, "Y\n")])),
+        KnobReason::NoGuests
+    );
+    assert_eq!(
+        look(kvm_host, &[guest]),
+        Look::Unavailable(KnobReason::KvmUnreadable)
+    );
+    let sync = |value: &str| Finding::KvmClockSync {
+        value: value.into(),
+    };
+    assert_eq!(
+        look(kvm_host, &[guest, (file, "Y\n")]),
+        Look::Wrong(sync("Y"), Wanted::Value { value: "N" })
+    );
+    assert_eq!(
+        look(kvm_host, &[guest, (file, "N\n")]),
+        Look::Fine(sync("N"))
+    );
 }

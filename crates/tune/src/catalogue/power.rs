@@ -4,7 +4,8 @@ use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::knob::{
-    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
+    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, Want,
+    Weight,
 };
 use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
@@ -22,11 +23,17 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Frequency governor",
         removes: "Frequency changes while the program runs, and running slowly after a pause.",
         mechanism: Mechanism::Files(&[Setting::new(
-            Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", Scope::All),
+            Place::PerCpu(
+                "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor",
+                Scope::All,
+            ),
             ValueKind::Text,
             Want::OneOf(&["performance"]),
         )]),
-        boot: &[BootParam { key: "cpufreq.default_governor", value: BootValue::Is("performance") }],
+        boot: &[BootParam {
+            key: "cpufreq.default_governor",
+            value: BootValue::Is("performance"),
+        }],
         answers: &[
             Answer::removes(CulpritPattern::Threads(&["sugov:*"])),
             Answer::perhaps(CulpritPattern::Verdicts(&[
@@ -44,7 +51,10 @@ pub(super) const KNOBS: &[Knob] = &[
         by_hand: "Write performance to each CPU's cpufreq/scaling_governor.",
         check: "No power:cpu_frequency event while the program runs.",
         in_force: InForce::AT_ONCE,
-        conflicts: &[Conflict { with: "tuned", why: "Its cpu plug-in sets the governor too." }],
+        conflicts: &[Conflict {
+            with: "tuned",
+            why: "Its cpu plug-in sets the governor too.",
+        }],
         fact: Fact::Documented("the kernel's CPU frequency text; no cpufreq here"),
     },
     Knob {
@@ -54,7 +64,10 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "Ramping up from a low frequency, and a processor that chooses by itself to save power.",
         mechanism: Mechanism::Files(&[
             Setting::new(
-                Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_min_freq", Scope::Isolated),
+                Place::PerCpu(
+                    "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_min_freq",
+                    Scope::Isolated,
+                ),
                 ValueKind::Number,
                 Want::SameAs("scaling_max_freq"),
             ),
@@ -67,7 +80,10 @@ pub(super) const KNOBS: &[Knob] = &[
                 Want::OneOf(&["performance", "0"]),
             ),
             Setting::new(
-                Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/power/energy_perf_bias", Scope::Isolated),
+                Place::PerCpu(
+                    "/sys/devices/system/cpu/cpu{cpu}/power/energy_perf_bias",
+                    Scope::Isolated,
+                ),
                 ValueKind::Number,
                 Want::OneOf(&["0"]),
             ),
@@ -87,7 +103,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "scaling_cur_freq stays at the top while the program runs.",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
-        fact: Fact::Unverified("no cpufreq here; file names as in the kernel's texts, versions from memory"),
+        fact: Fact::Unverified(
+            "no cpufreq here; file names as in the kernel's texts, versions from memory",
+        ),
     },
     Knob {
         id: "turbo",
@@ -100,7 +118,11 @@ pub(super) const KNOBS: &[Knob] = &[
                 ValueKind::Number,
                 Want::OneOf(&["1"]),
             ),
-            Setting::file("/sys/devices/system/cpu/cpufreq/boost", ValueKind::Number, Want::OneOf(&["0"])),
+            Setting::file(
+                "/sys/devices/system/cpu/cpufreq/boost",
+                ValueKind::Number,
+                Want::OneOf(&["0"]),
+            ),
         ]),
         boot: &[],
         answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
@@ -150,13 +172,25 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Deep idle states",
         removes: "Wake-up latency from deep sleep, for threads that sleep; and late timer interrupts after it.",
         mechanism: Mechanism::Files(&[Setting::new(
-            Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/disable", Scope::Isolated),
+            Place::PerCpu(
+                "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/disable",
+                Scope::Isolated,
+            ),
             ValueKind::Number,
-            Want::By("1 for states with more than 2 us of exit latency", observed::deep_idle_states),
+            Want::By(
+                "1 for states with more than 2 us of exit latency",
+                observed::deep_idle_states,
+            ),
         )]),
         boot: &[
-            BootParam { key: "intel_idle.max_cstate", value: BootValue::Is("1") },
-            BootParam { key: "processor.max_cstate", value: BootValue::Is("1") },
+            BootParam {
+                key: "intel_idle.max_cstate",
+                value: BootValue::Is("1"),
+            },
+            BootParam {
+                key: "processor.max_cstate",
+                value: BootValue::Is("1"),
+            },
         ],
         answers: &[
             Answer::lessens(CulpritPattern::Verdicts(IDLE)),
@@ -174,8 +208,14 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel does not manage idle states of these CPUs (the host does, in a virtual machine)",
         by_hand: "Write 1 to cpuidle/stateN/disable, or hold /dev/cpu_dma_latency open with a 32-bit 0 written to it (for all CPUs, for as long as it is open).",
         check: "power:cpu_idle shows shallow states only.",
-        in_force: InForce::both(Settles::AtNextEvent("a CPU that sleeps has next woken up"), Sign::ReadsBack),
-        conflicts: &[Conflict { with: "cstate-cpu", why: "One of the two is enough." }],
+        in_force: InForce::both(
+            Settles::AtNextEvent("a CPU that sleeps has next woken up"),
+            Sign::ReadsBack,
+        ),
+        conflicts: &[Conflict {
+            with: "cstate-cpu",
+            why: "One of the two is enough.",
+        }],
         fact: Fact::Documented(
             "the kernel's CPU idle text; machines of this kind have had POLL and haltpoll states, or none",
         ),
@@ -186,7 +226,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "No idle latency for these CPUs",
         removes: "The same, asked for through the CPU's own quality-of-service file.",
         mechanism: Mechanism::Files(&[Setting::new(
-            Place::PerCpu("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us", Scope::Isolated),
+            Place::PerCpu(
+                "/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us",
+                Scope::Isolated,
+            ),
             ValueKind::Text,
             Want::OneOf(&["n/a"]),
         )]),
@@ -203,9 +246,14 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the kernel has no such file for the CPUs",
         by_hand: "Write n/a to /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us (0 would mean no restriction).",
         check: "It reads n/a.",
-        in_force: InForce::both(Settles::AtNextEvent("the CPU next goes idle"), Sign::ReadsBack),
+        in_force: InForce::both(
+            Settles::AtNextEvent("the CPU next goes idle"),
+            Sign::ReadsBack,
+        ),
         conflicts: &[],
-        fact: Fact::Tried("6.18: writable and restored; there is no idle driver here to see the effect of"),
+        fact: Fact::Tried(
+            "6.18: writable and restored; there is no idle driver here to see the effect of",
+        ),
     },
     Knob {
         id: "idle-poll",
@@ -213,7 +261,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Idle by polling",
         removes: "The last microsecond of leaving idle.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "idle", value: BootValue::Is("poll") }],
+        boot: &[BootParam {
+            key: "idle",
+            value: BootValue::Is("poll"),
+        }],
         answers: &[],
         profiles: &[],
         risk: Risk::Medium,
@@ -224,7 +275,10 @@ pub(super) const KNOBS: &[Knob] = &[
         by_hand: "Add idle=poll to the kernel command line. cstate-cpu does it for some CPUs only.",
         check: "No power:cpu_idle events.",
         in_force: InForce::AT_BOOT,
-        conflicts: &[Conflict { with: "turbo", why: "Polling CPUs leave no power budget for it." }],
+        conflicts: &[Conflict {
+            with: "turbo",
+            why: "Polling CPUs leave no power budget for it.",
+        }],
         fact: Fact::Documented("the kernel's list of boot parameters"),
     },
     Knob {
@@ -252,7 +306,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "Both files read the same.",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
-        fact: Fact::Unverified("not there on this machine; path from the kernel's text, version from memory"),
+        fact: Fact::Unverified(
+            "not there on this machine; path from the kernel's text, version from memory",
+        ),
     },
     Knob {
         id: "aspm",
@@ -264,7 +320,10 @@ pub(super) const KNOBS: &[Knob] = &[
             ValueKind::Choice,
             Want::OneOf(&["performance"]),
         )]),
-        boot: &[BootParam { key: "pcie_aspm.policy", value: BootValue::Is("performance") }],
+        boot: &[BootParam {
+            key: "pcie_aspm.policy",
+            value: BootValue::Is("performance"),
+        }],
         answers: &[],
         profiles: &[Profile::Power],
         risk: Risk::Low,

@@ -41,7 +41,10 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Fair server",
         removes: "The share that the scheduler reserves for ordinary tasks on CPUs where real-time threads never sleep.",
         mechanism: Mechanism::Files(&[Setting::new(
-            Place::PerCpu("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime", Scope::Isolated),
+            Place::PerCpu(
+                "/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime",
+                Scope::Isolated,
+            ),
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
@@ -102,7 +105,9 @@ pub(super) const KNOBS: &[Knob] = &[
             Want::OneOf(&["0"]),
         )]),
         boot: &[],
-        answers: &[Answer::perhaps(CulpritPattern::Softirqs(&["TIMER", "HRTIMER"]))],
+        answers: &[Answer::perhaps(CulpritPattern::Softirqs(&[
+            "TIMER", "HRTIMER",
+        ]))],
         profiles: &[],
         risk: Risk::Low,
         loses: "Idle CPUs wake for timers of their own. With nohz_full the opposite value, 1, lets an isolated CPU's timers move away.",
@@ -115,7 +120,10 @@ pub(super) const KNOBS: &[Knob] = &[
             Settles::AtNextEvent("a timer that is armed already has expired"),
             Sign::ReadsBack,
         ),
-        conflicts: &[Conflict { with: "nohz-full", why: "There 1 is usually better." }],
+        conflicts: &[Conflict {
+            with: "nohz-full",
+            why: "There 1 is usually better.",
+        }],
         fact: Fact::Unverified("writable on 6.18; which value is better depends on the load"),
     },
     Knob {
@@ -127,7 +135,10 @@ pub(super) const KNOBS: &[Knob] = &[
         boot: &[],
         answers: &[
             Answer::removes(CulpritPattern::Quotas),
-            Answer::removes(CulpritPattern::Timers(&["sched_cfs_period_timer", "sched_cfs_slack_timer"])),
+            Answer::removes(CulpritPattern::Timers(&[
+                "sched_cfs_period_timer",
+                "sched_cfs_slack_timer",
+            ])),
             Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::RunnableIdle])),
         ],
         profiles: &[],
@@ -165,9 +176,15 @@ pub(super) const KNOBS: &[Knob] = &[
         absent: "the CPU cannot be taken offline (no online file)",
         by_hand: "Write 0, then 1, to /sys/devices/system/cpu/cpuN/online, before the program starts.",
         check: "The repeated timer_expire_entry of that function on the CPU is gone.",
-        in_force: InForce::both(Settles::Immediately, Sign::Recording("timer functions on the CPU"))
-            .leaving("timers that moved away do not come back"),
-        conflicts: &[Conflict { with: "cpuset-part", why: "Blink before the cpuset is made." }],
+        in_force: InForce::both(
+            Settles::Immediately,
+            Sign::Recording("timer functions on the CPU"),
+        )
+        .leaving("timers that moved away do not come back"),
+        conflicts: &[Conflict {
+            with: "cpuset-part",
+            why: "Blink before the cpuset is made.",
+        }],
         fact: Fact::Seen("6.18: offline in 67 ms, online in 40 ms; CPU 0 has no online file"),
     },
     Knob {
@@ -180,8 +197,13 @@ pub(super) const KNOBS: &[Knob] = &[
             ValueKind::Text,
             Want::OneOf(&["off", "forceoff", "notsupported", "notimplemented"]),
         )]),
-        boot: &[BootParam { key: "nosmt", value: BootValue::Flag }],
-        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::UnderOneMicrosecond]))],
+        boot: &[BootParam {
+            key: "nosmt",
+            value: BootValue::Flag,
+        }],
+        answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
+            Verdict::UnderOneMicrosecond,
+        ]))],
         profiles: &[],
         risk: Risk::Medium,
         loses: "Half of the logical CPUs. Leaving the siblings of the isolated CPUs idle (isolate them too) costs less.",

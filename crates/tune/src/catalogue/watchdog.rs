@@ -4,7 +4,8 @@ use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::knob::{
-    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, Want, Weight,
+    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, Want,
+    Weight,
 };
 use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
@@ -19,9 +20,15 @@ pub(super) const KNOBS: &[Knob] = &[
         mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/watchdog_cpumask",
             ValueKind::CpuList,
-            Want::By("no isolated CPU, or the watchdog off (kernel.watchdog = 0)", observed::watchdog_cpus),
+            Want::By(
+                "no isolated CPU, or the watchdog off (kernel.watchdog = 0)",
+                observed::watchdog_cpus,
+            ),
         )]),
-        boot: &[BootParam { key: "nosoftlockup", value: BootValue::Flag }],
+        boot: &[BootParam {
+            key: "nosoftlockup",
+            value: BootValue::Flag,
+        }],
         answers: &[
             Answer::removes(CulpritPattern::Timers(&["watchdog_timer_fn"])),
             Answer::lessens(CulpritPattern::Threads(&["migration/*"])),
@@ -49,7 +56,10 @@ pub(super) const KNOBS: &[Knob] = &[
             ValueKind::Number,
             Want::OneOf(&["0"]),
         )]),
-        boot: &[BootParam { key: "nmi_watchdog", value: BootValue::Is("0") }],
+        boot: &[BootParam {
+            key: "nmi_watchdog",
+            value: BootValue::Is("0"),
+        }],
         answers: &[Answer::lessens(CulpritPattern::Nmis(&["*"]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
@@ -69,8 +79,13 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Clock-source watchdog",
         removes: "A timer every half second that wanders over all CPUs and compares clocks.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "tsc", value: BootValue::OneOf(&["nowatchdog", "reliable"]) }],
-        answers: &[Answer::removes(CulpritPattern::Timers(&["clocksource_watchdog"]))],
+        boot: &[BootParam {
+            key: "tsc",
+            value: BootValue::OneOf(&["nowatchdog", "reliable"]),
+        }],
+        answers: &[Answer::removes(CulpritPattern::Timers(&[
+            "clocksource_watchdog",
+        ]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "An unstable TSC is not noticed. tsc=reliable does the same and skips further checks.",
@@ -81,7 +96,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "No clocksource_watchdog among the timer functions of a recording.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Unverified("the first version of nowatchdog; tsc=reliable was seen to work in guests"),
+        fact: Fact::Unverified(
+            "the first version of nowatchdog; tsc=reliable was seen to work in guests",
+        ),
     },
     Knob {
         id: "mce-poll",
@@ -106,7 +123,10 @@ pub(super) const KNOBS: &[Knob] = &[
                 Want::OneOf(&["1"]),
             ),
         ]),
-        boot: &[BootParam { key: "mce", value: BootValue::Is("ignore_ce") }],
+        boot: &[BootParam {
+            key: "mce",
+            value: BootValue::Is("ignore_ce"),
+        }],
         answers: &[
             Answer::removes(CulpritPattern::Timers(&["mce_timer_fn"])),
             Answer::lessens(CulpritPattern::MachineChecks),
@@ -131,7 +151,10 @@ pub(super) const KNOBS: &[Knob] = &[
         mechanism: Mechanism::Files(&[Setting::file(
             "/sys/module/edac_core/parameters/edac_mc_poll_msec",
             ValueKind::Number,
-            Want::AtLeast { enough: 60_000, write: 60_000 },
+            Want::AtLeast {
+                enough: 60_000,
+                write: 60_000,
+            },
         )]),
         boot: &[],
         answers: &[
@@ -147,7 +170,10 @@ pub(super) const KNOBS: &[Knob] = &[
         by_hand: "Write milliseconds to /sys/module/edac_core/parameters/edac_mc_poll_msec, or unload the EDAC driver; GHES polling can only be switched off in firmware or by ghes.disable=1.",
         check: "No edac_mc_workq_function in a recording.",
         in_force: InForce::both(
-            Settles::WithinReplaced { unit: Nanos(1_000_000), slack: Nanos(10_000_000_000) },
+            Settles::WithinReplaced {
+                unit: Nanos(1_000_000),
+                slack: Nanos(10_000_000_000),
+            },
             Sign::Recording("edac_mc_workq_function"),
         ),
         conflicts: &[],
@@ -159,8 +185,14 @@ pub(super) const KNOBS: &[Knob] = &[
         title: "Ticks apart from each other",
         removes: "All CPUs' ticks at the same instant, and their fight for the same locks.",
         mechanism: Mechanism::Boot(Shown::Cmdline),
-        boot: &[BootParam { key: "skew_tick", value: BootValue::Is("1") }],
-        answers: &[Answer::perhaps(CulpritPattern::Timers(&["tick_nohz_handler", "tick_sched_timer"]))],
+        boot: &[BootParam {
+            key: "skew_tick",
+            value: BootValue::Is("1"),
+        }],
+        answers: &[Answer::perhaps(CulpritPattern::Timers(&[
+            "tick_nohz_handler",
+            "tick_sched_timer",
+        ]))],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "Some power: CPUs wake at different times.",

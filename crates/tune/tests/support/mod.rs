@@ -24,8 +24,14 @@ const FILES: &[(&str, &str)] = &[
     ("proc/cmdline", "quiet psi=1\n"),
     ("proc/cpuinfo", "processor : 0\nflags : fpu cat_l3\n"),
     ("proc/pressure/cpu", ""),
-    ("proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n"),
-    ("proc/sys/kernel/random/boot_id", "11111111-1111-1111-1111-111111111111\n"),
+    (
+        "proc/swaps",
+        "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n",
+    ),
+    (
+        "proc/sys/kernel/random/boot_id",
+        "11111111-1111-1111-1111-111111111111\n",
+    ),
     ("proc/sys/kernel/watchdog", "1\n"),
     ("proc/sys/kernel/watchdog_cpumask", "0-3\n"),
     ("proc/sys/kernel/nmi_watchdog", "1\n"),
@@ -52,24 +58,51 @@ const FILES: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/nohz_full", "\n"),
     ("sys/devices/system/cpu/smt/control", "on\n"),
     ("sys/devices/system/cpu/intel_pstate/no_turbo", "0\n"),
-    ("sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00/min_freq_khz", "800000\n"),
-    ("sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00/max_freq_khz", "2400000\n"),
+    (
+        "sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00/min_freq_khz",
+        "800000\n",
+    ),
+    (
+        "sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00/max_freq_khz",
+        "2400000\n",
+    ),
     ("sys/kernel/rcu_normal", "0\n"),
     ("sys/kernel/mm/ksm/run", "1\n"),
-    ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
-    ("sys/kernel/mm/transparent_hugepage/defrag", "always [defer] defer+madvise madvise never\n"),
-    ("sys/module/rcutree/parameters/nohz_full_patience_delay", "0\n"),
+    (
+        "sys/kernel/mm/transparent_hugepage/enabled",
+        "[always] madvise never\n",
+    ),
+    (
+        "sys/kernel/mm/transparent_hugepage/defrag",
+        "always [defer] defer+madvise madvise never\n",
+    ),
+    (
+        "sys/module/rcutree/parameters/nohz_full_patience_delay",
+        "0\n",
+    ),
     ("sys/module/workqueue/parameters/power_efficient", "N\n"),
     ("sys/module/kfence/parameters/sample_interval", "100\n"),
-    ("sys/module/edac_core/parameters/edac_mc_poll_msec", "1000\n"),
-    ("sys/module/pcie_aspm/parameters/policy", "[default] performance powersave powersupersave \n"),
+    (
+        "sys/module/edac_core/parameters/edac_mc_poll_msec",
+        "1000\n",
+    ),
+    (
+        "sys/module/pcie_aspm/parameters/policy",
+        "[default] performance powersave powersupersave \n",
+    ),
     ("sys/devices/virtual/workqueue/cpumask", "f\n"),
     ("sys/devices/virtual/workqueue/writeback/cpumask", "f\n"),
     ("sys/class/net/eth0/threaded", "0\n"),
     ("sys/class/net/eth0/queues/rx-0/rps_cpus", "c\n"),
-    ("sys/class/net/eth0/queues/tx-0/xps_cpus", "00000000,0000000f\n"),
+    (
+        "sys/class/net/eth0/queues/tx-0/xps_cpus",
+        "00000000,0000000f\n",
+    ),
     ("sys/block/vda/queue/rq_affinity", "1\n"),
-    ("etc/sysctl.d/99-sysctl.conf", "# the user's own\nvm.stat_interval = 2\n"),
+    (
+        "etc/sysctl.d/99-sysctl.conf",
+        "# the user's own\nvm.stat_interval = 2\n",
+    ),
     ("etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n"),
     ("etc/default/grub.d/50-cloud.cfg", "GRUB_TIMEOUT=0\n"),
     ("etc/systemd/system.conf", "[Manager]\n"),
@@ -77,20 +110,50 @@ const FILES: &[(&str, &str)] = &[
 
 /// (file with {} for the CPU, text).
 const PER_CPU: &[(&str, &str)] = &[
-    ("sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", "powersave\n"),
-    ("sys/devices/system/cpu/cpu{}/cpufreq/scaling_driver", "intel_pstate\n"),
-    ("sys/devices/system/cpu/cpu{}/cpufreq/scaling_min_freq", "800000\n"),
-    ("sys/devices/system/cpu/cpu{}/cpufreq/scaling_max_freq", "3600000\n"),
-    ("sys/devices/system/cpu/cpu{}/cpufreq/energy_performance_preference", "balance_performance\n"),
+    (
+        "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor",
+        "powersave\n",
+    ),
+    (
+        "sys/devices/system/cpu/cpu{}/cpufreq/scaling_driver",
+        "intel_pstate\n",
+    ),
+    (
+        "sys/devices/system/cpu/cpu{}/cpufreq/scaling_min_freq",
+        "800000\n",
+    ),
+    (
+        "sys/devices/system/cpu/cpu{}/cpufreq/scaling_max_freq",
+        "3600000\n",
+    ),
+    (
+        "sys/devices/system/cpu/cpu{}/cpufreq/energy_performance_preference",
+        "balance_performance\n",
+    ),
     ("sys/devices/system/cpu/cpu{}/power/energy_perf_bias", "6\n"),
-    ("sys/devices/system/cpu/cpu{}/power/pm_qos_resume_latency_us", "0\n"),
+    (
+        "sys/devices/system/cpu/cpu{}/power/pm_qos_resume_latency_us",
+        "0\n",
+    ),
     ("sys/devices/system/cpu/cpu{}/cpuidle/state0/disable", "0\n"),
     ("sys/devices/system/cpu/cpu{}/cpuidle/state0/latency", "0\n"),
     ("sys/devices/system/cpu/cpu{}/cpuidle/state2/disable", "0\n"),
-    ("sys/devices/system/cpu/cpu{}/cpuidle/state2/latency", "127\n"),
-    ("sys/devices/system/machinecheck/machinecheck{}/check_interval", "12c\n"),
-    ("sys/devices/system/machinecheck/machinecheck{}/ignore_ce", "0\n"),
-    ("sys/kernel/debug/sched/fair_server/cpu{}/runtime", "50000000\n"),
+    (
+        "sys/devices/system/cpu/cpu{}/cpuidle/state2/latency",
+        "127\n",
+    ),
+    (
+        "sys/devices/system/machinecheck/machinecheck{}/check_interval",
+        "12c\n",
+    ),
+    (
+        "sys/devices/system/machinecheck/machinecheck{}/ignore_ce",
+        "0\n",
+    ),
+    (
+        "sys/kernel/debug/sched/fair_server/cpu{}/runtime",
+        "50000000\n",
+    ),
 ];
 
 /// (pid, parent, name, flags, allowed CPUs).
@@ -115,8 +178,10 @@ pub fn put(root: &Path, file: &str, text: &str) {
 
 /// Adds a process with one thread.
 pub fn put_thread(root: &Path, pid: i32, parent: i32, comm: &str, flags: u64, cpus: &str) {
-    let stat =
-        format!("{pid} ({comm}) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 {} 0 0\n", 1000 + pid);
+    let stat = format!(
+        "{pid} ({comm}) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 {} 0 0\n",
+        1000 + pid
+    );
     put(root, &format!("proc/{pid}/stat"), &stat);
     put(root, &format!("proc/{pid}/comm"), &format!("{comm}\n"));
     put(root, &format!("proc/{pid}/task/{pid}/stat"), &stat);
@@ -131,7 +196,9 @@ pub fn put_thread(root: &Path, pid: i32, parent: i32, comm: &str, flags: u64, cp
 
 /// A temporary folder, in memory where there is such a thing: these tests sync a lot.
 pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 /// Builds the fake machine.
@@ -144,7 +211,11 @@ pub fn build(root: &Path, cgroups: Cgroups) -> Machine {
             put(root, &file.replace("{}", &cpu.to_string()), text);
         }
         if cpu > 0 {
-            put(root, &format!("sys/devices/system/cpu/cpu{cpu}/online"), "1\n");
+            put(
+                root,
+                &format!("sys/devices/system/cpu/cpu{cpu}/online"),
+                "1\n",
+            );
         }
     }
     for (pid, parent, comm, flags, cpus) in THREADS {
@@ -152,18 +223,39 @@ pub fn build(root: &Path, cgroups: Cgroups) -> Machine {
     }
     match cgroups {
         Cgroups::V2 => {
-            put(root, "sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n");
+            put(
+                root,
+                "sys/fs/cgroup/cgroup.controllers",
+                "cpuset cpu io memory\n",
+            );
             put(root, "sys/fs/cgroup/cgroup.subtree_control", "cpu memory\n");
             put(root, "sys/fs/cgroup/cpuset.cpus.isolated", "\n");
             put(root, "sys/fs/cgroup/cgroup.procs", "1\n300\n");
         }
         Cgroups::V1 => {
             let group = "sys/fs/cgroup/cpuset";
-            put(root, "proc/mounts", "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n");
-            for (dir, cpus) in [("", "0-3"), ("/docker", "0-3"), ("/docker/a", "1-2"), ("/other", "0-1")] {
-                put(root, &format!("{group}{dir}/cpuset.cpus"), &format!("{cpus}\n"));
+            put(
+                root,
+                "proc/mounts",
+                "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n",
+            );
+            for (dir, cpus) in [
+                ("", "0-3"),
+                ("/docker", "0-3"),
+                ("/docker/a", "1-2"),
+                ("/other", "0-1"),
+            ] {
+                put(
+                    root,
+                    &format!("{group}{dir}/cpuset.cpus"),
+                    &format!("{cpus}\n"),
+                );
                 put(root, &format!("{group}{dir}/cpuset.mems"), "0\n");
-                put(root, &format!("{group}{dir}/cpuset.sched_load_balance"), "1\n");
+                put(
+                    root,
+                    &format!("{group}{dir}/cpuset.sched_load_balance"),
+                    "1\n",
+                );
                 put(root, &format!("{group}{dir}/tasks"), "");
             }
         }
@@ -177,7 +269,13 @@ pub fn goal(machine: &Machine) -> Goal {
 }
 
 pub fn who() -> Who {
-    Who { uid: 0, name: Some("tester".into()), pid: 7, command: "test".into(), at_realtime_ns: 1 }
+    Who {
+        uid: 0,
+        name: Some("tester".into()),
+        pid: 7,
+        command: "test".into(),
+        at_realtime_ns: 1,
+    }
 }
 
 /// Every file with its bytes and every folder below `root`.
@@ -252,10 +350,16 @@ impl FakeHands {
     }
 
     pub fn dying_at(machine: &Machine, at: usize) -> FakeHands {
-        FakeHands { die_at: Some(at), ..FakeHands::new(machine) }
+        FakeHands {
+            die_at: Some(at),
+            ..FakeHands::new(machine)
+        }
     }
 
-    fn movement<T>(&mut self, act: impl FnOnce(&mut MachineHands) -> io::Result<T>) -> io::Result<T> {
+    fn movement<T>(
+        &mut self,
+        act: impl FnOnce(&mut MachineHands) -> io::Result<T>,
+    ) -> io::Result<T> {
         let before = self.moves * 2;
         self.moves += 1;
         if self.die_at == Some(before) {
@@ -270,7 +374,10 @@ impl FakeHands {
 
     fn die(&self) -> ! {
         if self.for_real {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
         }
         resume_unwind(Box::new(Died));
     }
@@ -319,7 +426,11 @@ impl Hands for FakeHands {
             if path.ends_with("cpuset.cpus.partition") {
                 hands.write(
                     "/sys/fs/cgroup/cpuset.cpus.isolated",
-                    if value.starts_with("isolated") { "2-3\n" } else { "\n" },
+                    if value.starts_with("isolated") {
+                        "2-3\n"
+                    } else {
+                        "\n"
+                    },
                 )?;
             }
             hands.write(path, value)

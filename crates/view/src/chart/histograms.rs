@@ -20,7 +20,10 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     });
     if curves.is_empty() {
         let why = "only a pipeline measures messages (record pipeline)".into();
-        return Err(ChartError::Nothing { chart: ChartKind::Histograms, why });
+        return Err(ChartError::Nothing {
+            chart: ChartKind::Histograms,
+            why,
+        });
     }
     let across = if shared.is_narrow() { 1 } else { 2 };
     let rows = curves.len().div_ceil(across);
@@ -37,7 +40,12 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         let wide = shared.width / across as f64;
         let left = 84.0 + column * wide;
         let top = 60.0 + PANEL * row;
-        let area = Area { left, top: top + 36.0, right: left + wide - 100.0, bottom: top + PANEL - 44.0 };
+        let area = Area {
+            left,
+            top: top + 36.0,
+            right: left + wide - 100.0,
+            bottom: top + PANEL - 44.0,
+        };
         panel(&mut svg, area, curve, &words::curve(run, curve.of), shared);
     }
     Ok(svg)
@@ -46,20 +54,46 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
 fn panel(svg: &mut Svg, area: Area, curve: &Curve, name: &str, shared: &Shared) {
     let (x_scale, y_scale) = (shared.messages, shared.bars);
     let counts = bars(curve, x_scale);
-    let x = Axis { scale: x_scale, title: "time, log scale", name: &scale::length };
+    let x = Axis {
+        scale: x_scale,
+        title: "time, log scale",
+        name: &scale::length,
+    };
     let y = Axis {
         scale: y_scale,
         title: "messages, log scale",
-        name: &|n| if n < 0.9 { String::new() } else { count(n as u64) },
+        name: &|n| {
+            if n < 0.9 {
+                String::new()
+            } else {
+                count(n as u64)
+            }
+        },
     };
     plot::axes(svg, area, &x, &y);
     svg.text("small", Anchor::Start, [area.left, area.top - 22.0], name);
     let (median, longest) = (curve.quantile(0.5), curve.quantile(1.0));
-    let caption = format!("{} messages, median {median}, longest {longest}", count(curve.count));
-    svg.text("small num", Anchor::Start, [area.left, area.top - 8.0], &caption);
+    let caption = format!(
+        "{} messages, median {median}, longest {longest}",
+        count(curve.count)
+    );
+    svg.text(
+        "small num",
+        Anchor::Start,
+        [area.left, area.top - 8.0],
+        &caption,
+    );
     let width = (area.right - area.left) / counts.len().max(1) as f64;
     for (at, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
         let y = area.y(y_scale.share(*n as f64));
-        svg.rect("f0", [area.left + width * at as f64, y, (width - 0.6).max(0.6), area.bottom - y]);
+        svg.rect(
+            "f0",
+            [
+                area.left + width * at as f64,
+                y,
+                (width - 0.6).max(0.6),
+                area.bottom - y,
+            ],
+        );
     }
 }

@@ -112,8 +112,16 @@ pub fn svg(kind: ChartKind, runs: &[&Drawn]) -> Result<String, ChartError> {
 
 /// The chart as SVG within a page, whose style it needs, beside those of other runs: its scales and colours are
 /// theirs, too.
-pub(crate) fn inline(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> Result<String, ChartError> {
-    let width = if beside.len() > runs.len() { theme::NARROW } else { theme::WIDTH };
+pub(crate) fn inline(
+    kind: ChartKind,
+    runs: &[&Drawn],
+    beside: &[&Drawn],
+) -> Result<String, ChartError> {
+    let width = if beside.len() > runs.len() {
+        theme::NARROW
+    } else {
+        theme::WIDTH
+    };
     Ok(drawn(kind, runs, beside, width)?.finish("", &title(kind, runs)))
 }
 
@@ -130,7 +138,12 @@ fn title(kind: ChartKind, runs: &[&Drawn]) -> String {
     format!("{kind}: {}", words::subtitle(runs))
 }
 
-fn drawn(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn], width: f64) -> Result<Svg, ChartError> {
+fn drawn(
+    kind: ChartKind,
+    runs: &[&Drawn],
+    beside: &[&Drawn],
+    width: f64,
+) -> Result<Svg, ChartError> {
     if kind == ChartKind::Percentiles {
         return percentiles::draw(runs);
     }
@@ -143,12 +156,17 @@ fn drawn(kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn], width: f64) -> Res
         of_one(kind, run, &shared).map_err(|error| match error {
             ChartError::Nothing { chart, why } => {
                 let label = crate::style::fit(&run.summary.run.label, 32);
-                ChartError::Nothing { chart, why: format!("{label}: {why}") }
+                ChartError::Nothing {
+                    chart,
+                    why: format!("{label}: {why}"),
+                }
             }
             other => other,
         })
     };
-    Ok(Svg::stacked(runs.iter().map(named).collect::<Result<_, _>>()?))
+    Ok(Svg::stacked(
+        runs.iter().map(named).collect::<Result<_, _>>()?,
+    ))
 }
 
 fn of_one(kind: ChartKind, run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {

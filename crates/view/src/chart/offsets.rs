@@ -22,12 +22,21 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let map = shared.map(run);
     let most = shared.offsets.max(FEW);
     if map.counts.iter().all(|n| *n == 0) {
-        return Err(ChartError::Nothing { chart: ChartKind::Offsets, why: "nothing was recorded".into() });
+        return Err(ChartError::Nothing {
+            chart: ChartKind::Offsets,
+            why: "nothing was recorded".into(),
+        });
     }
     let duration = run.picture.duration;
     if !has_periods(duration, map.unit) {
-        let why = format!("the run of {duration} is too short for a period of {}", map.unit);
-        return Err(ChartError::Nothing { chart: ChartKind::Offsets, why });
+        let why = format!(
+            "the run of {duration} is too short for a period of {}",
+            map.unit
+        );
+        return Err(ChartError::Nothing {
+            chart: ChartKind::Offsets,
+            why,
+        });
     }
     let mut svg = Svg::new(shared.width, HEIGHT);
     let noun = words::noun(run);
@@ -38,7 +47,12 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         &format!("When within each {unit} {} begin", noun.many),
         &words::subtitle(&[run]),
     );
-    let area = Area { left: 84.0, top: 82.0, right: shared.width - 24.0, bottom: HEIGHT - 50.0 };
+    let area = Area {
+        left: 84.0,
+        top: 82.0,
+        right: shared.width - 24.0,
+        bottom: HEIGHT - 50.0,
+    };
     let own = across(&map).as_secs_f64();
     // As wide as that of the longest run beside it.
     let across = own.max(shared.across.as_secs_f64());
@@ -59,7 +73,9 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     );
     let step = |n: u64| shade(n, most);
     // After the end nothing could begin: that is not quiet.
-    let last = duration.0.saturating_sub((map.columns as u64 - 1) * map.units_per_column * map.unit.0);
+    let last = duration
+        .0
+        .saturating_sub((map.columns as u64 - 1) * map.units_per_column * map.unit.0);
     let after = (last as f64 / map.unit.0 as f64).min(1.0);
     let end = area.left + width * map.columns as f64;
     if after < 1.0 {
@@ -67,7 +83,10 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         plot::beyond(&mut svg, [end - width, top, width, area.bottom - top]);
     }
     if area.right - end >= 1.0 {
-        plot::beyond(&mut svg, [end, area.top, area.right - end, area.bottom - area.top]);
+        plot::beyond(
+            &mut svg,
+            [end, area.top, area.right - end, area.bottom - area.top],
+        );
     }
     let mut paths = vec![String::new(); HEAT];
     let heat = |column: usize, row: usize| {
@@ -84,16 +103,31 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
                 column += 1;
             }
             let Some(here) = here else { continue };
-            let (x, y) = (area.left + width * from as f64, area.top + height * row as f64);
+            let (x, y) = (
+                area.left + width * from as f64,
+                area.top + height * row as f64,
+            );
             let wide = Px(width * (column - from) as f64 + 0.1);
-            let _ = write!(paths[here], "M{} {}h{wide}v{}h-{wide}z", Px(x), Px(y), Px(height + 0.1));
+            let _ = write!(
+                paths[here],
+                "M{} {}h{wide}v{}h-{wide}z",
+                Px(x),
+                Px(y),
+                Px(height + 0.1)
+            );
         }
     }
     plot::axes(&mut svg, area, &x, &y);
     for (heat, path) in paths.iter().enumerate() {
         svg.path(&format!("h{heat}"), path);
     }
-    key(&mut svg, noun, map.counts.iter().copied(), most, after < 1.0 || area.right - end >= 1.0);
+    key(
+        &mut svg,
+        noun,
+        map.counts.iter().copied(),
+        most,
+        after < 1.0 || area.right - end >= 1.0,
+    );
     Ok(svg)
 }
 
@@ -108,7 +142,11 @@ fn fewest(wanted: usize, most: u64) -> u64 {
     let (mut low, mut high) = (1, most.saturating_add(1));
     while low < high {
         let middle = low + (high - low) / 2;
-        if shade(middle, most) < wanted { low = middle + 1 } else { high = middle }
+        if shade(middle, most) < wanted {
+            low = middle + 1
+        } else {
+            high = middle
+        }
     }
     low
 }
@@ -131,11 +169,23 @@ fn key(svg: &mut Svg, noun: Noun, counts: impl Iterator<Item = u64>, most: u64, 
         swatches.push((None, before("after the end")));
     }
     for heat in (0..HEAT).rev().filter(|heat| used[*heat]) {
-        let (from, to) = (fewest(heat, most), fewest(heat + 1, most).saturating_sub(1).min(most));
-        let text = if from >= to { count(from) } else { format!("{}\u{2013}{}", count(from), count(to)) };
+        let (from, to) = (
+            fewest(heat, most),
+            fewest(heat + 1, most).saturating_sub(1).min(most),
+        );
+        let text = if from >= to {
+            count(from)
+        } else {
+            format!("{}\u{2013}{}", count(from), count(to))
+        };
         swatches.push((Some(heat), before(&text)));
     }
-    svg.text("small", Anchor::End, [x - 8.0, 70.0], &format!("{} in a field:", noun.many));
+    svg.text(
+        "small",
+        Anchor::End,
+        [x - 8.0, 70.0],
+        &format!("{} in a field:", noun.many),
+    );
     for (heat, x) in swatches {
         let area = [x, 60.0, 17.0, 11.0];
         match heat {

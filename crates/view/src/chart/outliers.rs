@@ -22,7 +22,10 @@ const MARK_APART: f64 = 14.0;
 const PANELS: usize = 6;
 
 fn nothing(chart: ChartKind) -> ChartError {
-    ChartError::Nothing { chart, why: "nothing was recorded".into() }
+    ChartError::Nothing {
+        chart,
+        why: "nothing was recorded".into(),
+    }
 }
 
 fn seconds(shared: &Shared) -> Scale {
@@ -33,9 +36,17 @@ fn seconds(shared: &Shared) -> Scale {
 fn ended(svg: &mut Svg, area: Area, x: Scale, run: &Drawn) {
     let from = area.x(x.share(run.picture.duration.as_secs_f64()));
     if area.right - from >= 1.0 {
-        plot::beyond(svg, [from, area.top, area.right - from, area.bottom - area.top]);
+        plot::beyond(
+            svg,
+            [from, area.top, area.right - from, area.bottom - area.top],
+        );
         if area.right - from > 90.0 {
-            svg.text("small", Anchor::Start, [from + 6.0, area.top + 14.0], "after the end");
+            svg.text(
+                "small",
+                Anchor::Start,
+                [from + 6.0, area.top + 14.0],
+                "after the end",
+            );
         }
     }
 }
@@ -58,21 +69,40 @@ pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         HEIGHT,
         &match words::slow_messages(run) {
             Some(_) => "Recorded slow messages, by the culprit with the largest part".to_owned(),
-            None => format!("Every {}, by the culprit with the largest part", words::noun(run).one),
+            None => format!(
+                "Every {}, by the culprit with the largest part",
+                words::noun(run).one
+            ),
         },
         &words::subtitle_of_culprits(run, shared.is_narrow()),
     );
     let end = plot::key(&mut svg, &shown.names, Sample::Mark);
-    let area = Area { left: 84.0, top: end + 18.0, right: shared.width - 24.0, bottom: HEIGHT - 50.0 };
-    let x = Axis { scale: seconds(shared), title: "time since the start", name: &second };
-    let y = Axis { scale: shared.lengths, title: "length, log scale", name: &scale::length };
+    let area = Area {
+        left: 84.0,
+        top: end + 18.0,
+        right: shared.width - 24.0,
+        bottom: HEIGHT - 50.0,
+    };
+    let x = Axis {
+        scale: seconds(shared),
+        title: "time since the start",
+        name: &second,
+    };
+    let y = Axis {
+        scale: shared.lengths,
+        title: "length, log scale",
+        name: &scale::length,
+    };
     plot::axes(&mut svg, area, &x, &y);
     ended(&mut svg, area, x.scale, run);
     let spots: Vec<(usize, [f64; 2])> = stalls
         .iter()
         .map(|stall| {
             let x = area.x(x.scale.share(stall.start.as_secs_f64()));
-            (series_of.stall(run, stall), [x, area.y(y.scale.share(stall.length.0 as f64))])
+            (
+                series_of.stall(run, stall),
+                [x, area.y(y.scale.share(stall.length.0 as f64))],
+            )
         })
         .collect();
     let mut marks = vec![String::new(); shown.names.len()];
@@ -115,7 +145,9 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     for stall in &picture.stalls {
         longest[stall.lane] = longest[stall.lane].max(stall.length.0);
     }
-    let mut lanes: Vec<usize> = (0..longest.len()).filter(|lane| longest[*lane] > 0).collect();
+    let mut lanes: Vec<usize> = (0..longest.len())
+        .filter(|lane| longest[*lane] > 0)
+        .collect();
     lanes.sort_by_key(|lane| std::cmp::Reverse(longest[*lane]));
     let hidden = lanes.len().saturating_sub(PANELS);
     lanes.truncate(PANELS);
@@ -125,13 +157,20 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let height = top + PANEL * lanes.len() as f64 + 34.0;
     let mut svg = Svg::new(shared.width, height);
     let noun = words::noun(run);
-    let lanes_hidden = if hidden == 1 { "1 lane".to_owned() } else { format!("{hidden} lanes") };
+    let lanes_hidden = if hidden == 1 {
+        "1 lane".to_owned()
+    } else {
+        format!("{hidden} lanes")
+    };
     let more = match shared.is_narrow() {
         _ if hidden == 0 => String::new(),
         true => format!("; {lanes_hidden} left out"),
         false => format!("; without {lanes_hidden} of shorter {}", noun.many),
     };
-    let remark = format!("{}{more}", words::subtitle_of_culprits(run, shared.is_narrow()));
+    let remark = format!(
+        "{}{more}",
+        words::subtitle_of_culprits(run, shared.is_narrow())
+    );
     let title = match words::slow_messages(run) {
         Some(_) => "The longest recorded slow message of each moment".to_owned(),
         None => format!("The longest {} of each moment", noun.one),
@@ -142,14 +181,31 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let x_scale = seconds(shared);
     for (at, lane) in lanes.iter().enumerate() {
         let base = top + PANEL * at as f64;
-        let area =
-            Area { left: 84.0, top: base + 20.0, right: shared.width - 24.0, bottom: base + PANEL - 26.0 };
+        let area = Area {
+            left: 84.0,
+            top: base + 20.0,
+            right: shared.width - 24.0,
+            bottom: base + PANEL - 26.0,
+        };
         let last = at + 1 == lanes.len();
-        let x = Axis { scale: x_scale, title: if last { "time since the start" } else { "" }, name: &second };
-        let y = Axis { scale: y_scale, title: "", name: &scale::length };
+        let x = Axis {
+            scale: x_scale,
+            title: if last { "time since the start" } else { "" },
+            name: &second,
+        };
+        let y = Axis {
+            scale: y_scale,
+            title: "",
+            name: &scale::length,
+        };
         plot::axes(&mut svg, area, &x, &y);
         ended(&mut svg, area, x_scale, run);
-        svg.text("small", Anchor::Start, [area.left, area.top - 6.0], &words::lane(&picture.lanes[*lane]));
+        svg.text(
+            "small",
+            Anchor::Start,
+            [area.left, area.top - 6.0],
+            &words::lane(&picture.lanes[*lane]),
+        );
         // One stick a unit of width.
         let mut sticks: HashMap<i32, &DrawnStall> = HashMap::new();
         for stall in picture.stalls.iter().filter(|stall| stall.lane == *lane) {
@@ -168,11 +224,19 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             let x = area.x(x_scale.share(stall.start.as_secs_f64()));
             let y = area.y(y_scale.share(stall.length.0 as f64));
             let series = series_of.stall(run, stall);
-            let top = tops.entry((series, (x / MARK_APART) as i32)).or_insert([x, y]);
+            let top = tops
+                .entry((series, (x / MARK_APART) as i32))
+                .or_insert([x, y]);
             if y < top[1] {
                 *top = [x, y];
             }
-            let _ = write!(paths[series], "M{} {}V{}", Px(x), Px(area.bottom), Px(y.min(area.bottom - 1.0)));
+            let _ = write!(
+                paths[series],
+                "M{} {}V{}",
+                Px(x),
+                Px(area.bottom),
+                Px(y.min(area.bottom - 1.0))
+            );
         }
         for (series, path) in paths.iter().enumerate() {
             svg.path(&format!("stick s{}", series % SERIES), path);

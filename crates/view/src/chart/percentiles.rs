@@ -14,7 +14,11 @@ const HEIGHT: f64 = 520.0;
 /// All curves of one run; of several the first of each that all have.
 pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let curves = curves(runs)?;
-    let count = curves.iter().map(|(_, curve)| curve.count).max().unwrap_or(1);
+    let count = curves
+        .iter()
+        .map(|(_, curve)| curve.count)
+        .max()
+        .unwrap_or(1);
     let lines: Vec<Vec<(f64, f64)>> = curves.iter().map(|(_, curve)| curve.nines()).collect();
     let longest: Vec<(f64, f64)> = curves.iter().map(|(_, curve)| curve.longest()).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT);
@@ -23,10 +27,20 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
         [run] => words::measured_of(run, first),
         _ => words::compared(first).into(),
     };
-    plot::heading(&mut svg, HEIGHT, &format!("Percentiles of {what}"), &words::subtitle(runs));
+    plot::heading(
+        &mut svg,
+        HEIGHT,
+        &format!("Percentiles of {what}"),
+        &words::subtitle(runs),
+    );
     let names: Vec<String> = curves.iter().map(|(name, _)| name.clone()).collect();
     let end = plot::key(&mut svg, &names, Sample::Line);
-    let area = Area { left: 84.0, top: end + 18.0, right: WIDTH - 24.0, bottom: HEIGHT - 50.0 };
+    let area = Area {
+        left: 84.0,
+        top: end + 18.0,
+        right: WIDTH - 24.0,
+        bottom: HEIGHT - 50.0,
+    };
     let x = Axis {
         scale: Scale::Nines((count as f64).log10().clamp(1.0, 12.0)),
         title: "percentile (lines end where ten lie above; marks: the longest)",
@@ -39,13 +53,17 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     };
     plot::axes(&mut svg, area, &x, &y);
     for (series, line) in lines.iter().enumerate() {
-        let path = steps(
-            line.iter().map(|(nines, value)| [area.x(x.scale.share(*nines)), area.y(y.scale.share(*value))]),
-        );
+        let path =
+            steps(line.iter().map(|(nines, value)| {
+                [area.x(x.scale.share(*nines)), area.y(y.scale.share(*value))]
+            }));
         svg.path(&plot::line_class(series), &path);
         let (nines, value) = longest[series];
         let at = [area.x(x.scale.share(nines)), area.y(y.scale.share(value))];
-        svg.path(&format!("mark s{}", series % SERIES), &plot::mark(series, at[0], at[1]));
+        svg.path(
+            &format!("mark s{}", series % SERIES),
+            &plot::mark(series, at[0], at[1]),
+        );
     }
     Ok(svg)
 }
@@ -73,27 +91,50 @@ fn steps(places: impl Iterator<Item = [f64; 2]>) -> String {
 
 /// The lines of the chart, by name.
 pub(crate) fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>, ChartError> {
-    let none = || ChartError::Nothing { chart: ChartKind::Percentiles, why: "nothing was measured".into() };
+    let none = || ChartError::Nothing {
+        chart: ChartKind::Percentiles,
+        why: "nothing was measured".into(),
+    };
     let (first, others) = runs.split_first().ok_or_else(none)?;
-    let own = first.picture.curves.iter().filter(|curve| words::is_shown(curve.of));
+    let own = first
+        .picture
+        .curves
+        .iter()
+        .filter(|curve| words::is_shown(curve.of));
     if others.is_empty() {
-        let all: Vec<_> = own.take(SERIES).map(|curve| (words::curve(first, curve.of), curve)).collect();
+        let all: Vec<_> = own
+            .take(SERIES)
+            .map(|curve| (words::curve(first, curve.of), curve))
+            .collect();
         return if all.is_empty() { Err(none()) } else { Ok(all) };
     }
     // Runs of several CPUs are compared by all of them, pipelines by what nothing that came late is left out of,
     // others by what they measured first.
     let all: Vec<&Curve> = own.collect();
-    let intended = all.iter().find(|curve| matches!(curve.of, CurveOf::FromIntended(_)));
+    let intended = all
+        .iter()
+        .find(|curve| matches!(curve.of, CurveOf::FromIntended(_)));
     let lead = intended.or(all.first()).ok_or_else(none)?.of;
     let labels = words::labels(runs);
     let same = |(run, label): (&&'r Drawn, String)| {
         let curves = &run.picture.curves;
-        let alike = || curves.iter().find(|curve| words::compared(curve.of) == words::compared(lead));
+        let alike = || {
+            curves
+                .iter()
+                .find(|curve| words::compared(curve.of) == words::compared(lead))
+        };
         let Some(curve) = curves.iter().find(|curve| curve.of == lead).or_else(alike) else {
-            return Err(ChartError::NotAlike { label, what: words::compared(lead) });
+            return Err(ChartError::NotAlike {
+                label,
+                what: words::compared(lead),
+            });
         };
         let messages = matches!(curve.of, CurveOf::FromIntended(_) | CurveOf::Transit(_));
-        let name = if messages { format!("{label}: {}", words::curve(run, curve.of)) } else { label };
+        let name = if messages {
+            format!("{label}: {}", words::curve(run, curve.of))
+        } else {
+            label
+        };
         Ok((name, curve))
     };
     runs.iter().zip(labels).take(SERIES).map(same).collect()

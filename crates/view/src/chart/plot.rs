@@ -43,7 +43,12 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
     for mark in y.scale.marks(most_down) {
         let at = area.y(y.scale.share(mark));
         svg.line("grid", [area.left, at, area.right, at]);
-        svg.text("small num", Anchor::End, [area.left - 7.0, at + 4.0], &(y.name)(mark));
+        svg.text(
+            "small num",
+            Anchor::End,
+            [area.left - 7.0, at + 4.0],
+            &(y.name)(mark),
+        );
     }
     for mark in x.scale.marks(most_across) {
         let at = area.x(x.scale.share(mark));
@@ -51,12 +56,21 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
         // A long name of the last mark would go beyond the image.
         let name = (x.name)(mark);
         let beyond = at + LETTER / 2.0 * name.chars().count() as f64 > width - EDGE;
-        let (anchor, at) = if beyond { (Anchor::End, width - EDGE) } else { (Anchor::Middle, at) };
+        let (anchor, at) = if beyond {
+            (Anchor::End, width - EDGE)
+        } else {
+            (Anchor::Middle, at)
+        };
         svg.text("small num", anchor, [at, area.bottom + 17.0], &name);
     }
     svg.line("axis", [area.left, area.bottom, area.right, area.bottom]);
     if !x.title.is_empty() {
-        svg.text("small", Anchor::Middle, [area.x(0.5), area.bottom + 36.0], x.title);
+        svg.text(
+            "small",
+            Anchor::Middle,
+            [area.x(0.5), area.bottom + 36.0],
+            x.title,
+        );
     }
     if !y.title.is_empty() {
         svg.upwards("small", [area.left - 68.0, area.y(0.5)], y.title);
@@ -109,20 +123,30 @@ pub(super) fn key(svg: &mut Svg, names: &[String], sample: Sample) -> f64 {
         let middle = y - 4.0;
         match sample {
             Sample::Line => svg.line(&line_class(at), [x, middle, x + 24.0, middle]),
-            Sample::Mark => svg.path(&format!("mark s{}", at % SERIES), &mark(at, x + 12.0, middle)),
+            Sample::Mark => svg.path(
+                &format!("mark s{}", at % SERIES),
+                &mark(at, x + 12.0, middle),
+            ),
             Sample::Stick => {
                 let x = x + 12.0;
                 let (foot, end) = (middle + 7.0, middle - 8.0);
                 let stick = format!("M{} {}V{}", Px(x), Px(foot), Px(end));
                 svg.path(&format!("stick s{}", at % SERIES), &stick);
-                svg.path(&format!("mark s{}", at % SERIES), &hanging(at, [x, end], foot));
+                svg.path(
+                    &format!("mark s{}", at % SERIES),
+                    &hanging(at, [x, end], foot),
+                );
             }
             Sample::Bar => piece(svg, at, [x + 2.0, middle - 6.0, 20.0, 13.0]),
         }
         svg.text("small", Anchor::Start, [x + 29.0, y], name);
         x += width;
     }
-    if names.is_empty() { KEY_TOP - KEY_LINE } else { y }
+    if names.is_empty() {
+        KEY_TOP - KEY_LINE
+    } else {
+        y
+    }
 }
 
 /// The classes of a line of a series: colour and dash.
@@ -158,11 +182,19 @@ pub(super) fn hanging(series: usize, [x, end]: [f64; 2], foot: f64) -> String {
 /// Paper behind the mark of a stick, on both sides of it: among many of its colour it is seen all the same.
 pub(super) fn behind([x, end]: [f64; 2], foot: f64) -> String {
     let top = Px(middle_of(end, foot) - 3.0);
-    format!("M{} {top}h1.8v6h-1.8zM{} {top}h1.8v6h-1.8z", Px(x - 3.6), Px(x + 1.8))
+    format!(
+        "M{} {top}h1.8v6h-1.8zM{} {top}h1.8v6h-1.8z",
+        Px(x - 3.6),
+        Px(x + 1.8)
+    )
 }
 
 fn middle_of(end: f64, foot: f64) -> f64 {
-    if foot - end < ROOM { foot + 1.0 + HALF } else { end + HALF }
+    if foot - end < ROOM {
+        foot + 1.0 + HALF
+    } else {
+        end + HALF
+    }
 }
 
 /// A filled piece of a series: its colour, and lines across it that tell it without.
@@ -227,7 +259,10 @@ mod tests {
             for number in lines.split(['M', 'L']).filter(|point| !point.is_empty()) {
                 let (x, y) = number.split_once(' ').unwrap();
                 let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
-                assert!((10.0..=40.0).contains(&x) && (20.0..=38.0).contains(&y), "{at}: {number}");
+                assert!(
+                    (10.0..=40.0).contains(&x) && (20.0..=38.0).contains(&y),
+                    "{at}: {number}"
+                );
             }
         }
     }

@@ -15,13 +15,25 @@ pub(super) fn render(svg: &str) -> Result<Vec<u8>, ChartError> {
     let failed = |error: String| ChartError::Pixels(error);
     let mut fonts = fontdb::Database::new();
     fonts.load_font_data(FONT.to_vec());
-    let options =
-        Options { fontdb: Arc::new(fonts), font_family: "DejaVu Sans".into(), ..Options::default() };
+    let options = Options {
+        fontdb: Arc::new(fonts),
+        font_family: "DejaVu Sans".into(),
+        ..Options::default()
+    };
     let tree = Tree::from_str(svg, &options).map_err(|error| failed(error.to_string()))?;
     let size = tree.size();
-    let (width, height) = ((size.width() * ZOOM).ceil() as u32, (size.height() * ZOOM).ceil() as u32);
-    let mut pixels =
-        Pixmap::new(width, height).ok_or_else(|| failed(format!("it would be {width} x {height} pixels")))?;
-    resvg::render(&tree, Transform::from_scale(ZOOM, ZOOM), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| failed(error.to_string()))
+    let (width, height) = (
+        (size.width() * ZOOM).ceil() as u32,
+        (size.height() * ZOOM).ceil() as u32,
+    );
+    let mut pixels = Pixmap::new(width, height)
+        .ok_or_else(|| failed(format!("it would be {width} x {height} pixels")))?;
+    resvg::render(
+        &tree,
+        Transform::from_scale(ZOOM, ZOOM),
+        &mut pixels.as_mut(),
+    );
+    pixels
+        .encode_png()
+        .map_err(|error| failed(error.to_string()))
 }

@@ -14,10 +14,13 @@ pub(super) enum Scale {
 impl Scale {
     /// Whole decades around positive values; something to look at even without any.
     pub(super) fn decades(values: impl Iterator<Item = f64>) -> Scale {
-        let range = values.filter(|v| *v > 0.0 && v.is_finite()).fold(None, |range, v| match range {
-            None => Some((v, v)),
-            Some((low, high)) => Some((f64::min(low, v), f64::max(high, v))),
-        });
+        let range =
+            values
+                .filter(|v| *v > 0.0 && v.is_finite())
+                .fold(None, |range, v| match range {
+                    None => Some((v, v)),
+                    Some((low, high)) => Some((f64::min(low, v), f64::max(high, v))),
+                });
         let (low, high) = range.unwrap_or((1.0, 1000.0));
         let (low, high) = (low.log10().floor(), (high * 1.001).log10().ceil());
         Scale::Log(10f64.powf(low), 10f64.powf(high.max(low + 1.0)))
@@ -30,7 +33,11 @@ impl Scale {
             Scale::Log(from, to) => (value.max(from) / from).ln() / (to / from).ln(),
             Scale::Nines(to) => value / to,
         };
-        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+        if share.is_finite() {
+            share.clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
     }
 
     /// Marks, at most about `most`.
@@ -42,12 +49,17 @@ impl Scale {
                 // Of 0.3 in steps of 0.1 the last bits must not cost the last mark.
                 let first = (from / step - 1e-9).ceil();
                 let count = ((to / step + 1e-9).floor() - first).max(0.0) as usize;
-                (0..=count.min(100)).map(|at| (first + at as f64) * step).collect()
+                (0..=count.min(100))
+                    .map(|at| (first + at as f64) * step)
+                    .collect()
             }
             Scale::Log(from, to) => {
                 let (from, to) = (from.log10().round() as i32, to.log10().round() as i32);
                 let every = (to - from).unsigned_abs() as usize / most + 1;
-                (from..=to).step_by(every).map(|decade| 10f64.powi(decade)).collect()
+                (from..=to)
+                    .step_by(every)
+                    .map(|decade| 10f64.powi(decade))
+                    .collect()
             }
             Scale::Nines(to) => {
                 let whole = to.floor() as usize;
@@ -64,7 +76,9 @@ fn step(least: f64) -> f64 {
         return 1.0;
     }
     let decade = 10f64.powf(least.log10().floor());
-    let found = [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * decade >= least * 0.999_999);
+    let found = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|step| step * decade >= least * 0.999_999);
     found.unwrap_or(10.0) * decade
 }
 
@@ -90,7 +104,10 @@ pub(crate) fn length(ns: f64) -> String {
         ns => (ns / 1e9, "s"),
     };
     let text = format!("{value:.3}");
-    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    format!(
+        "{} {unit}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
 }
 
 #[cfg(test)]
@@ -99,9 +116,15 @@ mod tests {
 
     #[test]
     fn axes_are_marked_at_round_values() {
-        assert_eq!(Scale::Linear(0.0, 60.0).marks(6), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
+        assert_eq!(
+            Scale::Linear(0.0, 60.0).marks(6),
+            [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+        );
         assert_eq!(Scale::Linear(0.0, 0.3).marks(4).len(), 4);
-        assert_eq!(Scale::Log(10.0, 1e4).marks(8), [10.0, 100.0, 1000.0, 10_000.0]);
+        assert_eq!(
+            Scale::Log(10.0, 1e4).marks(8),
+            [10.0, 100.0, 1000.0, 10_000.0]
+        );
         assert_eq!(Scale::Nines(4.6).marks(9), [0.0, 1.0, 2.0, 3.0, 4.0]);
         assert_eq!(Scale::Linear(0.0, 0.0).marks(5).len(), 1);
     }
@@ -111,16 +134,30 @@ mod tests {
         let log = Scale::decades([12.0, 45_000.0].into_iter());
         assert_eq!(log, Scale::Log(10.0, 100_000.0));
         assert!((log.share(1000.0) - 0.5).abs() < 1e-12);
-        for scale in [log, Scale::Linear(0.0, 0.0), Scale::Nines(0.0), Scale::decades(std::iter::empty())] {
+        for scale in [
+            log,
+            Scale::Linear(0.0, 0.0),
+            Scale::Nines(0.0),
+            Scale::decades(std::iter::empty()),
+        ] {
             for value in [f64::NAN, -1.0, 0.0, 1e300, f64::INFINITY] {
-                assert!((0.0..=1.0).contains(&scale.share(value)), "{scale:?} {value}");
+                assert!(
+                    (0.0..=1.0).contains(&scale.share(value)),
+                    "{scale:?} {value}"
+                );
             }
         }
     }
 
     #[test]
     fn marks_are_named() {
-        assert_eq!([0, 1, 2, 3, 6].map(nines), ["0", "90", "99", "99.9", "99.9999"]);
-        assert_eq!([1.0, 10_000.0, 2.5e6, 1e9].map(length), ["1 ns", "10 us", "2.5 ms", "1 s"]);
+        assert_eq!(
+            [0, 1, 2, 3, 6].map(nines),
+            ["0", "90", "99", "99.9", "99.9999"]
+        );
+        assert_eq!(
+            [1.0, 10_000.0, 2.5e6, 1e9].map(length),
+            ["1 ns", "10 us", "2.5 ms", "1 s"]
+        );
     }
 }

@@ -47,20 +47,37 @@ impl Shared {
     pub(super) fn of(runs: &[&Drawn], width: f64) -> Shared {
         let stalls = || runs.iter().flat_map(|run| &run.picture.stalls);
         let messages = || runs.iter().flat_map(|run| of_messages(run));
-        let times = Scale::decades(messages().flat_map(|curve| curve.counts.iter().map(|(ns, _)| ns.0)));
-        let highest = messages().flat_map(|curve| bars(curve, times)).max().unwrap_or(1).max(1);
+        let times =
+            Scale::decades(messages().flat_map(|curve| curve.counts.iter().map(|(ns, _)| ns.0)));
+        let highest = messages()
+            .flat_map(|curve| bars(curve, times))
+            .max()
+            .unwrap_or(1)
+            .max(1);
         let culprits = |run: &&Drawn| {
-            let largest = run.picture.culprits.iter().map(|culprit| culprit.total.0).max();
+            let largest = run
+                .picture
+                .culprits
+                .iter()
+                .map(|culprit| culprit.total.0)
+                .max();
             of_its_time(run, largest.unwrap_or(0))
         };
         // The largest unit, where each run has enough of it to show a period: of a smaller one no map is made.
         let largest = runs.iter().map(|run| run.picture.offsets.unit).max();
-        let unit = largest.filter(|unit| runs.iter().all(|run| has_periods(run.picture.duration, *unit)));
+        let unit = largest.filter(|unit| {
+            runs.iter()
+                .all(|run| has_periods(run.picture.duration, *unit))
+        });
         let across = |run: &&Drawn| across(&in_unit(run, unit));
         let most = |run: &&Drawn| in_unit(run, unit).counts.iter().copied().max();
         Shared {
             width,
-            longest: runs.iter().map(|run| run.picture.duration).max().unwrap_or_default(),
+            longest: runs
+                .iter()
+                .map(|run| run.picture.duration)
+                .max()
+                .unwrap_or_default(),
             across: runs.iter().map(across).max().unwrap_or_default(),
             unit,
             lengths: Scale::decades(stalls().map(|stall| stall.length.0 as f64)),
@@ -94,14 +111,19 @@ impl Shared {
 /// The distributions that are drawn.
 pub(super) fn of_messages(run: &Drawn) -> impl Iterator<Item = &Curve> {
     let wanted = |curve: &&Curve| {
-        matches!(curve.of, CurveOf::Transit(_) | CurveOf::FromIntended(_) | CurveOf::Inter(_))
+        matches!(
+            curve.of,
+            CurveOf::Transit(_) | CurveOf::FromIntended(_) | CurveOf::Inter(_)
+        )
     };
     run.picture.curves.iter().filter(wanted)
 }
 
 /// How many are in each bar.
 pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
-    let Scale::Log(from, to) = x_scale else { return Vec::new() };
+    let Scale::Log(from, to) = x_scale else {
+        return Vec::new();
+    };
     let bars = ((to / from).log10() * BARS).round().max(1.0) as usize;
     let mut counts = vec![0u64; bars];
     for (ns, n) in &curve.counts {
@@ -113,7 +135,12 @@ pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
 
 /// How long its columns are together.
 pub(super) fn across(map: &OffsetMap) -> Nanos {
-    Nanos(map.unit.0.saturating_mul(map.units_per_column).saturating_mul(map.columns as u64))
+    Nanos(
+        map.unit
+            .0
+            .saturating_mul(map.units_per_column)
+            .saturating_mul(map.columns as u64),
+    )
 }
 
 /// Whether so long a run can show a period of this unit.
@@ -133,7 +160,12 @@ fn in_unit(run: &Drawn, unit: Option<Nanos>) -> Cow<'_, OffsetMap> {
 /// together are each as late: of these it is the share of what they took, for the time in which that was is less.
 pub(crate) fn of_its_time(run: &Drawn, time: u64) -> f64 {
     let whole = match run.summary.pipeline {
-        Some(_) => run.picture.culprits.iter().map(|culprit| culprit.total.0).fold(0, u64::saturating_add),
+        Some(_) => run
+            .picture
+            .culprits
+            .iter()
+            .map(|culprit| culprit.total.0)
+            .fold(0, u64::saturating_add),
         None => run.picture.measured.0,
     };
     time as f64 / whole.max(1) as f64
@@ -166,21 +198,42 @@ impl Shown {
         }
         let mut leads: Vec<_> = sums.into_iter().filter(|(_, (_, sum))| *sum > 0).collect();
         leads.sort_by(|(a, (_, of_a)), (b, (_, of_b))| of_b.cmp(of_a).then_with(|| a.cmp(b)));
-        let own = if leads.len() <= SERIES { leads.len() } else { SERIES - 1 };
+        let own = if leads.len() <= SERIES {
+            leads.len()
+        } else {
+            SERIES - 1
+        };
         let name = |subject: &Option<Subject>| match subject {
             Some(subject) => (kind_and_name(subject), detail(subject, 1)),
-            None if leads.len() == 1 => {
-                (runs.first().map_or("stalls", |run| words::noun(run).many).to_owned(), String::new())
-            }
+            None if leads.len() == 1 => (
+                runs.first()
+                    .map_or("stalls", |run| words::noun(run).many)
+                    .to_owned(),
+                String::new(),
+            ),
             None => ("not attributed".into(), String::new()),
         };
-        let named = leads.iter().take(own).map(|(_, (subject, _))| name(subject)).collect();
-        let mut names: Vec<String> = words::told_apart(named).iter().map(|name| fit(name, 34)).collect();
+        let named = leads
+            .iter()
+            .take(own)
+            .map(|(_, (subject, _))| name(subject))
+            .collect();
+        let mut names: Vec<String> = words::told_apart(named)
+            .iter()
+            .map(|name| fit(name, 34))
+            .collect();
         if leads.len() > own {
             names.push(format!("{} others", leads.len() - own));
         }
-        let series = leads.into_iter().take(own).enumerate().map(|(at, (key, _))| (key, at));
-        Shown { series: series.collect(), names }
+        let series = leads
+            .into_iter()
+            .take(own)
+            .enumerate()
+            .map(|(at, (key, _))| (key, at));
+        Shown {
+            series: series.collect(),
+            names,
+        }
     }
 
     /// The series of each culprit of a run.
@@ -188,7 +241,11 @@ impl Shown {
         let last = self.names.len().saturating_sub(1);
         let series = |key: Option<CulpritKey>| self.series.get(&key).copied().unwrap_or(last);
         SeriesOf {
-            culprits: Keys::of(run).0.into_iter().map(|key| series(Some(key))).collect(),
+            culprits: Keys::of(run)
+                .0
+                .into_iter()
+                .map(|key| series(Some(key)))
+                .collect(),
             none: series(None),
         }
     }

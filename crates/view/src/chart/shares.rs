@@ -31,16 +31,26 @@ pub(crate) fn inline(title: &str, remark: &str, names: &[&str], wholes: &[Whole]
     plot::key(&mut svg, &names, Sample::Bar);
     for (at, whole) in wholes.iter().enumerate() {
         let y = top + LINE * at as f64;
-        svg.text("small", Anchor::End, [LEFT - 10.0, y + 14.0], &fit(&whole.name, 30));
+        svg.text(
+            "small",
+            Anchor::End,
+            [LEFT - 10.0, y + 14.0],
+            &fit(&whole.name, 30),
+        );
         let mut x = LEFT;
         for (series, share) in whole.shares.iter().enumerate() {
             let width = share.clamp(0.0, 1.0) * (RIGHT - LEFT);
             plot::piece(&mut svg, series, [x, y, width, LINE - 8.0]);
             // By name as well as by colour, as far as there is room, on paper of its own.
             let percent = percent_cell(*share);
-            let named = names.get(series).map_or_else(String::new, |name| format!("{name} {percent}"));
+            let named = names
+                .get(series)
+                .map_or_else(String::new, |name| format!("{name} {percent}"));
             let wide = |text: &str| LETTER * text.chars().count() as f64 + 8.0;
-            if let Some(text) = [named, percent].iter().find(|text| wide(text) + 4.0 <= width) {
+            if let Some(text) = [named, percent]
+                .iter()
+                .find(|text| wide(text) + 4.0 <= width)
+            {
                 let (middle, wide) = (x + width / 2.0, wide(text));
                 svg.rect("paper", [middle - wide / 2.0, y + 2.0, wide, LINE - 12.0]);
                 svg.text("small num", Anchor::Middle, [middle, y + 13.0], text);

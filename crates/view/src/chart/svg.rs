@@ -36,7 +36,11 @@ impl std::fmt::Display for Px {
 
 impl Svg {
     pub(super) fn new(width: f64, height: f64) -> Svg {
-        Svg { out: String::new(), width, height }
+        Svg {
+            out: String::new(),
+            width,
+            height,
+        }
     }
 
     /// How wide it is, units of its view box.
@@ -67,7 +71,9 @@ impl Svg {
 
     pub(super) fn line(&mut self, class: &str, [x1, y1, x2, y2]: [f64; 4]) {
         let (x1, y1, x2, y2) = (Px(x1), Px(y1), Px(x2), Px(y2));
-        self.push(format_args!(r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
+        self.push(format_args!(
+            r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#
+        ));
     }
 
     /// `data`: path commands, which are ours.
@@ -84,7 +90,10 @@ impl Svg {
             Anchor::End => r#" text-anchor="end""#,
         };
         let (x, y) = (Px(x), Px(y));
-        self.push(format_args!(r#"<text class="{class}" x="{x}" y="{y}"{anchor}>{}</text>"#, escaped(text)));
+        self.push(format_args!(
+            r#"<text class="{class}" x="{x}" y="{y}"{anchor}>{}</text>"#,
+            escaped(text)
+        ));
     }
 
     /// A text that reads upwards.
@@ -140,7 +149,10 @@ mod tests {
         svg.text("t", Anchor::Start, [1.0, 2.25], "<script>\"&'\u{1b}");
         let text = svg.finish("", "</title><script>");
         assert!(!text.contains("<script"), "{text}");
-        assert!(text.contains("&lt;script&gt;&quot;&amp;&#39;\\x1b"), "{text}");
+        assert!(
+            text.contains("&lt;script&gt;&quot;&amp;&#39;\\x1b"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -55,8 +55,12 @@ const LIGHT: Colours = Colours {
     muted: "#57606a",
     grid: "#e3e6ea",
     axis: "#8c959f",
-    series: ["#0072b2", "#d55e00", "#009e73", "#b35c90", "#b57b00", "#3a93c9", "#6b7280"],
-    heat: ["#e4eef8", "#c3daef", "#98c1e2", "#68a3d2", "#3f84bf", "#2266a5", "#124a85", "#082f5f"],
+    series: [
+        "#0072b2", "#d55e00", "#009e73", "#b35c90", "#b57b00", "#3a93c9", "#6b7280",
+    ],
+    heat: [
+        "#e4eef8", "#c3daef", "#98c1e2", "#68a3d2", "#3f84bf", "#2266a5", "#124a85", "#082f5f",
+    ],
 };
 
 const DARK: Colours = Colours {
@@ -65,8 +69,12 @@ const DARK: Colours = Colours {
     muted: "#a3adb8",
     grid: "#2b323a",
     axis: "#6b7683",
-    series: ["#4fa8e0", "#f08a4b", "#2fc49a", "#e39bc6", "#e8b23a", "#93d2f6", "#a8b0ba"],
-    heat: ["#1c2c3e", "#1f3f5f", "#22557f", "#2a6da0", "#3a88bf", "#5ca5d6", "#90c5ea", "#d0e8fa"],
+    series: [
+        "#4fa8e0", "#f08a4b", "#2fc49a", "#e39bc6", "#e8b23a", "#93d2f6", "#a8b0ba",
+    ],
+    heat: [
+        "#1c2c3e", "#1f3f5f", "#22557f", "#2a6da0", "#3a88bf", "#5ca5d6", "#90c5ea", "#d0e8fa",
+    ],
 };
 
 /// The style of an image that stands alone, its font included.
@@ -95,8 +103,10 @@ impl Colours {
         let mut out = String::new();
         let mut rule = |classes: &str, what: &str, colour: &str| {
             // Each of them is within: a rule that holds in any theme would win in the other one.
-            let each: Vec<String> =
-                classes.split(',').map(|class| format!("{within}.chart {class}")).collect();
+            let each: Vec<String> = classes
+                .split(',')
+                .map(|class| format!("{within}.chart {class}"))
+                .collect();
             out.push_str(&format!("{}{{{what}:{colour}}}\n", each.join(",")));
         };
         rule(".paper", "fill", self.paper);
@@ -133,7 +143,10 @@ mod tests {
             for line in colours.rules(":root[data-theme=x] ").lines() {
                 let (selectors, _) = line.split_once('{').unwrap();
                 for selector in selectors.split(',') {
-                    assert!(selector.starts_with(":root[data-theme=x] .chart "), "{line}");
+                    assert!(
+                        selector.starts_with(":root[data-theme=x] .chart "),
+                        "{line}"
+                    );
                     seen += 1;
                 }
             }

@@ -10,10 +10,17 @@ use std::collections::HashMap;
 
 /// What each of the run's culprits is called, cut to so many columns.
 pub(crate) fn culprits(run: &Drawn, width: usize) -> Vec<String> {
-    let named =
-        |of: &DrawnCulprit| (words::kind_and_name(&of.subject), words::detail(&of.subject, of.threads));
+    let named = |of: &DrawnCulprit| {
+        (
+            words::kind_and_name(&of.subject),
+            words::detail(&of.subject, of.threads),
+        )
+    };
     let named = run.picture.culprits.iter().map(named).collect();
-    told_apart(named).iter().map(|name| fit(name, width)).collect()
+    told_apart(named)
+        .iter()
+        .map(|name| fit(name, width))
+        .collect()
 }
 
 /// Names, and in those that several have what else is known of each: two of one name in a key would be one.
@@ -89,10 +96,11 @@ pub(crate) fn compared(of: CurveOf) -> &'static str {
 pub(super) fn labels(runs: &[&Drawn]) -> Vec<String> {
     let short = |run: &Drawn| fit(&run.summary.run.label, 32);
     let all: Vec<String> = runs.iter().map(|run| short(run)).collect();
-    let of = |(at, run): (usize, &&Drawn)| match all.iter().filter(|label| **label == all[at]).count() {
-        1 => all[at].clone(),
-        _ => format!("{} {}", all[at], tame(&run.summary.run.id)),
-    };
+    let of =
+        |(at, run): (usize, &&Drawn)| match all.iter().filter(|label| **label == all[at]).count() {
+            1 => all[at].clone(),
+            _ => format!("{} {}", all[at], tame(&run.summary.run.id)),
+        };
     runs.iter().enumerate().map(of).collect()
 }
 
@@ -114,7 +122,11 @@ pub(crate) fn stolen_by(run: &Drawn) -> &'static str {
 
 /// What a culprit's time is a share of where runs are beside one another.
 pub(crate) fn shares_of(run: &Drawn) -> &'static str {
-    if run.summary.pipeline.is_some() { "the slow messages' time" } else { "the time that was measured" }
+    if run.summary.pipeline.is_some() {
+        "the slow messages' time"
+    } else {
+        "the time that was measured"
+    }
 }
 
 /// Which run, beneath the title of a chart that names culprits. `narrow`: what it is beside says which run it is, and
@@ -125,12 +137,23 @@ pub(super) fn subtitle_of_culprits(run: &Drawn, narrow: bool) -> String {
         (false, true) => "UNPROVEN CULPRITS: ",
         (false, false) => "UNPROVEN CULPRITS (the report says why): ",
     };
-    format!("{said}{}", if narrow { measured_in(run, "") } else { subtitle(&[run]) })
+    format!(
+        "{said}{}",
+        if narrow {
+            measured_in(run, "")
+        } else {
+            subtitle(&[run])
+        }
+    )
 }
 
 /// Which run, beneath the title of a chart of messages; `narrow` as above.
 pub(super) fn subtitle_of_messages(run: &Drawn, narrow: bool) -> String {
-    if narrow { measured_in(run, "") } else { subtitle(&[run]) }
+    if narrow {
+        measured_in(run, "")
+    } else {
+        subtitle(&[run])
+    }
 }
 
 /// What was measured, and how many stalls that showed. `counted`: what is said of slow messages that have no row.
@@ -138,16 +161,27 @@ fn measured_in(run: &Drawn, counted: &str) -> String {
     let facts = &run.summary.run;
     let kind = words::probe(&run.summary.probe.kind);
     let stalls = match slow_messages(run) {
-        Some(slow) => format!("{} of {} slow messages{counted}", count(run.picture.stalls_read), count(slow)),
+        Some(slow) => format!(
+            "{} of {} slow messages{counted}",
+            count(run.picture.stalls_read),
+            count(slow)
+        ),
         None => noun(run).counted(run.picture.stalls_read),
     };
-    format!("{kind}, {}, {stalls} from {}", span(facts.duration_ns), run.summary.probe.threshold_ns)
+    format!(
+        "{kind}, {}, {stalls} from {}",
+        span(facts.duration_ns),
+        run.summary.probe.threshold_ns
+    )
 }
 
 /// A pipeline's slow messages, where more were than could be recorded one by one.
 pub(crate) fn slow_messages(run: &Drawn) -> Option<u64> {
     let consumers = &run.summary.pipeline.as_ref()?.consumers;
-    let slow = consumers.iter().map(|consumer| consumer.slow).fold(0, u64::saturating_add);
+    let slow = consumers
+        .iter()
+        .map(|consumer| consumer.slow)
+        .fold(0, u64::saturating_add);
     (slow > run.picture.stalls_read).then_some(slow)
 }
 
@@ -166,7 +200,13 @@ pub(super) fn subtitle(runs: &[&Drawn]) -> String {
         }
         runs => runs
             .iter()
-            .map(|run| format!("{} {}", fit(&run.summary.run.label, 32), tame(&run.summary.run.id)))
+            .map(|run| {
+                format!(
+                    "{} {}",
+                    fit(&run.summary.run.label, 32),
+                    tame(&run.summary.run.id)
+                )
+            })
             .collect::<Vec<_>>()
             .join(", "),
     }
@@ -178,10 +218,21 @@ mod tests {
 
     #[test]
     fn two_of_one_name_are_told_apart_and_others_are_as_they_were() {
-        let named =
-            [("thread a", "nice -10"), ("thread b", "pid 3"), ("thread a", "pid 1"), ("thread a", "")];
-        let named = named.map(|(name, detail)| (name.to_owned(), detail.to_owned())).to_vec();
-        let wanted = ["thread a (nice -10)", "thread b", "thread a (pid 1)", "thread a"];
+        let named = [
+            ("thread a", "nice -10"),
+            ("thread b", "pid 3"),
+            ("thread a", "pid 1"),
+            ("thread a", ""),
+        ];
+        let named = named
+            .map(|(name, detail)| (name.to_owned(), detail.to_owned()))
+            .to_vec();
+        let wanted = [
+            "thread a (nice -10)",
+            "thread b",
+            "thread a (pid 1)",
+            "thread a",
+        ];
         assert_eq!(told_apart(named), wanted);
     }
 }

@@ -44,10 +44,16 @@ fn value(of: &ConditionValue) -> String {
         ConditionValue::EventGrain(grain) => grain.to_string(),
         ConditionValue::KernelEvents(is) | ConditionValue::NoDeepIdle(is) => yes(*is),
         ConditionValue::Deadlines(each) => format!("a deadline every {each}"),
-        ConditionValue::Messages { pacing: PipelinePacing::Schedule, interval_ns } => {
+        ConditionValue::Messages {
+            pacing: PipelinePacing::Schedule,
+            interval_ns,
+        } => {
             format!("a schedule of its own, every {interval_ns}")
         }
-        ConditionValue::Messages { pacing: PipelinePacing::AfterPublication, interval_ns } => {
+        ConditionValue::Messages {
+            pacing: PipelinePacing::AfterPublication,
+            interval_ns,
+        } => {
             format!("after the last publication, every {interval_ns}")
         }
         ConditionValue::RecordLength(bytes) => format!("{bytes} bytes"),
@@ -77,7 +83,10 @@ pub(crate) fn machine_value(of: &MachineValue) -> String {
 
 /// A value on either side.
 pub(crate) fn both_machines(of: &MachineDifference) -> [String; 2] {
-    [&of.before, &of.after].map(|side| side.as_ref().map_or_else(|| ABSENT.to_owned(), machine_value))
+    [&of.before, &of.after].map(|side| {
+        side.as_ref()
+            .map_or_else(|| ABSENT.to_owned(), machine_value)
+    })
 }
 
 fn yes(is: bool) -> String {
@@ -87,8 +96,21 @@ fn yes(is: bool) -> String {
 /// Why runs are no sample, with what differs.
 #[must_use]
 pub fn pool_error(error: &PoolError) -> String {
-    let PoolError::Different { name, first, other, what, more } = error else { return error.to_string() };
-    let more = if *more == 0 { String::new() } else { format!(", and {more} more") };
+    let PoolError::Different {
+        name,
+        first,
+        other,
+        what,
+        more,
+    } = error
+    else {
+        return error.to_string();
+    };
+    let more = if *more == 0 {
+        String::new()
+    } else {
+        format!(", and {more} more")
+    };
     let or = match &**what {
         // It follows the clock's noise unless it is fixed.
         SettingDifference::Condition(of) if of.what == ConditionKind::Threshold => {
@@ -126,8 +148,10 @@ mod tests {
 
     #[test]
     fn both_sides_are_reported_and_what_one_lacks_is_none() {
-        let pacing =
-            ConditionValue::Messages { pacing: PipelinePacing::AfterPublication, interval_ns: Nanos(50_000) };
+        let pacing = ConditionValue::Messages {
+            pacing: PipelinePacing::AfterPublication,
+            interval_ns: Nanos(50_000),
+        };
         let of = |before, after| ConditionDifference {
             what: ConditionKind::Pacing,
             before,
@@ -135,24 +159,55 @@ mod tests {
             incomparable: true,
         };
         assert_eq!(
-            both_sides(&of(Some(ConditionValue::Deadlines(Nanos(1_000_000))), Some(pacing))),
-            ["a deadline every 1.00 ms", "after the last publication, every 50.0 us"]
+            both_sides(&of(
+                Some(ConditionValue::Deadlines(Nanos(1_000_000))),
+                Some(pacing)
+            )),
+            [
+                "a deadline every 1.00 ms",
+                "after the last publication, every 50.0 us"
+            ]
         );
-        assert_eq!(both_sides(&of(None, Some(ConditionValue::OwnerNamed(None))))[0], "none");
-        assert_eq!(value(&ConditionValue::OwnerNamed(None)), "nobody who ran, as named");
-        assert_eq!(value(&ConditionValue::Clock(ClockKind::MonotonicRaw)), "monotonicraw");
+        assert_eq!(
+            both_sides(&of(None, Some(ConditionValue::OwnerNamed(None))))[0],
+            "none"
+        );
+        assert_eq!(
+            value(&ConditionValue::OwnerNamed(None)),
+            "nobody who ran, as named"
+        );
+        assert_eq!(
+            value(&ConditionValue::Clock(ClockKind::MonotonicRaw)),
+            "monotonicraw"
+        );
         let newer = ConditionValue::EventGrain(EventGrain::Other("dust".into()));
-        assert_eq!((condition(newer.kind()), value(&newer)), ("kernel events", "dust".into()));
+        assert_eq!(
+            (condition(newer.kind()), value(&newer)),
+            ("kernel events", "dust".into())
+        );
     }
 
     #[test]
     fn values_of_machines_are_reported_in_a_few_words() {
         let text = |text: &str| MachineValue::Text(text.into());
-        let with = |value, with: &str| MachineValue::With { value: Box::new(value), with: with.into() };
-        let several = MachineValue::Several(vec![with(text("a"), "0-1"), with(MachineValue::Denied, "2")]);
+        let with = |value, with: &str| MachineValue::With {
+            value: Box::new(value),
+            with: with.into(),
+        };
+        let several = MachineValue::Several(vec![
+            with(text("a"), "0-1"),
+            with(MachineValue::Denied, "2"),
+        ]);
         assert_eq!(machine_value(&several), "a (0-1); denied (2)");
-        let all = [MachineValue::Number(7), MachineValue::Switch(true), MachineValue::Thousandths(123)];
-        assert_eq!(all.map(|value| machine_value(&value)), ["7", "yes", "12.3 %"]);
+        let all = [
+            MachineValue::Number(7),
+            MachineValue::Switch(true),
+            MachineValue::Thousandths(123),
+        ];
+        assert_eq!(
+            all.map(|value| machine_value(&value)),
+            ["7", "yes", "12.3 %"]
+        );
     }
 
     #[test]
@@ -179,7 +234,9 @@ mod tests {
         assert!(pool_error(&of(cpus, 2)).ends_with(
             "CPUs: 1, 2-3 (runs aa and bb), and 2 more; name by id the runs that belong together"
         ));
-        let empty = PoolError::Empty { name: "AFTER".into() };
+        let empty = PoolError::Empty {
+            name: "AFTER".into(),
+        };
         assert_eq!(pool_error(&empty), "AFTER: no runs");
     }
 }

@@ -8,7 +8,11 @@ use serde::Serialize;
 /// A comparison.
 #[must_use]
 pub fn diff_json(of: &Diff) -> impl Serialize {
-    let Diff { schema_version, sides, against } = of;
+    let Diff {
+        schema_version,
+        sides,
+        against,
+    } = of;
     DiffJson {
         schema_version: *schema_version,
         sides,
@@ -52,7 +56,12 @@ struct ConditionJson {
 impl ConditionJson {
     fn of(of: &ConditionDifference) -> ConditionJson {
         let [before, after] = both_sides(of);
-        ConditionJson { what: condition(of.what), before, after, incomparable: of.incomparable }
+        ConditionJson {
+            what: condition(of.what),
+            before,
+            after,
+            incomparable: of.incomparable,
+        }
     }
 }
 
@@ -67,6 +76,11 @@ struct MachineJson<'d> {
 impl MachineJson<'_> {
     fn of(of: &MachineDifference) -> MachineJson<'_> {
         let [before, after] = [&of.before, &of.after].map(|side| side.as_ref().map(machine_value));
-        MachineJson { class: of.class, what: &of.what, before, after }
+        MachineJson {
+            class: of.class,
+            what: &of.what,
+            before,
+            after,
+        }
     }
 }

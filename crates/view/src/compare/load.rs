@@ -82,13 +82,23 @@ pub fn load_compared_with(
 fn keep_only(manifest: &mut RunManifest, cpus: &CpuSet) -> Result<(), CompareError> {
     if manifest.results.is_empty() && manifest.passive.is_empty() {
         let (run, probe) = (manifest.id.clone(), manifest.probe.kind.clone());
-        return Err(CompareError::NoCpus { run, probe, cpus: cpus.clone() });
+        return Err(CompareError::NoCpus {
+            run,
+            probe,
+            cpus: cpus.clone(),
+        });
     }
     let probed = manifest.results.iter().map(|result| result.cpu);
-    let measured: CpuSet = probed.chain(manifest.passive.iter().map(|of| of.cpu)).collect();
+    let measured: CpuSet = probed
+        .chain(manifest.passive.iter().map(|of| of.cpu))
+        .collect();
     let missing = cpus.difference(&measured);
     if !missing.is_empty() {
-        return Err(CompareError::NotMeasured { run: manifest.id.clone(), cpus: missing, measured });
+        return Err(CompareError::NotMeasured {
+            run: manifest.id.clone(),
+            cpus: missing,
+            measured,
+        });
     }
     manifest.results.retain(|result| cpus.contains(result.cpu));
     manifest.wakeups.retain(|wakeup| cpus.contains(wakeup.cpu));
@@ -109,7 +119,11 @@ pub fn load_of_cpus(path: &Path, cpus: &CpuSet) -> Result<RunSummary, CompareErr
     manifest.threads.clear();
     manifest.pipeline = None;
     let (level, worst) = (RowSums::STORED.0, RowSums::STORED.1);
-    let mut builder = SummaryBuilder::new(&manifest).machine(machine).path(path).worst(worst).level(level);
+    let mut builder = SummaryBuilder::new(&manifest)
+        .machine(machine)
+        .path(path)
+        .worst(worst)
+        .level(level);
     let mut last: Option<StallId> = None;
     load::rows(&reader, &mut None, |row| match row {
         StoredRow::Stall(stall) if cpus.contains(stall.cpu) => {

@@ -10,8 +10,8 @@ use crate::style::{Style, Tone, fit, pad};
 use crate::words::kind_and_name;
 use jitterscope_analyze::DifferenceClass;
 use jitterscope_analyze::compare::{
-    Against, Comparison, ConditionKind, CulpritDiff, Diff, FigureKind, FigureRow, FigureUnit, SideSummary,
-    Verdict,
+    Against, Comparison, ConditionKind, CulpritDiff, Diff, FigureKind, FigureRow, FigureUnit,
+    SideSummary, Verdict,
 };
 use jitterscope_model::Nanos;
 
@@ -29,7 +29,10 @@ const FEW: usize = 3;
 /// The whole diff, each line within `style`'s width.
 #[must_use]
 pub fn render(diff: &Diff, style: Style) -> String {
-    let mut page = Page { style, out: String::new() };
+    let mut page = Page {
+        style,
+        out: String::new(),
+    };
     for (at, side) in diff.sides.iter().enumerate() {
         page.side(at, side);
     }
@@ -79,11 +82,27 @@ impl Page {
     fn side(&mut self, at: usize, side: &SideSummary) {
         let runs = match side.runs.as_slice() {
             [one] => format!("run {}, {}", one.id, number::utc(one.started_realtime_ns)),
-            many => format!("{} runs, {} to {}", many.len(), many[0].id, many[many.len() - 1].id),
+            many => format!(
+                "{} runs, {} to {}",
+                many.len(),
+                many[0].id,
+                many[many.len() - 1].id
+            ),
         };
-        let cpus = if side.cpus.is_empty() { String::new() } else { format!(", {}", cpus_text(&side.cpus)) };
-        let text = format!("{}  {}  {runs}{cpus}, {}", letter(at), side.name, number::span(side.measured_ns));
-        let text = self.style.paint(Tone::Strong, &fit(&text, self.style.columns()));
+        let cpus = if side.cpus.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", cpus_text(&side.cpus))
+        };
+        let text = format!(
+            "{}  {}  {runs}{cpus}, {}",
+            letter(at),
+            side.name,
+            number::span(side.measured_ns)
+        );
+        let text = self
+            .style
+            .paint(Tone::Strong, &fit(&text, self.style.columns()));
         self.line(&text);
         if let ([one], Some(within)) = (side.runs.as_slice(), side.runs[0].within_run) {
             let text = format!(
@@ -119,9 +138,16 @@ impl Page {
             head.push_str(&format!("{:>width$}", letter(at)));
         }
         self.line(&head);
-        for row in diff.against.first().map_or(&[][..], |against| &against.figures) {
+        for row in diff
+            .against
+            .first()
+            .map_or(&[][..], |against| &against.figures)
+        {
             let mut line = pad(&figure_name(row.kind), 20);
-            line.push_str(&format!("{:>width$}", figure(of_side(row.kind, &row.first), row.unit)));
+            line.push_str(&format!(
+                "{:>width$}",
+                figure(of_side(row.kind, &row.first), row.unit)
+            ));
             for against in &diff.against {
                 let same = against.figures.iter().find(|other| other.kind == row.kind);
                 let value = same.and_then(|other| of_side(row.kind, &other.second));
@@ -145,12 +171,19 @@ impl Page {
                     ConditionKind::EventGrain => " Record both with the same --events.",
                     _ => "",
                 };
-                self.wrapped(Tone::Bad, &format!("NOT COMPARABLE: {text}. Nothing is judged.{given}"));
+                self.wrapped(
+                    Tone::Bad,
+                    &format!("NOT COMPARABLE: {text}. Nothing is judged.{given}"),
+                );
             } else {
                 self.wrapped(Tone::Warning, &format!("measured differently: {text}"));
             }
         }
-        for difference in against.machine.iter().filter(|d| d.class == DifferenceClass::Incomparable) {
+        for difference in against
+            .machine
+            .iter()
+            .filter(|d| d.class == DifferenceClass::Incomparable)
+        {
             let [before, after] = both_machines(difference);
             let text = format!(
                 "OTHER MACHINES: {} is {before} in {}, {after} in {}. The figures do not tell what a setting did.",
@@ -181,7 +214,11 @@ impl Page {
         for row in &against.figures {
             self.figure(row, sides);
         }
-        let level = against.figures.iter().find_map(|row| row.comparison.as_ref()).map(|c| 1.0 - c.alpha);
+        let level = against
+            .figures
+            .iter()
+            .find_map(|row| row.comparison.as_ref())
+            .map(|c| 1.0 - c.alpha);
         if let Some(level) = level {
             let level = format!("{:.4}", level * 100.0);
             let text = format!(
@@ -192,9 +229,14 @@ impl Page {
             self.wrapped(Tone::Dim, &text);
         }
         for row in against.figures.iter().filter(|row| row.is_total) {
-            let Some(comparison) = &row.comparison else { continue };
+            let Some(comparison) = &row.comparison else {
+                continue;
+            };
             if let Some(why) = because(comparison, run) {
-                self.wrapped(Tone::Warning, &format!("{} is undecided: {why}.", figure_name(row.kind)));
+                self.wrapped(
+                    Tone::Warning,
+                    &format!("{} is undecided: {why}.", figure_name(row.kind)),
+                );
             }
         }
     }
@@ -202,15 +244,20 @@ impl Page {
     fn figure(&mut self, row: &FigureRow, sides: [&SideSummary; 2]) {
         let side = |values: &[Option<f64>]| figure(of_side(row.kind, values), row.unit);
         let name = if row.is_total {
-            self.style.paint(Tone::Strong, &pad(&figure_name(row.kind), NAME))
+            self.style
+                .paint(Tone::Strong, &pad(&figure_name(row.kind), NAME))
         } else {
             pad(&figure_name(row.kind), NAME)
         };
         let (a, b) = (side(&row.first), side(&row.second));
         let mut line = format!("{name}{:>9}{:>9}", format!(" {a}"), format!(" {b}"));
         if let Some(c) = &row.comparison {
-            let shown = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
-            let noise = c.noise_floor.map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
+            let shown = c
+                .change
+                .map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
+            let noise = c
+                .noise_floor
+                .map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             line.push_str(&format!(
                 "{:>8}{:>14}{:>8}  {}",
                 format!(" {shown}"),
@@ -229,13 +276,27 @@ impl Page {
             && row.is_total
         {
             let all = |values: &[Option<f64>]| {
-                values.iter().map(|value| figure(*value, row.unit)).collect::<Vec<_>>().join(", ")
+                values
+                    .iter()
+                    .map(|value| figure(*value, row.unit))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             };
-            self.wrapped(Tone::Dim, &format!("  runs: {}; {}", all(&row.first), all(&row.second)));
+            self.wrapped(
+                Tone::Dim,
+                &format!("  runs: {}; {}", all(&row.first), all(&row.second)),
+            );
         }
-        if let Some([a, b]) = row.comparison.as_ref().and_then(|c| c.not_seen_below_per_sec) {
-            let text =
-                format!("  not seen: below {}/s and {}/s (3 / time)", number::rate(a), number::rate(b));
+        if let Some([a, b]) = row
+            .comparison
+            .as_ref()
+            .and_then(|c| c.not_seen_below_per_sec)
+        {
+            let text = format!(
+                "  not seen: below {}/s and {}/s (3 / time)",
+                number::rate(a),
+                number::rate(b)
+            );
             self.wrapped(Tone::Dim, &text);
         }
     }
@@ -252,7 +313,11 @@ impl Page {
 
     fn culprits(&mut self, against: &Against, names: &[String; 2]) {
         let Some(culprits) = &against.culprits else {
-            if !against.conditions.iter().any(|difference| difference.incomparable) {
+            if !against
+                .conditions
+                .iter()
+                .any(|difference| difference.incomparable)
+            {
                 self.heading("CULPRITS");
                 self.wrapped(Tone::Dim, "Not every run recorded kernel events, or what it says of culprits does not hold: nobody is named.");
             }
@@ -275,7 +340,11 @@ impl Page {
             let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse)
                 || row.predicted && row.verdict() != Verdict::Inconclusive;
             if !decided {
-                let shown = if row.predicted { &mut predicted_undecided } else { &mut undecided };
+                let shown = if row.predicted {
+                    &mut predicted_undecided
+                } else {
+                    &mut undecided
+                };
                 *shown += 1;
                 if *shown > UNDECIDED {
                     left_out += 1;
@@ -300,8 +369,10 @@ impl Page {
                 ),
             );
         } else if !against.knobs.is_empty() {
-            let text =
-                format!("knobs that differ: {}; nothing that they answer was seen", against.knobs.join(", "));
+            let text = format!(
+                "knobs that differ: {}; nothing that they answer was seen",
+                against.knobs.join(", ")
+            );
             self.wrapped(Tone::Dim, &text);
         }
     }
@@ -309,16 +380,24 @@ impl Page {
     fn culprit(&mut self, row: &CulpritDiff) {
         let mark = if row.predicted { "* " } else { "  " };
         let name = kind_and_name(&row.subject);
-        let rate = |c: &Comparison, of: fn(&Comparison) -> Option<f64>| number::rate(of(c).unwrap_or(0.0));
+        let rate =
+            |c: &Comparison, of: fn(&Comparison) -> Option<f64>| number::rate(of(c).unwrap_or(0.0));
         let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
         // Which of the two figures the verdict is of, where only one has it.
-        let of = match (row.verdict() == row.events.verdict, row.verdict() == row.stolen.verdict) {
+        let of = match (
+            row.verdict() == row.events.verdict,
+            row.verdict() == row.stolen.verdict,
+        ) {
             _ if row.verdict() == Verdict::Inconclusive => "",
             (true, false) => ", count",
             (false, true) if row.events.verdict != Verdict::Inconclusive => ", time",
             _ => "",
         };
-        let decided = if of == ", count" { &row.events } else { &row.stolen };
+        let decided = if of == ", count" {
+            &row.events
+        } else {
+            &row.stolen
+        };
         let figures = [
             (rate(&row.events, |c| c.first), 7),
             (rate(&row.events, |c| c.second), 7),
@@ -353,7 +432,9 @@ impl Page {
         let unit = unit_of_cpus(against);
         for row in &against.cpus {
             let c = &row.comparison;
-            let shown = c.change.map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
+            let shown = c
+                .change
+                .map_or_else(|| "-".into(), |of| change(of, c.scale, unit));
             let line = format!(
                 "{}{:>9}{:>9}{:>8}{:>14}  {}",
                 pad(&row.cpu.to_string(), NAME),
@@ -365,7 +446,11 @@ impl Page {
             );
             self.line(&line);
         }
-        let decided: Vec<_> = against.cpus.iter().map(|row| (row.cpu, row.comparison.verdict)).collect();
+        let decided: Vec<_> = against
+            .cpus
+            .iter()
+            .map(|row| (row.cpu, row.comparison.verdict))
+            .collect();
         if let Some(text) = moved_elsewhere(&decided) {
             self.wrapped(Tone::Warning, &text);
         }
@@ -377,7 +462,10 @@ impl Page {
     fn machine(&mut self, against: &Against, names: &[String; 2]) {
         self.heading("WHAT ELSE DIFFERS");
         if against.machine_unknown {
-            self.wrapped(Tone::Warning, "The machine of one of the runs is not known: nothing can be said.");
+            self.wrapped(
+                Tone::Warning,
+                "The machine of one of the runs is not known: nothing can be said.",
+            );
             return;
         }
         let mut informational = 0;
@@ -388,8 +476,10 @@ impl Page {
                 DifferenceClass::Matters | DifferenceClass::Incomparable => {
                     any = true;
                     let [before, after] = both_machines(difference);
-                    let text =
-                        format!("{}: {before} in {}, {after} in {}", difference.what, names[0], names[1]);
+                    let text = format!(
+                        "{}: {before} in {}, {after} in {}",
+                        difference.what, names[0], names[1]
+                    );
                     let tone = if difference.class == DifferenceClass::Incomparable {
                         Tone::Bad
                     } else {
@@ -403,9 +493,15 @@ impl Page {
             self.line("Nothing that bears on stalls.");
         }
         if informational > 0 {
-            let (do_, them) = if informational == 1 { ("does", "it") } else { ("do", "them") };
-            let text =
-                format!("and {} that hardly {do_} (--json has {them})", counted(informational, "thing"));
+            let (do_, them) = if informational == 1 {
+                ("does", "it")
+            } else {
+                ("do", "them")
+            };
+            let text = format!(
+                "and {} that hardly {do_} (--json has {them})",
+                counted(informational, "thing")
+            );
             self.wrapped(Tone::Dim, &text);
         }
     }
@@ -413,15 +509,25 @@ impl Page {
 
 /// What the figures of the CPUs are counted in.
 pub(crate) fn unit_of_cpus(against: &Against) -> FigureUnit {
-    let fractions = against.figures.iter().any(|row| row.is_total && row.unit == FigureUnit::Fraction);
-    if fractions { FigureUnit::Fraction } else { FigureUnit::Ns }
+    let fractions = against
+        .figures
+        .iter()
+        .any(|row| row.is_total && row.unit == FigureUnit::Fraction);
+    if fractions {
+        FigureUnit::Fraction
+    } else {
+        FigureUnit::Ns
+    }
 }
 
 /// What the rows of CPUs cannot show; `None` where they show all.
 pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
     let of_cpus = |kind| matches!(kind, FigureKind::Stolen | FigureKind::StallsOver { .. });
     if !against.cpus_of_one.is_empty() {
-        return Some(format!("Measured in one of the two only: {}", cpus_text(&against.cpus_of_one)));
+        return Some(format!(
+            "Measured in one of the two only: {}",
+            cpus_text(&against.cpus_of_one)
+        ));
     }
     let probed = against.figures.iter().any(|row| of_cpus(row.kind));
     // Where nothing is judged there are no rows of CPUs, however many were measured.
@@ -433,10 +539,15 @@ pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
 /// A name and figures to the right of it, each with a blank before it: what is wider than its column takes from
 /// the name's.
 fn columns(name: &str, width: usize, figures: &[(String, usize)]) -> String {
-    let marks: String =
-        figures.iter().map(|(figure, width)| format!("{:>width$}", format!(" {figure}"))).collect();
+    let marks: String = figures
+        .iter()
+        .map(|(figure, width)| format!("{:>width$}", format!(" {figure}")))
+        .collect();
     let all: usize = width + figures.iter().map(|(_, width)| width).sum::<usize>();
-    format!("{}{marks}", pad(name, all.saturating_sub(marks.chars().count())))
+    format!(
+        "{}{marks}",
+        pad(name, all.saturating_sub(marks.chars().count()))
+    )
 }
 
 /// What a side has of a figure: the worst of its runs, or their middle.
@@ -458,7 +569,12 @@ pub(crate) fn middle(values: &[Option<f64>]) -> Option<f64> {
 
 /// How long a run of these sides is.
 pub(crate) fn length(first: &SideSummary, second: &SideSummary) -> Nanos {
-    let mut all: Vec<Nanos> = first.runs.iter().chain(&second.runs).map(|run| run.duration_ns).collect();
+    let mut all: Vec<Nanos> = first
+        .runs
+        .iter()
+        .chain(&second.runs)
+        .map(|run| run.duration_ns)
+        .collect();
     all.sort_unstable();
     all.get(all.len() / 2).copied().unwrap_or_default()
 }

@@ -69,7 +69,9 @@ pub fn change(change: f64, scale: Scale, unit: FigureUnit) -> String {
 
 /// `-80..+20 %`, short enough for a column.
 pub(crate) fn interval(interval: Option<Interval>, scale: Scale, unit: FigureUnit) -> String {
-    let Some(Interval { low, high, .. }) = interval else { return "-".into() };
+    let Some(Interval { low, high, .. }) = interval else {
+        return "-".into();
+    };
     let percent = |change: f64| match change * 100.0 {
         p if p.abs() >= 1e5 => "+++".into(),
         p if p.abs() < 9.95 => format!("{p:+.1}"),
@@ -78,7 +80,11 @@ pub(crate) fn interval(interval: Option<Interval>, scale: Scale, unit: FigureUni
     match scale {
         Scale::Ratio => format!("{}..{} %", percent(low), percent(high)),
         Scale::Difference => {
-            let bound = |bound: f64| change(bound, scale, unit).replace("/s", "").replace(" %", "");
+            let bound = |bound: f64| {
+                change(bound, scale, unit)
+                    .replace("/s", "")
+                    .replace(" %", "")
+            };
             let tail = match unit {
                 FigureUnit::Fraction => " %",
                 FigureUnit::PerSec => "/s",
@@ -137,15 +143,32 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
 /// Why nobody is named of a side, in a sentence; `None` where its runs hold their own proof.
 pub(crate) fn unproven(side: &SideSummary) -> Option<String> {
     let run = side.runs.iter().find(|run| !run.doubts.is_empty())?;
-    let others = side.runs.iter().filter(|other| !other.doubts.is_empty()).count() - 1;
-    let more = if others == 0 { String::new() } else { format!(", and so {others} more") };
-    Some(format!("who did it cannot be said of run {}{more}: {}", run.id, doubts_text(&run.doubts)))
+    let others = side
+        .runs
+        .iter()
+        .filter(|other| !other.doubts.is_empty())
+        .count()
+        - 1;
+    let more = if others == 0 {
+        String::new()
+    } else {
+        format!(", and so {others} more")
+    };
+    Some(format!(
+        "who did it cannot be said of run {}{more}: {}",
+        run.id,
+        doubts_text(&run.doubts)
+    ))
 }
 
 /// A warning where what one CPU won is what another one of the same runs lost; `None` where none did.
 pub(crate) fn moved_elsewhere(verdicts: &[(CpuId, Verdict)]) -> Option<String> {
     let of = |wanted: Verdict| -> CpuSet {
-        verdicts.iter().filter(|(_, verdict)| *verdict == wanted).map(|(cpu, _)| *cpu).collect()
+        verdicts
+            .iter()
+            .filter(|(_, verdict)| *verdict == wanted)
+            .map(|(cpu, _)| *cpu)
+            .collect()
     };
     let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
     let cpus = |of: &CpuSet| format!("CPU{} {of}", if of.len() == 1 { "" } else { "s" });
@@ -168,7 +191,10 @@ mod tests {
     fn a_gain_that_is_another_cpus_loss_is_reported() {
         let note = |verdicts: &[(u32, Verdict)]| {
             moved_elsewhere(
-                &verdicts.iter().map(|(cpu, verdict)| (CpuId(*cpu), *verdict)).collect::<Vec<_>>(),
+                &verdicts
+                    .iter()
+                    .map(|(cpu, verdict)| (CpuId(*cpu), *verdict))
+                    .collect::<Vec<_>>(),
             )
         };
         let moved = note(&[
@@ -177,8 +203,15 @@ mod tests {
             (2, Verdict::Inconclusive),
             (3, Verdict::Better),
         ]);
-        assert!(moved.unwrap().starts_with("! What CPUs 1,3 gained, CPU 0 lost"));
-        assert_eq!(note(&[(0, Verdict::Better), (1, Verdict::Equivalent)]), None);
+        assert!(
+            moved
+                .unwrap()
+                .starts_with("! What CPUs 1,3 gained, CPU 0 lost")
+        );
+        assert_eq!(
+            note(&[(0, Verdict::Better), (1, Verdict::Equivalent)]),
+            None
+        );
         assert_eq!(note(&[(0, Verdict::Worse), (1, Verdict::Worse)]), None);
     }
 }

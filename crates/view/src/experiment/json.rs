@@ -10,7 +10,11 @@ use serde::Serialize;
 /// What an experiment came to, with what was left out in words as `left_out`; null where nothing was.
 #[must_use]
 pub fn outcome_json(of: &Outcome) -> impl Serialize {
-    OutcomeJson { of, diff: of.diff.as_ref().map(diff_json), left_out: left_out(of.left_out_runs) }
+    OutcomeJson {
+        of,
+        diff: of.diff.as_ref().map(diff_json),
+        left_out: left_out(of.left_out_runs),
+    }
 }
 
 #[derive(Serialize)]
@@ -25,10 +29,22 @@ struct OutcomeJson<'a, D> {
 /// tried there are words alone.
 #[must_use]
 pub fn sifted_json(of: &Sifted<'_>) -> impl Serialize {
-    let Sifted { candidates, needs_reboot, not_tried, confirmed, unfinished } = of;
+    let Sifted {
+        candidates,
+        needs_reboot,
+        not_tried,
+        confirmed,
+        unfinished,
+    } = of;
     SiftedJson {
         schema_version: SCHEMA_VERSION,
-        candidates: candidates.iter().map(|of| ScreenedJson { of, why: of.cause.map(not_kept) }).collect(),
+        candidates: candidates
+            .iter()
+            .map(|of| ScreenedJson {
+                of,
+                why: of.cause.map(not_kept),
+            })
+            .collect(),
         needs_reboot,
         not_tried: words(not_tried),
         confirmed: confirmed.map(outcome_json),
@@ -102,12 +118,22 @@ struct StepJson {
 
 impl StepJson {
     fn of(of: &Step) -> StepJson {
-        let Step { what, runs, takes_ns } = of;
-        StepJson { what: step_runs(*what), runs: *runs, takes_ns: *takes_ns }
+        let Step {
+            what,
+            runs,
+            takes_ns,
+        } = of;
+        StepJson {
+            what: step_runs(*what),
+            runs: *runs,
+            takes_ns: *takes_ns,
+        }
     }
 }
 
 /// Each knob that is not tried, and why.
 fn words(all: &[(String, AnyVersion<NotTried>)]) -> Vec<(&str, String)> {
-    all.iter().map(|(knob, why)| (knob.as_str(), not_tried(knob, why))).collect()
+    all.iter()
+        .map(|(knob, why)| (knob.as_str(), not_tried(knob, why)))
+        .collect()
 }

@@ -34,7 +34,9 @@ pub fn void_reason(of: &VoidReason) -> String {
             format!("its run {} the change names no culprits: {why}", which(arm))
         }
         VoidReason::NotBack { which } => {
-            let which = which.as_ref().map_or_else(String::new, |which| format!(" ({which})"));
+            let which = which
+                .as_ref()
+                .map_or_else(String::new, |which| format!(" ({which})"));
             format!("what the change removes{which} was not back without it")
         }
         VoidReason::NotInForce { arm, within_ns } => {
@@ -85,7 +87,11 @@ pub fn not_tried(knob: &str, of: &AnyVersion<NotTried>) -> String {
         NotTried::UndoneTooLate => undone(),
         NotTried::NoTimeLeft => format!("{}, for which the budget leaves no time", undone()),
     };
-    in_words(of, words, "left out for a reason that this version does not know")
+    in_words(
+        of,
+        words,
+        "left out for a reason that this version does not know",
+    )
 }
 
 /// Which runs a step makes.
@@ -101,7 +107,13 @@ pub fn step_runs(of: StepRuns) -> &'static str {
 /// What two boots differ in beside what is tried, as part of a sentence.
 #[must_use]
 pub fn difference(of: &Difference) -> String {
-    let said = |text: &str| if text.is_empty() { "nothing".to_owned() } else { format!("\"{text}\"") };
+    let said = |text: &str| {
+        if text.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format!("\"{text}\"")
+        }
+    };
     match of {
         Difference::Kernel { before, now } => format!("the kernel was {before} and is {now}"),
         Difference::Online { before, now } => format!("CPUs {before} were online and {now} are"),
@@ -124,7 +136,9 @@ pub fn experiment_error(error: &ExperimentError) -> String {
             ),
             Untried::NoChange(None) => format!("{knob}: there is nothing to change"),
             Untried::NoChange(Some(why)) => format!("{knob}: {}", skip_reason(why)),
-            Untried::NeedsNoReboot => format!("{knob} needs no reboot: try it without --across-reboot"),
+            Untried::NeedsNoReboot => {
+                format!("{knob} needs no reboot: try it without --across-reboot")
+            }
         },
         ExperimentError::Refused(of) => format!("{error}: {}", refusal(&of.outcome)),
         ExperimentError::NotUndone(of) => format!("{error}: {}", not_undone(&of.undoing)),
@@ -141,47 +155,104 @@ mod tests {
     #[test]
     fn runs_that_were_left_out_are_counted() {
         assert_eq!(left_out(0), None);
-        assert!(left_out(1).unwrap().starts_with("1 run was made before the machine was started anew"));
-        assert!(left_out(10).unwrap().starts_with("10 runs were made before the machine was started anew"));
+        assert!(
+            left_out(1)
+                .unwrap()
+                .starts_with("1 run was made before the machine was started anew")
+        );
+        assert!(
+            left_out(10)
+                .unwrap()
+                .starts_with("10 runs were made before the machine was started anew")
+        );
     }
 
     #[test]
     fn what_two_boots_differ_in_is_reported() {
         let line = |before: &str, now: &str| {
-            difference(&Difference::BootLine { before: before.into(), now: now.into() })
+            difference(&Difference::BootLine {
+                before: before.into(),
+                now: now.into(),
+            })
         };
         assert!(line("", "mitigations=off").ends_with("said nothing and says \"mitigations=off\""));
-        let online = Difference::Online { before: "0-3".parse().unwrap(), now: "0-2".parse().unwrap() };
+        let online = Difference::Online {
+            before: "0-3".parse().unwrap(),
+            now: "0-2".parse().unwrap(),
+        };
         assert_eq!(difference(&online), "CPUs 0-3 were online and 0-2 are");
     }
 
     #[test]
     fn a_knob_that_cannot_be_tried_is_reported_with_its_reason() {
-        let told = |why| experiment_error(&ExperimentError::Untried { knob: "vmstat".into(), why });
+        let told = |why| {
+            experiment_error(&ExperimentError::Untried {
+                knob: "vmstat".into(),
+                why,
+            })
+        };
         assert!(told(Untried::Applied).contains("`jitterscope tune rollback --only vmstat` first"));
-        assert_eq!(told(Untried::NoChange(Some(SkipReason::LeftOut))), "vmstat: left out, as asked");
-        assert_eq!(told(Untried::NoChange(None)), "vmstat: there is nothing to change");
+        assert_eq!(
+            told(Untried::NoChange(Some(SkipReason::LeftOut))),
+            "vmstat: left out, as asked"
+        );
+        assert_eq!(
+            told(Untried::NoChange(None)),
+            "vmstat: there is nothing to change"
+        );
     }
 
     #[test]
     fn a_knob_that_is_not_tried_is_reported_with_its_undoing() {
         let told = |of: AnyVersion<NotTried>| not_tried("nohz-full", &of);
-        assert_eq!(told(NotTried::UndoneTooLate.into()), "undone at the next boot");
-        assert!(told(NotTried::NoTimeLeft.into()).ends_with("boot, for which the budget leaves no time"));
-        assert_eq!(told(AnyVersion::Worded("undone later".into())), "undone later");
+        assert_eq!(
+            told(NotTried::UndoneTooLate.into()),
+            "undone at the next boot"
+        );
+        assert!(
+            told(NotTried::NoTimeLeft.into())
+                .ends_with("boot, for which the budget leaves no time")
+        );
+        assert_eq!(
+            told(AnyVersion::Worded("undone later".into())),
+            "undone later"
+        );
     }
 
     #[test]
     fn why_a_pair_does_not_count_is_reported_with_its_arm() {
-        let doubts = vec![Doubt::EventsLost { lost: 200, events: 5_138 }];
-        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::B, doubts });
-        assert!(told.starts_with("its run with the change names no culprits: 200 kernel events"), "{told}");
-        let told = void_reason(&VoidReason::NamesNobody { arm: Arm::A, doubts: Vec::new() });
-        assert!(told.ends_with("without the change names no culprits: no kernel events were recorded"));
-        let told = void_reason(&VoidReason::NotInForce { arm: Arm::A, within_ns: Nanos(1_000) });
-        assert_eq!(told, "its undoing was not seen to be in force within 1.00 us");
+        let doubts = vec![Doubt::EventsLost {
+            lost: 200,
+            events: 5_138,
+        }];
+        let told = void_reason(&VoidReason::NamesNobody {
+            arm: Arm::B,
+            doubts,
+        });
+        assert!(
+            told.starts_with("its run with the change names no culprits: 200 kernel events"),
+            "{told}"
+        );
+        let told = void_reason(&VoidReason::NamesNobody {
+            arm: Arm::A,
+            doubts: Vec::new(),
+        });
+        assert!(
+            told.ends_with("without the change names no culprits: no kernel events were recorded")
+        );
+        let told = void_reason(&VoidReason::NotInForce {
+            arm: Arm::A,
+            within_ns: Nanos(1_000),
+        });
+        assert_eq!(
+            told,
+            "its undoing was not seen to be in force within 1.00 us"
+        );
         let told = |which| void_reason(&VoidReason::NotBack { which });
-        assert_eq!(told(None), "what the change removes was not back without it");
+        assert_eq!(
+            told(None),
+            "what the change removes was not back without it"
+        );
         assert!(told(Some("vmstat".into())).contains("removes (vmstat) was"));
     }
 }

@@ -50,11 +50,25 @@ pub(super) fn series_table(body: &mut Markup, run: &Drawn) {
         let history = &run.summary.history;
         let row = |(at, (max, stolen)): (usize, (&Nanos, &Nanos))| {
             let from = Nanos(history.step_ns.0.saturating_mul(at as u64));
-            vec![Cell::Number(moment(from)), Cell::Number(max.to_string()), Cell::Number(stolen.to_string())]
+            vec![
+                Cell::Number(moment(from)),
+                Cell::Number(max.to_string()),
+                Cell::Number(stolen.to_string()),
+            ]
         };
-        let rows = history.max_ns.iter().zip(&history.stolen_ns).enumerate().map(row).collect();
+        let rows = history
+            .max_ns
+            .iter()
+            .zip(&history.stolen_ns)
+            .enumerate()
+            .map(row)
+            .collect();
         let longest = format!("longest {}", words::noun(run).one);
-        let heads = [Head::Number("from"), Head::Number(&longest), Head::Number("stolen in all")];
+        let heads = [
+            Head::Number("from"),
+            Head::Number(&longest),
+            Head::Number("stolen in all"),
+        ];
         body.table(&format!("Steps of {}", history.step_ns), &heads, rows);
     });
 }
@@ -62,7 +76,11 @@ pub(super) fn series_table(body: &mut Markup, run: &Drawn) {
 pub(super) fn percentiles(body: &mut Markup, run: &Drawn) {
     body.section("percentiles", "Percentiles");
     if figure(body, run, ChartKind::Percentiles) {
-        let curves = run.picture.curves.iter().map(|curve| (words::curve(run, curve.of), curve));
+        let curves = run
+            .picture
+            .curves
+            .iter()
+            .map(|curve| (words::curve(run, curve.of), curve));
         percentiles_table(body, curves.collect());
     }
     body.end();
@@ -77,7 +95,11 @@ pub(super) fn percentiles_table(body: &mut Markup, curves: Vec<(String, &Curve)>
         row.extend(LEVELS.map(|(_, share)| {
             let above = curve.count as f64 * (1.0 - share) * (1.0 + 1e-9);
             let enough = share >= 1.0 || above >= SUPPORT as f64;
-            Cell::Number(if enough { curve.quantile(share).to_string() } else { "\u{2013}".into() })
+            Cell::Number(if enough {
+                curve.quantile(share).to_string()
+            } else {
+                "\u{2013}".into()
+            })
         }));
         row
     };
@@ -108,11 +130,19 @@ pub(super) fn outliers_table(body: &mut Markup, run: &Drawn) {
             ]
         };
         let noun = words::noun(run);
-        let heads = [Head::Number("from"), Head::Number(noun.many), Head::Number("their time")];
+        let heads = [
+            Head::Number("from"),
+            Head::Number(noun.many),
+            Head::Number("their time"),
+        ];
         let left_out = run.picture.stalls_read - run.picture.stalls.len() as u64;
         let caption = match left_out {
             0 => format!("{} by length", noun.heading),
-            n => format!("{} by length, without the {} that are not drawn", noun.heading, count(n)),
+            n => format!(
+                "{} by length, without the {} that are not drawn",
+                noun.heading,
+                count(n)
+            ),
         };
         body.table(&caption, &heads, decades.into_iter().map(row).collect());
     });
@@ -138,7 +168,10 @@ pub(super) fn culprits_table(body: &mut Markup, run: &Drawn) {
         ];
         let rows = {
             let named = run.picture.culprits.iter().zip(words::culprits(run, 96));
-            named.filter(|(culprit, _)| culprit.total.0 > 0).map(row).collect()
+            named
+                .filter(|(culprit, _)| culprit.total.0 > 0)
+                .map(row)
+                .collect()
         };
         body.table("Culprits, by their time", &heads, rows);
     });
@@ -152,8 +185,11 @@ pub(super) fn offsets(body: &mut Markup, run: &Drawn) {
             "What comes once in each unit of time, or several times at even distances, is a line across.",
         );
         body.details("As a table", |body| {
-            let of_row = |row: usize| (0..map.columns).map(move |column| map.counts[column * map.rows + row]);
-            let mut rows: Vec<(u64, usize)> = (0..map.rows).map(|row| (of_row(row).sum(), row)).collect();
+            let of_row = |row: usize| {
+                (0..map.columns).map(move |column| map.counts[column * map.rows + row])
+            };
+            let mut rows: Vec<(u64, usize)> =
+                (0..map.rows).map(|row| (of_row(row).sum(), row)).collect();
             rows.sort_by_key(|(n, row)| (std::cmp::Reverse(*n), *row));
             let step = map.unit.0 / map.rows as u64;
             let row = |(n, row): &(u64, usize)| {
@@ -163,10 +199,23 @@ pub(super) fn offsets(body: &mut Markup, run: &Drawn) {
                     Cell::Number(count(of_row(*row).filter(|n| *n > 0).count() as u64)),
                 ]
             };
-            let rows = rows.iter().take(OFFSETS).filter(|(n, _)| *n > 0).map(row).collect();
+            let rows = rows
+                .iter()
+                .take(OFFSETS)
+                .filter(|(n, _)| *n > 0)
+                .map(row)
+                .collect();
             let many = words::noun(run).many;
-            let heads = [Head::Number("offset from"), Head::Number(many), Head::Number("columns with any")];
-            let caption = format!("The fullest offsets, steps of {}, {} columns", Nanos(step), map.columns);
+            let heads = [
+                Head::Number("offset from"),
+                Head::Number(many),
+                Head::Number("columns with any"),
+            ];
+            let caption = format!(
+                "The fullest offsets, steps of {}, {} columns",
+                Nanos(step),
+                map.columns
+            );
             body.table(&caption, &heads, rows);
         });
     }

@@ -15,7 +15,8 @@ use crate::lines::cpus_text;
 use crate::number::{count, percent, rate, span, utc};
 use crate::words::{detail, kind_and_name};
 use jitterscope_analyze::compare::{
-    Against, Comparison, ConditionDifference, CpuRow, CulpritDiff, Diff, FigureRow, SideSummary, Verdict,
+    Against, Comparison, ConditionDifference, CpuRow, CulpritDiff, Diff, FigureRow, SideSummary,
+    Verdict,
 };
 use jitterscope_analyze::{DifferenceClass, MachineDifference};
 
@@ -50,7 +51,11 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
         body.text(&format!(" {}", run.summary.run.tool_version));
     }
     body.raw("</p></footer>\n");
-    policy::document(&format!("{heading} \u{2013} jitterscope"), &body.into_string(), None)
+    policy::document(
+        &format!("{heading} \u{2013} jitterscope"),
+        &body.into_string(),
+        None,
+    )
 }
 
 /// A run by its label, which is shorter than its folder; several as they were asked for.
@@ -74,18 +79,33 @@ fn told_of(at: usize, side: &SideSummary) -> String {
         [one] => format!("run {}, {} UTC", one.id, utc(one.started_realtime_ns)),
         many => format!("{} runs", many.len()),
     };
-    let cpus = if side.cpus.is_empty() { String::new() } else { format!(", {}", cpus_text(&side.cpus)) };
+    let cpus = if side.cpus.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", cpus_text(&side.cpus))
+    };
     let lost: u64 = side.runs.iter().map(|run| run.lost_records).sum();
     let lost = if lost > 0 {
-        format!("; {} records were lost: its culprits are undercounted", count(lost))
+        format!(
+            "; {} records were lost: its culprits are undercounted",
+            count(lost)
+        )
     } else {
         String::new()
     };
     let doubt = unproven(side).map_or_else(String::new, |why| format!("; {why}"));
     // Of several CPUs together it is longer than a run of them.
-    let of = if side.cpus.is_empty() { "" } else { " of CPU time" };
+    let of = if side.cpus.is_empty() {
+        ""
+    } else {
+        " of CPU time"
+    };
     let measured = span(side.measured_ns);
-    format!("{}: {}, {runs}{cpus}, {measured}{of}{lost}{doubt}", letter(at), name(side))
+    format!(
+        "{}: {}, {runs}{cpus}, {measured}{of}{lost}{doubt}",
+        letter(at),
+        name(side)
+    )
 }
 
 fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
@@ -98,8 +118,11 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         let [before, after] = both_sides(difference);
         format!("{what}: {before} in {}, {after} in {}", names[0], names[1])
     };
-    let apart: Vec<String> =
-        against.told_conditions().filter(|difference| difference.incomparable).map(differs).collect();
+    let apart: Vec<String> = against
+        .told_conditions()
+        .filter(|difference| difference.incomparable)
+        .map(differs)
+        .collect();
     if !apart.is_empty() {
         let text = format!("{}.", apart.join("; "));
         body.element(
@@ -108,7 +131,10 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
             "</p>\n",
         );
     }
-    for difference in against.told_conditions().filter(|difference| !difference.incomparable) {
+    for difference in against
+        .told_conditions()
+        .filter(|difference| !difference.incomparable)
+    {
         let text = format!("{}.", differs(difference));
         let class = "<p class=\"warning\"><strong>Measured differently:</strong> ";
         body.element(class, &text, "</p>\n");
@@ -119,16 +145,28 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         .filter(|difference| difference.class == DifferenceClass::Incomparable)
         .map(|of| {
             let [before, after] = both_machines(of);
-            format!("{}: {before} in {}, {after} in {}", of.what, names[0], names[1])
+            format!(
+                "{}: {before} in {}, {after} in {}",
+                of.what, names[0], names[1]
+            )
         })
         .collect();
     if !other.is_empty() {
-        let text = format!("the figures do not tell what a setting did. {}.", other.join("; "));
-        body.element("<p class=\"warning\"><strong>Other machines:</strong> ", &text, "</p>\n");
+        let text = format!(
+            "the figures do not tell what a setting did. {}.",
+            other.join("; ")
+        );
+        body.element(
+            "<p class=\"warning\"><strong>Other machines:</strong> ",
+            &text,
+            "</p>\n",
+        );
     }
     let length = length(&diff.sides[0], &diff.sides[against.side]);
     for row in against.figures.iter().filter(|row| row.is_total) {
-        let Some(comparison) = &row.comparison else { continue };
+        let Some(comparison) = &row.comparison else {
+            continue;
+        };
         let mut text = format!(
             "{}: {} in {}, {} in {}: {}",
             figure_name(row.kind).trim(),
@@ -195,19 +233,29 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
     let row = |row: &FigureRow| {
         let compared = row.comparison.as_ref();
         let by = |change_of: fn(&Comparison) -> Option<f64>| {
-            compared.and_then(|c| Some(change(change_of(c)?, c.scale, row.unit))).unwrap_or_default()
+            compared
+                .and_then(|c| Some(change(change_of(c)?, c.scale, row.unit)))
+                .unwrap_or_default()
         };
         vec![
             Cell::Text(figure_name(row.kind)),
             Cell::Number(figure(middle(&row.first), row.unit)),
             Cell::Number(figure(middle(&row.second), row.unit)),
             Cell::Number(by(|c| c.change)),
-            Cell::Number(compared.map(|c| interval(c.interval, c.scale, row.unit)).unwrap_or_default()),
+            Cell::Number(
+                compared
+                    .map(|c| interval(c.interval, c.scale, row.unit))
+                    .unwrap_or_default(),
+            ),
             Cell::Number(by(|c| c.noise_floor).trim_start_matches('+').to_owned()),
             Cell::Text(compared.map_or_else(|| lacking(row, names), |c| signed(c.verdict))),
         ]
     };
-    body.table("Figures: less is better everywhere", &heads, against.figures.iter().map(row).collect());
+    body.table(
+        "Figures: less is better everywhere",
+        &heads,
+        against.figures.iter().map(row).collect(),
+    );
     body.note(
         "Interval: where the change lies. Noise: what two samples of one setting would seem to differ by. Figures \
          without a verdict are shown only.",
@@ -255,7 +303,10 @@ fn culprits(body: &mut Markup, against: &Against, names: &[String; 2]) {
         });
     }
     if !against.knobs.is_empty() {
-        body.note(&format!("Settings that differ: {}.", against.knobs.join(", ")));
+        body.note(&format!(
+            "Settings that differ: {}.",
+            against.knobs.join(", ")
+        ));
     }
 }
 
@@ -277,16 +328,32 @@ fn cpus(body: &mut Markup, against: &Against, names: &[String; 2]) {
                 Cell::Text(row.cpu.to_string()),
                 Cell::Number(figure(c.first, unit)),
                 Cell::Number(figure(c.second, unit)),
-                Cell::Number(c.change.map(|of| change(of, c.scale, unit)).unwrap_or_default()),
+                Cell::Number(
+                    c.change
+                        .map(|of| change(of, c.scale, unit))
+                        .unwrap_or_default(),
+                ),
                 Cell::Number(interval(c.interval, c.scale, unit)),
                 Cell::Text(signed(c.verdict)),
             ]
         };
-        body.table("CPUs that both measured", &heads, against.cpus.iter().map(row).collect());
+        body.table(
+            "CPUs that both measured",
+            &heads,
+            against.cpus.iter().map(row).collect(),
+        );
     }
-    let decided: Vec<_> = against.cpus.iter().map(|row| (row.cpu, row.comparison.verdict)).collect();
+    let decided: Vec<_> = against
+        .cpus
+        .iter()
+        .map(|row| (row.cpu, row.comparison.verdict))
+        .collect();
     if let Some(text) = moved_elsewhere(&decided) {
-        body.element("<p class=\"warning\">", text.trim_start_matches("! "), "</p>\n");
+        body.element(
+            "<p class=\"warning\">",
+            text.trim_start_matches("! "),
+            "</p>\n",
+        );
     }
     if let Some(text) = of_other_cpus(against) {
         body.note(&text);
@@ -303,7 +370,12 @@ fn machine(body: &mut Markup, differences: &[MachineDifference], unknown: bool) 
         }
         return;
     }
-    let heads = [Head::Text("weight"), Head::Text("what"), Head::Text("first"), Head::Text("second")];
+    let heads = [
+        Head::Text("weight"),
+        Head::Text("what"),
+        Head::Text("first"),
+        Head::Text("second"),
+    ];
     let row = |difference: &MachineDifference| {
         let weight = match difference.class {
             DifferenceClass::Incomparable => "not comparable",
@@ -313,14 +385,29 @@ fn machine(body: &mut Markup, differences: &[MachineDifference], unknown: bool) 
         vec![
             Cell::Text(weight.into()),
             Cell::Text(difference.what.clone()),
-            Cell::Text(difference.before.as_ref().map(machine_value).unwrap_or_default()),
-            Cell::Text(difference.after.as_ref().map(machine_value).unwrap_or_default()),
+            Cell::Text(
+                difference
+                    .before
+                    .as_ref()
+                    .map(machine_value)
+                    .unwrap_or_default(),
+            ),
+            Cell::Text(
+                difference
+                    .after
+                    .as_ref()
+                    .map(machine_value)
+                    .unwrap_or_default(),
+            ),
         ]
     };
     let rows = differences.iter().map(row).collect();
-    body.details(&format!("What else differs: {}", count(differences.len() as u64)), |body| {
-        body.table("Machines", &heads, rows);
-    });
+    body.details(
+        &format!("What else differs: {}", count(differences.len() as u64)),
+        |body| {
+            body.table("Machines", &heads, rows);
+        },
+    );
 }
 
 fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
@@ -338,10 +425,20 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
     }
     body.end();
     for (id, heading, kind, table) in [
-        ("culprits", "Time by culprit", ChartKind::Culprits, culprits_table as fn(&mut Markup, &Drawn)),
+        (
+            "culprits",
+            "Time by culprit",
+            ChartKind::Culprits,
+            culprits_table as fn(&mut Markup, &Drawn),
+        ),
         ("series", "Over time", ChartKind::Series, series_table),
         ("outliers", "Outliers", ChartKind::Outliers, outliers_table),
-        ("messages", "Messages by time", ChartKind::Histograms, messages::table_of),
+        (
+            "messages",
+            "Messages by time",
+            ChartKind::Histograms,
+            messages::table_of,
+        ),
     ] {
         if kind == ChartKind::Histograms && drawn.iter().all(|run| run.summary.pipeline.is_none()) {
             continue;

@@ -50,7 +50,11 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
         Head::Number("longest"),
         Head::Text("what it is"),
     ];
-    let rest = if rows.len() > FEW + 4 { rows.split_off(FEW) } else { Vec::new() };
+    let rest = if rows.len() > FEW + 4 {
+        rows.split_off(FEW)
+    } else {
+        Vec::new()
+    };
     body.table("Culprits, by their time", &heads, rows);
     if !rest.is_empty() {
         body.details(&format!("{} more", rest.len()), |body| {
@@ -68,20 +72,41 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
 }
 
 fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<Cell> {
-    let all: u64 = run.picture.culprits.iter().map(|culprit| culprit.total.0).sum();
+    let all: u64 = run
+        .picture
+        .culprits
+        .iter()
+        .map(|culprit| culprit.total.0)
+        .sum();
     let seconds = run.picture.duration.as_secs_f64();
-    let per_sec = if seconds > 0.0 { culprit.count as f64 / seconds } else { 0.0 };
+    let per_sec = if seconds > 0.0 {
+        culprit.count as f64 / seconds
+    } else {
+        0.0
+    };
     let mut lines = vec![words::explain(&culprit.subject).to_owned()];
     let detail = words::further_detail(&culprit.subject, culprit.threads);
-    lines.extend(Some(detail).filter(|detail| !detail.is_empty() && !lines[0].contains(detail.as_str())));
+    lines.extend(
+        Some(detail).filter(|detail| !detail.is_empty() && !lines[0].contains(detail.as_str())),
+    );
     let summed = summary_row(&run.summary, &culprit.subject);
-    if let Some((sender, known)) = summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known))) {
-        let who =
-            words::sent_from(sender.context, sender.comm.as_deref().or(sender.tid.map(|_| words::ENDED)));
-        let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
+    if let Some((sender, known)) =
+        summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known)))
+    {
+        let who = words::sent_from(
+            sender.context,
+            sender.comm.as_deref().or(sender.tid.map(|_| words::ENDED)),
+        );
+        let via = sender
+            .via
+            .as_deref()
+            .map(|via| format!(" through {via}"))
+            .unwrap_or_default();
         // A stall may have several parts of one culprit, each triggered by somebody.
         let share = percent_cell(sender.count as f64 / known.max(sender.count).max(1) as f64);
-        lines.push(format!("triggered by {who}{via} (most often: {share} of the times that are known)"));
+        lines.push(format!(
+            "triggered by {who}{via} (most often: {share} of the times that are known)"
+        ));
     }
     vec![
         Cell::Culprit { number, text: name },

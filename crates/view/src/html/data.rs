@@ -160,9 +160,18 @@ impl Columns {
         let largest = values.iter().copied().max().unwrap_or(0);
         let planes = (u64::BITS - largest.leading_zeros()).div_ceil(8) as usize;
         for plane in 0..planes {
-            self.bytes.extend(values.iter().map(|value| (value >> (8 * plane)) as u8));
+            self.bytes
+                .extend(values.iter().map(|value| (value >> (8 * plane)) as u8));
         }
-        self.places.insert(name, Place { from, planes, delta, zigzag });
+        self.places.insert(
+            name,
+            Place {
+                from,
+                planes,
+                delta,
+                zigzag,
+            },
+        );
     }
 }
 
@@ -172,7 +181,10 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     let parts = || stalls().flat_map(|stall| &stall.parts);
     let mut columns = Columns::default();
     columns.rising("start", stalls().map(|stall| stall.start.0));
-    columns.signed("length", stalls().map(|stall| stall.length.0.wrapping_sub(sum(stall))));
+    columns.signed(
+        "length",
+        stalls().map(|stall| stall.length.0.wrapping_sub(sum(stall))),
+    );
     columns.near("id", stalls().map(|stall| stall.id.0));
     columns.plain("lane", stalls().map(|stall| stall.lane as u64));
     let lane_cpus: Vec<u32> = picture.lanes.iter().map(cpu_of).collect();
@@ -185,7 +197,12 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     let mut grouped: Vec<&DrawnPart> = parts().collect();
     grouped.sort_by_key(|part| picture.sorts[part.sort].culprit);
     columns.plain("net", grouped.iter().map(|part| part.net.0));
-    columns.plain("around", grouped.iter().map(|part| part.gross.saturating_sub(part.net).0));
+    columns.plain(
+        "around",
+        grouped
+            .iter()
+            .map(|part| part.gross.saturating_sub(part.net).0),
+    );
     let noun = chart_words::noun(run);
     let (texts, sorts) = sorts(&picture.sorts, noun);
     let header = Header {
@@ -231,14 +248,18 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
                 longest: rounded(curve.longest()),
             })
             .collect(),
-        offsets: (picture.stalls_read > picture.stalls.len() as u64).then(|| offsets(&picture.offsets)),
+        offsets: (picture.stalls_read > picture.stalls.len() as u64)
+            .then(|| offsets(&picture.offsets)),
         rows: picture.stalls.len(),
         parts: parts().count(),
         columns: columns.places,
     };
     // No map of it has keys that are not text, and no number is infinite: JSON can hold it.
     let head = serde_json::to_vec(&header).unwrap_or_default();
-    let mut out = u32::try_from(head.len()).unwrap_or_default().to_le_bytes().to_vec();
+    let mut out = u32::try_from(head.len())
+        .unwrap_or_default()
+        .to_le_bytes()
+        .to_vec();
     out.extend_from_slice(&head);
     out.extend_from_slice(&columns.bytes);
     out
@@ -251,7 +272,10 @@ fn rounded((nines, ns): (f64, f64)) -> (f64, f64) {
 
 /// Its parts together.
 fn sum(stall: &DrawnStall) -> u64 {
-    stall.parts.iter().fold(0, |sum, part| sum.wrapping_add(part.net.0))
+    stall
+        .parts
+        .iter()
+        .fold(0, |sum, part| sum.wrapping_add(part.net.0))
 }
 
 fn offsets(map: &OffsetMap) -> OffsetsRow {
@@ -297,9 +321,10 @@ fn sorts(all: &[PartSort], noun: Noun) -> (Vec<String>, Vec<Vec<usize>>) {
 
 /// What else is known of parts of a sort, beside whose they are.
 fn lines_of(sort: &PartSort, noun: Noun) -> Vec<String> {
-    sort.part
-        .as_ref()
-        .map_or_else(|| vec!["one of many, which are not told apart".into()], |part| told_of(part, noun))
+    sort.part.as_ref().map_or_else(
+        || vec!["one of many, which are not told apart".into()],
+        |part| told_of(part, noun),
+    )
 }
 
 fn told_of(part: &Part, noun: Noun) -> Vec<String> {
@@ -307,12 +332,30 @@ fn told_of(part: &Part, noun: Noun) -> Vec<String> {
     lines.extend(part.phase.as_ref().map(|phase| format!("phase {phase}")));
     lines.extend(Some(words::detail(&part.culprit.subject, 1)).filter(|detail| !detail.is_empty()));
     if let Some(sender) = &part.culprit.sender {
-        let via = sender.via.as_deref().map(|via| format!(" through {via}")).unwrap_or_default();
-        let pid = if sender.involves_thread() { format!(" (pid {})", sender.tid) } else { String::new() };
-        lines.push(format!("triggered by {}{pid} on CPU {}{via}", words::sender_name(sender), sender.cpu));
+        let via = sender
+            .via
+            .as_deref()
+            .map(|via| format!(" through {via}"))
+            .unwrap_or_default();
+        let pid = if sender.involves_thread() {
+            format!(" (pid {})", sender.tid)
+        } else {
+            String::new()
+        };
+        lines.push(format!(
+            "triggered by {}{pid} on CPU {}{via}",
+            words::sender_name(sender),
+            sender.cpu
+        ));
     }
-    lines.extend(part.moved_from.map(|cpu| format!("the victim was moved from CPU {cpu}")));
-    lines.extend(part.others_stalled.map(|n| format!("{n} other CPUs stalled at the same instant")));
+    lines.extend(
+        part.moved_from
+            .map(|cpu| format!("the victim was moved from CPU {cpu}")),
+    );
+    lines.extend(
+        part.others_stalled
+            .map(|n| format!("{n} other CPUs stalled at the same instant")),
+    );
     lines.push(format!(
         "{} the {}",
         match part.placement.as_str() {
@@ -325,7 +368,11 @@ fn told_of(part: &Part, noun: Noun) -> Vec<String> {
         },
         noun.one
     ));
-    lines.push(format!("{} confidence: {}", part.confidence.as_str(), part.evidence));
+    lines.push(format!(
+        "{} confidence: {}",
+        part.confidence.as_str(),
+        part.evidence
+    ));
     lines.iter().map(|text| crate::style::tame(text)).collect()
 }
 
@@ -397,7 +444,10 @@ mod tests {
             let Place { from, planes, .. } = columns.places[name];
             columns.bytes[from..from + planes * rows].to_vec()
         };
-        assert_eq!(of("a", 4), [&[0, 127, 128, 0xff][..], &[0, 0, 0, 0xff].repeat(7)].concat());
+        assert_eq!(
+            of("a", 4),
+            [&[0, 127, 128, 0xff][..], &[0, 0, 0, 0xff].repeat(7)].concat()
+        );
         assert_eq!(columns.places["none"].planes, 0);
         assert_eq!(of("d", 3), [0xff, 3, 0, 1, 0, 0, 0, 0, 1]);
         assert_eq!(of("b", 3), [5, 0, 0x27, 0, 0, 1]);

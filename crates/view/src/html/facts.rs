@@ -74,8 +74,11 @@ pub(super) fn periods(body: &mut Markup, run: &Drawn) {
 
 /// A culprit by its name; where it is one of the page's, a click shows its stalls alone.
 fn culprit(run: &Drawn, text: String) -> Cell {
-    let found =
-        run.picture.culprits.iter().position(|culprit| words::kind_and_name(&culprit.subject) == text);
+    let found = run
+        .picture
+        .culprits
+        .iter()
+        .position(|culprit| words::kind_and_name(&culprit.subject) == text);
     match found {
         Some(number) => Cell::Culprit { number, text },
         None => Cell::Text(text),
@@ -85,9 +88,16 @@ fn culprit(run: &Drawn, text: String) -> Cell {
 pub(super) fn trust(body: &mut Markup, summary: &RunSummary) {
     body.section("trust", "How far to trust it");
     let statements = text::trust(summary);
-    body.facts(statements.iter().map(|statement| (statement.name.as_str(), statement.text.clone())));
-    let limited: Vec<_> =
-        summary.sources.iter().filter(|source| source.status != SourceStatus::Available).collect();
+    body.facts(
+        statements
+            .iter()
+            .map(|statement| (statement.name.as_str(), statement.text.clone())),
+    );
+    let limited: Vec<_> = summary
+        .sources
+        .iter()
+        .filter(|source| source.status != SourceStatus::Available)
+        .collect();
     if !limited.is_empty() {
         let heads = [
             Head::Text("source"),
@@ -98,9 +108,21 @@ pub(super) fn trust(body: &mut Markup, summary: &RunSummary) {
         ];
         let rows = limited.into_iter().map(|source| {
             let SourceWords { reason, loses, fix } = source_words(&source.problems, &source.losses);
-            [source.name.clone(), source.status.to_string(), reason, loses, fix].map(Cell::Text).into()
+            [
+                source.name.clone(),
+                source.status.to_string(),
+                reason,
+                loses,
+                fix,
+            ]
+            .map(Cell::Text)
+            .into()
         });
-        body.table("Sources that were not there in full", &heads, rows.collect());
+        body.table(
+            "Sources that were not there in full",
+            &heads,
+            rows.collect(),
+        );
     }
     body.end();
 }
@@ -111,12 +133,24 @@ pub(super) fn machine(body: &mut Markup, run: &Drawn) {
     let mut facts = vec![
         ("host", host.hostname.clone()),
         ("processor", host.cpu_model.clone()),
-        ("kernel", format!("{} {} {}", host.kernel_release, host.kernel_version, host.arch)),
+        (
+            "kernel",
+            format!(
+                "{} {} {}",
+                host.kernel_release, host.kernel_version, host.arch
+            ),
+        ),
         ("kernel line", host.cmdline.clone()),
         ("online CPUs", host.online.to_string()),
         ("isolated CPUs", host.isolated.to_string()),
         ("nohz_full CPUs", host.nohz_full.to_string()),
-        ("hypervisor", host.hypervisor.as_deref().map(text::headline::hypervisor).unwrap_or_default()),
+        (
+            "hypervisor",
+            host.hypervisor
+                .as_deref()
+                .map(text::headline::hypervisor)
+                .unwrap_or_default(),
+        ),
     ];
     if let Some(machine) = &run.summary.machine {
         facts.extend(more(machine));
@@ -137,10 +171,19 @@ fn more(machine: &MachineState) -> Vec<(&'static str, String)> {
     let (processors, memory) = (&machine.processors, &machine.memory);
     let per_cpu = |all: Vec<(String, String)>| match &all[..] {
         [(_, value)] => value.clone(),
-        all => all.iter().map(|(cpus, value)| format!("{cpus}: {value}")).collect::<Vec<_>>().join("; "),
+        all => all
+            .iter()
+            .map(|(cpus, value)| format!("{cpus}: {value}"))
+            .collect::<Vec<_>>()
+            .join("; "),
     };
     let microcode = read(&processors.microcode, |all| {
-        per_cpu(all.0.iter().map(|group| (group.cpus.to_string(), group.value.clone())).collect())
+        per_cpu(
+            all.0
+                .iter()
+                .map(|group| (group.cpus.to_string(), group.value.clone()))
+                .collect(),
+        )
     });
     let governor = read(&processors.frequency, |all| {
         let of = |group: &jitterscope_model::CpuGroup<jitterscope_model::FrequencyPolicy>| {
@@ -156,14 +199,32 @@ fn more(machine: &MachineState) -> Vec<(&'static str, String)> {
         ("boost", read(&processors.boost, Clone::clone)),
         ("idle driver", read(&processors.idle.driver, Clone::clone)),
         ("SMT", read(&processors.smt.control, Clone::clone)),
-        ("memory", read(&memory.total_kib, |kib| bytes(kib.saturating_mul(1024)))),
-        ("huge pages", read(&memory.transparent_huge_pages, Clone::clone)),
-        ("clock source", read(&machine.kernel.clocksource, Clone::clone)),
+        (
+            "memory",
+            read(&memory.total_kib, |kib| bytes(kib.saturating_mul(1024))),
+        ),
+        (
+            "huge pages",
+            read(&memory.transparent_huge_pages, Clone::clone),
+        ),
+        (
+            "clock source",
+            read(&machine.kernel.clocksource, Clone::clone),
+        ),
         ("preemption", read(&machine.kernel.preemption, Clone::clone)),
         ("firmware", {
             let firmware = &machine.firmware;
-            let words = [&firmware.vendor, &firmware.product, &firmware.bios_vendor, &firmware.bios_version];
-            words.map(|word| read(word, Clone::clone)).join(" ").trim().to_owned()
+            let words = [
+                &firmware.vendor,
+                &firmware.product,
+                &firmware.bios_vendor,
+                &firmware.bios_version,
+            ];
+            words
+                .map(|word| read(word, Clone::clone))
+                .join(" ")
+                .trim()
+                .to_owned()
         }),
     ]
 }

@@ -22,19 +22,29 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
     }
     let threads = sorted(summary);
     let (Some(worst), all) = (threads.first(), threads.len()) else {
-        return vec![Statement::plain("No thread was there to be followed.".into())];
+        return vec![Statement::plain(
+            "No thread was there to be followed.".into(),
+        )];
     };
     let waited: Nanos = threads.iter().map(|thread| lost(thread)).sum();
     let mut statements = vec![Statement::plain(format!(
         "{} followed for {} lost {waited} of the time in which {} wanted to run.",
-        if all == 1 { "One thread".into() } else { format!("{} threads", count(all as u64)) },
+        if all == 1 {
+            "One thread".into()
+        } else {
+            format!("{} threads", count(all as u64))
+        },
         span(summary.run.duration_ns),
         if all == 1 { "it" } else { "they" },
     ))];
     if lost(worst) > Nanos::ZERO {
         let mut text = format!(
             "{} {} (pid {}): {}, {} of the time that it was followed; it waited {} at the longest.",
-            if all == 1 { "It is" } else { "Most of it was lost by" },
+            if all == 1 {
+                "It is"
+            } else {
+                "Most of it was lost by"
+            },
             name(worst),
             worst.tid,
             lost(worst),
@@ -42,8 +52,15 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
             worst.longest_wait_ns
         );
         let had_it = |ran: &&RanInstead| ran.subject.kind() != CulpritKind::Stopped;
-        if let Some(ran) = RanInstead::by_program(&worst.ran_instead).iter().find(had_it) {
-            text += &format!(" {} had {} of that.", words::kind_and_name(&ran.subject), ran.total_ns);
+        if let Some(ran) = RanInstead::by_program(&worst.ran_instead)
+            .iter()
+            .find(had_it)
+        {
+            text += &format!(
+                " {} had {} of that.",
+                words::kind_and_name(&ran.subject),
+                ran.total_ns
+            );
         }
         statements.push(Statement::plain(text));
     }
@@ -92,13 +109,28 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     };
     let (first, rest) = threads.split_at(threads.len().min(FEW));
     picture(body, first);
-    body.table("Shares of the time that each was followed", &heads, first.iter().map(row).collect());
+    body.table(
+        "Shares of the time that each was followed",
+        &heads,
+        first.iter().map(row).collect(),
+    );
     if !rest.is_empty() {
-        body.details(&format!("{} more threads, which lost less", rest.len()), |body| {
-            body.table("Threads that lost less", &heads, rest.iter().map(row).collect());
-        });
+        body.details(
+            &format!("{} more threads, which lost less", rest.len()),
+            |body| {
+                body.table(
+                    "Threads that lost less",
+                    &heads,
+                    rest.iter().map(row).collect(),
+                );
+            },
+        );
     }
-    for thread in threads.iter().take(BLOCKS).filter(|thread| !thread.ran_instead.is_empty()) {
+    for thread in threads
+        .iter()
+        .take(BLOCKS)
+        .filter(|thread| !thread.ran_instead.is_empty())
+    {
         instead(body, thread);
     }
     body.end();
@@ -109,7 +141,9 @@ type Sort = (&'static str, fn(&ThreadAccount) -> Nanos);
 
 /// Interruptions lie within the time that a thread ran.
 const SORTS: [Sort; 6] = [
-    ("running", |thread| thread.running_ns.saturating_sub(thread.interrupted_ns)),
+    ("running", |thread| {
+        thread.running_ns.saturating_sub(thread.interrupted_ns)
+    }),
     ("interrupted", |thread| thread.interrupted_ns),
     ("waiting", |thread| thread.waiting_ns),
     ("blocked", |thread| thread.blocked_ns),
@@ -120,7 +154,10 @@ const SORTS: [Sort; 6] = [
 fn picture(body: &mut Markup, threads: &[&ThreadAccount]) {
     let whole = |thread: &&ThreadAccount| Whole {
         name: format!("{} {}", name(thread), thread.tid),
-        shares: SORTS.iter().map(|(_, of)| share(of(thread), thread)).collect(),
+        shares: SORTS
+            .iter()
+            .map(|(_, of)| share(of(thread), thread))
+            .collect(),
     };
     let drawn = shares::inline(
         "What became of each thread's time",
@@ -161,7 +198,11 @@ pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
         ]
     };
     let by_program = RanInstead::by_program(all);
-    body.table(caption, &heads, by_program.iter().take(INSTEAD).map(row).collect());
+    body.table(
+        caption,
+        &heads,
+        by_program.iter().take(INSTEAD).map(row).collect(),
+    );
 }
 
 fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {

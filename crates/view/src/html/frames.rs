@@ -55,7 +55,10 @@ impl FrameRow {
             TimelineItem::Frame { culprit, .. } => Some(key_of(&culprit.subject)),
             _ => None,
         };
-        FrameRow { key, ..FrameRow::of(row) }
+        FrameRow {
+            key,
+            ..FrameRow::of(row)
+        }
     }
 
     pub(super) fn of(row: &TimelineRow) -> FrameRow {
@@ -80,7 +83,11 @@ struct Whole {
 
 /// The frames of the first of these stalls, as many as have room in so many bytes, in base64; and how many those
 /// are.
-pub(super) fn encoded(frames: &[Frames], culprits: &[DrawnCulprit], room: usize) -> (String, usize) {
+pub(super) fn encoded(
+    frames: &[Frames],
+    culprits: &[DrawnCulprit],
+    room: usize,
+) -> (String, usize) {
     let of = |n: usize| packed(&plain(&frames[..n], culprits));
     let all = of(frames.len());
     let least = frames.len().min(ALWAYS);
@@ -101,10 +108,15 @@ pub(super) fn encoded(frames: &[Frames], culprits: &[DrawnCulprit], room: usize)
 fn plain(frames: &[Frames], culprits: &[DrawnCulprit]) -> Vec<u8> {
     // A frame has its thread's name, and the culprit is the program: what they have in common is the key.
     let key = |subject: &Subject| CulpritKey::of(subject, KeyLevel::Program);
-    let numbers = culprits.iter().enumerate().map(|(at, culprit)| (key(&culprit.subject), at as i64));
+    let numbers = culprits
+        .iter()
+        .enumerate()
+        .map(|(at, culprit)| (key(&culprit.subject), at as i64));
     let numbers: HashMap<CulpritKey, i64> = numbers.collect();
     let number = |item: &TimelineItem| match item {
-        TimelineItem::Frame { culprit, .. } => numbers.get(&key(&culprit.subject)).copied().unwrap_or(-1),
+        TimelineItem::Frame { culprit, .. } => {
+            numbers.get(&key(&culprit.subject)).copied().unwrap_or(-1)
+        }
         _ => -1,
     };
     let mut whole = Whole::default();
@@ -118,7 +130,10 @@ fn plain(frames: &[Frames], culprits: &[DrawnCulprit]) -> Vec<u8> {
             numbers.push(row.cpu.map_or(-1, i64::from));
             numbers.push(row.depth as i64);
             numbers.push(start - last);
-            numbers.push(row.end_ns.map_or(-1, |end| end.saturating_sub(row.start_ns) as i64));
+            numbers.push(
+                row.end_ns
+                    .map_or(-1, |end| end.saturating_sub(row.start_ns) as i64),
+            );
             for text in [row.name, row.note] {
                 let at = *known.entry(text).or_insert_with_key(|text| {
                     whole.texts.push(text.clone());
@@ -142,23 +157,40 @@ mod tests {
 
     fn row(start: u64, end: Option<u64>) -> TimelineRow {
         let item = TimelineItem::TlbFlush { pages: None };
-        TimelineRow { cpu: Some(CpuId(3)), depth: 1, start: Nanos(start), end: end.map(Nanos), item }
+        TimelineRow {
+            cpu: Some(CpuId(3)),
+            depth: 1,
+            start: Nanos(start),
+            end: end.map(Nanos),
+            item,
+        }
     }
 
     #[test]
     fn frames_are_numbers_and_texts_stand_once() {
-        let frames = [Frames { stall: StallId(7), rows: vec![row(100, Some(250)), row(90, None)] }];
+        let frames = [Frames {
+            stall: StallId(7),
+            rows: vec![row(100, Some(250)), row(90, None)],
+        }];
         let text = String::from_utf8(plain(&frames, &[])).unwrap();
-        let wanted =
-            r#"{"texts":["TLB flush","all pages"],"stalls":[[7,[3,1,100,150,0,1,-1,3,1,-10,-1,0,1,-1]]]}"#;
+        let wanted = r#"{"texts":["TLB flush","all pages"],"stalls":[[7,[3,1,100,150,0,1,-1,3,1,-10,-1,0,1,-1]]]}"#;
         assert_eq!(text, wanted);
     }
 
     #[test]
     fn as_many_as_have_room_and_the_worst_always() {
         let mut random = jitterscope_testing::SplitMix64(1);
-        let mut rows = || (0..50).map(|_| row(random.below(1 << 30), Some(1 << 31))).collect();
-        let frames: Vec<Frames> = (0..100).map(|id| Frames { stall: StallId(id), rows: rows() }).collect();
+        let mut rows = || {
+            (0..50)
+                .map(|_| row(random.below(1 << 30), Some(1 << 31)))
+                .collect()
+        };
+        let frames: Vec<Frames> = (0..100)
+            .map(|id| Frames {
+                stall: StallId(id),
+                rows: rows(),
+            })
+            .collect();
         let (all, n) = encoded(&frames, &[], usize::MAX);
         assert_eq!(n, 100);
         let (half, n) = encoded(&frames, &[], all.len() / 2);
@@ -181,10 +213,24 @@ mod tests {
             ended: true,
             named_inside: false,
         };
-        let frames = [Frames { stall: StallId(7), rows: vec![TimelineRow { item, ..row(1, Some(2)) }] }];
-        let drawn =
-            |subject: Subject| DrawnCulprit { subject, threads: 1, count: 1, total: Nanos(1), max: Nanos(1) };
-        let program = Subject::Thread(Task { comm: "cc1".into(), ..Task::default() });
+        let frames = [Frames {
+            stall: StallId(7),
+            rows: vec![TimelineRow {
+                item,
+                ..row(1, Some(2))
+            }],
+        }];
+        let drawn = |subject: Subject| DrawnCulprit {
+            subject,
+            threads: 1,
+            count: 1,
+            total: Nanos(1),
+            max: Nanos(1),
+        };
+        let program = Subject::Thread(Task {
+            comm: "cc1".into(),
+            ..Task::default()
+        });
         let culprits = [drawn(Subject::Others(CulpritKind::Thread)), drawn(program)];
         let text = String::from_utf8(plain(&frames, &culprits)).unwrap();
         assert!(text.ends_with("[[7,[3,1,1,1,0,1,1]]]}"), "{text}");

@@ -11,9 +11,12 @@ use jitterscope_model::RunHead;
 #[must_use]
 pub fn render(runs: &[RunHead], unreadable: usize, wanted: &str) -> String {
     let mut body = Markup::default();
-    body.raw("<header><p class=\"brand\">jitterscope</p><h1>Runs</h1></header>\n<main>\n<section>\n");
+    body.raw(
+        "<header><p class=\"brand\">jitterscope</p><h1>Runs</h1></header>\n<main>\n<section>\n",
+    );
     body.raw("<form method=\"get\" action=\"/\" class=\"search\"><label>Search <input type=\"search\" name=\"q\" value=\"");
-    body.text(wanted).raw("\"></label> <button>Search</button></form>\n");
+    body.text(wanted)
+        .raw("\"></label> <button>Search</button></form>\n");
     let words: Vec<String> = wanted.split_whitespace().map(str::to_lowercase).collect();
     let mut found: Vec<&RunHead> = runs.iter().filter(|run| matches(run, &words)).collect();
     found.sort_by_key(|run| std::cmp::Reverse(run.started_realtime_ns));
@@ -69,10 +72,17 @@ fn rows(body: &mut Markup, runs: &[&RunHead]) {
             body.raw("<td class=\"pick\"><input type=\"radio\" name=\"")
                 .raw(if name == "a" { "a" } else { "b" })
                 .raw("\" value=\"");
-            body.text(&run.id).raw("\" aria-label=\"").text(&format!("{label} as {name}")).raw("\"");
+            body.text(&run.id)
+                .raw("\" aria-label=\"")
+                .text(&format!("{label} as {name}"))
+                .raw("\"");
             body.raw(if checked { " checked></td>" } else { "></td>" });
         }
-        body.raw("<td><a href=\"/run/").text(&run.id).raw("\">").text(&label).raw("</a></td>");
+        body.raw("<td><a href=\"/run/")
+            .text(&run.id)
+            .raw("\">")
+            .text(&label)
+            .raw("</a></td>");
         for text in [
             tame(&run.id),
             utc(run.started_realtime_ns),

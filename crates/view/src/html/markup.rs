@@ -58,13 +58,22 @@ impl Markup {
     }
 
     /// An element with text in it: `tag` may have attributes.
-    pub(super) fn element(&mut self, open: &'static str, text: &str, close: &'static str) -> &mut Markup {
+    pub(super) fn element(
+        &mut self,
+        open: &'static str,
+        text: &str,
+        close: &'static str,
+    ) -> &mut Markup {
         self.raw(open).text(text).raw(close)
     }
 
     /// A heading with a place that can be linked to; ends with [`Markup::end`].
     pub(super) fn section(&mut self, id: &'static str, heading: &str) -> &mut Markup {
-        self.raw("<section id=\"").raw(id).raw("\">\n<h2>").text(heading).raw("</h2>\n")
+        self.raw("<section id=\"")
+            .raw(id)
+            .raw("\">\n<h2>")
+            .text(heading)
+            .raw("</h2>\n")
     }
 
     pub(super) fn end(&mut self) -> &mut Markup {
@@ -85,13 +94,27 @@ impl Markup {
         }
         self.raw(">\n").piece(svg);
         let hint = "Tap the chart, or go to it with the Tab key, to see it larger.";
-        self.element("<figcaption class=\"note enlarge\">", hint, "</figcaption>\n").raw("</figure>\n")
+        self.element(
+            "<figcaption class=\"note enlarge\">",
+            hint,
+            "</figcaption>\n",
+        )
+        .raw("</figure>\n")
     }
 
     /// A table that scrolls by itself where it is too wide.
-    pub(super) fn table(&mut self, caption: &str, heads: &[Head<'_>], rows: Vec<Vec<Cell>>) -> &mut Markup {
-        self.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"").text(caption).raw("\">");
-        self.raw("<table><caption><span>").text(caption).raw("</span></caption>\n<thead><tr>");
+    pub(super) fn table(
+        &mut self,
+        caption: &str,
+        heads: &[Head<'_>],
+        rows: Vec<Vec<Cell>>,
+    ) -> &mut Markup {
+        self.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"")
+            .text(caption)
+            .raw("\">");
+        self.raw("<table><caption><span>")
+            .text(caption)
+            .raw("</span></caption>\n<thead><tr>");
         for head in heads {
             match head {
                 Head::Text(text) => self.element("<th scope=\"col\">", text, "</th>"),
@@ -113,9 +136,12 @@ impl Markup {
         match cell {
             Cell::Text(text) => self.element("<td>", &text, "</td>"),
             Cell::Number(text) => self.element("<td class=\"n\">", &text, "</td>"),
-            Cell::Stall { id, text } => {
-                self.raw("<td data-stall=\"").text(&id.to_string()).raw("\">").text(&text).raw("</td>")
-            }
+            Cell::Stall { id, text } => self
+                .raw("<td data-stall=\"")
+                .text(&id.to_string())
+                .raw("\">")
+                .text(&text)
+                .raw("</td>"),
             Cell::Culprit { number, text } => self
                 .raw("<td class=\"culprit\" data-culprit=\"")
                 .text(&number.to_string())
@@ -133,17 +159,25 @@ impl Markup {
     }
 
     /// What would be too much at once: closed, until it is asked for or printed.
-    pub(super) fn details(&mut self, summary: &str, inside: impl FnOnce(&mut Markup)) -> &mut Markup {
+    pub(super) fn details(
+        &mut self,
+        summary: &str,
+        inside: impl FnOnce(&mut Markup),
+    ) -> &mut Markup {
         self.element("<details><summary>", summary, "</summary>\n");
         inside(self);
         self.raw("</details>\n")
     }
 
     /// Names and what there is to say of each.
-    pub(super) fn facts<'f>(&mut self, facts: impl IntoIterator<Item = (&'f str, String)>) -> &mut Markup {
+    pub(super) fn facts<'f>(
+        &mut self,
+        facts: impl IntoIterator<Item = (&'f str, String)>,
+    ) -> &mut Markup {
         self.raw("<dl>\n");
         for (name, text) in facts {
-            self.element("<dt>", name, "</dt>").element("<dd>", &text, "</dd>\n");
+            self.element("<dt>", name, "</dt>")
+                .element("<dd>", &text, "</dd>\n");
         }
         self.raw("</dl>\n")
     }
@@ -160,11 +194,19 @@ mod tests {
         let cells = vec![
             Cell::Text(evil.into()),
             Cell::Number(evil.into()),
-            Cell::Stall { id: 1, text: evil.into() },
-            Cell::Culprit { number: 1, text: evil.into() },
+            Cell::Stall {
+                id: 1,
+                text: evil.into(),
+            },
+            Cell::Culprit {
+                number: 1,
+                text: evil.into(),
+            },
             Cell::Lines(vec![evil.into(), evil.into()]),
         ];
-        page.section("x", evil).note(evil).table(evil, &[Head::Text("a")], vec![cells]);
+        page.section("x", evil)
+            .note(evil)
+            .table(evil, &[Head::Text("a")], vec![cells]);
         page.details(evil, |page| {
             page.facts([(evil, evil.to_owned())]);
         });

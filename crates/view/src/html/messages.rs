@@ -15,7 +15,9 @@ use jitterscope_analyze::{
 const ROWS: usize = 16;
 
 pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
-    let Some(pipeline) = &summary.pipeline else { return Vec::new() };
+    let Some(pipeline) = &summary.pipeline else {
+        return Vec::new();
+    };
     let mut statements = Vec::new();
     for consumer in &pipeline.consumers {
         let times = &consumer.from_intended;
@@ -39,7 +41,10 @@ pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
             consumer.slow_above_ns,
         )));
     }
-    let worst = pipeline.blame.iter().filter(|blame| blame.level == BlameLevel::Slow);
+    let worst = pipeline
+        .blame
+        .iter()
+        .filter(|blame| blame.level == BlameLevel::Slow);
     for blame in worst {
         if let Some(row) = blame.rows.first() {
             statements.push(Statement::plain(format!(
@@ -77,9 +82,24 @@ pub(super) fn table_of(body: &mut Markup, run: &Drawn) {
 }
 
 fn times_table(body: &mut Markup, pipeline: &PipelineSummary) {
-    let mut heads =
-        vec![Head::Text("time"), Head::Number("messages"), Head::Number("mean"), Head::Number("least")];
-    heads.extend(["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"].map(Head::Number));
+    let mut heads = vec![
+        Head::Text("time"),
+        Head::Number("messages"),
+        Head::Number("mean"),
+        Head::Number("least"),
+    ];
+    heads.extend(
+        [
+            "50 %",
+            "90 %",
+            "99 %",
+            "99.9 %",
+            "99.99 %",
+            "99.999 %",
+            "99.9999 %",
+        ]
+        .map(Head::Number),
+    );
     heads.push(Head::Number("most"));
     let mut rows = vec![
         times("producer, between publications", &pipeline.producer.inter),
@@ -88,7 +108,10 @@ fn times_table(body: &mut Markup, pipeline: &PipelineSummary) {
     for consumer in &pipeline.consumers {
         let role = consumer.role;
         rows.push(times(&format!("{role}, queue transit"), &consumer.transit));
-        rows.push(times(&format!("{role}, from the intended time"), &consumer.from_intended));
+        rows.push(times(
+            &format!("{role}, from the intended time"),
+            &consumer.from_intended,
+        ));
         rows.push(times(&format!("{role}, between messages"), &consumer.inter));
     }
     body.table("Messages by time", &heads, rows);
@@ -102,7 +125,11 @@ fn times(name: &str, times: &TimesSummary) -> Vec<Cell> {
         Cell::Number(times.min_ns.to_string()),
     ];
     row.extend(MESSAGE_LEVELS.iter().map(|(level, _)| {
-        Cell::Number(times.supported(level).map_or_else(|| "\u{2013}".into(), |time| time.to_string()))
+        Cell::Number(
+            times
+                .supported(level)
+                .map_or_else(|| "\u{2013}".into(), |time| time.to_string()),
+        )
     }));
     row.push(Cell::Number(times.max_ns.to_string()));
     row
@@ -121,7 +148,10 @@ fn held_up(body: &mut Markup, blame: &Blame) {
         BlameLevel::Slow => format!("Who held up the {role}'s slow messages: {above}"),
     };
     let caption = match blame.split < blame.above {
-        true => format!("{caption}, of which {} have a row and are explained", count(blame.split)),
+        true => format!(
+            "{caption}, of which {} have a row and are explained",
+            count(blame.split)
+        ),
         false => caption,
     };
     let heads = [
@@ -140,5 +170,9 @@ fn held_up(body: &mut Markup, blame: &Blame) {
             Cell::Number(row.max_ns.to_string()),
         ]
     };
-    body.table(&caption, &heads, blame.rows.iter().take(ROWS).map(row).collect());
+    body.table(
+        &caption,
+        &heads,
+        blame.rows.iter().take(ROWS).map(row).collect(),
+    );
 }

@@ -75,8 +75,12 @@ pub fn frames_wanted(run: &Drawn, most: usize) -> Vec<StallId> {
         if wanted.len() >= most {
             break;
         }
-        let culprit = stall.largest().map(|part| run.picture.sorts[part.sort].culprit);
-        if let Some(left) = culprit.and_then(|culprit| left.get_mut(culprit)).filter(|left| **left > 0)
+        let culprit = stall
+            .largest()
+            .map(|part| run.picture.sorts[part.sort].culprit);
+        if let Some(left) = culprit
+            .and_then(|culprit| left.get_mut(culprit))
+            .filter(|left| **left > 0)
             && !wanted.contains(&stall.id)
         {
             *left -= 1;
@@ -132,22 +136,43 @@ pub fn render(page: &Page<'_>) -> Written {
     facts::machine(&mut body, page.run);
     body.raw("</main>\n");
     let served = page.list.is_some();
-    let rows = if bundle::is_interactive() { data::encoded(page.run, served) } else { String::new() };
-    let title = format!("{} {} \u{2013} jitterscope", label(&summary.run.label), summary.run.id);
+    let rows = if bundle::is_interactive() {
+        data::encoded(page.run, served)
+    } else {
+        String::new()
+    };
+    let title = format!(
+        "{} {} \u{2013} jitterscope",
+        label(&summary.run.label),
+        summary.run.id
+    );
     let body = body.into_string();
     let write = |data: Option<&policy::Data>, is_large: bool| {
         let mut all = Markup::default();
         footer(all.piece(&body), summary, is_large);
-        let write = if served { policy::asking } else { policy::document };
+        let write = if served {
+            policy::asking
+        } else {
+            policy::document
+        };
         write(&title, &all.into_string(), data)
     };
     if !bundle::is_interactive() {
-        return Written { html: write(None, false), framed: 0 };
+        return Written {
+            html: write(None, false),
+            framed: 0,
+        };
     }
-    let mut data = policy::Data { rows, frames: String::new() };
+    let mut data = policy::Data {
+        rows,
+        frames: String::new(),
+    };
     let others = write(Some(&data), false).len();
-    let (frames, framed) =
-        frames::encoded(page.frames, &page.run.picture.culprits, MOST_BYTES.saturating_sub(others));
+    let (frames, framed) = frames::encoded(
+        page.frames,
+        &page.run.picture.culprits,
+        MOST_BYTES.saturating_sub(others),
+    );
     data.frames = frames;
     let mut html = write(Some(&data), false);
     if html.len() > MOST_BYTES {
@@ -158,12 +183,15 @@ pub fn render(page: &Page<'_>) -> Written {
 
 fn header(body: &mut Markup, page: &Page<'_>) {
     let run = &page.run.summary.run;
-    body.raw("<a class=\"skip\" href=\"#verdict\">To the verdict</a>\n<header>\n<p class=\"brand\">");
+    body.raw(
+        "<a class=\"skip\" href=\"#verdict\">To the verdict</a>\n<header>\n<p class=\"brand\">",
+    );
     match page.list {
         Some(list) => body.raw("<a href=\"").raw(list).raw("\">jitterscope</a>"),
         None => body.raw("jitterscope"),
     };
-    body.raw("</p>\n").element("<h1>", &label(&run.label), "</h1>\n");
+    body.raw("</p>\n")
+        .element("<h1>", &label(&run.label), "</h1>\n");
     let mut facts = vec![
         tame(&run.id),
         crate::words::probe(&page.run.summary.probe.kind),
@@ -177,10 +205,16 @@ fn header(body: &mut Markup, page: &Page<'_>) {
             .map(|hypervisor| format!("guest of {}", text::headline::hypervisor(hypervisor))),
     );
     facts.retain(|fact| !fact.is_empty());
-    body.raw("<p class=\"facts\">").text(&facts.join(" \u{b7} ")).raw("</p>\n");
+    body.raw("<p class=\"facts\">")
+        .text(&facts.join(" \u{b7} "))
+        .raw("</p>\n");
     body.raw("<nav aria-label=\"Sections\">");
     for (to, name) in sections(page.run) {
-        body.raw("<a href=\"#").raw(to).raw("\">").raw(name).raw("</a> ");
+        body.raw("<a href=\"#")
+            .raw(to)
+            .raw("\">")
+            .raw(name)
+            .raw("</a> ");
     }
     body.raw("</nav>\n</header>\n");
 }
@@ -219,7 +253,11 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
             sections.push(("percentiles", "Percentiles"));
         }
     }
-    sections.extend([("settings", "Settings"), ("trust", "Trust"), ("machine", "Machine")]);
+    sections.extend([
+        ("settings", "Settings"),
+        ("trust", "Trust"),
+        ("machine", "Machine"),
+    ]);
     sections
 }
 
@@ -263,7 +301,12 @@ fn verdict(body: &mut Markup, run: &Drawn) {
 
 /// Whether there is anything that stalls' sections have.
 fn has_stalls(run: &Drawn) -> bool {
-    run.picture.stalls_read > 0 || run.picture.culprits.iter().any(|culprit| culprit.total.0 > 0)
+    run.picture.stalls_read > 0
+        || run
+            .picture
+            .culprits
+            .iter()
+            .any(|culprit| culprit.total.0 > 0)
 }
 
 /// One sentence in place of sections that would each say that there is nothing.
@@ -283,7 +326,8 @@ fn without_stalls(body: &mut Markup, run: &Drawn) {
 
 /// `is_large`: whether it is more than a page should have.
 fn footer(body: &mut Markup, summary: &RunSummary, is_large: bool) {
-    body.raw("<footer><p>").text(&format!("jitterscope {}", summary.run.tool_version));
+    body.raw("<footer><p>")
+        .text(&format!("jitterscope {}", summary.run.tool_version));
     if !summary.run.path.is_empty() {
         body.raw(" \u{b7} ").text(&summary.run.path);
     }

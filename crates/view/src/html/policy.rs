@@ -35,8 +35,15 @@ pub(super) fn document(title: &str, body: &str, data: Option<&Data>) -> String {
 
 fn written(title: &str, body: &str, data: Option<&Data>, more: &'static str) -> String {
     let script = data.and(bundle::SCRIPT);
-    let style = format!("{STYLE}{}{}", theme::of_page(), script.and(bundle::STYLE).unwrap_or_default());
-    let scripts = script.map_or_else(|| "'none'".into(), |script| format!("'sha256-{}'", digest(script)));
+    let style = format!(
+        "{STYLE}{}{}",
+        theme::of_page(),
+        script.and(bundle::STYLE).unwrap_or_default()
+    );
+    let scripts = script.map_or_else(
+        || "'none'".into(),
+        |script| format!("'sha256-{}'", digest(script)),
+    );
     let policy = format!(
         "default-src 'none'; script-src {scripts}; style-src 'sha256-{}'; img-src data:; font-src data:; \
          base-uri 'none'; {more}",
@@ -44,16 +51,24 @@ fn written(title: &str, body: &str, data: Option<&Data>, more: &'static str) -> 
     );
     let mut out = Markup::default();
     out.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    out.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"").text(&policy).raw("\">\n");
+    out.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"")
+        .text(&policy)
+        .raw("\">\n");
     out.raw("<meta name=\"referrer\" content=\"no-referrer\">\n");
     out.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
     out.raw("<meta name=\"color-scheme\" content=\"light dark\">\n");
     out.element("<title>", title, "</title>\n");
-    out.raw("<style>").piece(&style).raw("</style>\n</head>\n<body>\n").piece(body);
+    out.raw("<style>")
+        .piece(&style)
+        .raw("</style>\n</head>\n<body>\n")
+        .piece(body);
     if let (Some(data), Some(script)) = (data, script) {
         // Base64 has no character that could end it.
         for (id, block) in [("data", &data.rows), ("frames", &data.frames)] {
-            out.raw("<script type=\"application/octet-stream\" id=\"").raw(id).raw("\">").piece(block);
+            out.raw("<script type=\"application/octet-stream\" id=\"")
+                .raw(id)
+                .raw("\">")
+                .piece(block);
             out.raw("</script>\n");
         }
         out.raw("<script>").piece(script).raw("</script>\n");

@@ -29,7 +29,10 @@ pub enum Gain {
 
 pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Setting]) {
     body.section("settings", "Settings");
-    let wrong: Vec<&Setting> = settings.iter().filter(|s| s.finding.verdict == KnobVerdict::Wrong).collect();
+    let wrong: Vec<&Setting> = settings
+        .iter()
+        .filter(|s| s.finding.verdict == KnobVerdict::Wrong)
+        .collect();
     match (summary.machine.as_ref(), wrong.is_empty()) {
         (None, _) => {
             body.note("The run did not store its machine's settings.");
@@ -62,12 +65,23 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
             let won = wrong.partition_point(|setting| setting.gain != Gain::Nothing);
             let (winning, rest) = wrong.split_at(won);
             if !winning.is_empty() {
-                body.table("As the run found them", &heads, winning.iter().map(row).collect());
+                body.table(
+                    "As the run found them",
+                    &heads,
+                    winning.iter().map(row).collect(),
+                );
             }
             if !rest.is_empty() {
-                let summary = format!("{} more, which would win nothing of what was measured", rest.len());
+                let summary = format!(
+                    "{} more, which would win nothing of what was measured",
+                    rest.len()
+                );
                 body.details(&summary, |body| {
-                    body.table("As the run found them", &heads, rest.iter().map(row).collect());
+                    body.table(
+                        "As the run found them",
+                        &heads,
+                        rest.iter().map(row).collect(),
+                    );
                 });
             }
             let command = format!("jitterscope tune plan --run {}", summary.run.id);
@@ -76,16 +90,28 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
                 .raw("</code></p>\n");
         }
     }
-    let unread: Vec<&Setting> =
-        settings.iter().filter(|setting| setting.finding.verdict == KnobVerdict::Unreadable).collect();
+    let unread: Vec<&Setting> = settings
+        .iter()
+        .filter(|setting| setting.finding.verdict == KnobVerdict::Unreadable)
+        .collect();
     if !unread.is_empty() {
-        body.details(&format!("{} could not be read", counted(unread.len(), "setting")), |body| {
-            let row = |setting: &&Setting| {
-                vec![Cell::Text(setting.title.clone()), Cell::Text(setting.finding.reason.clone())]
-            };
-            let rows = unread.iter().map(row).collect();
-            body.table("Settings that could not be read", &[Head::Text("setting"), Head::Text("why")], rows);
-        });
+        body.details(
+            &format!("{} could not be read", counted(unread.len(), "setting")),
+            |body| {
+                let row = |setting: &&Setting| {
+                    vec![
+                        Cell::Text(setting.title.clone()),
+                        Cell::Text(setting.finding.reason.clone()),
+                    ]
+                };
+                let rows = unread.iter().map(row).collect();
+                body.table(
+                    "Settings that could not be read",
+                    &[Head::Text("setting"), Head::Text("why")],
+                    rows,
+                );
+            },
+        );
     }
     body.end();
 }

@@ -22,7 +22,11 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, wakeup: &WakeupSum
     heads.push(Head::Number("most"));
     let mut rows = Vec::new();
     for cpu in &wakeup.cpus {
-        let name = if cpu.idle_control { format!("{} (idle control)", cpu.cpu) } else { cpu.cpu.to_string() };
+        let name = if cpu.idle_control {
+            format!("{} (idle control)", cpu.cpu)
+        } else {
+            cpu.cpu.to_string()
+        };
         rows.extend(both(&name, &cpu.lateness));
     }
     if wakeup.cpus.len() > 1 {
@@ -35,19 +39,28 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, wakeup: &WakeupSum
     );
     phases(
         body,
-        &format!("What wake-ups of {} or more late were spent on", summary.probe.threshold_ns),
+        &format!(
+            "What wake-ups of {} or more late were spent on",
+            summary.probe.threshold_ns
+        ),
         &wakeup.phases,
     );
     if let Some(control) = &wakeup.idle_control {
-        phases(body, &format!("The same of idle CPU {}, to compare with", control.cpu), &control.phases);
+        phases(
+            body,
+            &format!("The same of idle CPU {}, to compare with", control.cpu),
+            &control.phases,
+        );
     }
     body.end();
 }
 
 fn both(name: &str, of: &Lateness) -> [Vec<Cell>; 2] {
-    let whole = |ns: Option<Nanos>| Cell::Number(ns.map_or_else(|| "\u{2013}".into(), |ns| ns.to_string()));
-    let fine =
-        |ns: Option<FineNanos>| Cell::Number(ns.map_or_else(|| "\u{2013}".into(), |ns| ns.to_string()));
+    let whole =
+        |ns: Option<Nanos>| Cell::Number(ns.map_or_else(|| "\u{2013}".into(), |ns| ns.to_string()));
+    let fine = |ns: Option<FineNanos>| {
+        Cell::Number(ns.map_or_else(|| "\u{2013}".into(), |ns| ns.to_string()))
+    };
     let row = |counted: &str, mean, levels: &Percentiles| {
         let mut row = vec![
             Cell::Text(name.to_owned()),
@@ -64,7 +77,11 @@ fn both(name: &str, of: &Lateness) -> [Vec<Cell>; 2] {
     };
     [
         row("plain", of.mean_ns, &of.percentiles_ns),
-        row("corrected", of.corrected_mean_ns, &of.corrected_percentiles_ns),
+        row(
+            "corrected",
+            of.corrected_mean_ns,
+            &of.corrected_percentiles_ns,
+        ),
     ]
 }
 

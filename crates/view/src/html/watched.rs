@@ -39,9 +39,17 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
         name: format!("CPU {}", cpu.cpu),
         shares: SORTS.iter().map(|(_, of)| share(of(cpu), cpu)).collect(),
     });
-    let remark = format!("shares of {}, the CPUs that lost most first", span(summary.run.duration_ns));
+    let remark = format!(
+        "shares of {}, the CPUs that lost most first",
+        span(summary.run.duration_ns)
+    );
     let names = SORTS.map(|(name, _)| name);
-    let drawn = shares::inline("What became of each CPU's time", &remark, &names, &bars.collect::<Vec<_>>());
+    let drawn = shares::inline(
+        "What became of each CPU's time",
+        &remark,
+        &names,
+        &bars.collect::<Vec<_>>(),
+    );
     body.chart(None, &drawn);
     table(body, &cpus);
     for cpu in cpus.iter().take(BLOCKS) {
@@ -69,7 +77,10 @@ fn table(body: &mut Markup, cpus: &[&PassiveCpu]) {
         Head::Number("page faults"),
     ];
     let row = |cpu: &&PassiveCpu| {
-        let mut row = vec![Cell::Number(cpu.cpu.to_string()), Cell::Lines(belonging(cpu))];
+        let mut row = vec![
+            Cell::Number(cpu.cpu.to_string()),
+            Cell::Lines(belonging(cpu)),
+        ];
         row.extend(SORTS.map(|(_, of)| Cell::Number(percent_cell(share(of(cpu), cpu)))));
         row.extend([
             Cell::Number(count(cpu.stretches)),
@@ -79,18 +90,32 @@ fn table(body: &mut Markup, cpus: &[&PassiveCpu]) {
         row
     };
     let (first, rest) = cpus.split_at(cpus.len().min(FEW));
-    body.table("Shares of the time that each was watched", &heads, first.iter().map(row).collect());
+    body.table(
+        "Shares of the time that each was watched",
+        &heads,
+        first.iter().map(row).collect(),
+    );
     if !rest.is_empty() {
-        body.details(&format!("{} more CPUs, which lost less", rest.len()), |body| {
-            body.table("CPUs that lost less", &heads, rest.iter().map(row).collect());
-        });
+        body.details(
+            &format!("{} more CPUs, which lost less", rest.len()),
+            |body| {
+                body.table(
+                    "CPUs that lost less",
+                    &heads,
+                    rest.iter().map(row).collect(),
+                );
+            },
+        );
     }
 }
 
 fn belonging(cpu: &PassiveCpu) -> Vec<String> {
     let name = |thread: &BelongingThread| format!("{} (tid {})", thread.comm, thread.tid);
     let mut names: Vec<String> = cpu.threads.iter().take(NAMED).map(name).collect();
-    match (names.len(), cpu.thread_count.saturating_sub(names.len() as u64)) {
+    match (
+        names.len(),
+        cpu.thread_count.saturating_sub(names.len() as u64),
+    ) {
         (0, _) => vec!["nothing that ran".into()],
         (_, 0) => names,
         (_, more) => {
@@ -114,7 +139,11 @@ fn block(body: &mut Markup, summary: &RunSummary, cpu: &PassiveCpu) {
     if let Some(why) = &cpu.ended_early {
         body.element(
             "<p class=\"warning\"><strong>Mind:</strong> ",
-            &format!("CPU {} was not watched to the end: {}.", cpu.cpu, ended_early(why)),
+            &format!(
+                "CPU {} was not watched to the end: {}.",
+                cpu.cpu,
+                ended_early(why)
+            ),
             "</p>\n",
         );
     }
@@ -128,10 +157,24 @@ fn block(body: &mut Markup, summary: &RunSummary, cpu: &PassiveCpu) {
             summary.probe.threshold_ns
         ));
     }
-    ran(body, &format!("What ran instead on CPU {}", cpu.cpu), &cpu.ran_instead);
+    ran(
+        body,
+        &format!("What ran instead on CPU {}", cpu.cpu),
+        &cpu.ran_instead,
+    );
     if !cpu.ran_beside.is_empty() {
-        body.details(&format!("What ran on CPU {} while it slept, and took nothing", cpu.cpu), |body| {
-            ran(body, &format!("Beside it on CPU {}", cpu.cpu), &cpu.ran_beside);
-        });
+        body.details(
+            &format!(
+                "What ran on CPU {} while it slept, and took nothing",
+                cpu.cpu
+            ),
+            |body| {
+                ran(
+                    body,
+                    &format!("Beside it on CPU {}", cpu.cpu),
+                    &cpu.ran_beside,
+                );
+            },
+        );
     }
 }

@@ -33,7 +33,11 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     let row = |stall: &WorstStall| row(stall, doubt.is_none());
     let mut heads = vec![Head::Number(""), Head::Number("length")];
     // An empty column would tell nothing that the doubt does not.
-    heads.extend(doubt.is_none().then_some(Head::Text("whose time it became")));
+    heads.extend(
+        doubt
+            .is_none()
+            .then_some(Head::Text("whose time it became")),
+    );
     heads.extend(["since the start", "UTC", "where"].map(Head::Text));
     let (first, rest) = worst.split_at(worst.len().min(FEW));
     body.table("The longest first", &heads, first.iter().map(row).collect());
@@ -53,12 +57,25 @@ fn only_counted(run: &Drawn) -> Option<String> {
         count(slow),
         count(run.picture.stalls_read)
     );
-    let intended = run.picture.curves.iter().filter(|curve| matches!(curve.of, CurveOf::FromIntended(_)));
+    let intended = run
+        .picture
+        .curves
+        .iter()
+        .filter(|curve| matches!(curve.of, CurveOf::FromIntended(_)));
     let longest = intended.map(|curve| curve.longest().1).fold(0.0, f64::max);
-    let here = run.summary.worst.iter().map(|stall| stall.duration_ns.0).max().unwrap_or(0);
+    let here = run
+        .summary
+        .worst
+        .iter()
+        .map(|stall| stall.duration_ns.0)
+        .max()
+        .unwrap_or(0);
     // Distributions keep three digits.
     match longest > here as f64 * 1.01 {
-        true => Some(format!("{note}: the longest of all, {}, has no row.", Nanos(longest as u64))),
+        true => Some(format!(
+            "{note}: the longest of all, {}, has no row.",
+            Nanos(longest as u64)
+        )),
         false => Some(format!("{note}; the others have no row.")),
     }
 }
@@ -66,7 +83,8 @@ fn only_counted(run: &Drawn) -> Option<String> {
 /// `proven`: whether what is said of culprits holds.
 fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
     // Of each culprit all its parts together, as the panel beside the timeline has them.
-    let mut sums: CulpritSums<Option<Phase>, Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+    let mut sums: CulpritSums<Option<Phase>, Nanos> =
+        CulpritSums::new(KeyLevel::Program, usize::MAX);
     for part in stall.parts.iter().filter(|_| proven) {
         *sums.of(part.phase.clone(), &part.culprit.subject) += part.net;
     }
@@ -77,7 +95,11 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
         .take(PARTS)
         .map(|part| {
             let share = percent_cell(part.value.0 as f64 / stall.duration_ns.0.max(1) as f64);
-            let phase = part.extra.as_ref().map(|phase| format!("{phase}: ")).unwrap_or_default();
+            let phase = part
+                .extra
+                .as_ref()
+                .map(|phase| format!("{phase}: "))
+                .unwrap_or_default();
             format!("{share} {phase}{}", words::kind_and_name(&part.subject))
         })
         .collect();
@@ -85,7 +107,12 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
         lines.push(format!("{} more", parts.len() - PARTS));
     }
     let mut place = vec![format!("CPU {}", stall.cpu), stall.victim.clone()];
-    place.extend(stall.together.as_ref().map(|together| format!("together on CPUs {}", together.cpus)));
+    place.extend(
+        stall
+            .together
+            .as_ref()
+            .map(|together| format!("together on CPUs {}", together.cpus)),
+    );
     let nanos = stall.start_realtime_ns % 1_000_000_000;
     let mut cells = vec![
         Cell::Number(stall.rank.map(|rank| rank.to_string()).unwrap_or_default()),
@@ -93,8 +120,15 @@ fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
     ];
     cells.extend(proven.then_some(Cell::Lines(lines)));
     cells.extend([
-        Cell::Stall { id: stall.stall.0, text: moment(stall.start_offset_ns) },
-        Cell::Text(format!("{}.{:06}", utc(stall.start_realtime_ns), nanos / 1000)),
+        Cell::Stall {
+            id: stall.stall.0,
+            text: moment(stall.start_offset_ns),
+        },
+        Cell::Text(format!(
+            "{}.{:06}",
+            utc(stall.start_realtime_ns),
+            nanos / 1000
+        )),
         Cell::Lines(place),
     ]);
     cells

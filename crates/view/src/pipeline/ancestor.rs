@@ -4,7 +4,9 @@ use jitterscope_analyze::{MESSAGE_LEVELS, PipelineSummary, TimesSummary};
 use jitterscope_model::{Nanos, PipelineRole};
 
 /// Percentiles of the long form, as the ancestor names them.
-const LONG_NAMES: [&str; 7] = ["50.00%", "90.00%", "99.00%", "99.90%", "99.99%", "99.999%", "99.9999%"];
+const LONG_NAMES: [&str; 7] = [
+    "50.00%", "90.00%", "99.00%", "99.90%", "99.99%", "99.999%", "99.9999%",
+];
 /// How many of them the short form has.
 const SHORT_LEVELS: usize = 5;
 
@@ -27,7 +29,10 @@ pub fn titled(pipeline: &PipelineSummary) -> Vec<(String, &TimesSummary)> {
         titled.push((inter_title(consumer.role), &consumer.inter));
         titled.push((transit_title(consumer.role), &consumer.transit));
     }
-    titled.push((inter_title(PipelineRole::Producer), &pipeline.producer.inter));
+    titled.push((
+        inter_title(PipelineRole::Producer),
+        &pipeline.producer.inter,
+    ));
     titled
 }
 
@@ -105,7 +110,9 @@ mod tests {
 
     /// The first table of document 000.
     fn baseline() -> TimesSummary {
-        let levels = [168, 256, 2_228_239, 8_126_495, 10_485_823, 11_534_399, 11_534_399];
+        let levels = [
+            168, 256, 2_228_239, 8_126_495, 10_485_823, 11_534_399, 11_534_399,
+        ];
         let names = MESSAGE_LEVELS.iter().map(|(name, _)| *name);
         TimesSummary {
             count: 3_595_101,
@@ -133,7 +140,10 @@ max                 11534399
 count                3595101
 
 ";
-        assert_eq!(long("Accumulator Message Transit Latency (ns)", &baseline()), expected);
+        assert_eq!(
+            long("Accumulator Message Transit Latency (ns)", &baseline()),
+            expected
+        );
     }
 
     #[test]

@@ -24,10 +24,17 @@ pub(super) fn render(page: &mut Page, pipeline: &PipelineSummary) {
 /// Those of a consumer's messages that are explained: the slowest hundredth, or all slow ones where too few of
 /// that have a row.
 pub(crate) fn told_of(pipeline: &PipelineSummary, role: PipelineRole) -> Option<&Blame> {
-    let of = |level| pipeline.blame.iter().find(move |blame| blame.role == role && blame.level == level);
+    let of = |level| {
+        pipeline
+            .blame
+            .iter()
+            .find(move |blame| blame.role == role && blame.level == level)
+    };
     // Of a storm of slow messages only some have a row, and those need not be above the percentile.
     let enough = |blame: &&Blame| blame.split as f64 >= ENOUGH * blame.above as f64;
-    let found = of(BlameLevel::AboveP99).filter(enough).or_else(|| of(BlameLevel::Slow));
+    let found = of(BlameLevel::AboveP99)
+        .filter(enough)
+        .or_else(|| of(BlameLevel::Slow));
     found.filter(|blame| blame.above > 0)
 }
 
@@ -35,7 +42,11 @@ fn table(page: &mut Page, blame: &Blame) {
     let title = format!("WHO HELD UP THE {}", blame.role.as_str().to_uppercase());
     let remark = match blame.level {
         BlameLevel::AboveP99 => {
-            format!("{} messages above p99, {}", count(blame.above), blame.longer_than_ns)
+            format!(
+                "{} messages above p99, {}",
+                count(blame.above),
+                blame.longer_than_ns
+            )
         }
         BlameLevel::Slow => format!("{} slow messages", count(blame.above)),
     };
@@ -51,15 +62,21 @@ fn table(page: &mut Page, blame: &Blame) {
     if blame.split == 0 {
         return;
     }
-    page.line(&page.style.paint(Tone::Dim, "   share   messages     mean      max  where: who"));
+    page.line(&page.style.paint(
+        Tone::Dim,
+        "   share   messages     mean      max  where: who",
+    ));
     for one in blame.rows.iter().take(ROWS) {
         row(page, one);
     }
     if blame.rows.len() > ROWS {
         let rest: Nanos = blame.rows.iter().skip(ROWS).map(|row| row.total_ns).sum();
         let share = rest.0 as f64 / blame.total_ns.0.max(1) as f64;
-        let text =
-            format!("{:>8}  {} more (--json lists them)", percent_cell(share), blame.rows.len() - ROWS);
+        let text = format!(
+            "{:>8}  {} more (--json lists them)",
+            percent_cell(share),
+            blame.rows.len() - ROWS
+        );
         page.line(&page.style.paint(Tone::Dim, &text));
     }
 }
@@ -74,8 +91,15 @@ fn row(page: &mut Page, row: &BlameRow) {
         row.max_ns.to_string()
     );
     let detail = words::detail(&row.subject, row.threads);
-    let detail = if detail.is_empty() { detail } else { format!("  {detail}") };
-    let text = format!("{}{detail}", words::phase_and_name(Some(&row.phase), &row.subject));
+    let detail = if detail.is_empty() {
+        detail
+    } else {
+        format!("  {detail}")
+    };
+    let text = format!(
+        "{}{detail}",
+        words::phase_and_name(Some(&row.phase), &row.subject)
+    );
     let room = page.style.columns().saturating_sub(numbers.len());
     page.line(&format!("{numbers}{}", fit(&text, room)));
 }

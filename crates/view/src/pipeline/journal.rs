@@ -9,13 +9,21 @@ use jitterscope_model::{JournalEntry, Nanos};
 /// The columns of a table of records.
 #[must_use]
 pub fn table_head() -> String {
-    format!("{:>11} {:>20} {:>20} {:>12}\n", "sequence", "published (ns)", "journalled (ns)", "transit (ns)")
+    format!(
+        "{:>11} {:>20} {:>20} {:>12}\n",
+        "sequence", "published (ns)", "journalled (ns)", "transit (ns)"
+    )
 }
 
 /// A record as a row of the table.
 #[must_use]
 pub fn table_row(entry: &JournalEntry) -> String {
-    let JournalEntry { sequence, published_ns, journalled_ns, delta_ns } = entry;
+    let JournalEntry {
+        sequence,
+        published_ns,
+        journalled_ns,
+        delta_ns,
+    } = entry;
     format!("{sequence:>11} {published_ns:>20} {journalled_ns:>20} {delta_ns:>12}\n")
 }
 
@@ -28,7 +36,10 @@ pub fn csv_head() -> &'static str {
 /// A record as a line of CSV.
 #[must_use]
 pub fn csv_row(entry: &JournalEntry) -> String {
-    format!("{},{},{},{}\n", entry.sequence, entry.published_ns, entry.journalled_ns, entry.delta_ns)
+    format!(
+        "{},{},{},{}\n",
+        entry.sequence, entry.published_ns, entry.journalled_ns, entry.delta_ns
+    )
 }
 
 /// The whole journal in a few lines.
@@ -59,10 +70,17 @@ pub fn summary(path: &str, journal: &JournalSummary, style: Style) -> String {
     }
     for (n, what) in [
         (journal.out_of_sequence, "do not follow the number before"),
-        (journal.inconsistent, "state a difference that is not that of their times"),
+        (
+            journal.inconsistent,
+            "state a difference that is not that of their times",
+        ),
     ] {
         if n > 0 {
-            page.prose(Some(Tone::Warning), 0, &format!("{} records {what}.", count(n)));
+            page.prose(
+                Some(Tone::Warning),
+                0,
+                &format!("{} records {what}.", count(n)),
+            );
         }
     }
     damage(&mut page, journal);
@@ -72,7 +90,9 @@ pub fn summary(path: &str, journal: &JournalSummary, style: Style) -> String {
 fn row(name: &str, times: &TimesSummary) -> String {
     let mut line = format!("{name:<9}");
     for (level, _) in MESSAGE_LEVELS {
-        let value = times.supported(level).map_or_else(|| "-".into(), |time| time.to_string());
+        let value = times
+            .supported(level)
+            .map_or_else(|| "-".into(), |time| time.to_string());
         line += &format!("{value:>8}");
     }
     format!("{line}{:>8}", times.max_ns.to_string())
@@ -80,6 +100,10 @@ fn row(name: &str, times: &TimesSummary) -> String {
 
 fn damage(page: &mut Page, journal: &JournalSummary) {
     if let Some(damage) = &journal.damage {
-        page.prose(Some(Tone::Bad), 0, &format!("It ends in damage: {}.", damage.why));
+        page.prose(
+            Some(Tone::Bad),
+            0,
+            &format!("It ends in damage: {}.", damage.why),
+        );
     }
 }

@@ -16,13 +16,26 @@ use jitterscope_analyze::{PipelineSummary, RunSummary};
 /// The whole report in our own order: the headline first, the ancestor's tables last.
 #[must_use]
 pub(crate) fn full(summary: &RunSummary, pipeline: &PipelineSummary, style: Style) -> String {
-    format!("{}\n{}", own(summary, pipeline, style), ancestor::render(pipeline, &[Format::Long]))
+    format!(
+        "{}\n{}",
+        own(summary, pipeline, style),
+        ancestor::render(pipeline, &[Format::Long])
+    )
 }
 
 /// The whole report: the ancestor's formats as asked for, then our own part.
 #[must_use]
-pub fn render(summary: &RunSummary, pipeline: &PipelineSummary, formats: &[Format], style: Style) -> String {
-    format!("{}{}", ancestor::render(pipeline, formats), own(summary, pipeline, style))
+pub fn render(
+    summary: &RunSummary,
+    pipeline: &PipelineSummary,
+    formats: &[Format],
+    style: Style,
+) -> String {
+    format!(
+        "{}{}",
+        ancestor::render(pipeline, formats),
+        own(summary, pipeline, style)
+    )
 }
 
 /// All but the ancestor's tables.

@@ -16,8 +16,10 @@ pub fn file_stamp(realtime_ns: u64) -> String {
 
 fn written(realtime_ns: u64, format: &str) -> String {
     let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_second(seconds)
-        .map_or_else(|_| format!("{seconds} s"), |time| time.strftime(format).to_string())
+    jiff::Timestamp::from_second(seconds).map_or_else(
+        |_| format!("{seconds} s"),
+        |time| time.strftime(format).to_string(),
+    )
 }
 
 /// The threads are about to start.
@@ -57,8 +59,14 @@ pub fn executing(now_realtime_ns: u64) -> String {
 /// The stem of a file that holds all of a histogram: what it is, when, and the label.
 #[must_use]
 pub fn file_stem(title: &str, realtime_ns: u64, label: &str) -> String {
-    let title: String = title.chars().map(|c| if " =()".contains(c) { '_' } else { c }).collect();
-    format!("encoded-result-histogram-{title}-{}-LABEL_{label}", file_stamp(realtime_ns))
+    let title: String = title
+        .chars()
+        .map(|c| if " =()".contains(c) { '_' } else { c })
+        .collect();
+    format!(
+        "encoded-result-histogram-{title}-{}-LABEL_{label}",
+        file_stamp(realtime_ns)
+    )
 }
 
 #[cfg(test)]
@@ -68,8 +76,14 @@ mod tests {
     #[test]
     fn lines_are_those_of_document_000() {
         let at = 1_443_100_651_123_456_789;
-        assert_eq!(starting(at), "Starting replay at Thu Sep 24 13:17:31 UTC 2015");
-        assert_eq!(thread_id(PipelineRole::Accumulator, 11372), "Accumulator thread has pid: 11372");
+        assert_eq!(
+            starting(at),
+            "Starting replay at Thu Sep 24 13:17:31 UTC 2015"
+        );
+        assert_eq!(
+            thread_id(PipelineRole::Accumulator, 11372),
+            "Accumulator thread has pid: 11372"
+        );
         assert_eq!(warm(at), "Warm-up complete at Thu Sep 24 13:17:31 UTC 2015");
         assert_eq!(pausing(Nanos(10_000_000_000)), "Pausing for 10 seconds...");
         assert_eq!(pausing(Nanos(1_000_000_000)), "Pausing for 1 second...");

@@ -34,7 +34,11 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineS
 fn title(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     let run = &summary.run;
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
-    let rest = format!("   {} UTC   {}", utc(run.started_realtime_ns), tame(&run.hostname));
+    let rest = format!(
+        "   {} UTC   {}",
+        utc(run.started_realtime_ns),
+        tame(&run.hostname)
+    );
     let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
     page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
     let setup = &pipeline.setup;
@@ -43,8 +47,16 @@ fn title(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
         interval => format!("every {interval}"),
     };
     let facts = [
-        format!("pipeline of {} threads over a ring of {}", pipeline.threads.len(), thousands(setup.ring)),
-        format!("{} records of {} bytes {every}", count(pipeline.producer.sent), setup.record_length),
+        format!(
+            "pipeline of {} threads over a ring of {}",
+            pipeline.threads.len(),
+            thousands(setup.ring)
+        ),
+        format!(
+            "{} records of {} bytes {every}",
+            count(pipeline.producer.sent),
+            setup.record_length
+        ),
         format!(
             "{} ({} a second)",
             span(pipeline.duration_ns),
@@ -56,25 +68,46 @@ fn title(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     page.prose(Some(Tone::Dim), 0, &facts.join("; "));
     if run.interrupted {
         let planned = match setup.messages {
-            Some(messages) => format!("{} of {} messages", count(pipeline.producer.sent), count(messages)),
+            Some(messages) => format!(
+                "{} of {} messages",
+                count(pipeline.producer.sent),
+                count(messages)
+            ),
             None => format!("{} of {}", span(pipeline.duration_ns), span(run.planned_ns)),
         };
-        page.prose(Some(Tone::Warning), 0, &format!("ended before its time: {planned}"));
+        page.prose(
+            Some(Tone::Warning),
+            0,
+            &format!("ended before its time: {planned}"),
+        );
     }
 }
 
 fn latency(page: &mut Page, pipeline: &PipelineSummary) {
-    page.heading("LATENCY", "from the actual and from the intended publication");
+    page.heading(
+        "LATENCY",
+        "from the actual and from the intended publication",
+    );
     let mut head = " ".repeat(NAMES);
     for name in MESSAGE_LEVELS.iter().map(|(name, _)| *name).chain(["max"]) {
         head += &format!("{name:>8}");
     }
     page.line(&page.style.paint(Tone::Dim, &head));
     for consumer in &pipeline.consumers {
-        row(page, Some(consumer.role.as_str()), "actual", &consumer.transit);
+        row(
+            page,
+            Some(consumer.role.as_str()),
+            "actual",
+            &consumer.transit,
+        );
         row(page, None, "intended", &consumer.from_intended);
     }
-    row(page, Some("producer"), "late by", &pipeline.producer.lateness);
+    row(
+        page,
+        Some("producer"),
+        "late by",
+        &pipeline.producer.lateness,
+    );
 }
 
 /// A name of its own line, so that the columns fit eighty.
@@ -84,7 +117,9 @@ fn row(page: &mut Page, who: Option<&str>, what: &str, times: &TimesSummary) {
     }
     let mut line = pad(&format!("    {what}"), NAMES);
     for (name, _) in MESSAGE_LEVELS {
-        let value = times.supported(name).map_or_else(|| "-".into(), |time| time.to_string());
+        let value = times
+            .supported(name)
+            .map_or_else(|| "-".into(), |time| time.to_string());
         line += &format!("{value:>8}");
     }
     page.line(&format!("{line}{:>8}", times.max_ns.to_string()));
@@ -99,7 +134,11 @@ fn omission(page: &mut Page, pipeline: &PipelineSummary) {
         page.prose(Some(Tone::Warning), 2, text);
         return;
     }
-    let worst = pipeline.consumers.iter().rev().filter_map(|c| Some((c, c.hidden.as_ref()?)));
+    let worst = pipeline
+        .consumers
+        .iter()
+        .rev()
+        .filter_map(|c| Some((c, c.hidden.as_ref()?)));
     let text = match worst.max_by_key(|(_, hidden)| hidden.from_intended_ns.0 / hidden.transit_ns.0.max(1)) {
         Some((consumer, hidden)) => format!(
             "Coordinated omission: when the producer itself is stalled it stamps late, and the wait of every \
@@ -117,7 +156,12 @@ fn omission(page: &mut Page, pipeline: &PipelineSummary) {
 }
 
 fn ring(page: &mut Page, pipeline: &PipelineSummary) {
-    let PublisherSummary { full_waits, full_waited_ns, full_longest_ns, .. } = &pipeline.producer;
+    let PublisherSummary {
+        full_waits,
+        full_waited_ns,
+        full_longest_ns,
+        ..
+    } = &pipeline.producer;
     if *full_waits == 0 {
         page.prose(None, 2, "The ring was never full.");
         return;
@@ -139,8 +183,16 @@ fn slowest(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     if summary.worst.is_empty() {
         return;
     }
-    page.prose(None, 2, "The worst, one of each pile of messages that queued up behind one another:");
-    let made_of = if summary.worst.iter().all(|stall| stall.parts.is_empty()) { "" } else { "made of" };
+    page.prose(
+        None,
+        2,
+        "The worst, one of each pile of messages that queued up behind one another:",
+    );
+    let made_of = if summary.worst.iter().all(|stall| stall.parts.is_empty()) {
+        ""
+    } else {
+        "made of"
+    };
     let head = format!("   length         after  cpu  message of      {made_of}");
     page.line(&page.style.paint(Tone::Dim, head.trim_end()));
     for stall in &summary.worst {
@@ -149,7 +201,10 @@ fn slowest(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
             .iter()
             .map(|part| {
                 let share = percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64);
-                format!("{} {share}", words::phase_and_name(part.phase.as_ref(), &part.culprit.subject))
+                format!(
+                    "{} {share}",
+                    words::phase_and_name(part.phase.as_ref(), &part.culprit.subject)
+                )
             })
             .collect();
         let who = stall.victim.strip_prefix("js-").unwrap_or(&stall.victim);
@@ -185,8 +240,12 @@ fn threads(page: &mut Page, pipeline: &PipelineSummary) {
     let head = "  thread           tid  cpu  class     cpu time   preempted  page faults";
     page.line(&page.style.paint(Tone::Dim, head));
     for thread in &pipeline.threads {
-        let cpu = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
-        let class = thread.fifo_priority.map_or_else(|| "fair".into(), |priority| format!("FIFO {priority}"));
+        let cpu = thread
+            .cpu
+            .map_or_else(|| "any".into(), |cpu| cpu.to_string());
+        let class = thread
+            .fifo_priority
+            .map_or_else(|| "fair".into(), |priority| format!("FIFO {priority}"));
         page.line(&format!(
             "  {}  {:>7} {cpu:>4}  {class:<8} {:>9} {:>11} {:>12}",
             pad(thread.role.as_str(), 11),
@@ -215,7 +274,11 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
         ),
         format!(
             "The threads' memory was {}; the whole process had {} at its peak.",
-            if setup.memory_locked { "faulted in and locked" } else { "faulted in, but not locked" },
+            if setup.memory_locked {
+                "faulted in and locked"
+            } else {
+                "faulted in, but not locked"
+            },
             bytes(trust.peak_rss_bytes),
         ),
     ];
@@ -229,12 +292,22 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     } else {
         format!("Our own thread kept to {}", cpus_text(&trust.helper_cpus))
     };
-    facts.push(format!("{helpers} and used {} of time.", trust.helper_cpu_ns));
+    facts.push(format!(
+        "{helpers} and used {} of time.",
+        trust.helper_cpu_ns
+    ));
     facts.extend(
-        trust.price.iter().map(|price| format!("Tracing cost: {}.", crate::text::price::text(price))),
+        trust
+            .price
+            .iter()
+            .map(|price| format!("Tracing cost: {}.", crate::text::price::text(price))),
     );
     if let Some(journal) = &pipeline.journal {
-        let mut text = format!("Journal {}: {} records", tame(&journal.path), count(journal.written));
+        let mut text = format!(
+            "Journal {}: {} records",
+            tame(&journal.path),
+            count(journal.written)
+        );
         if journal.unwritten > 0 {
             text += &format!(", {} messages without one", count(journal.unwritten));
         }

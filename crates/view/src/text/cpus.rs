@@ -24,14 +24,29 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         return;
     }
     if all >= RANKED_FROM {
-        cpus.sort_by(|a, b| b.stolen_fraction.total_cmp(&a.stolen_fraction).then(a.cpu.cmp(&b.cpu)));
-        let shown = if page.style.all_cpus { all } else { RANKED.min(all) };
+        cpus.sort_by(|a, b| {
+            b.stolen_fraction
+                .total_cmp(&a.stolen_fraction)
+                .then(a.cpu.cmp(&b.cpu))
+        });
+        let shown = if page.style.all_cpus {
+            all
+        } else {
+            RANKED.min(all)
+        };
         ranking(page, summary, &cpus[..shown]);
     }
     let per_block = (page.style.columns() - LABEL) / CELL;
-    let shown = if all > MOST_COLUMNS && !page.style.all_cpus { per_block.min(all) } else { all };
+    let shown = if all > MOST_COLUMNS && !page.style.all_cpus {
+        per_block.min(all)
+    } else {
+        all
+    };
     let remark = match all - shown {
-        0 => format!("statistics of the stalls of {} or longer", summary.probe.threshold_ns),
+        0 => format!(
+            "statistics of the stalls of {} or longer",
+            summary.probe.threshold_ns
+        ),
         left => format!("{left} CPUs left out: report --all-cpus"),
     };
     page.heading("CPU BY CPU", &remark);
@@ -52,8 +67,12 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
     for cpu in &cpus {
         if let Some(why) = &cpu.ended_early {
-            let text =
-                format!("CPU {} ended early, after {}: {}", cpu.cpu, span(cpu.measured_ns), ended_early(why));
+            let text = format!(
+                "CPU {} ended early, after {}: {}",
+                cpu.cpu,
+                span(cpu.measured_ns),
+                ended_early(why)
+            );
             page.prose(Some(Tone::Warning), 2, &text);
         }
     }
@@ -69,7 +88,14 @@ fn ranking(page: &mut Page, summary: &RunSummary, cpus: &[&CpuSummary]) {
     page.heading("CPUS BY STOLEN TIME", &remark);
     let head = "    cpu     share    stolen     stalls   per sec   stall p99     worst     floor";
     page.line(&page.style.paint(Tone::Dim, head));
-    let row = |name: String, share, stolen: Nanos, stalls, per_sec, p99: &Percentiles, max, floor: String| {
+    let row = |name: String,
+               share,
+               stolen: Nanos,
+               stalls,
+               per_sec,
+               p99: &Percentiles,
+               max,
+               floor: String| {
         format!(
             "{name:>7} {:>9} {:>9} {:>10} {:>9} {:>11} {:>9} {floor:>9}",
             percent(share),
@@ -117,13 +143,17 @@ fn fine(ns: Option<FineNanos>) -> String {
 
 /// Names of the statistics, in order.
 const NAMES: [&str; 14] = [
-    "stalls", "per sec", "min", "median", "mean", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "max",
-    "total", "total %", "floor",
+    "stalls", "per sec", "min", "median", "mean", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %",
+    "max", "total", "total %", "floor",
 ];
 
 /// A count within a cell.
 fn few_digits(n: u64) -> String {
-    if n < 1_000_000 { count(n) } else { rate(n as f64) }
+    if n < 1_000_000 {
+        count(n)
+    } else {
+        rate(n as f64)
+    }
 }
 
 /// A percentage whose unit stands in the label.
@@ -190,11 +220,18 @@ impl Column {
 fn columns_of(page: &mut Page, columns: &[Column], rows: &[usize]) {
     let mut head = format!("{:>LABEL$}", "cpu");
     for column in columns {
-        head += &format!("{:>CELL$}", column.cpu.map_or_else(|| "all".into(), |cpu| cpu.to_string()));
+        head += &format!(
+            "{:>CELL$}",
+            column
+                .cpu
+                .map_or_else(|| "all".into(), |cpu| cpu.to_string())
+        );
     }
     page.line(&page.style.paint(Tone::Dim, &head));
     for row in rows {
-        let mut line = page.style.paint(Tone::Dim, &format!("{:>LABEL$}", NAMES[*row]));
+        let mut line = page
+            .style
+            .paint(Tone::Dim, &format!("{:>LABEL$}", NAMES[*row]));
         for column in columns {
             line += &format!("{:>CELL$}", column.cells[*row]);
         }

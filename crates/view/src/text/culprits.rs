@@ -26,18 +26,39 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
     }
     let remark = format!("{} explained", percent(attribution.explained_fraction));
     let (title, head) = match summary.wakeup {
-        Some(_) => ("WHO MADE IT LATE", "   share   wake-ups     mean      max  culprit"),
-        None => ("WHO STOLE IT", "   share     stalls     mean      max  culprit"),
+        Some(_) => (
+            "WHO MADE IT LATE",
+            "   share   wake-ups     mean      max  culprit",
+        ),
+        None => (
+            "WHO STOLE IT",
+            "   share     stalls     mean      max  culprit",
+        ),
     };
     page.heading(title, &remark);
     page.line(&page.style.paint(Tone::Dim, head));
     let sleeper = summary.wakeup.is_some();
     let mut printed = HashSet::new();
-    rows(page, sleeper, &attribution.culprits, ["culprit", "culprits"], &mut printed);
+    rows(
+        page,
+        sleeper,
+        &attribution.culprits,
+        ["culprit", "culprits"],
+        &mut printed,
+    );
     if !attribution.unexplained.classes.is_empty() {
-        let text = format!("not explained by kernel activity: {}", percent(attribution.unexplained.share));
+        let text = format!(
+            "not explained by kernel activity: {}",
+            percent(attribution.unexplained.share)
+        );
         page.line(&page.style.paint(Tone::Warning, &text));
-        rows(page, sleeper, &attribution.unexplained.classes, ["class", "classes"], &mut printed);
+        rows(
+            page,
+            sleeper,
+            &attribution.unexplained.classes,
+            ["class", "classes"],
+            &mut printed,
+        );
         if let Some(text) = words::possibilities(summary) {
             page.prose(None, 2, &text);
         }
@@ -58,7 +79,12 @@ fn rows(
         };
         let explanation = (row.share >= EXPLAINED_FROM).then(|| words::row_explanation(row));
         let unprinted = explanation.filter(|phrase| printed.insert(phrase.clone()));
-        culprit(page, row, sleeper || rows.iter().filter(same).count() > 1, unprinted);
+        culprit(
+            page,
+            row,
+            sleeper || rows.iter().filter(same).count() > 1,
+            unprinted,
+        );
     }
     let rest = &rows[SHOWN.min(rows.len())..];
     if !rest.is_empty() {
@@ -88,29 +114,43 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, explanation: Optio
     let kind = tame(row.subject.kind_word());
     let explained = row.subject.kind().is_explained();
     let name = fit(&row.subject.name(), room.saturating_sub(kind.len() + 1));
-    let tone = if explained { Tone::Strong } else { Tone::Warning };
+    let tone = if explained {
+        Tone::Strong
+    } else {
+        Tone::Warning
+    };
     let mut line = format!("{numbers}{kind} {}", page.style.paint(tone, &name));
     // The detail stands beside the name where there is room for all of it, else it follows the phrase.
     let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
     // Where the phrase is said, of this row or of one above, the detail says no more of the same.
     let explained_here = row.share >= EXPLAINED_FROM;
-    let detail = if explained_here { words::further_detail } else { words::detail };
+    let detail = if explained_here {
+        words::further_detail
+    } else {
+        words::detail
+    };
     let detail = detail(&row.subject, row.threads);
     // What an unexplained class is, its phrase says.
     let shows_detail = !detail.is_empty() && (detailed || explained);
     let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
     // Of small shares nothing follows: there a cut detail tells rows apart.
     let left = room.saturating_sub(used + 2);
-    let beside = shows_detail && (width <= left || (row.share < EXPLAINED_FROM && detailed && left > 8));
+    let beside =
+        shows_detail && (width <= left || (row.share < EXPLAINED_FROM && detailed && left > 8));
     if beside {
-        line += &page.style.paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
+        line += &page
+            .style
+            .paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
     }
     page.line(&line);
     if row.share < EXPLAINED_FROM {
         return;
     }
     let mut phrase: Vec<String> = explanation.into_iter().collect();
-    let telling = matches!(row.subject.kind(), CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq);
+    let telling = matches!(
+        row.subject.kind(),
+        CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq
+    );
     if !beside && (telling || detailed) && !detail.is_empty() {
         phrase.push(detail);
     }
@@ -118,8 +158,15 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, explanation: Optio
     if phrase.is_empty() {
         return;
     }
-    for line in wrap(&phrase.join("; "), page.style.columns() - PHRASE).into_iter().take(PHRASE_LINES) {
-        page.line(&format!("{}{}", " ".repeat(PHRASE), page.style.paint(Tone::Dim, &line)));
+    for line in wrap(&phrase.join("; "), page.style.columns() - PHRASE)
+        .into_iter()
+        .take(PHRASE_LINES)
+    {
+        page.line(&format!(
+            "{}{}",
+            " ".repeat(PHRASE),
+            page.style.paint(Tone::Dim, &line)
+        ));
     }
 }
 
@@ -134,12 +181,17 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     };
     let mut where_from = Vec::new();
     // Beneath a softirq the name must do: it is not who did it.
-    let tid = sender.tid.filter(|_| sender.context == ExecutionContext::Thread);
+    let tid = sender
+        .tid
+        .filter(|_| sender.context == ExecutionContext::Thread);
     where_from.extend(tid.map(|tid| format!("pid {tid}")));
     where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
     let gone = || sender.tid.map(|_| words::ENDED.to_owned());
     let thread = sender.comm.as_ref().map(|comm| tame(comm)).or_else(gone);
-    let mut text = format!("{verb} by {}", words::sent_from(sender.context, thread.as_deref()));
+    let mut text = format!(
+        "{verb} by {}",
+        words::sent_from(sender.context, thread.as_deref())
+    );
     if !where_from.is_empty() {
         text += &format!(" ({})", where_from.join(", "));
     }
@@ -155,7 +207,12 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
         (true, false) if known == 1 => format!(", in the one known case of {}", count(all)),
         (true, false) => format!(", in all {} known cases of {}", count(known), count(all)),
         (false, false) => {
-            format!(", in {} of {} known cases of {}", count(sender.count), count(known), count(all))
+            format!(
+                ", in {} of {} known cases of {}",
+                count(sender.count),
+                count(known),
+                count(all)
+            )
         }
     };
     text
@@ -178,7 +235,10 @@ mod tests {
                 count: times,
             };
             let row = CulpritRow {
-                subject: Subject::Thread(Task { comm: "evil".into(), ..Task::default() }),
+                subject: Subject::Thread(Task {
+                    comm: "evil".into(),
+                    ..Task::default()
+                }),
                 threads: 1,
                 thread_names: Vec::new(),
                 recorder: None,
@@ -202,14 +262,35 @@ mod tests {
             text_of(softirq, Some("udp-send"), Some(12), 12),
             "woken by a softirq on top of udp-send (CPU 0)"
         );
-        assert_eq!(text_of(softirq, None, None, 12), "woken by a softirq (CPU 0)");
-        assert_eq!(text_of(thread, Some("cron"), Some(12), 12), "woken by cron (pid 12, CPU 0)");
-        assert_eq!(text_of(thread, None, Some(12), 12), "woken by a thread that has ended (pid 12, CPU 0)");
-        assert_eq!(text_of(interrupt, None, None, 3), "woken by an interrupt (CPU 0), 3 of 12 times");
+        assert_eq!(
+            text_of(softirq, None, None, 12),
+            "woken by a softirq (CPU 0)"
+        );
+        assert_eq!(
+            text_of(thread, Some("cron"), Some(12), 12),
+            "woken by cron (pid 12, CPU 0)"
+        );
+        assert_eq!(
+            text_of(thread, None, Some(12), 12),
+            "woken by a thread that has ended (pid 12, CPU 0)"
+        );
+        assert_eq!(
+            text_of(interrupt, None, None, 3),
+            "woken by an interrupt (CPU 0), 3 of 12 times"
+        );
         // Of whom nothing is known, nothing is said: it may have been the same one.
         let cron = |times, known| told_of(thread, Some("cron"), Some(12), times, known);
-        assert_eq!(cron(3, 3), "woken by cron (pid 12, CPU 0), in all 3 known cases of 12");
-        assert_eq!(cron(1, 1), "woken by cron (pid 12, CPU 0), in the one known case of 12");
-        assert_eq!(cron(3, 4), "woken by cron (pid 12, CPU 0), in 3 of 4 known cases of 12");
+        assert_eq!(
+            cron(3, 3),
+            "woken by cron (pid 12, CPU 0), in all 3 known cases of 12"
+        );
+        assert_eq!(
+            cron(1, 1),
+            "woken by cron (pid 12, CPU 0), in the one known case of 12"
+        );
+        assert_eq!(
+            cron(3, 4),
+            "woken by cron (pid 12, CPU 0), in 3 of 4 known cases of 12"
+        );
     }
 }

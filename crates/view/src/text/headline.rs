@@ -35,37 +35,66 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let run = &summary.run;
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
-    let rest = format!("   {} UTC   {}", utc(run.started_realtime_ns), tame(&run.hostname));
+    let rest = format!(
+        "   {} UTC   {}",
+        utc(run.started_realtime_ns),
+        tame(&run.hostname)
+    );
     let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
     page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
     let mut facts = vec![
         match cpus.is_empty() {
             true => words::probe(&summary.probe.kind),
-            false => format!("{} on {}", words::probe(&summary.probe.kind), short_cpus_text(cpus)),
+            false => format!(
+                "{} on {}",
+                words::probe(&summary.probe.kind),
+                short_cpus_text(cpus)
+            ),
         },
         match &summary.wakeup {
-            Some(_) => format!("{}, late from {}", span(run.duration_ns), summary.probe.threshold_ns),
+            Some(_) => format!(
+                "{}, late from {}",
+                span(run.duration_ns),
+                summary.probe.threshold_ns
+            ),
             None => format!("{}, {}", span(run.duration_ns), stalls_from(summary)),
         },
     ];
     facts.extend(summary.wakeup.iter().flat_map(wakeup::facts));
-    facts.extend(summary.probe.fifo_priority.map(|priority| format!("SCHED_FIFO {priority}")));
+    facts.extend(
+        summary
+            .probe
+            .fifo_priority
+            .map(|priority| format!("SCHED_FIFO {priority}")),
+    );
     facts.push(format!("kernel {}", tame(&run.kernel_release)));
     facts.push(tame(&run.cpu_model));
-    facts.extend(run.hypervisor.as_ref().map(|signature| format!("guest of {}", hypervisor(signature))));
+    facts.extend(
+        run.hypervisor
+            .as_ref()
+            .map(|signature| format!("guest of {}", hypervisor(signature))),
+    );
     facts.retain(|fact| !fact.is_empty());
     page.prose(Some(Tone::Dim), 0, &facts.join("; "));
     if let Some(because) = &summary.probe.cpus_chosen_because {
         page.prose(
             Some(Tone::Dim),
             0,
-            &format!("{} chosen: {}", short_cpus_text(cpus), stored_cpus_because(because)),
+            &format!(
+                "{} chosen: {}",
+                short_cpus_text(cpus),
+                stored_cpus_because(because)
+            ),
         );
     }
     if run.interrupted {
         let text = match run.planned_ns {
             Nanos(0) => format!("ended before its time, after {}", span(run.duration_ns)),
-            planned => format!("ended before its time: {} of {}", span(run.duration_ns), span(planned)),
+            planned => format!(
+                "ended before its time: {} of {}",
+                span(run.duration_ns),
+                span(planned)
+            ),
         };
         page.prose(Some(Tone::Warning), 0, &text);
     }
@@ -80,9 +109,15 @@ fn stalls_from(summary: &RunSummary) -> String {
 /// Why stalls are not looked for from where they usually are, or why they should not be.
 pub(crate) fn unusual(summary: &RunSummary) -> Option<String> {
     let threshold = summary.probe.threshold_ns;
-    let ClockCosts { read_tail_ns: reads, store_ns: store, decide_threshold } = summary.probe.clock_costs?;
+    let ClockCosts {
+        read_tail_ns: reads,
+        store_ns: store,
+        decide_threshold,
+    } = summary.probe.clock_costs?;
     if decide_threshold && threshold > USUAL {
-        return Some(format!(" (this clock's own reads take up to {reads}, storing a stall {store})"));
+        return Some(format!(
+            " (this clock's own reads take up to {reads}, storing a stall {store})"
+        ));
     }
     (!decide_threshold && threshold <= reads.max(store)).then(|| {
         format!(", as asked, though this clock's own reads take up to {reads}, and storing a stall {store}")
@@ -118,15 +153,28 @@ pub(crate) fn hypervisor(signature: &str) -> String {
 pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let total = &summary.probe.total;
     let who = short_cpus_text(cpus);
-    let (their, have) = if cpus.len() == 1 { ("its", "has") } else { ("their", "have") };
+    let (their, have) = if cpus.len() == 1 {
+        ("its", "has")
+    } else {
+        ("their", "have")
+    };
     if total.measured_ns == Nanos::ZERO {
-        page.prose(Some(Tone::Bad), 0, &format!("Nothing was measured on {who}."));
+        page.prose(
+            Some(Tone::Bad),
+            0,
+            &format!("Nothing was measured on {who}."),
+        );
         return;
     }
     if total.stalls == 0 {
-        let bound = total.stalls_per_sec_bound.map_or_else(String::new, |bound| {
-            format!(" (with 95 % confidence, fewer than {} per second)", rate(bound))
-        });
+        let bound = total
+            .stalls_per_sec_bound
+            .map_or_else(String::new, |bound| {
+                format!(
+                    " (with 95 % confidence, fewer than {} per second)",
+                    rate(bound)
+                )
+            });
         let text = format!(
             "{who} lost nothing: no stall of {} or longer in {}{bound}.",
             summary.probe.threshold_ns,
@@ -134,7 +182,11 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
         );
         page.prose(Some(Tone::Good), 0, &text);
         if let Some(longest) = total.max_ns {
-            page.prose(None, 0, &format!("The longest time between two clock reads was {longest}."));
+            page.prose(
+                None,
+                0,
+                &format!("The longest time between two clock reads was {longest}."),
+            );
         }
         return;
     }
@@ -149,25 +201,42 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
         rate(total.stalls_per_sec),
         if cpus.len() == 1 { "" } else { " and CPU" },
     );
-    let tone = if total.stolen_fraction >= BAD { Tone::Bad } else { Tone::Strong };
+    let tone = if total.stolen_fraction >= BAD {
+        Tone::Bad
+    } else {
+        Tone::Strong
+    };
     page.prose(Some(tone), 0, &text);
     worst(page, summary, cpus.len() > 1);
 }
 
 fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
-    let Some(longest) = summary.probe.total.max_ns else { return };
+    let Some(longest) = summary.probe.total.max_ns else {
+        return;
+    };
     let mut text = format!("The worst lasted {longest}");
     if let Some(cpu) = summary.probe.total.max_cpu.filter(|_| several) {
         text += &format!(", on CPU {cpu}");
     }
     // The longest delta may have no record, when the queue was full; then nothing else is known of it.
-    if let Some(stall) = summary.worst.first().filter(|stall| stall.duration_ns == longest) {
+    if let Some(stall) = summary
+        .worst
+        .first()
+        .filter(|stall| stall.duration_ns == longest)
+    {
         if let Some(together) = &stall.together {
             let others = together.cpus.len().saturating_sub(1);
-            text += &format!(" and {others} other{} together", if others == 1 { "" } else { "s" });
+            text += &format!(
+                " and {others} other{} together",
+                if others == 1 { "" } else { "s" }
+            );
         }
         text += &format!(", {} after the start", moment(stall.start_offset_ns));
-        if let Some((who, net)) = stall.by_culprit().first().filter(|_| summary.trust.doubts.is_empty()) {
+        if let Some((who, net)) = stall
+            .by_culprit()
+            .first()
+            .filter(|_| summary.trust.doubts.is_empty())
+        {
             text += &format!(
                 ": {} {} ({})",
                 percent(net.0 as f64 / stall.duration_ns.0.max(1) as f64),

@@ -46,7 +46,11 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     }
     let mut page = Page::new(style);
     headline::render(&mut page, summary);
-    if let Some(wakeup) = summary.wakeup.as_ref().filter(|_| summary.trust.doubts.is_empty()) {
+    if let Some(wakeup) = summary
+        .wakeup
+        .as_ref()
+        .filter(|_| summary.trust.doubts.is_empty())
+    {
         wakeup::phases(&mut page, summary, wakeup);
     }
     match &summary.attribution {

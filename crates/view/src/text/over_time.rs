@@ -31,8 +31,17 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         left => format!("{step}; the {WORST} CPUs with the worst steps, {left} left out"),
     };
     page.heading("OVER TIME", &remark);
-    let control = summary.wakeup.as_ref().and_then(|wakeup| Some(wakeup.idle_control.as_ref()?.cpu));
-    let name = |cpu: CpuId| if Some(cpu) == control { format!("idle{cpu}") } else { cpu.to_string() };
+    let control = summary
+        .wakeup
+        .as_ref()
+        .and_then(|wakeup| Some(wakeup.idle_control.as_ref()?.cpu));
+    let name = |cpu: CpuId| {
+        if Some(cpu) == control {
+            format!("idle{cpu}")
+        } else {
+            cpu.to_string()
+        }
+    };
     for of in cpus {
         scale.rows(page, &name(of.cpu), 1, &of.stolen_ns, &of.max_ns);
     }
@@ -57,10 +66,20 @@ struct Scale {
 impl Scale {
     fn of(page: &Page, summary: &RunSummary) -> Scale {
         let most = |of: fn(&CpuHistory) -> &[Nanos]| {
-            summary.history.cpus.iter().flat_map(of).max().copied().unwrap_or_default()
+            summary
+                .history
+                .cpus
+                .iter()
+                .flat_map(of)
+                .max()
+                .copied()
+                .unwrap_or_default()
         };
         let ramp: &[char] = if page.style.unicode {
-            &['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}']
+            &[
+                '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}',
+                '\u{2588}',
+            ]
         } else {
             &['.', ':', '-', '=', '+', '*', '%', '@']
         };
@@ -76,10 +95,19 @@ impl Scale {
 
     fn rows(&self, page: &mut Page, name: &str, cpus: usize, stolen: &[Nanos], worst: &[Nanos]) {
         let what = if self.sleeper { "late" } else { "stolen" };
-        let linear: String = stolen.iter().map(|ns| self.linear(ns.0 as f64 / cpus as f64)).collect();
-        page.line(&format!("{name:>5} {what:<6} [{}]", page.style.paint(Tone::Strong, &linear)));
+        let linear: String = stolen
+            .iter()
+            .map(|ns| self.linear(ns.0 as f64 / cpus as f64))
+            .collect();
+        page.line(&format!(
+            "{name:>5} {what:<6} [{}]",
+            page.style.paint(Tone::Strong, &linear)
+        ));
         let logarithmic: String = worst.iter().map(|ns| self.logarithmic(*ns)).collect();
-        page.line(&format!("      worst  [{}]", page.style.paint(Tone::Strong, &logarithmic)));
+        page.line(&format!(
+            "      worst  [{}]",
+            page.style.paint(Tone::Strong, &logarithmic)
+        ));
     }
 
     fn level(&self, level: f64) -> char {
@@ -87,7 +115,11 @@ impl Scale {
     }
 
     fn linear(&self, ns: f64) -> char {
-        if ns == 0.0 { ' ' } else { self.level(ns / self.stolen.0 as f64 * self.ramp.len() as f64) }
+        if ns == 0.0 {
+            ' '
+        } else {
+            self.level(ns / self.stolen.0 as f64 * self.ramp.len() as f64)
+        }
     }
 
     /// Levels from the lowest to the worst, each the same factor.
@@ -107,11 +139,21 @@ impl Scale {
             format!("late: {high} is {} of lateness in a step", self.stolen)
         } else {
             let share = self.stolen.0 as f64 / summary.history.step_ns.0.max(1) as f64;
-            format!("stolen: {high} is {} of a step, {}", percent(share), self.stolen)
+            format!(
+                "stolen: {high} is {} of a step, {}",
+                percent(share),
+                self.stolen
+            )
         };
-        let factor = (self.worst.0 as f64 / self.low.0 as f64).max(1.0).powf(1.0 / self.ramp.len() as f64);
+        let factor = (self.worst.0 as f64 / self.low.0 as f64)
+            .max(1.0)
+            .powf(1.0 / self.ramp.len() as f64);
         // Only where it shows: a step cannot lose more than all of its time.
-        let ends = if self.stolen > summary.history.step_ns { "; a stall counts where it ends" } else { "" };
+        let ends = if self.stolen > summary.history.step_ns {
+            "; a stall counts where it ends"
+        } else {
+            ""
+        };
         format!(
             "{first}{ends}, in equal levels. worst: {low} is from {}, {high} to {}, each level {factor:.1} times the \
              one before. Blank: nothing.",
@@ -124,6 +166,16 @@ impl Scale {
 fn low(summary: &RunSummary, worst: Nanos) -> Nanos {
     const LEAST_RANGE: u64 = 10;
     let all = summary.history.cpus.iter().flat_map(|cpu| &cpu.max_ns);
-    let smallest = all.filter(|ns| **ns > Nanos::ZERO).min().copied().unwrap_or_default();
-    Nanos(smallest.0.min(worst.0 / LEAST_RANGE).max(summary.probe.threshold_ns.0).max(1))
+    let smallest = all
+        .filter(|ns| **ns > Nanos::ZERO)
+        .min()
+        .copied()
+        .unwrap_or_default();
+    Nanos(
+        smallest
+            .0
+            .min(worst.0 / LEAST_RANGE)
+            .max(summary.probe.threshold_ns.0)
+            .max(1),
+    )
 }

@@ -16,7 +16,11 @@ pub(crate) struct Statement {
 
 impl Statement {
     pub(crate) fn plain(text: String) -> Statement {
-        Statement { name: String::new(), tone: None, text }
+        Statement {
+            name: String::new(),
+            tone: None,
+            text,
+        }
     }
 }
 
@@ -30,12 +34,19 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(style: Style) -> Page {
-        Page { out: String::new(), style, statements: None }
+        Page {
+            out: String::new(),
+            style,
+            statements: None,
+        }
     }
 
     /// One that gathers what is said, for another view.
     pub(super) fn gathering() -> Page {
-        Page { statements: Some(Vec::new()), ..Page::new(Style::default()) }
+        Page {
+            statements: Some(Vec::new()),
+            ..Page::new(Style::default())
+        }
     }
 
     pub(super) fn into_statements(self) -> Vec<Statement> {
@@ -54,7 +65,11 @@ impl Page {
     /// A heading with a blank line before it, and a remark at the right margin.
     pub(crate) fn heading(&mut self, text: &str, remark: &str) {
         self.line("");
-        let gap = self.style.columns().saturating_sub(text.len() + remark.len()).max(1);
+        let gap = self
+            .style
+            .columns()
+            .saturating_sub(text.len() + remark.len())
+            .max(1);
         let line = format!(
             "{}{}{}",
             self.style.paint(Tone::Heading, text),
@@ -66,8 +81,15 @@ impl Page {
 
     /// Gathers what is said, where another view wants it.
     pub(super) fn gathers(&mut self, name: &str, tone: Option<Tone>, text: &str) -> bool {
-        let statement = Statement { name: name.to_owned(), tone, text: text.to_owned() };
-        self.statements.as_mut().map(|all| all.push(statement)).is_some()
+        let statement = Statement {
+            name: name.to_owned(),
+            tone,
+            text: text.to_owned(),
+        };
+        self.statements
+            .as_mut()
+            .map(|all| all.push(statement))
+            .is_some()
     }
 
     /// Prose over the whole width.
@@ -88,9 +110,12 @@ impl Page {
         self.heading("WARNINGS", "");
         for warning in &summary.warnings {
             let mark = self.style.paint(Tone::Warning, "!");
-            for (at, line) in wrap(&crate::warnings::warning(&warning.warning), self.style.columns() - 4)
-                .into_iter()
-                .enumerate()
+            for (at, line) in wrap(
+                &crate::warnings::warning(&warning.warning),
+                self.style.columns() - 4,
+            )
+            .into_iter()
+            .enumerate()
             {
                 let mark = if at == 0 { &mark } else { " " };
                 self.line(&format!("  {mark} {line}"));

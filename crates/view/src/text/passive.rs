@@ -38,8 +38,16 @@ fn share(part: Nanos, cpu: &PassiveCpu) -> f64 {
 pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     stolen(page, summary);
     let cpus = &summary.passive;
-    if let Some(worst) = cpus.iter().max_by_key(|cpu| cpu.longest_ns).filter(|cpu| cpu.stretches > 0) {
-        let at = if cpus.len() > 1 { format!(", on CPU {}", worst.cpu) } else { String::new() };
+    if let Some(worst) = cpus
+        .iter()
+        .max_by_key(|cpu| cpu.longest_ns)
+        .filter(|cpu| cpu.stretches > 0)
+    {
+        let at = if cpus.len() > 1 {
+            format!(", on CPU {}", worst.cpu)
+        } else {
+            String::new()
+        };
         let stalls: u64 = cpus.iter().map(|cpu| cpu.stalls).sum();
         let text = format!(
             "The worst lasted {}{at}. {} of {} or longer are kept one by one; the sums have all.",
@@ -91,7 +99,10 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
                 "Nothing was seen to be taken from {owner}, which belongs on {}.",
                 short_cpus_text(&ids)
             ),
-            None => format!("Nothing was seen to be taken from what belongs on {}.", short_cpus_text(&ids)),
+            None => format!(
+                "Nothing was seen to be taken from what belongs on {}.",
+                short_cpus_text(&ids)
+            ),
         };
         return page.prose(Some(Tone::Good), 0, &text);
     }
@@ -104,13 +115,25 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
         count(stretches),
         if stretches == 1 { "" } else { "es" },
     );
-    page.prose(Some(if fraction >= BAD { Tone::Bad } else { Tone::Strong }), 0, &text);
+    page.prose(
+        Some(if fraction >= BAD {
+            Tone::Bad
+        } else {
+            Tone::Strong
+        }),
+        0,
+        &text,
+    );
 }
 
 fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
     page.heading("CPU BY CPU", "shares of the time that each was watched");
     let head = "  cpu   running  interr.  waiting   beside     idle  unknown     worst  what belongs there";
-    page.line(&page.style.paint(Tone::Dim, &fit(head, page.style.columns())));
+    page.line(
+        &page
+            .style
+            .paint(Tone::Dim, &fit(head, page.style.columns())),
+    );
     for cpu in cpus.iter().take(ROWS) {
         let cell = |part: Nanos| percent_cell(share(part, cpu));
         let numbers = format!(
@@ -128,7 +151,10 @@ fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
         page.line(&format!("{numbers}{}", fit(&names(cpu), room)));
     }
     if cpus.len() > ROWS {
-        let text = format!("{} more CPUs, which lost less (--json lists them)", cpus.len() - ROWS);
+        let text = format!(
+            "{} more CPUs, which lost less (--json lists them)",
+            cpus.len() - ROWS
+        );
         page.prose(Some(Tone::Dim), 2, &text);
     }
 }
@@ -151,7 +177,10 @@ pub(super) fn names(cpu: &PassiveCpu) -> String {
 }
 
 fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
-    page.heading(&format!("CPU {}", cpu.cpu), &format!("watched for {}", span(cpu.watched_ns())));
+    page.heading(
+        &format!("CPU {}", cpu.cpu),
+        &format!("watched for {}", span(cpu.watched_ns())),
+    );
     let text = match &cpu.chosen {
         Some(chosen) => format!(
             "It belongs to {} (tid {}), which had most of it, {}, in the look of {} before the measurement.",
@@ -196,7 +225,11 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
         page.prose(None, 2, &text);
     }
     if let Some(why) = &cpu.ended_early {
-        page.prose(Some(Tone::Warning), 2, &format!("It was not watched to the end: {}.", ended_early(why)));
+        page.prose(
+            Some(Tone::Warning),
+            2,
+            &format!("It was not watched to the end: {}.", ended_early(why)),
+        );
     }
     if cpu.stretches > 0 {
         let text = format!(

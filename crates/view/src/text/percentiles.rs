@@ -19,11 +19,19 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.line(&page.style.paint(Tone::Dim, &head));
     if summary.probe.cpus.len() > FEW_CPUS {
         let total = &summary.probe.total;
-        let of = [&total.percentiles_ns, &total.instant_percentiles_ns, &total.stall_percentiles_ns];
+        let of = [
+            &total.percentiles_ns,
+            &total.instant_percentiles_ns,
+            &total.stall_percentiles_ns,
+        ];
         block(page, "all", of, total.max_ns, total.stalls);
     } else {
         for cpu in &summary.probe.cpus {
-            let of = [&cpu.percentiles_ns, &cpu.instant_percentiles_ns, &cpu.stall_percentiles_ns];
+            let of = [
+                &cpu.percentiles_ns,
+                &cpu.instant_percentiles_ns,
+                &cpu.stall_percentiles_ns,
+            ];
             block(page, &cpu.cpu.to_string(), of, cpu.max_ns, cpu.stalls);
         }
     }
@@ -40,7 +48,10 @@ fn block(page: &mut Page, cpu: &str, of: [&Percentiles; 3], max: Option<Nanos>, 
         let mut line = format!("{:>4} {name:<6}", if name == "read" { cpu } else { "" });
         for percentile in NAMES {
             let shown = percentiles.get(percentile).copied().flatten();
-            line += &format!("{:>8}", shown.map_or_else(|| "-".into(), |ns| ns.to_string()));
+            line += &format!(
+                "{:>8}",
+                shown.map_or_else(|| "-".into(), |ns| ns.to_string())
+            );
         }
         line += &format!("{:>8}", max.map_or_else(|| "-".into(), |ns| ns.to_string()));
         page.line(&line);

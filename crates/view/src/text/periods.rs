@@ -52,7 +52,10 @@ pub(crate) fn not_looked_for(summary: &RunSummary) -> &'static str {
 /// Periods alone, each line within `style`'s width.
 #[must_use]
 pub fn periods_table(periods: &PeriodSummary, several_cpus: bool, style: Style) -> String {
-    let mut page = Page::new(Style { periods: true, ..style });
+    let mut page = Page::new(Style {
+        periods: true,
+        ..style
+    });
     table(&mut page, periods, several_cpus);
     page.into_text()
 }
@@ -61,19 +64,30 @@ fn table(page: &mut Page, periods: &PeriodSummary, several: bool) {
     page.heading("PERIODS", "stalls that come regularly");
     if periods.rows.is_empty() {
         let text = match periods.searched {
-            0 => "No culprit stalled a CPU ten times, which is the least to tell a period from.".to_owned(),
+            0 => "No culprit stalled a CPU ten times, which is the least to tell a period from."
+                .to_owned(),
             n => format!("No significant period in {n} series of stalls, one a culprit and CPU."),
         };
         page.prose(None, 2, &text);
         return remarks(page, periods, 0);
     }
     let merged = merged(&periods.rows);
-    let shown = if page.style.periods { merged.len() } else { FEW.min(merged.len()) };
-    page.line(&page.style.paint(Tone::Dim, "    every  looked at  in step     hit  culprit"));
+    let shown = if page.style.periods {
+        merged.len()
+    } else {
+        FEW.min(merged.len())
+    };
+    page.line(
+        &page
+            .style
+            .paint(Tone::Dim, "    every  looked at  in step     hit  culprit"),
+    );
     for (at, row) in merged[..shown].iter().enumerate() {
         line(page, row, several);
         // Once for all that have it.
-        let last = merged[..shown].get(at + 1).is_none_or(|next| !same(next.first, row.first));
+        let last = merged[..shown]
+            .get(at + 1)
+            .is_none_or(|next| !same(next.first, row.first));
         if let Some(known) = row.first.known.filter(|_| last) {
             page.prose(Some(Tone::Dim), 9, &format!("the period of: {known}"));
         }
@@ -132,15 +146,21 @@ fn line(page: &mut Page, row: &Merged<'_>, several: bool) {
         (Some(kind), Some(name)) => format!("{kind} {}", tame(name)),
         _ => "all stalls".into(),
     };
-    let place =
-        if several { format!("  {}", fit(&short_cpus_text(&row.cpus), room / 2)) } else { String::new() };
+    let place = if several {
+        format!("  {}", fit(&short_cpus_text(&row.cpus), room / 2))
+    } else {
+        String::new()
+    };
     let drifts = match first.regularity {
         Regularity::Drifting => "  drifting",
         Regularity::Clocked | Regularity::Undecided => "",
     };
     let left = room.saturating_sub(place.len() + drifts.len());
     let culprit = page.style.paint(Tone::Strong, &fit(&culprit, left));
-    page.line(&format!("{numbers}{culprit}{}", page.style.paint(Tone::Dim, &format!("{drifts}{place}"))));
+    page.line(&format!(
+        "{numbers}{culprit}{}",
+        page.style.paint(Tone::Dim, &format!("{drifts}{place}"))
+    ));
 }
 
 fn remarks(page: &mut Page, periods: &PeriodSummary, more: usize) {
@@ -164,7 +184,11 @@ fn remarks(page: &mut Page, periods: &PeriodSummary, more: usize) {
         ));
     }
     if !hidden.is_empty() {
-        let how = if page.style.periods { "" } else { " (report --periods)" };
+        let how = if page.style.periods {
+            ""
+        } else {
+            " (report --periods)"
+        };
         page.prose(Some(Tone::Dim), 2, &format!("{}{how}.", hidden.join("; ")));
     }
 }

@@ -9,8 +9,14 @@ const TOLD: usize = 3;
 
 /// How many records of what, what each took, what that comes to, and our own thread.
 pub(crate) fn text(price: &Price) -> String {
-    let all: u64 = price.events.values().fold(0, |sum, count| sum.saturating_add(*count));
-    let helper = format!("our own thread took {} of a CPU", percent(price.helper_fraction));
+    let all: u64 = price
+        .events
+        .values()
+        .fold(0, |sum, count| sum.saturating_add(*count));
+    let helper = format!(
+        "our own thread took {} of a CPU",
+        percent(price.helper_fraction)
+    );
     if all == 0 {
         return format!("no kernel event was recorded; {helper}");
     }
@@ -29,14 +35,20 @@ pub(crate) fn text(price: &Price) -> String {
 
 /// What looking into kernel functions cost.
 fn of_graph(graph: &GraphPrice) -> String {
-    let mut text = format!("looking into kernel functions took {} records more", count(graph.records));
+    let mut text = format!(
+        "looking into kernel functions took {} records more",
+        count(graph.records)
+    );
     if let Some(RecordCost { warm_ns, cold_ns }) = graph.record {
         let taken = |each: Nanos| Nanos(each.0.saturating_mul(graph.records));
         let range = |least: Nanos, most: Nanos| match least == most {
             true => least.to_string(),
             false => format!("{least} to {most}"),
         };
-        let (each, all) = (range(warm_ns, cold_ns), range(taken(warm_ns), taken(cold_ns)));
+        let (each, all) = (
+            range(warm_ns, cold_ns),
+            range(taken(warm_ns), taken(cold_ns)),
+        );
         text += &format!(" of {each} each, an estimated {all} in all");
     }
     if let Some(beside) = graph.beside_ns {
@@ -47,10 +59,14 @@ fn of_graph(graph: &GraphPrice) -> String {
 
 /// The largest classes, and the rest as one.
 fn classes(price: &Price, all: u64) -> String {
-    let mut largest: Vec<(&EventClass, u64)> = price.events.iter().map(|(class, n)| (class, *n)).collect();
+    let mut largest: Vec<(&EventClass, u64)> =
+        price.events.iter().map(|(class, n)| (class, *n)).collect();
     largest.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let of = |n: u64| percent(n as f64 / all as f64);
-    let named = largest.iter().take(TOLD).map(|(class, n)| format!("{} {}", of(*n), word(class)));
+    let named = largest
+        .iter()
+        .take(TOLD)
+        .map(|(class, n)| format!("{} {}", of(*n), word(class)));
     let rest: u64 = largest.iter().skip(TOLD).map(|(_, n)| *n).sum();
     let rest = (rest > 0).then(|| format!("{} others", of(rest)));
     named.chain(rest).collect::<Vec<_>>().join(", ")
@@ -70,7 +86,10 @@ fn word(class: &EventClass) -> String {
 pub(crate) fn share(taken: &Taken) -> String {
     match (taken.least_of_stolen, taken.most_of_stolen) {
         (Some(least), Some(most)) => {
-            format!("an estimated {} of the stolen time is ours", range(least, most))
+            format!(
+                "an estimated {} of the stolen time is ours",
+                range(least, most)
+            )
         }
         _ => format!(
             "recording took an estimated {} of the CPUs' time",
@@ -82,7 +101,11 @@ pub(crate) fn share(taken: &Taken) -> String {
 /// `1.00 % to 7.00 %`; once where both read the same.
 fn range(least: f64, most: f64) -> String {
     let (least, most) = (percent(least), percent(most));
-    if least == most { least } else { format!("{least} to {most}") }
+    if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
+    }
 }
 
 #[cfg(test)]
@@ -96,7 +119,14 @@ mod tests {
             (EventClass::Power, 4),
             (EventClass::Other("of_tomorrow".into()), 1),
         ];
-        Price { events: classes.into(), on_measured: 80, record, taken, graph: None, helper_fraction: 0.042 }
+        Price {
+            events: classes.into(),
+            on_measured: 80,
+            record,
+            taken,
+            graph: None,
+            helper_fraction: 0.042,
+        }
     }
 
     #[test]
@@ -107,7 +137,10 @@ mod tests {
 
     #[test]
     fn a_price_says_what_was_recorded_and_what_that_took() {
-        let record = RecordCost { warm_ns: Nanos(60), cold_ns: Nanos(400) };
+        let record = RecordCost {
+            warm_ns: Nanos(60),
+            cold_ns: Nanos(400),
+        };
         let taken = Taken {
             least_ns: Nanos(4800),
             most_ns: Nanos(32_000),
@@ -122,22 +155,35 @@ mod tests {
              caches to 400 ns with cold ones: an estimated 1.00 % to 7.00 % of the stolen time is ours; our own \
              thread took 4.20 % of a CPU"
         );
-        let followed = Taken { least_of_stolen: None, most_of_stolen: None, ..taken };
+        let followed = Taken {
+            least_of_stolen: None,
+            most_of_stolen: None,
+            ..taken
+        };
         let text_of_it = text(&price(Some(record), Some(followed)));
         assert!(
             text_of_it.contains("recording took an estimated 0.10 % to 0.20 % of the CPUs' time"),
             "{text_of_it}"
         );
         let unknown = text(&price(None, None));
-        assert!(!unknown.contains("each") && !unknown.contains("estimated"), "{unknown}");
+        assert!(
+            !unknown.contains("each") && !unknown.contains("estimated"),
+            "{unknown}"
+        );
         let graph = GraphPrice {
             functions: vec!["vmstat_update".into()],
             records: 1000,
             lost: 0,
-            record: Some(RecordCost { warm_ns: Nanos(100), cold_ns: Nanos(300) }),
+            record: Some(RecordCost {
+                warm_ns: Nanos(100),
+                cold_ns: Nanos(300),
+            }),
             beside_ns: Some(Nanos(70)),
         };
-        let looked = text(&Price { graph: Some(graph), ..price(None, None) });
+        let looked = text(&Price {
+            graph: Some(graph),
+            ..price(None, None)
+        });
         assert!(
             looked.contains(
                 "; looking into kernel functions took 1,000 records more of 100 ns to 300 ns each, an estimated 100 us \
@@ -145,7 +191,10 @@ mod tests {
             ),
             "{looked}"
         );
-        let none = Price { events: Default::default(), ..price(None, None) };
+        let none = Price {
+            events: Default::default(),
+            ..price(None, None)
+        };
         assert!(text(&none).starts_with("no kernel event was recorded"));
     }
 }

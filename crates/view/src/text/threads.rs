@@ -32,10 +32,17 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
         row(page, thread);
     }
     if all > threads.len() {
-        page.prose(Some(Tone::Dim), 2, &format!("{} that never ran", all - threads.len()));
+        page.prose(
+            Some(Tone::Dim),
+            2,
+            &format!("{} that never ran", all - threads.len()),
+        );
     }
     if threads.len() > ROWS {
-        let text = format!("{} more threads, which lost less (--json lists them)", threads.len() - ROWS);
+        let text = format!(
+            "{} more threads, which lost less (--json lists them)",
+            threads.len() - ROWS
+        );
         page.prose(Some(Tone::Dim), 2, &text);
     }
     for thread in threads.iter().take(BLOCKS) {
@@ -47,13 +54,23 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
 pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     let threads = &summary.threads;
     let sum = |of: fn(&ThreadAccount) -> Nanos| threads.iter().map(of).sum::<Nanos>();
-    let (ran, waited) = (sum(|thread| thread.running_ns), sum(|thread| thread.waiting_ns));
+    let (ran, waited) = (
+        sum(|thread| thread.running_ns),
+        sum(|thread| thread.waiting_ns),
+    );
     let wanted = Nanos(ran.0.saturating_add(waited.0));
     let run = span(summary.run.duration_ns);
     // Several threads together may well have wanted more than the time that there was.
     let when = match threads.as_slice() {
-        [one] => format!("{} (pid {}) wanted a CPU for {wanted} of {run}", name(one), one.tid),
-        several => format!("{} threads wanted a CPU for {wanted} together, in {run}", several.len()),
+        [one] => format!(
+            "{} (pid {}) wanted a CPU for {wanted} of {run}",
+            name(one),
+            one.tid
+        ),
+        several => format!(
+            "{} threads wanted a CPU for {wanted} together, in {run}",
+            several.len()
+        ),
     };
     let text = format!(
         "{when}, and waited {waited} of that for one ({}).",
@@ -68,7 +85,10 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
 
 /// The heads of [`row`]'s columns.
 pub(super) fn head(style: Style) -> String {
-    style.paint(Tone::Dim, "    tid  name             CPUs   running  waiting  blocked  interr. longest wait")
+    style.paint(
+        Tone::Dim,
+        "    tid  name             CPUs   running  waiting  blocked  interr. longest wait",
+    )
 }
 
 /// Time in which it was runnable and did not get on.
@@ -132,7 +152,11 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
     page.prose(None, 2, &text);
     let text = format!(
         "Ran for {}, of which {} under interrupts; waited {}, of which {} after being preempted; blocked {}.",
-        thread.running_ns, thread.interrupted_ns, thread.waiting_ns, thread.preempted_ns, thread.blocked_ns
+        thread.running_ns,
+        thread.interrupted_ns,
+        thread.waiting_ns,
+        thread.preempted_ns,
+        thread.blocked_ns
     );
     page.prose(None, 2, &text);
     if let Some(text) = stopped(thread.stopped_ns, false) {
@@ -148,12 +172,20 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
     }
     if thread.cpus.len() > 1 {
         for cpu in thread.cpus.iter().take(CPUS) {
-            let line =
-                format!("{:>12}  [{:03}]  {:>10}", count(cpu.runs), cpu.cpu.0, cpu.running_ns.to_string());
+            let line = format!(
+                "{:>12}  [{:03}]  {:>10}",
+                count(cpu.runs),
+                cpu.cpu.0,
+                cpu.running_ns.to_string()
+            );
             page.line(&line);
         }
         if thread.cpus.len() > CPUS {
-            page.prose(Some(Tone::Dim), 12, &format!("{} more CPUs", thread.cpus.len() - CPUS));
+            page.prose(
+                Some(Tone::Dim),
+                12,
+                &format!("{} more CPUs", thread.cpus.len() - CPUS),
+            );
         }
     }
     instead(page, &thread.ran_instead, "ran instead");
@@ -178,20 +210,34 @@ pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
         );
         let room = page.style.columns().saturating_sub(numbers.len());
         let detail = words::detail(&one.subject, one.threads);
-        let detail = if detail.is_empty() { detail } else { format!("  {detail}") };
-        let what = fit(&format!("{}{detail}", words::kind_and_name(&one.subject)), room);
+        let detail = if detail.is_empty() {
+            detail
+        } else {
+            format!("  {detail}")
+        };
+        let what = fit(
+            &format!("{}{detail}", words::kind_and_name(&one.subject)),
+            room,
+        );
         page.line(&format!("{numbers}{what}"));
     }
     if ran.len() > INSTEAD {
         let rest: Nanos = ran.iter().skip(INSTEAD).map(|one| one.total_ns).sum();
-        let text = format!("{} more, {rest} together (--json lists them)", ran.len() - INSTEAD);
+        let text = format!(
+            "{} more, {rest} together (--json lists them)",
+            ran.len() - INSTEAD
+        );
         page.prose(Some(Tone::Dim), 12, &text);
     }
 }
 
 /// What to say of time in which threads were not let run at all.
 pub(crate) fn stopped(time: Nanos, several: bool) -> Option<String> {
-    let (them, they) = if several { ("them", "they") } else { ("it", "it") };
+    let (them, they) = if several {
+        ("them", "they")
+    } else {
+        ("it", "it")
+    };
     (time > Nanos::ZERO).then(|| {
         format!(
             "A signal or a tracer kept {them} stopped for {time}: {they} neither waited for a CPU nor slept then."

@@ -25,7 +25,11 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     fact(page, None, "clock", &clock(summary));
     if let Some(attribution) = &summary.attribution {
         if attribution.stalls > 0 {
-            let what = if summary.wakeup.is_some() { "lateness of late wake-ups" } else { "stalled time" };
+            let what = if summary.wakeup.is_some() {
+                "lateness of late wake-ups"
+            } else {
+                "stalled time"
+            };
             explained(page, what, attribution, trust);
         }
         // A sleeper lets others run between its wake-ups: where their events fall proves nothing.
@@ -34,7 +38,12 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         }
     }
     losses(page, summary);
-    fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
+    fact(
+        page,
+        trust.helpers_on_measured.then_some(Tone::Warning),
+        "own noise",
+        &noise(trust),
+    );
     price(page, trust);
     fact(page, None, "raw trace", &raw_trace(trust));
     limited(page, summary);
@@ -42,11 +51,17 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 
 /// Sources that were not there in full.
 fn limited(page: &mut Page, summary: &RunSummary) {
-    let limited = summary.sources.iter().filter(|source| source.status != SourceStatus::Available);
+    let limited = summary
+        .sources
+        .iter()
+        .filter(|source| source.status != SourceStatus::Available);
     for (at, source) in limited.enumerate() {
         let words = source_words(&source.problems, &source.losses);
-        let loses =
-            if words.loses.is_empty() { String::new() } else { format!("; lost by it: {}", words.loses) };
+        let loses = if words.loses.is_empty() {
+            String::new()
+        } else {
+            format!("; lost by it: {}", words.loses)
+        };
         let text = format!(
             "{} {}: {}{loses}",
             source.name,
@@ -82,7 +97,12 @@ fn without_probe(page: &mut Page, summary: &RunSummary) {
         explained(page, "stalled time", attribution, trust);
     }
     losses(page, summary);
-    fact(page, trust.helpers_on_measured.then_some(Tone::Warning), "own noise", &noise(trust));
+    fact(
+        page,
+        trust.helpers_on_measured.then_some(Tone::Warning),
+        "own noise",
+        &noise(trust),
+    );
     price(page, trust);
     fact(page, None, "raw trace", &raw_trace(trust));
     limited(page, summary);
@@ -158,11 +178,18 @@ fn explained(page: &mut Page, what: &str, attribution: &AttributionSummary, trus
 
 fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nanos) {
     let Some(inside) = attribution.events_in_gaps_fraction else {
-        return fact(page, None, "correlation", "no kernel event was recorded on a measured CPU");
+        return fact(
+            page,
+            None,
+            "correlation",
+            "no kernel event was recorded on a measured CPU",
+        );
     };
     let control = attribution
         .events_in_gaps_control
-        .map_or_else(String::new, |control| format!("; shifted at random, {}", percent(control)));
+        .map_or_else(String::new, |control| {
+            format!("; shifted at random, {}", percent(control))
+        });
     let mut text = format!(
         "{} of {} kernel events fell into stalls{control}",
         percent_down(inside, 2),
@@ -174,12 +201,22 @@ fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nan
             count(attribution.events_too_short)
         );
     }
-    fact(page, (inside < SOUND).then_some(Tone::Warning), "correlation", &text);
+    fact(
+        page,
+        (inside < SOUND).then_some(Tone::Warning),
+        "correlation",
+        &text,
+    );
 }
 
 fn losses(page: &mut Page, summary: &RunSummary) {
     let trust = &summary.trust;
-    if (trust.dropped_records, trust.lost_records, trust.senders_dropped) == (0, 0, 0) {
+    if (
+        trust.dropped_records,
+        trust.lost_records,
+        trust.senders_dropped,
+    ) == (0, 0, 0)
+    {
         return fact(page, None, "losses", "none");
     }
     let mut parts = Vec::new();
@@ -187,11 +224,19 @@ fn losses(page: &mut Page, summary: &RunSummary) {
         parts.push(format!(
             "{} {} have no record (they count in totals and percentiles)",
             count(trust.dropped_records),
-            if summary.pipeline.is_some() { "slow messages" } else { "stalls" }
+            if summary.pipeline.is_some() {
+                "slow messages"
+            } else {
+                "stalls"
+            }
         ));
     }
     for source in summary.sources.iter().filter(|source| source.lost > 0) {
-        parts.push(format!("{} lost {} records", source.name, count(source.lost)));
+        parts.push(format!(
+            "{} lost {} records",
+            source.name,
+            count(source.lost)
+        ));
     }
     if trust.senders_dropped > 0 {
         parts.push(format!(
@@ -204,13 +249,20 @@ fn losses(page: &mut Page, summary: &RunSummary) {
 }
 
 fn noise(trust: &Trust) -> String {
-    let plural = |n: u64, noun: &str| format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" });
+    let plural =
+        |n: u64, noun: &str| format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" });
     let place = if trust.helper_cpus.is_empty() {
         "no CPU was free for our helper threads, they ran on measured ones".to_owned()
     } else if trust.helpers_on_measured {
-        format!("our helper threads ran on {}, of which some is measured", cpus_text(&trust.helper_cpus))
+        format!(
+            "our helper threads ran on {}, of which some is measured",
+            cpus_text(&trust.helper_cpus)
+        )
     } else {
-        format!("our helper threads kept to {}", cpus_text(&trust.helper_cpus))
+        format!(
+            "our helper threads kept to {}",
+            cpus_text(&trust.helper_cpus)
+        )
     };
     let mut text = place;
     if trust.helper_cpu_ns > Nanos::ZERO {

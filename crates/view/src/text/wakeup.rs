@@ -17,7 +17,11 @@ const NAMES: [&str; 5] = ["50", "90", "99", "99.9", "99.99"];
 /// How it was measured, for the line of facts.
 pub(super) fn facts(wakeup: &WakeupSummary) -> Vec<String> {
     let mut facts = Vec::new();
-    facts.extend(wakeup.period_ns.map(|period| format!("a deadline every {period}")));
+    facts.extend(
+        wakeup
+            .period_ns
+            .map(|period| format!("a deadline every {period}")),
+    );
     facts.extend(wakeup.hold_latency.map(|hold| {
         if hold {
             "deep idle states kept off".to_owned()
@@ -25,20 +29,34 @@ pub(super) fn facts(wakeup: &WakeupSummary) -> Vec<String> {
             "idle states as the machine has them".into()
         }
     }));
-    facts.extend(wakeup.idle_control.as_ref().map(|control| format!("CPU {} the idle control", control.cpu)));
+    facts.extend(
+        wakeup
+            .idle_control
+            .as_ref()
+            .map(|control| format!("CPU {} the idle control", control.cpu)),
+    );
     facts
 }
 
 /// The measured CPUs, without the control.
 pub(super) fn measured(wakeup: &WakeupSummary) -> CpuSet {
-    wakeup.cpus.iter().filter(|cpu| !cpu.idle_control).map(|cpu| cpu.cpu).collect()
+    wakeup
+        .cpus
+        .iter()
+        .filter(|cpu| !cpu.idle_control)
+        .map(|cpu| cpu.cpu)
+        .collect()
 }
 
 pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
     let (total, cpus) = (&wakeup.total, measured(wakeup));
     let who = short_cpus_text(&cpus);
     let (Some(min), Some(mean), Some(max)) = (total.min_ns, total.mean_ns, total.max_ns) else {
-        page.prose(Some(Tone::Bad), 0, &format!("Nothing was measured on {who}."));
+        page.prose(
+            Some(Tone::Bad),
+            0,
+            &format!("Nothing was measured on {who}."),
+        );
         return;
     };
     let text = format!(
@@ -51,14 +69,26 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSum
     let share = total.late as f64 / total.wakeups.max(1) as f64;
     let mut text = match total.late {
         0 => format!("No wake-up was {late}"),
-        n => format!("{} of the wake-ups ({}) came {late}", count(n), percent(share)),
+        n => format!(
+            "{} of the wake-ups ({}) came {late}",
+            count(n),
+            percent(share)
+        ),
     };
     text += &match total.missed {
         0 => "; no deadline was slept through.".to_owned(),
         1 => "; one deadline was slept through.".to_owned(),
         n => format!("; {} deadlines were slept through.", count(n)),
     };
-    page.prose(Some(if total.missed > 0 { Tone::Bad } else { Tone::Strong }), 0, &text);
+    page.prose(
+        Some(if total.missed > 0 {
+            Tone::Bad
+        } else {
+            Tone::Strong
+        }),
+        0,
+        &text,
+    );
     worst(page, summary, cpus.len() > 1);
     if let Some(control) = &wakeup.idle_control {
         page.prose(None, 0, &beside(wakeup, control));
@@ -66,12 +96,22 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSum
 }
 
 fn times(n: u64) -> String {
-    if n == 1 { "once".into() } else { format!("{} times", count(n)) }
+    if n == 1 {
+        "once".into()
+    } else {
+        format!("{} times", count(n))
+    }
 }
 
 fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
-    let Some(stall) = summary.worst.first() else { return };
-    let place = if several { format!(" on CPU {}", stall.cpu) } else { String::new() };
+    let Some(stall) = summary.worst.first() else {
+        return;
+    };
+    let place = if several {
+        format!(" on CPU {}", stall.cpu)
+    } else {
+        String::new()
+    };
     let mut text = format!(
         "The worst, {}{place}, was {} after the start",
         stall.duration_ns,
@@ -90,9 +130,16 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
 
 /// The measured CPUs beside the idle one, in a sentence.
 fn beside(wakeup: &WakeupSummary, control: &IdleControl) -> String {
-    let own = wakeup.cpus.iter().find(|cpu| cpu.idle_control).map(|cpu| &cpu.lateness);
+    let own = wakeup
+        .cpus
+        .iter()
+        .find(|cpu| cpu.idle_control)
+        .map(|cpu| &cpu.lateness);
     let Some((own, mean)) = own.and_then(|own| Some((own, own.mean_ns?))) else {
-        return format!("Idle CPU {}, to compare with, measured nothing.", control.cpu);
+        return format!(
+            "Idle CPU {}, to compare with, measured nothing.",
+            control.cpu
+        );
     };
     let max = own.max_ns.unwrap_or_default();
     let mut ratios = Vec::new();
@@ -130,9 +177,19 @@ pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummar
     // The control first: it is what the others are read against.
     cpus.sort_by_key(|cpu| !cpu.idle_control);
     let controls = all - measured(wakeup).len();
-    let shown = if all > FEW_CPUS && !page.style.all_cpus { (WORST_CPUS + controls).min(all) } else { all };
+    let shown = if all > FEW_CPUS && !page.style.all_cpus {
+        (WORST_CPUS + controls).min(all)
+    } else {
+        all
+    };
     if all > FEW_CPUS {
-        cpus.sort_by_key(|cpu| (!cpu.idle_control, std::cmp::Reverse(cpu.lateness.max_ns), cpu.cpu));
+        cpus.sort_by_key(|cpu| {
+            (
+                !cpu.idle_control,
+                std::cmp::Reverse(cpu.lateness.max_ns),
+                cpu.cpu,
+            )
+        });
         let remark = if shown < all {
             format!("the {WORST_CPUS} worst of {}", all - controls)
         } else {
@@ -158,10 +215,16 @@ pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummar
         )
     };
     for cpu in cpus.into_iter().take(shown) {
-        let name = if cpu.idle_control { format!("idle {}", cpu.cpu) } else { cpu.cpu.to_string() };
+        let name = if cpu.idle_control {
+            format!("idle {}", cpu.cpu)
+        } else {
+            cpu.cpu.to_string()
+        };
         page.line(&row(name, &cpu.lateness));
         let ended = summary.probe.cpus.iter().find(|one| one.cpu == cpu.cpu);
-        if let Some((why, after)) = ended.and_then(|one| Some((one.ended_early.as_ref()?, one.measured_ns))) {
+        if let Some((why, after)) =
+            ended.and_then(|one| Some((one.ended_early.as_ref()?, one.measured_ns)))
+        {
             page.prose(
                 Some(Tone::Warning),
                 8,
@@ -170,10 +233,18 @@ pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummar
         }
     }
     if measured(wakeup).len() > 1 {
-        page.line(&page.style.paint(Tone::Strong, row("all".into(), &wakeup.total).trim_end()));
+        page.line(
+            &page
+                .style
+                .paint(Tone::Strong, row("all".into(), &wakeup.total).trim_end()),
+        );
     }
     if wakeup.idle_control.is_some() {
-        page.prose(Some(Tone::Dim), 2, "idle: measured only to compare with, and in no sum.");
+        page.prose(
+            Some(Tone::Dim),
+            2,
+            "idle: measured only to compare with, and in no sum.",
+        );
     }
 }
 
@@ -198,7 +269,11 @@ pub(super) fn percentiles(page: &mut Page, wakeup: &WakeupSummary) {
     page.line(&page.style.paint(Tone::Dim, &head));
     let few = wakeup.cpus.len() <= FEW_CPUS;
     for cpu in wakeup.cpus.iter().filter(|cpu| few || cpu.idle_control) {
-        let name = if cpu.idle_control { format!("idle{}", cpu.cpu) } else { cpu.cpu.to_string() };
+        let name = if cpu.idle_control {
+            format!("idle{}", cpu.cpu)
+        } else {
+            cpu.cpu.to_string()
+        };
         block(page, &name, &cpu.lateness);
     }
     if !few {
@@ -213,13 +288,20 @@ pub(super) fn percentiles(page: &mut Page, wakeup: &WakeupSummary) {
 fn block(page: &mut Page, cpu: &str, of: &Lateness) {
     let rows: [(&str, Option<FineNanos>, &Percentiles); 2] = [
         ("plain", of.mean_ns, &of.percentiles_ns),
-        ("corrected", of.corrected_mean_ns, &of.corrected_percentiles_ns),
+        (
+            "corrected",
+            of.corrected_mean_ns,
+            &of.corrected_percentiles_ns,
+        ),
     ];
     for (name, mean, percentiles) in rows {
         let mut line = format!("{:>5} {name:<9}", if name == "plain" { cpu } else { "" });
         line += &format!("{:>8}{:>8}", whole(of.min_ns), fine(mean));
         for percentile in NAMES {
-            line += &format!("{:>8}", fine(percentiles.get(percentile).copied().flatten()));
+            line += &format!(
+                "{:>8}",
+                fine(percentiles.get(percentile).copied().flatten())
+            );
         }
         page.line(&(line + &format!("{:>8}", whole(of.max_ns))));
     }
@@ -231,9 +313,16 @@ pub(super) fn phases(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSumma
         return;
     }
     let total: Nanos = wakeup.phases.iter().map(|row| row.total_ns).sum();
-    let remark = format!("of {total} in wake-ups {} or more late", summary.probe.threshold_ns);
+    let remark = format!(
+        "of {total} in wake-ups {} or more late",
+        summary.probe.threshold_ns
+    );
     page.heading("WHERE THE LATENESS WENT", &remark);
-    page.line(&page.style.paint(Tone::Dim, "   share   wake-ups     mean      max  phase"));
+    page.line(
+        &page
+            .style
+            .paint(Tone::Dim, "   share   wake-ups     mean      max  phase"),
+    );
     for row in &wakeup.phases {
         phase(page, row);
     }

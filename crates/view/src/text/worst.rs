@@ -11,19 +11,35 @@ use unicode_width::UnicodeWidthStr;
 const LIST: usize = 9;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
-    let Some(first) = summary.worst.first() else { return };
+    let Some(first) = summary.worst.first() else {
+        return;
+    };
     let named = !first.parts.is_empty() && summary.trust.doubts.is_empty();
-    let remark =
-        if !named { String::new() } else { "report --stall STALL shows one as a timeline".to_owned() };
-    let title = if summary.wakeup.is_some() { "WORST WAKE-UPS" } else { "WORST STALLS" };
+    let remark = if !named {
+        String::new()
+    } else {
+        "report --stall STALL shows one as a timeline".to_owned()
+    };
+    let title = if summary.wakeup.is_some() {
+        "WORST WAKE-UPS"
+    } else {
+        "WORST STALLS"
+    };
     page.heading(title, &remark);
     let made_of = if named { "  made of" } else { "" };
-    page.line(&page.style.paint(Tone::Dim, &format!("  #   length     after  cpu   stall{made_of}")));
+    page.line(&page.style.paint(
+        Tone::Dim,
+        &format!("  #   length     after  cpu   stall{made_of}"),
+    ));
     for stall in &summary.worst {
         row(page, stall, named);
     }
     if let Some(together) = &summary.simultaneous {
-        let what = if summary.wakeup.is_some() { "Late wake-ups" } else { "Stalls" };
+        let what = if summary.wakeup.is_some() {
+            "Late wake-ups"
+        } else {
+            "Stalls"
+        };
         simultaneous(page, what, together);
     }
 }
@@ -39,18 +55,33 @@ fn row(page: &mut Page, stall: &WorstStall, named: bool) {
     );
     let room = page.style.columns().saturating_sub(numbers.len());
     let cpus = stall.together.as_ref().map(|together| {
-        let others: CpuSet = together.cpus.iter().filter(|cpu| *cpu != stall.cpu).collect();
+        let others: CpuSet = together
+            .cpus
+            .iter()
+            .filter(|cpu| *cpu != stall.cpu)
+            .collect();
         let list = others.to_string();
         let cpus = match others.len() {
             1 => format!("with CPU {list}"),
             _ if list.len() <= LIST => format!("with CPUs {list}"),
             n => format!("with {n} CPUs"),
         };
-        if stall.parts.is_empty() || !named { cpus } else { format!("{cpus}: ") }
+        if stall.parts.is_empty() || !named {
+            cpus
+        } else {
+            format!("{cpus}: ")
+        }
     });
     let cpus = cpus.unwrap_or_default();
-    let parts = if named { made_of(stall, room.saturating_sub(cpus.len())) } else { String::new() };
-    page.line(&format!("{numbers}{}{parts}", page.style.paint(Tone::Strong, &cpus)));
+    let parts = if named {
+        made_of(stall, room.saturating_sub(cpus.len()))
+    } else {
+        String::new()
+    };
+    page.line(&format!(
+        "{numbers}{}{parts}",
+        page.style.paint(Tone::Strong, &cpus)
+    ));
 }
 
 /// `late interrupt 88 %, tick_nohz_handler 9 %, +2 more`, within `room`.
@@ -69,10 +100,18 @@ fn made_of(stall: &WorstStall, room: usize) -> String {
         let share = share(*net);
         let separator = if at == 0 { "" } else { ", " };
         // The first part is always shown, if need be cut; a later one only when `+n more` fits behind it.
-        let reserve = if left > 1 { format!(", +{} more", left - 1).len() } else { 0 };
+        let reserve = if left > 1 {
+            format!(", +{} more", left - 1).len()
+        } else {
+            0
+        };
         let space = room.saturating_sub(text.width() + separator.len() + share.len() + 1 + reserve);
         let name = who.name();
-        let name = if at == 0 { fit(&name, space) } else { crate::style::tame(&name) };
+        let name = if at == 0 {
+            fit(&name, space)
+        } else {
+            crate::style::tame(&name)
+        };
         if name.width() > space {
             text += &format!(", +{left} more");
             break;

@@ -56,7 +56,14 @@ const SHORT: [u64; 6] = [3000, 1000, 300, 100, 30, 10];
 pub(super) fn fold(rows: &[TimelineRow], stall: Nanos, most: usize) -> Vec<Line<'_>> {
     let lines_with = |short: Nanos| {
         let mut lines = Vec::new();
-        level(rows, Limits { short, together: Nanos(stall.0 / LARGEST) }, &mut lines);
+        level(
+            rows,
+            Limits {
+                short,
+                together: Nanos(stall.0 / LARGEST),
+            },
+            &mut lines,
+        );
         lines
     };
     let mut lines = lines_with(Nanos::ZERO);
@@ -114,7 +121,9 @@ fn level<'a>(rows: &'a [TimelineRow], limits: Limits, lines: &mut Vec<Line<'a>>)
             }
             (0..).take_while(|n| is_again(*n)).count() / period
         };
-        let best = (1..=LONGEST).map(|period| (repeats(period), period)).find(|(times, _)| *times >= FEWEST);
+        let best = (1..=LONGEST)
+            .map(|period| (repeats(period), period))
+            .find(|(times, _)| *times >= FEWEST);
         let (times, period) = best.unwrap_or((1, 1));
         for group in &groups[at..at + period] {
             lines.push(Line::Row(&group[0]));
@@ -141,7 +150,8 @@ fn same_place_as(a: &TimelineRow, b: &TimelineRow) -> bool {
 
 /// How long a frame took; an instant took no time.
 fn length(row: &TimelineRow) -> Nanos {
-    row.end.map_or(Nanos::ZERO, |end| end.saturating_sub(row.start))
+    row.end
+        .map_or(Nanos::ZERO, |end| end.saturating_sub(row.start))
 }
 
 /// Neighbours that are short as one line.
@@ -153,8 +163,10 @@ fn together<'a>(groups: &[&[TimelineRow]], shapes: &[Vec<(usize, String)>]) -> L
             *kind = (kind.0 + length(&group[0]), kind.1 + 1);
         }
     }
-    let mut most: Vec<(String, Nanos, usize)> =
-        kinds.into_iter().map(|(what, (time, times))| (what.to_owned(), time, times)).collect();
+    let mut most: Vec<(String, Nanos, usize)> = kinds
+        .into_iter()
+        .map(|(what, (time, times))| (what.to_owned(), time, times))
+        .collect();
     most.sort_by_key(|(_, time, times)| std::cmp::Reverse((*time, *times)));
     most.truncate(NAMED);
     Line::Short {
@@ -186,7 +198,10 @@ fn groups(rows: &[TimelineRow]) -> Vec<&[TimelineRow]> {
 /// What it is made of, whenever that was and however long it took.
 fn shape(group: &[TimelineRow]) -> Vec<(usize, String)> {
     let base = group[0].depth;
-    group.iter().map(|row| (row.depth - base, words::timeline_item(&row.item).0)).collect()
+    group
+        .iter()
+        .map(|row| (row.depth - base, words::timeline_item(&row.item).0))
+        .collect()
 }
 
 #[cfg(test)]
@@ -210,7 +225,10 @@ mod tests {
     }
 
     fn idle(start: u64) -> TimelineRow {
-        TimelineRow { item: TimelineItem::IdleEnds, ..row(0, 0, start, 0) }
+        TimelineRow {
+            item: TimelineItem::IdleEnds,
+            ..row(0, 0, start, 0)
+        }
     }
 
     #[test]
@@ -222,17 +240,42 @@ mod tests {
         }
         rows.push(idle(9000));
         let lines = fold(&rows, WHOLE, MOST);
-        let more = Line::More { times: 49, frames: 1, depth: 0, start: Nanos(100), total: Nanos(245) };
-        assert_eq!(lines, [Line::Row(&rows[0]), Line::Row(&rows[1]), more, Line::Row(&rows[100])]);
+        let more = Line::More {
+            times: 49,
+            frames: 1,
+            depth: 0,
+            start: Nanos(100),
+            total: Nanos(245),
+        };
+        assert_eq!(
+            lines,
+            [
+                Line::Row(&rows[0]),
+                Line::Row(&rows[1]),
+                more,
+                Line::Row(&rows[100])
+            ]
+        );
     }
 
     #[test]
     fn two_that_take_turns_are_folded_together() {
-        let rows: Vec<TimelineRow> =
-            (0..12).map(|n| if n % 2 == 0 { row(0, 0, n, 1) } else { idle(n) }).collect();
+        let rows: Vec<TimelineRow> = (0..12)
+            .map(|n| if n % 2 == 0 { row(0, 0, n, 1) } else { idle(n) })
+            .collect();
         let lines = fold(&rows, WHOLE, MOST);
         assert_eq!(lines.len(), 3);
-        assert!(matches!(lines[2], Line::More { times: 5, frames: 2, .. }), "{lines:?}");
+        assert!(
+            matches!(
+                lines[2],
+                Line::More {
+                    times: 5,
+                    frames: 2,
+                    ..
+                }
+            ),
+            "{lines:?}"
+        );
     }
 
     #[test]
@@ -249,26 +292,55 @@ mod tests {
         // Frames of 5 ns that repeat nothing four times, around one of 600 ns.
         let called = |at: u64, n: u64| {
             let subject = Subject::Call(format!("f{}", n * n % 7).into());
-            let culprit = Culprit { subject, sender: None };
-            let item = TimelineItem::Frame { culprit, ended: true, named_inside: false };
-            TimelineRow { item, ..row(0, 0, at, 0) }
+            let culprit = Culprit {
+                subject,
+                sender: None,
+            };
+            let item = TimelineItem::Frame {
+                culprit,
+                ended: true,
+                named_inside: false,
+            };
+            TimelineRow {
+                item,
+                ..row(0, 0, at, 0)
+            }
         };
         let mut rows: Vec<TimelineRow> = (0..100).map(|n| called(10 * n, n)).collect();
-        rows.push(TimelineRow { end: Some(Nanos(1700)), ..row(0, 0, 1100, -1) });
+        rows.push(TimelineRow {
+            end: Some(Nanos(1700)),
+            ..row(0, 0, 1100, -1)
+        });
         rows.push(row(0, 1, 1200, 7));
         rows.extend((0..100).map(|n| called(2000 + 10 * n, n)));
         let all = fold(&rows, Nanos(6000), usize::MAX);
         assert_eq!(all.len(), rows.len());
         let lines = fold(&rows, Nanos(6000), 20);
         // Squares modulo 7 are 0, 1, 2 and 4, and 0 half as often.
-        let Line::Short { most, .. } = &lines[0] else { panic!("{lines:?}") };
+        let Line::Short { most, .. } = &lines[0] else {
+            panic!("{lines:?}")
+        };
         assert_eq!(most.len(), 3);
-        assert!(most.iter().all(|(what, time, times)| !what.ends_with("f0") && time.0 == 5 * *times as u64));
+        assert!(
+            most.iter()
+                .all(|(what, time, times)| !what.ends_with("f0") && time.0 == 5 * *times as u64)
+        );
         let short = |start| {
             let most = most.clone();
-            Line::Short { rows: 100, depth: 0, start: Nanos(start), total: Nanos(500), most }
+            Line::Short {
+                rows: 100,
+                depth: 0,
+                start: Nanos(start),
+                total: Nanos(500),
+                most,
+            }
         };
-        let expected = [short(0), Line::Row(&rows[100]), Line::Row(&rows[101]), short(2000)];
+        let expected = [
+            short(0),
+            Line::Row(&rows[100]),
+            Line::Row(&rows[101]),
+            short(2000),
+        ];
         assert_eq!(lines, expected);
     }
 
@@ -283,11 +355,18 @@ mod tests {
                     (Subject::Call(format!("often{}", n % 4).into()), 4)
                 };
                 let item = TimelineItem::Frame {
-                    culprit: Culprit { subject: what, sender: None },
+                    culprit: Culprit {
+                        subject: what,
+                        sender: None,
+                    },
                     ended: true,
                     named_inside: false,
                 };
-                TimelineRow { item, end: Some(Nanos(50 * n + length)), ..row(0, 0, 50 * n, 0) }
+                TimelineRow {
+                    item,
+                    end: Some(Nanos(50 * n + length)),
+                    ..row(0, 0, 50 * n, 0)
+                }
             })
             // Not the same again and again.
             .enumerate()
@@ -297,7 +376,9 @@ mod tests {
         let lines = fold(&rows, Nanos(6000), 20);
         assert!(lines.len() > 1 && lines.len() <= 20, "{lines:?}");
         for line in &lines {
-            let Line::Short { total, most, .. } = line else { continue };
+            let Line::Short { total, most, .. } = line else {
+                continue;
+            };
             assert!(total.0 <= 6000 / LARGEST, "{line:?}");
             assert!(most[0].0.contains("long"), "{line:?}");
         }

@@ -11,7 +11,8 @@ use crate::style::Style;
 use crate::text::Step;
 use jitterscope_model::CpuSet;
 use jitterscope_tune::{
-    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, Plan, SkipReason, Win,
+    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, Plan, SkipReason,
+    Win,
 };
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
@@ -25,10 +26,16 @@ pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> Strin
     } else {
         audit.goal.housekeeping.to_string()
     };
-    let _ = writeln!(out, "Knobs for {} (housekeeping: {housekeeping})", cpus_text(&audit.goal.isolated));
+    let _ = writeln!(
+        out,
+        "Knobs for {} (housekeeping: {housekeeping})",
+        cpus_text(&audit.goal.isolated)
+    );
     match &audit.run {
         Some(run) => out.wrapped("", &format!("ranked by what run {run} measured")),
-        None => out.push_str("ranked by what they usually cost (rank by a recording: --run latest)\n"),
+        None => {
+            out.push_str("ranked by what they usually cost (rank by a recording: --run latest)\n")
+        }
     }
     for competitor in &audit.competitors {
         out.wrapped("! ", &competes(competitor));
@@ -51,39 +58,67 @@ pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> Strin
         let ids: Vec<&str> = optional.iter().map(|k| k.id).collect();
         out.wrapped("  ", &format!("{} (in full: --all)", ids.join(", ")));
     }
-    let fine: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| k.state == KnobState::Fine).collect();
+    let fine: Vec<&AuditEntry> = audit
+        .knobs
+        .iter()
+        .filter(|k| k.state == KnobState::Fine)
+        .collect();
     let _ = writeln!(out, "\nFine: {}", fine.len());
     if all {
         for knob in &fine {
             out.wrapped(
                 &format!("  {:<17}", knob.id),
-                &[knob.found.as_ref().map(finding), knob.notice.as_ref().map(notice)]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>()
-                    .join("; "),
+                &[
+                    knob.found.as_ref().map(finding),
+                    knob.notice.as_ref().map(notice),
+                ]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; "),
             );
         }
     } else if !fine.is_empty() {
-        out.wrapped("  ", &fine.iter().map(|k| k.id).collect::<Vec<_>>().join(", "));
+        out.wrapped(
+            "  ",
+            &fine.iter().map(|k| k.id).collect::<Vec<_>>().join(", "),
+        );
     }
-    others(&mut out, audit, "Not for this user to read", all, |s| match s {
-        KnobState::Unreadable(why) => Some(why),
-        _ => None,
-    });
-    others(&mut out, audit, "Not told by looking, or not this machine's", all, |s| match s {
-        KnobState::NotApplicable(why) => Some(why),
-        _ => None,
-    });
+    others(
+        &mut out,
+        audit,
+        "Not for this user to read",
+        all,
+        |s| match s {
+            KnobState::Unreadable(why) => Some(why),
+            _ => None,
+        },
+    );
+    others(
+        &mut out,
+        audit,
+        "Not told by looking, or not this machine's",
+        all,
+        |s| match s {
+            KnobState::NotApplicable(why) => Some(why),
+            _ => None,
+        },
+    );
     others(&mut out, audit, "Unavailable here", all, |s| match s {
         KnobState::Unavailable(why) => Some(why),
         _ => None,
     });
     if !audit.unanswered.is_empty() {
-        out.wrapped("\nMeasured, and no knob answers it: ", &audit.unanswered.join(", "));
+        out.wrapped(
+            "\nMeasured, and no knob answers it: ",
+            &audit.unanswered.join(", "),
+        );
     }
     let which = run.map_or("--profile isolation".into(), |run| format!("--run {run}"));
-    out.wrapped("\n", &format!("One of them: audit --explain ID. Changes: tune plan {which}."));
+    out.wrapped(
+        "\n",
+        &format!("One of them: audit --explain ID. Changes: tune plan {which}."),
+    );
     out.into_text()
 }
 
@@ -129,7 +164,13 @@ pub fn advice(
     }
     for knob in useful.iter().take(most) {
         let Some(win) = &knob.win else { continue };
-        let text = format!("{}: {} ({}, risk {})", knob.title, won(win), how(knob.how), knob.risk.as_str());
+        let text = format!(
+            "{}: {} ({}, risk {})",
+            knob.title,
+            won(win),
+            how(knob.how),
+            knob.risk.as_str()
+        );
         out.wrapped(&format!("  {:<17}", knob.id), &text);
     }
     if useful.len() > most {
@@ -137,7 +178,10 @@ pub fn advice(
     }
     let negligible = skipped(plan, |why| matches!(why, SkipReason::Negligible { .. }));
     if !negligible.is_empty() {
-        out.wrapped("Left out, ", &format!("{}: {}", too_little(), negligible.join(", ")));
+        out.wrapped(
+            "Left out, ",
+            &format!("{}: {}", too_little(), negligible.join(", ")),
+        );
     }
     if !useful.is_empty() {
         let options = options(plan, run.id, left_out);
@@ -151,14 +195,22 @@ pub fn advice(
 
 /// The same in one command: what it would change, and what the first of it could win back.
 #[must_use]
-pub fn first_step(audit: &Audit, plan: &Plan, run: &str, left_out: Option<&CpuSet>) -> Option<Step> {
+pub fn first_step(
+    audit: &Audit,
+    plan: &Plan,
+    run: &str,
+    left_out: Option<&CpuSet>,
+) -> Option<Step> {
     let useful = useful(audit, plan);
     let first = useful.first()?;
     let more = match useful.len() - 1 {
         0 => String::new(),
         n => format!(", {n} more"),
     };
-    let much = first.win.as_ref().map_or_else(String::new, |win| format!(": {}", amount(win)));
+    let much = first
+        .win
+        .as_ref()
+        .map_or_else(String::new, |win| format!(": {}", amount(win)));
     Some(Step {
         arguments: format!("tune plan {}", options(plan, run, left_out)),
         purpose: format!("{}{much}{more}", first.id),
@@ -173,13 +225,21 @@ fn useful<'a>(audit: &'a Audit, plan: &Plan) -> Vec<&'a AuditEntry> {
 }
 
 fn skipped(plan: &Plan, wanted: fn(&SkipReason) -> bool) -> Vec<&'static str> {
-    plan.skipped.iter().filter(|s| wanted(&s.why)).map(|s| s.knob).collect()
+    plan.skipped
+        .iter()
+        .filter(|s| wanted(&s.why))
+        .map(|s| s.knob)
+        .collect()
 }
 
 /// Those of `tune plan` and `tune apply` that lead to this plan.
 fn options(plan: &Plan, run: &str, left_out: Option<&CpuSet>) -> String {
     let cpus = left_out.map_or(String::new(), |_| format!(" --cpus {}", plan.goal.isolated));
-    let persist = if plan.changes.is_empty() { " --persist" } else { "" };
+    let persist = if plan.changes.is_empty() {
+        " --persist"
+    } else {
+        ""
+    };
     format!("--run {run}{cpus}{persist}")
 }
 
@@ -187,7 +247,10 @@ fn options(plan: &Plan, run: &str, left_out: Option<&CpuSet>) -> String {
 fn is_wrong(knob: &AuditEntry) -> bool {
     knob.state == KnobState::Wrong
         || (matches!(knob.state, KnobState::NotApplicable(_))
-            && knob.win.as_ref().is_some_and(|w| w.effect != Effect::Perhaps))
+            && knob
+                .win
+                .as_ref()
+                .is_some_and(|w| w.effect != Effect::Perhaps))
 }
 
 fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
@@ -213,12 +276,20 @@ fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
         let text = format!(
             "{} from {}",
             won(win),
-            win.culprits.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
+            win.culprits
+                .iter()
+                .take(4)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
         );
         out.wrapped("     wins  ", &text);
     }
     if !knob.left.is_empty() {
-        out.wrapped("     stays ", &format!("{} cannot move", counted(knob.left.len(), "thread")));
+        out.wrapped(
+            "     stays ",
+            &format!("{} cannot move", counted(knob.left.len(), "thread")),
+        );
     }
 }
 
@@ -240,7 +311,10 @@ pub fn won(win: &Win) -> String {
         1 => "1 time".to_owned(),
         n => format!("{} times", number::count(n)),
     };
-    format!("{much}, {times}, {}/s", number::rate(win.per_second_milli as f64 / 1000.0))
+    format!(
+        "{much}, {times}, {}/s",
+        number::rate(win.per_second_milli as f64 / 1000.0)
+    )
 }
 
 fn others<'a>(
@@ -253,7 +327,9 @@ fn others<'a>(
     let mut groups: Vec<(&KnobReason, Vec<&'static str>)> = Vec::new();
     let mut count = 0;
     for knob in audit.knobs.iter().filter(|k| !is_wrong(k)) {
-        let Some(reason) = why(&knob.state) else { continue };
+        let Some(reason) = why(&knob.state) else {
+            continue;
+        };
         count += 1;
         match groups.iter_mut().find(|(r, _)| *r == reason) {
             Some((_, ids)) => ids.push(knob.id),
@@ -266,7 +342,10 @@ fn others<'a>(
     let _ = writeln!(out, "\n{title}: {count}");
     if all {
         for (reason, ids) in groups {
-            out.wrapped("  ", &format!("{}: {}", ids.join(", "), knob_reason(reason)));
+            out.wrapped(
+                "  ",
+                &format!("{}: {}", ids.join(", "), knob_reason(reason)),
+            );
         }
     } else {
         let ids: Vec<&str> = groups.into_iter().flat_map(|(_, ids)| ids).collect();
@@ -314,7 +393,9 @@ mod tests {
     use super::*;
     use jitterscope_model::{Nanos, Subject, Work};
     use jitterscope_platform::Machine;
-    use jitterscope_tune::{Inspection, MeasuredCulprit, RunCulprits, Select, audit, catalogue, plan};
+    use jitterscope_tune::{
+        Inspection, MeasuredCulprit, RunCulprits, Select, audit, catalogue, plan,
+    };
     use std::fs;
 
     fn machine() -> (tempfile::TempDir, Machine) {
@@ -342,7 +423,10 @@ mod tests {
             run: "r1 (BASELINE)".into(),
             measured_ns: Nanos(10_000_000_000),
             culprits: vec![MeasuredCulprit {
-                subject: Subject::Work(Work { function: Some("vmstat_update".into()), ..Work::default() }),
+                subject: Subject::Work(Work {
+                    function: Some("vmstat_update".into()),
+                    ..Work::default()
+                }),
                 total_ns: Nanos(123_456),
                 count: 10,
             }],
@@ -359,12 +443,24 @@ mod tests {
             );
         }
         let plan = plan(&machine, &goal, &Select::RunCulprits(measured), &[], false).unwrap();
-        let run =
-            NamedRun { id: "r1", program: "jitterscope --runs a", as_root: "sudo jitterscope --runs b" };
+        let run = NamedRun {
+            id: "r1",
+            program: "jitterscope --runs a",
+            as_root: "sudo jitterscope --runs b",
+        };
         let advice = advice(&audit, &plan, &run, None, 3, Style::default());
-        assert!(advice.contains("  jitterscope --runs a tune plan --run r1\n"), "{advice}");
-        assert!(advice.ends_with("sudo jitterscope --runs b tune apply --run r1\n"), "{advice}");
-        assert!(advice.contains("vmstat           Memory statistics: up to 123 us"), "{advice}");
+        assert!(
+            advice.contains("  jitterscope --runs a tune plan --run r1\n"),
+            "{advice}"
+        );
+        assert!(
+            advice.ends_with("sudo jitterscope --runs b tune apply --run r1\n"),
+            "{advice}"
+        );
+        assert!(
+            advice.contains("vmstat           Memory statistics: up to 123 us"),
+            "{advice}"
+        );
     }
 
     #[test]
@@ -372,9 +468,16 @@ mod tests {
         let (_dir, machine) = machine();
         let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();
         for knob in catalogue::all() {
-            let page =
-                explanation(knob, &Inspection::new(&machine, &goal).examine(knob), &goal, Style::default());
-            for line in page.lines().filter(|l| l.split_whitespace().all(|word| word.len() < 60)) {
+            let page = explanation(
+                knob,
+                &Inspection::new(&machine, &goal).examine(knob),
+                &goal,
+                Style::default(),
+            );
+            for line in page
+                .lines()
+                .filter(|l| l.split_whitespace().all(|word| word.len() < 60))
+            {
                 assert!(line.chars().count() <= 80, "{line}");
             }
         }

@@ -9,25 +9,55 @@ pub fn finding(of: &Finding) -> String {
     match of {
         Finding::File(value) => in_force(value),
         Finding::FilesAsWanted { files } => format!("all {files} files as wanted"),
-        Finding::FilesWrong { wrong: 1, files, first } => {
-            format!("{} reads {} (1 of {files} files)", first.path, in_force(first))
+        Finding::FilesWrong {
+            wrong: 1,
+            files,
+            first,
+        } => {
+            format!(
+                "{} reads {} (1 of {files} files)",
+                first.path,
+                in_force(first)
+            )
         }
-        Finding::FilesWrong { wrong, files, first } => {
-            format!("{wrong} of {files} files, such as {} reads {}", first.path, in_force(first))
+        Finding::FilesWrong {
+            wrong,
+            files,
+            first,
+        } => {
+            format!(
+                "{wrong} of {files} files, such as {} reads {}",
+                first.path,
+                in_force(first)
+            )
         }
         Finding::Isolated { cpus } => format!("isolated: {cpus}"),
         Finding::IsolatedAtBoot { cpus } => format!("isolated at boot: {cpus}"),
         Finding::NoneIsolated => "no CPU is isolated".into(),
-        Finding::OwnPartition { group, state, cpus } => format!("{group} is '{state}' with CPUs {cpus}"),
+        Finding::OwnPartition { group, state, cpus } => {
+            format!("{group} is '{state}' with CPUs {cpus}")
+        }
         Finding::NotBalanced { cpus } => format!("no cpuset balances {}", cpus.in_words()),
         Finding::Balanced { cpus, cpusets } => {
-            format!("the scheduler balances CPU {cpus} with others ({})", cpusets.join(", "))
+            format!(
+                "the scheduler balances CPU {cpus} with others ({})",
+                cpusets.join(", ")
+            )
         }
         Finding::NoThreadsHere { threads, kernel } => {
             format!("none of {threads} {} that can move", of_family(*kernel))
         }
-        Finding::ThreadsHere { movable, threads, kernel, some } => {
-            format!("{movable} of {threads} {} may: {} ...", of_family(*kernel), some.join(", "))
+        Finding::ThreadsHere {
+            movable,
+            threads,
+            kernel,
+            some,
+        } => {
+            format!(
+                "{movable} of {threads} {} may: {} ...",
+                of_family(*kernel),
+                some.join(", ")
+            )
         }
         Finding::BootParameters { parameters } => parameters.join(" "),
         Finding::NotOnBootLine => "not on the command line".into(),
@@ -47,9 +77,14 @@ pub fn finding(of: &Finding) -> String {
             format!("running, CPUs {banned} banned in its configuration")
         }
         Finding::IrqbalanceRuns { programs } => {
-            format!("{} runs and may put interrupts on these CPUs", named(programs))
+            format!(
+                "{} runs and may put interrupts on these CPUs",
+                named(programs)
+            )
         }
-        Finding::QueuesFit => "no device has more receive queues than there are housekeeping CPUs".into(),
+        Finding::QueuesFit => {
+            "no device has more receive queues than there are housekeeping CPUs".into()
+        }
         Finding::TooManyQueues { devices } => {
             let each = |Queues { device, queues }: &Queues| format!("{device} has {queues}");
             devices.iter().map(each).collect::<Vec<_>>().join(", ")
@@ -62,7 +97,11 @@ pub fn finding(of: &Finding) -> String {
     }
 }
 
-fn in_force(FileValue { reads, in_force, .. }: &FileValue) -> String {
+fn in_force(
+    FileValue {
+        reads, in_force, ..
+    }: &FileValue,
+) -> String {
     match in_force {
         Some(force) => format!("{reads} (in force: {force})"),
         None => reads.clone(),
@@ -85,7 +124,9 @@ pub fn wanted(of: &Wanted) -> String {
         Wanted::Values { values } => values.iter().map(value).collect::<Vec<_>>().join("; "),
         Wanted::BootParameters { parameters } => parameters.join(" "),
         Wanted::Partition { cpus } => format!("an isolated partition of {}", cpus.in_words()),
-        Wanted::BalancedAmong { cpus } => format!("load balancing among the other CPUs ({cpus}) only"),
+        Wanted::BalancedAmong { cpus } => {
+            format!("load balancing among the other CPUs ({cpus}) only")
+        }
         Wanted::NoThreads => "no thread that can move may run there".into(),
         Wanted::Once => "once, before the program starts".into(),
         Wanted::NoQuota => "no quota for the program's group".into(),
@@ -118,56 +159,119 @@ mod tests {
     use super::*;
 
     fn file(in_force: Option<&str>) -> FileValue {
-        FileValue { path: "/a".into(), reads: "7".into(), in_force: in_force.map(str::to_owned) }
+        FileValue {
+            path: "/a".into(),
+            reads: "7".into(),
+            in_force: in_force.map(str::to_owned),
+        }
     }
 
     #[test]
     fn files_are_reported_with_what_is_in_force_and_one_of_several_by_its_path() {
         assert_eq!(finding(&Finding::File(file(Some("2")))), "7 (in force: 2)");
-        let wrong = |wrong| finding(&Finding::FilesWrong { wrong, files: 3, first: file(None) });
+        let wrong = |wrong| {
+            finding(&Finding::FilesWrong {
+                wrong,
+                files: 3,
+                first: file(None),
+            })
+        };
         assert_eq!(wrong(1), "/a reads 7 (1 of 3 files)");
         assert_eq!(wrong(2), "2 of 3 files, such as /a reads 7");
     }
 
     #[test]
     fn groups_with_a_quota_are_counted() {
-        let told = |groups| finding(&Finding::Quotas { groups, first: "/x".into() });
+        let told = |groups| {
+            finding(&Finding::Quotas {
+                groups,
+                first: "/x".into(),
+            })
+        };
         assert_eq!(
             (told(1), told(2)),
-            ("1 group limited, such as /x".into(), "2 groups limited, such as /x".into())
+            (
+                "1 group limited, such as /x".into(),
+                "2 groups limited, such as /x".into()
+            )
         );
     }
 
     #[test]
     fn programs_and_devices_are_named() {
-        let programs = ["pcm", "turbostat"].map(|comm| Program { comm: comm.into(), pid: 9 }).to_vec();
+        let programs = ["pcm", "turbostat"]
+            .map(|comm| Program {
+                comm: comm.into(),
+                pid: 9,
+            })
+            .to_vec();
         assert_eq!(
-            finding(&Finding::MsrTools { programs: programs.clone() }),
+            finding(&Finding::MsrTools {
+                programs: programs.clone()
+            }),
             "pcm (pid 9), turbostat (pid 9)"
         );
         assert!(
-            finding(&Finding::IrqbalanceRuns { programs }).starts_with("pcm (pid 9), turbostat (pid 9) runs")
+            finding(&Finding::IrqbalanceRuns { programs })
+                .starts_with("pcm (pid 9), turbostat (pid 9) runs")
         );
-        let devices = vec![Queues { device: "b".into(), queues: 3 }];
+        let devices = vec![Queues {
+            device: "b".into(),
+            queues: 3,
+        }];
         assert_eq!(finding(&Finding::TooManyQueues { devices }), "b has 3");
     }
 
     #[test]
     fn cpusets_are_named_by_cpus() {
         let cpus = || "2-3".parse().unwrap();
-        assert_eq!(wanted(&Wanted::Partition { cpus: cpus() }), "an isolated partition of CPUs 2-3");
-        assert_eq!(finding(&Finding::NotBalanced { cpus: cpus() }), "no cpuset balances CPUs 2-3");
-        let found = Finding::Balanced { cpus: cpus(), cpusets: vec!["/c".into(), "/c/a".into()] };
-        assert_eq!(finding(&found), "the scheduler balances CPU 2-3 with others (/c, /c/a)");
-        assert_eq!(finding(&Finding::Cpus { cpus: "".parse().unwrap() }), "no CPU");
+        assert_eq!(
+            wanted(&Wanted::Partition { cpus: cpus() }),
+            "an isolated partition of CPUs 2-3"
+        );
+        assert_eq!(
+            finding(&Finding::NotBalanced { cpus: cpus() }),
+            "no cpuset balances CPUs 2-3"
+        );
+        let found = Finding::Balanced {
+            cpus: cpus(),
+            cpusets: vec!["/c".into(), "/c/a".into()],
+        };
+        assert_eq!(
+            finding(&found),
+            "the scheduler balances CPU 2-3 with others (/c, /c/a)"
+        );
+        assert_eq!(
+            finding(&Finding::Cpus {
+                cpus: "".parse().unwrap()
+            }),
+            "no CPU"
+        );
     }
 
     #[test]
     fn wanted_values_are_reported_with_what_is_written() {
         let told = |values: Vec<WantedValue>| wanted(&Wanted::Values { values });
-        assert_eq!(told(vec![WantedValue::AtLeast { enough: 10, write: 60 }]), "at least 10 (written: 60)");
-        assert_eq!(told(vec![WantedValue::AtMost { enough: 5, write: 5 }]), "at most 5");
-        let two = vec![WantedValue::OneOf { values: &["a"] }, WantedValue::OneOf { values: &["b", "c"] }];
+        assert_eq!(
+            told(vec![WantedValue::AtLeast {
+                enough: 10,
+                write: 60
+            }]),
+            "at least 10 (written: 60)"
+        );
+        assert_eq!(
+            told(vec![WantedValue::AtMost {
+                enough: 5,
+                write: 5
+            }]),
+            "at most 5"
+        );
+        let two = vec![
+            WantedValue::OneOf { values: &["a"] },
+            WantedValue::OneOf {
+                values: &["b", "c"],
+            },
+        ];
         assert_eq!(told(two), "a; b or c (written: b)");
     }
 }

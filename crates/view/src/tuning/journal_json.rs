@@ -4,15 +4,20 @@ use super::plan_reasons::{lasts_because, no_time};
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use jitterscope_model::AnyVersion;
 use jitterscope_tune::{
-    Applied, ApplyReport, Forbidden, GoneBecause, InForceBy, Lasts, Meaning, NowIs, Outcome, Refusal,
-    RollbackReport, RolledBack, Settling, Status, StatusApply, StatusEntry, Undoing,
+    Applied, ApplyReport, Forbidden, GoneBecause, InForceBy, Lasts, Meaning, NowIs, Outcome,
+    Refusal, RollbackReport, RolledBack, Settling, Status, StatusApply, StatusEntry, Undoing,
 };
 use serde::Serialize;
 
 /// How an apply ended. Each change that was not made has its `why` in words beside its data.
 #[must_use]
 pub fn apply_json(of: &ApplyReport) -> impl Serialize {
-    let ApplyReport { schema_version, applied, not_tried, merged } = of;
+    let ApplyReport {
+        schema_version,
+        applied,
+        not_tried,
+        merged,
+    } = of;
     ApplyJson {
         schema_version: *schema_version,
         applied: applied.iter().map(AppliedJson::of).collect(),
@@ -42,7 +47,14 @@ struct AppliedJson<'a> {
 
 impl AppliedJson<'_> {
     fn of(of: &Applied) -> AppliedJson<'_> {
-        let Applied { knob, path, from, to, outcome, in_force_by } = of;
+        let Applied {
+            knob,
+            path,
+            from,
+            to,
+            outcome,
+            in_force_by,
+        } = of;
         AppliedJson {
             knob,
             path,
@@ -88,12 +100,18 @@ impl OutcomeJson<'_> {
             Outcome::Applied { reads } => OutcomeJson::Applied { reads },
             Outcome::Pending { effective } => OutcomeJson::Pending { effective },
             Outcome::Ignored { reads } => OutcomeJson::Ignored { reads },
-            Outcome::Refused { class, means, .. } => {
-                OutcomeJson::Refused { class: *class, why, means: *means, cause: None }
-            }
-            Outcome::Forbidden { cause } => {
-                OutcomeJson::Refused { class: Refusal::NotPermitted, why, means: None, cause: Some(cause) }
-            }
+            Outcome::Refused { class, means, .. } => OutcomeJson::Refused {
+                class: *class,
+                why,
+                means: *means,
+                cause: None,
+            },
+            Outcome::Forbidden { cause } => OutcomeJson::Refused {
+                class: Refusal::NotPermitted,
+                why,
+                means: None,
+                cause: Some(cause),
+            },
             Outcome::Gone { cause } => OutcomeJson::Gone { cause, why },
         }
     }
@@ -123,7 +141,14 @@ impl InForceJson<'_> {
 /// What is in force. Each change that was refused, is gone or is none of a knob has its `why` in words beside its data.
 #[must_use]
 pub fn status_json(of: &Status) -> impl Serialize {
-    let Status { schema_version, active, applies, changes, rolled_back, settling } = of;
+    let Status {
+        schema_version,
+        active,
+        applies,
+        changes,
+        rolled_back,
+        settling,
+    } = of;
     StatusJson {
         schema_version: *schema_version,
         active: *active,
@@ -160,8 +185,16 @@ struct StandingJson<'a> {
 
 impl StandingJson<'_> {
     fn of(of: &StatusEntry) -> StandingJson<'_> {
-        let StatusEntry { knob, path, family: _, original, asked, since_realtime_ns, standing, in_force_by } =
-            of;
+        let StatusEntry {
+            knob,
+            path,
+            family: _,
+            original,
+            asked,
+            since_realtime_ns,
+            standing,
+            in_force_by,
+        } = of;
         let why = match standing {
             NowIs::Refused { why, means } => Some(refused_with(why, *means)),
             NowIs::Gone { cause } => Some(gone(cause)),
@@ -196,8 +229,18 @@ struct SettlingJson<'a> {
 
 impl SettlingJson<'_> {
     fn of(of: &Settling) -> SettlingJson<'_> {
-        let Settling { knob, path, original, in_force_by } = of;
-        SettlingJson { knob, path, original, in_force_by: InForceJson::of(in_force_by) }
+        let Settling {
+            knob,
+            path,
+            original,
+            in_force_by,
+        } = of;
+        SettlingJson {
+            knob,
+            path,
+            original,
+            in_force_by: InForceJson::of(in_force_by),
+        }
     }
 }
 
@@ -221,7 +264,13 @@ pub fn rollback_json(of: &RollbackReport) -> impl Serialize {
         rebooted: *rebooted,
         update_boot_loader: *update_boot_loader,
         stays: *stays,
-        lasting: lasting.iter().map(|of| LastsJson { of, why: lasts_because(&of.cause) }).collect(),
+        lasting: lasting
+            .iter()
+            .map(|of| LastsJson {
+                of,
+                why: lasts_because(&of.cause),
+            })
+            .collect(),
     }
 }
 
@@ -250,7 +299,13 @@ struct StepJson<'a> {
 
 impl StepJson<'_> {
     fn of(of: &RolledBack) -> StepJson<'_> {
-        let RolledBack { knob, path, original, undoing, in_force_by } = of;
+        let RolledBack {
+            knob,
+            path,
+            original,
+            undoing,
+            in_force_by,
+        } = of;
         let why = match undoing {
             Undoing::Failed { .. } | Undoing::Gone { .. } | Undoing::Forbidden { .. } => {
                 Some(not_undone(undoing))
@@ -302,10 +357,15 @@ mod tests {
         );
         let flaw = ValueFlaw::TooLong;
         assert_eq!(
-            text(&OutcomeJson::of(&Outcome::Forbidden { cause: Forbidden::Value { flaw }.into() })),
+            text(&OutcomeJson::of(&Outcome::Forbidden {
+                cause: Forbidden::Value { flaw }.into()
+            })),
             r#"{"outcome":"refused","class":"not_permitted","why":"it is too long: no such value is ever written","cause":{"id":"value","flaw":"too_long"}}"#
         );
-        let failed = Undoing::Failed { why: "busy".into(), means: Meaning::InUse };
+        let failed = Undoing::Failed {
+            why: "busy".into(),
+            means: Meaning::InUse,
+        };
         let step = RolledBack {
             knob: "k".into(),
             path: "/p".into(),

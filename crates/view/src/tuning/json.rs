@@ -7,8 +7,8 @@ use super::plan_reasons::{
 };
 use super::reasons::knob_reason;
 use jitterscope_tune::{
-    Audit, AuditEntry, BootLine, Change, ChangeReason, Competitor, Goal, KnobState, Left, LeftTogether, Op,
-    Plan, Risk, Skipped,
+    Audit, AuditEntry, BootLine, Change, ChangeReason, Competitor, Goal, KnobState, Left,
+    LeftTogether, Op, Plan, Risk, Skipped,
 };
 use serde::Serialize;
 
@@ -16,7 +16,14 @@ use serde::Serialize;
 /// stays its `what` and `why`, and each program that writes the same settings its `why`.
 #[must_use]
 pub fn audit_json(of: &Audit) -> impl Serialize {
-    let Audit { schema_version, goal, run, knobs, competitors, unanswered } = of;
+    let Audit {
+        schema_version,
+        goal,
+        run,
+        knobs,
+        competitors,
+        unanswered,
+    } = of;
     AuditJson {
         schema_version: *schema_version,
         goal,
@@ -53,9 +60,9 @@ struct KnobJson<'a> {
 impl KnobJson<'_> {
     fn of(knob: &AuditEntry) -> KnobJson<'_> {
         let reason = match &knob.state {
-            KnobState::Unavailable(why) | KnobState::NotApplicable(why) | KnobState::Unreadable(why) => {
-                Some(knob_reason(why))
-            }
+            KnobState::Unavailable(why)
+            | KnobState::NotApplicable(why)
+            | KnobState::Unreadable(why) => Some(knob_reason(why)),
             KnobState::Wrong | KnobState::Fine => None,
         };
         KnobJson {
@@ -79,11 +86,19 @@ struct LeftJson<'a, T> {
 }
 
 fn left_alone(left: &Left) -> LeftJson<'_, Left> {
-    LeftJson { left, what: left_thread(left), why: stays(left.because) }
+    LeftJson {
+        left,
+        what: left_thread(left),
+        why: stays(left.because),
+    }
 }
 
 fn left_in_all(left: &LeftTogether) -> LeftJson<'_, LeftTogether> {
-    LeftJson { left, what: left_threads(left), why: stays(left.because) }
+    LeftJson {
+        left,
+        what: left_threads(left),
+        why: stays(left.because),
+    }
 }
 
 #[derive(Serialize)]
@@ -95,7 +110,10 @@ struct CompetitorJson<'a> {
 
 impl CompetitorJson<'_> {
     fn of(program: &Competitor) -> CompetitorJson<'_> {
-        CompetitorJson { program, why: does(program.does) }
+        CompetitorJson {
+            program,
+            why: does(program.does),
+        }
     }
 }
 
@@ -104,14 +122,32 @@ impl CompetitorJson<'_> {
 /// words alone.
 #[must_use]
 pub fn plan_json(of: &Plan) -> impl Serialize {
-    let Plan { schema_version, goal, changes, skipped, left, boot, notes, competitors } = of;
+    let Plan {
+        schema_version,
+        goal,
+        changes,
+        skipped,
+        left,
+        boot,
+        notes,
+        competitors,
+    } = of;
     PlanJson {
         schema_version: *schema_version,
         goal,
         changes: changes.iter().map(ChangeJson::of).collect(),
-        skipped: skipped.iter().map(|knob| SkippedJson { knob, why: skip_reason(&knob.why) }).collect(),
+        skipped: skipped
+            .iter()
+            .map(|knob| SkippedJson {
+                knob,
+                why: skip_reason(&knob.why),
+            })
+            .collect(),
         left: left.iter().map(left_in_all).collect(),
-        boot: boot.as_ref().map(|line| BootJson { line, how: boot_by_hand(&line.by_hand) }),
+        boot: boot.as_ref().map(|line| BootJson {
+            line,
+            how: boot_by_hand(&line.by_hand),
+        }),
         notes: notes.iter().map(knob_notice).collect(),
         competitors: competitors.iter().map(CompetitorJson::of).collect(),
     }
@@ -144,7 +180,12 @@ struct ChangeJson<'a> {
 
 impl ChangeJson<'_> {
     fn of(of: &Change) -> ChangeJson<'_> {
-        let Change { knob, op, why, risk } = of;
+        let Change {
+            knob,
+            op,
+            why,
+            risk,
+        } = of;
         let content = match op {
             Op::PutFile { to, .. } => Some(to.as_str()),
             Op::Write { .. } | Op::MakeDir { .. } | Op::Thread { .. } | Op::Blink { .. } => None,
@@ -186,7 +227,10 @@ mod tests {
 
     #[test]
     fn the_version_stands_first_and_the_rest_as_it_is_declared() {
-        let goal = Goal { isolated: "1".parse().unwrap(), housekeeping: "0".parse().unwrap() };
+        let goal = Goal {
+            isolated: "1".parse().unwrap(),
+            housekeeping: "0".parse().unwrap(),
+        };
         let audit = Audit {
             schema_version: 1,
             goal,

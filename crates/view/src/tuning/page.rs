@@ -1,15 +1,18 @@
 //! A knob as a page to read, and the whole catalogue as a chapter of the book.
 
 use jitterscope_tune::{
-    CulpritPattern, Effect, Fact, Group, How, InForce, Knob, Mechanism, Place, Scope, Setting, Settles,
-    Shown, Sign, ThreadFamily, Want, Workers, catalogue,
+    CulpritPattern, Effect, Fact, Group, How, InForce, Knob, Mechanism, Place, Scope, Setting,
+    Settles, Shown, Sign, ThreadFamily, Want, Workers, catalogue,
 };
 use std::fmt::Write;
 
 /// The rows of a knob's page: (heading, text), in order; nothing in it depends on the machine.
 #[must_use]
 pub(super) fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("removes", knob.removes.to_owned()), ("read and set", controls(knob))];
+    let mut rows = vec![
+        ("removes", knob.removes.to_owned()),
+        ("read and set", controls(knob)),
+    ];
     if !knob.answers.is_empty() {
         rows.push(("answers", answers(knob)));
     }
@@ -32,10 +35,14 @@ pub(super) fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
 fn setting_text(setting: &Setting) -> String {
     let path = match setting.place {
         Place::Files(path) => path.to_owned(),
-        Place::PerCpu(path, Scope::Isolated) => format!("{} (isolated CPUs)", path.replace("{cpu}", "N")),
+        Place::PerCpu(path, Scope::Isolated) => {
+            format!("{} (isolated CPUs)", path.replace("{cpu}", "N"))
+        }
         Place::PerCpu(path, Scope::All) => format!("{} (all CPUs)", path.replace("{cpu}", "N")),
     };
-    let effective = setting.effective.map_or(String::new(), |e| format!("; in force is what {e} says"));
+    let effective = setting
+        .effective
+        .map_or(String::new(), |e| format!("; in force is what {e} says"));
     format!("{path}: {}{effective}", want(&setting.want))
 }
 
@@ -45,7 +52,11 @@ fn want(of: &Want) -> String {
         Want::OneOf([only]) => format!("`{only}`"),
         Want::OneOf(all) => {
             let names: Vec<String> = all.iter().map(|v| format!("`{v}`")).collect();
-            format!("{} (written: `{}`)", names.join(" or "), all.first().copied().unwrap_or_default())
+            format!(
+                "{} (written: `{}`)",
+                names.join(" or "),
+                all.first().copied().unwrap_or_default()
+            )
         }
         Want::AtLeast { enough, write } => format!("at least {enough} (written: {write})"),
         Want::AtMost { enough, write } if enough == write => format!("at most {enough}"),
@@ -71,7 +82,11 @@ fn in_force(of: &InForce) -> String {
     let mut text = if of.apply == of.rollback {
         format!("applied and rolled back: {}", settles(&of.apply))
     } else {
-        format!("applied: {}; rolled back: {}", settles(&of.apply), settles(&of.rollback))
+        format!(
+            "applied: {}; rolled back: {}",
+            settles(&of.apply),
+            settles(&of.rollback)
+        )
     };
     match of.shown_by {
         Sign::ReadsBack if of.apply == Settles::Immediately => {}
@@ -118,26 +133,38 @@ fn pattern(of: &CulpritPattern) -> String {
         None => "",
         Some(Workers::Bound) => " by workers bound to a CPU",
         Some(Workers::Unbound) => " by workers not bound to a CPU",
-        Some(Workers::Unknown) => " by workers of which no record tells whether they were bound to a CPU",
+        Some(Workers::Unknown) => {
+            " by workers of which no record tells whether they were bound to a CPU"
+        }
     };
     format!("{} {}{by}", of.kind(), names.join(", "))
 }
 
 fn controls(knob: &Knob) -> String {
     match knob.mechanism {
-        Mechanism::Files(settings) => settings.iter().map(setting_text).collect::<Vec<_>>().join("; "),
+        Mechanism::Files(settings) => settings
+            .iter()
+            .map(setting_text)
+            .collect::<Vec<_>>()
+            .join("; "),
         Mechanism::Threads(ThreadFamily::Kernel) => {
             "Cpus_allowed_list of kernel threads in /proc/PID/status: no isolated CPU".into()
         }
         Mechanism::Threads(ThreadFamily::User) => {
-            "Cpus_allowed_list of all other threads in /proc/PID/task/TID/status: no isolated CPU".into()
+            "Cpus_allowed_list of all other threads in /proc/PID/task/TID/status: no isolated CPU"
+                .into()
         }
         Mechanism::Partition => {
             "cgroup v2 cpuset.cpus.partition, else cgroup v1 cpuset.sched_load_balance".into()
         }
         Mechanism::Blink => "/sys/devices/system/cpu/cpuN/online: 0, then 1".into(),
         Mechanism::Boot(shown) => {
-            let line = knob.boot.iter().map(|p| p.pattern()).collect::<Vec<_>>().join(" ");
+            let line = knob
+                .boot
+                .iter()
+                .map(|p| p.pattern())
+                .collect::<Vec<_>>()
+                .join(" ");
             match shown {
                 Shown::Cmdline => format!("kernel command line: {line}"),
                 Shown::CpuFile(path) | Shown::Reads(path, ..) => {
@@ -152,16 +179,22 @@ fn controls(knob: &Knob) -> String {
 
 fn answers(knob: &Knob) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for (effect, verb) in
-        [(Effect::Removes, "removes"), (Effect::Lessens, "lessens"), (Effect::Perhaps, "may be behind")]
-    {
+    for (effect, verb) in [
+        (Effect::Removes, "removes"),
+        (Effect::Lessens, "lessens"),
+        (Effect::Perhaps, "may be behind"),
+    ] {
         let names: Vec<String> = knob
             .answers
             .iter()
             .filter(|a| a.effect == effect)
             .map(|a| {
-                let except: Vec<String> =
-                    a.except.iter().flat_map(|l| l.iter()).map(|n| format!("`{n}`")).collect();
+                let except: Vec<String> = a
+                    .except
+                    .iter()
+                    .flat_map(|l| l.iter())
+                    .map(|n| format!("`{n}`"))
+                    .collect();
                 let except = match except.len() {
                     0 => String::new(),
                     1..=4 => format!(" except {}", except.join(", ")),
@@ -184,7 +217,11 @@ fn applied(knob: &Knob) -> String {
         (_, []) => "only when named (`--only`) or by evidence".to_owned(),
         (_, some) => format!("profile {}", some.join(", ")),
     };
-    let named = if knob.is_tame() { named } else { "only when named (`--only`)".into() };
+    let named = if knob.is_tame() {
+        named
+    } else {
+        "only when named (`--only`)".into()
+    };
     match knob.how() {
         How::Reboot => format!("at the next boot; {named}"),
         How::Now | How::ByHand => format!("at once; {named}"),
@@ -192,7 +229,12 @@ fn applied(knob: &Knob) -> String {
 }
 
 fn kept(knob: &Knob) -> String {
-    let line = knob.boot.iter().map(|p| format!("`{}`", p.pattern())).collect::<Vec<_>>().join(" ");
+    let line = knob
+        .boot
+        .iter()
+        .map(|p| format!("`{}`", p.pattern()))
+        .collect::<Vec<_>>()
+        .join(" ");
     match knob.mechanism {
         Mechanism::Files(settings) => {
             let mut how: Vec<&str> = Vec::new();
@@ -207,7 +249,11 @@ fn kept(knob: &Knob) -> String {
                     how.push(one);
                 }
             }
-            let also = if line.is_empty() { String::new() } else { format!("; at boot {line}") };
+            let also = if line.is_empty() {
+                String::new()
+            } else {
+                format!("; at boot {line}")
+            };
             format!("{}{also}", how.join(", "))
         }
         Mechanism::Boot(_) => format!("kernel command line {line}"),
@@ -222,8 +268,12 @@ fn kept(knob: &Knob) -> String {
 fn reverted(knob: &Knob) -> &'static str {
     match knob.mechanism {
         Mechanism::Files(_) => "the original text is written back",
-        Mechanism::Threads(_) => "each thread's former CPUs; children started meanwhile are freed too",
-        Mechanism::Partition => "original values, then the cgroup is removed; its members go to its parent",
+        Mechanism::Threads(_) => {
+            "each thread's former CPUs; children started meanwhile are freed too"
+        }
+        Mechanism::Partition => {
+            "original values, then the cgroup is removed; its members go to its parent"
+        }
         Mechanism::Blink => "nothing to revert; a CPU found offline is brought back",
         Mechanism::Boot(_) => "the drop-in is removed, then a reboot",
         Mechanism::Look(_) => "-",
@@ -246,13 +296,20 @@ pub fn chapter() -> String {
             out,
             "- {}: {}",
             group.title(),
-            catalogue::of(group).map(|k| format!("[{0}](#{0})", k.id)).collect::<Vec<_>>().join(", ")
+            catalogue::of(group)
+                .map(|k| format!("[{0}](#{0})", k.id))
+                .collect::<Vec<_>>()
+                .join(", ")
         );
     }
     for group in Group::ALL {
         let _ = write!(out, "\n## {}\n", group.title());
         for knob in catalogue::of(group) {
-            let _ = write!(out, "\n### {}\n\n**{}.**\n\n| | |\n|---|---|\n", knob.id, knob.title);
+            let _ = write!(
+                out,
+                "\n### {}\n\n**{}.**\n\n| | |\n|---|---|\n",
+                knob.id, knob.title
+            );
             for (heading, text) in rows(knob) {
                 let _ = writeln!(out, "| {heading} | {} |", text.replace('|', "\\|"));
             }

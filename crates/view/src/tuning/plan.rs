@@ -2,8 +2,8 @@
 
 use super::competitors::competes;
 use super::plan_reasons::{
-    boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, no_time, skip_reason, stays,
-    too_little,
+    boot_by_hand, change_reason, knob_notice, lasts_because, left_threads, no_time, skip_reason,
+    stays, too_little,
 };
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use crate::lines::{Lines, counted, cpus_text};
@@ -11,8 +11,8 @@ use crate::number::utc;
 use crate::style::Style;
 use jitterscope_model::{CpuSet, visible};
 use jitterscope_tune::{
-    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, OpFamily, Outcome, Plan, RollbackReport,
-    SkipReason, Skipped, Status, Undoing, called,
+    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, OpFamily, Outcome, Plan,
+    RollbackReport, SkipReason, Skipped, Status, Undoing, called,
 };
 use std::fmt::Write;
 
@@ -51,7 +51,12 @@ pub fn plan(plan: &Plan, style: Style) -> String {
         }
         out.wrapped(
             "  - ",
-            &format!("{}: {} -> {}", change.op.what(), change.op.from_text(), change.op.to_text()),
+            &format!(
+                "{}: {} -> {}",
+                change.op.what(),
+                change.op.from_text(),
+                change.op.to_text()
+            ),
         );
         if let Op::PutFile { to, .. } = &change.op {
             for line in to.lines().filter(|line| !line.starts_with('#')) {
@@ -64,16 +69,25 @@ pub fn plan(plan: &Plan, style: Style) -> String {
         boot(&mut out, line);
     }
     staying(&mut out, plan);
-    let (little, skipped): (Vec<&Skipped>, Vec<&Skipped>) =
-        plan.skipped.iter().partition(|s| matches!(s.why, SkipReason::Negligible { .. }));
+    let (little, skipped): (Vec<&Skipped>, Vec<&Skipped>) = plan
+        .skipped
+        .iter()
+        .partition(|s| matches!(s.why, SkipReason::Negligible { .. }));
     let told = |all: &[&Skipped]| -> Vec<(&str, String)> {
         all.iter().map(|s| (s.knob, skip_reason(&s.why))).collect()
     };
     let (little, skipped) = (told(&little), told(&skipped));
-    listed(&mut out, "Not changed", skipped.iter().map(|(knob, why)| (*knob, why.as_str())));
     listed(
         &mut out,
-        &format!("Not changed, for it is {} (name it with --only)", too_little()),
+        "Not changed",
+        skipped.iter().map(|(knob, why)| (*knob, why.as_str())),
+    );
+    listed(
+        &mut out,
+        &format!(
+            "Not changed, for it is {} (name it with --only)",
+            too_little()
+        ),
         little.iter().map(|(knob, why)| (*knob, why.as_str())),
     );
     for note in &plan.notes {
@@ -89,7 +103,11 @@ pub fn how_to_apply(plan: &Plan, persist: bool, style: Style) -> String {
     if plan.changes.is_empty() {
         return out.into_text();
     }
-    let last = if persist { "" } else { " (so that it lasts: --persist)" };
+    let last = if persist {
+        ""
+    } else {
+        " (so that it lasts: --persist)"
+    };
     out.wrapped(
         "\n",
         &format!("Nothing was changed. Apply it by `tune apply` with the same arguments{last}."),
@@ -99,7 +117,11 @@ pub fn how_to_apply(plan: &Plan, persist: bool, style: Style) -> String {
 
 fn more(out: &mut Lines, alike: usize) {
     if alike > SHOWN_OF_A_KIND {
-        let _ = writeln!(out, "  - and {} more like these (all of them: --json)", alike - SHOWN_OF_A_KIND);
+        let _ = writeln!(
+            out,
+            "  - and {} more like these (all of them: --json)",
+            alike - SHOWN_OF_A_KIND
+        );
     }
 }
 
@@ -111,9 +133,16 @@ fn boot(out: &mut Lines, line: &BootLine) {
 
 /// Threads that stay, by the reason.
 fn staying(out: &mut Lines, plan: &Plan) {
-    let rows: Vec<(String, &str)> =
-        plan.left.iter().map(|left| (left_threads(left), stays(left.because))).collect();
-    listed(out, "Stays on the CPUs", rows.iter().map(|(what, why)| (what.as_str(), *why)));
+    let rows: Vec<(String, &str)> = plan
+        .left
+        .iter()
+        .map(|left| (left_threads(left), stays(left.because)))
+        .collect();
+    listed(
+        out,
+        "Stays on the CPUs",
+        rows.iter().map(|(what, why)| (what.as_str(), *why)),
+    );
 }
 
 fn listed<'a>(out: &mut Lines, title: &str, items: impl Iterator<Item = (&'a str, &'a str)>) {
@@ -130,7 +159,8 @@ fn listed<'a>(out: &mut Lines, title: &str, items: impl Iterator<Item = (&'a str
 /// How an apply ended.
 #[must_use]
 pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
-    let count = |wanted: fn(&Outcome) -> bool| report.applied.iter().filter(|a| wanted(&a.outcome)).count();
+    let count =
+        |wanted: fn(&Outcome) -> bool| report.applied.iter().filter(|a| wanted(&a.outcome)).count();
     let done = count(|o| matches!(o, Outcome::Applied { .. }));
     let pending = count(|o| matches!(o, Outcome::Pending { .. }));
     let gone = count(|o| matches!(o, Outcome::Gone { .. }));
@@ -149,14 +179,24 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     .collect();
     let cpus = cpus_text(&plan.goal.isolated);
     let mut out = Lines::new(style);
-    let merged = if report.merged { " (added to what was applied before)" } else { "" };
+    let merged = if report.merged {
+        " (added to what was applied before)"
+    } else {
+        ""
+    };
     match counts.as_slice() {
         // Why not stands in the plan, and in the error where it was asked for by name.
         [] if plan.skipped.iter().any(|skipped| skipped.why.is_denial()) => {
             out.wrapped("", &format!("Nothing was applied for {cpus}."));
         }
-        [] => out.wrapped("", &format!("Nothing was applied for {cpus}: there was nothing to change.")),
-        _ => out.wrapped("", &format!("Changes for {cpus}: {}{merged}", counts.join(", "))),
+        [] => out.wrapped(
+            "",
+            &format!("Nothing was applied for {cpus}: there was nothing to change."),
+        ),
+        _ => out.wrapped(
+            "",
+            &format!("Changes for {cpus}: {}{merged}", counts.join(", ")),
+        ),
     }
     let mut knobs: Vec<(&str, usize, usize)> = Vec::new();
     for a in &report.applied {
@@ -177,21 +217,44 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
             a.path.clone(),
             format!(
                 "still on {}, until it next fires",
-                effective.parse::<CpuSet>().map_or_else(|_| effective.clone(), |cpus| cpus_text(&cpus))
+                effective
+                    .parse::<CpuSet>()
+                    .map_or_else(|_| effective.clone(), |cpus| cpus_text(&cpus))
             ),
         )),
         _ => None,
     });
     let pending: Vec<(String, String)> = pending.collect();
-    listed(&mut out, "Pending", pending.iter().map(|(a, b)| (a.as_str(), b.as_str())));
-    let later = report.applied.iter().filter(|a| matches!(a.outcome, Outcome::Applied { .. }));
-    later_in_force(&mut out, "In force later", later.map(|a| (a.knob, a.in_force_by.as_ref())));
-    let failed: Vec<(String, String)> =
-        report.failures().map(|a| (format!("{} -> {}", a.path, a.to), refusal(&a.outcome))).collect();
-    listed(&mut out, "Refused", failed.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+    listed(
+        &mut out,
+        "Pending",
+        pending.iter().map(|(a, b)| (a.as_str(), b.as_str())),
+    );
+    let later = report
+        .applied
+        .iter()
+        .filter(|a| matches!(a.outcome, Outcome::Applied { .. }));
+    later_in_force(
+        &mut out,
+        "In force later",
+        later.map(|a| (a.knob, a.in_force_by.as_ref())),
+    );
+    let failed: Vec<(String, String)> = report
+        .failures()
+        .map(|a| (format!("{} -> {}", a.path, a.to), refusal(&a.outcome)))
+        .collect();
+    listed(
+        &mut out,
+        "Refused",
+        failed.iter().map(|(a, b)| (a.as_str(), b.as_str())),
+    );
     staying(&mut out, plan);
     if report.not_tried > 0 {
-        let _ = write!(out, "\nStopped there; {} not tried.\n", counted(report.not_tried, "change"));
+        let _ = write!(
+            out,
+            "\nStopped there; {} not tried.\n",
+            counted(report.not_tried, "change")
+        );
     }
     if let Some(line) = &plan.boot {
         boot(&mut out, line);
@@ -214,7 +277,8 @@ fn later_in_force<'a>(
     let mut rows: Vec<(&str, String)> = Vec::new();
     for (knob, by) in changes {
         // Drop-ins are for the next boot, as everybody expects.
-        let Some(by) = by.filter(|by| !matches!(by, InForceBy::Now | InForceBy::AfterReboot)) else {
+        let Some(by) = by.filter(|by| !matches!(by, InForceBy::Now | InForceBy::AfterReboot))
+        else {
             continue;
         };
         let row = (knob, when(by));
@@ -222,16 +286,28 @@ fn later_in_force<'a>(
             rows.push(row);
         }
     }
-    listed(out, title, rows.iter().map(|(knob, when)| (*knob, when.as_str())));
+    listed(
+        out,
+        title,
+        rows.iter().map(|(knob, when)| (*knob, when.as_str())),
+    );
 }
 
 /// When something is in force, in words.
 fn when(by: &InForceBy) -> String {
     match by {
         InForceBy::Now => "now".into(),
-        InForceBy::AtLatest { at_realtime_ns, within_ns, shown_by } => {
+        InForceBy::AtLatest {
+            at_realtime_ns,
+            within_ns,
+            shown_by,
+        } => {
             let at = utc(*at_realtime_ns);
-            let shown = if shown_by.is_empty() { String::new() } else { format!("; {shown_by} shows it") };
+            let shown = if shown_by.is_empty() {
+                String::new()
+            } else {
+                format!("; {shown_by} shows it")
+            };
             format!("by {at} UTC, within {within_ns}: what is queued keeps its old delay{shown}")
         }
         InForceBy::AtEvent { event } => format!("when {event}"),
@@ -258,12 +334,22 @@ pub fn refused(report: &ApplyReport) -> Vec<String> {
 /// A rollback.
 #[must_use]
 pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
-    let count = |wanted: fn(&Undoing) -> bool| report.steps.iter().filter(|s| wanted(&s.undoing)).count();
-    let mut done = format!("Rolled back: {} restored", count(|u| *u == Undoing::Restored));
+    let count =
+        |wanted: fn(&Undoing) -> bool| report.steps.iter().filter(|s| wanted(&s.undoing)).count();
+    let mut done = format!(
+        "Rolled back: {} restored",
+        count(|u| *u == Undoing::Restored)
+    );
     for (n, words) in [
         (count(|u| *u == Undoing::WasOriginal), "were as before"),
-        (count(|u| *u == Undoing::UndoneByReboot), "undone by the reboot"),
-        (count(|u| matches!(u, Undoing::Gone { .. })), "gone meanwhile"),
+        (
+            count(|u| *u == Undoing::UndoneByReboot),
+            "undone by the reboot",
+        ),
+        (
+            count(|u| matches!(u, Undoing::Gone { .. })),
+            "gone meanwhile",
+        ),
         (report.inherited_freed, "younger threads freed as well"),
     ] {
         if n > 0 {
@@ -275,27 +361,50 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     }
     let mut out = Lines::new(style);
     out.wrapped("", &done);
-    let steps = report.steps.iter().map(|s| (s.knob.as_str(), s.in_force_by.as_ref()));
+    let steps = report
+        .steps
+        .iter()
+        .map(|s| (s.knob.as_str(), s.in_force_by.as_ref()));
     later_in_force(&mut out, "In force again later", steps);
-    let lasting: Vec<(&str, String)> =
-        report.lasting.iter().map(|l| (l.path.as_str(), lasts_because(&l.cause))).collect();
-    listed(&mut out, "Comes back at the next boot", lasting.iter().map(|(path, why)| (*path, why.as_str())));
+    let lasting: Vec<(&str, String)> = report
+        .lasting
+        .iter()
+        .map(|l| (l.path.as_str(), lasts_because(&l.cause)))
+        .collect();
+    listed(
+        &mut out,
+        "Comes back at the next boot",
+        lasting.iter().map(|(path, why)| (*path, why.as_str())),
+    );
     let tell = |wanted: fn(&Undoing) -> Option<String>| -> Vec<(String, String)> {
         report
             .steps
             .iter()
             .filter_map(|s| {
-                wanted(&s.undoing).map(|t| (s.path.clone(), format!("{t} (before: {})", s.original)))
+                wanted(&s.undoing)
+                    .map(|t| (s.path.clone(), format!("{t} (before: {})", s.original)))
             })
             .collect()
     };
-    let kept = tell(|u| if let Undoing::KeptForeign { now } = u { Some(now.clone()) } else { None });
+    let kept = tell(|u| {
+        if let Undoing::KeptForeign { now } = u {
+            Some(now.clone())
+        } else {
+            None
+        }
+    });
     listed(
         &mut out,
         "Kept as somebody else has changed it",
         kept.iter().map(|(a, b)| (a.as_str(), b.as_str())),
     );
-    let drifted = tell(|u| if let Undoing::Drifted { now } = u { Some(now.clone()) } else { None });
+    let drifted = tell(|u| {
+        if let Undoing::Drifted { now } = u {
+            Some(now.clone())
+        } else {
+            None
+        }
+    });
     listed(
         &mut out,
         "Changed by somebody else since: --force puts the original back, --keep forgets ours",
@@ -330,8 +439,16 @@ pub fn status(status: &Status, style: Style) -> String {
     }
     for apply in &status.applies {
         let at = utc(apply.who.at_realtime_ns);
-        let ended = if apply.finished { "" } else { "; it was cut off: roll back" };
-        let boot = if apply.before_reboot { "; the machine was rebooted since" } else { "" };
+        let ended = if apply.finished {
+            ""
+        } else {
+            "; it was cut off: roll back"
+        };
+        let boot = if apply.before_reboot {
+            "; the machine was rebooted since"
+        } else {
+            ""
+        };
         out.wrapped(
             "",
             &format!(
@@ -347,7 +464,11 @@ pub fn status(status: &Status, style: Style) -> String {
     for change in &status.changes {
         let now = match &change.standing {
             NowIs::InForce => {
-                match change.in_force_by.as_ref().filter(|by| matches!(by, InForceBy::AtLatest { .. })) {
+                match change
+                    .in_force_by
+                    .as_ref()
+                    .filter(|by| matches!(by, InForceBy::AtLatest { .. }))
+                {
                     Some(by) => format!("set, in force {}", when(by)),
                     None => "in force".to_owned(),
                 }
@@ -361,7 +482,10 @@ pub fn status(status: &Status, style: Style) -> String {
             NowIs::UndoneByReboot => "undone by the reboot".into(),
             NowIs::Forbidden { cause } => format!("NOT OURS: {}", forbidden(cause)),
         };
-        let special = matches!(change.standing, NowIs::Drifted { .. } | NowIs::Forbidden { .. });
+        let special = matches!(
+            change.standing,
+            NowIs::Drifted { .. } | NowIs::Forbidden { .. }
+        );
         match change.family.filter(|_| !special) {
             Some(kind) => match alike.iter_mut().find(|(n, k, _)| *n == now && *k == kind) {
                 Some((_, _, count)) => *count += 1,
@@ -380,14 +504,25 @@ pub fn status(status: &Status, style: Style) -> String {
         };
         rows.push((format!("{count} {kind}"), now));
     }
-    listed(&mut out, "Changes", rows.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+    listed(
+        &mut out,
+        "Changes",
+        rows.iter().map(|(a, b)| (a.as_str(), b.as_str())),
+    );
     if !status.rolled_back.is_empty() {
-        out.wrapped("\n", &format!("Rolled back by itself: {}", status.rolled_back.join(", ")));
+        out.wrapped(
+            "\n",
+            &format!("Rolled back by itself: {}", status.rolled_back.join(", ")),
+        );
     }
     settling(&mut out, status);
     let drifted = status.drifted().count();
     if drifted > 0 {
-        let _ = write!(out, "\n{} changed by somebody else since.\n", counted(drifted, "value"));
+        let _ = write!(
+            out,
+            "\n{} changed by somebody else since.\n",
+            counted(drifted, "value")
+        );
     }
     out.push_str("\nBack to what was: tune rollback.\n");
     out.into_text()
@@ -395,7 +530,10 @@ pub fn status(status: &Status, style: Style) -> String {
 
 /// What was rolled back and has its effect still.
 fn settling(out: &mut Lines, status: &Status) {
-    let rows = status.settling.iter().map(|s| (s.knob.as_str(), Some(&s.in_force_by)));
+    let rows = status
+        .settling
+        .iter()
+        .map(|s| (s.knob.as_str(), Some(&s.in_force_by)));
     later_in_force(out, "Rolled back, in force again later", rows);
 }
 
@@ -414,7 +552,12 @@ pub fn interrupts(diff: &InterruptDiff) -> String {
         .iter()
         .enumerate()
         .map(|(i, _)| {
-            let widest = diff.rose.iter().filter_map(|r| r.cpus.get(i)).map(|c| cell(c).len()).max();
+            let widest = diff
+                .rose
+                .iter()
+                .filter_map(|r| r.cpus.get(i))
+                .map(|c| cell(c).len())
+                .max();
             widest.unwrap_or(0).max(6)
         })
         .collect();

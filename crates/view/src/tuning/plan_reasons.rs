@@ -5,8 +5,8 @@ use super::findings::finding;
 use super::reasons::knob_reason;
 use super::refusals::refused_with;
 use jitterscope_tune::{
-    BootByHand, ChangeReason, KnobNotice, LastsBecause, Left, LeftFamily, LeftTogether, Measured, NoTime,
-    Notice, OF_MEASURED, OF_STOLEN, SkipReason, Stays,
+    BootByHand, ChangeReason, KnobNotice, LastsBecause, Left, LeftFamily, LeftTogether, Measured,
+    NoTime, Notice, OF_MEASURED, OF_STOLEN, SkipReason, Stays,
 };
 
 /// Why a change is made, without a full stop of ours.
@@ -24,17 +24,27 @@ pub fn change_reason(of: &ChangeReason) -> String {
 pub fn skip_reason(of: &SkipReason) -> String {
     match of {
         SkipReason::AlreadySo { found } => {
-            format!("already so: {}", found.as_ref().map(finding).unwrap_or_default())
+            format!(
+                "already so: {}",
+                found.as_ref().map(finding).unwrap_or_default()
+            )
         }
         SkipReason::LeftOut => "left out, as asked".into(),
         SkipReason::NotHere { cause } => knob_reason(cause),
         SkipReason::Unreadable { cause } => format!("cannot be read: {}", knob_reason(cause)),
         SkipReason::NeedsReboot { parameters } => {
-            format!("needs a reboot with {}: --persist prepares it", parameters.join(" "))
+            format!(
+                "needs a reboot with {}: --persist prepares it",
+                parameters.join(" ")
+            )
         }
         SkipReason::ByHand { words } => format!("by hand: {words}"),
         SkipReason::Risk { measured: of, risk } => {
-            format!("{}; its risk is {}: name it with --only", measured(of), risk.as_str())
+            format!(
+                "{}; its risk is {}: name it with --only",
+                measured(of),
+                risk.as_str()
+            )
         }
         SkipReason::Negligible { measured: of } => measured(of),
         SkipReason::ForNow { at_boot } => format!("for now only: after a boot, {at_boot} does it"),
@@ -57,7 +67,11 @@ fn measured(of: &Measured) -> String {
         1 => ", 1 time".into(),
         n => format!(", {n} times"),
     };
-    format!("measured: {} took {}{times}", of.culprits.join(", "), of.total_ns)
+    format!(
+        "measured: {} took {}{times}",
+        of.culprits.join(", "),
+        of.total_ns
+    )
 }
 
 /// Why threads stay on the isolated CPUs.
@@ -80,11 +94,20 @@ pub fn left_thread(of: &Left) -> String {
 /// Threads that stay for one reason: `2 kworker, migration/1 (16)`.
 #[must_use]
 pub fn left_threads(of: &LeftTogether) -> String {
-    let family = |LeftFamily { name, threads, comm, tid }: &LeftFamily| match threads {
+    let family = |LeftFamily {
+                      name,
+                      threads,
+                      comm,
+                      tid,
+                  }: &LeftFamily| match threads {
         1 => thread(comm, *tid),
         many => format!("{many} {name}"),
     };
-    of.families.iter().map(family).collect::<Vec<_>>().join(", ")
+    of.families
+        .iter()
+        .map(family)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn thread(comm: &str, tid: i32) -> String {
@@ -96,7 +119,9 @@ fn thread(comm: &str, tid: i32) -> String {
 pub fn notice(of: &Notice) -> String {
     match of {
         Notice::StartInGroup { group } => {
-            format!("start programs in it: echo $$ > {group}/cgroup.procs; others get EINVAL on these CPUs")
+            format!(
+                "start programs in it: echo $$ > {group}/cgroup.procs; others get EINVAL on these CPUs"
+            )
         }
         Notice::PinPrograms { cpus } => format!(
             "pin programs to CPU {cpus} yourself (taskset, sched_setaffinity): nothing balances tasks there"
@@ -136,7 +161,8 @@ pub fn boot_by_hand(of: &BootByHand) -> String {
 pub fn lasts_because(of: &LastsBecause) -> String {
     match of {
         LastsBecause::Shared => {
-            "its boot parameters may be those of other knobs too: `--only persist` removes all".into()
+            "its boot parameters may be those of other knobs too: `--only persist` removes all"
+                .into()
         }
         LastsBecause::Edited => "somebody else has edited it".into(),
         LastsBecause::Refused { why, means } => refused_with(why, *means),
@@ -166,9 +192,14 @@ mod tests {
             comm: comm.into(),
             tid,
         };
-        let families =
-            vec![family("migration", 1, "migration/2", 16), family("kworker", 2, "kworker/2:0", 50)];
-        let left = LeftTogether { because: Stays::BoundToCpu, families };
+        let families = vec![
+            family("migration", 1, "migration/2", 16),
+            family("kworker", 2, "kworker/2:0", 50),
+        ];
+        let left = LeftTogether {
+            because: Stays::BoundToCpu,
+            families,
+        };
         assert_eq!(left_threads(&left), "migration/2 (16), 2 kworker");
     }
 
@@ -180,10 +211,19 @@ mod tests {
 
     #[test]
     fn what_was_measured_is_reported_with_how_often_where_that_is_known() {
-        let of = |count| Measured { culprits: vec!["a".into(), "b".into()], total_ns: Nanos(5_000), count };
+        let of = |count| Measured {
+            culprits: vec!["a".into(), "b".into()],
+            total_ns: Nanos(5_000),
+            count,
+        };
         assert_eq!(measured(&of(0)), "measured: a, b took 5.00 us");
         assert_eq!(measured(&of(1)), "measured: a, b took 5.00 us, 1 time");
-        let risk = SkipReason::Risk { measured: of(3), risk: Risk::High };
-        assert!(skip_reason(&risk).ends_with("5.00 us, 3 times; its risk is high: name it with --only"));
+        let risk = SkipReason::Risk {
+            measured: of(3),
+            risk: Risk::High,
+        };
+        assert!(
+            skip_reason(&risk).ends_with("5.00 us, 3 times; its risk is high: name it with --only")
+        );
     }
 }

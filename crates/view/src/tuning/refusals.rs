@@ -37,7 +37,9 @@ pub(crate) fn forbidden(of: &Forbidden) -> String {
             )
         }
         Forbidden::LeadsAway { to, root } => {
-            format!("it leads to {to}, out of {root}, where nothing is changed: look who put a link there")
+            format!(
+                "it leads to {to}, out of {root}, where nothing is changed: look who put a link there"
+            )
         }
         Forbidden::Lost { system } => format!("where it leads cannot be told: {system}"),
         Forbidden::Value { flaw } => {
@@ -72,7 +74,9 @@ pub fn not_undone(undoing: &Undoing) -> String {
 pub(super) fn refused_with(why: &str, means: Option<Meaning>) -> String {
     let meaning = match means {
         None => return why.to_owned(),
-        Some(Meaning::MadeByOthers) => return format!("{why} is there already, made by somebody else"),
+        Some(Meaning::MadeByOthers) => {
+            return format!("{why} is there already, made by somebody else");
+        }
         Some(Meaning::MadeOtherwise) => return format!("the kernel made {why} of it"),
         Some(Meaning::KernelPlaces) => {
             "the kernel places this interrupt itself (the timer's, or those of a device's queues: see isolcpus-managed)"
@@ -97,28 +101,54 @@ mod tests {
     #[test]
     fn what_is_gone_or_not_a_knobs_change_says_why() {
         let gone = |cause| refusal(&Outcome::Gone { cause });
-        assert_eq!(gone(GoneBecause::EndedUnmoved.into()), "it ended before it could be moved");
-        assert_eq!(gone(AnyVersion::Worded("it ended (gone)".into())), "it ended (gone)");
-        let flaw = Forbidden::Value { flaw: ValueFlaw::NulByte };
+        assert_eq!(
+            gone(GoneBecause::EndedUnmoved.into()),
+            "it ended before it could be moved"
+        );
+        assert_eq!(
+            gone(AnyVersion::Worded("it ended (gone)".into())),
+            "it ended (gone)"
+        );
+        let flaw = Forbidden::Value {
+            flaw: ValueFlaw::NulByte,
+        };
         let no_value = "it has a NUL byte: no such value is ever written";
-        assert_eq!(refusal(&Outcome::Forbidden { cause: flaw.clone().into() }), no_value);
+        assert_eq!(
+            refusal(&Outcome::Forbidden {
+                cause: flaw.clone().into()
+            }),
+            no_value
+        );
         assert_eq!(not_undone(&Undoing::Forbidden { cause: flaw }), no_value);
         let path = "/proc/x".to_owned();
         assert_eq!(
-            not_undone(&Undoing::Gone { cause: GoneBecause::NoFile { path } }),
+            not_undone(&Undoing::Gone {
+                cause: GoneBecause::NoFile { path }
+            }),
             "/proc/x is no longer there"
         );
     }
 
     #[test]
     fn a_refusal_is_reported_with_its_meaning_and_one_of_an_earlier_journal_as_it_stands() {
-        let told =
-            |why: &str, means| refusal(&Outcome::Refused { class: Refusal::Busy, why: why.into(), means });
+        let told = |why: &str, means| {
+            refusal(&Outcome::Refused {
+                class: Refusal::Busy,
+                why: why.into(),
+                means,
+            })
+        };
         assert_eq!(
             told("busy (os error 16)", Some(Meaning::InUse)),
             "busy (os error 16): somebody else is using it"
         );
-        assert_eq!(told("/c", Some(Meaning::MadeByOthers)), "/c is there already, made by somebody else");
-        assert_eq!(told("busy: somebody else is using it", None), "busy: somebody else is using it");
+        assert_eq!(
+            told("/c", Some(Meaning::MadeByOthers)),
+            "/c is there already, made by somebody else"
+        );
+        assert_eq!(
+            told("busy: somebody else is using it", None),
+            "busy: somebody else is using it"
+        );
     }
 }

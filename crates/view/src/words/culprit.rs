@@ -6,7 +6,8 @@ use super::verdicts;
 use crate::style::tame;
 use jitterscope_analyze::{CulpritRow, KnownName, RecorderThread};
 use jitterscope_model::{
-    About, CulpritKind, Meanwhile, Phase, SchedClass, Subject, SumRow, Task, TimerSource, Verdict, Work,
+    About, CulpritKind, Meanwhile, Phase, SchedClass, Subject, SumRow, Task, TimerSource, Verdict,
+    Work,
 };
 
 /// `thread bash`.
@@ -28,7 +29,9 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
             listed([process(task, threads), class])
         }
         Subject::Work(of) => work(of, threads),
-        Subject::Interrupt { number, .. } => number.map_or_else(String::new, |irq| format!("irq {irq}")),
+        Subject::Interrupt { number, .. } => {
+            number.map_or_else(String::new, |irq| format!("irq {irq}"))
+        }
         Subject::Vector(_) => "interrupt vector".into(),
         Subject::Softirq(vec) => format!("vector {vec}"),
         Subject::Timer { source, .. } => source.as_ref().map_or("", timer).into(),
@@ -42,7 +45,9 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
         Subject::PageFault { user: true } => "in user code".into(),
         Subject::PageFault { user: false } => "in kernel code".into(),
         Subject::Nmi(_) => "non-maskable interrupt".into(),
-        Subject::MachineCheck { bank } => bank.map_or_else(String::new, |bank| format!("bank {bank}")),
+        Subject::MachineCheck { bank } => {
+            bank.map_or_else(String::new, |bank| format!("bank {bank}"))
+        }
         Subject::Throttle(task) => format!("let {} run", one_or_many(task, threads)),
         Subject::Quota(quota) => {
             let limit = quota.limit.filter(|limit| limit.period_us > 0);
@@ -102,7 +107,9 @@ fn of_kind(subject: &Subject) -> &'static str {
         CulpritKind::RtThrottle => {
             "the scheduler held the real-time thread back (kernel.sched_rt_runtime_us)"
         }
-        CulpritKind::Quota => "its control group had used up its CPU quota (cpu.max, cpu.cfs_quota_us)",
+        CulpritKind::Quota => {
+            "its control group had used up its CPU quota (cpu.max, cpu.cfs_quota_us)"
+        }
         CulpritKind::Stopped => "the thread was stopped, not kept waiting",
         CulpritKind::Switch => "the scheduler's own path to another thread and back",
         CulpritKind::Hypervisor => "the host took the CPU, or was late",
@@ -115,12 +122,20 @@ fn of_kind(subject: &Subject) -> &'static str {
 
 /// `64+` where there may be more than are told apart.
 fn number(threads: u64) -> String {
-    let more = if threads >= SumRow::<(), ()>::MOST_THREADS { "+" } else { "" };
+    let more = if threads >= SumRow::<(), ()>::MOST_THREADS {
+        "+"
+    } else {
+        ""
+    };
     format!("{threads}{more}")
 }
 
 fn listed(components: impl IntoIterator<Item = Option<String>>) -> String {
-    components.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    components
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// `pid 12`, `4 pids`.
@@ -136,10 +151,15 @@ fn individual(tid: Option<i32>, threads: u64, noun: &str) -> Option<String> {
 fn process(task: &Task, threads: u64) -> Option<String> {
     match (task.tid, task.tgid) {
         (Some(tid), Some(process)) if tid != process => {
-            let of = task.process.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+            let of = task
+                .process
+                .as_ref()
+                .map_or_else(String::new, |name| format!(" of {name}"));
             Some(format!("tid {tid}{of}, pid {process}"))
         }
-        (None, Some(process)) if threads > 1 => Some(format!("pid {process}, {} threads", number(threads))),
+        (None, Some(process)) if threads > 1 => {
+            Some(format!("pid {process}, {} threads", number(threads)))
+        }
         (tid, process) => individual(tid.or(process), threads, "pid"),
     }
 }
@@ -158,16 +178,31 @@ fn class(class: &SchedClass) -> Option<String> {
 fn work(of: &Work, threads: u64) -> String {
     let worker = of.worker.as_ref();
     if of.function.is_none() {
-        let class = worker.and_then(|worker| worker.class.as_ref()).and_then(class);
-        return listed([individual(worker.and_then(|worker| worker.tid), threads, "pid"), class]);
+        let class = worker
+            .and_then(|worker| worker.class.as_ref())
+            .and_then(class);
+        return listed([
+            individual(worker.and_then(|worker| worker.tid), threads, "pid"),
+            class,
+        ]);
     }
-    let comm = worker.and_then(|worker| worker.comm.as_deref()).map(str::to_owned);
+    let comm = worker
+        .and_then(|worker| worker.comm.as_deref())
+        .map(str::to_owned);
     let tid = worker.and_then(|worker| worker.tid);
     let worker = if threads > 1 { None } else { comm };
-    let queue = of.workqueue.as_deref().map(|queue| format!("workqueue {queue}"));
+    let queue = of
+        .workqueue
+        .as_deref()
+        .map(|queue| format!("workqueue {queue}"));
     let tid = if threads > 1 { None } else { tid };
     let several = (threads > 1).then(|| format!("{} workers", number(threads)));
-    listed([worker.or(several).or_else(|| tid.map(|tid| format!("pid {tid}"))), queue])
+    listed([
+        worker
+            .or(several)
+            .or_else(|| tid.map(|tid| format!("pid {tid}"))),
+        queue,
+    ])
 }
 
 fn timer(source: &TimerSource) -> &str {
@@ -191,18 +226,26 @@ fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
     let known = match about {
         About::Nothing => None,
         About::Meanwhile(Meanwhile::Ran(task)) if verdict == Verdict::UnrecordedSwitch => {
-            Some(format!("{} had the CPU at its end, since when is not known", one_or_many(task, threads)))
+            Some(format!(
+                "{} had the CPU at its end, since when is not known",
+                one_or_many(task, threads)
+            ))
         }
         About::IdleState(state) => Some(format!("idle state {state}")),
         About::Meanwhile(Meanwhile::IdleEnded) => Some("after idle had ended".into()),
         About::Meanwhile(Meanwhile::Unrecorded) => {
             Some("while the CPU idled or a thread ran, not recorded".into())
         }
-        About::Meanwhile(Meanwhile::Ran(task)) => Some(format!("while {} ran", one_or_many(task, threads))),
+        About::Meanwhile(Meanwhile::Ran(task)) => {
+            Some(format!("while {} ran", one_or_many(task, threads)))
+        }
         About::Meanwhile(Meanwhile::Worked(work)) => {
             let worker = || work.worker.as_ref().and_then(|worker| worker.comm.clone());
             let ran = work.function.clone().or_else(worker);
-            Some(format!("while {} ran", ran.as_deref().unwrap_or("a kernel worker")))
+            Some(format!(
+                "while {} ran",
+                ran.as_deref().unwrap_or("a kernel worker")
+            ))
         }
         About::Vectors(vectors) => Some(vectors.join(", ")),
         About::Cpu(cpu) => Some(format!("no record of CPU {cpu} says what ran")),
@@ -214,10 +257,19 @@ fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
 /// `consumer not running: rustc`; the phases that are attributed to nobody stand alone.
 pub(crate) fn phase_and_name(phase: Option<&Phase>, subject: &Subject) -> String {
     let phase = phase.unwrap_or(&Phase::NoVerdict);
-    let nobodys =
-        matches!(phase, Phase::Queueing | Phase::Unexplained | Phase::RingFull | Phase::LostRecords);
-    let nobody = matches!(subject.kind(), CulpritKind::Switch | CulpritKind::Unresolved | CulpritKind::Loss);
-    if nobodys && nobody { phase.to_string() } else { format!("{}: {}", tame(phase.as_str()), name(subject)) }
+    let nobodys = matches!(
+        phase,
+        Phase::Queueing | Phase::Unexplained | Phase::RingFull | Phase::LostRecords
+    );
+    let nobody = matches!(
+        subject.kind(),
+        CulpritKind::Switch | CulpritKind::Unresolved | CulpritKind::Loss
+    );
+    if nobodys && nobody {
+        phase.to_string()
+    } else {
+        format!("{}: {}", tame(phase.as_str()), name(subject))
+    }
 }
 
 #[cfg(test)]
@@ -229,23 +281,44 @@ mod tests {
     fn what_an_explanation_says_is_not_said_again_and_facts_are() {
         let bare = |verdict| Subject::Verdict(verdict, About::Nothing);
         for verdict in Verdict::ALL {
-            let (explained, further) = (verdicts::explanation(*verdict), further_detail(&bare(*verdict), 1));
-            assert!(explained.is_none() || further.is_empty(), "{verdict:?}: {explained:?}, {further}");
-            let repeated =
-                explained.is_some_and(|explained| explained.contains(bare(*verdict).name().as_ref()));
+            let (explained, further) = (
+                verdicts::explanation(*verdict),
+                further_detail(&bare(*verdict), 1),
+            );
+            assert!(
+                explained.is_none() || further.is_empty(),
+                "{verdict:?}: {explained:?}, {further}"
+            );
+            let repeated = explained
+                .is_some_and(|explained| explained.contains(bare(*verdict).name().as_ref()));
             assert!(!repeated, "{verdict:?}: {explained:?}");
         }
-        assert_eq!(further_detail(&bare(Verdict::NotSeen), 1), "no record says what ran");
+        assert_eq!(
+            further_detail(&bare(Verdict::NotSeen), 1),
+            "no record says what ran"
+        );
         let idle = Subject::Verdict(Verdict::IdleExit, About::IdleState(2));
         assert_eq!(further_detail(&idle, 1), "idle state 2");
     }
 
     #[test]
     fn common_culprits_are_named_by_what_they_do() {
-        let thread = |comm: &str| Subject::Thread(Task { comm: comm.into(), ..Task::default() });
-        let timer = |function: &str| Subject::Timer { function: Some(function.into()), source: None };
-        let work =
-            |function: &str| Subject::Work(Work { function: Some(Name::from(function)), ..Work::default() });
+        let thread = |comm: &str| {
+            Subject::Thread(Task {
+                comm: comm.into(),
+                ..Task::default()
+            })
+        };
+        let timer = |function: &str| Subject::Timer {
+            function: Some(function.into()),
+            source: None,
+        };
+        let work = |function: &str| {
+            Subject::Work(Work {
+                function: Some(Name::from(function)),
+                ..Work::default()
+            })
+        };
         for (subject, word) in [
             (timer("tick_nohz_handler"), "tick"),
             (work("vmstat_update"), "vm.stat_interval"),
@@ -268,9 +341,17 @@ mod tests {
     fn every_kind_has_a_phrase_for_a_name_it_never_saw() {
         for kind in CulpritKind::ALL {
             let name = || Name::from("no_such_name");
-            let subject = Subject::Unknown { kind: kind.as_str().into(), name: name(), detail: name() };
+            let subject = Subject::Unknown {
+                kind: kind.as_str().into(),
+                name: name(),
+                detail: name(),
+            };
             assert!(!explain(&subject).is_empty());
         }
-        assert!(Verdict::ALL.iter().all(|verdict| !explain(&Subject::verdict(*verdict)).is_empty()));
+        assert!(
+            Verdict::ALL
+                .iter()
+                .all(|verdict| !explain(&Subject::verdict(*verdict)).is_empty())
+        );
     }
 }

@@ -6,7 +6,10 @@ use jitterscope_analyze::{KnownName, NameList};
 
 /// What it is or does, in a phrase.
 pub(super) fn does(known: KnownName) -> Option<&'static str> {
-    table(known.list).iter().find(|(name, _)| *name == known.name).map(|(_, phrase)| *phrase)
+    table(known.list)
+        .iter()
+        .find(|(name, _)| *name == known.name)
+        .map(|(_, phrase)| *phrase)
 }
 
 fn table(of: NameList) -> Table {
@@ -33,14 +36,22 @@ mod tests {
         for list in NameList::ALL {
             let told: Vec<&str> = table(list).iter().map(|(name, _)| *name).collect();
             assert_eq!(told, list.names(), "{list:?}");
-            assert!(list.names().iter().all(|name| does(KnownName { list, name }).is_some()));
+            assert!(
+                list.names()
+                    .iter()
+                    .all(|name| does(KnownName { list, name }).is_some())
+            );
         }
     }
 
     #[test]
     fn phrases_are_short_parts_of_sentences() {
         for (name, phrase) in NameList::ALL.into_iter().flat_map(table) {
-            assert!(phrase.len() <= 72 && !phrase.is_empty(), "{name}: {}", phrase.len());
+            assert!(
+                phrase.len() <= 72 && !phrase.is_empty(),
+                "{name}: {}",
+                phrase.len()
+            );
             assert!(!phrase.ends_with('.'), "{name}");
         }
     }

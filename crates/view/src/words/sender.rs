@@ -27,6 +27,10 @@ pub(crate) fn sent_from(context: ExecutionContext, thread: Option<&str>) -> Stri
 /// `pid 12` of a process, or of a thread of which no more is known; `tid 13` of a thread that is not its process's
 /// first.
 pub(crate) fn id(tid: i32, process: Option<i32>) -> String {
-    let noun = if process.is_some_and(|process| process != tid) { "tid" } else { "pid" };
+    let noun = if process.is_some_and(|process| process != tid) {
+        "tid"
+    } else {
+        "pid"
+    };
     format!("{noun} {tid}")
 }

@@ -15,8 +15,12 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
         Verdict::StoppedBySignal => "a stop signal (SIGSTOP and its like) held the thread",
         Verdict::StoppedByTracer => "a tracer or debugger held the thread",
         Verdict::NoEventInVm => "probably the host, or an exception that leaves no event",
-        Verdict::UnrecordedFault => "the kernel counted page faults of the thread that it did not record",
-        Verdict::RunnableIdle => "the thread could run and the CPU idled; nothing that was counted says why",
+        Verdict::UnrecordedFault => {
+            "the kernel counted page faults of the thread that it did not record"
+        }
+        Verdict::RunnableIdle => {
+            "the thread could run and the CPU idled; nothing that was counted says why"
+        }
         Verdict::AsleepInKernel => {
             "the probe was put to sleep: frozen by a control group, or waiting in a page fault"
         }
@@ -27,16 +31,22 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
         Verdict::BetweenEvents => "kernel code without tracepoints, or the CPU was taken",
         Verdict::AfterLastEvent => "kernel exit, or the CPU was taken",
         Verdict::CpuTaken => "no kernel event inside: the host ran something else",
-        Verdict::VirtualMachinePaused => "several CPUs stood still together: the host paused the guest",
+        Verdict::VirtualMachinePaused => {
+            "several CPUs stood still together: the host paused the guest"
+        }
         Verdict::Smi => "system management interrupt, counted by the CPU",
         Verdict::AllCpusAtOnce => "all measured CPUs stood still together, as in an SMI",
         Verdict::OwnBookkeeping => "the probe stored the stall before",
         Verdict::UntracedInterrupt => "an interrupt without a tracepoint was counted",
         Verdict::FrequencyChange => "the CPU changed its frequency",
         Verdict::UnderOneMicrosecond => "memory, a busy SMT sibling or the CPU itself",
-        Verdict::OutsideThisKernel => "no kernel event: hardware, firmware, or an exception that leaves none",
+        Verdict::OutsideThisKernel => {
+            "no kernel event: hardware, firmware, or an exception that leaves none"
+        }
         Verdict::LateTimer => "the timer fired late, and the CPU was not seen to idle",
-        Verdict::UnrecordedSwitch => "who had the CPU is not known: the idle thread leaves no records",
+        Verdict::UnrecordedSwitch => {
+            "who had the CPU is not known: the idle thread leaves no records"
+        }
         Verdict::RunQueueWait => "woken, but it is not known what ran instead",
         Verdict::FrameLeftOpen => "its beginning was recorded, its end was not",
         Verdict::NoVerdict => "the stored run has no attribution for it",
@@ -63,7 +73,9 @@ pub(super) fn beside_name(verdict: Verdict) -> &'static str {
         Verdict::UnrecordedFault => "counted by the kernel, without a record",
         Verdict::AsleepInKernel => "the thread slept, though it only reads the clock",
         Verdict::RunnableIdle => "the CPU idled though the thread could run",
-        Verdict::CpuTaken | Verdict::VirtualMachinePaused => "no kernel event inside, on a virtual machine",
+        Verdict::CpuTaken | Verdict::VirtualMachinePaused => {
+            "no kernel event inside, on a virtual machine"
+        }
         Verdict::Smi => "system management interrupt",
         Verdict::AllCpusAtOnce => "as system management interrupts do",
         Verdict::BeforeFirstEvent => "kernel entry, firmware or hardware",
@@ -96,7 +108,10 @@ const TELLING_SHARE: f64 = 0.001;
 /// where there are no such stalls to speak of. What the kernel counts of them is reported as counted.
 pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
     let eventless = |verdict: Option<Verdict>| {
-        matches!(verdict, Some(Verdict::NoEventInVm | Verdict::OutsideThisKernel | Verdict::UnrecordedFault))
+        matches!(
+            verdict,
+            Some(Verdict::NoEventInVm | Verdict::OutsideThisKernel | Verdict::UnrecordedFault)
+        )
     };
     let classes = &summary.attribution.as_ref()?.unexplained.classes;
     let mut telling = classes.iter().filter(|row| row.share >= TELLING_SHARE);

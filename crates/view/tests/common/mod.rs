@@ -6,8 +6,11 @@ use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::*;
 use jitterscope_store::culprit_of_version_1;
 
-pub const RATE: TickRate =
-    TickRate { hz: 2_600_000_000, error_ppb: 12_000, source: RateSource::HypervisorCpuid };
+pub const RATE: TickRate = TickRate {
+    hz: 2_600_000_000,
+    error_ppb: 12_000,
+    source: RateSource::HypervisorCpuid,
+};
 const BEGAN: u64 = 26_000_000_000;
 
 /// A run being made up.
@@ -26,7 +29,11 @@ pub fn part(kind: CulpritKind, name: &str, detail: &str, net: u64) -> Part {
         (Placement::Lead, Confidence::Medium)
     };
     let subject = culprit_of_version_1(kind.as_str(), name, detail);
-    Part { placement, confidence, ..Part::inside(subject, Nanos(net), Evidence::LocalTimerRecords) }
+    Part {
+        placement,
+        confidence,
+        ..Part::inside(subject, Nanos(net), Evidence::LocalTimerRecords)
+    }
 }
 
 pub fn sent_by(mut part: Part, comm: &str, tid: i32, cpu: u32, via: Option<&str>) -> Part {
@@ -63,8 +70,17 @@ impl Scenario {
         let id = StallId(self.stalls.len() as u64);
         let length = RATE.ticks(parts.iter().map(|p| p.net).sum());
         let start = Ticks(BEGAN) + RATE.ticks(at);
-        let victim = ThreadRef { tid: 4000 + cpu as i32, comm: Comm::new(&format!("js-spin/{cpu}")) };
-        self.stalls.push(Stall { id, cpu: CpuId(cpu), victim, start, end: start + length });
+        let victim = ThreadRef {
+            tid: 4000 + cpu as i32,
+            comm: Comm::new(&format!("js-spin/{cpu}")),
+        };
+        self.stalls.push(Stall {
+            id,
+            cpu: CpuId(cpu),
+            victim,
+            start,
+            end: start + length,
+        });
         self.attributions.push(Attribution { stall: id, parts });
     }
 
@@ -79,8 +95,18 @@ impl Scenario {
             }
             let stalled: u64 = of_cpu().map(|s| s.length().0).sum();
             let fast = (span - stalled) * 9 / 10 / 24;
-            let below = vec![(18u32, fast / 8), (24, fast), (31, fast / 500), (208, 40 + u64::from(cpu.0))];
-            let all = || below.iter().map(|(t, c)| (u64::from(*t), *c)).chain(above.clone());
+            let below = vec![
+                (18u32, fast / 8),
+                (24, fast),
+                (31, fast / 500),
+                (208, 40 + u64::from(cpu.0)),
+            ];
+            let all = || {
+                below
+                    .iter()
+                    .map(|(t, c)| (u64::from(*t), *c))
+                    .chain(above.clone())
+            };
             let sum: u64 = all().map(|(t, c)| t * c).sum();
             let start = Ticks(BEGAN);
             self.manifest.results.push(ProbeResult {
@@ -91,7 +117,9 @@ impl Scenario {
                 planned_end: Ticks(BEGAN + span),
                 samples: all().map(|(_, c)| c).sum(),
                 sum_ticks: sum,
-                sum_squares: all().map(|(t, c)| u128::from(t).pow(2) * u128::from(c)).sum(),
+                sum_squares: all()
+                    .map(|(t, c)| u128::from(t).pow(2) * u128::from(c))
+                    .sum(),
                 min_ticks: 18,
                 max_ticks: all().map(|(t, _)| t).max().unwrap_or(0),
                 threshold_ticks: 780,
@@ -123,7 +151,10 @@ impl Scenario {
                     start: from,
                     end: to,
                     count: ended().count() as u64,
-                    max: ended().map(|s| RATE.nanos(s.length())).max().unwrap_or_default(),
+                    max: ended()
+                        .map(|s| RATE.nanos(s.length()))
+                        .max()
+                        .unwrap_or_default(),
                     stolen: ended().map(|s| RATE.nanos(s.length())).sum(),
                 });
             }
@@ -132,16 +163,27 @@ impl Scenario {
 
     /// The same of a wake-up probe with a deadline every millisecond: (lateness in ns, how often) of those
     /// that were in time, a CPU; the stalls are added to them.
-    pub fn finish_wakeups(mut self, in_time: &[(u64, u64)], idle_control: Option<CpuId>) -> Scenario {
+    pub fn finish_wakeups(
+        mut self,
+        in_time: &[(u64, u64)],
+        idle_control: Option<CpuId>,
+    ) -> Scenario {
         let (period, threshold) = (Nanos(1_000_000), Nanos(50_000));
         self.manifest.probe.kind = "wakeup".into();
         self.manifest.probe.threshold_ns = threshold;
-        self.manifest.probe.wakeup =
-            Some(WakeupConditions { period_ns: period, hold_latency: false, idle_control });
+        self.manifest.probe.wakeup = Some(WakeupConditions {
+            period_ns: period,
+            hold_latency: false,
+            idle_control,
+        });
         let end = Ticks(BEGAN) + RATE.ticks(self.manifest.probe.duration_ns);
         for cpu in self.manifest.probe.cpus.iter() {
-            let late: Vec<u64> =
-                self.stalls.iter().filter(|s| s.cpu == cpu).map(|s| RATE.nanos(s.length()).0).collect();
+            let late: Vec<u64> = self
+                .stalls
+                .iter()
+                .filter(|s| s.cpu == cpu)
+                .map(|s| RATE.nanos(s.length()).0)
+                .collect();
             let mut plain: std::collections::BTreeMap<u64, u64> = in_time.iter().copied().collect();
             for ns in &late {
                 *plain.entry(*ns).or_default() += 1;
@@ -168,7 +210,9 @@ impl Scenario {
                 dropped_records: 0,
                 ended_early: None,
             };
-            self.manifest.results.push(wakeup.as_probe_result(threshold, end, RATE));
+            self.manifest
+                .results
+                .push(wakeup.as_probe_result(threshold, end, RATE));
             self.manifest.wakeups.push(wakeup);
         }
         self.add_intervals();
@@ -267,14 +311,21 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             cost_samples: 412,
             events: None,
         },
-        trace: StoredTrace { bytes: 12_912_044, complete: true, limit_bytes: 256 << 20 },
+        trace: StoredTrace {
+            bytes: 12_912_044,
+            complete: true,
+            limit_bytes: 256 << 20,
+        },
         interrupted: false,
         warnings: Vec::new(),
     }
 }
 
 pub fn source(name: &str, status: SourceStatus, lost: u64) -> SourceReport {
-    SourceReport { lost, ..SourceReport::of_status(name, status) }
+    SourceReport {
+        lost,
+        ..SourceReport::of_status(name, status)
+    }
 }
 
 /// Ticks, an evil thread, a writeback worker, membarriers, a few odd things, and a hypervisor.
@@ -294,7 +345,12 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                         "the CPU stood still before the interrupt was delivered",
                         late,
                     ),
-                    part(CulpritKind::Timer, "tick_nohz_handler", "hrtimer, local_timer interrupt", tick),
+                    part(
+                        CulpritKind::Timer,
+                        "tick_nohz_handler",
+                        "hrtimer, local_timer interrupt",
+                        tick,
+                    ),
                     part(
                         CulpritKind::Unresolved,
                         "after last event",
@@ -309,16 +365,36 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                 cpu,
                 n * 800_000 + 2_011,
                 vec![
-                    part(CulpritKind::Switch, "context switch", "scheduler path beside sched_switch", 900),
+                    part(
+                        CulpritKind::Switch,
+                        "context switch",
+                        "scheduler path beside sched_switch",
+                        900,
+                    ),
                     sent_by(
-                        part(CulpritKind::Thread, "evil", "pid 4242, real-time 49", 1_200_000 + n * 9_100),
+                        part(
+                            CulpritKind::Thread,
+                            "evil",
+                            "pid 4242, real-time 49",
+                            1_200_000 + n * 9_100,
+                        ),
                         "cron",
                         3,
                         0,
                         None,
                     ),
-                    part(CulpritKind::Timer, "hrtimer_wakeup", "hrtimer, local_timer interrupt", 1_900),
-                    part(CulpritKind::Ipi, "reschedule", "a task was woken for this CPU", 800),
+                    part(
+                        CulpritKind::Timer,
+                        "hrtimer_wakeup",
+                        "hrtimer, local_timer interrupt",
+                        1_900,
+                    ),
+                    part(
+                        CulpritKind::Ipi,
+                        "reschedule",
+                        "a task was woken for this CPU",
+                        800,
+                    ),
                     part(CulpritKind::Softirq, "SCHED", "vector 7", 1_100),
                 ],
             );
@@ -326,7 +402,12 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                 cpu,
                 n * 800_000 + 40_011,
                 vec![
-                    part(CulpritKind::Switch, "context switch", "scheduler path beside sched_switch", 1_100),
+                    part(
+                        CulpritKind::Switch,
+                        "context switch",
+                        "scheduler path beside sched_switch",
+                        1_100,
+                    ),
                     sent_by(
                         part(
                             CulpritKind::Kworker,
@@ -347,7 +428,12 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                 cpu,
                 n * 33_000 + 555,
                 vec![sent_by(
-                    part(CulpritKind::Ipi, "ipi_mb", "function call interrupt", 1_400 + n),
+                    part(
+                        CulpritKind::Ipi,
+                        "ipi_mb",
+                        "function call interrupt",
+                        1_400 + n,
+                    ),
                     "java",
                     777,
                     0,
@@ -378,13 +464,23 @@ pub fn busy(cpus: &[u32]) -> Scenario {
         s.stall(
             cpu,
             17_000,
-            vec![part(CulpritKind::Irq, "a-device-with-quite-a-long-name-indeed-rx-0", "irq 25", 9_000)],
+            vec![part(
+                CulpritKind::Irq,
+                "a-device-with-quite-a-long-name-indeed-rx-0",
+                "irq 25",
+                9_000,
+            )],
         );
         for n in 0..14u64 {
             s.stall(
                 cpu,
                 100_000 + n * 50,
-                vec![part(CulpritKind::Thread, &format!("cc1plus-{n}"), "pid 9", 3_000 + n)],
+                vec![part(
+                    CulpritKind::Thread,
+                    &format!("cc1plus-{n}"),
+                    "pid 9",
+                    3_000 + n,
+                )],
             );
         }
     }
@@ -409,7 +505,13 @@ pub fn late(cpus: &[u32], idle_control: Option<u32>) -> Scenario {
             late(
                 n * 80_000 + 1000 + u64::from(cpu) * 7,
                 &[
-                    ("idle exit", Switch, "idle exit", "idle state 3", 46_000 + n * 31),
+                    (
+                        "idle exit",
+                        Switch,
+                        "idle exit",
+                        "idle state 3",
+                        46_000 + n * 31,
+                    ),
                     ("interrupt", Timer, "local_timer", "", 2_900),
                     ("dispatch", Switch, "leaving idle", "", 3_100),
                 ],
@@ -422,9 +524,21 @@ pub fn late(cpus: &[u32], idle_control: Option<u32>) -> Scenario {
             late(
                 n * 240_000 + 5000,
                 &[
-                    ("late timer", Unresolved, "late timer", "while postgres ran", 9_000),
+                    (
+                        "late timer",
+                        Unresolved,
+                        "late timer",
+                        "while postgres ran",
+                        9_000,
+                    ),
                     ("interrupt", Softirq, "NET_RX", "", 61_000),
-                    ("run-queue wait", Thread, "postgres", "pid 911, priority 120", 700_000 + n * 20_000),
+                    (
+                        "run-queue wait",
+                        Thread,
+                        "postgres",
+                        "pid 911, priority 120",
+                        700_000 + n * 20_000,
+                    ),
                     ("dispatch", Switch, "return to the thread", "", 1_200),
                 ],
             );
@@ -433,12 +547,29 @@ pub fn late(cpus: &[u32], idle_control: Option<u32>) -> Scenario {
             late(
                 n * 1_000_000 + 44_000,
                 &[
-                    ("late timer", Unresolved, "late timer", "while a-thread-of-a-name ran", 61_000),
-                    ("higher priority", Kworker, "kworker/1:1H", "pid 77, priority 100", 4_100_000 + n),
+                    (
+                        "late timer",
+                        Unresolved,
+                        "late timer",
+                        "while a-thread-of-a-name ran",
+                        61_000,
+                    ),
+                    (
+                        "higher priority",
+                        Kworker,
+                        "kworker/1:1H",
+                        "pid 77, priority 100",
+                        4_100_000 + n,
+                    ),
                 ],
             );
         }
     }
-    let in_time = [(21_900, 11), (31_000, 4_000), (38_000, 5_000), (49_000, 600)];
+    let in_time = [
+        (21_900, 11),
+        (31_000, 4_000),
+        (38_000, 5_000),
+        (49_000, 600),
+    ];
     s.finish_wakeups(&in_time, idle_control.map(CpuId))
 }

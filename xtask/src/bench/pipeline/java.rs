@@ -10,10 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// From Maven Central, in these versions.
-const ARTIFACTS: [&str; 2] = ["com.lmax:disruptor:4.0.0", "org.hdrhistogram:HdrHistogram:2.2.2"];
+const ARTIFACTS: [&str; 2] = [
+    "com.lmax:disruptor:4.0.0",
+    "org.hdrhistogram:HdrHistogram:2.2.2",
+];
 /// The ancestor's flags where today's Java still has them.
-const FLAGS: [&str; 3] =
-    ["-XX:+UnlockDiagnosticVMOptions", "-XX:GuaranteedSafepointInterval=600000", "-XX:+DisableExplicitGC"];
+const FLAGS: [&str; 3] = [
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:GuaranteedSafepointInterval=600000",
+    "-XX:+DisableExplicitGC",
+];
 
 /// The harness, compiled.
 pub struct Java {
@@ -31,7 +37,11 @@ impl Java {
     /// # Errors
     /// The harness does not compile.
     pub fn prepare(folder: &Path) -> anyhow::Result<Option<Java>> {
-        for (program, argument) in [("java", "-version"), ("javac", "-version"), ("taskset", "--version")] {
+        for (program, argument) in [
+            ("java", "-version"),
+            ("javac", "-version"),
+            ("taskset", "--version"),
+        ] {
             if shell::command(program, &[argument]).output().is_err() {
                 return Ok(skipped(&format!("there is no {program}")));
             }
@@ -40,7 +50,11 @@ impl Java {
         fs::create_dir_all(&jars).with_context(|| format!("{} cannot be made", jars.display()))?;
         for artifact in ARTIFACTS {
             let copied = Command::new("mvn")
-                .args(["-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"])
+                .args([
+                    "-q",
+                    "-B",
+                    "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy",
+                ])
                 .arg(format!("-Dartifact={artifact}"))
                 .arg(format!("-DoutputDirectory={}", jars.display()))
                 .current_dir(&jars)
@@ -58,14 +72,32 @@ impl Java {
         let to = classes.display().to_string();
         shell::run(
             "javac",
-            &["-Xlint:all", "-Werror", "-cp", &jars, "-d", &to, "benches/java/Pipeline.java"],
+            &[
+                "-Xlint:all",
+                "-Werror",
+                "-cp",
+                &jars,
+                "-d",
+                &to,
+                "benches/java/Pipeline.java",
+            ],
         )?;
-        Ok(Some(Java { class_path: format!("{jars}:{to}") }))
+        Ok(Some(Java {
+            class_path: format!("{jars}:{to}"),
+        }))
     }
 
     /// One measurement, in a heap of this size.
     pub fn run(&self, course: &Course, ring: u64, heap: &str) -> anyhow::Result<Transit> {
-        let numbers = [RECORD_LENGTH, ring, WARM_UP, MESSAGES, INTERVAL_NS, PAUSE_NS].map(|n| n.to_string());
+        let numbers = [
+            RECORD_LENGTH,
+            ring,
+            WARM_UP,
+            MESSAGES,
+            INTERVAL_NS,
+            PAUSE_NS,
+        ]
+        .map(|n| n.to_string());
         let mut child = Command::new("java")
             .args(FLAGS)
             .args([format!("-Xms{heap}"), format!("-Xmx{heap}")])
@@ -95,27 +127,35 @@ fn converse(child: &mut Child, cpus: (u32, u32)) -> anyhow::Result<String> {
     let mut stdin = child.stdin.take().context("java has no input")?;
     let mut stdout = BufReader::new(child.stdout.take().context("java has no output")?);
     let mut line = String::new();
-    stdout.read_line(&mut line).context("java's output cannot be read")?;
-    let (producer, accumulator) =
-        output::java_threads(&line).with_context(|| format!("java began with '{}'", line.trim()))?;
+    stdout
+        .read_line(&mut line)
+        .context("java's output cannot be read")?;
+    let (producer, accumulator) = output::java_threads(&line)
+        .with_context(|| format!("java began with '{}'", line.trim()))?;
     let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
     for (name, cpu) in [(producer, cpus.0), (accumulator, cpus.1)] {
         let thread = thread(&tasks, name)?;
         let pinned = shell::command("taskset", &["-pc", &cpu.to_string(), &thread]).output();
         let pinned = pinned.context("taskset cannot be started")?;
         if !pinned.status.success() {
-            bail!("{name} cannot be pinned: {}", String::from_utf8_lossy(&pinned.stderr).trim());
+            bail!(
+                "{name} cannot be pinned: {}",
+                String::from_utf8_lossy(&pinned.stderr).trim()
+            );
         }
     }
     stdin.write_all(b"go\n").context("java does not listen")?;
     let mut rest = String::new();
-    stdout.read_to_string(&mut rest).context("java's output cannot be read")?;
+    stdout
+        .read_to_string(&mut rest)
+        .context("java's output cannot be read")?;
     Ok(rest)
 }
 
 /// The id of the thread with this name.
 fn thread(tasks: &Path, name: &str) -> anyhow::Result<String> {
-    let entries = fs::read_dir(tasks).with_context(|| format!("{} cannot be read", tasks.display()))?;
+    let entries =
+        fs::read_dir(tasks).with_context(|| format!("{} cannot be read", tasks.display()))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("{} cannot be read", tasks.display()))?;
         // A thread may have ended since.

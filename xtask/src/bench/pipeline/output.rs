@@ -42,19 +42,33 @@ impl Transit {
 
 impl fmt::Display for Transit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Transit { p50, p99, p99_9, max, peak_kib, .. } = self;
-        write!(f, "p50 {p50} p99 {p99} p99.9 {p99_9} max {max} ns, {peak_kib} KiB")
+        let Transit {
+            p50,
+            p99,
+            p99_9,
+            max,
+            peak_kib,
+            ..
+        } = self;
+        write!(
+            f,
+            "p50 {p50} p99 {p99} p99.9 {p99_9} max {max} ns, {peak_kib} KiB"
+        )
     }
 }
 
 fn number(json: &Value, name: &str) -> anyhow::Result<u64> {
-    json[name].as_u64().with_context(|| format!("no number '{name}' was printed"))
+    json[name]
+        .as_u64()
+        .with_context(|| format!("no number '{name}' was printed"))
 }
 
 /// From the report of `record pipeline --json`: the accumulator's transit.
 pub fn of_tool(text: &str) -> anyhow::Result<Transit> {
     let json: Value = serde_json::from_str(text).context("the report is no JSON")?;
-    let consumers = json["pipeline"]["consumers"].as_array().context("the report has no consumers")?;
+    let consumers = json["pipeline"]["consumers"]
+        .as_array()
+        .context("the report has no consumers")?;
     let accumulator = consumers
         .iter()
         .find(|consumer| consumer["role"] == "accumulator")
@@ -76,7 +90,11 @@ pub fn of_tool(text: &str) -> anyhow::Result<Transit> {
 
 /// From the JSON line of the ping.
 pub fn of_ping(text: &str) -> anyhow::Result<Transit> {
-    let line = text.lines().rev().find(|line| line.starts_with('{')).context("the ping printed no JSON")?;
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with('{'))
+        .context("the ping printed no JSON")?;
     let json: Value = serde_json::from_str(line).context("the ping printed broken JSON")?;
     Ok(Transit {
         count: number(&json, "count")?,
@@ -90,12 +108,18 @@ pub fn of_ping(text: &str) -> anyhow::Result<Transit> {
 
 /// From Java's `result key=value ...`.
 pub fn of_java(text: &str) -> anyhow::Result<Transit> {
-    let line =
-        text.lines().find_map(|line| line.strip_prefix("result ")).context("Java printed no result")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("result "))
+        .context("Java printed no result")?;
     let number = |name: &str| -> anyhow::Result<u64> {
-        let value = line.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let value = line
+            .split_whitespace()
+            .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let value = value.with_context(|| format!("Java printed no '{name}'"))?;
-        value.parse().with_context(|| format!("Java's '{name}' is '{value}', no number"))
+        value
+            .parse()
+            .with_context(|| format!("Java's '{name}' is '{value}', no number"))
     };
     let count = number("count")?;
     if number("disordered")? > 0 || number("inter_count")? != count {
@@ -125,7 +149,9 @@ pub fn pair(text: &str) -> Option<(u32, u32)> {
 
 /// The CPUs of `Cpus_allowed_list` in `/proc/self/status`.
 pub fn allowed_cpus(status: &str) -> Option<Vec<u32>> {
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -138,8 +164,14 @@ pub fn allowed_cpus(status: &str) -> Option<Vec<u32>> {
 mod tests {
     use super::*;
 
-    const EXPECTED: Transit =
-        Transit { count: 7, p50: 250, p99: 431, p99_9: 20_000, max: 99_999, peak_kib: 2_048 };
+    const EXPECTED: Transit = Transit {
+        count: 7,
+        p50: 250,
+        p99: 431,
+        p99_9: 20_000,
+        max: 99_999,
+        peak_kib: 2_048,
+    };
 
     #[test]
     fn all_three_are_read_alike() {
@@ -162,7 +194,8 @@ mod tests {
         assert!(error(of_java("")).contains("no result"));
         assert!(error(of_java("result count=7")).contains("'disordered'"));
         assert!(error(of_java("result count=x")).contains("'x'"));
-        let lost = "result count=7 inter_count=6 disordered=0 p50=1 p99=1 p99_9=1 max=1 peak_rss_kib=1";
+        let lost =
+            "result count=7 inter_count=6 disordered=0 p50=1 p99=1 p99_9=1 max=1 peak_rss_kib=1";
         assert!(error(of_java(lost)).contains("lost"));
         let disordered = lost.replace("inter_count=6 disordered=0", "inter_count=7 disordered=1");
         assert!(error(of_java(&disordered)).contains("disordered"));
@@ -177,7 +210,12 @@ mod tests {
 
     #[test]
     fn medians_are_of_each_number_alone() {
-        let round = |p50, p99| Transit { count: 7, p50, p99, ..EXPECTED };
+        let round = |p50, p99| Transit {
+            count: 7,
+            p50,
+            p99,
+            ..EXPECTED
+        };
         let median = Transit::median(&[round(3, 10), round(1, 30), round(2, 20)]);
         assert_eq!((median.p50, median.p99, median.count), (2, 20, 7));
         assert_eq!(Transit::median(&[round(1, 5), round(9, 6)]).p50, 9);

@@ -50,30 +50,61 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     let text = first.out("first");
     let message = ["isolcpus=domain,1", "--persist", "reboot", "same command"];
     let says = message.iter().all(|word| text.contains(word));
-    finding.check(says, format!("the first boot says what to do next: {:.600}", text.trim()));
+    finding.check(
+        says,
+        format!("the first boot says what to do next: {:.600}", text.trim()),
+    );
     let again = first.json("again")?;
     finding.check(
         again["ended"] == "awaits_reboot",
-        format!("in the same boot it measures nothing more ({})", again["ended"]),
+        format!(
+            "in the same boot it measures nothing more ({})",
+            again["ended"]
+        ),
     );
-    unready(finding, &steps::continued(folder.clone(), &guest(""), &script(UNREADY))?);
+    unready(
+        finding,
+        &steps::continued(folder.clone(), &guest(""), &script(UNREADY))?,
+    );
     let other = guest("isolcpus=domain,1 mitigations=off");
     let other = steps::continued(folder.clone(), &other, &script("step other across\n"))?;
     let (code, error) = (other.code("other"), other.err("other"));
     let refused = code == Some(1) && error.contains("mitigations=off");
-    finding.check(refused, format!("another change beside is refused ({code:?}): {:.400}", error.trim()));
-    let last = steps::continued(folder, &guest("isolcpus=domain,1"), &script("step last across --json\n"))?;
+    finding.check(
+        refused,
+        format!(
+            "another change beside is refused ({code:?}): {:.400}",
+            error.trim()
+        ),
+    );
+    let last = steps::continued(
+        folder,
+        &guest("isolcpus=domain,1"),
+        &script("step last across --json\n"),
+    )?;
     last.ended(finding, &[("last", 0)]);
     let outcome = last.json("last")?;
     finding.check(
         outcome["ended"] == "last_look" && outcome["pairs"] == 8,
-        format!("the second boot compares eight runs of each ({}, {})", outcome["ended"], outcome["pairs"]),
+        format!(
+            "the second boot compares eight runs of each ({}, {})",
+            outcome["ended"], outcome["pairs"]
+        ),
     );
-    finding.check(outcome["across_reboot"] == true, "and says that a reboot lies between them");
+    finding.check(
+        outcome["across_reboot"] == true,
+        "and says that a reboot lies between them",
+    );
     let decided = outcome["decisions"].as_array().map_or(0, Vec::len);
-    finding.check(decided > 0, format!("something is decided: {}", outcome["decisions"]));
+    finding.check(
+        decided > 0,
+        format!("something is decided: {}", outcome["decisions"]),
+    );
     let back = outcome["next"].to_string();
-    finding.check(back.contains("rollback"), format!("it says how to put it back: {back}"));
+    finding.check(
+        back.contains("rollback"),
+        format!("it says how to put it back: {back}"),
+    );
     Ok(())
 }
 
@@ -81,17 +112,29 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
 /// that are made are kept, and nothing is changed.
 fn unready(finding: &mut Finding, steps: &steps::Steps) {
     // Long lines are wrapped.
-    let error = steps.err("unready").split_whitespace().collect::<Vec<_>>().join(" ");
+    let error = steps
+        .err("unready")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let code = steps.code("unready");
     let missing = error.contains("not in force") && error.contains("isolcpus=domain,1");
     let message = format!("a boot that lacks it is shown what is missing ({code:?}): {error:.400}");
     finding.check(code == Some(1) && missing, message);
     let to_do = ["kernel's command line", "reboot", "same command"];
-    finding.check(to_do.iter().all(|word| error.contains(word)), "and what to do");
+    finding.check(
+        to_do.iter().all(|word| error.contains(word)),
+        "and what to do",
+    );
     let (before, after) = (steps.file("kept-before"), steps.file("kept-after"));
-    let sessions = before.lines().filter(|line| line.contains("/experiments/")).count();
-    let message =
-        format!("the plan is kept: {sessions} files of it among {} are as before", before.lines().count());
+    let sessions = before
+        .lines()
+        .filter(|line| line.contains("/experiments/"))
+        .count();
+    let message = format!(
+        "the plan is kept: {sessions} files of it among {} are as before",
+        before.lines().count()
+    );
     finding.check(sessions > 0 && before == after, message);
     restored(finding, steps, "after");
 }

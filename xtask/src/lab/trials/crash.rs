@@ -13,7 +13,9 @@ const KILLS: u64 = 20;
 
 /// SIGKILL of `record` at random moments of its start, its run and its end.
 pub fn record(finding: &mut Finding) -> anyhow::Result<()> {
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let seed = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs());
     eprintln!("  seed {seed}");
     let mut random = SplitMix64(seed);
     let mut script = String::from("settings >/out/before\nsettings >/out/again\n");
@@ -42,16 +44,35 @@ ps -o comm >/out/processes
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::V6_1), &script)?;
     let kills = steps.file("kills");
     let struck = kills.lines().filter(|code| *code == "137").count();
-    finding.check(struck >= 8, format!("{struck} of {KILLS} recordings were struck before their end"));
+    finding.check(
+        struck >= 8,
+        format!("{struck} of {KILLS} recordings were struck before their end"),
+    );
     let traced = steps.file("traced").lines().count();
-    finding.check(traced >= 3, format!("{traced} of them while their tracing instances stood"));
+    finding.check(
+        traced >= 3,
+        format!("{traced} of them while their tracing instances stood"),
+    );
     steps.ended(finding, &[("next", 0), ("clean", 0), ("list", 0)]);
-    finding.check(!steps.file("killed.err").contains("panicked"), "none panicked");
+    finding.check(
+        !steps.file("killed.err").contains("panicked"),
+        "none panicked",
+    );
     let left = steps.file("instances");
-    finding.check(left.trim().is_empty(), format!("no tracing instance is left ({})", left.trim()));
-    let partial: Vec<String> =
-        steps.file("runs").lines().filter(|name| name.starts_with('.')).map(str::to_owned).collect();
-    finding.check(partial.is_empty(), format!("no half-written run is left: {partial:?}"));
+    finding.check(
+        left.trim().is_empty(),
+        format!("no tracing instance is left ({})", left.trim()),
+    );
+    let partial: Vec<String> = steps
+        .file("runs")
+        .lines()
+        .filter(|name| name.starts_with('.'))
+        .map(str::to_owned)
+        .collect();
+    finding.check(
+        partial.is_empty(),
+        format!("no half-written run is left: {partial:?}"),
+    );
     let alive = steps
         .file("processes")
         .lines()
@@ -102,14 +123,21 @@ step status jitterscope tune status --json
     let steps = steps::run(finding, "guest", &guest, &script)?;
     steps.ended(finding, &[("whole", 0), ("undo", 0), ("status", 0)]);
     let (before, again) = (steps.file("before"), steps.file("again"));
-    let changed =
-        State::of(&before).until(&State::of(&again), &State::of(&steps.file("applied"))).other.len();
-    finding.check(changed >= 10, format!("the profile changes {changed} settings"));
+    let changed = State::of(&before)
+        .until(&State::of(&again), &State::of(&steps.file("applied")))
+        .other
+        .len();
+    finding.check(
+        changed >= 10,
+        format!("the profile changes {changed} settings"),
+    );
     restored(finding, &steps, "undone");
     let kills = steps.file("kills");
     let mut struck = 0;
     for line in kills.lines() {
-        let Some((number, code)) = line.split_once(' ') else { continue };
+        let Some((number, code)) = line.split_once(' ') else {
+            continue;
+        };
         struck += usize::from(code == "137");
         let rollback = steps.code(&format!("rollback-{number}"));
         let message = format!(
@@ -119,7 +147,13 @@ step status jitterscope tune status --json
         finding.check(rollback == Some(0), message);
         restored(finding, &steps, &format!("after-{number}"));
     }
-    finding.check(struck >= 4, format!("{struck} of {} were struck in mid-apply", kills.lines().count()));
+    finding.check(
+        struck >= 4,
+        format!(
+            "{struck} of {} were struck in mid-apply",
+            kills.lines().count()
+        ),
+    );
     Ok(())
 }
 
@@ -163,7 +197,9 @@ settings >/out/after
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::V6_1), script)?;
     let full = steps.err("full");
     finding.check(
-        steps.code("full").is_some_and(|code| code != 0 && code != 101),
+        steps
+            .code("full")
+            .is_some_and(|code| code != 0 && code != 101),
         format!("a full disk is an error: {:.300}", full.trim()),
     );
     let says = full.contains("space") || full.contains("room") || full.contains("full");
@@ -171,10 +207,15 @@ settings >/out/after
     let (code, error) = (steps.code("filled"), steps.err("filled"));
     finding.check(
         code.is_some_and(|code| code < 101) && !error.contains("panicked"),
-        format!("a disk that fills up ends the recording in order ({code:?}): {:.300}", error.trim()),
+        format!(
+            "a disk that fills up ends the recording in order ({code:?}): {:.300}",
+            error.trim()
+        ),
     );
     let kept = steps.json("filled-report")?;
-    let stalls = kept["attribution"]["stalls"].as_u64().or(kept["probe"]["total"]["stalls"].as_u64());
+    let stalls = kept["attribution"]["stalls"]
+        .as_u64()
+        .or(kept["probe"]["total"]["stalls"].as_u64());
     finding.check(
         stalls.is_some_and(|stalls| stalls > 0),
         format!("what was measured by then is kept ({stalls:?} stalls)"),
@@ -184,14 +225,27 @@ settings >/out/after
         said.contains("space") || said.contains("room") || said.contains("full"),
         format!("and the run says why it ended: {said:.300}"),
     );
-    let partial: Vec<String> =
-        steps.file("filled-runs").lines().filter(|name| name.starts_with('.')).map(str::to_owned).collect();
-    finding.check(partial.is_empty(), format!("nothing half-written lies beside it: {partial:?}"));
-    let message = format!("CPU 1 went offline and came back ({})", steps.file("offline").replace('\n', " "));
+    let partial: Vec<String> = steps
+        .file("filled-runs")
+        .lines()
+        .filter(|name| name.starts_with('.'))
+        .map(str::to_owned)
+        .collect();
+    finding.check(
+        partial.is_empty(),
+        format!("nothing half-written lies beside it: {partial:?}"),
+    );
+    let message = format!(
+        "CPU 1 went offline and came back ({})",
+        steps.file("offline").replace('\n', " ")
+    );
     finding.check(steps.file("offline") == "went 0\ncame 0\n", message);
     for step in ["offline", "attached"] {
         let code = steps.code(step);
-        let message = format!("{step} ends in order ({code:?}): {:.300}", steps.err(step).trim());
+        let message = format!(
+            "{step} ends in order ({code:?}): {:.300}",
+            steps.err(step).trim()
+        );
         finding.check(code.is_some_and(|code| code < 101), message);
     }
     // A probe that was moved from its CPU says so, in its report or as its error.

@@ -47,16 +47,32 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::V6_12), SCRIPT)?;
     steps.ended(
         finding,
-        &[("work", 0), ("work-stall", 0), ("work-text", 0), ("all", 0), ("all-stall", 0), ("clean", 0)],
+        &[
+            ("work", 0),
+            ("work-stall", 0),
+            ("work-text", 0),
+            ("all", 0),
+            ("all-stall", 0),
+            ("clean", 0),
+        ],
     );
     let doctor = steps.json("doctor")?.to_string();
-    finding.check(doctor.contains("function_graph"), "doctor says whether functions can be looked into");
+    finding.check(
+        doctor.contains("function_graph"),
+        "doctor says whether functions can be looked into",
+    );
     let work = steps.json("work-stall")?;
     let depth = deepest(&work, "vmstat_update");
     finding.check(depth.is_some(), "vmstat_update is shown as a call");
-    finding.check(depth.is_some_and(|depth| depth >= 1), format!("calls lie in it ({depth:?} deep)"));
+    finding.check(
+        depth.is_some_and(|depth| depth >= 1),
+        format!("calls lie in it ({depth:?} deep)"),
+    );
     let inner = called(&work, "refresh_cpu_vm_stats");
-    finding.check(inner, format!("among them refresh_cpu_vm_stats: {:?}", names(&work)));
+    finding.check(
+        inner,
+        format!("among them refresh_cpu_vm_stats: {:?}", names(&work)),
+    );
     adds_up(finding, &work, "vmstat_update");
     let text = steps.out("work-text");
     let printed = text.contains("vmstat_update()") && text.contains("self ");
@@ -65,19 +81,56 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     let records = price["records"].as_u64().unwrap_or_default();
     finding.check(records > 0, format!("its price is reported: {price}"));
     let full = steps.out("work-full");
-    finding.check(full.contains("looking into kernel functions took"), "in the full report, too");
+    finding.check(
+        full.contains("looking into kernel functions took"),
+        "in the full report, too",
+    );
     let all = steps.json("all-stall")?;
     let tick = called(&all, "tick_nohz_handler");
-    finding.check(tick, format!("a tick is looked into, too: {:.300}", format!("{:?}", names(&all))));
-    refused(finding, &steps, "unknown", &["no_such_function", "available_filter_functions"]);
-    refused(finding, &steps, "taken", &["vfs_read", "set_graph_function"]);
-    let (before, after) = (steps.file("functions-before"), steps.file("functions-after"));
-    finding.check(steps.file("functions-taken").trim() == "vfs_read", "what somebody else chose stays");
-    finding.check(steps.file("functions-killed").contains("vmstat_update"), "a kill leaves the choice");
-    finding.check(before == after && !before.is_empty(), format!("doctor --clean puts it right: {after:?}"));
+    finding.check(
+        tick,
+        format!(
+            "a tick is looked into, too: {:.300}",
+            format!("{:?}", names(&all))
+        ),
+    );
+    refused(
+        finding,
+        &steps,
+        "unknown",
+        &["no_such_function", "available_filter_functions"],
+    );
+    refused(
+        finding,
+        &steps,
+        "taken",
+        &["vfs_read", "set_graph_function"],
+    );
+    let (before, after) = (
+        steps.file("functions-before"),
+        steps.file("functions-after"),
+    );
+    finding.check(
+        steps.file("functions-taken").trim() == "vfs_read",
+        "what somebody else chose stays",
+    );
+    finding.check(
+        steps.file("functions-killed").contains("vmstat_update"),
+        "a kill leaves the choice",
+    );
+    finding.check(
+        before == after && !before.is_empty(),
+        format!("doctor --clean puts it right: {after:?}"),
+    );
     let (instances, tracer) = (steps.file("instances"), steps.file("tracer"));
-    finding.check(instances.trim().is_empty(), format!("no tracing instance is left ({})", instances.trim()));
-    finding.check(tracer.trim() == "nop", format!("nor a tracer ({})", tracer.trim()));
+    finding.check(
+        instances.trim().is_empty(),
+        format!("no tracing instance is left ({})", instances.trim()),
+    );
+    finding.check(
+        tracer.trim() == "nop",
+        format!("nor a tracer ({})", tracer.trim()),
+    );
     let old = steps::run(
         finding,
         "old",
@@ -88,8 +141,14 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     )?;
     refused(finding, &old, "graph", &["instance", "6.11"]);
     let doctor = old.json("doctor")?.to_string();
-    finding.check(doctor.contains("6.11"), "doctor says from which release on it can be had");
-    finding.check(old.file("instances").trim().is_empty(), "the refusal leaves no instance");
+    finding.check(
+        doctor.contains("6.11"),
+        "doctor says from which release on it can be had",
+    );
+    finding.check(
+        old.file("instances").trim().is_empty(),
+        "the refusal leaves no instance",
+    );
     Ok(())
 }
 
@@ -97,11 +156,21 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
 fn refused(finding: &mut Finding, steps: &Steps, step: &str, why: &[&str]) {
     let (code, error) = (steps.code(step), steps.err(step));
     let printed = code == Some(4) && why.iter().all(|word| error.contains(word));
-    finding.check(printed, format!("{step} is refused, and why ({code:?}): {:.400}", error.trim()));
+    finding.check(
+        printed,
+        format!(
+            "{step} is refused, and why ({code:?}): {:.400}",
+            error.trim()
+        ),
+    );
 }
 
 fn calls(stall: &Value) -> impl Iterator<Item = &Value> {
-    stall["frames"].as_array().into_iter().flatten().filter(|row| row["item"] == "call")
+    stall["frames"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|row| row["item"] == "call")
 }
 
 fn names(stall: &Value) -> Vec<String> {
@@ -116,7 +185,14 @@ fn called(stall: &Value, function: &str) -> bool {
 fn deepest(stall: &Value, function: &str) -> Option<u64> {
     let (outer, inner) = inside(stall, function)?;
     let depth = |row: &Value| row["depth"].as_u64().unwrap_or_default();
-    Some(inner.iter().map(|row| depth(row)).max().unwrap_or(depth(outer)) - depth(outer))
+    Some(
+        inner
+            .iter()
+            .map(|row| depth(row))
+            .max()
+            .unwrap_or(depth(outer))
+            - depth(outer),
+    )
 }
 
 /// The first call of a function, and those within it.
@@ -132,11 +208,13 @@ fn inside<'s>(stall: &'s Value, function: &str) -> Option<(&'s Value, Vec<&'s Va
 
 /// Own times of a call and of all within it sum to its length, to what rounding of each leaves.
 fn adds_up(finding: &mut Finding, stall: &Value, function: &str) {
-    let Some((outer, inner)) = inside(stall, function) else { return };
+    let Some((outer, inner)) = inside(stall, function) else {
+        return;
+    };
     let own = |row: &Value| row["self_ns"].as_u64().unwrap_or_default();
     let sum: u64 = own(outer) + inner.iter().map(|row| own(row)).sum::<u64>();
-    let length =
-        outer["end_ns"].as_u64().unwrap_or_default() - outer["start_ns"].as_u64().unwrap_or_default();
+    let length = outer["end_ns"].as_u64().unwrap_or_default()
+        - outer["start_ns"].as_u64().unwrap_or_default();
     let off = sum.abs_diff(length);
     finding.check(
         off <= 2 * (inner.len() as u64 + 1),

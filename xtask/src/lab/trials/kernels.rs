@@ -53,7 +53,10 @@ pub fn v6_12(finding: &mut Finding) -> anyhow::Result<()> {
         format!("6.12 has every event that is wanted: {tracefs:?}"),
     );
     has(finding, &steps.json("interrupts")?, "irq", "virtio");
-    finding.check(steps.code("selftest") == Some(0), "the selftest passes where the kernel has every event");
+    finding.check(
+        steps.code("selftest") == Some(0),
+        "the selftest passes where the kernel has every event",
+    );
     Ok(())
 }
 
@@ -69,7 +72,10 @@ pub fn rt(finding: &mut Finding) -> anyhow::Result<()> {
     has(finding, &record, "thread", "ktimers/1");
     has(finding, &record, "thread", "rcuc/1");
     let softirqs = stalls_of(&record, "softirq", "RCU");
-    finding.check(softirqs == 0, format!("no RCU softirq where a thread does its work ({softirqs})"));
+    finding.check(
+        softirqs == 0,
+        format!("no RCU softirq where a thread does its work ({softirqs})"),
+    );
     // A device's handler, too, runs in a thread.
     has(finding, &steps.json("interrupts")?, "thread", "irq/");
     let doctor = steps.json("doctor")?;
@@ -87,7 +93,16 @@ fn everything(finding: &mut Finding, kernel: Kernel) -> anyhow::Result<Steps> {
     // Busy threads in an emulator whose host has no CPU for them: three minutes for a pipeline were seen.
     guest.limit = Duration::from_secs(900);
     let steps = steps::run(finding, "all", &guest, SCRIPT)?;
-    let expected = ["doctor", "audit", "record", "attach", "pipeline", "wakeup", "passive", "interrupts"];
+    let expected = [
+        "doctor",
+        "audit",
+        "record",
+        "attach",
+        "pipeline",
+        "wakeup",
+        "passive",
+        "interrupts",
+    ];
     steps.ended(finding, &expected.map(|step| (step, 0)));
     for step in ["record", "wakeup", "interrupts"] {
         proven(finding, step, &steps.json(step)?);
@@ -100,14 +115,26 @@ fn everything(finding: &mut Finding, kernel: Kernel) -> anyhow::Result<Steps> {
     );
     let attach = steps.json("attach")?;
     let threads = attach["threads"].as_array().map_or(0, Vec::len);
-    finding.check(threads >= 1, format!("attach follows the command's threads ({threads})"));
+    finding.check(
+        threads >= 1,
+        format!("attach follows the command's threads ({threads})"),
+    );
     let followed = culprits(&attach);
-    finding.check(!followed.is_empty(), format!("attach names who took their time: {followed:?}"));
+    finding.check(
+        !followed.is_empty(),
+        format!("attach names who took their time: {followed:?}"),
+    );
     let pipeline = steps.json("pipeline")?;
-    finding.check(pipeline["pipeline"].is_object(), "record pipeline measures messages");
+    finding.check(
+        pipeline["pipeline"].is_object(),
+        "record pipeline measures messages",
+    );
     selftest(finding, &steps.json("selftest")?);
     let left = steps.file("instances");
-    finding.check(left.trim().is_empty(), format!("no tracing instance is left: {left:?}"));
+    finding.check(
+        left.trim().is_empty(),
+        format!("no tracing instance is left: {left:?}"),
+    );
     Ok(steps)
 }
 
@@ -116,42 +143,73 @@ fn proven(finding: &mut Finding, step: &str, report: &Value) {
     let attribution = &report["attribution"];
     let events = attribution["events"].as_u64().unwrap_or_default();
     if report["probe"]["kind"] == "spin" {
-        let inside = attribution["events_in_gaps_fraction"].as_f64().unwrap_or_default();
+        let inside = attribution["events_in_gaps_fraction"]
+            .as_f64()
+            .unwrap_or_default();
         finding.check(
             events > 100 && inside > 0.99,
-            format!("{step}: {:.2} % of {events} events lie in stalls", inside * 100.0),
+            format!(
+                "{step}: {:.2} % of {events} events lie in stalls",
+                inside * 100.0
+            ),
         );
     }
-    finding.check(attribution["proven"] == true, format!("{step}: the evidence is proven"));
+    finding.check(
+        attribution["proven"] == true,
+        format!("{step}: the evidence is proven"),
+    );
     for source in report["sources"].as_array().into_iter().flatten() {
         if source["status"] != "available" {
             let typed = !word(source, "reason").is_empty() && !word(source, "loses").is_empty();
-            finding.check(typed, format!("{step}: {} says why and what is lost", word(source, "name")));
+            finding.check(
+                typed,
+                format!("{step}: {} says why and what is lost", word(source, "name")),
+            );
         }
     }
 }
 
 fn has(finding: &mut Finding, report: &Value, kind: &str, name: &str) {
     let count = stalls_of(report, kind, name);
-    finding.check(count > 0, format!("{kind} {name} is named ({count} stalls) among {:?}", culprits(report)));
+    finding.check(
+        count > 0,
+        format!(
+            "{kind} {name} is named ({count} stalls) among {:?}",
+            culprits(report)
+        ),
+    );
 }
 
 fn lacks_csd(finding: &mut Finding, report: &Value) {
-    let lost = source(report, "tracefs").map(|source| word(source, "reason")).unwrap_or_default();
-    finding.check(lost.contains("csd:csd_function_entry"), format!("what the kernel lacks is named: {lost}"));
+    let lost = source(report, "tracefs")
+        .map(|source| word(source, "reason"))
+        .unwrap_or_default();
+    finding.check(
+        lost.contains("csd:csd_function_entry"),
+        format!("what the kernel lacks is named: {lost}"),
+    );
 }
 
 /// Every disturbance is found and named, or was not injected for a reason that is reported.
 fn selftest(finding: &mut Finding, score: &Value) {
-    let rows = score["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows = score["rows"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let kinds: Vec<String> = rows.iter().map(|row| word(row, "kind")).collect();
     for wanted in ["fifo", "fair", "timer", "softirq", "kworker"] {
-        finding.check(kinds.iter().any(|kind| kind == wanted), format!("selftest injects {wanted}"));
+        finding.check(
+            kinds.iter().any(|kind| kind == wanted),
+            format!("selftest injects {wanted}"),
+        );
     }
     for row in rows {
         let kind = word(row, "kind");
         let (found, injected) = (row["found"].as_u64(), row["injected"].as_u64());
-        let message = format!("selftest {kind}: found {found:?} of {injected:?}, {}", word(row, "reason"));
+        let message = format!(
+            "selftest {kind}: found {found:?} of {injected:?}, {}",
+            word(row, "reason")
+        );
         finding.check(row["passed"] == true, message);
     }
 }
@@ -159,15 +217,20 @@ fn selftest(finding: &mut Finding, score: &Value) {
 /// Where the kernel has no event that shows who sent a function call (before Linux 6.5), a membarrier is not
 /// injected, and the selftest says which event is missing.
 fn skips_membarrier(finding: &mut Finding, score: &Value) {
-    let skipped =
-        score["skipped"].as_array().and_then(|all| all.iter().find(|one| one["kind"] == "membarrier"));
+    let skipped = score["skipped"]
+        .as_array()
+        .and_then(|all| all.iter().find(|one| one["kind"] == "membarrier"));
     let reason = skipped.map(|one| word(one, "reason")).unwrap_or_default();
-    finding
-        .check(reason.contains("csd:csd_queue_cpu"), format!("selftest membarrier is skipped: {reason:?}"));
+    finding.check(
+        reason.contains("csd:csd_queue_cpu"),
+        format!("selftest membarrier is skipped: {reason:?}"),
+    );
 }
 
 /// The state of something that doctor reports.
 fn capability(doctor: &Value, name: &str) -> Option<String> {
     let all = doctor["sources"].as_array().or_else(|| doctor.as_array())?;
-    all.iter().find(|one| one["name"] == name).map(|one| word(one, "status"))
+    all.iter()
+        .find(|one| one["name"] == name)
+        .map(|one| word(one, "status"))
 }

@@ -37,42 +37,102 @@ pub struct Trial {
 
 /// All of them; a new one is a line here and a file beside this.
 const TRIALS: [Trial; 18] = [
-    Trial { name: "6.1", stage: true, run: kernels::v6_1, what: "all recordings and selftest on 6.1" },
-    Trial { name: "6.12", stage: false, run: kernels::v6_12, what: "the same on 6.12" },
-    Trial { name: "rt", stage: false, run: kernels::rt, what: "the same with PREEMPT_RT" },
-    Trial { name: "lockdown", stage: true, run: clocks::lockdown, what: "tracefs refused by lockdown" },
+    Trial {
+        name: "6.1",
+        stage: true,
+        run: kernels::v6_1,
+        what: "all recordings and selftest on 6.1",
+    },
+    Trial {
+        name: "6.12",
+        stage: false,
+        run: kernels::v6_12,
+        what: "the same on 6.12",
+    },
+    Trial {
+        name: "rt",
+        stage: false,
+        run: kernels::rt,
+        what: "the same with PREEMPT_RT",
+    },
+    Trial {
+        name: "lockdown",
+        stage: true,
+        run: clocks::lockdown,
+        what: "tracefs refused by lockdown",
+    },
     Trial {
         name: "clocks",
         stage: false,
         run: clocks::wrong,
         what: "the HPET as clock source, an unstable TSC",
     },
-    Trial { name: "kill-record", stage: false, run: crash::record, what: "SIGKILL at random moments" },
+    Trial {
+        name: "kill-record",
+        stage: false,
+        run: crash::record,
+        what: "SIGKILL at random moments",
+    },
     Trial {
         name: "kill-apply",
         stage: false,
         run: crash::apply,
         what: "SIGKILL of tune apply, then rollback",
     },
-    Trial { name: "resources", stage: true, run: crash::resources, what: "a full disk; a CPU goes offline" },
-    Trial { name: "kill-all", stage: false, run: crash::apply_all, what: "the same at each of its writes" },
-    Trial { name: "walk", stage: false, run: walk::walk, what: "the documents' own way, step by step" },
+    Trial {
+        name: "resources",
+        stage: true,
+        run: crash::resources,
+        what: "a full disk; a CPU goes offline",
+    },
+    Trial {
+        name: "kill-all",
+        stage: false,
+        run: crash::apply_all,
+        what: "the same at each of its writes",
+    },
+    Trial {
+        name: "walk",
+        stage: false,
+        run: walk::walk,
+        what: "the documents' own way, step by step",
+    },
     Trial {
         name: "shapes",
         stage: false,
         run: topology::shapes,
         what: "siblings, nodes, queues, the pipeline",
     },
-    Trial { name: "groups", stage: false, run: topology::groups, what: "partition and quota of cgroup v2" },
-    Trial { name: "eight", stage: false, run: topology::eight, what: "eight of nine CPUs measured at once" },
+    Trial {
+        name: "groups",
+        stage: false,
+        run: topology::groups,
+        what: "partition and quota of cgroup v2",
+    },
+    Trial {
+        name: "eight",
+        stage: false,
+        run: topology::eight,
+        what: "eight of nine CPUs measured at once",
+    },
     Trial {
         name: "reboot",
         stage: false,
         run: reboot::persist,
         what: "power cut in mid-apply, rollback after it",
     },
-    Trial { name: "graph", stage: false, run: graph::functions, what: "inside kernel functions" },
-    Trial { name: "across", stage: false, run: across::reboot, what: "an experiment across a reboot" },
+    Trial {
+        name: "graph",
+        stage: false,
+        run: graph::functions,
+        what: "inside kernel functions",
+    },
+    Trial {
+        name: "across",
+        stage: false,
+        run: across::reboot,
+        what: "an experiment across a reboot",
+    },
     Trial {
         name: "osnoise",
         stage: false,
@@ -123,7 +183,12 @@ impl Finding {
 /// Lists them.
 pub fn list() {
     for trial in &TRIALS {
-        println!("{:<12} {}{}", trial.name, trial.what, if trial.stage { "" } else { " (--all)" });
+        println!(
+            "{:<12} {}{}",
+            trial.name,
+            trial.what,
+            if trial.stage { "" } else { " (--all)" }
+        );
     }
 }
 
@@ -141,7 +206,9 @@ pub enum Which<'a> {
 /// visibly, unless it was named.
 pub fn run(which: &Which) -> anyhow::Result<()> {
     if let Which::Named(names) = which
-        && let Some(unknown) = names.iter().find(|name| TRIALS.iter().all(|trial| trial.name != **name))
+        && let Some(unknown) = names
+            .iter()
+            .find(|name| TRIALS.iter().all(|trial| trial.name != **name))
     {
         bail!("there is no trial {unknown}; --list lists them");
     }
@@ -150,15 +217,25 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
     for trial in TRIALS.iter().filter(|trial| which.has(trial)) {
         let began = Instant::now();
         if matches!(which, Which::Stage) && all_began.elapsed() > STAGE_STARTS {
-            eprintln!("SKIPPED lab {}: this machine is too slow to begin it in time", trial.name);
+            eprintln!(
+                "SKIPPED lab {}: this machine is too slow to begin it in time",
+                trial.name
+            );
             skipped.push(trial.name);
             continue;
         }
         eprintln!("== lab {}: {}", trial.name, trial.what);
         let (mut finding, mut ended) = tried(trial, which)?;
         // Time in an emulator is uneven: what an objection rests on may be that. A defect objects twice.
-        if matches!(which, Which::Stage) && !finding.objections.is_empty() && matches!(ended, Ended::Judged) {
-            eprintln!("lab {}: {} objections; once more", trial.name, finding.objections.len());
+        if matches!(which, Which::Stage)
+            && !finding.objections.is_empty()
+            && matches!(ended, Ended::Judged)
+        {
+            eprintln!(
+                "lab {}: {} objections; once more",
+                trial.name,
+                finding.objections.len()
+            );
             (finding, ended) = tried(trial, which)?;
         }
         match ended {
@@ -171,10 +248,22 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
             }
         }
         let seconds = began.elapsed().as_secs();
-        let message = if finding.objections.is_empty() { "passed" } else { "FAILED" };
-        eprintln!("lab {:<12} {message}, {} checks in {seconds} s", trial.name, finding.checks);
+        let message = if finding.objections.is_empty() {
+            "passed"
+        } else {
+            "FAILED"
+        };
+        eprintln!(
+            "lab {:<12} {message}, {} checks in {seconds} s",
+            trial.name, finding.checks
+        );
         let kept = shown(&finding.out);
-        objections.extend(finding.objections.iter().map(|what| format!("{}: {what} ({kept})", trial.name)));
+        objections.extend(
+            finding
+                .objections
+                .iter()
+                .map(|what| format!("{}: {what} ({kept})", trial.name)),
+        );
     }
     if !skipped.is_empty() {
         eprintln!("lab: skipped: {}", skipped.join(", "));
@@ -182,13 +271,21 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
     if objections.is_empty() {
         return Ok(());
     }
-    bail!("{} objections:\n  {}", objections.len(), objections.join("\n  "))
+    bail!(
+        "{} objections:\n  {}",
+        objections.len(),
+        objections.join("\n  ")
+    )
 }
 
 /// Runs a trial.
 fn tried(trial: &Trial, which: &Which) -> anyhow::Result<(Finding, Ended)> {
     let out = folder()?.join("trials").join(trial.name);
-    let mut finding = Finding { out, objections: Vec::new(), checks: 0 };
+    let mut finding = Finding {
+        out,
+        objections: Vec::new(),
+        checks: 0,
+    };
     let result = (trial.run)(&mut finding);
     let ended = Ended::of(result, finding.checks, matches!(which, Which::Named(_)));
     Ok((finding, ended))
@@ -227,7 +324,10 @@ impl Which<'_> {
 
 /// A path as it stands in messages.
 fn shown(path: &Path) -> String {
-    path.strip_prefix(shell::root()).unwrap_or(path).display().to_string()
+    path.strip_prefix(shell::root())
+        .unwrap_or(path)
+        .display()
+        .to_string()
 }
 
 #[cfg(test)]
@@ -236,15 +336,31 @@ mod tests {
 
     #[test]
     fn only_what_cannot_be_fetched_is_skipped_and_only_where_nobody_asked_for_it() {
-        let unavailable =
-            || Err(anyhow::Error::from(Unavailable("no such package".to_owned())).context("the kernel"));
+        let unavailable = || {
+            Err(
+                anyhow::Error::from(Unavailable("no such package".to_owned()))
+                    .context("the kernel"),
+            )
+        };
         assert!(
             matches!(Ended::of(unavailable(), 0, false), Ended::Skipped(why) if why == "no such package")
         );
-        assert!(matches!(Ended::of(unavailable(), 0, true), Ended::Failed(_)));
-        assert!(matches!(Ended::of(unavailable(), 3, false), Ended::Failed(_)));
-        assert!(matches!(Ended::of(Err(anyhow::anyhow!("hung")), 0, false), Ended::Failed(_)));
-        assert_eq!(Ended::of(Ok(()), 0, false), Ended::Failed("nothing was checked".to_owned()));
+        assert!(matches!(
+            Ended::of(unavailable(), 0, true),
+            Ended::Failed(_)
+        ));
+        assert!(matches!(
+            Ended::of(unavailable(), 3, false),
+            Ended::Failed(_)
+        ));
+        assert!(matches!(
+            Ended::of(Err(anyhow::anyhow!("hung")), 0, false),
+            Ended::Failed(_)
+        ));
+        assert_eq!(
+            Ended::of(Ok(()), 0, false),
+            Ended::Failed("nothing was checked".to_owned())
+        );
         assert_eq!(Ended::of(Ok(()), 1, true), Ended::Judged);
     }
 }

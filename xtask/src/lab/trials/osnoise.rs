@@ -54,37 +54,61 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     let within = |taken: &&Taken| taken.start > from + 5_000_000 && taken.end + 5_000_000 < until;
     let theirs: Vec<Taken> = steps.file("judge").lines().filter_map(record).collect();
     let mut classes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for record in theirs.iter().filter(within).filter(|record| record.length >= SEEN_FROM) {
-        let found = ours.iter().any(|stall| overlap(stall, record) && answers(&record.class, &stall.class));
+    for record in theirs
+        .iter()
+        .filter(within)
+        .filter(|record| record.length >= SEEN_FROM)
+    {
+        let found = ours
+            .iter()
+            .any(|stall| overlap(stall, record) && answers(&record.class, &stall.class));
         let class = classes.entry(&record.class).or_default();
         class.0 += 1;
         class.1 += usize::from(found);
     }
     let total: usize = classes.values().map(|(all, _)| all).sum();
-    finding.check(total >= 20, format!("the tracer has {total} records to judge by"));
+    finding.check(
+        total >= 20,
+        format!("the tracer has {total} records to judge by"),
+    );
     for (class, (all, found)) in &classes {
-        finding
-            .check(agrees(*all, *found), format!("{class}: {found} of {all} of the tracer's are ours, too"));
+        finding.check(
+            agrees(*all, *found),
+            format!("{class}: {found} of {all} of the tracer's are ours, too"),
+        );
     }
     let mut threads = (0, 0);
-    for stall in
-        ours.iter().filter(within).filter(|stall| stall.class == "thread" && stall.length >= SEEN_FROM)
+    for stall in ours
+        .iter()
+        .filter(within)
+        .filter(|stall| stall.class == "thread" && stall.length >= SEEN_FROM)
     {
         threads.0 += 1;
         let noise = |record: &Taken| record.class == "thread_noise" && overlap(stall, record);
         threads.1 += usize::from(theirs.iter().any(noise));
     }
-    let message = format!("threads: {} of {} of ours are the tracer's, too", threads.1, threads.0);
+    let message = format!(
+        "threads: {} of {} of ours are the tracer's, too",
+        threads.1, threads.0
+    );
     finding.check(threads.0 > 0 && agrees(threads.0, threads.1), message);
     Ok(())
 }
 
 /// From when to when the first thread was followed.
 pub(super) fn followed(report: &Value) -> anyhow::Result<(u64, u64)> {
-    let thread =
-        report["threads"].as_array().and_then(|threads| threads.first()).context("no thread was followed")?;
-    let (from, until) = (thread["from_ticks"].as_u64(), thread["until_ticks"].as_u64());
-    Ok((from.context("no from_ticks")?, until.context("no until_ticks")?))
+    let thread = report["threads"]
+        .as_array()
+        .and_then(|threads| threads.first())
+        .context("no thread was followed")?;
+    let (from, until) = (
+        thread["from_ticks"].as_u64(),
+        thread["until_ticks"].as_u64(),
+    );
+    Ok((
+        from.context("no from_ticks")?,
+        until.context("no until_ticks")?,
+    ))
 }
 
 /// Within 5 % or 5.
@@ -113,17 +137,27 @@ fn answers(class: &str, kind: &str) -> bool {
 /// by the host.
 fn record(line: &str) -> Option<Taken> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let at = words.iter().position(|word| word.ends_with("_noise:") || *word == "sample_threshold:")?;
+    let at = words
+        .iter()
+        .position(|word| word.ends_with("_noise:") || *word == "sample_threshold:")?;
     let class = words[at].trim_end_matches(':').to_owned();
     let end = stamp(words.get(at.checked_sub(1)?)?)?;
     let number = |name: &str| {
-        words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)?.parse().ok())
+        words
+            .iter()
+            .position(|word| *word == name)
+            .and_then(|at| words.get(at + 1)?.parse().ok())
     };
     if number("interference") == Some(0) {
         return None;
     }
     let length: u64 = number("duration")?;
-    Some(Taken { class, start: end.saturating_sub(length), end, length })
+    Some(Taken {
+        class,
+        start: end.saturating_sub(length),
+        end,
+        length,
+    })
 }
 
 /// A time such as `20.593701:`, in nanoseconds.
@@ -137,9 +171,16 @@ pub(super) fn stamp(word: &str) -> Option<u64> {
 pub(super) fn ours(steps: &Steps) -> anyhow::Result<Vec<Taken>> {
     let text = steps.file("stalls.csv");
     let mut lines = text.lines();
-    let names: Vec<&str> = lines.next().context("nothing was exported")?.split(',').collect();
+    let names: Vec<&str> = lines
+        .next()
+        .context("nothing was exported")?
+        .split(',')
+        .collect();
     let column = |name: &str| {
-        names.iter().position(|column| *column == name).with_context(|| format!("no column {name}"))
+        names
+            .iter()
+            .position(|column| *column == name)
+            .with_context(|| format!("no column {name}"))
     };
     let (start, end) = (column("start_ticks")?, column("end_ticks")?);
     let (kind, length) = (column("culprit_kind")?, column("culprit_ns")?);
@@ -147,7 +188,12 @@ pub(super) fn ours(steps: &Steps) -> anyhow::Result<Vec<Taken>> {
         let fields: Vec<&str> = line.split(',').collect();
         let number = |at: usize| fields.get(at)?.parse().ok();
         let class = (*fields.get(kind)?).to_owned();
-        Some(Taken { class, start: number(start)?, end: number(end)?, length: number(length)? })
+        Some(Taken {
+            class,
+            start: number(start)?,
+            end: number(end)?,
+            length: number(length)?,
+        })
     };
     Ok(lines.filter_map(row).collect())
 }
@@ -160,7 +206,10 @@ mod tests {
     fn the_tracers_lines_are_read() {
         let line = "  osnoise/1-129  [001] d.h1...  20.593701: irq_noise: local_timer:236 start 19.5 duration 31207 ns";
         let record = record(line).unwrap();
-        assert_eq!((record.class.as_str(), record.length), ("irq_noise", 31_207));
+        assert_eq!(
+            (record.class.as_str(), record.length),
+            ("irq_noise", 31_207)
+        );
         assert_eq!((record.start, record.end), (20_593_669_793, 20_593_701_000));
         let by_host = "osnoise/1-129 [001] ...... 21.000001: sample_threshold: start 20.9 duration 90000 ns interference 0";
         assert!(super::record(by_host).is_none());

@@ -23,7 +23,9 @@ pub fn persist(finding: &mut Finding) -> anyhow::Result<()> {
         let folder = finding.folder(&format!("cut-{cut}"))?;
         let disk = folder.with_extension("disk");
         walk::make_disk(&disk)?;
-        let guest = Guest::new(Kernel::V6_1).disk(&disk).qemu(&["-device", "virtio-blk-pci,drive=disk"]);
+        let guest = Guest::new(Kernel::V6_1)
+            .disk(&disk)
+            .qemu(&["-device", "virtio-blk-pci,drive=disk"]);
         let pause = u64::from(cut) * 1000;
         let before = format!(
             "{}{MOUNTS}\nsync\nsettings >/out/before\nsettings >/out/again\ndrop_ins >/out/drop-ins-before\n\
@@ -46,11 +48,20 @@ pub fn persist(finding: &mut Finding) -> anyhow::Result<()> {
         steps.ended(finding, &[("status", 0), ("rollback", 0), ("again", 0)]);
         let report = steps.json("rollback")?;
         let undone = report["steps"].as_array().map_or(0, Vec::len);
-        finding.check(undone > 0, format!("cut after {cut} ms: the journal lists {undone} changes"));
+        finding.check(
+            undone > 0,
+            format!("cut after {cut} ms: the journal lists {undone} changes"),
+        );
         let rebooted = &report["rebooted"];
-        finding.check(rebooted == true, format!("cut after {cut} ms: the reboot is noticed ({rebooted})"));
+        finding.check(
+            rebooted == true,
+            format!("cut after {cut} ms: the reboot is noticed ({rebooted})"),
+        );
         let (was, is) = (steps.file("drop-ins-before"), steps.file("drop-ins-after"));
-        finding.check(was == is, format!("cut after {cut} ms: no drop-in is left ({is:?})"));
+        finding.check(
+            was == is,
+            format!("cut after {cut} ms: no drop-in is left ({is:?})"),
+        );
     }
     Ok(())
 }

@@ -55,7 +55,11 @@ impl<'a> State<'a> {
     /// changes by itself, which says nothing about an undoing.
     pub fn until(&self, again: &State<'_>, after: &State<'_>) -> Change {
         let mut change = Change::default();
-        let keys = self.settings.keys().chain(after.settings.keys()).collect::<BTreeSet<_>>();
+        let keys = self
+            .settings
+            .keys()
+            .chain(after.settings.keys())
+            .collect::<BTreeSet<_>>();
         for key in keys {
             let (was, is) = (self.settings.get(key), after.settings.get(key));
             if was != again.settings.get(key) {
@@ -66,19 +70,31 @@ impl<'a> State<'a> {
                 change.other.push(format!("{key}: {was:?} -> {is:?}"));
             }
         }
-        let threads = self.threads.keys().chain(after.threads.keys()).collect::<BTreeSet<_>>();
+        let threads = self
+            .threads
+            .keys()
+            .chain(after.threads.keys())
+            .collect::<BTreeSet<_>>();
         for key in threads {
             let (was, is) = (self.threads.get(key), after.threads.get(key));
             let (Some((was, name)), Some((is, _))) = (was, is) else {
-                change.not_in_both.extend(was.or(is).map(|(_, name)| (*name).to_owned()));
+                change
+                    .not_in_both
+                    .extend(was.or(is).map(|(_, name)| (*name).to_owned()));
                 continue;
             };
-            if again.threads.get(key).is_some_and(|(again, _)| again != was) {
+            if again
+                .threads
+                .get(key)
+                .is_some_and(|(again, _)| again != was)
+            {
                 continue;
             }
             change.threads += 1;
             if was != is {
-                change.other.push(format!("CPUs of {name} (thread {}): {was} -> {is}", key.0));
+                change
+                    .other
+                    .push(format!("CPUs of {name} (thread {}): {was} -> {is}", key.0));
             }
         }
         change.compared += change.threads;
@@ -89,17 +105,29 @@ impl<'a> State<'a> {
 /// `thread PID START CPUS NAME`.
 fn thread(line: &str) -> Option<(Thread<'_>, Place<'_>)> {
     let mut words = line.strip_prefix("thread ")?.splitn(4, ' ');
-    Some(((words.next()?, words.next()?), (words.next()?, words.next()?)))
+    Some((
+        (words.next()?, words.next()?),
+        (words.next()?, words.next()?),
+    ))
 }
 
 /// Nothing steady is other than before.
 pub fn restored(finding: &mut Finding, steps: &Steps, name: &str) {
     let (before, again, after) = (steps.file("before"), steps.file("again"), steps.file(name));
     let change = State::of(&before).until(&State::of(&again), &State::of(&after));
-    let Change { other, not_in_both, compared, threads } = &change;
+    let Change {
+        other,
+        not_in_both,
+        compared,
+        threads,
+    } = &change;
     let left_out = match not_in_both.as_slice() {
         [] => "none ended or began".to_owned(),
-        names => format!("{} that ended or began are left out ({})", names.len(), names.join(", ")),
+        names => format!(
+            "{} that ended or began are left out ({})",
+            names.len(),
+            names.join(", ")
+        ),
     };
     let message = format!(
         "{name}: of {compared} settings all are as before, where {threads} threads may run among them; {left_out} {:.600}",
@@ -129,10 +157,14 @@ mod tests {
 
     #[test]
     fn a_thread_is_compared_where_it_is_in_both_and_counted_where_it_is_not() {
-        let before = "thread 7 10 0-3 kswapd0\nthread 8 10 0-3 ext4lazyinit\nthread 9 10 0-3 a b:c\n";
+        let before =
+            "thread 7 10 0-3 kswapd0\nthread 8 10 0-3 ext4lazyinit\nthread 9 10 0-3 a b:c\n";
         // Pid 8 is another thread's by now.
-        let found =
-            change(before, before, "thread 7 10 0-3 kswapd0\nthread 8 90 0 sh\nthread 9 10 2 a b:c\n");
+        let found = change(
+            before,
+            before,
+            "thread 7 10 0-3 kswapd0\nthread 8 90 0 sh\nthread 9 10 2 a b:c\n",
+        );
         assert_eq!(found.other, ["CPUs of a b:c (thread 9): 0-3 -> 2"]);
         assert_eq!(found.not_in_both, ["ext4lazyinit", "sh"]);
         assert_eq!((found.compared, found.threads), (2, 2));
@@ -140,7 +172,11 @@ mod tests {
 
     #[test]
     fn a_thread_that_moved_by_itself_says_nothing() {
-        let found = change("thread 7 10 0 x\n", "thread 7 10 1 x\n", "thread 7 10 2 x\n");
+        let found = change(
+            "thread 7 10 0 x\n",
+            "thread 7 10 1 x\n",
+            "thread 7 10 2 x\n",
+        );
         assert_eq!((found.other.len(), found.threads), (0, 0));
         // One that was not yet or no more in the second look is steady as far as is known.
         let found = change("thread 7 10 0 x\n", "", "thread 7 10 2 x\n");

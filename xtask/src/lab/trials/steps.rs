@@ -40,7 +40,10 @@ pub fn continued(folder: PathBuf, guest: &Guest, script: &str) -> anyhow::Result
         let (name, code) = line.split_once(' ')?;
         Some((name.to_owned(), code.parse().ok()?))
     });
-    Ok(Steps { codes: codes.collect(), folder })
+    Ok(Steps {
+        codes: codes.collect(),
+        folder,
+    })
 }
 
 impl Steps {
@@ -82,13 +85,22 @@ impl Steps {
     pub fn ended(&self, finding: &mut Finding, expected: &[(&str, i32)]) {
         for (step, code) in expected {
             let got = self.code(step);
-            let why =
-                if got == Some(*code) { String::new() } else { format!(": {:.500}", self.err(step).trim()) };
-            finding.check(got == Some(*code), format!("{step} ends with {code} ({got:?}){why}"));
+            let why = if got == Some(*code) {
+                String::new()
+            } else {
+                format!(": {:.500}", self.err(step).trim())
+            };
+            finding.check(
+                got == Some(*code),
+                format!("{step} ends with {code} ({got:?}){why}"),
+            );
         }
         for step in self.codes.keys() {
             if self.err(step).contains("panicked at") {
-                finding.check(false, format!("{step} does not panic: {:.500}", self.err(step)));
+                finding.check(
+                    false,
+                    format!("{step} does not panic: {:.500}", self.err(step)),
+                );
             }
         }
     }
@@ -96,26 +108,37 @@ impl Steps {
 
 /// The culprits of a report: kind and name, those that could not be explained included.
 pub fn culprits(report: &Value) -> Vec<(String, String)> {
-    rows(report).map(|row| (word(row, "kind"), word(row, "name"))).collect()
+    rows(report)
+        .map(|row| (word(row, "kind"), word(row, "name")))
+        .collect()
 }
 
 /// How many stalls a culprit has a part in; `name` may be the beginning of its name.
 pub fn stalls_of(report: &Value, kind: &str, name: &str) -> u64 {
     let of = |row: &&Value| word(row, "kind") == kind && word(row, "name").starts_with(name);
-    rows(report).filter(of).filter_map(|row| row["count"].as_u64()).sum()
+    rows(report)
+        .filter(of)
+        .filter_map(|row| row["count"].as_u64())
+        .sum()
 }
 
 fn rows(report: &Value) -> impl Iterator<Item = &Value> {
     let attribution = &report["attribution"];
-    [&attribution["culprits"], &attribution["unexplained"]["classes"]]
-        .into_iter()
-        .filter_map(Value::as_array)
-        .flatten()
+    [
+        &attribution["culprits"],
+        &attribution["unexplained"]["classes"],
+    ]
+    .into_iter()
+    .filter_map(Value::as_array)
+    .flatten()
 }
 
 /// A source of a report and its state.
 pub fn source<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
-    report["sources"].as_array()?.iter().find(|source| source["name"] == name)
+    report["sources"]
+        .as_array()?
+        .iter()
+        .find(|source| source["name"] == name)
 }
 
 /// A field as a word; empty without it.

@@ -39,18 +39,35 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     let within = |taken: &&Taken| taken.start > from + 5_000_000 && taken.end + 5_000_000 < until;
     let (theirs, ours) = (waits(&steps.file("judge")), ours(&steps)?);
     let (mut all, mut found) = (0, 0);
-    for wait in theirs.iter().filter(within).filter(|wait| wait.length >= SEEN_FROM) {
+    for wait in theirs
+        .iter()
+        .filter(within)
+        .filter(|wait| wait.length >= SEEN_FROM)
+    {
         all += 1;
-        let same = |stall: &Taken| overlap(stall, wait) && (stall.end - stall.start) * 2 >= wait.length;
+        let same =
+            |stall: &Taken| overlap(stall, wait) && (stall.end - stall.start) * 2 >= wait.length;
         found += usize::from(ours.iter().any(same));
     }
-    finding.check(all >= 20, format!("the tracer has {all} wake-ups to judge by"));
-    finding.check(agrees(all, found), format!("{found} of {all} of the tracer's waits are ours, too"));
+    finding.check(
+        all >= 20,
+        format!("the tracer has {all} wake-ups to judge by"),
+    );
+    finding.check(
+        agrees(all, found),
+        format!("{found} of {all} of the tracer's waits are ours, too"),
+    );
     // The thread is woken by the tracer's own timer, and is in the way of whoever else wakes on its CPU.
-    for (step, kind, name) in [("attach", "timer", "timerlat_irq"), ("wakeup", "thread", "timerlat/1")] {
+    for (step, kind, name) in [
+        ("attach", "timer", "timerlat_irq"),
+        ("wakeup", "thread", "timerlat/1"),
+    ] {
         let report = steps.json(step)?;
         let (count, among) = (stalls_of(&report, kind, name), culprits(&report));
-        finding.check(count > 0, format!("{step} names {kind} {name} ({count}) among {among:?}"));
+        finding.check(
+            count > 0,
+            format!("{step} names {kind} {name} ({count}) among {among:?}"),
+        );
     }
     Ok(())
 }
@@ -65,19 +82,29 @@ fn waits(text: &str) -> Vec<Taken> {
         if let Some(at) = switch(line) {
             ran.get_or_insert(at);
         }
-        let Some((number, context, latency, end)) = record(line) else { continue };
+        let Some((number, context, latency, end)) = record(line) else {
+            continue;
+        };
         match context {
             "irq" => {
                 late.insert(number, latency);
                 ran = None;
             }
             "thread" => {
-                let Some(length) = late.remove(&number).and_then(|late| latency.checked_sub(late)) else {
+                let Some(length) = late
+                    .remove(&number)
+                    .and_then(|late| latency.checked_sub(late))
+                else {
                     continue;
                 };
                 let start = end.saturating_sub(length);
                 let end = ran.map_or(end, |ran| ran.clamp(start, end));
-                waits.push(Taken { class: context.to_owned(), start, end, length: end - start });
+                waits.push(Taken {
+                    class: context.to_owned(),
+                    start,
+                    end,
+                    length: end - start,
+                });
             }
             _ => {}
         }
@@ -90,10 +117,19 @@ fn waits(text: &str) -> Vec<Taken> {
 fn record(line: &str) -> Option<(u64, &str, u64, u64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "context")?;
-    let number = words.get(at.checked_sub(1)?)?.strip_prefix('#')?.parse().ok()?;
+    let number = words
+        .get(at.checked_sub(1)?)?
+        .strip_prefix('#')?
+        .parse()
+        .ok()?;
     let end = stamp(words.get(at.checked_sub(2)?)?)?;
     let latency = words.iter().position(|word| *word == "timer_latency")?;
-    Some((number, words.get(at + 1)?, words.get(latency + 1)?.parse().ok()?, end))
+    Some((
+        number,
+        words.get(at + 1)?,
+        words.get(latency + 1)?.parse().ok()?,
+        end,
+    ))
 }
 
 /// When the thread was switched to, of a line such as `<idle>-0 [001] d..2. 54.029330: sched_switch: prev_comm=... ==>
@@ -123,7 +159,11 @@ mod tests {
             "          <idle>-0     [001] d..2...    54.029330: sched_switch: prev_comm=swapper/1 ==> next_comm=timerlat/1\n      timerlat/1-867   [001] .......    54.029339: #1",
         );
         let less = &waits(&switched)[0];
-        assert_eq!((less.start, less.end), (found[0].start, 54_029_330_000), "what follows is no wait");
+        assert_eq!(
+            (less.start, less.end),
+            (found[0].start, 54_029_330_000),
+            "what follows is no wait"
+        );
         assert_eq!((found[0].length, found[0].end), (10_768, 54_029_339_000));
         assert_eq!(found[0].start, found[0].end - 10_768);
     }

@@ -16,8 +16,18 @@ pub fn shapes(finding: &mut Finding) -> anyhow::Result<()> {
         .append("isolcpus=domain,1-3")
         // The emulator gives its AMD CPUs no siblings.
         .qemu(&["-cpu", "max,vendor=GenuineIntel"])
-        .qemu(&["-object", "memory-backend-ram,id=near,size=768M", "-numa", "node,cpus=0-1,memdev=near"])
-        .qemu(&["-object", "memory-backend-ram,id=far,size=768M", "-numa", "node,cpus=2-3,memdev=far"])
+        .qemu(&[
+            "-object",
+            "memory-backend-ram,id=near,size=768M",
+            "-numa",
+            "node,cpus=0-1,memdev=near",
+        ])
+        .qemu(&[
+            "-object",
+            "memory-backend-ram,id=far,size=768M",
+            "-numa",
+            "node,cpus=2-3,memdev=far",
+        ])
         .disk(&disk)
         .qemu(&["-device", "virtio-blk-pci,drive=disk,num-queues=4"]);
     guest.limit = Duration::from_secs(600);
@@ -35,13 +45,26 @@ for file in /proc/irq/*/effective_affinity_list; do echo "$file $(cat $file) $(l
 "#;
     let steps = steps::continued(folder, &guest, script)?;
     std::fs::remove_file(&disk)?;
-    steps.ended(finding, &[("record", 0), ("pipeline", 0), ("audit", 0), ("apply", 0), ("rollback", 0)]);
+    steps.ended(
+        finding,
+        &[
+            ("record", 0),
+            ("pipeline", 0),
+            ("audit", 0),
+            ("apply", 0),
+            ("rollback", 0),
+        ],
+    );
     let (code, why) = (steps.code("siblings"), steps.err("siblings"));
-    let refused =
-        code == Some(2) && why.contains("hardware threads of one physical core") && why.contains("2-3");
+    let refused = code == Some(2)
+        && why.contains("hardware threads of one physical core")
+        && why.contains("2-3");
     finding.check(
         refused,
-        format!("the pipeline is not put on siblings unasked ({code:?}): {:.200}", why.trim()),
+        format!(
+            "the pipeline is not put on siblings unasked ({code:?}): {:.200}",
+            why.trim()
+        ),
     );
     let record = steps.json("record")?;
     let processors = &record["machine"]["processors"];
@@ -50,20 +73,32 @@ for file in /proc/irq/*/effective_affinity_list; do echo "$file $(cat $file) $(l
     let active = &processors["smt"]["active"]["value"];
     finding.check(active == true, format!("hyper-threads are seen ({active})"));
     let measured = record["probe"]["cpus"].as_array().map_or(0, Vec::len);
-    finding.check(measured == 2, format!("both CPUs are measured ({measured})"));
+    finding.check(
+        measured == 2,
+        format!("both CPUs are measured ({measured})"),
+    );
     let pipeline = steps.json("pipeline")?;
     let text = pipeline["pipeline"].to_string();
     let cpus: Vec<u64> = numbers_of(&text, "\"cpu\":");
     let own = (1..=3).all(|cpu| cpus.contains(&cpu));
-    finding.check(own, format!("each thread of the pipeline has an isolated CPU of its own ({cpus:?})"));
+    finding.check(
+        own,
+        format!("each thread of the pipeline has an isolated CPU of its own ({cpus:?})"),
+    );
     // Only trying shows which interrupts the kernel places itself: nothing else of them is another.
     let (applied, interrupts) = (steps.out("apply"), steps.file("interrupts"));
-    let queue = interrupts.lines().find(|line| line.contains("_list 3 virtio") && line.contains("-req."));
-    let queue = queue.and_then(|line| line.split('/').nth(3)).unwrap_or("none");
+    let queue = interrupts
+        .lines()
+        .find(|line| line.contains("_list 3 virtio") && line.contains("-req."));
+    let queue = queue
+        .and_then(|line| line.split('/').nth(3))
+        .unwrap_or("none");
     let shown = applied.contains("left to the kernel, which manages them")
         && applied.contains(&format!("/proc/irq/{queue}/smp_affinity_list -> "));
-    finding
-        .check(shown, format!("the queue of CPU 3 (interrupt {queue}) is left to the kernel, and reported"));
+    finding.check(
+        shown,
+        format!("the queue of CPU 3 (interrupt {queue}) is left to the kernel, and reported"),
+    );
     Ok(())
 }
 
@@ -71,7 +106,12 @@ fn numbers_of(text: &str, key: &str) -> Vec<u64> {
     let mut found: Vec<u64> = text
         .split(key)
         .skip(1)
-        .filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+        .filter_map(|rest| {
+            rest.split(|c: char| !c.is_ascii_digit())
+                .next()?
+                .parse()
+                .ok()
+        })
         .collect();
     found.sort_unstable();
     found.dedup();
@@ -102,22 +142,43 @@ step replay jitterscope report latest --reattribute --json
 rmdir /sys/fs/cgroup/small
 "#;
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::V6_12), script)?;
-    steps.ended(finding, &[("apply", 0), ("isolated", 0), ("rollback", 0), ("quota", 0), ("replay", 0)]);
+    steps.ended(
+        finding,
+        &[
+            ("apply", 0),
+            ("isolated", 0),
+            ("rollback", 0),
+            ("quota", 0),
+            ("replay", 0),
+        ],
+    );
     let partition = steps.file("partition");
-    finding
-        .check(partition.trim() == "isolated", format!("the partition is isolated ({})", partition.trim()));
-    finding.check(steps.file("groups").trim().is_empty(), "the rollback leaves no group");
+    finding.check(
+        partition.trim() == "isolated",
+        format!("the partition is isolated ({})", partition.trim()),
+    );
+    finding.check(
+        steps.file("groups").trim().is_empty(),
+        "the rollback leaves no group",
+    );
     let quota = steps.json("quota")?;
     let warned = quota["warnings"].to_string().contains("cpu-quota");
     finding.check(warned, "a warning reports the quota");
-    let (by_quota, unnamed) =
-        (stalls_of(&quota, "quota", "CPU quota"), stalls_of(&quota, "unresolved", "runnable but idle"));
+    let (by_quota, unnamed) = (
+        stalls_of(&quota, "quota", "CPU quota"),
+        stalls_of(&quota, "unresolved", "runnable but idle"),
+    );
     finding.check(
         by_quota > 10 * unnamed,
-        format!("the quota is named from the first wait on ({by_quota} times, {unnamed} times not)"),
+        format!(
+            "the quota is named from the first wait on ({by_quota} times, {unnamed} times not)"
+        ),
     );
     let (live, again) = (culprits(&quota), culprits(&steps.json("replay")?));
-    finding.check(live == again, format!("a replay says the same: {live:?}, {again:?}"));
+    finding.check(
+        live == again,
+        format!("a replay says the same: {live:?}, {again:?}"),
+    );
     Ok(())
 }
 
@@ -132,13 +193,29 @@ step json jitterscope report latest --json
     let steps = steps::run(finding, "guest", &guest, script)?;
     steps.ended(finding, &[("record", 0), ("json", 0)]);
     let report = steps.json("json")?;
-    let cpus = report["probe"]["cpus"].as_array().cloned().unwrap_or_default();
-    finding.check(cpus.len() == 8, format!("eight CPUs are measured ({})", cpus.len()));
-    let all = cpus.iter().all(|cpu| cpu["samples"].as_u64().is_some_and(|samples| samples > 0));
+    let cpus = report["probe"]["cpus"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    finding.check(
+        cpus.len() == 8,
+        format!("eight CPUs are measured ({})", cpus.len()),
+    );
+    let all = cpus
+        .iter()
+        .all(|cpu| cpu["samples"].as_u64().is_some_and(|samples| samples > 0));
     finding.check(all, "each of them has samples");
     let text = steps.out("record");
-    let (lines, widest) =
-        (text.lines().count(), text.lines().map(|line| line.chars().count()).max().unwrap_or(0));
-    finding.check(lines <= 120 && widest <= 100, format!("the report has {lines} lines, {widest} wide"));
+    let (lines, widest) = (
+        text.lines().count(),
+        text.lines()
+            .map(|line| line.chars().count())
+            .max()
+            .unwrap_or(0),
+    );
+    finding.check(
+        lines <= 120 && widest <= 100,
+        format!("the report has {lines} lines, {widest} wide"),
+    );
     Ok(())
 }

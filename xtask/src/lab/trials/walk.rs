@@ -20,17 +20,52 @@ struct Taken {
 
 /// The steps that need no reboot.
 const TAKEN: [Taken; 5] = [
-    Taken { name: "isolation", knobs: "cpuset-part,systemd-aff", kind: "thread", culprit: "hog" },
-    Taken { name: "vmstat", knobs: "vmstat", kind: "kworker", culprit: "vmstat_update" },
-    Taken { name: "watchdog", knobs: "softlockup", kind: "timer", culprit: "watchdog_timer_fn" },
-    Taken { name: "interrupts", knobs: "irq-aff,irq-default", kind: "irq", culprit: "virtio" },
-    Taken { name: "workqueues", knobs: "wq-named", kind: "kworker", culprit: "wb_workfn" },
+    Taken {
+        name: "isolation",
+        knobs: "cpuset-part,systemd-aff",
+        kind: "thread",
+        culprit: "hog",
+    },
+    Taken {
+        name: "vmstat",
+        knobs: "vmstat",
+        kind: "kworker",
+        culprit: "vmstat_update",
+    },
+    Taken {
+        name: "watchdog",
+        knobs: "softlockup",
+        kind: "timer",
+        culprit: "watchdog_timer_fn",
+    },
+    Taken {
+        name: "interrupts",
+        knobs: "irq-aff,irq-default",
+        kind: "irq",
+        culprit: "virtio",
+    },
+    Taken {
+        name: "workqueues",
+        knobs: "wq-named",
+        kind: "kworker",
+        culprit: "wb_workfn",
+    },
 ];
 
 /// Those that do.
 const BOOTED: [Taken; 2] = [
-    Taken { name: "nohz_full", knobs: "", kind: "timer", culprit: "tick_sched_timer" },
-    Taken { name: "rcu_nocbs", knobs: "", kind: "softirq", culprit: "RCU" },
+    Taken {
+        name: "nohz_full",
+        knobs: "",
+        kind: "timer",
+        culprit: "tick_sched_timer",
+    },
+    Taken {
+        name: "rcu_nocbs",
+        knobs: "",
+        kind: "softirq",
+        culprit: "RCU",
+    },
 ];
 
 /// What disturbs, and how a step is measured, changed and measured again. CPU 3 is the one to be left alone.
@@ -118,8 +153,10 @@ pub fn walk(finding: &mut Finding) -> anyhow::Result<()> {
     let folder = finding.folder("guest")?;
     let disk = folder.with_extension("disk");
     make_disk(&disk)?;
-    let mut guest =
-        Guest::new(Kernel::V6_1).smp("4").disk(&disk).qemu(&["-device", "virtio-blk-pci,drive=disk"]);
+    let mut guest = Guest::new(Kernel::V6_1)
+        .smp("4")
+        .disk(&disk)
+        .qemu(&["-device", "virtio-blk-pci,drive=disk"]);
     guest.limit = Duration::from_secs(900);
     let steps = steps::continued(folder.clone(), &guest, SCRIPT)?;
     std::fs::remove_file(&disk)?;
@@ -127,20 +164,39 @@ pub fn walk(finding: &mut Finding) -> anyhow::Result<()> {
         let apply = format!("{}-apply", taken.name);
         steps.ended(finding, &[(&apply, 0)]);
         let knobs = taken.knobs;
-        let (before, after) = (format!("{}-before", taken.name), format!("{}-after", taken.name));
+        let (before, after) = (
+            format!("{}-before", taken.name),
+            format!("{}-after", taken.name),
+        );
         let diff = steps.json(&format!("{}-diff", taken.name))?;
         fell(finding, &steps, (&before, &after), &diff, taken, knobs)?;
     }
-    steps.ended(finding, &[("isolation-back", 0), ("status", 0), ("rollback", 0)]);
+    steps.ended(
+        finding,
+        &[("isolation-back", 0), ("status", 0), ("rollback", 0)],
+    );
     state::restored(finding, &steps, "after");
     let parameters = "isolcpus=domain,managed_irq,3 nohz_full=3 rcu_nocbs=3 irqaffinity=0";
-    let steps = steps::continued(folder, &Guest::new(Kernel::V6_1).smp("4").append(parameters), BOOT_SCRIPT)?;
+    let steps = steps::continued(
+        folder,
+        &Guest::new(Kernel::V6_1).smp("4").append(parameters),
+        BOOT_SCRIPT,
+    )?;
     let isolated = steps.file("isolated");
-    finding
-        .check(isolated == "3\n3\n", format!("CPU 3 is isolated and tickless from boot on ({isolated:?})"));
+    finding.check(
+        isolated == "3\n3\n",
+        format!("CPU 3 is isolated and tickless from boot on ({isolated:?})"),
+    );
     let diff = steps.json("booted-diff")?;
     for taken in &BOOTED {
-        fell(finding, &steps, ("booted-before", "booted-after"), &diff, taken, parameters)?;
+        fell(
+            finding,
+            &steps,
+            ("booted-before", "booted-after"),
+            &diff,
+            taken,
+            parameters,
+        )?;
     }
     Ok(())
 }
@@ -155,21 +211,45 @@ fn fell(
     by: &str,
 ) -> anyhow::Result<()> {
     let count = |step: &str| {
-        Ok::<u64, anyhow::Error>(steps::stalls_of(&steps.json(step)?, taken.kind, taken.culprit))
+        Ok::<u64, anyhow::Error>(steps::stalls_of(
+            &steps.json(step)?,
+            taken.kind,
+            taken.culprit,
+        ))
     };
     let (was, is) = (count(before)?, count(after)?);
     let name = format!("{} {}", taken.kind, taken.culprit);
-    finding.check(was > 0, format!("{}: {name} is there before {by} ({was} stalls)", taken.name));
+    finding.check(
+        was > 0,
+        format!("{}: {name} is there before {by} ({was} stalls)", taken.name),
+    );
     finding.check(
         is * 3 <= was,
-        format!("{}: {name} is gone or has fallen after it ({was} -> {is})", taken.name),
+        format!(
+            "{}: {name} is gone or has fallen after it ({was} -> {is})",
+            taken.name
+        ),
     );
-    let rows = diff["against"][0]["culprits"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let of = |row: &&Value| word(row, "kind") == taken.kind && word(row, "name").starts_with(taken.culprit);
-    let became: Vec<String> = rows.iter().filter(of).map(|row| word(row, "became")).collect();
-    let agrees =
-        !became.is_empty() && became.iter().all(|word| !["grew", "appeared"].contains(&word.as_str()));
-    finding.check(agrees, format!("{}: diff says of it: {became:?}", taken.name));
+    let rows = diff["against"][0]["culprits"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let of = |row: &&Value| {
+        word(row, "kind") == taken.kind && word(row, "name").starts_with(taken.culprit)
+    };
+    let became: Vec<String> = rows
+        .iter()
+        .filter(of)
+        .map(|row| word(row, "became"))
+        .collect();
+    let agrees = !became.is_empty()
+        && became
+            .iter()
+            .all(|word| !["grew", "appeared"].contains(&word.as_str()));
+    finding.check(
+        agrees,
+        format!("{}: diff says of it: {became:?}", taken.name),
+    );
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 
 use crate::occupancy::{Class, Machine, NameTable, Record, Window};
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, TaskRef, TickRate, Ticks,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, TaskRef, TickRate,
+    Ticks,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -19,21 +20,51 @@ pub(super) fn task(tid: i32) -> TaskRef {
         50 | 51 => format!("kworker/1:{tid}"),
         _ => format!("task{tid}"),
     };
-    TaskRef { tid, comm: Comm::new(&comm), prio: 120 }
+    TaskRef {
+        tid,
+        comm: Comm::new(&comm),
+        prio: 120,
+    }
 }
 
 pub(super) fn at(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
-    KernelEvent { time: Ticks(time), cpu: CpuId(1), tid, context: ExecutionContext::Thread, kind }
+    KernelEvent {
+        time: Ticks(time),
+        cpu: CpuId(1),
+        tid,
+        context: ExecutionContext::Thread,
+        kind,
+    }
 }
 
 pub(super) fn switch(time: u64, prev: i32, next: i32) -> KernelEvent {
-    at(time, prev, EventKind::SchedSwitch { prev: task(prev), prev_state: 1, next: task(next) })
+    at(
+        time,
+        prev,
+        EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state: 1,
+            next: task(next),
+        },
+    )
 }
 
 pub(super) fn tick(from: u64, to: u64, tid: i32) -> [KernelEvent; 2] {
     [
-        at(from, tid, EventKind::VectorEntry { vector: "local_timer".into() }),
-        at(to, tid, EventKind::VectorExit { vector: "local_timer".into() }),
+        at(
+            from,
+            tid,
+            EventKind::VectorEntry {
+                vector: "local_timer".into(),
+            },
+        ),
+        at(
+            to,
+            tid,
+            EventKind::VectorExit {
+                vector: "local_timer".into(),
+            },
+        ),
     ]
 }
 
@@ -58,7 +89,10 @@ pub(super) struct Act {
 
 pub(super) fn acts(most: usize) -> impl Strategy<Value = Vec<Act>> {
     let act = (0..60_u64, any::<u8>(), any::<u8>());
-    proptest::collection::vec(act.prop_map(|(after, what, which)| Act { after, what, which }), 1..most)
+    proptest::collection::vec(
+        act.prop_map(|(after, what, which)| Act { after, what, which }),
+        1..most,
+    )
 }
 
 #[derive(Clone, Copy)]
@@ -107,8 +141,16 @@ impl Paper {
 
     fn who(&self) -> Who {
         match self.stack.last() {
-            Some(open) => Who { class: open.class, key: open.key, tid: self.tid },
-            None => Who { class: Class::Turn, key: 0, tid: self.tid },
+            Some(open) => Who {
+                class: open.class,
+                key: open.key,
+                tid: self.tid,
+            },
+            None => Who {
+                class: Class::Turn,
+                key: 0,
+                tid: self.tid,
+            },
         }
     }
 
@@ -137,10 +179,16 @@ impl Paper {
             // The handler's record says how long it ran.
             let length = act.after / 2;
             self.until(self.now + act.after - length);
-            self.stack.push(Open { class: Class::Nmi, key: 9 });
+            self.stack.push(Open {
+                class: Class::Nmi,
+                key: 9,
+            });
             self.until(self.now + length);
             self.stack.pop();
-            self.write(EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: length });
+            self.write(EventKind::NmiHandler {
+                handler: KernelAddr(9),
+                delta_ns: length,
+            });
             return;
         }
         self.until(self.now + act.after);
@@ -150,7 +198,14 @@ impl Paper {
             4 | 5 if !self.hard() => self.vector(which),
             6 if !self.hard() => {
                 let irq = act.which as u32 % 3;
-                self.enter(Class::Irq, irq.into(), EventKind::IrqEntry { irq, action: "device".into() });
+                self.enter(
+                    Class::Irq,
+                    irq.into(),
+                    EventKind::IrqEntry {
+                        irq,
+                        action: "device".into(),
+                    },
+                );
             }
             7 if !self.hard() && !self.has(|class| class == Class::Softirq) => {
                 let vec = act.which as u32 % 10;
@@ -160,7 +215,10 @@ impl Paper {
             10..=12 => self.switch(THREADS[act.which as usize % THREADS.len()]),
             13 => self.fault(act.which.is_multiple_of(2)),
             14 if self.tid == 0 && !self.has(|class| class != Class::Idle) => self.idle(which),
-            15 => self.write(EventKind::TickStop { success: true, dependency: 0 }),
+            15 => self.write(EventKind::TickStop {
+                success: true,
+                dependency: 0,
+            }),
             _ => {}
         }
     }
@@ -170,7 +228,10 @@ impl Paper {
         if interrupts && self.tid == 0 {
             match self.stack.last_mut() {
                 Some(open) if open.class == Class::Idle => open.key = u64::MAX,
-                None => self.stack.push(Open { class: Class::Idle, key: u64::MAX }),
+                None => self.stack.push(Open {
+                    class: Class::Idle,
+                    key: u64::MAX,
+                }),
                 _ => {}
             }
         }
@@ -185,25 +246,50 @@ impl Paper {
             1 => (Class::Vector, 1, "reschedule"),
             _ => (Class::Vector, 2, "call_function_single"),
         };
-        self.enter(class, key, EventKind::VectorEntry { vector: vector.into() });
+        self.enter(
+            class,
+            key,
+            EventKind::VectorEntry {
+                vector: vector.into(),
+            },
+        );
     }
 
     fn function(&mut self, which: u64) {
         let function = KernelAddr(1000 + which % 4);
         match self.stack.last().map(|open| open.class) {
             Some(Class::LocalTimer) => {
-                let kind = EventKind::HrtimerEntry { hrtimer: which, function, now: Nanos::ZERO };
+                let kind = EventKind::HrtimerEntry {
+                    hrtimer: which,
+                    function,
+                    now: Nanos::ZERO,
+                };
                 self.enter(Class::HrtimerFunction, which, kind);
             }
             Some(Class::Softirq) => {
-                let kind = EventKind::TimerEntry { timer: which, function };
+                let kind = EventKind::TimerEntry {
+                    timer: which,
+                    function,
+                };
                 self.enter(Class::WheelFunction, which, kind);
             }
-            Some(Class::Vector) => {
-                self.enter(Class::Call, which, EventKind::CsdEntry { function, csd: which })
-            }
+            Some(Class::Vector) => self.enter(
+                Class::Call,
+                which,
+                EventKind::CsdEntry {
+                    function,
+                    csd: which,
+                },
+            ),
             None if matches!(self.tid, 50 | 51) => {
-                self.enter(Class::Work, which, EventKind::WorkStart { work: which, function });
+                self.enter(
+                    Class::Work,
+                    which,
+                    EventKind::WorkStart {
+                        work: which,
+                        function,
+                    },
+                );
             }
             _ => {}
         }
@@ -212,7 +298,11 @@ impl Paper {
     /// Ends what is innermost.
     fn leave(&mut self) {
         let mut fault = None;
-        if self.stack.last().is_some_and(|open| open.class == Class::Fault) {
+        if self
+            .stack
+            .last()
+            .is_some_and(|open| open.class == Class::Fault)
+        {
             fault = self.stack.pop();
         }
         let Some(open) = self.stack.pop() else {
@@ -220,14 +310,27 @@ impl Paper {
             return;
         };
         let kind = match open.class {
-            Class::LocalTimer => EventKind::VectorExit { vector: "local_timer".into() },
-            Class::Vector if open.key == 1 => EventKind::VectorExit { vector: "reschedule".into() },
-            Class::Vector => EventKind::VectorExit { vector: "call_function_single".into() },
-            Class::Irq => EventKind::IrqExit { irq: open.key as u32 },
-            Class::Softirq => EventKind::SoftirqExit { vec: open.key as u32 },
+            Class::LocalTimer => EventKind::VectorExit {
+                vector: "local_timer".into(),
+            },
+            Class::Vector if open.key == 1 => EventKind::VectorExit {
+                vector: "reschedule".into(),
+            },
+            Class::Vector => EventKind::VectorExit {
+                vector: "call_function_single".into(),
+            },
+            Class::Irq => EventKind::IrqExit {
+                irq: open.key as u32,
+            },
+            Class::Softirq => EventKind::SoftirqExit {
+                vec: open.key as u32,
+            },
             Class::HrtimerFunction => EventKind::HrtimerExit { hrtimer: open.key },
             Class::WheelFunction => EventKind::TimerExit { timer: open.key },
-            Class::Call => EventKind::CsdExit { function: KernelAddr(1000 + open.key % 4), csd: open.key },
+            Class::Call => EventKind::CsdExit {
+                function: KernelAddr(1000 + open.key % 4),
+                csd: open.key,
+            },
             Class::Work => EventKind::WorkEnd { work: open.key },
             _ => {
                 self.stack.push(open);
@@ -248,7 +351,11 @@ impl Paper {
             return;
         }
         self.events.push(switch(self.now, self.tid, next));
-        let left: Vec<Open> = self.stack.drain(..).filter(|open| open.class != Class::Idle).collect();
+        let left: Vec<Open> = self
+            .stack
+            .drain(..)
+            .filter(|open| open.class != Class::Idle)
+            .collect();
         self.parked.insert(self.tid, left);
         self.tid = next;
         self.stack = self.parked.remove(&next).unwrap_or_default();
@@ -262,20 +369,33 @@ impl Paper {
             None | Some(Class::Work) if self.tid != 0 => {}
             _ => return,
         }
-        self.stack.push(Open { class: Class::Fault, key: u64::from(user) });
-        self.write(EventKind::PageFault { user, address: 0, ip: 0 });
+        self.stack.push(Open {
+            class: Class::Fault,
+            key: u64::from(user),
+        });
+        self.write(EventKind::PageFault {
+            user,
+            address: 0,
+            ip: 0,
+        });
     }
 
     fn idle(&mut self, which: u64) {
         self.stack.clear();
         let state = which.is_multiple_of(2).then_some(act_state(which));
-        self.stack.push(Open { class: Class::Idle, key: state.map_or(u64::MAX, u64::from) });
+        self.stack.push(Open {
+            class: Class::Idle,
+            key: state.map_or(u64::MAX, u64::from),
+        });
         self.write(EventKind::CpuIdle { state });
     }
 
     /// The truth between two times.
     pub(super) fn between(&self, from: u64, until: u64) -> Stretches {
-        let clipped = self.truth.iter().map(|(a, b, who)| (*a.max(&from), *b.min(&until), *who));
+        let clipped = self
+            .truth
+            .iter()
+            .map(|(a, b, who)| (*a.max(&from), *b.min(&until), *who));
         merged(clipped.filter(|(a, b, _)| a < b))
     }
 }
@@ -299,9 +419,20 @@ pub(super) fn merged(stretches: impl Iterator<Item = (u64, u64, Who)>) -> Stretc
 /// A window in the same words.
 pub(super) fn stretches(window: &Window) -> Stretches {
     merged(window.slices.iter().map(|slice| {
-        let (frame, root) = (window.frame(slice.frame), window.frame(window.root(slice.frame)));
+        let (frame, root) = (
+            window.frame(slice.frame),
+            window.frame(window.root(slice.frame)),
+        );
         let key = if frame.class.is_root() { 0 } else { frame.key };
-        (slice.start.0, slice.end.0, Who { class: frame.class, key, tid: root.tid })
+        (
+            slice.start.0,
+            slice.end.0,
+            Who {
+                class: frame.class,
+                key,
+                tid: root.tid,
+            },
+        )
     }))
 }
 
@@ -329,9 +460,13 @@ pub(super) fn window(events: &[KernelEvent], from: u64, until: u64) -> Window {
     let records = records(events);
     let before = records.partition_point(|record| record.time.0 < from);
     let inside = records.partition_point(|record| record.time.0 <= until);
-    records[..before].iter().for_each(|record| machine.record(record));
+    records[..before]
+        .iter()
+        .for_each(|record| machine.record(record));
     let mark = machine.open_mark(Ticks(from));
-    records[before..inside].iter().for_each(|record| machine.record(record));
+    records[before..inside]
+        .iter()
+        .for_each(|record| machine.record(record));
     let mut window = Window::default();
     machine.close_mark(mark, Ticks(until), &mut window);
     window
@@ -339,5 +474,8 @@ pub(super) fn window(events: &[KernelEvent], from: u64, until: u64) -> Window {
 
 /// The records of events, with a table that can be asked for their names.
 pub(super) fn records_with(events: &[KernelEvent], names: &mut NameTable) -> Vec<Record> {
-    events.iter().map(|event| Record::new(event, names)).collect()
+    events
+        .iter()
+        .map(|event| Record::new(event, names))
+        .collect()
 }

@@ -37,15 +37,37 @@ fn before(events: &[KernelEvent], until: u64) -> Suffered {
 
 /// Of a victim that was away from the first of these records to the last.
 fn before_of(victim: i32, events: &[KernelEvent], rate: TickRate) -> Suffered {
-    older(victim, events, (events[0].time.0, events[events.len() - 1].time.0), rate)
+    older(
+        victim,
+        events,
+        (events[0].time.0, events[events.len() - 1].time.0),
+        rate,
+    )
 }
 
-fn older(victim: i32, events: &[KernelEvent], (from, until): (u64, u64), rate: TickRate) -> Suffered {
-    let victim = ThreadRef { tid: victim, comm: Comm::new("victim") };
-    let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start: Ticks(from), end: Ticks(until) };
+fn older(
+    victim: i32,
+    events: &[KernelEvent],
+    (from, until): (u64, u64),
+    rate: TickRate,
+) -> Suffered {
+    let victim = ThreadRef {
+        tid: victim,
+        comm: Comm::new("victim"),
+    };
+    let stall = Stall {
+        id: StallId(0),
+        cpu: CpuId(1),
+        victim,
+        start: Ticks(from),
+        end: Ticks(until),
+    };
     let timeline = Timeline::build(&stall, events, rate);
     let stretches = timeline.stretches.iter();
-    joined(stretches.map(|(from, to, frame)| (from.0, to.0, frame.map(|at| what(&timeline.frames[at])))))
+    joined(
+        stretches
+            .map(|(from, to, frame)| (from.0, to.0, frame.map(|at| what(&timeline.frames[at])))),
+    )
 }
 
 fn what(frame: &Frame) -> (Class, u64) {
@@ -74,7 +96,9 @@ fn now_of(victim: i32, events: &[KernelEvent], rate: TickRate) -> Suffered {
     let mut machine = Machine::new(rate);
     machine.running(victim, events[0].time);
     let mark = machine.open_mark(events[0].time);
-    records(events).iter().for_each(|record| machine.record(record));
+    records(events)
+        .iter()
+        .for_each(|record| machine.record(record));
     let mut window = Window::default();
     machine.close_mark(mark, events[events.len() - 1].time, &mut window);
     suffered(victim, &window)
@@ -85,7 +109,10 @@ fn suffered(victim: i32, window: &Window) -> Suffered {
         let root = window.frame(window.root(slice.frame));
         // What is the thread's own affair: its faults, and idle states.
         let own = |class| class == Class::Idle || (class == Class::Fault && root.tid != victim);
-        let frame = window.chain(slice.frame).map(|at| window.frame(at)).find(|frame| !own(frame.class));
+        let frame = window
+            .chain(slice.frame)
+            .map(|at| window.frame(at))
+            .find(|frame| !own(frame.class));
         let frame = frame.expect("a root");
         let what = match frame.class {
             Class::Turn => (frame.tid != victim).then_some((Class::Turn, frame.tid as u64)),
@@ -101,14 +128,23 @@ mod fixture;
 
 /// The records of the measured CPU of a recorded second.
 fn recorded() -> Vec<KernelEvent> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../source/tests/fixtures/vm-1s");
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../source/tests/fixtures/vm-1s");
     let (context, pages) = fixture::read(&folder);
     let mut decoder = jitterscope_source::Decoder::new(&context).expect("the fixture's context");
     let mut events = Vec::new();
-    for page in pages.iter().filter(|page| page.role == jitterscope_source::Role::Local) {
-        decoder.page(page.cpu, &page.bytes, |event| events.push(event)).expect("the fixture's page");
+    for page in pages
+        .iter()
+        .filter(|page| page.role == jitterscope_source::Role::Local)
+    {
+        decoder
+            .page(page.cpu, &page.bytes, |event| events.push(event))
+            .expect("the fixture's page");
     }
-    assert!(events.is_sorted_by_key(|event| event.time), "one CPU's records are in order");
+    assert!(
+        events.is_sorted_by_key(|event| event.time),
+        "one CPU's records are in order"
+    );
     events
 }
 
@@ -116,15 +152,25 @@ fn recorded() -> Vec<KernelEvent> {
 #[test]
 fn both_tell_the_same_of_a_recorded_second() {
     let events = recorded();
-    let rate = TickRate { hz: 2_600_000_000, ..TickRate::NANOSECONDS };
+    let rate = TickRate {
+        hz: 2_600_000_000,
+        ..TickRate::NANOSECONDS
+    };
     let mut left: std::collections::BTreeMap<i32, usize> = std::collections::BTreeMap::new();
     let (mut windows, mut slices) = (0, 0);
     for (at, event) in events.iter().enumerate() {
-        let EventKind::SchedSwitch { prev, next, .. } = &event.kind else { continue };
+        let EventKind::SchedSwitch { prev, next, .. } = &event.kind else {
+            continue;
+        };
         if let Some(from) = left.get(&next.tid) {
             let inside = &events[*from..=at];
             let found = now_of(next.tid, inside, rate);
-            assert_eq!(found, before_of(next.tid, inside, rate), "pid {} away", next.tid);
+            assert_eq!(
+                found,
+                before_of(next.tid, inside, rate),
+                "pid {} away",
+                next.tid
+            );
             windows += 1;
             slices += found.len();
         }
@@ -147,9 +193,15 @@ proptest! {
 fn an_unrecorded_switch_is_nobodys() {
     let events = [switch(100, VICTIM, 200), switch(900, 201, VICTIM)];
     let turn = Some((Class::Turn, 200));
-    assert_eq!(before(&events, 1000), [(0, 100, None), (100, 900, turn), (900, 1000, None)]);
+    assert_eq!(
+        before(&events, 1000),
+        [(0, 100, None), (100, 900, turn), (900, 1000, None)]
+    );
     let nobody = Some((Class::Unrecorded, u64::MAX));
-    assert_eq!(now(&events, 1000), [(0, 100, None), (100, 900, nobody), (900, 1000, None)]);
+    assert_eq!(
+        now(&events, 1000),
+        [(0, 100, None), (100, 900, nobody), (900, 1000, None)]
+    );
 }
 
 #[test]
@@ -158,19 +210,33 @@ fn a_lost_exit_ends_at_the_next_entry() {
     let events: Vec<KernelEvent> = [entry].into_iter().chain(tick(500, 600, VICTIM)).collect();
     let timer = Some((Class::LocalTimer, 0));
     assert_eq!(before(&events, 1000), [(0, 100, None), (100, 1000, timer)]);
-    assert_eq!(now(&events, 1000), [(0, 100, None), (100, 600, timer), (600, 1000, None)]);
+    assert_eq!(
+        now(&events, 1000),
+        [(0, 100, None), (100, 600, timer), (600, 1000, None)]
+    );
 }
 
 #[test]
 fn a_program_that_begins_within_a_turn_names_it() {
-    let named = |comm: &str| TaskRef { comm: Comm::new(comm), ..task(300) };
-    let kind = |prev, next| EventKind::SchedSwitch { prev, prev_state: 1, next };
+    let named = |comm: &str| TaskRef {
+        comm: Comm::new(comm),
+        ..task(300)
+    };
+    let kind = |prev, next| EventKind::SchedSwitch {
+        prev,
+        prev_state: 1,
+        next,
+    };
     let events = [
         at(100, VICTIM, kind(task(VICTIM), named("sh"))),
         at(900, 300, kind(named("sha1sum"), task(VICTIM))),
     ];
     let window = window(&events, 0, 1000);
-    let turn = window.frames.iter().find(|frame| frame.tid == 300).expect("the turn");
+    let turn = window
+        .frames
+        .iter()
+        .find(|frame| frame.tid == 300)
+        .expect("the turn");
     let mut names = names();
     records_with(&events, &mut names);
     assert_eq!(names.comm(turn.comm), Some(Comm::new("sh")));

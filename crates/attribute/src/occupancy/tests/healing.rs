@@ -2,20 +2,34 @@
 
 use super::common::*;
 use crate::occupancy::{Class, Outcome, Window};
-use jitterscope_model::{Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, TaskRef, Ticks};
+use jitterscope_model::{
+    Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, TaskRef, Ticks,
+};
 use proptest::prelude::*;
 
 fn turn(tid: i32) -> Who {
-    Who { class: Class::Turn, key: 0, tid }
+    Who {
+        class: Class::Turn,
+        key: 0,
+        tid,
+    }
 }
 
 fn nobody(class: Class) -> Who {
-    Who { class, key: 0, tid: -1 }
+    Who {
+        class,
+        key: 0,
+        tid: -1,
+    }
 }
 
 /// A work item that was begun where records are missing is not known to sleep later.
 fn without_items(who: Who) -> Who {
-    if who.class == Class::Work { turn(who.tid) } else { who }
+    if who.class == Class::Work {
+        turn(who.tid)
+    } else {
+        who
+    }
 }
 
 proptest! {
@@ -127,17 +141,35 @@ fn a_probe_that_read_the_clock_had_nothing_open() {
     }
     let mut window = Window::default();
     machine.close_mark(mark, Ticks(600), &mut window);
-    let timer = Who { class: Class::LocalTimer, key: 0, tid: VICTIM };
-    assert_eq!(stretches(&window), [(300, 400, turn(VICTIM)), (400, 500, timer), (500, 600, turn(VICTIM))]);
+    let timer = Who {
+        class: Class::LocalTimer,
+        key: 0,
+        tid: VICTIM,
+    };
+    assert_eq!(
+        stretches(&window),
+        [
+            (300, 400, turn(VICTIM)),
+            (400, 500, timer),
+            (500, 600, turn(VICTIM))
+        ]
+    );
 }
 
 #[test]
 fn a_lost_exit_ends_where_the_next_interrupt_of_its_sort_begins() {
     let [entry, _] = tick(100, 200, VICTIM);
-    let events: Vec<KernelEvent> = [entry].into_iter().chain(tick(1000, 1100, VICTIM)).collect();
+    let events: Vec<KernelEvent> = [entry]
+        .into_iter()
+        .chain(tick(1000, 1100, VICTIM))
+        .collect();
     let window = window(&events, 50, 1200);
-    let outcomes: Vec<Outcome> =
-        window.frames.iter().filter(|f| f.class == Class::LocalTimer).map(|f| f.outcome).collect();
+    let outcomes: Vec<Outcome> = window
+        .frames
+        .iter()
+        .filter(|f| f.class == Class::LocalTimer)
+        .map(|f| f.outcome)
+        .collect();
     assert_eq!(outcomes, [Outcome::Unseen, Outcome::Closed]);
     assert_eq!(stretches(&window).last(), Some(&(1100, 1200, turn(VICTIM))));
 }
@@ -149,7 +181,11 @@ fn a_record_of_another_thread_tells_of_a_switch_that_left_none() {
         .chain(tick(500, 600, 200))
         .chain([switch(900, 201, VICTIM)])
         .collect();
-    let timer = Who { class: Class::LocalTimer, key: 0, tid: 200 };
+    let timer = Who {
+        class: Class::LocalTimer,
+        key: 0,
+        tid: 200,
+    };
     assert_eq!(
         stretches(&window(&events, 0, 1000)),
         [
@@ -165,9 +201,26 @@ fn a_record_of_another_thread_tells_of_a_switch_that_left_none() {
 #[test]
 fn a_charge_tells_since_when_the_thread_has_run() {
     let [entry, exit] = tick(500, 600, 200);
-    let charge = at(550, 200, EventKind::StatRuntime { tid: 200, runtime_ns: 350 });
-    let events = [switch(100, VICTIM, 0), entry, charge, exit, switch(900, 200, VICTIM)];
-    let timer = Who { class: Class::LocalTimer, key: 0, tid: 200 };
+    let charge = at(
+        550,
+        200,
+        EventKind::StatRuntime {
+            tid: 200,
+            runtime_ns: 350,
+        },
+    );
+    let events = [
+        switch(100, VICTIM, 0),
+        entry,
+        charge,
+        exit,
+        switch(900, 200, VICTIM),
+    ];
+    let timer = Who {
+        class: Class::LocalTimer,
+        key: 0,
+        tid: 200,
+    };
     let window = window(&events, 0, 1000);
     assert_eq!(
         stretches(&window),
@@ -181,24 +234,61 @@ fn a_charge_tells_since_when_the_thread_has_run() {
         ]
     );
     // Not before the last record of somebody else.
-    let charge = at(550, 200, EventKind::StatRuntime { tid: 200, runtime_ns: 10_000 });
+    let charge = at(
+        550,
+        200,
+        EventKind::StatRuntime {
+            tid: 200,
+            runtime_ns: 10_000,
+        },
+    );
     let [entry, exit] = tick(500, 600, 200);
     let events = [switch(100, VICTIM, 0), entry, charge, exit];
-    assert_eq!(stretches(&super::common::window(&events, 0, 700))[1], (100, 500, turn(200)));
+    assert_eq!(
+        stretches(&super::common::window(&events, 0, 700))[1],
+        (100, 500, turn(200))
+    );
 }
 
 #[test]
 fn records_in_the_middle_of_a_switch_and_in_an_nmi_tell_nothing_of_who_runs() {
-    let flush = at(101, VICTIM, EventKind::TlbFlush { reason: 0, pages: -1 });
-    let nmi = |time, kind| KernelEvent { context: ExecutionContext::Nmi, ..at(time, VICTIM, kind) };
+    let flush = at(
+        101,
+        VICTIM,
+        EventKind::TlbFlush {
+            reason: 0,
+            pages: -1,
+        },
+    );
+    let nmi = |time, kind| KernelEvent {
+        context: ExecutionContext::Nmi,
+        ..at(time, VICTIM, kind)
+    };
     let events = [
         switch(100, VICTIM, 200),
         flush,
-        nmi(102, EventKind::PageFault { user: false, address: 0, ip: 0 }),
-        nmi(110, EventKind::NmiHandler { handler: KernelAddr(9), delta_ns: 1000 }),
+        nmi(
+            102,
+            EventKind::PageFault {
+                user: false,
+                address: 0,
+                ip: 0,
+            },
+        ),
+        nmi(
+            110,
+            EventKind::NmiHandler {
+                handler: KernelAddr(9),
+                delta_ns: 1000,
+            },
+        ),
         switch(300, 200, VICTIM),
     ];
-    let handler = Who { class: Class::Nmi, key: 9, tid: 200 };
+    let handler = Who {
+        class: Class::Nmi,
+        key: 9,
+        tid: 200,
+    };
     assert_eq!(
         stretches(&window(&events, 0, 400)),
         [
@@ -213,13 +303,30 @@ fn records_in_the_middle_of_a_switch_and_in_an_nmi_tell_nothing_of_who_runs() {
 
 #[test]
 fn a_turn_has_the_name_of_its_end_as_far_as_it_is_known() {
-    let named = |tid, comm: &str| TaskRef { comm: Comm::new(comm), ..task(tid) };
-    let switch =
-        |time, prev: TaskRef, next| at(time, prev.tid, EventKind::SchedSwitch { prev, prev_state: 1, next });
-    let events =
-        [switch(100, task(VICTIM), named(300, "sh")), switch(900, named(300, "sha1sum"), task(VICTIM))];
+    let named = |tid, comm: &str| TaskRef {
+        comm: Comm::new(comm),
+        ..task(tid)
+    };
+    let switch = |time, prev: TaskRef, next| {
+        at(
+            time,
+            prev.tid,
+            EventKind::SchedSwitch {
+                prev,
+                prev_state: 1,
+                next,
+            },
+        )
+    };
+    let events = [
+        switch(100, task(VICTIM), named(300, "sh")),
+        switch(900, named(300, "sha1sum"), task(VICTIM)),
+    ];
     let mut names = names();
-    let (sh, sha1sum) = (names.comm_id(Comm::new("sh")), names.comm_id(Comm::new("sha1sum")));
+    let (sh, sha1sum) = (
+        names.comm_id(Comm::new("sh")),
+        names.comm_id(Comm::new("sha1sum")),
+    );
     let name = |until| {
         let mut machine = machine();
         machine.running(VICTIM, Ticks(0));
@@ -230,7 +337,11 @@ fn a_turn_has_the_name_of_its_end_as_far_as_it_is_known() {
         }
         let mut window = Window::default();
         machine.close_mark(mark, Ticks(until), &mut window);
-        window.frames.iter().find(|frame| frame.tid == 300).map(|frame| frame.named())
+        window
+            .frames
+            .iter()
+            .find(|frame| frame.tid == 300)
+            .map(|frame| frame.named())
     };
     assert_eq!(name(1000), Some(sha1sum));
     assert_eq!(name(900), Some(sha1sum));
@@ -240,16 +351,35 @@ fn a_turn_has_the_name_of_its_end_as_far_as_it_is_known() {
 
 #[test]
 fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
-    let work = EventKind::WorkStart { work: 7, function: KernelAddr(1) };
-    let begun = [switch(100, VICTIM, 50), at(150, 50, work), switch(200, 50, VICTIM)];
+    let work = EventKind::WorkStart {
+        work: 7,
+        function: KernelAddr(1),
+    };
+    let begun = [
+        switch(100, VICTIM, 50),
+        at(150, 50, work),
+        switch(200, 50, VICTIM),
+    ];
     let back = [switch(500, VICTIM, 50), switch(600, 50, VICTIM)];
-    let item = Who { class: Class::Work, key: 7, tid: 50 };
-    for (moved, ended, expected) in [(false, false, item), (true, false, turn(50)), (false, true, turn(50))] {
+    let item = Who {
+        class: Class::Work,
+        key: 7,
+        tid: 50,
+    };
+    for (moved, ended, expected) in [
+        (false, false, item),
+        (true, false, turn(50)),
+        (false, true, turn(50)),
+    ] {
         let mut machine = machine();
         machine.running(VICTIM, Ticks(0));
         let mut begun = records(&begun);
         if ended {
-            let dead = EventKind::SchedSwitch { prev: task(50), prev_state: 0x10, next: task(VICTIM) };
+            let dead = EventKind::SchedSwitch {
+                prev: task(50),
+                prev_state: 0x10,
+                next: task(VICTIM),
+            };
             begun[2] = records(&[at(200, 50, dead)])[0];
         }
         begun.iter().for_each(|record| machine.record(record));
@@ -257,7 +387,9 @@ fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
             machine.arrived(50, Ticks(400));
         }
         let mark = machine.open_mark(Ticks(500));
-        records(&back).iter().for_each(|record| machine.record(record));
+        records(&back)
+            .iter()
+            .for_each(|record| machine.record(record));
         let mut window = Window::default();
         machine.close_mark(mark, Ticks(600), &mut window);
         assert_eq!(stretches(&window), [(500, 600, expected)]);
@@ -267,14 +399,34 @@ fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
 #[test]
 fn what_no_exit_ends_has_ended_with_its_threads_turn_and_an_interrupt_has_lost_its_exit() {
     let outcome = |tid: i32, kind: EventKind| {
-        let events = [switch(100, VICTIM, tid), at(150, tid, kind), switch(200, tid, VICTIM)];
+        let events = [
+            switch(100, VICTIM, tid),
+            at(150, tid, kind),
+            switch(200, tid, VICTIM),
+        ];
         let window = window(&events, 50, 300);
-        window.frames.iter().find(|frame| !frame.class.is_root()).map(|frame| (frame.class, frame.outcome))
+        window
+            .frames
+            .iter()
+            .find(|frame| !frame.class.is_root())
+            .map(|frame| (frame.class, frame.outcome))
     };
-    let fault = EventKind::PageFault { user: true, address: 0, ip: 0 };
-    let irq = EventKind::IrqEntry { irq: 5, action: "device".into() };
+    let fault = EventKind::PageFault {
+        user: true,
+        address: 0,
+        ip: 0,
+    };
+    let irq = EventKind::IrqEntry {
+        irq: 5,
+        action: "device".into(),
+    };
     for (tid, kind, class, ended) in [
-        (0, EventKind::CpuIdle { state: Some(2) }, Class::Idle, Outcome::Closed),
+        (
+            0,
+            EventKind::CpuIdle { state: Some(2) },
+            Class::Idle,
+            Outcome::Closed,
+        ),
         (200, fault, Class::Fault, Outcome::Closed),
         (200, irq, Class::Irq, Outcome::Unseen),
     ] {
@@ -291,8 +443,14 @@ fn an_item_that_is_said_to_sleep_does_so_unless_its_worker_has_the_cpu() {
             machine.running(tid, Ticks(100));
         }
         machine.park(50, Ticks(150), Frame::item(50, 7, 1, Ticks(90)));
-        machine.parked().map(|(tid, left, frames)| (tid, left.0, frames[0].key)).collect::<Vec<_>>()
+        machine
+            .parked()
+            .map(|(tid, left, frames)| (tid, left.0, frames[0].key))
+            .collect::<Vec<_>>()
     };
-    assert_eq!([None, Some(VICTIM)].map(sleeping), [vec![(50, 150, 7)], vec![(50, 150, 7)]]);
+    assert_eq!(
+        [None, Some(VICTIM)].map(sleeping),
+        [vec![(50, 150, 7)], vec![(50, 150, 7)]]
+    );
     assert!(sleeping(Some(50)).is_empty());
 }

@@ -12,12 +12,22 @@ fn ring() -> Ring {
 
 fn slice(start: u64, frame: u32) -> Slice {
     let (start, end) = (Ticks(start), Ticks(start + 1));
-    Slice { start, end, frame, began: None, ended: None, folded: false }
+    Slice {
+        start,
+        end,
+        frame,
+        began: None,
+        ended: None,
+        folded: false,
+    }
 }
 
 /// A frame that begins then, with a number of its own.
 fn frame(at: u64) -> Frame {
-    Frame { key: at, ..Frame::nobody(Class::Vector, Ticks(at)) }
+    Frame {
+        key: at,
+        ..Frame::nobody(Class::Vector, Ticks(at))
+    }
 }
 
 #[test]
@@ -29,7 +39,10 @@ fn bytes_are_those_of_slices_and_frames() {
         ring.keep(slice(n, 0));
     }
     ring.push(frame(10));
-    assert_eq!(ring.bytes(), 10 * size_of::<Slice>() + 2 * size_of::<Frame>());
+    assert_eq!(
+        ring.bytes(),
+        10 * size_of::<Slice>() + 2 * size_of::<Frame>()
+    );
     ring.pop(Ticks(11), Outcome::Closed);
     ring.release(mark);
     assert_eq!(ring.bytes(), size_of::<Frame>());
@@ -39,21 +52,35 @@ fn bytes_are_those_of_slices_and_frames() {
 fn a_number_is_given_to_one_slice_only() {
     let mut ring = ring();
     let first = ring.open(Ticks(0));
-    assert_eq!((0..5).map(|n| ring.keep(slice(n, 0))).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(
+        (0..5).map(|n| ring.keep(slice(n, 0))).collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4]
+    );
     // With the last mark all slices go; their numbers are not given again.
     ring.release(first);
     assert!(!ring.is_recording());
     let again = ring.open(Ticks(5));
-    assert_eq!((5..8).map(|n| ring.keep(slice(n, 0))).collect::<Vec<_>>(), [5, 6, 7]);
+    assert_eq!(
+        (5..8).map(|n| ring.keep(slice(n, 0))).collect::<Vec<_>>(),
+        [5, 6, 7]
+    );
     let later = ring.open(Ticks(8));
     assert_eq!(ring.keep(slice(8, 0)), 8);
     let starts = |ring: &mut Ring| -> Vec<Option<u64>> {
-        (3..10).map(|number| ring.slice_mut(number).map(|slice| slice.start.0)).collect()
+        (3..10)
+            .map(|number| ring.slice_mut(number).map(|slice| slice.start.0))
+            .collect()
     };
-    assert_eq!(starts(&mut ring), [None, None, Some(5), Some(6), Some(7), Some(8), None]);
+    assert_eq!(
+        starts(&mut ring),
+        [None, None, Some(5), Some(6), Some(7), Some(8), None]
+    );
     // With the older mark go the slices that only it needs.
     ring.release(again);
-    assert_eq!(starts(&mut ring), [None, None, None, None, None, Some(8), None]);
+    assert_eq!(
+        starts(&mut ring),
+        [None, None, None, None, None, Some(8), None]
+    );
     assert_eq!(ring.keep(slice(9, 0)), 9);
     assert_eq!(ring.slices.len(), 2);
     ring.slices[0].folded = true;
@@ -68,9 +95,15 @@ fn a_mark_that_is_not_this_rings_finds_an_empty_window() {
     let foreign = other.open(Ticks(0));
     let mut window = Window::default();
     one.peek(&foreign, Ticks(7), slice(3, 0), &mut window);
-    assert_eq!((window.from, window.until, window.slices.len()), (Ticks(7), Ticks(7), 0));
+    assert_eq!(
+        (window.from, window.until, window.slices.len()),
+        (Ticks(7), Ticks(7), 0)
+    );
     one.close(foreign, Ticks(9), slice(3, 0), &mut window);
-    assert_eq!((window.from, window.until, window.slices.len()), (Ticks(9), Ticks(9), 0));
+    assert_eq!(
+        (window.from, window.until, window.slices.len()),
+        (Ticks(9), Ticks(9), 0)
+    );
 }
 
 /// A ring with an old mark, `many` frames that came and went since, a younger mark, and three frames more, the
@@ -103,18 +136,31 @@ fn frames_that_nobody_needs_are_taken_out_and_the_others_stay_what_they_are() {
         let (mut ring, old, young) = busy(many);
         let look = |ring: &Ring| {
             let mut window = Window::default();
-            let under_way = Slice { end: Ticks(100 + many), ..slice(30 + many, ring.top()) };
+            let under_way = Slice {
+                end: Ticks(100 + many),
+                ..slice(30 + many, ring.top())
+            };
             ring.peek(&young, Ticks(100 + many), under_way, &mut window);
             window
         };
         let stack = |ring: &Ring| -> Vec<Frame> {
             // Positions change.
-            ring.stack.iter().map(|index| Frame { parent: 0, ..*ring.frame(*index) }).collect()
+            ring.stack
+                .iter()
+                .map(|index| Frame {
+                    parent: 0,
+                    ..*ring.frame(*index)
+                })
+                .collect()
         };
         let (before, open, frames) = (look(&ring), stack(&ring), ring.frames.len());
         ring.release(old);
         let after = look(&ring);
-        assert_eq!((&before.slices, &before.frames), (&after.slices, &after.frames), "{many}");
+        assert_eq!(
+            (&before.slices, &before.frames),
+            (&after.slices, &after.frames),
+            "{many}"
+        );
         assert_eq!(stack(&ring), open);
         assert_eq!(ring.root().class, Class::NotSeen);
         // The root, what stands open, and what the younger mark has seen come and go.

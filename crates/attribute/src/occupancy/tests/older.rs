@@ -20,10 +20,18 @@ impl Frame {
             (E::VectorEntry { vector }, E::VectorExit { vector: ended }) => vector == ended,
             (E::IrqEntry { irq, .. }, E::IrqExit { irq: ended }) => irq == ended,
             (E::SoftirqEntry { vec }, E::SoftirqExit { vec: ended }) => vec == ended,
-            (E::HrtimerEntry { hrtimer, .. }, E::HrtimerExit { hrtimer: ended }) => hrtimer == ended,
+            (E::HrtimerEntry { hrtimer, .. }, E::HrtimerExit { hrtimer: ended }) => {
+                hrtimer == ended
+            }
             (E::TimerEntry { timer, .. }, E::TimerExit { timer: ended }) => timer == ended,
             (E::WorkStart { work, .. }, E::WorkEnd { work: ended }) => work == ended,
-            (E::CsdEntry { function, csd }, E::CsdExit { function: f, csd: c }) => (function, csd) == (f, c),
+            (
+                E::CsdEntry { function, csd },
+                E::CsdExit {
+                    function: f,
+                    csd: c,
+                },
+            ) => (function, csd) == (f, c),
             (E::NmiHandler { .. }, E::NmiHandler { .. }) => self.opening == *event,
             (opening, ended) => is_exception(opening) && is_exception(ended),
         }
@@ -33,19 +41,31 @@ impl Frame {
     fn sleeps(&self) -> bool {
         use EventKind as E;
         let kind = &self.opening.kind;
-        let timer = matches!(kind, E::SoftirqEntry { .. } | E::HrtimerEntry { .. } | E::TimerEntry { .. });
+        let timer = matches!(
+            kind,
+            E::SoftirqEntry { .. } | E::HrtimerEntry { .. } | E::TimerEntry { .. }
+        );
         timer || matches!(kind, E::WorkStart { .. }) || is_exception(kind)
     }
 }
 
 fn is_exception(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::PageFault { .. } | EventKind::MachineCheck { .. })
+    matches!(
+        kind,
+        EventKind::PageFault { .. } | EventKind::MachineCheck { .. }
+    )
 }
 
 fn opens(kind: &EventKind) -> bool {
     use EventKind as E;
-    let entry = matches!(kind, E::VectorEntry { .. } | E::IrqEntry { .. } | E::SoftirqEntry { .. });
-    let inside = matches!(kind, E::HrtimerEntry { .. } | E::TimerEntry { .. } | E::CsdEntry { .. });
+    let entry = matches!(
+        kind,
+        E::VectorEntry { .. } | E::IrqEntry { .. } | E::SoftirqEntry { .. }
+    );
+    let inside = matches!(
+        kind,
+        E::HrtimerEntry { .. } | E::TimerEntry { .. } | E::CsdEntry { .. }
+    );
     entry || inside || matches!(kind, E::WorkStart { .. }) || is_exception(kind)
 }
 
@@ -62,7 +82,10 @@ pub(super) struct Timeline {
 
 impl Timeline {
     pub(super) fn build(stall: &Stall, events: &[KernelEvent], rate: TickRate) -> Timeline {
-        let mut timeline = Timeline { since: stall.start, ..Timeline::default() };
+        let mut timeline = Timeline {
+            since: stall.start,
+            ..Timeline::default()
+        };
         for (time, event, nmi_begins) in steps(events, stall, rate) {
             let time = time.max(timeline.since);
             match &event.kind {
@@ -83,7 +106,10 @@ impl Timeline {
             self.stretch_until(time);
             self.stack.truncate(depth);
         }
-        let another_runs = self.stack.first().is_some_and(|index| self.frames[*index].is_thread());
+        let another_runs = self
+            .stack
+            .first()
+            .is_some_and(|index| self.frames[*index].is_thread());
         if opens(&event.kind) && !(another_runs && is_exception(&event.kind)) {
             self.open(event, time);
         }
@@ -93,7 +119,10 @@ impl Timeline {
         self.stretch_until(time);
         let base = usize::from(prev != victim).min(self.stack.len());
         let left = self.stack[base..].iter().map(|index| &self.frames[*index]);
-        let left: Vec<KernelEvent> = left.filter(|f| f.sleeps()).map(|f| f.opening.clone()).collect();
+        let left: Vec<KernelEvent> = left
+            .filter(|f| f.sleeps())
+            .map(|f| f.opening.clone())
+            .collect();
         self.suspended.insert(prev, left);
         self.stack.clear();
         if next != victim {
@@ -107,12 +136,15 @@ impl Timeline {
     fn open(&mut self, event: &KernelEvent, time: Ticks) {
         self.stretch_until(time);
         self.stack.push(self.frames.len());
-        self.frames.push(Frame { opening: event.clone() });
+        self.frames.push(Frame {
+            opening: event.clone(),
+        });
     }
 
     fn stretch_until(&mut self, time: Ticks) {
         if time > self.since {
-            self.stretches.push((self.since, time, self.stack.last().copied()));
+            self.stretches
+                .push((self.since, time, self.stack.last().copied()));
             self.since = time;
         }
     }
@@ -129,7 +161,10 @@ fn steps<'e>(
     for event in events.iter().filter(|event| stall.contains(event.time)) {
         if let EventKind::NmiHandler { delta_ns, .. } = event.kind {
             let start = (event.time - rate.ticks(Nanos(delta_ns))).max(stall.start);
-            let at = steps.iter().rposition(|(time, ..)| *time <= start).map_or(0, |i| i + 1);
+            let at = steps
+                .iter()
+                .rposition(|(time, ..)| *time <= start)
+                .map_or(0, |i| i + 1);
             steps.insert(at, (start, event, true));
         }
         steps.push((event.time, event, false));

@@ -12,7 +12,10 @@ fn tiles(window: &Window) -> Result<(), TestCaseError> {
         prop_assert_eq!(slice.start, at);
         prop_assert!(slice.start < slice.end);
         let frame = window.frame(slice.frame);
-        prop_assert!(frame.start <= slice.start && slice.end <= frame.end, "{slice:?} {frame:?}");
+        prop_assert!(
+            frame.start <= slice.start && slice.end <= frame.end,
+            "{slice:?} {frame:?}"
+        );
         at = slice.end;
     }
     prop_assert_eq!(at, window.until);
@@ -55,7 +58,9 @@ fn mad(acts: &[Act]) -> Vec<Record> {
             records.retain(|record| record.key % 2 == 0);
         }
         let base = all.last().map_or(0, |record| record.time.0);
-        records.iter_mut().for_each(|record| record.time = record.time + Ticks(base));
+        records
+            .iter_mut()
+            .for_each(|record| record.time = record.time + Ticks(base));
         all.extend(records);
     }
     all
@@ -206,7 +211,15 @@ fn folded_turns(turns: impl Iterator<Item = (u64, TaskRef)>) -> BTreeMap<(i32, i
     let mark = machine.open_mark(Ticks(0));
     let (mut now, mut prev) = (100, task(VICTIM));
     for (length, next) in turns.chain([(0, task(VICTIM))]) {
-        let event = at(now, prev.tid, EventKind::SchedSwitch { prev, prev_state: 1, next });
+        let event = at(
+            now,
+            prev.tid,
+            EventKind::SchedSwitch {
+                prev,
+                prev_state: 1,
+                next,
+            },
+        );
         machine.record(&Record::new(&event, &mut names));
         (now, prev) = (now + length, next);
     }
@@ -224,7 +237,11 @@ fn folded_turns(turns: impl Iterator<Item = (u64, TaskRef)>) -> BTreeMap<(i32, i
 #[test]
 fn who_had_most_of_a_folded_time_is_named_however_late_he_came() {
     let short = |from: i32| (0..4000).map(move |n| (10, task(from + n)));
-    let sums = folded_turns(short(1000).chain([(1_000_000, task(77))]).chain(short(6000)));
+    let sums = folded_turns(
+        short(1000)
+            .chain([(1_000_000, task(77))])
+            .chain(short(6000)),
+    );
     assert_eq!(sums.get(&(77, 120)), Some(&1_000_000));
     let nameless = sums[&(-1, 120)];
     assert!(nameless > 10_000, "{nameless}");
@@ -233,9 +250,17 @@ fn who_had_most_of_a_folded_time_is_named_however_late_he_came() {
 #[test]
 fn turns_of_different_urgency_are_no_one_sum() {
     // What the first of a sum was decided for all of it whether that was real-time throttling.
-    let of = |n: i32| TaskRef { prio: if n % 2 == 0 { 49 } else { 120 }, ..task(1000 + n / 2) };
+    let of = |n: i32| TaskRef {
+        prio: if n % 2 == 0 { 49 } else { 120 },
+        ..task(1000 + n / 2)
+    };
     let sums = folded_turns((0..8000).map(|n| (if n % 2 == 0 { 30 } else { 10 }, of(n))));
-    let sum = |prio| sums.iter().filter(|((_, of), _)| *of == prio).map(|(_, ns)| ns).sum::<u64>();
+    let sum = |prio| {
+        sums.iter()
+            .filter(|((_, of), _)| *of == prio)
+            .map(|(_, ns)| ns)
+            .sum::<u64>()
+    };
     // The victim's own turn was no record's: its first 100 have the priority that it left with.
     assert_eq!((sum(49), sum(120)), (120_000, 40_100));
     assert!(sums.contains_key(&(-1, 49)) && sums.contains_key(&(-1, 120)));
@@ -245,13 +270,22 @@ fn turns_of_different_urgency_are_no_one_sum() {
 fn of_each_class_of_urgency_what_is_summed_up_has_a_sum_of_its_own() {
     // Deadline, the ends of the real-time and of the fair ones, and none that a record had.
     let prios = [-1, 0, 99, 100, 139, i16::MIN.into()];
-    let of = |n: usize| TaskRef { prio: prios[n % prios.len()], ..task(1000 + n as i32 / 2) };
+    let of = |n: usize| TaskRef {
+        prio: prios[n % prios.len()],
+        ..task(1000 + n as i32 / 2)
+    };
     let sums = folded_turns((0..12_000).map(|n| (10, of(n))));
     let sum = |among: std::ops::RangeInclusive<i16>| {
-        sums.iter().filter(|((_, prio), _)| among.contains(prio)).map(|(_, ns)| ns).sum::<u64>()
+        sums.iter()
+            .filter(|((_, prio), _)| among.contains(prio))
+            .map(|(_, ns)| ns)
+            .sum::<u64>()
     };
     // The victim's own turn has the priority that it left with.
-    assert_eq!([sum(-1..=-1), sum(0..=99), sum(100..=139)], [20_000, 40_000, 40_100]);
+    assert_eq!(
+        [sum(-1..=-1), sum(0..=99), sum(100..=139)],
+        [20_000, 40_000, 40_100]
+    );
     assert_eq!(sum(i16::MIN..=i16::MIN), 20_000);
 }
 
@@ -277,10 +311,18 @@ fn a_busy_cpu_stays_within_the_cap() {
     machine.close_mark(mark, Ticks(10_000_000), &mut window);
     let sum = |class, tid| -> u64 {
         let of = |slice: &&crate::occupancy::Slice| {
-            let (frame, root) = (window.frame(slice.frame), window.frame(window.root(slice.frame)));
+            let (frame, root) = (
+                window.frame(slice.frame),
+                window.frame(window.root(slice.frame)),
+            );
             (frame.class, root.tid) == (class, tid)
         };
-        window.slices.iter().filter(of).map(|slice| slice.length().0).sum()
+        window
+            .slices
+            .iter()
+            .filter(of)
+            .map(|slice| slice.length().0)
+            .sum()
     };
     // The first ten ticks are not seen.
     assert_eq!(sum(Class::NotSeen, -1), 10);

@@ -13,7 +13,11 @@ use std::time::Instant;
 /// A tick with its functions and a softirq, a worker with an item, a device: 17 records.
 fn disturbance(at: u64) -> Vec<KernelEvent> {
     let [entry, exit] = tick(at + 10, at + 90, VICTIM);
-    let timer = |n| EventKind::HrtimerEntry { hrtimer: n, function: KernelAddr(1000 + n), now: Nanos(n) };
+    let timer = |n| EventKind::HrtimerEntry {
+        hrtimer: n,
+        function: KernelAddr(1000 + n),
+        now: Nanos(n),
+    };
     let worker = |time, kind| super::common::at(time, 50, kind);
     let victim = |time, kind| super::common::at(time, VICTIM, kind);
     vec![
@@ -25,12 +29,34 @@ fn disturbance(at: u64) -> Vec<KernelEvent> {
         exit,
         victim(at + 95, EventKind::SoftirqEntry { vec: 1 }),
         victim(at + 120, EventKind::SoftirqExit { vec: 1 }),
-        victim(at + 130, EventKind::IrqEntry { irq: 25, action: "virtio0".into() }),
+        victim(
+            at + 130,
+            EventKind::IrqEntry {
+                irq: 25,
+                action: "virtio0".into(),
+            },
+        ),
         victim(at + 150, EventKind::IrqExit { irq: 25 }),
         switch(at + 200, VICTIM, 50),
-        worker(at + 210, EventKind::WorkStart { work: 7, function: KernelAddr(1) }),
-        worker(at + 220, EventKind::VectorEntry { vector: "reschedule".into() }),
-        worker(at + 230, EventKind::VectorExit { vector: "reschedule".into() }),
+        worker(
+            at + 210,
+            EventKind::WorkStart {
+                work: 7,
+                function: KernelAddr(1),
+            },
+        ),
+        worker(
+            at + 220,
+            EventKind::VectorEntry {
+                vector: "reschedule".into(),
+            },
+        ),
+        worker(
+            at + 230,
+            EventKind::VectorExit {
+                vector: "reschedule".into(),
+            },
+        ),
         worker(at + 300, EventKind::WorkEnd { work: 7 }),
         switch(at + 310, 50, 200),
         switch(at + 400, 200, VICTIM),
@@ -59,7 +85,10 @@ fn speed() {
     const STALLS: u64 = 100_000;
     let mut texts = BTreeSet::new();
     let mut stalls: Vec<Vec<KernelEvent>> = (0..STALLS).map(|n| disturbance(n * 1000)).collect();
-    stalls.iter_mut().flatten().for_each(|event| share_text(event, &mut texts));
+    stalls
+        .iter_mut()
+        .flatten()
+        .for_each(|event| share_text(event, &mut texts));
     let count = stalls.iter().map(Vec::len).sum::<usize>() as u64;
     let timed = |what: &str, begin: Instant| {
         let ns = begin.elapsed().as_nanos() as u64;
@@ -67,11 +96,20 @@ fn speed() {
         ns
     };
 
-    let victim = ThreadRef { tid: VICTIM, comm: Comm::new("victim") };
+    let victim = ThreadRef {
+        tid: VICTIM,
+        comm: Comm::new("victim"),
+    };
     let begin = Instant::now();
     for (n, events) in stalls.iter().enumerate() {
         let (start, end) = (Ticks(n as u64 * 1000), Ticks(n as u64 * 1000 + 420));
-        let stall = Stall { id: StallId(0), cpu: CpuId(1), victim, start, end };
+        let stall = Stall {
+            id: StallId(0),
+            cpu: CpuId(1),
+            victim,
+            start,
+            end,
+        };
         black_box(Timeline::build(&stall, events, TickRate::NANOSECONDS));
     }
     let before = timed("the older reading, stall by stall", begin);
@@ -82,11 +120,17 @@ fn speed() {
         black_box(Record::new(event, &mut names));
     }
     timed("to 32 bytes", begin);
-    let records: Vec<_> = stalls.iter().map(|events| records_with(events, &mut names)).collect();
+    let records: Vec<_> = stalls
+        .iter()
+        .map(|events| records_with(events, &mut names))
+        .collect();
 
     let mut quiet = machine();
     let begin = Instant::now();
-    records.iter().flatten().for_each(|record| quiet.record(record));
+    records
+        .iter()
+        .flatten()
+        .for_each(|record| quiet.record(record));
     black_box(quiet.turn());
     timed("the machine, nobody asks", begin);
 

@@ -3,23 +3,40 @@
 use super::*;
 
 fn thread(tid: i32) -> ThreadRef {
-    ThreadRef { tid, comm: Comm::new("own") }
+    ThreadRef {
+        tid,
+        comm: Comm::new("own"),
+    }
 }
 
 #[test]
 fn a_thread_of_which_nothing_is_known_waits_from_its_wake_up_unless_it_has_the_cpu() {
     // Another has it.
-    let events = [switch(100, 0, SLEEPS, OTHER), waking(300, 9, OWN, HERE), switch(400, OTHER, SLEEPS, OWN)];
+    let events = [
+        switch(100, 0, SLEEPS, OTHER),
+        waking(300, 9, OWN, HERE),
+        switch(400, OTHER, SLEEPS, OWN),
+    ];
     let (cpu, stalls) = watch(&events, 500);
     assert_eq!((stalls.len(), times(&cpu)), (1, [100, 0, 100, 200, 0, 100]));
     // Nobody is known to have it: then nobody steals it.
-    let (cpu, stalls) = watch(&[waking(300, 9, OWN, HERE), switch(400, OTHER, SLEEPS, OWN)], 500);
+    let (cpu, stalls) = watch(
+        &[waking(300, 9, OWN, HERE), switch(400, OTHER, SLEEPS, OWN)],
+        500,
+    );
     assert_eq!((stalls.len(), times(&cpu)), (0, [100, 0, 0, 0, 0, 400]));
     // It has it itself: a wake-up of one that runs makes no wait.
     let mut events = tick(100, 110, OWN).to_vec();
-    events.extend([waking(300, 9, OWN, HERE), switch(40_000, OWN, SLEEPS, OTHER)]);
+    events.extend([
+        waking(300, 9, OWN, HERE),
+        switch(40_000, OWN, SLEEPS, OTHER),
+    ]);
     let (cpu, stalls) = watch(&events, 50_000);
-    assert_eq!((stalls.len(), cpu.waiting_ns), (1, Nanos::ZERO), "only the interrupt: {stalls:?}");
+    assert_eq!(
+        (stalls.len(), cpu.waiting_ns),
+        (1, Nanos::ZERO),
+        "only the interrupt: {stalls:?}"
+    );
 }
 
 #[test]
@@ -28,9 +45,15 @@ fn stretches_no_further_apart_than_is_said_are_one_and_from_the_threshold_on_it_
         let mut events = vec![switch(100, 0, SLEEPS, OWN)];
         events.extend(tick(300, 350, OWN));
         events.extend(tick(350 + apart, 400 + apart, OWN));
-        let settings = PassiveSettings { threshold: Ticks(threshold), ..settings() };
+        let settings = PassiveSettings {
+            threshold: Ticks(threshold),
+            ..settings()
+        };
         let (cpu, stalls) = watched(settings, &events, 1000);
-        let lengths: Vec<u64> = stalls.iter().map(|row| row.0.end.0 - row.0.start.0).collect();
+        let lengths: Vec<u64> = stalls
+            .iter()
+            .map(|row| row.0.end.0 - row.0.start.0)
+            .collect();
         assert_eq!(cpu.stalls, lengths.len() as u64);
         assert_eq!(times(&cpu).iter().sum::<u64>(), 1000);
         (cpu.stretches, cpu.longest_ns.0, lengths)
@@ -74,61 +97,116 @@ fn what_is_folded_adds_up_over_the_waits() {
 
 #[test]
 fn only_what_lies_in_the_measured_time_counts() {
-    let fault = |at| on(HERE, at, OWN, EventKind::PageFault { user: true, address: 1, ip: 2 });
+    let fault = |at| {
+        on(
+            HERE,
+            at,
+            OWN,
+            EventKind::PageFault {
+                user: true,
+                address: 1,
+                ip: 2,
+            },
+        )
+    };
     let mut events = vec![switch(50, 0, SLEEPS, OWN)];
     events.extend([99, 100, 200, 201].map(fault));
-    events.extend([switch(210, OWN, RUNNABLE, OTHER), switch(400, OTHER, SLEEPS, OWN)]);
+    events.extend([
+        switch(210, OWN, RUNNABLE, OTHER),
+        switch(400, OTHER, SLEEPS, OWN),
+    ]);
     let mut watch = PassiveWatch::new(settings());
     watch.measure(Ticks(100), Ticks(300));
     let mut in_order = events.clone();
     in_order.sort_by_key(|event| event.time);
-    in_order.iter().for_each(|event| watch.event(event, &NoNames));
+    in_order
+        .iter()
+        .for_each(|event| watch.event(event, &NoNames));
     let cpu = watch.finish(Ticks(500), &NoNames).remove(0);
     assert_eq!((cpu.from_ticks, cpu.until_ticks), (Ticks(100), Ticks(300)));
     assert_eq!(times(&cpu), [110, 0, 90, 0, 0, 0]);
     // Two were before and at the end of what counts, and its turn began before.
     assert_eq!((cpu.page_faults, cpu.threads[0].runs), (3, 0));
-    let stalls: Vec<(u64, u64)> = watch.take_stalls().iter().map(|s| (s.start.0, s.end.0)).collect();
+    let stalls: Vec<(u64, u64)> = watch
+        .take_stalls()
+        .iter()
+        .map(|s| (s.start.0, s.end.0))
+        .collect();
     assert_eq!(stalls, [(210, 300)]);
 }
 
 #[test]
 fn no_more_threads_belong_than_can_and_the_others_are_counted() {
-    let mut watch = PassiveWatch::new(PassiveSettings { names: Vec::new(), ..settings() });
+    let mut watch = PassiveWatch::new(PassiveSettings {
+        names: Vec::new(),
+        ..settings()
+    });
     assert!(!watch.met_anybody());
     let most = i32::try_from(PassiveWatch::MOST_THREADS).unwrap();
     for tid in 0..=most + 3 {
-        watch.belongs(Belonging { thread: thread(tid), on: None, asleep: false });
+        watch.belongs(Belonging {
+            thread: thread(tid),
+            on: None,
+            asleep: false,
+        });
     }
     // The idle thread is none; who belongs already is not refused.
     assert_eq!((watch.met_anybody(), watch.refused()), (true, 3));
-    watch.belongs(Belonging { thread: thread(1), on: None, asleep: true });
+    watch.belongs(Belonging {
+        thread: thread(1),
+        on: None,
+        asleep: true,
+    });
     assert_eq!(watch.refused(), 3);
 }
 
 #[test]
 fn of_many_threads_those_with_most_time_are_told_and_all_are_counted() {
     let many = i32::try_from(PassiveCpu::MOST_THREADS).unwrap() + 6;
-    let named = PassiveSettings { names: Vec::new(), ..settings() };
+    let named = PassiveSettings {
+        names: Vec::new(),
+        ..settings()
+    };
     let mut watch = PassiveWatch::new(named);
     watch.measure(Ticks(0), Ticks(u64::MAX));
     (1..=many).for_each(|tid| {
-        watch.belongs(Belonging { thread: thread(1000 + tid), on: None, asleep: false });
+        watch.belongs(Belonging {
+            thread: thread(1000 + tid),
+            on: None,
+            asleep: false,
+        });
     });
     let mut now = 100;
     watch.event(&switch(now, 0, SLEEPS, 1001), &NoNames);
     for tid in 1..=many {
         // The later the longer, but for two that are equal.
         now += u64::try_from(if tid == 2 { 1 } else { tid }).unwrap();
-        watch.event(&switch(now, 1000 + tid, SLEEPS, 1000 + tid % many + 1), &NoNames);
+        watch.event(
+            &switch(now, 1000 + tid, SLEEPS, 1000 + tid % many + 1),
+            &NoNames,
+        );
     }
     let cpu = watch.finish(Ticks(now), &NoNames).remove(0);
-    assert_eq!((cpu.thread_count, cpu.threads.len()), (many as u64, PassiveCpu::MOST_THREADS));
-    let told: Vec<(i32, u64)> = cpu.threads.iter().map(|row| (row.tid, row.running_ns.0)).collect();
+    assert_eq!(
+        (cpu.thread_count, cpu.threads.len()),
+        (many as u64, PassiveCpu::MOST_THREADS)
+    );
+    let told: Vec<(i32, u64)> = cpu
+        .threads
+        .iter()
+        .map(|row| (row.tid, row.running_ns.0))
+        .collect();
     assert_eq!(told[0], (1000 + many, many as u64));
-    assert!(told.is_sorted_by_key(|(tid, ran)| (std::cmp::Reverse(*ran), *tid)), "{told:?}");
+    assert!(
+        told.is_sorted_by_key(|(tid, ran)| (std::cmp::Reverse(*ran), *tid)),
+        "{told:?}"
+    );
     // The first came twice: at the beginning, and in the end for no time at all.
-    assert!(cpu.threads.iter().all(|row| row.runs == 1), "{:?}", cpu.threads);
+    assert!(
+        cpu.threads.iter().all(|row| row.runs == 1),
+        "{:?}",
+        cpu.threads
+    );
     assert_eq!(cpu.running_ns.0, now - 100);
 }
 
@@ -138,29 +216,61 @@ fn a_thread_that_has_ended_waits_no_more() {
         switch(100, 0, SLEEPS, OWN),
         switch(200, OWN, RUNNABLE, OTHER),
         // Its id begins again elsewhere, under another name: whoever waited is gone.
-        on(ELSEWHERE, 250, 9, EventKind::TaskNew { tid: OWN, comm: Comm::new("x"), thread: false }),
+        on(
+            ELSEWHERE,
+            250,
+            9,
+            EventKind::TaskNew {
+                tid: OWN,
+                comm: Comm::new("x"),
+                thread: false,
+            },
+        ),
         switch(400, OTHER, SLEEPS, 0),
     ];
     let (cpu, stalls) = watch(&events, 500);
-    assert_eq!(stalls.iter().map(|row| (row.0.start.0, row.0.end.0)).collect::<Vec<_>>(), [(200, 250)]);
+    assert_eq!(
+        stalls
+            .iter()
+            .map(|row| (row.0.start.0, row.0.end.0))
+            .collect::<Vec<_>>(),
+        [(200, 250)]
+    );
     assert_eq!(times(&cpu), [100, 0, 50, 150, 100, 100]);
 }
 
 #[test]
 fn a_move_of_a_thread_that_runs_elsewhere_makes_no_wait_here() {
-    let named = PassiveSettings { cpus: [HERE, ELSEWHERE].into_iter().collect(), ..settings() };
+    let named = PassiveSettings {
+        cpus: [HERE, ELSEWHERE].into_iter().collect(),
+        ..settings()
+    };
     let there = |time, prev, next| {
-        let kind = EventKind::SchedSwitch { prev: task(prev), prev_state: SLEEPS, next: task(next) };
+        let kind = EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state: SLEEPS,
+            next: task(next),
+        };
         on(ELSEWHERE, time, prev, kind)
     };
     let mut watch = PassiveWatch::new(named);
     watch.measure(Ticks(0), Ticks(500));
     // A record that names a CPU where it is not.
-    let events = [switch(100, 0, SLEEPS, OTHER), there(120, 0, OWN), moved(200, 9, OWN, HERE, HERE)];
+    let events = [
+        switch(100, 0, SLEEPS, OTHER),
+        there(120, 0, OWN),
+        moved(200, 9, OWN, HERE, HERE),
+    ];
     events.iter().for_each(|event| watch.event(event, &NoNames));
     let cpus = watch.finish(Ticks(500), &NoNames);
-    assert_eq!(cpus.iter().map(|cpu| cpu.waiting_ns.0).collect::<Vec<_>>(), [0, 0]);
-    assert_eq!(cpus.iter().map(|cpu| cpu.running_ns.0).collect::<Vec<_>>(), [380, 0]);
+    assert_eq!(
+        cpus.iter().map(|cpu| cpu.waiting_ns.0).collect::<Vec<_>>(),
+        [0, 0]
+    );
+    assert_eq!(
+        cpus.iter().map(|cpu| cpu.running_ns.0).collect::<Vec<_>>(),
+        [380, 0]
+    );
 }
 
 #[test]
@@ -169,8 +279,13 @@ fn a_switch_that_left_no_record_is_counted_on_its_cpu() {
     watch.measure(Ticks(0), Ticks(1000));
     watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
     assert!(watch.unrecorded_switches().is_empty());
-    tick(200, 210, OTHER).iter().for_each(|event| watch.event(event, &NoNames));
-    assert_eq!(watch.unrecorded_switches().into_iter().collect::<Vec<_>>(), [(HERE, 1)]);
+    tick(200, 210, OTHER)
+        .iter()
+        .for_each(|event| watch.event(event, &NoNames));
+    assert_eq!(
+        watch.unrecorded_switches().into_iter().collect::<Vec<_>>(),
+        [(HERE, 1)]
+    );
 }
 
 #[test]
@@ -207,9 +322,16 @@ fn where_records_of_senders_were_lost_a_thief_has_no_known_waker() {
         watch.finish(Ticks(1000), &NoNames);
         let stall = watch.take_stalls().remove(0);
         let (_, attribution) = stall.into_stall(StallId(0), TickRate::NANOSECONDS);
-        attribution.parts[0].culprit.sender.as_ref().map(|sender| sender.tid)
+        attribution.parts[0]
+            .culprit
+            .sender
+            .as_ref()
+            .map(|sender| sender.tid)
     };
-    assert_eq!([None, Some((160, 190)), Some((20, 90))].map(waker), [Some(9), None, Some(9)]);
+    assert_eq!(
+        [None, Some((160, 190)), Some((20, 90))].map(waker),
+        [Some(9), None, Some(9)]
+    );
 }
 
 #[test]
@@ -225,10 +347,28 @@ fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
 fn what_a_watched_cpu_sends_to_others_tells_nothing_of_who_has_it() {
     let (function, callsite, target) = (KernelAddr(1), KernelAddr(2), ELSEWHERE);
     for kind in [
-        EventKind::CsdQueued { target, function, csd: 7, callsite },
-        EventKind::WorkQueued { work: 7, function, workqueue: "events".into(), target: None },
-        EventKind::IpiSendCpu { target, callsite, callback: function },
-        EventKind::IpiSendCpumask { targets: 1, callsite, callback: function },
+        EventKind::CsdQueued {
+            target,
+            function,
+            csd: 7,
+            callsite,
+        },
+        EventKind::WorkQueued {
+            work: 7,
+            function,
+            workqueue: "events".into(),
+            target: None,
+        },
+        EventKind::IpiSendCpu {
+            target,
+            callsite,
+            callback: function,
+        },
+        EventKind::IpiSendCpumask {
+            targets: 1,
+            callsite,
+            callback: function,
+        },
     ] {
         let mut watch = PassiveWatch::new(settings());
         watch.measure(Ticks(0), Ticks(1000));
@@ -246,7 +386,12 @@ fn after_a_loss_a_thread_that_had_the_cpu_can_wait_for_it_again() {
     watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
     watch.lost(HERE, Ticks(150), Ticks(200), &NoNames);
     let [entry, exit] = tick(250, 260, OTHER);
-    for event in [entry, exit, waking(300, 9, OWN, HERE), switch(350, OTHER, SLEEPS, OWN)] {
+    for event in [
+        entry,
+        exit,
+        waking(300, 9, OWN, HERE),
+        switch(350, OTHER, SLEEPS, OWN),
+    ] {
         watch.event(&event, &NoNames);
     }
     let cpu = watch.finish(Ticks(1000), &NoNames).remove(0);
@@ -255,7 +400,10 @@ fn after_a_loss_a_thread_that_had_the_cpu_can_wait_for_it_again() {
 
 #[test]
 fn a_wait_ends_with_the_first_record_of_its_thread_where_no_switch_tells() {
-    let mut events = vec![switch(100, 0, SLEEPS, OWN), switch(200, OWN, RUNNABLE, OTHER)];
+    let mut events = vec![
+        switch(100, 0, SLEEPS, OWN),
+        switch(200, OWN, RUNNABLE, OTHER),
+    ];
     events.extend(tick(300, 310, OWN));
     events.push(switch(500, OWN, SLEEPS, OTHER));
     let (cpu, _) = watch(&events, 1000);
@@ -271,7 +419,14 @@ fn a_wake_up_of_who_waits_already_changes_nothing() {
         switch(400, OTHER, SLEEPS, OWN),
     ];
     let (_, stalls) = watch(&events, 1000);
-    assert_eq!(row(&stalls[0]), (200, 400, vec![("task200".to_owned(), 200, Phase::Preempted)]));
+    assert_eq!(
+        row(&stalls[0]),
+        (
+            200,
+            400,
+            vec![("task200".to_owned(), 200, Phase::Preempted)]
+        )
+    );
 }
 
 #[test]
@@ -290,8 +445,18 @@ fn a_thread_that_is_moved_away_takes_no_others_wait_with_it() {
 
 #[test]
 fn a_thread_of_a_wanted_name_belongs_from_its_birth_on() {
-    let born =
-        |comm| on(ELSEWHERE, 50, 9, EventKind::TaskNew { tid: OWN, comm: Comm::new(comm), thread: false });
+    let born = |comm| {
+        on(
+            ELSEWHERE,
+            50,
+            9,
+            EventKind::TaskNew {
+                tid: OWN,
+                comm: Comm::new(comm),
+                thread: false,
+            },
+        )
+    };
     for (comm, met) in [("own", true), ("stranger", false)] {
         let mut watch = PassiveWatch::new(settings());
         watch.event(&born(comm), &NoNames);

@@ -18,9 +18,12 @@ impl Opener {
     pub fn choose(is_root: bool, sudo_user: Option<&str>) -> Result<Opener, UsageError> {
         match (is_root, sudo_user) {
             (false, _) => Ok(Opener::Own),
-            (true, Some(user)) if user != "root" && is_name(user) => Ok(Opener::As(user.to_owned())),
+            (true, Some(user)) if user != "root" && is_name(user) => {
+                Ok(Opener::As(user.to_owned()))
+            }
             (true, _) => Err(UsageError(
-                "--open: a browser does not run as root; open the address that is printed yourself".into(),
+                "--open: a browser does not run as root; open the address that is printed yourself"
+                    .into(),
             )),
         }
     }
@@ -35,8 +38,12 @@ impl Opener {
                 command
             }
         };
-        let started =
-            command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let started = command
+            .arg(address)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
         match started {
             Ok(mut child) => {
                 // Whatever becomes of it: it is waited for, so that nothing is left of it.
@@ -52,7 +59,9 @@ impl Opener {
 fn is_name(user: &str) -> bool {
     !user.is_empty()
         && !user.starts_with('-')
-        && user.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-$".contains(&b))
+        && user
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-$".contains(&b))
 }
 
 /// The command that reaches a port of this machine from where somebody came by ssh. `connection`: as sshd says
@@ -60,13 +69,25 @@ fn is_name(user: &str) -> bool {
 pub fn tunnel(connection: Option<&str>, user: Option<&str>, port: u16) -> Option<String> {
     let mut words = connection?.split_whitespace();
     let (server, ssh_port) = (words.nth(2)?, words.next()?);
-    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b".:_-".contains(&b));
-    let user = user.filter(|user| is_name(user)).map(|user| format!("{user}@")).unwrap_or_default();
+    let plain = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b".:_-".contains(&b))
+    };
+    let user = user
+        .filter(|user| is_name(user))
+        .map(|user| format!("{user}@"))
+        .unwrap_or_default();
     if !(plain(server) && ssh_port.parse::<u16>().is_ok()) {
         return None;
     }
-    let other = if ssh_port == "22" { String::new() } else { format!(" -p {ssh_port}") };
-    Some(format!("ssh{other} -N -L {port}:127.0.0.1:{port} {user}{server}"))
+    let other = if ssh_port == "22" {
+        String::new()
+    } else {
+        format!(" -p {ssh_port}")
+    };
+    Some(format!(
+        "ssh{other} -N -L {port}:127.0.0.1:{port} {user}{server}"
+    ))
 }
 
 #[cfg(test)]
@@ -76,8 +97,18 @@ mod tests {
     #[test]
     fn a_browser_never_runs_as_root() {
         assert_eq!(Opener::choose(false, None).unwrap(), Opener::Own);
-        assert_eq!(Opener::choose(true, Some("ann")).unwrap(), Opener::As("ann".into()));
-        for user in [None, Some("root"), Some(""), Some("--help"), Some("a b"), Some("a;b")] {
+        assert_eq!(
+            Opener::choose(true, Some("ann")).unwrap(),
+            Opener::As("ann".into())
+        );
+        for user in [
+            None,
+            Some("root"),
+            Some(""),
+            Some("--help"),
+            Some("a b"),
+            Some("a;b"),
+        ] {
             assert!(Opener::choose(true, user).is_err(), "{user:?}");
         }
     }
@@ -85,10 +116,22 @@ mod tests {
     #[test]
     fn who_came_by_ssh_is_told_the_tunnel() {
         let command = tunnel(Some("192.0.2.7 50000 192.0.2.1 22"), Some("ann"), 8000);
-        assert_eq!(command.as_deref(), Some("ssh -N -L 8000:127.0.0.1:8000 ann@192.0.2.1"));
+        assert_eq!(
+            command.as_deref(),
+            Some("ssh -N -L 8000:127.0.0.1:8000 ann@192.0.2.1")
+        );
         let command = tunnel(Some("192.0.2.7 50000 192.0.2.1 2222"), None, 8000);
-        assert_eq!(command.as_deref(), Some("ssh -p 2222 -N -L 8000:127.0.0.1:8000 192.0.2.1"));
-        for connection in [None, Some(""), Some("a b"), Some("a 1 `x` 22"), Some("a 1 b x")] {
+        assert_eq!(
+            command.as_deref(),
+            Some("ssh -p 2222 -N -L 8000:127.0.0.1:8000 192.0.2.1")
+        );
+        for connection in [
+            None,
+            Some(""),
+            Some("a b"),
+            Some("a 1 `x` 22"),
+            Some("a 1 b x"),
+        ] {
             assert_eq!(tunnel(connection, None, 8000), None);
         }
     }

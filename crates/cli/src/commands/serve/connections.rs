@@ -75,7 +75,10 @@ pub struct Hurried<'s> {
 
 impl<'s> Hurried<'s> {
     pub fn new(stream: &'s TcpStream, patience: Duration) -> Hurried<'s> {
-        Hurried { stream, until: Instant::now() + patience }
+        Hurried {
+            stream,
+            until: Instant::now() + patience,
+        }
     }
 }
 
@@ -107,9 +110,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connections = Connections::default();
         let pairs: Vec<_> = (0..WAITING + 3).map(|_| pair(&listener)).collect();
-        let waiting: Vec<_> = pairs.iter().map(|(_, there)| connections.waits(there).unwrap()).collect();
+        let waiting: Vec<_> = pairs
+            .iter()
+            .map(|(_, there)| connections.waits(there).unwrap())
+            .collect();
         let ended = |mut stream: &TcpStream| {
-            stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            stream
+                .set_read_timeout(Some(Duration::from_millis(50)))
+                .unwrap();
             matches!(stream.read(&mut [0; 1]), Ok(0))
         };
         let closed = pairs.iter().take_while(|(here, _)| ended(here)).count();
@@ -121,7 +129,9 @@ mod tests {
     #[test]
     fn so_many_are_answered_at_a_time() {
         let connections = Connections::default();
-        let all: Vec<_> = (0..ANSWERED).map(|_| connections.is_answered().unwrap()).collect();
+        let all: Vec<_> = (0..ANSWERED)
+            .map(|_| connections.is_answered().unwrap())
+            .collect();
         assert!(connections.is_answered().is_none());
         drop(all);
         assert!(connections.is_answered().is_some());
@@ -142,7 +152,11 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
         };
         assert!(
-            got > 0 && matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock),
+            got > 0
+                && matches!(
+                    error.kind(),
+                    io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+                ),
             "{error}"
         );
     }

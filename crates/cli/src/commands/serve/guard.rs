@@ -36,7 +36,12 @@ impl Guard {
     /// # Errors
     /// The system gives no random bytes.
     pub fn new(port: u16) -> anyhow::Result<Guard> {
-        Ok(Guard { port, token: secret()?, cookie: secret()?, once: Mutex::new(None) })
+        Ok(Guard {
+            port,
+            token: secret()?,
+            cookie: secret()?,
+            once: Mutex::new(None),
+        })
     }
 
     /// The address that lets one in.
@@ -51,15 +56,23 @@ impl Guard {
     pub fn address_once(&self) -> anyhow::Result<String> {
         let token = secret()?;
         let address = format!("http://127.0.0.1:{}/?token={token}", self.port);
-        *self.once.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(token);
+        *self
+            .once
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(token);
         Ok(address)
     }
 
     /// Looks at a request.
     pub fn admit(&self, request: &Request) -> Admission {
-        let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
+        let hosts = [
+            format!("127.0.0.1:{}", self.port),
+            format!("localhost:{}", self.port),
+        ];
         // A page of another name that leads here (DNS rebinding) has that name as its host.
-        let [host] = &request.host[..] else { return Admission::Refused("it must name one host") };
+        let [host] = &request.host[..] else {
+            return Admission::Refused("it must name one host");
+        };
         if !hosts.contains(host) {
             return Admission::Refused("this server is 127.0.0.1 and nothing else");
         }
@@ -82,7 +95,10 @@ impl Guard {
             };
         }
         let name = self.cookie_name();
-        let known = request.cookies.iter().any(|(given, value)| *given == name && equal(value, &self.cookie));
+        let known = request
+            .cookies
+            .iter()
+            .any(|(given, value)| *given == name && equal(value, &self.cookie));
         match known {
             true => Admission::Granted,
             false => Admission::Refused("open the address that jitterscope serve has printed"),
@@ -95,7 +111,10 @@ impl Guard {
     }
 
     fn uses_up(&self, given: &str) -> bool {
-        let mut once = self.once.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut once = self
+            .once
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let fits = once.as_deref().is_some_and(|token| equal(given, token));
         if fits {
             *once = None;
@@ -107,7 +126,11 @@ impl Guard {
 /// Compares in the same time wherever they differ.
 fn equal(given: &str, secret: &str) -> bool {
     given.len() == secret.len()
-        && given.bytes().zip(secret.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+        && given
+            .bytes()
+            .zip(secret.bytes())
+            .fold(0, |differ, (a, b)| differ | (a ^ b))
+            == 0
 }
 
 /// 128 random bits.
@@ -124,25 +147,43 @@ mod tests {
     use super::*;
 
     fn request(head: &str) -> Request {
-        Request::parse(format!("{head}\r\n\r\n").as_bytes()).unwrap().unwrap()
+        Request::parse(format!("{head}\r\n\r\n").as_bytes())
+            .unwrap()
+            .unwrap()
     }
 
     fn get(guard: &Guard, path: &str, more: &str) -> Admission {
-        guard.admit(&request(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8000{more}")))
+        guard.admit(&request(&format!(
+            "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8000{more}"
+        )))
     }
 
     #[test]
     fn the_token_becomes_a_cookie_and_the_cookie_lets_in() {
         let guard = Guard::new(8000).unwrap();
         let path = guard.address().split_once(":8000").unwrap().1.to_owned();
-        let Admission::Welcome { cookie } = get(&guard, &path, "") else { panic!("not let in") };
-        assert!(cookie.contains("HttpOnly; SameSite=Strict") && !cookie.contains(&guard.token), "{cookie}");
+        let Admission::Welcome { cookie } = get(&guard, &path, "") else {
+            panic!("not let in")
+        };
+        assert!(
+            cookie.contains("HttpOnly; SameSite=Strict") && !cookie.contains(&guard.token),
+            "{cookie}"
+        );
         let pair = cookie.split(';').next().unwrap();
-        assert_eq!(get(&guard, "/", &format!("\r\nCookie: x=1; {pair}")), Admission::Granted);
-        assert!(matches!(get(&guard, "/", &format!("\r\nCookie: {pair}0")), Admission::Refused(_)));
+        assert_eq!(
+            get(&guard, "/", &format!("\r\nCookie: x=1; {pair}")),
+            Admission::Granted
+        );
+        assert!(matches!(
+            get(&guard, "/", &format!("\r\nCookie: {pair}0")),
+            Admission::Refused(_)
+        ));
         assert!(matches!(get(&guard, "/", ""), Admission::Refused(_)));
         assert!(matches!(get(&guard, "/?token=", ""), Admission::Refused(_)));
-        assert!(matches!(get(&Guard::new(8000).unwrap(), &path, ""), Admission::Refused(_)));
+        assert!(matches!(
+            get(&Guard::new(8000).unwrap(), &path, ""),
+            Admission::Refused(_)
+        ));
     }
 
     #[test]
@@ -164,17 +205,35 @@ mod tests {
         ] {
             assert!(matches!(with(more), Admission::Refused(_)), "{more}");
         }
-        for host in ["evil.example:8000", "127.0.0.1", "127.0.0.1:8001", "[::1]:8000", ""] {
+        for host in [
+            "evil.example:8000",
+            "127.0.0.1",
+            "127.0.0.1:8001",
+            "[::1]:8000",
+            "",
+        ] {
             let head = format!("GET / HTTP/1.1\r\nHost: {host}{cookie}");
-            assert!(matches!(guard.admit(&request(&head)), Admission::Refused(_)), "{host}");
+            assert!(
+                matches!(guard.admit(&request(&head)), Admission::Refused(_)),
+                "{host}"
+            );
         }
-        assert!(matches!(guard.admit(&request(&format!("GET / HTTP/1.0{cookie}"))), Admission::Refused(_)));
+        assert!(matches!(
+            guard.admit(&request(&format!("GET / HTTP/1.0{cookie}"))),
+            Admission::Refused(_)
+        ));
     }
 
     #[test]
     fn an_address_for_once_is_used_up() {
         let guard = Guard::new(8000).unwrap();
-        let path = guard.address_once().unwrap().split_once(":8000").unwrap().1.to_owned();
+        let path = guard
+            .address_once()
+            .unwrap()
+            .split_once(":8000")
+            .unwrap()
+            .1
+            .to_owned();
         assert!(matches!(get(&guard, &path, ""), Admission::Welcome { .. }));
         assert!(matches!(get(&guard, &path, ""), Admission::Refused(_)));
     }

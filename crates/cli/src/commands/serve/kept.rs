@@ -30,7 +30,10 @@ impl Folder {
             files.push((entry.path(), facts.len(), facts.modified().ok()?));
         }
         files.sort();
-        Some(Folder { path: path.to_path_buf(), files })
+        Some(Folder {
+            path: path.to_path_buf(),
+            files,
+        })
     }
 }
 
@@ -78,14 +81,26 @@ mod tests {
             })
             .unwrap()
         };
-        assert_eq!([ask(&mut kept, &[dir.path()]), ask(&mut kept, &[dir.path()])], ["1", "1"]);
-        assert_eq!(ask(&mut kept, &[dir.path(), dir.path()]), "2", "a comparison is another page");
+        assert_eq!(
+            [ask(&mut kept, &[dir.path()]), ask(&mut kept, &[dir.path()])],
+            ["1", "1"]
+        );
+        assert_eq!(
+            ask(&mut kept, &[dir.path(), dir.path()]),
+            "2",
+            "a comparison is another page"
+        );
         fs::write(&file, "longer").unwrap();
         assert_eq!(ask(&mut kept, &[dir.path()]), "3", "another label, say");
         fs::write(dir.path().join("journal"), "").unwrap();
         assert_eq!(ask(&mut kept, &[dir.path()]), "4", "a file more");
         assert_eq!(ask(&mut kept, &[dir.path()]), "4");
-        assert!(kept.page(&[dir.path(), Path::new("/none")], || anyhow::bail!("damaged")).is_err());
+        assert!(
+            kept.page(&[dir.path(), Path::new("/none")], || anyhow::bail!(
+                "damaged"
+            ))
+            .is_err()
+        );
     }
 
     #[test]

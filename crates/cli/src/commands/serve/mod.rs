@@ -74,22 +74,40 @@ struct Answer {
 impl Answer {
     fn page(text: String) -> Answer {
         let (status, kind) = ("200 OK", "text/html; charset=utf-8");
-        Answer { status, kind, more: String::new(), body: text.into_bytes() }
+        Answer {
+            status,
+            kind,
+            more: String::new(),
+            body: text.into_bytes(),
+        }
     }
 
     fn json(text: String) -> Answer {
         let (status, kind) = ("200 OK", "application/json");
-        Answer { status, kind, more: String::new(), body: text.into_bytes() }
+        Answer {
+            status,
+            kind,
+            more: String::new(),
+            body: text.into_bytes(),
+        }
     }
 
     /// A page that says why there is no other.
     fn refusal(status: &'static str, heading: &str, why: &str) -> Answer {
-        Answer { status, ..Answer::page(html::refusal(heading, why, LIST)) }
+        Answer {
+            status,
+            ..Answer::page(html::refusal(heading, why, LIST))
+        }
     }
 
     fn plain(status: &'static str, text: impl std::fmt::Display) -> Answer {
         let kind = "text/plain; charset=utf-8";
-        Answer { status, kind, more: String::new(), body: format!("{text}\n").into_bytes() }
+        Answer {
+            status,
+            kind,
+            more: String::new(),
+            body: format!("{text}\n").into_bytes(),
+        }
     }
 }
 
@@ -103,7 +121,10 @@ pub fn run(args: &ServeArgs, places: &Places) -> anyhow::Result<Exit> {
         let text = format!("port {} of 127.0.0.1 cannot be had: {error}", args.port);
         anyhow::Error::from(UsageError(text))
     })?;
-    let port = listener.local_addr().context("the port cannot be learnt")?.port();
+    let port = listener
+        .local_addr()
+        .context("the port cannot be learnt")?
+        .port();
     let server = Server {
         guard: Guard::new(port)?,
         runs: places.runs()?,
@@ -142,8 +163,9 @@ fn listen(listener: &TcpListener, server: &Arc<Server>) -> ! {
         };
         let (server, connections) = (Arc::clone(server), Arc::clone(&connections));
         // Nobody hears of it who hangs up, or for whom no thread can be had.
-        let _ =
-            thread::Builder::new().name("js-serve".into()).spawn(move || server.serve(&stream, &connections));
+        let _ = thread::Builder::new()
+            .name("js-serve".into())
+            .spawn(move || server.serve(&stream, &connections));
     }
 }
 
@@ -156,12 +178,22 @@ impl Server {
         let (answer, with_body) = match asked {
             Ok(request) => match connections.is_answered() {
                 Some(_one) => (self.answer(&request), request.method != "HEAD"),
-                None => (Answer::plain("503 Service Unavailable", "Too many ask at once."), true),
+                None => (
+                    Answer::plain("503 Service Unavailable", "Too many ask at once."),
+                    true,
+                ),
             },
-            Err(BadRequest::Malformed) => (Answer::plain("400 Bad Request", "This is no request."), true),
-            Err(BadRequest::TooLong) => {
-                (Answer::plain("431 Request Header Fields Too Large", "The request is too long."), true)
-            }
+            Err(BadRequest::Malformed) => (
+                Answer::plain("400 Bad Request", "This is no request."),
+                true,
+            ),
+            Err(BadRequest::TooLong) => (
+                Answer::plain(
+                    "431 Request Header Fields Too Large",
+                    "The request is too long.",
+                ),
+                true,
+            ),
             Err(BadRequest::Ended) => return Ok(()),
         };
         send(stream, &answer, with_body)
@@ -175,7 +207,10 @@ impl Server {
             Admission::Welcome { cookie } => {
                 let to = place(request);
                 let more = format!("Set-Cookie: {cookie}\r\nLocation: {to}\r\n");
-                return Answer { more, ..Answer::plain("303 See Other", "Come in.") };
+                return Answer {
+                    more,
+                    ..Answer::plain("303 See Other", "Come in.")
+                };
             }
             Admission::Granted => {}
         }
@@ -188,9 +223,18 @@ impl Server {
         }
         let mut kept = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let (made, for_script) = match request.path.as_str() {
-            LIST => (self.list(request.asked("q").unwrap_or_default()).map(Some), false),
-            COMPARE => (self.compare(&mut kept, request.asked("a"), request.asked("b")), false),
-            path => match path.strip_prefix(RUN).map(|of| of.split_once("/stall/").unwrap_or((of, ""))) {
+            LIST => (
+                self.list(request.asked("q").unwrap_or_default()).map(Some),
+                false,
+            ),
+            COMPARE => (
+                self.compare(&mut kept, request.asked("a"), request.asked("b")),
+                false,
+            ),
+            path => match path
+                .strip_prefix(RUN)
+                .map(|of| of.split_once("/stall/").unwrap_or((of, "")))
+            {
                 Some((id, "")) => (self.run(&mut kept, id), false),
                 Some((id, stall)) => (self.stall(id, stall), true),
                 None => (Ok(None), false),
@@ -200,13 +244,17 @@ impl Server {
             (Ok(Some(text)), false) => Answer::page(text),
             (Ok(Some(text)), true) => Answer::json(text),
             (Ok(None), true) => Answer::plain("404 Not Found", "There is no such stall."),
-            (Ok(None), false) => {
-                Answer::refusal("404 Not Found", "Not found", "There is no such run, nor another page here.")
-            }
+            (Ok(None), false) => Answer::refusal(
+                "404 Not Found",
+                "Not found",
+                "There is no such run, nor another page here.",
+            ),
             (Err(error), for_script) => {
                 let (status, heading) = kind_of(&error);
                 match for_script {
-                    true => Answer::plain(status, jitterscope_model::visible(&format!("{error:#}"))),
+                    true => {
+                        Answer::plain(status, jitterscope_model::visible(&format!("{error:#}")))
+                    }
                     false => Answer::refusal(status, heading, &format!("{error:#}.")),
                 }
             }
@@ -226,11 +274,17 @@ impl Server {
     /// The folder of the run with this id, of those in the list: no name reaches the file system.
     fn folder(&self, id: &str) -> anyhow::Result<Option<PathBuf>> {
         let (runs, _) = list(&self.runs)?;
-        Ok(runs.into_iter().rev().find(|run| run.head.id == id).map(|run| run.path))
+        Ok(runs
+            .into_iter()
+            .rev()
+            .find(|run| run.head.id == id)
+            .map(|run| run.path))
     }
 
     fn run(&self, kept: &mut Kept, id: &str) -> anyhow::Result<Option<String>> {
-        let Some(folder) = self.folder(id)? else { return Ok(None) };
+        let Some(folder) = self.folder(id)? else {
+            return Ok(None);
+        };
         let page = kept.page(&[&folder], || {
             Ok(pictures::page_of(&RunReader::open(&folder)?, self.redact, Some(LIST))?.0)
         })?;
@@ -239,32 +293,52 @@ impl Server {
 
     /// One stall of a run, for its page.
     fn stall(&self, id: &str, stall: &str) -> anyhow::Result<Option<String>> {
-        let Ok(stall) = stall.parse().map(StallId) else { return Ok(None) };
-        let Some(folder) = self.folder(id)? else { return Ok(None) };
+        let Ok(stall) = stall.parse().map(StallId) else {
+            return Ok(None);
+        };
+        let Some(folder) = self.folder(id)? else {
+            return Ok(None);
+        };
         pictures::stall_of(&RunReader::open(&folder)?, stall, self.redact)
     }
 
-    fn compare(&self, kept: &mut Kept, a: Option<&str>, b: Option<&str>) -> anyhow::Result<Option<String>> {
+    fn compare(
+        &self,
+        kept: &mut Kept,
+        a: Option<&str>,
+        b: Option<&str>,
+    ) -> anyhow::Result<Option<String>> {
         let (Some(a), Some(b)) = (a, b) else {
-            return Err(UsageError("a comparison is of two runs: choose one as A and one as B".into()).into());
+            return Err(UsageError(
+                "a comparison is of two runs: choose one as A and one as B".into(),
+            )
+            .into());
         };
         if a == b {
             return Err(UsageError(format!("A and B are the same run, {a}: choose two")).into());
         }
-        let (Some(a), Some(b)) = (self.folder(a)?, self.folder(b)?) else { return Ok(None) };
+        let (Some(a), Some(b)) = (self.folder(a)?, self.folder(b)?) else {
+            return Ok(None);
+        };
         kept.page(&[&a, &b], || self.comparison(&a, &b)).map(Some)
     }
 
     fn comparison(&self, a: &Path, b: &Path) -> anyhow::Result<String> {
         let mut redactor = self.redact.on.then(Redactor::new);
         let mut side = |folder: &Path| {
-            let name = folder.to_str().context("the run's folder has a name that is no text")?;
+            let name = folder
+                .to_str()
+                .context("the run's folder has a name that is no text")?;
             compare_with::side(&self.runs, name, &mut redactor)
         };
         let sides = [side(a)?, side(b)?];
         let found = diff(&sides, DiffRules::default(), &[], &compare_with::answers);
         let newest = pictures::newest(&found);
-        let found = if self.redact.on { compare_with::without_paths(found) } else { found };
+        let found = if self.redact.on {
+            compare_with::without_paths(found)
+        } else {
+            found
+        };
         pictures::page_of_diff(&found, &newest, &mut redactor, Some(LIST))
     }
 }
@@ -272,7 +346,11 @@ impl Server {
 /// Where somebody who brought the token wanted to go: the same place without it.
 fn place(request: &Request) -> String {
     let here = [LIST, COMPARE].contains(&request.path.as_str()) || request.path.starts_with(RUN);
-    if here { request.address_without("token") } else { LIST.into() }
+    if here {
+        request.address_without("token")
+    } else {
+        LIST.into()
+    }
 }
 
 /// Whose mistake an error is, as a status, and what the page is called that tells it.

@@ -78,10 +78,12 @@ impl Request {
                 "host" => request.host.push(value()?),
                 "origin" => request.origin.push(value()?),
                 "sec-fetch-site" => request.fetch_site.push(value()?),
-                "cookie" => request.cookies.extend(value()?.split(';').filter_map(|pair| {
-                    let (name, value) = pair.split_once('=')?;
-                    Some((name.trim().to_owned(), value.trim().to_owned()))
-                })),
+                "cookie" => request
+                    .cookies
+                    .extend(value()?.split(';').filter_map(|pair| {
+                        let (name, value) = pair.split_once('=')?;
+                        Some((name.trim().to_owned(), value.trim().to_owned()))
+                    })),
                 _ => {}
             }
         }
@@ -90,25 +92,40 @@ impl Request {
 
     /// What the address says of a name; the first, where it does so twice.
     pub fn asked(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.query
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The same place with all that was asked for but this: an address of this server, whatever was in it.
     pub fn address_without(&self, name: &str) -> String {
         let asked = self.query.iter().filter(|(known, _)| known != name);
-        let asked: Vec<String> =
-            asked.map(|(name, value)| format!("{}={}", encoded(name, ""), encoded(value, ""))).collect();
+        let asked: Vec<String> = asked
+            .map(|(name, value)| format!("{}={}", encoded(name, ""), encoded(value, "")))
+            .collect();
         let mark = if asked.is_empty() { "" } else { "?" };
-        format!("/{}{mark}{}", encoded(self.path.trim_start_matches('/'), "/"), asked.join("&"))
+        format!(
+            "/{}{mark}{}",
+            encoded(self.path.trim_start_matches('/'), "/"),
+            asked.join("&")
+        )
     }
 }
 
 /// What is no letter or digit, nor one of these, by percent signs.
 fn encoded(text: &str, kept: &str) -> String {
-    let is_kept =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.as_bytes().contains(&byte);
+    let is_kept = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.as_bytes().contains(&byte)
+    };
     text.bytes()
-        .map(|byte| if is_kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .map(|byte| {
+            if is_kept(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
         .collect()
 }
 
@@ -117,7 +134,11 @@ fn pairs(query: &str) -> Option<Vec<(String, String)>> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         Some((decoded(name, true)?, decoded(value, true)?))
     };
-    query.split('&').filter(|pair| !pair.is_empty()).map(of).collect()
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(of)
+        .collect()
 }
 
 /// Percent signs and, in forms, plus signs undone; `None` where it is no text then.
@@ -151,12 +172,18 @@ mod tests {
             assert_eq!(Request::parse(&text[..at]), Ok(None), "{at}");
         }
         let request = Request::parse(text).unwrap().unwrap();
-        assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/compare"));
+        assert_eq!(
+            (request.method.as_str(), request.path.as_str()),
+            ("GET", "/compare")
+        );
         assert_eq!(
             (request.asked("a"), request.asked("b"), request.asked("c")),
             (Some("x y"), Some("<b> c"), None)
         );
-        assert_eq!(request.cookies, [("a".into(), "1".into()), ("b".into(), "2".into())]);
+        assert_eq!(
+            request.cookies,
+            [("a".into(), "1".into()), ("b".into(), "2".into())]
+        );
         assert_eq!(Request::read(&text[..]), Ok(request));
     }
 
@@ -164,7 +191,10 @@ mod tests {
     fn an_address_without_its_token_is_of_this_server() {
         let of = |target: &str| {
             let text = format!("GET {target} HTTP/1.1\r\n\r\n");
-            Request::parse(text.as_bytes()).unwrap().unwrap().address_without("token")
+            Request::parse(text.as_bytes())
+                .unwrap()
+                .unwrap()
+                .address_without("token")
         };
         assert_eq!(of("/run/abc?token=1"), "/run/abc");
         assert_eq!(of("/?token=1&q=x+y%26z&token=2"), "/?q=x%20y%26z");
@@ -174,10 +204,24 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        assert_eq!(Request::parse(b"\x16\x03\x01\x02\x00"), Err(BadRequest::Malformed));
-        assert_eq!(Request::parse(b"GET /%zz HTTP/1.1\r\n\r\n"), Err(BadRequest::Malformed));
-        assert_eq!(Request::parse(b"GET /%ff HTTP/1.1\r\n\r\n"), Err(BadRequest::Malformed));
-        let long = [b"GET / HTTP/1.1\r\n".to_vec(), b"a: b\r\n".repeat(100), b"\r\n".to_vec()].concat();
+        assert_eq!(
+            Request::parse(b"\x16\x03\x01\x02\x00"),
+            Err(BadRequest::Malformed)
+        );
+        assert_eq!(
+            Request::parse(b"GET /%zz HTTP/1.1\r\n\r\n"),
+            Err(BadRequest::Malformed)
+        );
+        assert_eq!(
+            Request::parse(b"GET /%ff HTTP/1.1\r\n\r\n"),
+            Err(BadRequest::Malformed)
+        );
+        let long = [
+            b"GET / HTTP/1.1\r\n".to_vec(),
+            b"a: b\r\n".repeat(100),
+            b"\r\n".to_vec(),
+        ]
+        .concat();
         assert_eq!(Request::parse(&long), Err(BadRequest::TooLong));
         let endless = [b"GET / HTTP/1.1\r\nx: ".to_vec(), vec![b'x'; 2 * MOST]].concat();
         assert_eq!(Request::read(&endless[..]), Err(BadRequest::TooLong));

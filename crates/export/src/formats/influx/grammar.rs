@@ -24,12 +24,22 @@ fn udp(address: &Address<'_>) -> Result<Exporter, DestinationError> {
     let own = address.server().to_owned();
     match own.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|p| p > 0) => {}
-        _ => return Err(address.incomplete("write influx://HOST:PORT, for example influx://localhost:8089")),
+        _ => {
+            return Err(
+                address.incomplete("write influx://HOST:PORT, for example influx://localhost:8089")
+            );
+        }
     }
-    let remark =
-        format!("influx://{own} is UDP: whether anything arrives cannot be known (influx+http:// can tell)");
-    let exporter = Exporter::server(address.server(), move |pace| Ok(Influx::new(Udp::open(&own, pace)?)));
-    Ok(Exporter { remark: Some(remark), ..exporter })
+    let remark = format!(
+        "influx://{own} is UDP: whether anything arrives cannot be known (influx+http:// can tell)"
+    );
+    let exporter = Exporter::server(address.server(), move |pace| {
+        Ok(Influx::new(Udp::open(&own, pace)?))
+    });
+    Ok(Exporter {
+        remark: Some(remark),
+        ..exporter
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,14 +61,21 @@ fn http(address: &Address<'_>, version: Version) -> Result<Exporter, Destination
             "write HOST:PORT after the scheme; passwords and tokens come from a file or the environment",
         ));
     }
-    let tls = if address.scheme.ends_with("https") { "https" } else { "http" };
+    let tls = if address.scheme.ends_with("https") {
+        "https"
+    } else {
+        "http"
+    };
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
     for (key, value) in &address.options {
         let takes = known.split(", ").any(|k| k.strip_suffix('=') == Some(key));
         if !takes {
             return Err(address.unknown(key, known));
         }
-        found.insert(key, percent_decoded(value).ok_or_else(|| address.value("an option", value))?);
+        found.insert(
+            key,
+            percent_decoded(value).ok_or_else(|| address.value("an option", value))?,
+        );
     }
     let mut take = |key: &str, missing: &'static str| match found.remove(key) {
         Some(value) if !value.is_empty() => Ok(value),
@@ -70,27 +87,42 @@ fn http(address: &Address<'_>, version: Version) -> Result<Exporter, Destination
             retention: found.remove("rp"),
         },
         Version::Two => Dialect::Two {
-            org: take("org", "name organisation and bucket: influx2+http://HOST:8086/?org=ORG&bucket=NAME")?,
-            bucket: take("bucket", "name the bucket too: influx2+http://HOST:8086/?org=ORG&bucket=NAME")?,
+            org: take(
+                "org",
+                "name organisation and bucket: influx2+http://HOST:8086/?org=ORG&bucket=NAME",
+            )?,
+            bucket: take(
+                "bucket",
+                "name the bucket too: influx2+http://HOST:8086/?org=ORG&bucket=NAME",
+            )?,
         },
-        Version::Three => {
-            Dialect::Three { db: take("db", "name the database: influx3+http://HOST:8181/?db=NAME")? }
-        }
+        Version::Three => Dialect::Three {
+            db: take("db", "name the database: influx3+http://HOST:8181/?db=NAME")?,
+        },
     };
     let credentials = match version {
         Version::One => match found.remove("user") {
-            Some(user) => {
-                Credentials::Password { user, file: found.remove("password_file").map(PathBuf::from) }
-            }
+            Some(user) => Credentials::Password {
+                user,
+                file: found.remove("password_file").map(PathBuf::from),
+            },
             None if found.contains_key("password_file") => {
                 return Err(address.incomplete("password_file= needs user= too"));
             }
             None => Credentials::Nobody,
         },
-        _ => Credentials::Token { file: found.remove("token_file").map(PathBuf::from) },
+        _ => Credentials::Token {
+            file: found.remove("token_file").map(PathBuf::from),
+        },
     };
-    let place = HttpPlace { base: format!("{tls}://{authority}"), dialect, credentials };
-    Ok(Exporter::server(authority, move |pace| Ok(Influx::new(Http::open(&place, pace)?))))
+    let place = HttpPlace {
+        base: format!("{tls}://{authority}"),
+        dialect,
+        credentials,
+    };
+    Ok(Exporter::server(authority, move |pace| {
+        Ok(Influx::new(Http::open(&place, pace)?))
+    }))
 }
 
 /// `HOST` or `HOST:PORT`; a HOST with colons is in brackets. No user: secrets are on no command line.
@@ -102,9 +134,11 @@ fn is_authority(text: &str) -> bool {
         },
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
-    let named = !host.is_empty() && !host.contains(|c: char| c == '@' || c.is_whitespace() || c.is_control());
+    let named = !host.is_empty()
+        && !host.contains(|c: char| c == '@' || c.is_whitespace() || c.is_control());
     let digits = port.strip_prefix(':');
-    named && (port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok_and(|p| p > 0)))
+    named
+        && (port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok_and(|p| p > 0)))
 }
 
 /// `%20` and its like; `None` when what follows a `%` is no byte, or the bytes are no text.
@@ -128,13 +162,26 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> Option<String> {
-        read(&Address::split(text).unwrap()).err().map(|error| error.to_string())
+        read(&Address::split(text).unwrap())
+            .err()
+            .map(|error| error.to_string())
     }
 
     #[test]
     fn a_server_is_read_with_or_without_a_port_and_a_path() {
-        for authority in ["h", "h:1", "h/a/path", "[::1]", "[::1]:8086", "10.0.0.1:8086"] {
-            assert_eq!(refusal(&format!("influx+http://{authority}/?db=a")), None, "{authority}");
+        for authority in [
+            "h",
+            "h:1",
+            "h/a/path",
+            "[::1]",
+            "[::1]:8086",
+            "10.0.0.1:8086",
+        ] {
+            assert_eq!(
+                refusal(&format!("influx+http://{authority}/?db=a")),
+                None,
+                "{authority}"
+            );
         }
         assert_eq!(refusal("influx://[::1]:8089"), None);
         for broken in ["a%", "a%2", "a%zz", "a%+5", "a%ff"] {

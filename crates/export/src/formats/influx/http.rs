@@ -85,22 +85,42 @@ impl Http {
             .name("js-influx".into())
             .spawn(move || send_all(&of_worker, &batches, &of_end))
             .map_err(ExportError::Thread)?;
-        let batch = Batch { bytes: Vec::new(), lines: 0 };
-        Ok(Http { server, batch, pace, queue, worker, closing, first: 0, dropped: 0 })
+        let batch = Batch {
+            bytes: Vec::new(),
+            lines: 0,
+        };
+        Ok(Http {
+            server,
+            batch,
+            pace,
+            queue,
+            worker,
+            closing,
+            first: 0,
+            dropped: 0,
+        })
     }
 
     fn hand_over(&mut self) {
         if self.batch.lines == 0 {
             return;
         }
-        let batch = std::mem::replace(&mut self.batch, Batch { bytes: Vec::new(), lines: 0 });
+        let batch = std::mem::replace(
+            &mut self.batch,
+            Batch {
+                bytes: Vec::new(),
+                lines: 0,
+            },
+        );
         let lines = batch.lines;
         let taken = match self.pace {
             Pace::Stored => self.queue.send(batch).is_ok(),
             Pace::Live => match self.queue.try_send(batch) {
                 Ok(()) => true,
                 // It goes on growing until there is room, or until it is too large to go on.
-                Err(TrySendError::Full(batch)) if batch.bytes.len() < self.server.limits.batch_bytes => {
+                Err(TrySendError::Full(batch))
+                    if batch.bytes.len() < self.server.limits.batch_bytes =>
+                {
                     self.batch = batch;
                     true
                 }
@@ -121,9 +141,11 @@ impl Carrier for Http {
                 Ok(())
             }
             Answer::Refused(status, why) => Err(self.server.refusal(status, why)),
-            Answer::Later(_, why) => {
-                Err(ExportError::Unreachable { url: self.server.url.clone(), why, hint: "" })
-            }
+            Answer::Later(_, why) => Err(ExportError::Unreachable {
+                url: self.server.url.clone(),
+                why,
+                hint: "",
+            }),
         }
     }
 
@@ -159,10 +181,19 @@ impl Carrier for Http {
 }
 
 fn send_all(server: &Server, batches: &Receiver<Batch>, closing: &AtomicBool) -> Delivery {
-    let mut delivery = Delivery { confirmed: true, ..Delivery::default() };
+    let mut delivery = Delivery {
+        confirmed: true,
+        ..Delivery::default()
+    };
     let mut last_call: Option<Instant> = None;
     for batch in batches {
-        match deliver(server, &batch, closing, &mut last_call, &mut delivery.retries) {
+        match deliver(
+            server,
+            &batch,
+            closing,
+            &mut last_call,
+            &mut delivery.retries,
+        ) {
             Ok(()) => delivery.delivered += batch.lines,
             Err(why) => {
                 delivery.lost += batch.lines;
@@ -201,7 +232,9 @@ fn deliver(
             if last_call.is_none() && closing.load(Ordering::Acquire) {
                 *last_call = Some(Instant::now() + limits.closing);
             }
-            if last_call.is_some_and(|end| Instant::now() >= end) || begun.elapsed() >= limits.patience {
+            if last_call.is_some_and(|end| Instant::now() >= end)
+                || begun.elapsed() >= limits.patience
+            {
                 return Err(why);
             }
             if pause.is_zero() {
@@ -235,7 +268,9 @@ struct Server {
 impl Server {
     fn new(place: &HttpPlace, limits: Limits) -> Result<Server, ExportError> {
         if !cfg!(feature = "tls") && place.base.starts_with("https:") {
-            return Err(ExportError::WithoutTls { url: place.base.clone() });
+            return Err(ExportError::WithoutTls {
+                url: place.base.clone(),
+            });
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -246,7 +281,9 @@ impl Server {
             .user_agent(concat!("jitterscope/", env!("CARGO_PKG_VERSION")));
         #[cfg(feature = "tls")]
         let config = config.tls_config(
-            ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build(),
+            ureq::tls::TlsConfig::builder()
+                .root_certs(ureq::tls::RootCerts::PlatformVerifier)
+                .build(),
         );
         let mut config = config;
         if is_here(&place.base) {
@@ -260,11 +297,20 @@ impl Server {
                 Some(format!("Token {user}:{password}"))
             }
             Credentials::Token { file } => {
-                let scheme = if matches!(place.dialect, Dialect::Three { .. }) { "Bearer" } else { "Token" };
+                let scheme = if matches!(place.dialect, Dialect::Three { .. }) {
+                    "Bearer"
+                } else {
+                    "Token"
+                };
                 secret(file.as_deref(), "INFLUX_TOKEN")?.map(|token| format!("{scheme} {token}"))
             }
         };
-        Ok(Server { agent: config.build().into(), url: write_url(place), authorization, limits })
+        Ok(Server {
+            agent: config.build().into(),
+            url: write_url(place),
+            authorization,
+            limits,
+        })
     }
 
     /// Asks whether anybody is there. Any answer will do: who is refused learns that at the first write.
@@ -279,13 +325,20 @@ impl Server {
             Err(error) => {
                 let why = why(&error);
                 let hint = hint(&why);
-                Err(ExportError::Unreachable { url: place.base.clone(), why, hint })
+                Err(ExportError::Unreachable {
+                    url: place.base.clone(),
+                    why,
+                    hint,
+                })
             }
         }
     }
 
     fn write(&self, lines: &[u8]) -> Answer {
-        let mut request = self.agent.post(&self.url).content_type("text/plain; charset=utf-8");
+        let mut request = self
+            .agent
+            .post(&self.url)
+            .content_type("text/plain; charset=utf-8");
         if let Some(authorization) = &self.authorization {
             request = request.header("Authorization", authorization);
         }
@@ -301,27 +354,45 @@ impl Server {
         let status = response.status();
         let mut text = Vec::new();
         // Read even when it does not matter: the connection can then be used again.
-        let _ = response.body_mut().as_reader().take(COMPLAINT).read_to_end(&mut text);
+        let _ = response
+            .body_mut()
+            .as_reader()
+            .take(COMPLAINT)
+            .read_to_end(&mut text);
         if status == WRITTEN {
             return Answer::Taken;
         }
         let said = one_line(&text);
         if status.is_redirection() {
-            return Answer::Refused(status.as_u16(), self.moved(response.headers().get("Location")));
+            return Answer::Refused(
+                status.as_u16(),
+                self.moved(response.headers().get("Location")),
+            );
         }
         if status.is_success() {
-            let said = if said.is_empty() { said } else { format!(": {said}") };
-            let why = format!("a write is answered by 204, so nothing was written by InfluxDB there{said}");
+            let said = if said.is_empty() {
+                said
+            } else {
+                format!(": {said}")
+            };
+            let why = format!(
+                "a write is answered by 204, so nothing was written by InfluxDB there{said}"
+            );
             return Answer::Refused(status.as_u16(), why);
         }
-        let why = if said.is_empty() { status.to_string() } else { said };
+        let why = if said.is_empty() {
+            status.to_string()
+        } else {
+            said
+        };
         if status.is_server_error()
             || status == StatusCode::TOO_MANY_REQUESTS
             || status == StatusCode::REQUEST_TIMEOUT
         {
             let after = response.headers().get("Retry-After");
-            let after =
-                after.and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
+            let after = after
+                .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+                .map(Duration::from_secs);
             return Answer::Later(after, why);
         }
         Answer::Refused(status.as_u16(), why)
@@ -340,11 +411,18 @@ impl Server {
 
     fn refusal(&self, status: u16, why: String) -> ExportError {
         let hint = match status {
-            401 | 403 => ". Give a token in INFLUX_TOKEN or token_file=, or user= with INFLUX_PASSWORD",
+            401 | 403 => {
+                ". Give a token in INFLUX_TOKEN or token_file=, or user= with INFLUX_PASSWORD"
+            }
             404 => ". Create the database or bucket first, or name another",
             _ => "",
         };
-        ExportError::Refused { url: self.url.clone(), status, why, hint }
+        ExportError::Refused {
+            url: self.url.clone(),
+            status,
+            why,
+            hint,
+        }
     }
 }
 
@@ -380,25 +458,45 @@ fn write_url(place: &HttpPlace) -> String {
     let base = &place.base;
     match &place.dialect {
         Dialect::One { db, retention } => {
-            let retention = retention.as_ref().map(|rp| format!("&rp={}", encoded(rp))).unwrap_or_default();
+            let retention = retention
+                .as_ref()
+                .map(|rp| format!("&rp={}", encoded(rp)))
+                .unwrap_or_default();
             format!("{base}/write?db={}{retention}&precision=ns", encoded(db))
         }
         Dialect::Two { org, bucket } => {
-            format!("{base}/api/v2/write?org={}&bucket={}&precision=ns", encoded(org), encoded(bucket))
+            format!(
+                "{base}/api/v2/write?org={}&bucket={}&precision=ns",
+                encoded(org),
+                encoded(bucket)
+            )
         }
-        Dialect::Three { db } => format!("{base}/api/v3/write_lp?db={}&precision=nanosecond", encoded(db)),
+        Dialect::Three { db } => format!(
+            "{base}/api/v3/write_lp?db={}&precision=nanosecond",
+            encoded(db)
+        ),
     }
 }
 
 fn encoded(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    text.bytes()
+        .map(|b| {
+            if plain(b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
 }
 
 fn is_here(base: &str) -> bool {
     let authority = base.split_once("://").map_or(base, |(_, rest)| rest);
     let authority = authority.split('/').next().unwrap_or_default();
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
     host == "localhost"
         || host
             .trim_matches(['[', ']'])
@@ -410,12 +508,20 @@ fn is_here(base: &str) -> bool {
 const LONGEST_TOKEN: u64 = 64 << 10;
 
 fn secret(file: Option<&Path>, variable: &str) -> Result<Option<String>, ExportError> {
-    let Some(path) = file else { return Ok(std::env::var(variable).ok().filter(|s| !s.is_empty())) };
-    let failed = |source| ExportError::Token { path: path.to_path_buf(), source };
+    let Some(path) = file else {
+        return Ok(std::env::var(variable).ok().filter(|s| !s.is_empty()));
+    };
+    let failed = |source| ExportError::Token {
+        path: path.to_path_buf(),
+        source,
+    };
     let bytes = read_bounded(path, LONGEST_TOKEN).map_err(|error| failed(error.into_io()))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
-        Err(error) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))),
+        Err(error) => Err(failed(io::Error::new(
+            io::ErrorKind::InvalidData,
+            error.utf8_error(),
+        ))),
     }
 }
 

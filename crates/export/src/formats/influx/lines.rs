@@ -6,11 +6,19 @@ use influxdb_line_protocol::builder::AfterMeasurement;
 use jitterscope_model::{Attribution, Doubt, IntervalRow, RunFacts, Stall};
 
 /// A measurement: its name, its tags, its fields.
-pub type Measurement = (&'static str, &'static [&'static str], &'static [&'static str]);
+pub type Measurement = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
 /// Everything that is ever written.
 pub const SCHEMA: [Measurement; 3] = [
-    ("jitter_run", &["host", "label", "probe"], &["run", "tool", "threshold_ns", "interval_ns", "doubts"]),
+    (
+        "jitter_run",
+        &["host", "label", "probe"],
+        &["run", "tool", "threshold_ns", "interval_ns", "doubts"],
+    ),
     (
         "jitter_stall",
         &["host", "label", "cpu", "culprit_kind", "culprit"],
@@ -36,7 +44,11 @@ pub const SCHEMA: [Measurement; 3] = [
             "comm",
         ],
     ),
-    ("jitter_interval", &["host", "label", "cpu"], &["count", "max_ns", "stolen_ns", "duration_ns", "run"]),
+    (
+        "jitter_interval",
+        &["host", "label", "cpu"],
+        &["count", "max_ns", "stolen_ns", "duration_ns", "run"],
+    ),
 ];
 
 /// The facts of a culprit that are tags.
@@ -51,12 +63,19 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(facts: &RunFacts) -> Lines {
-        Lines { host: tag_value(&facts.hostname), label: tag_value(&facts.label), facts: facts.clone() }
+        Lines {
+            host: tag_value(&facts.hostname),
+            label: tag_value(&facts.label),
+            facts: facts.clone(),
+        }
     }
 
     /// The beginning of a line, with the tags that all have.
     fn point(&self, measurement: &str) -> LineProtocolBuilder<Vec<u8>, AfterMeasurement> {
-        LineProtocolBuilder::new().measurement(measurement).tag("host", &self.host).tag("label", &self.label)
+        LineProtocolBuilder::new()
+            .measurement(measurement)
+            .tag("host", &self.host)
+            .tag("label", &self.label)
     }
 
     pub(super) fn run(&self) -> Vec<u8> {
@@ -78,7 +97,10 @@ impl Lines {
         let facts = &self.facts;
         self.point("jitter_run")
             .tag("probe", &tag_value(&facts.probe))
-            .field("doubts", serde_json::to_string(doubts).unwrap_or_default().as_str())
+            .field(
+                "doubts",
+                serde_json::to_string(doubts).unwrap_or_default().as_str(),
+            )
             .timestamp(signed(facts.clock.realtime_ns))
             .close_line()
             .build()
@@ -86,13 +108,20 @@ impl Lines {
 
     pub(super) fn stall(&self, stall: &Stall, attribution: Option<&Attribution>) -> Vec<u8> {
         let facts = &self.facts;
-        let mut line = self.point("jitter_stall").tag("cpu", &stall.cpu.to_string());
-        let known = largest_part(attribution).map(culprit_facts).into_iter().flatten();
+        let mut line = self
+            .point("jitter_stall")
+            .tag("cpu", &stall.cpu.to_string());
+        let known = largest_part(attribution)
+            .map(culprit_facts)
+            .into_iter()
+            .flatten();
         let mut fields = Vec::new();
         for (name, fact) in known.filter_map(|(name, fact)| Some((name, fact?))) {
             // What is grouped by is a tag; of the rest there are too many values for an index.
             match fact {
-                Fact::Text(text) if TAGS.contains(&name) => line = line.tag(name, &tag_value(&text)),
+                Fact::Text(text) if TAGS.contains(&name) => {
+                    line = line.tag(name, &tag_value(&text))
+                }
                 fact => fields.push((name, fact)),
             }
         }
@@ -123,7 +152,10 @@ impl Lines {
             .field("count", signed(row.count))
             .field("max_ns", signed(row.max.0))
             .field("stolen_ns", signed(row.stolen.0))
-            .field("duration_ns", signed(facts.rate.nanos(row.end.since(row.start)).0))
+            .field(
+                "duration_ns",
+                signed(facts.rate.nanos(row.end.since(row.start)).0),
+            )
             .field("run", facts.id.as_str())
             .timestamp(signed(facts.epoch_ns(row.end)))
             .close_line()
@@ -158,8 +190,8 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
     use jitterscope_model::{
-        ClockReading, Comm, CpuId, Evidence, Nanos, Part, Placement, StallId, Subject, ThreadRef, TickRate,
-        Ticks,
+        ClockReading, Comm, CpuId, Evidence, Nanos, Part, Placement, StallId, Subject, ThreadRef,
+        TickRate, Ticks,
     };
 
     fn lines() -> Lines {
@@ -171,7 +203,10 @@ mod tests {
             cpus: [CpuId(0)].into_iter().collect(),
             threshold: Nanos(300),
             interval: Nanos(1_000_000_000),
-            rate: TickRate { hz: 2_000_000_000, ..TickRate::NANOSECONDS },
+            rate: TickRate {
+                hz: 2_000_000_000,
+                ..TickRate::NANOSECONDS
+            },
             clock: ClockReading {
                 ticks: Ticks(1000),
                 monotonic_raw_ns: 0,
@@ -187,7 +222,10 @@ mod tests {
 
     #[test]
     fn what_a_run_fails_by_is_a_field_of_its_point() {
-        let lost = [Doubt::EventsLost { lost: 200, events: 5_138 }];
+        let lost = [Doubt::EventsLost {
+            lost: 200,
+            events: 5_138,
+        }];
         let (run, doubts) = (text(lines().run()), text(lines().doubts(&lost)));
         let series = |line: &str| line.split_once(' ').map(|(series, _)| series.to_owned());
         let time = |line: &str| line.rsplit_once(' ').map(|(_, time)| time.to_owned());
@@ -201,7 +239,10 @@ mod tests {
         let stall = Stall {
             id: StallId(7),
             cpu: CpuId(1),
-            victim: ThreadRef { tid: 5, comm: Comm::new("js\"spin") },
+            victim: ThreadRef {
+                tid: 5,
+                comm: Comm::new("js\"spin"),
+            },
             start: Ticks(3000),
             end: Ticks(5000),
         };
@@ -212,12 +253,18 @@ mod tests {
         let part = Part {
             placement: Placement::Lead,
             ..Part::inside(
-                Subject::Timer { function: Some("tick\\sched\n=x".into()), source: None },
+                Subject::Timer {
+                    function: Some("tick\\sched\n=x".into()),
+                    source: None,
+                },
                 Nanos(1000),
                 Evidence::TimerRecords,
             )
         };
-        let attribution = Attribution { stall: StallId(7), parts: vec![part] };
+        let attribution = Attribution {
+            stall: StallId(7),
+            parts: vec![part],
+        };
         let line = text(lines().stall(&stall, Some(&attribution)));
         assert!(
             line.contains(
@@ -241,16 +288,40 @@ mod tests {
             "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,duration_ns=500i,run=\"abc\" 1700000000000000500\n"
         );
         // The point of a run gets its last field only where there are doubts.
-        let doubts = text(lines().doubts(&[Doubt::EventsLost { lost: 200, events: 5_138 }]));
-        for (line, later) in [(text(lines().run()), Some(&doubts)), (text(lines().interval(&row)), None)] {
-            let parsed = influxdb_line_protocol::parse_lines(&line).next().unwrap().unwrap();
-            let (_, tags, fields) =
-                SCHEMA.iter().find(|(name, ..)| *name == parsed.series.measurement.as_str()).unwrap();
-            let written: Vec<&str> =
-                parsed.series.tag_set.iter().flatten().map(|(key, _)| key.as_str()).collect();
+        let doubts = text(lines().doubts(&[Doubt::EventsLost {
+            lost: 200,
+            events: 5_138,
+        }]));
+        for (line, later) in [
+            (text(lines().run()), Some(&doubts)),
+            (text(lines().interval(&row)), None),
+        ] {
+            let parsed = influxdb_line_protocol::parse_lines(&line)
+                .next()
+                .unwrap()
+                .unwrap();
+            let (_, tags, fields) = SCHEMA
+                .iter()
+                .find(|(name, ..)| *name == parsed.series.measurement.as_str())
+                .unwrap();
+            let written: Vec<&str> = parsed
+                .series
+                .tag_set
+                .iter()
+                .flatten()
+                .map(|(key, _)| key.as_str())
+                .collect();
             assert_eq!(&written, tags);
-            let later = later.map(|line| influxdb_line_protocol::parse_lines(line).next().unwrap().unwrap());
-            let all = parsed.field_set.iter().chain(later.iter().flat_map(|line| &line.field_set));
+            let later = later.map(|line| {
+                influxdb_line_protocol::parse_lines(line)
+                    .next()
+                    .unwrap()
+                    .unwrap()
+            });
+            let all = parsed
+                .field_set
+                .iter()
+                .chain(later.iter().flat_map(|line| &line.field_set));
             let written: Vec<&str> = all.map(|(key, _)| key.as_str()).collect();
             assert_eq!(&written, fields);
         }

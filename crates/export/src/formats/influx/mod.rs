@@ -39,8 +39,14 @@ pub(super) static FORMAT: Format = Format {
     ],
     usage: &[
         ("influx://HOST:PORT", "InfluxDB 1, line protocol over UDP"),
-        ("influx+http://HOST:PORT/?db=NAME", "InfluxDB 1, with user= if wanted"),
-        ("influx2+http://HOST:PORT/?org=ORG&bucket=NAME", "InfluxDB 2"),
+        (
+            "influx+http://HOST:PORT/?db=NAME",
+            "InfluxDB 1, with user= if wanted",
+        ),
+        (
+            "influx2+http://HOST:PORT/?org=ORG&bucket=NAME",
+            "InfluxDB 2",
+        ),
         ("influx3+http://HOST:PORT/?db=NAME", "InfluxDB 3"),
     ],
     notes: "+https for +http where wanted. Passwords are taken from password_file= or INFLUX_PASSWORD,\n\
@@ -112,7 +118,10 @@ struct Influx<C> {
 
 impl<C: Carrier> Influx<C> {
     fn new(carrier: C) -> Influx<C> {
-        Influx { carrier: Some(carrier), lines: None }
+        Influx {
+            carrier: Some(carrier),
+            lines: None,
+        }
     }
 }
 
@@ -132,7 +141,9 @@ impl<C: Carrier> Sink for Influx<C> {
     }
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
-        let (Some(lines), Some(carrier)) = (&self.lines, &mut self.carrier) else { return Ok(()) };
+        let (Some(lines), Some(carrier)) = (&self.lines, &mut self.carrier) else {
+            return Ok(());
+        };
         for row in batch {
             match row {
                 Row::Stall(stall, attribution) => carrier.line(lines.stall(stall, *attribution)),
@@ -157,7 +168,9 @@ impl<C: Carrier> Sink for Influx<C> {
 
     fn end(&mut self, run: &RunManifest) -> Result<Delivery, SinkError> {
         let doubts = run.doubts();
-        if let (Some(lines), Some(carrier), false) = (&self.lines, &mut self.carrier, doubts.is_empty()) {
+        if let (Some(lines), Some(carrier), false) =
+            (&self.lines, &mut self.carrier, doubts.is_empty())
+        {
             carrier.line(lines.doubts(&doubts));
         }
         Ok(self.carrier.take().map(Carrier::finish).unwrap_or_default())

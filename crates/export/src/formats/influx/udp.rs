@@ -24,7 +24,10 @@ pub(crate) struct Udp {
 
 impl Udp {
     pub(super) fn open(address: &str, pace: Pace) -> Result<Udp, ExportError> {
-        let failed = |source| ExportError::Resolve { host: address.to_owned(), source };
+        let failed = |source| ExportError::Resolve {
+            host: address.to_owned(),
+            source,
+        };
         let mut last = ErrorKind::NotFound.into();
         for to in address.to_socket_addrs().map_err(failed)? {
             let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -33,7 +36,13 @@ impl Udp {
                     // A live sender may not wait for a full socket buffer.
                     socket.set_nonblocking(pace == Pace::Live).map_err(failed)?;
                     let (datagram, delivery) = (Vec::with_capacity(DATAGRAM), Delivery::default());
-                    return Ok(Udp { socket, pace, datagram, lines: 0, delivery });
+                    return Ok(Udp {
+                        socket,
+                        pace,
+                        datagram,
+                        lines: 0,
+                        delivery,
+                    });
                 }
                 Err(error) => last = error,
             }

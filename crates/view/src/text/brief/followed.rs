@@ -8,7 +8,11 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, ThreadAccount};
 
 /// With at most so many threads one by one.
-pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary, rows: usize) -> Option<Ranking<'a>> {
+pub(super) fn render<'a>(
+    page: &mut Page,
+    summary: &'a RunSummary,
+    rows: usize,
+) -> Option<Ranking<'a>> {
     headline(page, summary);
     super::longest(page, summary);
     if summary.threads.len() > 1 && rows > 0 {
@@ -17,14 +21,21 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary, rows: usize) 
         table(page, &threads, rows);
     }
     unknown(page, summary);
-    summary.attribution.as_ref().and_then(|attribution| Ranking::of_culprits(summary, attribution))
+    summary
+        .attribution
+        .as_ref()
+        .and_then(|attribution| Ranking::of_culprits(summary, attribution))
 }
 
 /// Those that lost most; those that never wanted a CPU take one line together.
 fn table(page: &mut Page, threads: &[&ThreadAccount], rows: usize) {
     page.line("");
     page.line(&head(page.style));
-    let busy: Vec<&ThreadAccount> = threads.iter().filter(|thread| !idle(thread)).copied().collect();
+    let busy: Vec<&ThreadAccount> = threads
+        .iter()
+        .filter(|thread| !idle(thread))
+        .copied()
+        .collect();
     for thread in busy.iter().take(rows) {
         row(page, thread);
     }

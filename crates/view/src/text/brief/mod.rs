@@ -33,15 +33,60 @@ struct Layout {
 
 /// From the most generous one on; the first in which the culprits have room is taken.
 const LAYOUTS: [Layout; 9] = [
-    Layout { rows: 3, warning_lines: 2, squeezed: false, remarks: true },
-    Layout { rows: 3, warning_lines: 1, squeezed: false, remarks: true },
-    Layout { rows: 3, warning_lines: 1, squeezed: true, remarks: true },
-    Layout { rows: 2, warning_lines: 1, squeezed: true, remarks: true },
-    Layout { rows: 1, warning_lines: 1, squeezed: true, remarks: true },
-    Layout { rows: 0, warning_lines: 1, squeezed: true, remarks: true },
-    Layout { rows: 0, warning_lines: 1, squeezed: true, remarks: false },
-    Layout { rows: 0, warning_lines: 0, squeezed: true, remarks: true },
-    Layout { rows: 0, warning_lines: 0, squeezed: true, remarks: false },
+    Layout {
+        rows: 3,
+        warning_lines: 2,
+        squeezed: false,
+        remarks: true,
+    },
+    Layout {
+        rows: 3,
+        warning_lines: 1,
+        squeezed: false,
+        remarks: true,
+    },
+    Layout {
+        rows: 3,
+        warning_lines: 1,
+        squeezed: true,
+        remarks: true,
+    },
+    Layout {
+        rows: 2,
+        warning_lines: 1,
+        squeezed: true,
+        remarks: true,
+    },
+    Layout {
+        rows: 1,
+        warning_lines: 1,
+        squeezed: true,
+        remarks: true,
+    },
+    Layout {
+        rows: 0,
+        warning_lines: 1,
+        squeezed: true,
+        remarks: true,
+    },
+    Layout {
+        rows: 0,
+        warning_lines: 1,
+        squeezed: true,
+        remarks: false,
+    },
+    Layout {
+        rows: 0,
+        warning_lines: 0,
+        squeezed: true,
+        remarks: true,
+    },
+    Layout {
+        rows: 0,
+        warning_lines: 0,
+        squeezed: true,
+        remarks: false,
+    },
 ];
 
 /// What the reader could do next, beside what every report offers.
@@ -74,12 +119,23 @@ pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
     for layout in LAYOUTS {
         let (head, ranking) = head(summary, style, layout);
         let foot = foot(summary, next, style, layout);
-        let taken = |text: &str| text.lines().filter(|line| !layout.squeezed || !line.is_empty()).count();
+        let taken = |text: &str| {
+            text.lines()
+                .filter(|line| !layout.squeezed || !line.is_empty())
+                .count()
+        };
         let room = screen.saturating_sub(taken(&head) + taken(&foot));
-        let needed = ranking.as_ref().map_or(0, |ranking| ranking.needed(!layout.squeezed));
-        let given = if layout.squeezed { room.min(needed) } else { room };
-        let ranking =
-            ranking.map_or_else(String::new, |ranking| ranking.text(given, !layout.squeezed, style));
+        let needed = ranking
+            .as_ref()
+            .map_or(0, |ranking| ranking.needed(!layout.squeezed));
+        let given = if layout.squeezed {
+            room.min(needed)
+        } else {
+            room
+        };
+        let ranking = ranking.map_or_else(String::new, |ranking| {
+            ranking.text(given, !layout.squeezed, style)
+        });
         last = squeezed(&format!("{head}{ranking}{foot}"), screen);
         if room >= needed {
             break;
@@ -111,18 +167,28 @@ fn head(summary: &RunSummary, style: Style, layout: Layout) -> (String, Option<R
     let ranking = match (&summary.pipeline, summary.threads.is_empty()) {
         (Some(measured), _) => pipeline::render(&mut head, summary, measured, layout),
         (None, false) => followed::render(&mut head, summary, layout.rows),
-        (None, true) if !summary.passive.is_empty() => watched::render(&mut head, summary, layout.rows),
+        (None, true) if !summary.passive.is_empty() => {
+            watched::render(&mut head, summary, layout.rows)
+        }
         (None, true) => measured(&mut head, summary),
     };
     headline::doubts(&mut head, summary);
-    (head.into_text(), ranking.filter(|_| summary.trust.doubts.is_empty()))
+    (
+        head.into_text(),
+        ranking.filter(|_| summary.trust.doubts.is_empty()),
+    )
 }
 
 /// Whether to trust it, and what to do next.
 fn foot(summary: &RunSummary, next: &Next, style: Style, layout: Layout) -> String {
     let mut foot = Page::new(style);
     foot.line("");
-    trust::render(&mut foot, summary, next.unlike_the_last.as_deref(), layout.warning_lines);
+    trust::render(
+        &mut foot,
+        summary,
+        next.unlike_the_last.as_deref(),
+        layout.warning_lines,
+    );
     what_next(&mut foot, summary, next);
     foot.into_text()
 }
@@ -153,7 +219,9 @@ fn cpus(summary: &RunSummary) -> CpuSet {
 
 /// The worst that happened to a thread, and what most of it was.
 pub(in crate::text) fn longest(page: &mut Page, summary: &RunSummary) {
-    let Some(worst) = summary.worst.first() else { return };
+    let Some(worst) = summary.worst.first() else {
+        return;
+    };
     let mut text = format!(
         "The longest, {}, was that of {}, {} after the start",
         worst.duration_ns,
@@ -175,8 +243,14 @@ fn several(page: &mut Page, summary: &RunSummary) {
     let by_loss = |a: &&jitterscope_analyze::CpuSummary, b: &&jitterscope_analyze::CpuSummary| {
         a.stolen_fraction.total_cmp(&b.stolen_fraction)
     };
-    let cpus = summary.probe.cpus.iter().filter(|cpu| cpu.measured_ns > Nanos::ZERO);
-    let (Some(most), Some(least)) = (cpus.clone().max_by(by_loss), cpus.min_by(by_loss)) else { return };
+    let cpus = summary
+        .probe
+        .cpus
+        .iter()
+        .filter(|cpu| cpu.measured_ns > Nanos::ZERO);
+    let (Some(most), Some(least)) = (cpus.clone().max_by(by_loss), cpus.min_by(by_loss)) else {
+        return;
+    };
     if summary.wakeup.is_some() || most.cpu == least.cpu || most.stalls == 0 {
         return;
     }
@@ -195,7 +269,11 @@ fn several(page: &mut Page, summary: &RunSummary) {
 fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
     let run = &summary.run;
     let cpus = cpus(summary);
-    let on = if cpus.is_empty() { String::new() } else { format!(" on {}", short_cpus_text(&cpus)) };
+    let on = if cpus.is_empty() {
+        String::new()
+    } else {
+        format!(" on {}", short_cpus_text(&cpus))
+    };
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
     let rest = format!(
         "   {}{on}, {}; {} UTC",
@@ -204,16 +282,33 @@ fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
         utc(run.started_realtime_ns)
     );
     let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
-    page.line(&format!("{}{}", page.style.paint(Tone::Strong, &name), page.style.paint(Tone::Dim, &rest)));
-    if let Some(because) = summary.probe.cpus_chosen_because.as_ref().filter(|_| layout.remarks) {
+    page.line(&format!(
+        "{}{}",
+        page.style.paint(Tone::Strong, &name),
+        page.style.paint(Tone::Dim, &rest)
+    ));
+    if let Some(because) = summary
+        .probe
+        .cpus_chosen_because
+        .as_ref()
+        .filter(|_| layout.remarks)
+    {
         page.prose(
             Some(Tone::Dim),
             0,
-            &format!("{} chosen: {}", short_cpus_text(&cpus), stored_cpus_because(because)),
+            &format!(
+                "{} chosen: {}",
+                short_cpus_text(&cpus),
+                stored_cpus_because(because)
+            ),
         );
     }
     if let Some(why) = headline::unusual(summary).filter(|_| layout.remarks) {
-        page.prose(Some(Tone::Dim), 0, &format!("stalls from {}{why}", summary.probe.threshold_ns));
+        page.prose(
+            Some(Tone::Dim),
+            0,
+            &format!("stalls from {}{why}", summary.probe.threshold_ns),
+        );
     }
     if run.interrupted {
         page.prose(Some(Tone::Warning), 0, "ended before its time");
@@ -222,9 +317,15 @@ fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
 
 /// How long the worst took, whether it was kept as a row or not.
 fn longest_of_all(summary: &RunSummary) -> Nanos {
-    let messages = summary.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
+    let messages = summary
+        .pipeline
+        .iter()
+        .flat_map(|pipeline| &pipeline.consumers);
     let messages = messages.map(|consumer| consumer.from_intended.max_ns);
-    messages.chain(summary.probe.total.max_ns).max().unwrap_or_default()
+    messages
+        .chain(summary.probe.total.max_ns)
+        .max()
+        .unwrap_or_default()
 }
 
 fn what_next(page: &mut Page, summary: &RunSummary, next: &Next) {
@@ -233,23 +334,39 @@ fn what_next(page: &mut Page, summary: &RunSummary, next: &Next) {
         return;
     }
     let id = tame(&summary.run.id);
-    let step = |arguments: String, purpose: &str| Step { arguments, purpose: purpose.to_owned() };
+    let step = |arguments: String, purpose: &str| Step {
+        arguments,
+        purpose: purpose.to_owned(),
+    };
     let mut steps = Vec::new();
     if let Some(worst) = summary.worst.iter().find(|stall| !stall.parts.is_empty()) {
         let all = longest_of_all(summary) <= worst.duration_ns;
-        let what = if all { "the worst, moment by moment" } else { "the longest that was kept" };
+        let what = if all {
+            "the worst, moment by moment"
+        } else {
+            "the longest that was kept"
+        };
         steps.push(step(format!("report {id} --stall {}", worst.stall.0), what));
     }
     steps.extend(next.advice.clone());
-    steps.push(step(format!("report {id} --full"), "everything that was measured"));
-    let commands = steps.iter().map(|step| format!("{} {}", tame(&next.program), step.arguments));
+    steps.push(step(
+        format!("report {id} --full"),
+        "everything that was measured",
+    ));
+    let commands = steps
+        .iter()
+        .map(|step| format!("{} {}", tame(&next.program), step.arguments));
     let commands: Vec<String> = commands.collect();
     let widest = commands.iter().map(String::len).max().unwrap_or(0);
     for (at, (command, step)) in commands.iter().zip(&steps).enumerate() {
         let lead = if at == 0 { "Next: " } else { "      " };
         let room = page.style.columns().saturating_sub(lead.len() + widest + 2);
         // A command is to be copied: it is never cut, whatever becomes of what it is for.
-        let purpose = if room < 8 { String::new() } else { fit(&step.purpose, room) };
+        let purpose = if room < 8 {
+            String::new()
+        } else {
+            fit(&step.purpose, room)
+        };
         let purpose = page.style.paint(Tone::Dim, &purpose);
         page.line(&format!("{lead}{command:<widest$}  {purpose}"));
     }

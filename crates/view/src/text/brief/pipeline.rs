@@ -23,17 +23,27 @@ pub(super) fn render<'a>(
         }
     }
     if pipeline.producer.full_waits > 0 {
-        let text = format!("The ring was full for {} in all.", pipeline.producer.full_waited_ns);
+        let text = format!(
+            "The ring was full for {} in all.",
+            pipeline.producer.full_waited_ns
+        );
         page.prose(Some(Tone::Warning), 0, &text);
     }
     if summary.attribution.is_none() && pipeline.blame.is_empty() {
-        page.prose(Some(Tone::Warning), 0, "Who held them up is not known: no kernel events were recorded.");
+        page.prose(
+            Some(Tone::Warning),
+            0,
+            "Who held them up is not known: no kernel events were recorded.",
+        );
         return None;
     }
     let consumer = slowest(pipeline)?;
     let blame = told_of(pipeline, consumer.role)?;
     let text = match blame.longer_than_ns {
-        Nanos::ZERO => format!("What the time of the messages of the {} was made of:", consumer.role),
+        Nanos::ZERO => format!(
+            "What the time of the messages of the {} was made of:",
+            consumer.role
+        ),
         longest => {
             format!(
                 "What the messages of the {} that took longer than {longest} were made of:",
@@ -47,31 +57,54 @@ pub(super) fn render<'a>(
 
 /// The consumer whose last message came latest.
 fn slowest(pipeline: &PipelineSummary) -> Option<&ConsumerSummary> {
-    pipeline.consumers.iter().max_by_key(|consumer| consumer.from_intended.max_ns)
+    pipeline
+        .consumers
+        .iter()
+        .max_by_key(|consumer| consumer.from_intended.max_ns)
 }
 
 /// How long the messages of each consumer took.
 fn table(page: &mut Page, pipeline: &PipelineSummary) {
     let cells = |cells: [&str; 5]| {
         let [name, columns @ ..] = cells;
-        columns.iter().fold(format!("{name:<32}"), |line, cell| line + &format!("{cell:>10}"))
+        columns.iter().fold(format!("{name:<32}"), |line, cell| {
+            line + &format!("{cell:>10}")
+        })
     };
-    page.line(
-        &page.style.paint(Tone::Dim, &cells(["a message reached the", "50 %", "99 %", "99.99 %", "at most"])),
-    );
+    page.line(&page.style.paint(
+        Tone::Dim,
+        &cells([
+            "a message reached the",
+            "50 %",
+            "99 %",
+            "99.99 %",
+            "at most",
+        ]),
+    ));
     for consumer in &pipeline.consumers {
         let times = &consumer.from_intended;
-        let at =
-            |name: &str| times.supported(name).map_or_else(|| "-".into(), |time: Nanos| time.to_string());
+        let at = |name: &str| {
+            times
+                .supported(name)
+                .map_or_else(|| "-".into(), |time: Nanos| time.to_string())
+        };
         let name = format!("  {} after", consumer.role);
-        let line = cells([&name, &at("50"), &at("99"), &at("99.99"), &times.max_ns.to_string()]);
+        let line = cells([
+            &name,
+            &at("50"),
+            &at("99"),
+            &at("99.99"),
+            &times.max_ns.to_string(),
+        ]);
         page.line(&page.style.paint(Tone::Strong, &line));
     }
 }
 
 /// How long the messages of the slowest consumer took, in a sentence, and whether more is known of the last.
 pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
-    let Some(consumer) = slowest(pipeline) else { return };
+    let Some(consumer) = slowest(pipeline) else {
+        return;
+    };
     let times = &consumer.from_intended;
     let within = |percentile: &str| {
         let time = times.supported(percentile)?;
@@ -81,7 +114,10 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
     let far = ["99.99", "99.9", "99"].into_iter().find_map(within);
     let reached: Vec<String> = within("50").into_iter().chain(far).collect();
     let text = match reached.as_slice() {
-        [] => format!("A message reached the {} {} late at worst.", consumer.role, times.max_ns),
+        [] => format!(
+            "A message reached the {} {} late at worst.",
+            consumer.role, times.max_ns
+        ),
         reached => format!(
             "Messages reached the {}: {}, the last of them after {}.",
             consumer.role,
@@ -95,8 +131,15 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
                     take is measured with --no-trace, or with one CPU more.";
         page.prose(Some(Tone::Warning), 0, text);
     }
-    let dropped: u64 = pipeline.consumers.iter().map(|consumer| consumer.slow_dropped).sum();
-    if let Some(worst) = summary.worst.first().filter(|worst| worst.duration_ns < times.max_ns && dropped > 0)
+    let dropped: u64 = pipeline
+        .consumers
+        .iter()
+        .map(|consumer| consumer.slow_dropped)
+        .sum();
+    if let Some(worst) = summary
+        .worst
+        .first()
+        .filter(|worst| worst.duration_ns < times.max_ns && dropped > 0)
     {
         let text = format!(
             "That one came too fast behind others to be kept, as {} slow messages in all; the longest that was \
@@ -110,7 +153,15 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
 
 /// Whether our own threads had no CPU but the pipeline's.
 fn has_no_free_cpu(summary: &RunSummary) -> bool {
-    let theirs = |warning: &Warning| matches!(warning, Warning::NoFreeCpu { taken: CpuUse::Pipeline, .. });
+    let theirs = |warning: &Warning| {
+        matches!(
+            warning,
+            Warning::NoFreeCpu {
+                taken: CpuUse::Pipeline,
+                ..
+            }
+        )
+    };
     summary.warnings.iter().any(|said| theirs(&said.warning))
 }
 
@@ -121,7 +172,10 @@ fn omission(pipeline: &PipelineSummary) -> String {
                 hides stalls of the producer."
             .into();
     }
-    let hidden = pipeline.consumers.iter().filter_map(|consumer| consumer.hidden.as_ref());
+    let hidden = pipeline
+        .consumers
+        .iter()
+        .filter_map(|consumer| consumer.hidden.as_ref());
     match hidden.max_by_key(|hidden| hidden.from_intended_ns.0 / hidden.transit_ns.0.max(1)) {
         Some(hidden) if hidden.transit_ns > Nanos::ZERO => format!(
             "From the intended publication; from the actual one, which omits the producer's own stalls, {} % \

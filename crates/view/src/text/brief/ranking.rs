@@ -42,8 +42,16 @@ impl<'a> Ranking<'a> {
         summary: &RunSummary,
         attribution: &'a AttributionSummary,
     ) -> Option<Ranking<'a>> {
-        let times = if summary.wakeup.is_some() { "wake-ups" } else { "stalls" };
-        let all = attribution.culprits.iter().chain(&attribution.unexplained.classes).map(of_culprit);
+        let times = if summary.wakeup.is_some() {
+            "wake-ups"
+        } else {
+            "stalls"
+        };
+        let all = attribution
+            .culprits
+            .iter()
+            .chain(&attribution.unexplained.classes)
+            .map(of_culprit);
         Ranking::of("stolen", times, all.collect())
     }
 
@@ -76,7 +84,11 @@ impl<'a> Ranking<'a> {
         let share = rest.iter().map(|row| row.share).sum();
         let total = rest.iter().map(|row| row.total).sum();
         let head = format!("   share {time:>8} {times:>10}      max  by whom");
-        (!rows.is_empty()).then_some(Ranking { head, rows, rest: (rest.len(), share, total) })
+        (!rows.is_empty()).then_some(Ranking {
+            head,
+            rows,
+            rest: (rest.len(), share, total),
+        })
     }
 
     /// Lines that it takes without explanations, with a blank line above or without.
@@ -107,15 +119,23 @@ impl<'a> Ranking<'a> {
             }
             if spare > 0 && row.share >= EXPLAINED_FROM && !row.phrase.is_empty() {
                 let phrase = fit(&row.phrase, style.columns() - NAME);
-                page.line(&format!("{}{}", " ".repeat(NAME), style.paint(Tone::Dim, &phrase)));
+                page.line(&format!(
+                    "{}{}",
+                    " ".repeat(NAME),
+                    style.paint(Tone::Dim, &phrase)
+                ));
                 spare -= 1;
             }
         }
-        let (more, share, total) = small
-            .iter()
-            .fold(self.rest, |(more, share, total), row| (more + 1, share + row.share, total + row.total));
+        let (more, share, total) = small.iter().fold(self.rest, |(more, share, total), row| {
+            (more + 1, share + row.share, total + row.total)
+        });
         if more > 0 {
-            let text = format!("{:>8} {:>8}  {more} more", percent_cell(share), total.to_string());
+            let text = format!(
+                "{:>8} {:>8}  {more} more",
+                percent_cell(share),
+                total.to_string()
+            );
             page.line(&style.paint(Tone::Dim, &text));
         }
         page.into_text()
@@ -145,7 +165,11 @@ fn row_line(page: &mut Page, row: &RankedCulprit<'_>) {
     );
     let room = page.style.columns() - NAME;
     let name = fit(&row.name, room);
-    let tone = if row.subject.kind().is_explained() { Tone::Strong } else { Tone::Warning };
+    let tone = if row.subject.kind().is_explained() {
+        Tone::Strong
+    } else {
+        Tone::Warning
+    };
     let mut line = format!("{numbers}{}", page.style.paint(tone, &name));
     let width = unicode_width::UnicodeWidthStr::width(name.as_str());
     let detail = tame(&row.detail);
@@ -153,7 +177,9 @@ fn row_line(page: &mut Page, row: &RankedCulprit<'_>) {
     let fits = unicode_width::UnicodeWidthStr::width(detail.as_str()) <= left;
     // A detail that alone tells rows apart is cut rather than left out.
     if !detail.is_empty() && (fits || (!row.subject.kind().is_explained() && left > 8)) {
-        line += &page.style.paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
+        line += &page
+            .style
+            .paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
     }
     page.line(&line);
 }

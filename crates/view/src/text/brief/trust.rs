@@ -13,7 +13,12 @@ const WARNINGS: usize = 2;
 
 /// With so many lines for a warning; with none they are counted. What hinders a comparison with the run before is
 /// always shown.
-pub(super) fn render(page: &mut Page, summary: &RunSummary, unlike_the_last: Option<&str>, lines: usize) {
+pub(super) fn render(
+    page: &mut Page,
+    summary: &RunSummary,
+    unlike_the_last: Option<&str>,
+    lines: usize,
+) {
     let (sound, text) = line(summary);
     let tone = (!sound).then_some(Tone::Warning);
     page.prose(tone, 0, &format!("Trust: {text}."));
@@ -22,7 +27,11 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, unlike_the_last: Opt
     }
     let shown = if lines == 0 { 0 } else { WARNINGS };
     for one in summary.warnings.iter().take(shown) {
-        warning(page, first_sentence(&crate::warnings::warning(&one.warning)), lines);
+        warning(
+            page,
+            first_sentence(&crate::warnings::warning(&one.warning)),
+            lines,
+        );
     }
     let more = summary.warnings.len().saturating_sub(shown);
     if more > 0 {
@@ -33,7 +42,10 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, unlike_the_last: Opt
 
 fn warning(page: &mut Page, text: &str, lines: usize) {
     let mark = page.style.paint(Tone::Warning, "!");
-    for (at, line) in shortened(text, page.style.columns() - 2, lines).into_iter().enumerate() {
+    for (at, line) in shortened(text, page.style.columns() - 2, lines)
+        .into_iter()
+        .enumerate()
+    {
         page.line(&format!("{} {line}", if at == 0 { &mark } else { " " }));
     }
 }
@@ -52,32 +64,58 @@ fn line(summary: &RunSummary) -> (bool, String) {
             "recorded kernel activity explains {} of the time",
             percent(attribution.explained_fraction)
         ));
-        let spins = summary.wakeup.is_none() && summary.threads.is_empty() && summary.passive.is_empty();
-        if let Some(inside) = attribution.events_in_gaps_fraction.filter(|inside| spins && *inside < SOUND) {
-            facts.push(off(format!("only {} of the kernel events fell into stalls", percent(inside))));
+        let spins =
+            summary.wakeup.is_none() && summary.threads.is_empty() && summary.passive.is_empty();
+        if let Some(inside) = attribution
+            .events_in_gaps_fraction
+            .filter(|inside| spins && *inside < SOUND)
+        {
+            facts.push(off(format!(
+                "only {} of the kernel events fell into stalls",
+                percent(inside)
+            )));
         }
     }
     let lost = trust.lost_records;
-    let unit = if summary.pipeline.is_some() { "slow messages" } else { "stalls" };
+    let unit = if summary.pipeline.is_some() {
+        "slow messages"
+    } else {
+        "stalls"
+    };
     facts.push(match (lost, trust.dropped_records) {
         (0, 0) => "nothing was lost".to_owned(),
         (lost, 0) => off(format!("{} records were LOST", count(lost))),
         (0, stalls) => off(format!("{} {unit} have no record", count(stalls))),
-        (lost, stalls) => {
-            off(format!("{} records were LOST, and {} {unit} have none", count(lost), count(stalls)))
-        }
+        (lost, stalls) => off(format!(
+            "{} records were LOST, and {} {unit} have none",
+            count(lost),
+            count(stalls)
+        )),
     });
     if trust.senders_dropped > 0 {
-        facts.push(off(format!("{} records of senders were dropped", count(trust.senders_dropped))));
+        facts.push(off(format!(
+            "{} records of senders were dropped",
+            count(trust.senders_dropped)
+        )));
     }
     if trust.floor_ticks.is_some() && trust.coverage < COVERED {
-        facts.push(off(format!("the probe covered only {} of the time", percent(trust.coverage))));
+        facts.push(off(format!(
+            "the probe covered only {} of the time",
+            percent(trust.coverage)
+        )));
     }
-    let ended: CpuSet =
-        summary.passive.iter().filter(|cpu| cpu.ended_early.is_some()).map(|cpu| cpu.cpu).collect();
+    let ended: CpuSet = summary
+        .passive
+        .iter()
+        .filter(|cpu| cpu.ended_early.is_some())
+        .map(|cpu| cpu.cpu)
+        .collect();
     if !ended.is_empty() {
         let was = if ended.len() == 1 { "was" } else { "were" };
-        facts.push(off(format!("{} {was} not watched to the end", short_cpus_text(&ended))));
+        facts.push(off(format!(
+            "{} {was} not watched to the end",
+            short_cpus_text(&ended)
+        )));
     }
     match &summary.probe.event_grain {
         None | Some(EventGrain::All) => {}
@@ -85,22 +123,33 @@ fn line(summary: &RunSummary) -> (bool, String) {
             facts.push("not all kernel events were asked for (--events coarse)".to_owned());
         }
         Some(EventGrain::Other(word)) => {
-            facts.push(format!("which kernel events were asked for a newer version knows (--events {word})"));
+            facts.push(format!(
+                "which kernel events were asked for a newer version knows (--events {word})"
+            ));
         }
     }
-    facts.extend(trust.price.as_ref().and_then(|price| price.taken.as_ref()).map(price::share));
+    facts.extend(
+        trust
+            .price
+            .as_ref()
+            .and_then(|price| price.taken.as_ref())
+            .map(price::share),
+    );
     if !summary.passive.is_empty() {
         facts.push("stalls without a record are not visible passively".to_owned());
     }
     if trust.helpers_on_measured {
-        facts.push(off("our own helper threads had to use measured CPUs".to_owned()));
+        facts.push(off(
+            "our own helper threads had to use measured CPUs".to_owned()
+        ));
     }
     (sound, facts.join("; "))
 }
 
 /// Without what follows its first full stop.
 fn first_sentence(text: &str) -> &str {
-    text.find(". ").map_or(text.trim_end_matches('.'), |end| &text[..end])
+    text.find(". ")
+        .map_or(text.trim_end_matches('.'), |end| &text[..end])
 }
 
 #[cfg(test)]
@@ -109,7 +158,10 @@ mod tests {
 
     #[test]
     fn a_warning_is_named_by_its_first_sentence() {
-        assert_eq!(first_sentence("The CPU went offline. It was measured."), "The CPU went offline");
+        assert_eq!(
+            first_sentence("The CPU went offline. It was measured."),
+            "The CPU went offline"
+        );
         assert_eq!(first_sentence("At 3.5 s it ended."), "At 3.5 s it ended");
     }
 }

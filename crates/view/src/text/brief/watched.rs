@@ -8,7 +8,11 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, PassiveCpu};
 
 /// With at most so many CPUs one by one.
-pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary, rows: usize) -> Option<Ranking<'a>> {
+pub(super) fn render<'a>(
+    page: &mut Page,
+    summary: &'a RunSummary,
+    rows: usize,
+) -> Option<Ranking<'a>> {
     passive::stolen(page, summary);
     super::longest(page, summary);
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
@@ -16,7 +20,8 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary, rows: usize) 
     let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(|cpu| of(cpu)).sum::<Nanos>();
     let (unknown, watched) = (sum(|cpu| cpu.unknown_ns), sum(PassiveCpu::watched_ns));
     let unknown = Some(unknown).filter(|unknown| unknown.0 > watched.0 / 100);
-    let unknown = unknown.map(|unknown| format!("of {unknown} of their time no record tells what ran"));
+    let unknown =
+        unknown.map(|unknown| format!("of {unknown} of their time no record tells what ran"));
     match cpus.as_slice() {
         [one] => belongs(page, one),
         _ if rows == 0 => {}
@@ -24,12 +29,19 @@ pub(super) fn render<'a>(page: &mut Page, summary: &'a RunSummary, rows: usize) 
     }
     let more = cpus.len().saturating_sub(rows);
     let more = (more > 0 && rows > 0).then(|| format!("{more} more, which lost less"));
-    let tone = if unknown.is_some() { Tone::Warning } else { Tone::Dim };
+    let tone = if unknown.is_some() {
+        Tone::Warning
+    } else {
+        Tone::Dim
+    };
     let rest: Vec<String> = more.into_iter().chain(unknown).collect();
     if !rest.is_empty() {
         page.prose(Some(tone), 2, &rest.join("; "));
     }
-    summary.attribution.as_ref().and_then(|attribution| Ranking::of_culprits(summary, attribution))
+    summary
+        .attribution
+        .as_ref()
+        .and_then(|attribution| Ranking::of_culprits(summary, attribution))
 }
 
 /// Whose the CPU is, and what became of its time.
@@ -50,9 +62,15 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
     if cpu.unknown_ns > Nanos::ZERO {
         taken += &format!("; of {} nothing is known", share(cpu.unknown_ns));
     }
-    let text = match (cpu.chosen.is_some() || !cpu.threads.is_empty(), cpu.running_ns) {
+    let text = match (
+        cpu.chosen.is_some() || !cpu.threads.is_empty(),
+        cpu.running_ns,
+    ) {
         (false, _) => {
-            format!("Nothing that belongs on CPU {} ran: others had {others} of it, idle {idle}.", cpu.cpu)
+            format!(
+                "Nothing that belongs on CPU {} ran: others had {others} of it, idle {idle}.",
+                cpu.cpu
+            )
         }
         (true, Nanos::ZERO) => format!(
             "CPU {} belongs to {whose}, and that did not run: others had {others} of it, idle {idle}.{taken}.",
