@@ -6,7 +6,7 @@ import { join } from "node:path";
 export async function beside({ browser, check, settled, jitterscope, out }) {
   await check("in a comparison A stands beside B where the window is wide, and above it where it is not", async () => {
     const file = join(out, "beside.html");
-    jitterscope("diff", "fixture-pipeline", "format-1-pipeline", "--html", file);
+    jitterscope("diff", "fixture-pipeline", "other-pipeline", "--html", file);
     const page = await browser.newPage();
     await page.goto(`file://${file}`);
     for (const [width, apart] of [[1280, true], [1100, true], [1000, false], [400, false]]) {

@@ -1,19 +1,15 @@
 // What was not recorded one by one, and what cannot be compared, is told where it is shown.
 
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { edit } from "./edited.mjs";
 
-/** A copy of a stored run under another id, after `change` of its head. */
+/** A copy of a stored run under another id, after `change` of its details. */
 function changed(runs, from, name, change, machine) {
   const to = join(runs, name);
   cpSync(join(runs, from), to, { recursive: true });
-  const file = join(to, "manifest.json");
-  const manifest = JSON.parse(readFileSync(file, "utf8"));
-  manifest.id = name;
-  manifest.label = name;
-  change(manifest);
-  writeFileSync(file, JSON.stringify(manifest));
+  edit(to, { id: name, label: name }, change);
   if (machine !== undefined) writeFileSync(join(to, "machine.json"), JSON.stringify(machine));
   return to;
 }
@@ -24,9 +20,9 @@ export async function counted({ browser, check, open, settled, looks, jitterscop
     assert.doesNotMatch(await whole.page.locator("body").innerText(), /only counted/);
     const all = Number((await whole.page.locator("#series svg.chart").textContent()).match(/([\d,]+) slow messages/)[1].replaceAll(",", ""));
     await whole.page.close();
-    const run = changed(runs, "fixture-pipeline", "counted", (manifest) => {
-      for (const consumer of manifest.pipeline.consumers) consumer.slow = 0;
-      manifest.pipeline.consumers[0].slow = 1_234_567;
+    const run = changed(runs, "fixture-pipeline", "counted", ({ pipeline }) => {
+      for (const consumer of pipeline.consumers) consumer.slow = 0;
+      pipeline.consumers[0].slow = 1_234_567;
     });
     const { page, said } = await open(browser, page_of(run, "messages-counted"));
     const [some, slow] = [all, 1_234_567].map((n) => n.toLocaleString("en-US"));

@@ -18,7 +18,7 @@ export async function named({ browser, check, open, settled, out }) {
       const shown = await page.locator("#app").innerText();
       const keys = await page.locator(".keys, .axes").allInnerTexts();
       const all = [...labels, shown, ...keys].join("\n");
-      assert.match(all, new RegExp(`next and previous ${one}`));
+      assert.match(all, new RegExp(`n chooses the worst ${one} and then the next, p the one before`));
       assert.match(shown, new RegExp(`[\\d,]+ (${one}|${many})\\.`));
       assert.doesNotMatch(all, /\b1 (stalls|late wake-ups|slow messages|waits|stolen stretches)\b/);
       if (one !== "stall") assert.doesNotMatch(all, /\bstalls?\b/i);

@@ -4,12 +4,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { beside } from "./beside.mjs";
+import { details, edit } from "./edited.mjs";
 import { counted } from "./counted.mjs";
 import { hostileNames } from "./hostile.mjs";
 import { lanes } from "./lanes.mjs";
@@ -106,16 +107,15 @@ async function chartsFit(page) {
 
 function stored() {
   const all = [];
-  for (const kind of ["spin", "wakeup", "attach", "pipeline", "passive"]) {
-    for (const [of, folder] of [["fixture", "crates/recording/tests/fixtures"], ["format-1", "crates/store/tests/fixtures/format-1"]]) {
-      const from = join(root, folder, kind);
-      // Version 1 recorded nothing without a probe.
-      if (of === "format-1" && kind === "passive") continue;
-      const to = join(runs, `${of}-${kind}`);
-      cpSync(from, to, { recursive: true });
-      all.push([`${of}-${kind}`, to]);
-    }
-  }
+  const copied = (kind, name) => {
+    const to = join(runs, name);
+    cpSync(join(root, "crates/recording/tests/fixtures", kind), to, { recursive: true });
+    all.push([name, to]);
+    return to;
+  };
+  for (const kind of ["spin", "wakeup", "attach", "pipeline", "passive"]) copied(kind, `fixture-${kind}`);
+  // Two runs of one comparison differ in their ids.
+  edit(copied("pipeline", "other-pipeline"), { id: "other1" });
   return all;
 }
 
@@ -337,10 +337,9 @@ try {
   await check("a doubtful run says so beside each stall's culprits, and a sound one does not", async () => {
     const folder = join(runs, "doubtful");
     cpSync(join(root, "crates/recording/tests/fixtures/spin"), folder, { recursive: true });
-    const file = join(folder, "manifest.json");
-    const manifest = JSON.parse(readFileSync(file, "utf8"));
-    manifest.events_in_gaps.inside = Math.floor(manifest.events_in_gaps.events / 2);
-    writeFileSync(file, JSON.stringify(manifest));
+    edit(folder, {}, (details) => {
+      details.events_in_gaps.inside = Math.floor(details.events_in_gaps.events / 2);
+    });
     for (const [name, doubted] of [["fixture-spin", false], ["doubtful", true]]) {
       const { page, said } = await open(browser, page_of(folder.replace("doubtful", name), `${name}-doubt`));
       await page.locator("#worst tbody a").first().click();
@@ -416,14 +415,21 @@ try {
   });
 
   await check("a redacted page names nobody", async () => {
-    page_of("fixture-spin", "redacted", "--redact");
+    // The fixture's own host and command line are everyday words.
+    const named = join(runs, "named");
+    cpSync(join(runs, "fixture-spin"), named, { recursive: true });
+    edit(named, { hostname: "trading-7" }, (of) => {
+      [of.host.hostname, of.host.cmdline] = ["trading-7", "root=UUID=5ec2e7 quiet"];
+      of.command_line.push("/home/alice/run");
+    });
+    page_of(named, "redacted", "--redact");
     const text = readFileSync(join(out, "redacted.html"), "utf8");
     const { page } = await open(browser, `file://${join(out, "redacted.html")}`);
     const shown = await page.locator("body").textContent();
-    const details = JSON.parse(readFileSync(join(runs, "fixture-spin", "manifest.json"), "utf8"));
+    const { host, command_line } = details(named);
     const facts = [await page.locator(".facts").textContent(), ...(await page.locator("#machine dd").allTextContents())];
-    assert.ok(facts.every((fact) => !fact.split(" \u00b7 ").includes(details.host.hostname)), facts.join("\n"));
-    for (const name of [details.host.cmdline, ...details.command_line.filter((word) => word.includes("/")), runs].filter((name) => name !== "")) {
+    assert.ok(facts.every((fact) => !fact.split(" \u00b7 ").includes(host.hostname)), facts.join("\n"));
+    for (const name of [host.cmdline, ...command_line.filter((word) => word.includes("/")), runs].filter((name) => name !== "")) {
       assert.ok(!text.includes(name) && !shown.includes(name), name);
     }
     await page.close();

@@ -1,4 +1,4 @@
-// The page's state, and who wants to know of it.
+// The page's state, and the parts that follow it.
 
 import { having, type Run } from "./data.js";
 import type { Noun } from "./format.js";
@@ -8,8 +8,28 @@ import { around, firstLane, laneInView, type View, within } from "./scale.js";
 import { NOTHING, read, type State, written } from "./state.js";
 
 export interface Part {
-  /** Draws itself anew. */
+  /** Redraws itself. */
   draw(): void;
+}
+
+/** The common scales of compared runs: equal lengths have equal sizes, and a culprit has one colour. */
+export interface Shared {
+  duration: number;
+  /** The shortest and the longest stall. */
+  lengths: [number, number];
+  series: Int32Array[];
+}
+
+export function shared(runs: Run[]): Shared {
+  let [shortest, longest] = [Number.POSITIVE_INFINITY, 1];
+  for (const run of runs) {
+    for (const length of run.length) [shortest, longest] = [Math.min(shortest, length), Math.max(longest, length)];
+  }
+  return {
+    duration: Math.max(...runs.map(({ head }) => head.run.duration_ns)),
+    lengths: [Math.max(Math.min(shortest, longest), 1), longest],
+    series: seriesOf(runs),
+  };
 }
 
 export class App {
@@ -21,30 +41,41 @@ export class App {
   private parts: Part[] = [];
   private drawing = 0;
   private writing = 0;
-  /** When something was chosen last. */
+  /** Time of the last selection. */
   private pushed = Number.NEGATIVE_INFINITY;
 
-  constructor(readonly run: Run) {
+  /** `addressed`: whether the page's address describes this run, as it does for a single run. */
+  constructor(
+    readonly run: Run,
+    private readonly beside: Shared = shared([run]),
+    at = 0,
+    readonly addressed = true,
+  ) {
     this.lanes = lanes(run);
-    this.series = seriesOf(run);
+    this.series = beside.series[at] ?? new Int32Array(run.head.culprits.length);
     this.look = look();
     this.mask = having(run, null);
   }
 
-  /** What its stalls are called. */
+  /** The word for its stalls. */
   get noun(): Noun {
     return this.run.head.run.noun;
   }
 
   get duration(): number {
-    return this.run.head.run.duration_ns;
+    return this.beside.duration;
+  }
+
+  /** The shortest and the longest stall. */
+  get lengths(): [number, number] {
+    return this.beside.lengths;
   }
 
   get view(): View {
     return this.state.view ?? { from: 0, to: Math.max(this.duration, 10) };
   }
 
-  /** The row of the chosen stall; -1 for none. */
+  /** The row of the selected stall; -1 for none. */
   get row(): number {
     return this.state.stall === null ? -1 : (this.run.byId.get(this.state.stall) ?? -1);
   }
@@ -53,17 +84,17 @@ export class App {
     this.parts.push(part);
   }
 
-  /** Takes over what an address says. */
+  /** Applies an address. */
   follow(hash: string): void {
     const state = read(hash);
     if (state === null) return;
     const row = state.stall === null ? undefined : this.run.byId.get(state.stall);
-    // A link to a stall alone leads to where it is.
+    // A link to a stall without a view leads to its position.
     const view =
       state.view ??
       (row === undefined ? null : around(this.run.start[row] ?? 0, this.run.length[row] ?? 0, this.duration));
     const culprit = state.culprit !== null && state.culprit < this.run.head.culprits.length ? state.culprit : null;
-    // A stall that a link leads to is to be seen, whatever is filtered.
+    // A stall that a link leads to is shown despite the filter.
     const led = culprit !== null && row !== undefined && having(this.run, culprit)[row] !== 1 ? null : culprit;
     const lanes = this.run.head.lanes.length;
     const first = firstLane(state.lane, lanes);
@@ -78,10 +109,10 @@ export class App {
       const whole = next.view.from <= 0 && next.view.to >= this.duration;
       next.view = whole ? null : within(next.view, this.duration);
     }
-    // What is chosen is a step that the reader can go back from; where one looks is not.
+    // A selection is a step in the browser history; moving the view is not.
     const chosen = next.stall !== this.state.stall || next.culprit !== this.state.culprit;
-    // A key that is held down is one step.
-    const step = chosen && performance.now() - this.pushed > 400;
+    // Holding a key counts as one step.
+    const step = this.addressed && chosen && performance.now() - this.pushed > 400;
     if (chosen) this.pushed = performance.now();
     if (step) this.write();
     this.take(next);
@@ -89,12 +120,13 @@ export class App {
       history.pushState(null, "", this.address());
       return;
     }
-    // Browsers refuse an address that changes with every movement of the mouse.
+    // Browsers reject address changes at every mouse movement.
     clearTimeout(this.writing);
+    if (!this.addressed) return;
     this.writing = window.setTimeout(() => this.write(), 250);
   }
 
-  /** Brings the address up to date where it is not yet. */
+  /** Updates the address if necessary. */
   private write(): void {
     if (this.writing === 0) return;
     clearTimeout(this.writing);
@@ -110,7 +142,7 @@ export class App {
     if (state.culprit !== this.state.culprit) {
       this.mask = having(this.run, state.culprit);
       const row = state.stall === null ? undefined : this.run.byId.get(state.stall);
-      // What the filter leaves out is not beside what it leaves, and nothing is no view.
+      // Deselects a stall that the filter hides, and leaves a view without any stall.
       if (row !== undefined && this.mask[row] !== 1) state.stall = null;
       if (state.view !== null && !this.anyIn(state.view)) state.view = null;
     }
@@ -118,7 +150,7 @@ export class App {
     this.later();
   }
 
-  /** Whether the filter leaves a stall that is in view. */
+  /** Whether the filter keeps a stall that is in view. */
   private anyIn({ from, to }: View): boolean {
     const { run, mask } = this;
     for (let row = 0; row < run.head.rows; row++) {
@@ -129,7 +161,7 @@ export class App {
     return false;
   }
 
-  /** Draws everything once more before the next frame is shown. */
+  /** Redraws everything before the next frame. */
   later(): void {
     if (this.drawing !== 0) return;
     this.drawing = requestAnimationFrame(() => {
@@ -144,13 +176,13 @@ export class App {
     performance.measure("jitterscope-draw", "jitterscope-draw-begins");
   }
 
-  /** The theme has changed. */
+  /** Handles a change of the theme. */
   relook(): void {
     this.look = look();
     this.later();
   }
 
-  /** The theme has changed, and no frame will be shown before it is to be seen. */
+  /** Handles a change of the theme when no frame will be shown before the result is needed. */
   relookNow(): void {
     this.look = look();
     this.now();

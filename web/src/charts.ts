@@ -17,7 +17,7 @@ function decade(value: number): boolean {
   return Math.abs(log - Math.round(log)) < 1e-9;
 }
 
-/** Marks of the nines, as many as have room: their names take up to so much. */
+/** Marks of the nines, as many as fit: a label takes up to this width. */
 export function ninesAt(from: number, to: number, width: number): number[] {
   const step = Math.max(Math.ceil(((to - from) * 78) / Math.max(width, 78)), 1);
   const at: number[] = [];
@@ -25,25 +25,25 @@ export function ninesAt(from: number, to: number, width: number): number[] {
   return at;
 }
 
-/** What the axes are of the charts that have stalls over time. */
+/** Description of the axes of charts with stalls over time. */
 export const OVER_TIME = "time since the start across, length up, log scale";
 
-/** A place in the figure of an image; the image stays for printing. */
+/** A place in an image's figure; the image stays for printing. */
 export function place(chart: string, height: string, axes: string): HTMLElement | null {
   const figure = document.querySelector<HTMLElement>(`[data-chart="${chart}"]`);
   if (figure === null) return null;
   figure.classList.add("live");
-  // It scrolls no more, and what is in it takes the keys.
+  // The figure no longer scrolls, and its contents take the keys.
   figure.removeAttribute("tabindex");
   const made = element("div", { class: "plot" });
   made.style.height = height;
-  // What the image says in its title and beside its axes.
+  // The image's title and axis labels.
   const title = figure.querySelector("svg.chart .title")?.textContent ?? "";
   figure.append(element("p", { class: "note axes" }, /^[A-Z]/.test(axes) ? axes : `${title}: ${axes}`), made);
   return made;
 }
 
-/** Brings what was chosen in a chart into sight: the timeline and the panel beside it. */
+/** Scrolls to the selection's details: the timeline and the panel next to it. */
 export function reveal(): void {
   document.getElementById("timeline")?.scrollIntoView();
 }
@@ -81,7 +81,7 @@ export class Percentiles implements Part {
       const name = `${app.noun.many} with ${app.run.head.culprits[culprit]?.name ?? ""}`;
       curves.unshift({ name, ...ninesOf(app.run, app.mask) });
     }
-    // A line ends where ten lie above; the longest is a mark apart from it, so that nothing is there between.
+    // A line ends where fewer than ten values lie above. The longest is a separate mark, with a gap in between.
     const { xs, lines } = aligned(curves);
     const data = [xs, ...lines] as uPlot.AlignedData;
     const ends = curves.map((curve) => xs.indexOf(curve.longest[0]));
@@ -103,7 +103,7 @@ export class Percentiles implements Part {
           },
           {
             ...axis,
-            // Decades alone: the lines between them would be more than the curve.
+            // Only decades: more lines would hide the curve.
             grid: { ...axis.grid, filter: (_plot, at) => at.map((v) => (decade(v) ? v : null)) },
             size: 70, 
             values: (_plot, at) => at.map((v) => (decade(v) ? ns(v).replace(/\.0+ /, " ") : "")),
@@ -116,7 +116,7 @@ export class Percentiles implements Part {
             label: curve.name,
             stroke: app.look.series[at % SERIES] ?? "",
             width: 2,
-            // A value holds until the next one begins: nothing was between the two.
+            // A value holds until the next one begins.
             ...(stepped && { paths: stepped }),
             dash: DASHES[at % SERIES] ?? [],
             points: { show: true, size: 8, filter: () => [ends[at] ?? 0] },
@@ -127,14 +127,14 @@ export class Percentiles implements Part {
       data,
       root,
     );
-    // The legend's own markers are squares: a line is told by its dashes too.
+    // The legend's own markers are squares, but a line also differs by its dashes.
     root.querySelectorAll(".u-legend .u-series").forEach((row, at) => {
       if (at > 0) row.querySelector("th")?.prepend(dashed(app.look.series[(at - 1) % SERIES] ?? "", DASHES[(at - 1) % SERIES] ?? []));
     });
   }
 }
 
-/** A piece of a line as the chart draws it. */
+/** A line segment as the chart draws it. */
 function dashed(colour: string, dashes: number[]): SVGElement {
   const make = (name: string, attributes: Record<string, string>): SVGElement => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name) as SVGElement;
@@ -166,7 +166,7 @@ function swatch(paint: Key["paint"]): HTMLCanvasElement {
   return made;
 }
 
-/** The key of the culprits that lead stalls which are shown. */
+/** The key of the culprits that lead the shown stalls. */
 export function culpritKeys(app: App): Key[] {
   return namesOfSeries(app.run, app.mask, app.series).map(({ name, series }) => ({
     name,
@@ -180,17 +180,16 @@ export function culpritKeys(app: App): Key[] {
   }));
 }
 
-/** A chart on a canvas. With the keyboard arrows go from one thing in it to the next, and Enter does what a click
- * does. */
+/** A chart on a canvas. With the keyboard focus, arrows go from one item to the next, and Enter acts like a click. */
 export abstract class Picture implements Part {
   protected readonly canvas = element("canvas", { tabindex: "0", role: "application" });
   protected readonly tip = element("div", { class: "tip", hidden: "", role: "status" });
   private readonly note = element("p", { class: "note sample", hidden: "" });
-  /** What its colours and marks stand for. */
+  /** The legend of its colours and marks. */
   private readonly keys = element("ul", { class: "keys", hidden: "" });
-  /** Where the keyboard is. */
+  /** The item with the keyboard focus. */
   private cursor: [number, number] | null = null;
-  /** Whether it shows all of the run as long as nothing is filtered, though not all of its stalls are in the page. */
+  /** Whether it shows the whole run while nothing is filtered, although the page does not have all stalls. */
   protected readonly whole: boolean = false;
   protected readonly left = 66;
   protected readonly bottom = 24;
@@ -226,18 +225,18 @@ export abstract class Picture implements Part {
     return Math.max(this.canvas.clientWidth - this.left - 8, 50);
   }
 
-  /** What it depends on: it is drawn when that has changed. */
+  /** Its inputs: it is redrawn when they change. */
   protected abstract key(): string;
-  /** Before the height is asked for. */
+  /** Called before the height is read. */
   protected prepare(): void {}
   protected abstract paint(draw: CanvasRenderingContext2D): void;
   protected abstract told(x: number, y: number): string;
   protected abstract click(x: number, y: number): void;
-  /** What is in it, each with what paints 14 by 14 pixels of it. */
+  /** Its contents, each with a function that paints its 14 by 14 pixel symbol. */
   protected keyed(): Key[] {
     return [];
   }
-  /** Where the next thing is in a direction, of the last or of none; `null` where there is none. */
+  /** The next item in a direction, from the last one or from none; `null` if there is none. */
   protected abstract next(key: string, from: [number, number] | null): [number, number] | null;
 
   private pressed(key: string): boolean {
@@ -308,7 +307,7 @@ export abstract class Picture implements Part {
   }
 }
 
-/** The next stall that is shown: from the chosen one on, or from the beginning. */
+/** The next shown stall: from the selected one, or from the beginning. */
 export function nextStall(app: App, key: string): number {
   const step = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
   const from = app.row >= 0 ? app.row : step > 0 ? -1 : app.run.head.rows;
@@ -321,7 +320,7 @@ export class Scatter extends Picture {
     return 400;
   }
 
-  /** Which stall was drawn at which spot. */
+  /** The stall drawn at each spot. */
   private spots = new Map<number, number>();
   private range: [number, number] = [1, 10];
 
@@ -376,7 +375,7 @@ export class Scatter extends Picture {
       const [x, y] = this.place(row);
       const spot = this.spot(x, y);
       this.spots.set(spot, row);
-      // Marks of one series that would lie on one another are one.
+      // Marks of one series at the same spot are drawn once.
       if (taken.has(spot * SERIES + series)) continue;
       taken.add(spot * SERIES + series);
       paths[series]?.push(x, y);

@@ -1,5 +1,5 @@
-// The rows of a run as the page holds them. crates/view/src/html/data.rs writes them and says their form; the
-// two have one version.
+// The rows of a run as the page holds them. crates/view/src/html/data.rs writes them and defines their format; both
+// have the same version.
 
 import type { Noun } from "./format.js";
 import { type Frame, framesOf } from "./frames.js";
@@ -13,7 +13,7 @@ export interface Culprit {
   total_ns: number;
   stalls: number;
   max_ns: number;
-  /** In a page that is served. */
+  /** Only in a served page. */
   key?: number;
 }
 
@@ -26,7 +26,7 @@ export interface Curve {
   name: string;
   measured: string;
   points: [number, number][];
-  /** The longest of all, where one of all lies above. */
+  /** The longest of all, if one lies above the curve. */
   longest: [number, number];
 }
 
@@ -39,7 +39,7 @@ export interface OffsetMap {
   counts: number[];
 }
 
-/** Numbers in planes of bytes, the lowest first. */
+/** Numbers in byte planes, lowest byte first. */
 interface Place {
   from: number;
   planes: number;
@@ -49,7 +49,7 @@ interface Place {
 
 interface Head {
   version: number;
-  /** Whether more of the run can be had from where the page came from. */
+  /** Whether the page's server has more of the run. */
   served: boolean;
   run: {
     id: string;
@@ -60,21 +60,21 @@ interface Head {
     threshold_ns: number;
     noun: Noun;
     stalls: number;
-    /** Slow messages in all, where only some have rows. */
+    /** Total of slow messages, if only some have rows. */
     slow?: number;
-    /** Why who did it cannot be said, where the evidence of the run fails its own proof. */
+    /** Why no culprit can be named, if the run's evidence fails its own proof. */
     doubt?: string;
   };
   lanes: string[];
-  /** The CPU of each lane; 0 of a thread's. */
+  /** The CPU of each lane; 0 for a thread's lane. */
   lane_cpus: number[];
   culprits: Culprit[];
-  /** What is said of sorts of parts. */
+  /** Texts about sorts of parts. */
   texts: string[];
-  /** Of each the culprit, and then which texts say what else is known. */
+  /** For each sort: the culprit, followed by the texts that say what else is known. */
   sorts: number[][];
   curves: Curve[];
-  /** Of all stalls, where not all are in the page. */
+  /** The sums of all stalls, if the page does not have all of them. */
   offsets?: OffsetMap;
   rows: number;
   parts: number;
@@ -101,11 +101,11 @@ export interface Run {
   byId: Map<number, number>;
 }
 
-/** Decodes a column. Throws where it is not what it says. */
+/** Decodes a column. Throws if it contradicts its header. */
 export function column(bytes: Uint8Array, place: Place, rows: number): Float64Array {
   const out = new Float64Array(rows);
   if (place.from + place.planes * rows > bytes.length) throw new Error("a column ends early");
-  // Not by shifts: numbers have up to 53 bits here.
+  // No shifts: numbers have up to 53 bits here.
   for (let plane = 0; plane < place.planes; plane++) {
     const scale = 256 ** plane;
     const from = place.from + plane * rows;
@@ -121,7 +121,7 @@ export function column(bytes: Uint8Array, place: Place, rows: number): Float64Ar
   return out;
 }
 
-/** Puts what stands by culprits in order of the parts. */
+/** Reorders values stored by culprit to the order of the parts. */
 function byParts(grouped: Float64Array, culprits: Int32Array, of: number): Float64Array {
   const next = new Uint32Array(of + 1);
   for (const culprit of culprits) next[culprit + 1] = (next[culprit + 1] ?? 0) + 1;
@@ -135,7 +135,7 @@ function byParts(grouped: Float64Array, culprits: Int32Array, of: number): Float
   return out;
 }
 
-/** Reads what was inflated. Throws where it is damaged, or of another version. */
+/** Reads inflated data. Throws if it is damaged, or of another version. */
 export function parse(bytes: Uint8Array): Run {
   if (bytes.length < 4) throw new Error("there are no data");
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
@@ -186,7 +186,7 @@ export function parse(bytes: Uint8Array): Run {
         run.leader[row] = culprits[part] ?? -1;
       }
     }
-    // It is stored by what its parts do not say.
+    // The stored value is the remainder that the parts do not cover.
     run.length[row] = (run.length[row] ?? 0) + sum;
   }
   return run;
@@ -225,7 +225,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Inflates with the browser's own means. */
+/** Inflates with the browser's own decompressor. */
 async function inflated(text: string): Promise<Uint8Array<ArrayBuffer>> {
   const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -237,7 +237,7 @@ export async function load(rows: string, frames: string): Promise<Run> {
   return { ...parse(run), frames: framesOf(within) };
 }
 
-/** A stall as the server tells it. */
+/** A stall in the server's format. */
 export interface Told {
   stall: number;
   start_ns: number;
@@ -248,7 +248,7 @@ export interface Told {
   frames: Frame[];
 }
 
-/** Asks the server of this page for one stall. Throws where it does not tell it. */
+/** Asks the page's server for one stall. Throws if the server does not return it. */
 export async function ask(stall: number): Promise<Told> {
   const answer = await fetch(`${location.pathname}/stall/${stall}`, { headers: { accept: "application/json" } });
   if (!answer.ok) throw new Error((await answer.text()).trim().slice(0, 200));

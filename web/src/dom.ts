@@ -1,4 +1,4 @@
-// Elements made of parts. Text enters as text nodes alone: there is no markup from data anywhere.
+// Elements made of parts. Text enters only as text nodes: data never becomes markup.
 
 type Child = Node | string;
 
@@ -13,18 +13,20 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-export function button(text: string, label: string, act: () => void): HTMLButtonElement {
-  const made = element("button", { type: "button", title: label, "aria-label": label }, text);
+/** A button. Its name is its visible text, so that a user of voice control can say it; a symbol needs another name. */
+export function button(text: string, hint: string, act: () => void): HTMLButtonElement {
+  const sign = text !== "" && !/[\p{L}\p{N}]/u.test(text);
+  const made = element("button", { type: "button", title: hint, ...(sign && { "aria-label": hint }) }, text);
   made.addEventListener("click", act);
   return made;
 }
 
-/** A button that copies; pages from disk may not be let at the clipboard, then the text is selected. */
-export function copier(what: string, text: () => string): HTMLButtonElement {
-  const made = button("copy", `copy ${what}`, () => {
+/** A button that copies. If the page may not use the clipboard, as from disk, it selects the text. */
+export function copier(what: string, hint: string, text: () => string): HTMLButtonElement {
+  const made = button(`copy ${what}`, hint, () => {
     const done = (): void => {
       made.textContent = "copied";
-      setTimeout(() => (made.textContent = "copy"), 1500);
+      setTimeout(() => (made.textContent = `copy ${what}`), 1500);
     };
     const byHand = (): void => {
       const field = element("textarea", { readonly: "", "aria-hidden": "true" });
@@ -41,7 +43,7 @@ export function copier(what: string, text: () => string): HTMLButtonElement {
   return made;
 }
 
-/** A canvas as large as its place, in the screen's own pixels. */
+/** A canvas as large as its place, in device pixels. */
 export function fitted(canvas: HTMLCanvasElement, height: number): CanvasRenderingContext2D | null {
   const width = canvas.clientWidth;
   const ratio = window.devicePixelRatio || 1;
@@ -54,7 +56,7 @@ export function fitted(canvas: HTMLCanvasElement, height: number): CanvasRenderi
   return context;
 }
 
-/** As much of a text as has room. */
+/** The part of a text that fits. */
 export function fit(draw: CanvasRenderingContext2D, text: string, room: number): string {
   if (draw.measureText(text).width <= room) return text;
   let kept = text.length;
@@ -62,7 +64,7 @@ export function fit(draw: CanvasRenderingContext2D, text: string, room: number):
   return `${text.slice(0, kept)}\u2026`;
 }
 
-/** As much of a text as fits; nothing where that would say nothing. */
+/** The part of a text that fits; nothing if that would be meaningless. */
 export function cut(draw: CanvasRenderingContext2D, text: string, room: number): string {
   if (room < 14) return "";
   if (draw.measureText(text).width <= room) return text;

@@ -1,11 +1,11 @@
-// The filter by culprit: a legend above the timeline, and the names in the tables.
+// The filter by culprit: a legend below the timeline, and the names in the tables.
 
 import type { App, Part } from "./app.js";
 import { button, element } from "./dom.js";
 import { count, percent } from "./format.js";
 import { mark, SERIES } from "./look.js";
 
-/** Culprits in the legend; the table has all. */
+/** Number of culprits in the legend; the table has all. */
 const SHOWN = 10;
 
 export class Filter implements Part {
@@ -21,12 +21,9 @@ export class Filter implements Part {
     this.all = button("All", `show all ${many}`, () => app.set({ culprit: null }));
     this.root.append(this.all);
     const total = app.run.head.culprits.reduce((sum, culprit) => sum + culprit.total_ns, 0);
-    const byShow = [...app.run.head.culprits.keys()].sort(
-      (a, b) => (app.series[a] ?? 0) - (app.series[b] ?? 0) || a - b,
-    );
-    for (const culprit of byShow.slice(0, SHOWN)) {
-      const of = app.run.head.culprits[culprit];
-      if (of === undefined || of.total_ns === 0) continue;
+    // They are sorted by their time.
+    for (const [culprit, of] of app.run.head.culprits.slice(0, SHOWN).entries()) {
+      if (of.total_ns === 0) continue;
       const made = this.maker(culprit, of.name);
       made.replaceChildren(
         element("canvas", { class: "key", width: "28", height: "28", "aria-hidden": "true" }),

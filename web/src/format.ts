@@ -1,6 +1,6 @@
-// Numbers as people read them; the same forms as in the text report.
+// Numbers for display, in the same formats as in the text report.
 
-/** Three digits and the unit that suits: `17 ns`, `1.30 ms`. */
+/** Three digits with a suitable unit: `17 ns`, `1.30 ms`. */
 export function ns(value: number): string {
   if (value < 1000) return `${Math.round(value)} ns`;
   const [scaled, unit] =
@@ -20,7 +20,7 @@ export function count(value: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
-/** What a run's stalls are called: its slow messages, its late wake-ups. */
+/** The word for a run's stalls: slow messages, late wake-ups. */
 export interface Noun {
   one: string;
   many: string;
@@ -31,7 +31,7 @@ export function counted(value: number, noun: Noun): string {
   return `${count(value)} ${value === 1 ? noun.one : noun.many}`;
 }
 
-/** As it begins a sentence. */
+/** With a capital, for the start of a sentence. */
 export function capital(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
@@ -42,7 +42,7 @@ export function percent(share: number): string {
   return p > 0 && p < 0.05 ? "<0.1 %" : `${p.toFixed(1)} %`;
 }
 
-/** A moment on an axis whose marks are `step` apart, since the start: `3.2 s`, `3.200 045 s`. */
+/** A moment since the start on an axis whose marks are `step` apart: `3.2 s`, `3.200 045 s`. */
 export function moment(value: number, step: number): string {
   const digits = Math.min(9, Math.max(0, Math.ceil(9 - Math.log10(Math.max(1, step)) - 1e-9)));
   const sign = value < 0 ? "-" : "";
@@ -54,7 +54,7 @@ function grouped(digits: string): string {
   return digits.replace(/(\d{3})(?=\d)/g, "$1\u2009");
 }
 
-/** A moment of the day in UTC, of nanoseconds since the epoch, as finely as `step` wants it. */
+/** Time of day in UTC from nanoseconds since the epoch, with the precision of `step`. */
 export function wall(epochNs: bigint, step: number): string {
   const second = epochNs / 1_000_000_000n;
   const nanos = Number(epochNs % 1_000_000_000n);

@@ -1,4 +1,4 @@
-// What ran within some stalls. crates/view/src/html/frames.rs writes it and says its form.
+// What ran within some stalls. crates/view/src/html/frames.rs writes it and defines its format.
 
 export interface Frame {
   cpu?: number;
@@ -7,13 +7,13 @@ export interface Frame {
   end_ns: number | null;
   name: string;
   note?: string;
-  /** Which of the page's culprits it is. */
+  /** The index of the page's culprit. */
   culprit?: number;
-  /** By what the server's frames and the page's culprits know one another. */
+  /** The key that links the server's frames with the page's culprits. */
   key?: number;
 }
 
-/** Frames that the server told, each with whose of the page's culprits it is: a thread has its program's colour. */
+/** Frames from the server, each with its culprit in the page: a thread has its program's colour. */
 export function owned(frames: Frame[], culprits: { key?: number }[]): Frame[] {
   const known = new Map(culprits.flatMap(({ key }, at) => (key === undefined ? [] : [[key, at] as const])));
   return frames.map((frame) => {
@@ -30,7 +30,7 @@ interface Whole {
 /** The numbers of one frame. */
 const EACH = 7;
 
-/** Reads the frames of each stall. Throws where they are damaged. */
+/** Reads the frames of each stall. Throws if they are damaged. */
 export function framesOf(bytes: Uint8Array): Map<number, Frame[]> {
   const whole = JSON.parse(new TextDecoder().decode(bytes)) as Whole;
   const text = (at: number | undefined): string => {
@@ -60,7 +60,7 @@ export function framesOf(bytes: Uint8Array): Map<number, Frame[]> {
   return new Map(whole.stalls.map(([stall, numbers]) => [stall, of(numbers)]));
 }
 
-/** Frames that are drawn as one. */
+/** Frames drawn as one. */
 export interface Merged {
   /** The first of them. */
   frame: Frame;
@@ -69,8 +69,8 @@ export interface Merged {
   to: number;
 }
 
-/** Neighbours of one depth that are each narrower than a pixel and lie within one of another are one: drawn one by one
- * they would be a bar that nothing filled. `pixel`: nanoseconds that a pixel is. */
+/** Merges neighbours of one depth that are narrower than a pixel and less than a pixel apart: drawn separately they
+ * would look like a solid bar. `pixel`: nanoseconds per pixel. */
 export function merged(frames: Frame[], pixel: number): Merged[] {
   const out: Merged[] = [];
   const open = new Map<number, Merged>();

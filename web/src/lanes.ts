@@ -1,5 +1,5 @@
-// Which lanes of the timeline are drawn, where there are more than have room: by buttons, a list of all, the wheel
-// over their names, and keys.
+// Selects the drawn lanes of the timeline if not all fit: by buttons, a list of all, the wheel over their names, and
+// keys.
 
 import type { App } from "./app.js";
 import { button, element } from "./dom.js";
@@ -24,7 +24,7 @@ export class Scroll {
     );
   }
 
-  /** Goes so many lanes down; whether there was anywhere to go. */
+  /** Scrolls down by this many lanes; returns whether that was possible. */
   by(lanes: number): boolean {
     const { app } = this;
     const to = firstLane(app.state.lane + lanes, app.run.head.lanes.length);

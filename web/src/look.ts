@@ -2,7 +2,7 @@
 
 import type { Run } from "./data.js";
 
-/** Series that look different; the last is everybody else's. */
+/** Number of distinct series; the last one is for all other culprits. */
 export const SERIES = 7;
 
 export interface Look {
@@ -15,24 +15,20 @@ export interface Look {
   mark: string;
   series: string[];
   heat: string[];
-  /** How a bar of a series is filled. */
+  /** The fill of a series' bars. */
   fills: (string | CanvasPattern)[];
 }
 
-/** Which series each culprit is: those that lead most stalled time have their own. */
-export function seriesOf(run: Run): Int32Array {
-  const time = new Float64Array(run.head.culprits.length);
-  for (let row = 0; row < run.head.rows; row++) {
-    const leader = run.leader[row] ?? -1;
-    if (leader >= 0) time[leader] = (time[leader] ?? 0) + (run.length[row] ?? 0);
-  }
-  const order = [...time.keys()].sort((a, b) => (time[b] ?? 0) - (time[a] ?? 0) || a - b);
-  const out = new Int32Array(run.head.culprits.length).fill(SERIES - 1);
-  order.slice(0, SERIES - 1).forEach((culprit, at) => (out[culprit] = at));
-  return out;
+/** Assigns series to the culprits of each run: those with most time get their own, by name across all runs. */
+export function seriesOf(runs: Run[]): Int32Array[] {
+  const time = new Map<string, number>();
+  for (const { head } of runs) for (const { name, total_ns } of head.culprits) time.set(name, (time.get(name) ?? 0) + total_ns);
+  const order = [...time].sort(([, a], [, b]) => b - a).map(([name]) => name);
+  const series = new Map(order.slice(0, SERIES - 1).map((name, at) => [name, at]));
+  return runs.map(({ head }) => Int32Array.from(head.culprits, ({ name }) => series.get(name) ?? SERIES - 1));
 }
 
-/** Reads the theme that the page has now. */
+/** Reads the page's current theme. */
 export function look(): Look {
   const style = getComputedStyle(document.documentElement);
   const of = (name: string): string => style.getPropertyValue(`--${name}`).trim();
@@ -80,12 +76,12 @@ function pattern(colour: string, paper: string, series: number): CanvasPattern |
   return draw.createPattern(tile, "repeat");
 }
 
-/** Half of a mark with its line, and least height of a stick that has its mark within it. */
+/** Half of a mark with its line, and the least height of a stick that contains its mark. */
 const HALF = 3.6;
 const ROOM = 14;
 
-/** How far down the mark of a stick is, from its end to its foot: within it, because above its end it would be as much
- * as a longer one; below its foot where there is no room in it. As the images have it. */
+/** The offset of a stick's mark from its end towards its foot: inside the stick, because above its end it would look
+ * longer; below its foot if it does not fit. As in the images. */
 export function hanging(end: number, foot: number): number {
   return (foot - end < ROOM ? foot + 1 : end) + HALF;
 }

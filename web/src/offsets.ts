@@ -1,4 +1,4 @@
-// The map of offsets: when within each unit of time stalls begin, where a period is a line across.
+// The map of offsets: when within each unit of time stalls begin. A period appears as a horizontal line.
 
 import type { App } from "./app.js";
 import { type Key, Picture, place, reveal } from "./charts.js";
@@ -6,7 +6,7 @@ import { count, counted, moment, ns } from "./format.js";
 import { shade, shades } from "./pick.js";
 import { around } from "./scale.js";
 
-/** So many in a cell have the strongest colour where none has more: one alone in each is a faint field. */
+/** Number in a cell with the strongest colour if no cell has more, so that single stalls are faint. */
 const FEW = 6;
 const UNITS = [1e9, 1e8, 1e7];
 
@@ -48,7 +48,7 @@ export class Offsets extends Picture {
     const { run } = app;
     this.counts = new Uint32Array(columns * rows);
     let most = 0;
-    // Of a run that has more stalls than the page, what it says of all of them.
+    // If the run has more stalls than the page, its own counts of all of them.
     const all = app.state.culprit === null ? run.head.offsets : undefined;
     if (all !== undefined) {
       this.counts = Uint32Array.from(all.counts);
@@ -81,7 +81,7 @@ export class Offsets extends Picture {
         draw.fillRect(x, y, width / columns + 0.4, tall / rows + 0.4);
       }
     }
-    // After the end nothing could begin: that is not quiet.
+    // After the end nothing could begin, which is not the same as quiet.
     const after = this.firstAfter();
     const [x, y] = [left + ((columns - 1) / columns) * width, 6 + (after / rows) * tall];
     const [w, h] = [width / columns, tall - (after / rows) * tall];
@@ -114,7 +114,7 @@ export class Offsets extends Picture {
     return [...keys, { name: "after the end", paint: beyond }];
   }
 
-  /** The first row of the last column that lies after the end of the run. */
+  /** The first row of the last column after the end of the run. */
   private firstAfter(): number {
     const left = this.app.duration - (this.columns - 1) * this.each * this.unit;
     return Math.min(Math.ceil((Math.max(left, 0) / this.unit) * this.rows), this.rows);

@@ -1,4 +1,4 @@
-// What is known of the chosen stall: when and where, whose time it became, who sent whom, and its frames.
+// Details of the selected stall: time and place, culprits, senders, and its frames.
 
 import type { App, Part } from "./app.js";
 import { ask, type Told } from "./data.js";
@@ -11,8 +11,8 @@ import { written } from "./state.js";
 export class Panel implements Part {
   readonly root: HTMLElement;
   private shown: number | null | undefined = undefined;
-  /** What the server told of stalls: what it could not is a text. */
   private asked: number | null = null;
+  /** The server's stalls; a failure is a text. */
   private readonly told = new Map<number, Told | string>();
 
   constructor(private readonly app: App) {
@@ -31,7 +31,7 @@ export class Panel implements Part {
     this.shown = app.state.stall;
     if (app.state.stall === null) {
       this.root.replaceChildren(
-        element("p", { class: "note" }, `Choose a ${app.noun.one} in the timeline, in the scatter or among the worst to see whose time it became.`),
+        element("p", { class: "note" }, `Choose a ${app.noun.one} in the timeline${app.addressed ? ", in the scatter or among the worst" : ""} to see whose time it became.`),
       );
       return;
     }
@@ -43,7 +43,7 @@ export class Panel implements Part {
     this.root.replaceChildren(...this.stall(row, app.state.stall));
   }
 
-  /** Where the page is served, what the run has of a stall; asked for once. `undefined` while it is under way. */
+  /** In a served page, the run's data of a stall; requested once. `undefined` while the request is pending. */
   private more(stall: number): Told | string | undefined {
     if (!this.told.has(stall) && this.asked !== stall) {
       this.asked = stall;
@@ -60,7 +60,7 @@ export class Panel implements Part {
     return this.told.get(stall);
   }
 
-  /** A stall that is not among the page's rows. */
+  /** A stall that is not in the page's rows. */
   private absent(stall: number): Node[] {
     const head = element("p", {}, `${this.name(stall)} is not in this page.`);
     if (!this.app.run.head.served) return [head, this.elsewhere(stall)];
@@ -90,7 +90,7 @@ export class Panel implements Part {
     ];
   }
 
-  /** Whose time a stall became, and above it, where that cannot be relied on, why not. */
+  /** The culprits of a stall, and above them, if they are unreliable, the reason. */
   private whose(parts: HTMLElement): Node[] {
     const { doubt } = this.app.run.head.run;
     const head = element("h4", {}, "Whose time it became");
@@ -105,7 +105,7 @@ export class Panel implements Part {
       "Where the run is, this shows it: ",
       element("code", {}, command),
       " ",
-      copier("the command", () => command),
+      copier("command", "to the clipboard", () => command),
     );
   }
 
@@ -127,15 +127,14 @@ export class Panel implements Part {
         element("dt", {}, "since the start"),
         element("dd", {}, moment(start, 1)),
         element("dt", {}, "time of day"),
-        element("dd", {}, utc(epoch), " ", copier("the time", () => utc(epoch))),
+        element("dd", {}, utc(epoch), " ", copier("time", "to the clipboard", () => utc(epoch))),
       ),
       element(
         "p",
         { class: "tools" },
         button("Zoom to it", `zoom the timeline to this ${app.noun.one}`, () => app.choose(row, true)),
         button("Let go", `choose no ${app.noun.one}`, () => app.set({ stall: null })),
-        " link ",
-        copier(`a link to this ${app.noun.one}`, link),
+        ...(app.addressed ? [copier("link", `to this ${app.noun.one}`, link)] : []),
       ),
       ...this.whose(this.parts(row, length)),
       element("h4", {}, "Frame by frame"),
@@ -211,7 +210,7 @@ export class Panel implements Part {
     for (const [text, kind] of [["from", "n"], ["length", "n"], ["what", ""]] as const) {
       head.append(element("th", { scope: "col", class: kind }, text));
     }
-    return element("div", { class: "wide" }, element("table", { class: "frames" }, element("thead", {}, head), body));
+    return element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Frames" }, element("table", { class: "frames" }, element("thead", {}, head), body));
   }
 }
 
@@ -219,7 +218,7 @@ function place(lane: string, cpu: number): string {
   return lane === `CPU ${cpu}` ? lane : `${lane}, on CPU ${cpu}`;
 }
 
-/** Parts of one culprit, the largest first, each with whose it is; none where there is but one. */
+/** Parts of one culprit, the largest first; nothing if there is only one. */
 function singly(pieces: Piece[]): HTMLElement[] {
   if (pieces.length < 2) return [];
   const list = element("ul", { class: "pieces" });

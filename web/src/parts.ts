@@ -3,7 +3,7 @@
 export interface Piece {
   /** Its number, or its name. */
   culprit: number | string;
-  /** What else is known of it. */
+  /** Further details. */
   text: string;
   net: number;
   around: number;
@@ -17,7 +17,7 @@ export interface Sum<P extends Piece> {
   pieces: P[];
 }
 
-/** Whose the time is: of each culprit all its parts together, the largest sum first. */
+/** All parts of each culprit together, the largest sum first. */
 export function summed<P extends Piece>(pieces: P[]): Sum<P>[] {
   const sums = new Map<P["culprit"], Sum<P>>();
   for (const piece of [...pieces].sort((a, b) => b.net - a.net)) {

@@ -4,7 +4,7 @@ import { type Run, sampled } from "./data.js";
 import { count, counted } from "./format.js";
 import type { View } from "./scale.js";
 
-/** Stalls of each lane, by start, and the longest of each, which bounds how far back one can begin that is in view. */
+/** Stalls of each lane by start, and the longest of each lane, which bounds how early a stall in view can begin. */
 export interface Lanes {
   rows: Uint32Array[];
   longest: number[];
@@ -32,7 +32,7 @@ export function firstFrom(run: Run, rows: Uint32Array, at: number): number {
   return low;
 }
 
-/** Bars of a lane: of all stalls that share a step of a pixel the longest, so that none hides a longer one. */
+/** Bars of a lane: the longest stall of each pixel step, so that no bar hides a longer one. */
 export function bars(
   run: Run,
   of: Lanes,
@@ -82,7 +82,7 @@ export function at(run: Run, of: Lanes, lane: number, mask: Uint8Array, moment: 
     const end = start + (run.length[row] ?? 0);
     const distance = moment < start ? start - moment : moment > end ? moment - end : 0;
     if (distance > reach) continue;
-    // Of those that are as near, the longer: that is the one that is seen.
+    // At equal distance the longer one, because that is the visible one.
     if (distance < nearest || (distance === nearest && (run.length[row] ?? 0) > (run.length[best] ?? 0))) {
       [best, nearest] = [row, distance];
     }
@@ -90,16 +90,27 @@ export function at(run: Run, of: Lanes, lane: number, mask: Uint8Array, moment: 
   return best;
 }
 
-/** The stall after (or before) a row among those shown, in order of start; the row itself at the end. */
+/** The shown stall after (or before) a row, in order of start; the row itself at the end. */
 export function next(mask: Uint8Array, row: number, step: 1 | -1): number {
   for (let at = row + step; at >= 0 && at < mask.length; at += step) if (mask[at] === 1) return at;
   return row;
 }
 
-/** So many must lie above a percentile for it to say anything. */
+/** The longest shown stall in view; -1 if there is none. */
+export function worst(run: Run, mask: Uint8Array, { from, to }: View): number {
+  let best = -1;
+  for (let row = 0; row < run.head.rows; row++) {
+    const start = run.start[row] ?? 0;
+    if (mask[row] !== 1 || start > to || start + (run.length[row] ?? 0) < from) continue;
+    if (best < 0 || (run.length[row] ?? 0) > (run.length[best] ?? 0)) best = row;
+  }
+  return best;
+}
+
+/** Minimum number of values above a percentile for it to be meaningful. */
 const SUPPORT = 10;
 
-/** Quantiles of lengths on the scale of the nines, as far as enough lie above; and the longest. */
+/** Quantiles of lengths on the scale of the nines, while enough values lie above; and the longest. */
 export function nines(run: Run, mask: Uint8Array): { points: [number, number][]; longest: [number, number] } {
   const lengths: number[] = [];
   for (let row = 0; row < run.head.rows; row++) if (mask[row] === 1) lengths.push(run.length[row] ?? 0);
@@ -117,14 +128,14 @@ export function nines(run: Run, mask: Uint8Array): { points: [number, number][];
   return { points, longest: [Math.log10(Math.max(lengths.length, 1)), lengths[lengths.length - 1] ?? 0] };
 }
 
-/** Lines on one axis. Where a line has no point of its own it goes on (`undefined`); from its end to its longest there
- * is nothing (`null`), whatever points others have there. */
+/** Lines on one axis. A line without a point at an x continues (`undefined`); between its end and its longest value
+ * it has a gap (`null`), whatever points the others have there. */
 export function aligned(curves: { points: [number, number][]; longest: [number, number] }[]): { xs: number[]; lines: (number | null | undefined)[][] } {
   const all = new Set<number>();
   const ends = curves.map(({ points }) => points[points.length - 1]?.[0] ?? 0);
   curves.forEach(({ points, longest }, at) => {
     for (const [x] of points) all.add(x);
-    // So that there is a place for nothing between the two.
+    // Adds a place for the gap between the two.
     all.add(((ends[at] ?? 0) + longest[0]) / 2).add(longest[0]);
   });
   const xs = [...all].sort((a, b) => a - b);
@@ -136,8 +147,8 @@ export function aligned(curves: { points: [number, number][]; longest: [number, 
   return { xs, lines };
 }
 
-/** What a chart of the page's stalls leaves out, in words, where the run has more of them; empty where nothing.
- * `whole`: whether it shows all of the run while nothing is filtered. */
+/** Describes what a chart of the page's stalls omits if the run has more; empty if nothing. `whole`: whether it
+ * shows the whole run while nothing is filtered. */
 export function leftOut(run: Run, mask: Uint8Array, culprit: number | null, whole: boolean): string {
   if (!sampled(run) || (whole && culprit === null)) return "";
   const [all, here] = [run.head.run.stalls, run.head.rows];
@@ -151,7 +162,7 @@ export function leftOut(run: Run, mask: Uint8Array, culprit: number | null, whol
   return `Of the ${counted(here, noun)} in this page, which are a sample of ${count(all)}: ${count(shown)} of the ${count(known)} with ${of?.name ?? ""}. What it took in all of the run is in the table of culprits.`;
 }
 
-/** Of points in steps of so much across, the highest of each. */
+/** The highest of the points in each step across. */
 export function tops(points: [number, number][], step: number): [number, number][] {
   const highest = new Map<number, [number, number]>();
   for (const point of points) {
@@ -162,8 +173,8 @@ export function tops(points: [number, number][], step: number): [number, number]
   return [...highest.values()];
 }
 
-/** What the series stand for in a chart of the stalls that are shown, as its key has them: the culprit, how many of
- * them share the last series, or that the stalls were only counted. */
+/** The legend of the series in a chart of the shown stalls: the culprit, how many share the last series, or that the
+ * stalls were only counted. */
 export function namesOfSeries(run: Run, mask: Uint8Array, seriesOf: ArrayLike<number>): { name: string; series: number }[] {
   const leaders = new Map<number, Set<number>>();
   for (let row = 0; row < run.head.rows; row++) {
@@ -180,14 +191,14 @@ export function namesOfSeries(run: Run, mask: Uint8Array, seriesOf: ArrayLike<nu
     .map(([series, of]) => ({ series, name: of.size > 2 ? `${count(of.size)} others` : [...of].map(name).join(", ") }));
 }
 
-/** The shades of a map of stalls: which one so many have in a field, of at most `most`. */
+/** The shade of this many stalls in a cell of a map whose maximum is `most`. */
 export function shade(n: number, most: number): number {
   return Math.min(Math.max(Math.ceil((Math.log1p(n) / Math.log1p(most)) * SHADES) - 1, 0), SHADES - 1);
 }
 
 export const SHADES = 8;
 
-/** Of each shade in use the fewest and the most stalls that it stands for. */
+/** The minimum and maximum number of stalls of each used shade. */
 export function shades(counts: ArrayLike<number>, most: number): { shade: number; from: number; to: number }[] {
   const used = new Set<number>();
   for (let at = 0; at < counts.length; at++) if ((counts[at] ?? 0) > 0) used.add(shade(counts[at] ?? 0, most));

@@ -1,4 +1,4 @@
-// What part of the run is in view, and where its axis is marked.
+// The visible part of the run, and the marks of its axis.
 
 /** From and to, nanoseconds since the start of the run. */
 export interface View {
@@ -6,10 +6,10 @@ export interface View {
   to: number;
 }
 
-/** The least that can be in view: ten nanoseconds. */
+/** The smallest view: ten nanoseconds. */
 const LEAST = 10;
 
-/** A view within the run: never less than can be shown, never outside. */
+/** Limits a view to the run and to the smallest view. */
 export function within(view: View, duration: number): View {
   const whole = Math.max(duration, LEAST);
   const length = Math.min(Math.max(view.to - view.from, LEAST), whole);
@@ -17,12 +17,12 @@ export function within(view: View, duration: number): View {
   return { from, to: from + length };
 }
 
-/** Zooms by a factor (below one: closer) around a moment that stays where it is. */
+/** Zooms by a factor (below one: closer) around a fixed moment. */
 export function zoomed(view: View, at: number, factor: number, duration: number): View {
   return within({ from: at - (at - view.from) * factor, to: at + (view.to - at) * factor }, duration);
 }
 
-/** Moves by a share of what is in view. */
+/** Moves by a share of the view. */
 export function moved(view: View, share: number, duration: number): View {
   const by = (view.to - view.from) * share;
   return within({ from: view.from + by, to: view.to + by }, duration);
@@ -34,7 +34,7 @@ export function around(start: number, length: number, duration: number): View {
   return within({ from: start - room, to: start + length + room }, duration);
 }
 
-/** Marks of an axis at round values, at most about `most`, and how far apart they are. */
+/** Marks of an axis at round values, about `most` of them, and their distance. */
 export function marks(view: View, most: number): { step: number; at: number[] } {
   const least = (view.to - view.from) / Math.max(most, 1);
   const decade = 10 ** Math.floor(Math.log10(Math.max(least, 1e-9)));
@@ -44,20 +44,20 @@ export function marks(view: View, most: number): { step: number; at: number[] } 
   return { step, at };
 }
 
-/** Lanes that are drawn at once; the others by scrolling. */
+/** Maximum of lanes drawn at once; the others by scrolling. */
 export const LANES_SHOWN = 32;
 
-/** How high a lane is: a run with many has low ones. */
+/** The height of a lane: runs with many lanes have low ones. */
 export function laneHeight(lanes: number): number {
   return lanes <= 12 ? 40 : lanes <= 20 ? 30 : 22;
 }
 
-/** The first lane that is drawn, of so many: never so far down that there would be room below the last. */
+/** The first drawn lane, limited so that no room stays empty below the last. */
 export function firstLane(wanted: number, lanes: number): number {
   return Math.min(Math.max(Math.round(wanted), 0), Math.max(lanes - LANES_SHOWN, 0));
 }
 
-/** The first lane that is drawn so that one is among them: as it is, where it is. */
+/** The first drawn lane that makes a given lane visible; unchanged if it already is. */
 export function laneInView(first: number, lane: number, lanes: number): number {
   if (lane >= first && lane < first + LANES_SHOWN) return first;
   return firstLane(lane - LANES_SHOWN / 2, lanes);

@@ -1,23 +1,23 @@
-// What the reader looks at, as it stands in the address behind the #: links lead to the same view.
+// The reader's view, as stored in the address after the #: a link leads to the same view.
 
 import type { View } from "./scale.js";
 
 export interface State {
   /** A stall's number within its run. */
   stall: number | null;
-  /** What is in view; `null` for all of the run. */
+  /** The visible range; `null` for the whole run. */
   view: View | null;
   /** The culprit whose stalls alone are shown. */
   culprit: number | null;
-  /** Whether times are of the day, and not since the start. */
+  /** Whether times are times of day, not since the start. */
   wall: boolean;
-  /** The first lane that is drawn, where there are more than have room. */
+  /** The first drawn lane, if not all fit. */
   lane: number;
 }
 
 export const NOTHING: State = { stall: null, view: null, culprit: null, wall: false, lane: 0 };
 
-/** Reads an address; `null` where it is a place of the page and not a state. */
+/** Parses an address; `null` if it is an anchor in the page. */
 export function read(hash: string): State | null {
   const text = hash.replace(/^#/, "");
   if (!text.includes("=")) return text === "" ? NOTHING : null;
@@ -36,12 +36,12 @@ export function read(hash: string): State | null {
   };
 }
 
-/** The address of a state; empty for nothing in particular. */
+/** The address of a state; empty for the default. */
 export function written(state: State): string {
   const fields: string[] = [];
   if (state.stall !== null) fields.push(`stall=${state.stall}`);
   if (state.view !== null) {
-    // Whole nanoseconds, and never none at all.
+    // Whole nanoseconds, and at least one.
     const from = Math.floor(state.view.from);
     fields.push(`from=${from}`, `to=${Math.max(Math.ceil(state.view.to), from + 1)}`);
   }

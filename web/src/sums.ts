@@ -1,4 +1,4 @@
-// The charts that sum up what the filter leaves: the longest stall of each moment, and whose the time became.
+// The charts that summarize the filtered stalls: the longest stall of each moment, and the time by culprit.
 
 import type { App } from "./app.js";
 import { culpritKeys, type Key, nextStall, OVER_TIME, Picture, place, reveal } from "./charts.js";
@@ -10,11 +10,11 @@ import { bars, tops } from "./pick.js";
 import { around } from "./scale.js";
 
 const PANEL = 118;
-/** Lanes with a panel of their own, as the image has them. */
+/** Lanes with a panel of their own, as in the image. */
 const PANELS = 6;
 const TOP = 20;
 
-/** The longest stall of each moment as a stick, a panel a lane. */
+/** The longest stall of each moment as a stick, with a panel per lane. */
 export class Series extends Picture {
   private readonly lanes: number[];
   private range: [number, number] = [1, 10];
@@ -93,8 +93,8 @@ export class Series extends Picture {
     this.canvas.setAttribute("aria-label", `The longest ${app.noun.one} of each moment, a panel for each CPU or thread, with arrow keys one by one; the table below has it by steps of time`);
   }
 
-  /** Whose a stick is also by a mark, on the highest of those that stand close together: on paper on both sides of it,
-   * so that it is seen among many of its colour. */
+  /** Also marks a stick's culprit with a symbol, on the highest of several adjacent sticks: in print on both sides,
+   * so that it stands out among sticks of the same colour. */
   private marks(draw: CanvasRenderingContext2D, paths: [number, number][][], foot: number): void {
     const { look } = this.app;
     const marked = paths.map((sticks) => tops(sticks, 14).map(([x, end]): [number, number] => [x, hanging(end, foot)]));
@@ -164,7 +164,7 @@ interface Bar {
   stalls: number;
 }
 
-/** Whose the time of the stalls became that are shown. */
+/** The time of the shown stalls by culprit. */
 export class Culprits extends Picture {
   private shown: Bar[] = [];
   protected override readonly whole = true;
@@ -182,7 +182,7 @@ export class Culprits extends Picture {
     return "";
   }
 
-  /** Of all stalls what the run's own sums say, which have those too that are not drawn. */
+  /** For all stalls, uses the run's own sums, which include stalls that are not drawn. */
   protected override prepare(): void {
     const { run, state, mask } = this.app;
     const sums: Bar[] = run.head.culprits.map((of, culprit) => ({ culprit, total: of.total_ns, stalls: of.stalls }));

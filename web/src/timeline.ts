@@ -1,5 +1,5 @@
-// The timeline: an overview of the whole run, a lane a CPU or thread, and the frames of the chosen stall, all
-// lanes on one axis from the whole run down to nanoseconds.
+// The timeline: an overview of the whole run, a lane per CPU or thread, and the frames of the selected stall, all on
+// one axis from the whole run down to nanoseconds.
 
 import type { App, Part } from "./app.js";
 import { button, cut, element, fit, fitted } from "./dom.js";
@@ -7,7 +7,7 @@ import { count, counted, exact, moment, ns, utc, wall } from "./format.js";
 import { SERIES } from "./look.js";
 import { merged } from "./frames.js";
 import { Scroll } from "./lanes.js";
-import { at as stallAt, bars, leftOut, next } from "./pick.js";
+import { at as stallAt, bars, leftOut, next, worst } from "./pick.js";
 import { LANES_SHOWN, laneHeight, marks, moved, type View, zoomed } from "./scale.js";
 
 const OVERVIEW = 46;
@@ -21,22 +21,24 @@ export class Timeline implements Part {
   private readonly tip = element("div", { class: "tip", hidden: "" });
   private readonly told = element("p", { class: "note now", "aria-live": "polite" });
   private readonly clock: HTMLButtonElement;
-  private drag: { x: number; view: View; select: boolean; moved: boolean; overview: boolean } | null = null;
+  private drag: { x: number; view: View; zoom: boolean; moved: boolean; overview: boolean } | null = null;
   private selecting: [number, number] | null = null;
-  /** What the longest name of a lane takes, of 12 px letters. */
+  /** The width of the longest lane name in 12 px letters. */
   private readonly named: number;
-  /** How high a lane is. */
+  /** Height of a lane. */
   private readonly lane: number;
-  /** Frames that lie too close together to be drawn one by one. */
+  /** Frames too close together to be drawn separately. */
   private crowded = 0;
-  private lowest = 1;
-  private highest = 10;
-
-  constructor(private readonly app: App) {
+  /** `search`: the element next to the heading. */
+  constructor(
+    private readonly app: App,
+    heading: string,
+    search: HTMLElement[] = [],
+  ) {
     const { one } = app.noun;
     this.canvas.setAttribute(
       "aria-label",
-      `Timeline. Arrow keys move, plus and minus zoom, n and p go to the next and previous ${one}, Enter zooms to it, Home shows the whole run, Escape lets go; where there are more lanes than are drawn, up and down move through them one by one, page up and page down by screens`,
+      `Timeline. Arrow keys move, plus and minus zoom, n chooses the worst ${one} and then the next, p the one before, Enter zooms to it, Home shows the whole run, Escape lets go; where there are more lanes than are drawn, up and down move through them one by one, page up and page down by screens`,
     );
     this.lane = laneHeight(app.run.head.lanes.length);
     this.scroll = new Scroll(app);
@@ -45,46 +47,45 @@ export class Timeline implements Part {
       const { from, to } = app.view;
       app.set({ view: zoomed(app.view, (from + to) / 2, factor, app.duration) });
     };
-    const go = (step: 1 | -1) => (): void => app.choose(next(app.mask, this.here(step), step), false);
-    this.clock = button("", "times of the day, or since the start", () => app.set({ wall: !app.state.wall }));
+    this.clock = button("Since the start", "times since the start, or of the day", () => app.set({ wall: !app.state.wall }));
     this.root = element(
       "section",
-      { id: "timeline" },
-      element("h2", {}, "Timeline"),
+      { class: "timeline", ...(app.addressed && { id: "timeline" }) },
+      element("div", { class: "tools" }, element("h2", {}, heading), ...search),
       element(
         "div",
-        { class: "tools", role: "toolbar", "aria-label": "Timeline" },
-        button("Whole run", "show the whole run (Home)", () => app.set({ view: null })),
-        button("+", "zoom in (+)", zoom(0.5)),
-        button("\u2212", "zoom out (-)", zoom(2)),
-        button("\u25c0", "earlier (left arrow)", () => app.set({ view: moved(app.view, -0.4, app.duration) })),
-        button("\u25b6", "later (right arrow)", () => app.set({ view: moved(app.view, 0.4, app.duration) })),
-        button(`\u25c0 ${one}`, `previous ${one} (p)`, go(-1)),
-        button(`${one} \u25b6`, `next ${one} (n)`, go(1)),
-        button(`Zoom to ${one}`, `zoom to the chosen ${one} (Enter)`, () => app.choose(app.row, true)),
+        { class: "tools", role: "toolbar", "aria-label": heading },
+        button("Whole run", "Home", () => app.set({ view: null })),
+        button("+", "zoom in", zoom(0.5)),
+        button("\u2212", "zoom out", zoom(2)),
+        button("\u25c0", "earlier", () => app.set({ view: moved(app.view, -0.4, app.duration) })),
+        button("\u25b6", "later", () => app.set({ view: moved(app.view, 0.4, app.duration) })),
+        button(`Worst ${one}`, "the longest in view", () => this.worst()),
+        button(`\u25c0 ${one}`, "the one before (p)", () => this.step(-1)),
+        button(`${one} \u25b6`, "the next one (n)", () => this.step(1)),
+        button(`Zoom to ${one}`, "Enter", () => app.choose(app.row, true)),
         this.clock,
       ),
       this.scroll.root,
       element("div", { class: "canvas" }, this.canvas, this.tip),
       this.told,
+      hints(app),
     );
-    for (let row = 0; row < app.run.head.rows; row++) {
-      const length = Math.max(app.run.length[row] ?? 1, 1);
-      this.lowest = row === 0 ? length : Math.min(this.lowest, length);
-      this.highest = Math.max(this.highest, length);
-    }
     this.listen();
     app.add(this);
   }
 
-  /** From where the next stall is looked for: the chosen one, or an edge of the view. */
-  private here(step: 1 | -1): number {
+  private worst(): void {
     const { app } = this;
-    if (app.row >= 0) return app.row;
-    const { from } = app.view;
-    let row = 0;
-    while (row < app.run.head.rows && (app.run.start[row] ?? 0) < from) row++;
-    return step > 0 ? row - 1 : row;
+    const row = worst(app.run, app.mask, app.view);
+    if (row >= 0) app.choose(row, false);
+  }
+
+  /** Selects the next or previous stall in time; without a selection, the worst one. */
+  step(by: 1 | -1): void {
+    const { app } = this;
+    if (app.row < 0) return this.worst();
+    app.choose(next(app.mask, app.row, by), false);
   }
 
   private get width(): number {
@@ -162,8 +163,9 @@ export class Timeline implements Part {
 
   /** Height of a bar by its length, on a log scale. */
   private tall(length: number): number {
-    const range = Math.log(this.highest / this.lowest) || 1;
-    return 0.15 + 0.85 * Math.min(Math.max(Math.log(Math.max(length, 1) / this.lowest) / range, 0), 1);
+    const [lowest, highest] = this.app.lengths;
+    const range = Math.log(highest / lowest) || 1;
+    return 0.15 + 0.85 * Math.min(Math.max(Math.log(Math.max(length, 1) / lowest) / range, 0), 1);
   }
 
   private drawOverview(draw: CanvasRenderingContext2D): void {
@@ -243,7 +245,7 @@ export class Timeline implements Part {
     draw.rect(left, top, width, this.lane);
     draw.clip();
     const chosen = app.row;
-    // A label goes as far as the next bar: messages that waited together lie on one another.
+    // A label ends at the next bar: messages that waited together overlap.
     let labelled: { row: number; x: number; y: number; w: number; h: number } | null = null;
     const put = (until: number): void => {
       if (labelled !== null) {
@@ -270,7 +272,7 @@ export class Timeline implements Part {
     draw.restore();
   }
 
-  /** A bar's culprit and length in it, where there is room. */
+  /** A bar's culprit and length inside the bar, if they fit. */
   private label(draw: CanvasRenderingContext2D, x: number, y: number, w: number, h: number, row: number): void {
     const { app, left, width } = this;
     const leader = app.run.leader[row] ?? -1;
@@ -311,7 +313,7 @@ export class Timeline implements Part {
       const y = top + 12 + frame.depth * FRAME;
       const x = this.x(start + begin);
       if (of > 1) {
-        // One place for those that none could tell apart, in nobody's colour.
+        // One place for frames too small to distinguish, without a culprit's colour.
         if (this.x(start + close) >= left && x <= left + width) hidden += of;
         draw.fillStyle = app.look.muted;
         draw.fillRect(x, y + 3, Math.max(this.x(start + close) - x, 2), FRAME - 8);
@@ -362,7 +364,9 @@ export class Timeline implements Part {
     canvas.addEventListener("pointerdown", (event) => {
       const [x, y] = place(event);
       const overview = y < OVERVIEW;
-      this.drag = { x, view: app.view, select: event.shiftKey && !overview, moved: false, overview };
+      // Dragging with a finger moves the view, as everywhere; with a mouse, Shift does that.
+      const zoom = !overview && !event.shiftKey && event.pointerType !== "touch";
+      this.drag = { x, view: app.view, zoom, moved: false, overview };
       canvas.setPointerCapture(event.pointerId);
       if (overview) this.moveTo(x);
     });
@@ -374,7 +378,7 @@ export class Timeline implements Part {
       if (!drag.moved) return;
       this.tip.hidden = true;
       if (drag.overview) return this.moveTo(x);
-      if (drag.select) {
+      if (drag.zoom) {
         this.selecting = [drag.x, x];
         return app.later();
       }
@@ -402,9 +406,9 @@ export class Timeline implements Part {
     canvas.addEventListener(
       "wheel",
       (event) => {
-        // Over the names of lanes it goes through them, as long as there are more that way.
+        // Over the lane names, the wheel scrolls through them while there are more in that direction.
         if (place(event)[0] < this.left && !event.ctrlKey && this.scroll.by(Math.sign(event.deltaY) * 3)) return event.preventDefault();
-        // The page scrolls until the timeline has the keyboard, or a zoom is asked for.
+        // The page scrolls unless the timeline has the keyboard focus or a zoom is requested.
         if (!(event.ctrlKey || event.metaKey || document.activeElement === canvas)) return;
         event.preventDefault();
         const [x] = place(event);
@@ -450,10 +454,10 @@ export class Timeline implements Part {
       case "PageUp":
         return this.scroll.by(-LANES_SHOWN);
       case "n":
-        app.choose(next(app.mask, this.here(1), 1), false);
+        this.step(1);
         return true;
       case "p":
-        app.choose(next(app.mask, this.here(-1), -1), false);
+        this.step(-1);
         return true;
       case "Enter":
         if (app.row >= 0) app.choose(app.row, true);
@@ -493,4 +497,37 @@ export class Timeline implements Part {
     tip.style.left = `${Math.max(Math.min(x + 12, this.canvas.clientWidth - tip.offsetWidth - 4), 0)}px`;
     tip.style.top = `${y + 14}px`;
   }
+}
+
+/** Help about mouse and keys. */
+function hints({ noun }: App): HTMLElement {
+  const key = (name: string): HTMLElement => element("kbd", {}, name);
+  const mouse = element("span", { class: "mouse" }, `Drag to zoom in; with Shift, to move. Click a ${noun.one} to see its parts, twice to zoom to it. Ctrl and wheel zoom. `);
+  const touch = element("span", { class: "touch" }, `Drag to move, tap a ${noun.one} to see its parts.`);
+  const keys = element(
+    "span",
+    { class: "mouse" },
+    "Keys: ",
+    key("n"),
+    " the worst, then the next; ",
+    key("p"),
+    " the one before; in the timeline ",
+    key("+"),
+    " ",
+    key("\u2212"),
+    " ",
+    key("\u2190"),
+    " ",
+    key("\u2192"),
+    " ",
+    key("Enter"),
+    " ",
+    key("Home"),
+    " ",
+    key("Esc"),
+    "; ",
+    key("/"),
+    " search.",
+  );
+  return element("p", { class: "note hints" }, mouse, touch, keys);
 }
