@@ -1,4 +1,4 @@
-//! Tells the code that sums a run up from any other: by what it is built from.
+//! Hashes the source that sums a run up, so that stored sums name the code that made them.
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let mut code = DefaultHasher::new();
     println!("cargo::rerun-if-changed=build.rs");
-    // The types whose values it sums up are the model's.
+    // The model defines the types of the values that are summed.
     for folder in ["src", "../model/src"] {
         println!("cargo::rerun-if-changed={folder}");
         take_in(&root.join(folder), &mut code)?;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All files below a folder, in order.
+/// All files below a folder, sorted.
 fn take_in(folder: &Path, code: &mut DefaultHasher) -> io::Result<()> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))

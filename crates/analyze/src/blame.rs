@@ -1,4 +1,4 @@
-//! Who made a pipeline's slow messages slow, and those above the 99th percentile.
+//! What delayed a pipeline's slow messages, and those above the 99th percentile.
 
 use jitterscope_model::{
     Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, RunManifest, Stall, StallId,
@@ -7,62 +7,56 @@ use jitterscope_model::{
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Culprits told apart a consumer; the rest share a row a kind and phase.
+/// The number of separate culprits of a consumer; the rest share one row for each kind and phase.
 const MOST: usize = 4096;
-/// Messages that may wait for their attribution.
+/// The number of messages that may wait for their attribution.
 const PENDING: usize = 1 << 16;
-/// The percentile that the issue is about.
+/// The percentile of [`BlameLevel::AboveP99`].
 const LEVEL: f64 = 0.99;
 
-/// Which messages of a consumer are looked at.
+/// The messages of a consumer that a [`Blame`] covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlameLevel {
-    /// Those above its 99th percentile, from the intended publication.
+    /// Messages above the consumer's 99th percentile, from the intended publication.
     AboveP99,
-    /// All that were slow.
     Slow,
 }
 
-/// What held up messages of one consumer.
+/// What delayed messages of one consumer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Blame {
-    /// Whose messages.
     pub role: PipelineRole,
-    /// Which of them.
     pub level: BlameLevel,
-    /// Those that took longer than this.
+    /// The covered messages took longer than this.
     pub longer_than_ns: Nanos,
-    /// How many these are.
+    /// The number of these messages.
     pub above: u64,
-    /// Those of them that have a row and were split.
+    /// The number of them with a row and an attribution.
     pub split: u64,
-    /// The sum of their latencies: messages that queue up behind one stall share its time, so that it can be
-    /// longer than the run.
+    /// The sum of their latencies. Messages that queue up behind one stall share its time, so it can exceed the run.
     pub total_ns: Nanos,
-    /// What it was made of, most first.
+    /// The culprits, by total time, largest first.
     pub rows: Vec<BlameRow>,
 }
 
-/// One program in one part of the messages' way.
+/// One program in one phase of the messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlameRow {
-    /// Where it held messages up.
+    /// The phase in which it delayed messages.
     pub phase: Phase,
-    /// What.
     #[serde(flatten)]
     pub subject: Subject,
-    /// How many threads or workers these were: 0 for what has none, 64 for that many or more.
+    /// The number of its threads or workers: 0 if it has none, 64 for 64 or more.
     pub threads: u64,
-    /// Messages that it held up.
+    /// The number of delayed messages.
     pub messages: u64,
-    /// Parts of messages whose thread was moved to another CPU meanwhile.
+    /// Parts of messages whose thread moved to another CPU meanwhile.
     pub moved: u64,
-    /// For how long in all.
     pub total_ns: Nanos,
-    /// The longest in one message.
+    /// The longest delay of one message.
     pub max_ns: Nanos,
-    /// Of all time of these messages.
+    /// The share of all time of these messages.
     pub share: f64,
 }
 
@@ -72,7 +66,7 @@ struct Sum {
     moved: u64,
     total: Nanos,
     max: Nanos,
-    /// The message that was added last, and what of it.
+    /// The last message added, and its part so far.
     last: Option<StallId>,
     of_last: Nanos,
 }
@@ -89,7 +83,7 @@ struct Consumer {
     sums: CulpritSums<Phase, Sum>,
 }
 
-/// Takes in stalls and attributions of a run in order of their ids.
+/// Sums the stalls and attributions of a run, in order of their ids.
 #[derive(Debug, Default)]
 pub(crate) struct BlameBuilder {
     consumers: Vec<Consumer>,
@@ -181,7 +175,7 @@ impl Consumer {
         for part in &attribution.parts {
             let phase = part.phase.clone().unwrap_or(Phase::NoVerdict);
             let sum = self.sums.of(phase, &part.culprit.subject);
-            // Several threads of one program may have held up the same message.
+            // Several threads of one program may have delayed the same message.
             if sum.last.replace(attribution.stall) != Some(attribution.stall) {
                 sum.messages += 1;
                 sum.of_last = Nanos::ZERO;
@@ -243,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A program that starts a thread a message is one culprit, and its share is that of all its threads.
+    /// A program that starts a thread for each message is one culprit, with the share of all its threads.
     #[test]
     fn short_jobs_of_one_program_are_one_row() {
         let bash = |tid: i32, net| {
@@ -283,7 +277,7 @@ mod tests {
         );
     }
 
-    /// A message counts once a row, however many threads of it, and its longest is that of a message.
+    /// A message counts once in a row for all its threads, and the row's maximum is that of a message.
     #[test]
     fn a_message_is_held_up_once_by_a_program_however_many_of_its_threads_did_it() {
         let part = |tid: i32, net| {
@@ -352,24 +346,24 @@ mod tests {
             };
             builder.stall(&stall, Nanos(length));
         }
-        // The first has no attribution, and one that was never announced is attributed to nobody.
+        // The first has no attribution; one attribution has no stall.
         for id in [1, 2, 3, 4] {
             builder.attribution(&Attribution {
                 stall: StallId(id),
                 parts: Vec::new(),
             });
         }
-        let told = builder.finish();
+        let reported = builder.finish();
         assert_eq!(
-            told.iter().map(|of| of.split).collect::<Vec<_>>(),
+            reported.iter().map(|of| of.split).collect::<Vec<_>>(),
             [2, 3, 0]
         );
         assert_eq!(
-            told.iter().map(|of| of.total_ns.0).collect::<Vec<_>>(),
+            reported.iter().map(|of| of.total_ns.0).collect::<Vec<_>>(),
             [251, 351, 0]
         );
         assert_eq!(
-            [told[0].level, told[1].level],
+            [reported[0].level, reported[1].level],
             [BlameLevel::AboveP99, BlameLevel::Slow]
         );
     }

@@ -1,4 +1,4 @@
-//! From a run's rows to its summary, in bounded memory.
+//! Builds the summary of a run from its rows, in bounded memory.
 
 use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
@@ -15,12 +15,12 @@ use crate::summary::{
     Unexplained,
 };
 use jitterscope_model::{
-    Attribution, Delivery, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row,
+    Attribution, Delivery, Doubt, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row,
     RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Warning,
 };
 
-/// Takes in a run's rows, in order of their ids, and gives its summary: see [`RowSummer`] for how they come.
-/// What the stalls come to may be [known already](SummaryBuilder::known); then only intervals are taken in.
+/// Takes a run's rows in order of their ids and builds its summary: see [`RowSummer`] for the order. If the sums of the
+/// stalls are [known](SummaryBuilder::known), it needs only the intervals.
 #[derive(Debug)]
 pub struct SummaryBuilder<'m> {
     manifest: &'m RunManifest,
@@ -47,21 +47,21 @@ impl<'m> SummaryBuilder<'m> {
         }
     }
 
-    /// Where the run is stored.
+    /// Sets the run's folder.
     #[must_use]
     pub fn path(mut self, path: &std::path::Path) -> SummaryBuilder<'m> {
         self.path = path.display().to_string();
         self
     }
 
-    /// The machine that it was made on.
+    /// Sets the machine of the recording.
     #[must_use]
     pub fn machine(mut self, machine: Option<MachineState>) -> SummaryBuilder<'m> {
         self.machine = machine;
         self
     }
 
-    /// As a run's sums are stored with it: what [`SummaryBuilder::into_sums`] gives then, a report needs no rows for.
+    /// Uses the settings of stored sums: a report that has the result of [`SummaryBuilder::into_sums`] needs no rows.
     #[must_use]
     pub fn stored(self) -> SummaryBuilder<'m> {
         let (level, worst, effort) = RowSums::STORED;
@@ -75,21 +75,21 @@ impl<'m> SummaryBuilder<'m> {
         self
     }
 
-    /// In place of the worst stalls only the one of this number.
+    /// Keeps only the stall of this id instead of the worst ones.
     #[must_use]
     pub fn only(mut self, stall: StallId) -> SummaryBuilder<'m> {
         self.rows.only(stall);
         self
     }
 
-    /// Tells this many culprits apart.
+    /// Keeps at most this many separate culprits.
     #[must_use]
     pub fn max_culprits(mut self, cap: usize) -> SummaryBuilder<'m> {
         self.rows.max_culprits(cap);
         self
     }
 
-    /// Tells culprits apart so finely; programs unless said otherwise.
+    /// Sets the level at which culprits are separate; the default is by program.
     #[must_use]
     pub fn level(mut self, level: KeyLevel) -> SummaryBuilder<'m> {
         self.rows.level(level);
@@ -97,22 +97,21 @@ impl<'m> SummaryBuilder<'m> {
         self
     }
 
-    /// Looks for periods, with so much effort: in the stalls of a spinning probe. Wake-ups and messages
-    /// begin at deadlines, which are periodic themselves.
+    /// Searches for periods in the stalls of a spinning probe, with this effort. Wake-ups and messages begin at
+    /// deadlines, which are periodic themselves.
     #[must_use]
     pub fn periods(mut self, effort: Effort) -> SummaryBuilder<'m> {
         self.rows.periods(effort);
         self
     }
 
-    /// What the stalls come to is known: none need be taken in.
+    /// Uses known sums instead of stall rows.
     #[must_use]
     pub fn known(mut self, sums: RowSums) -> SummaryBuilder<'m> {
         self.known = Some(sums);
         self
     }
 
-    /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
         if self.manifest.idle_control() != Some(stall.cpu) {
             self.blame
@@ -121,25 +120,24 @@ impl<'m> SummaryBuilder<'m> {
         self.rows.stall(stall);
     }
 
-    /// The attribution of a stall taken in before.
+    /// Adds the attribution of an earlier stall.
     pub fn attribution(&mut self, attribution: &Attribution) {
         self.blame.attribution(attribution);
         self.rows.attribution(attribution);
     }
 
-    /// One interval of one CPU.
+    /// Adds one interval of one CPU.
     pub fn interval(&mut self, row: &IntervalRow) {
         self.history.interval(row);
     }
 
-    /// What the stalls come to, to be stored with the run.
+    /// The sums of the stalls, to store with the run.
     #[must_use]
     pub fn into_sums(self) -> RowSums {
         let kernel_hz = self.machine.as_ref().and_then(timer_frequency);
         sums(self.known, self.rows, self.blame, self.manifest, kernel_hz)
     }
 
-    /// The summary.
     #[must_use]
     pub fn finish(self) -> RunSummary {
         let manifest = self.manifest;
@@ -204,7 +202,7 @@ impl<'m> SummaryBuilder<'m> {
     }
 }
 
-/// What is known already, or what the rows came to.
+/// The known sums, or those of the rows.
 fn sums(
     known: Option<RowSums>,
     rows: RowSummer,
@@ -215,7 +213,7 @@ fn sums(
     known.unwrap_or_else(|| rows.finish(manifest, kernel_hz).with_blame(blame.finish()))
 }
 
-/// The kernel's timer frequency (`CONFIG_HZ`), where its configuration could be read.
+/// The kernel's timer frequency (`CONFIG_HZ`), if its configuration was readable.
 #[must_use]
 pub fn timer_frequency(machine: &MachineState) -> Option<u32> {
     machine.kernel.config.value()?.get("HZ")?.parse().ok()
@@ -249,7 +247,7 @@ fn attribution(
     let events = manifest.events_in_gaps.due();
     let fraction = |part: u64, whole: u64| (whole > 0).then(|| share(part, whole));
     AttributionSummary {
-        proven: manifest.doubts().is_empty(),
+        proven: !manifest.doubts().iter().any(Doubt::is_of_all),
         explained_fraction: share(explained.0, stalled.0),
         stalls,
         stalled_ns: stalled,
@@ -268,7 +266,7 @@ fn attribution(
 }
 
 impl Sink for SummaryBuilder<'_> {
-    /// It has the manifest already.
+    /// The builder has the manifest already.
     fn begin(&mut self, _facts: &jitterscope_model::RunFacts) -> Result<(), SinkError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Counted lengths, and what can be asked of them exactly.
+//! Counted lengths, with exact queries.
 
 use jitterscope_model::ProbeResult;
 
@@ -8,13 +8,13 @@ pub(crate) struct Ppm(pub(crate) u32);
 
 const MILLION: u128 = 1_000_000;
 
-/// Lengths in ticks, ascending, with how often each was seen.
+/// Lengths in ticks, ascending, each with its count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts(Vec<(u64, u64)>);
 
 impl Counts {
-    /// All deltas of a CPU. Under the threshold they are exact; a stall stands for the upper end of its
-    /// bucket, but never for more than the longest seen.
+    /// All deltas of a CPU. Below the threshold they are exact; a stall counts as the upper end of its bucket, but
+    /// never as more than the longest seen.
     pub(crate) fn deltas(result: &ProbeResult) -> Counts {
         let below = result
             .below
@@ -23,17 +23,16 @@ impl Counts {
         Counts::collect(below.chain(Counts::capped(result)))
     }
 
-    /// The stalls of a CPU alone.
+    /// Only the stalls of a CPU.
     pub(crate) fn stalls(result: &ProbeResult) -> Counts {
         Counts::collect(Counts::capped(result))
     }
 
-    /// Of rows of lengths and how often each was seen.
+    /// From rows of lengths and counts.
     pub(crate) fn of(rows: &[(u64, u64)]) -> Counts {
         Counts::collect(rows.iter().copied())
     }
 
-    /// Their lengths, summed.
     pub(crate) fn sum(&self) -> u128 {
         self.0
             .iter()
@@ -61,22 +60,20 @@ impl Counts {
         Counts(entries)
     }
 
-    /// Both together.
     pub(crate) fn merged(&self, other: &Counts) -> Counts {
         Counts::collect(self.0.iter().chain(&other.0).copied())
     }
 
-    /// Lengths, ascending, with how often each was seen.
+    /// Lengths, ascending, each with its count.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
 
-    /// How many.
     pub(crate) fn len(&self) -> u128 {
         self.0.iter().map(|(_, count)| u128::from(*count)).sum()
     }
 
-    /// The smallest length that at least `share` of all are not above (nearest rank).
+    /// The smallest length that at least `share` of all do not exceed (nearest rank).
     pub(crate) fn quantile(&self, share: Ppm) -> Option<u64> {
         let rank = (self.len() * u128::from(share.0)).div_ceil(MILLION).max(1);
         let mut seen = 0;
@@ -86,8 +83,8 @@ impl Counts {
         })
     }
 
-    /// As [`Counts::quantile`], where at least `least` of all lie above that share; a percentile that
-    /// rests on fewer says nothing.
+    /// As [`Counts::quantile`], if at least `least` lengths lie above the share; a percentile that rests on fewer is
+    /// not reliable.
     pub(crate) fn supported_quantile(&self, share: Ppm, least: u128) -> Option<u64> {
         let above = self.len() * (MILLION - u128::from(share.0).min(MILLION));
         if above >= least * MILLION {
@@ -97,9 +94,9 @@ impl Counts {
         }
     }
 
-    /// How long an instant at random waits for the next clock read, at most, with probability `share`:
-    /// the r at which the sum of max(0, length - r) falls to the remaining share of all time. Every
-    /// instant counts alike, so a long stall weighs by its length and no omission needs correcting.
+    /// The longest wait of a random instant until the next clock read, with probability `share`: the r at which the sum
+    /// of max(0, length - r) falls to the remaining share of all time. Every instant counts alike, so a long stall
+    /// weighs by its length and no omission needs correction.
     pub(crate) fn residual(&self, share: Ppm) -> Option<f64> {
         let weigh = |(ticks, count): &(u64, u64)| u128::from(*ticks) * u128::from(*count);
         let total = self.0.iter().map(weigh).fold(0u128, u128::saturating_add);
@@ -158,7 +155,7 @@ mod tests {
     #[test]
     fn an_instant_waits_between_nothing_and_the_longest() {
         let counts = Counts::of(&[(10, 50), (500, 1)]);
-        // Half of a thousand ticks are one length, and a tenth of them is what its last hundred are.
+        // A thousand equal lengths have half of all time; their last hundred have a tenth of it.
         assert_eq!(
             [0, 1_000_000].map(|share| counts.residual(Ppm(share))),
             [Some(0.0), Some(500.0)]
@@ -169,10 +166,13 @@ mod tests {
     #[test]
     fn a_percentile_is_supported_by_what_lies_above_it() {
         let counts = |n| Counts::of(&[(10, n)]);
-        let told = |n, share| counts(n).supported_quantile(Ppm(share), 10);
-        assert_eq!([told(999, 990_000), told(1_000, 990_000)], [None, Some(10)]);
-        assert_eq!([told(9, 0), told(10, 0)], [None, Some(10)]);
-        assert_eq!(told(1_000_000, 1_000_000), None);
+        let reported = |n, share| counts(n).supported_quantile(Ppm(share), 10);
+        assert_eq!(
+            [reported(999, 990_000), reported(1_000, 990_000)],
+            [None, Some(10)]
+        );
+        assert_eq!([reported(9, 0), reported(10, 0)], [None, Some(10)]);
+        assert_eq!(reported(1_000_000, 1_000_000), None);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! What was measured on a CPU, and on all of them.
+//! The measurements of one CPU, and of all together.
 
 use crate::FineNanos;
 use crate::counts::{Counts, Ppm};
@@ -7,7 +7,7 @@ use crate::moments::mean_and_deviation;
 use crate::percentiles::Percentiles;
 use jitterscope_model::{Nanos, ProbeResult, RunManifest, TickRate, Ticks, WakeupResult};
 
-/// Percentiles of all deltas and of the wait of an instant at random.
+/// The percentiles of all deltas and of the wait of a random instant.
 pub(crate) const OF_TIME: [(&str, Ppm); 7] = [
     ("50", Ppm(500_000)),
     ("90", Ppm(900_000)),
@@ -18,18 +18,19 @@ pub(crate) const OF_TIME: [(&str, Ppm); 7] = [
     ("99.9999", Ppm(999_999)),
 ];
 
-/// So many must lie above a percentile of stalls, wake-ups or messages for it to be reported: one that rests on
-/// fewer says nothing.
+/// A percentile of stalls, wake-ups or messages needs this many values above it: one that rests on fewer is not
+/// reliable.
 pub const SUPPORT: u128 = 10;
 
 impl TotalSummary {
-    /// How many waits of this many nanoseconds the time holds that lies above a percentile: `above` is its share.
+    /// The number of waits of `wait` nanoseconds that fit into the time above a percentile; `above` is the share of
+    /// that time.
     pub(crate) fn waits_above(&self, above: f64, wait: f64) -> f64 {
         self.measured_ns.0 as f64 * above / wait.max(1.0)
     }
 
-    /// What an instant waits at one of [`OF_TIME`], nanoseconds; `None` where that rests on fewer than [`SUPPORT`]
-    /// waits, or is not known.
+    /// The wait of an instant at one of [`OF_TIME`], nanoseconds; `None` if it is unknown or rests on fewer than
+    /// [`SUPPORT`] waits.
     pub(crate) fn supported_wait(&self, percentile: &str) -> Option<f64> {
         let (_, Ppm(share)) = OF_TIME.into_iter().find(|(name, _)| *name == percentile)?;
         let wait = self
@@ -43,7 +44,7 @@ impl TotalSummary {
     }
 }
 
-/// A ratio that is zero, not nothing, when there is no whole.
+/// A ratio; zero if the whole is zero.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
@@ -86,7 +87,7 @@ fn of_stalls(counts: &Counts, rate: TickRate) -> Percentiles {
     })
 }
 
-/// While a probe sleeps an instant waits for nothing.
+/// While a probe sleeps, an instant waits for nothing.
 fn of_instants(counts: &Counts, sleeper: bool, rate: TickRate) -> Percentiles {
     percentiles(rate, |share| {
         if sleeper {
@@ -97,7 +98,7 @@ fn of_instants(counts: &Counts, sleeper: bool, rate: TickRate) -> Percentiles {
     })
 }
 
-/// The summary of one CPU; `wakeup` is what its probe measured in full, if it slept.
+/// The summary of one CPU; `wakeup` has the exact measurements of a sleeping probe.
 pub(crate) fn summarize(
     result: &ProbeResult,
     wakeup: Option<&WakeupResult>,
@@ -106,7 +107,7 @@ pub(crate) fn summarize(
     let deltas = Counts::deltas(result);
     let span = result.end.since(result.start);
     let measured = rate.nanos(span);
-    // A spinner's deltas sum to the time covered; a sleeper's lateness does not.
+    // A spinner's deltas sum to the covered time; a sleeper's lateness does not.
     let sum = wakeup.map_or(result.sum_ticks, |wakeup| rate.ticks(wakeup.sum).0);
     let moments = mean_and_deviation(result.samples, sum, result.sum_squares);
     let stalls = Counts::stalls(result);
@@ -143,7 +144,7 @@ pub(crate) fn summarize(
     }
 }
 
-/// The summary of all CPUs but an idle control.
+/// The summary of all CPUs except an idle control.
 pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
     let (rate, control) = (manifest.rate, manifest.idle_control());
     let results: Vec<&ProbeResult> = manifest
@@ -166,7 +167,7 @@ pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
             .fold(Counts::default(), |all, one| all.merged(&one))
     };
     let (deltas, all_stalls) = (merge(Counts::deltas), merge(Counts::stalls));
-    // The first of equals, so that the answer does not depend on the order of iteration.
+    // Among equals the first, so that the result does not depend on the iteration order.
     let longest = results
         .iter()
         .filter(|r| r.samples > 0)
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_where_the_time_above_it_holds_ten_of_them() {
-        // Above the 99th percentile lie 10 ms of a second, above the median half of it.
+        // The 99th percentile has 10 ms of a second above it, the median half a second.
         for (percentile, wait, supported) in [
             ("99", 1_000.0, true),
             ("99", 999_000.0, true),

@@ -1,62 +1,124 @@
-//! A culprit as reports have it.
+//! A culprit as it appears in reports.
 
 use crate::ours::RecorderThread;
-use jitterscope_model::{CpuId, ExecutionContext, Name, Nanos, Subject};
+use jitterscope_model::{CpuId, ExecutionContext, KeyedMap, Name, Nanos, Subject};
 use serde::{Deserialize, Serialize};
 
 /// One culprit, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CulpritRow {
-    /// What: all that its stalls have in common.
+    /// The culprit: what all its parts have in common.
     #[serde(flatten)]
     pub subject: Subject,
-    /// How many threads or workers it is about: 0 for what has none, 64 for that many or more.
+    /// The number of its threads or workers: 0 if it has none, 64 for 64 or more.
     pub threads: u64,
-    /// The names that its threads bear beside that of their process, by which they go here; 64 at most.
+    /// The other names of its threads; at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thread_names: Vec<Name>,
-    /// Which thread of the recorder itself it is; absent of all others.
+    /// The recorder's own thread, if the culprit is one; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<RecorderThread>,
-    /// Of the row that has the rest of a kind: how many culprits have rows of their own; absent of these.
+    /// In the row that collects the rest of a kind, the number of culprits with rows of their own; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_apart: Option<usize>,
-    /// What it is, in words; empty until the view of it is made.
+    /// The explanation of the culprit; `view` fills it in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub explanation: String,
-    /// Who most often triggered it.
+    /// The most frequent trigger.
     pub sender: Option<SenderRow>,
-    /// How often it is known who triggered it. Of the rest nobody is known: it may have been the
-    /// same ones.
+    /// The number of its parts with a known trigger. The others may have had the same ones.
     pub senders_known: u64,
-    /// Stalls in which it had a part.
+    /// The number of stalls in which it had a part.
     pub count: u64,
-    /// Of them, in a second of the run.
+    /// Stalls per second of the run.
     pub per_sec: f64,
-    /// Its parts, summed.
     pub total_ns: Nanos,
-    /// That, of all stalled time.
+    /// The share of all stalled time.
     pub share: f64,
-    /// Mean part of a stall.
+    /// The mean part of a stall.
     pub mean_ns: Nanos,
-    /// Largest part of a stall.
+    /// The largest part of a stall.
     pub max_ns: Nanos,
 }
 
-/// Who triggered a culprit.
+/// The trigger of a culprit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SenderRow {
-    /// Whether it was the thread itself, or what ran on top of it.
+    /// Whether the thread itself acted, or an interrupt or softirq on top of it.
     pub context: ExecutionContext,
-    /// Its thread's name; null when it was gone before it could be asked, and where no thread had
-    /// a part in it.
+    /// The thread's name; null if it ended before its name was read, or if no thread acted.
     pub comm: Option<Name>,
-    /// Its thread id; null when several of that name were seen, and where no thread had a part in it.
+    /// The thread id; null if there were several of that name, or if no thread acted.
     pub tid: Option<i32>,
-    /// The CPU it ran on; null when it was several.
+    /// The CPU it ran on; null if there were several.
     pub cpu: Option<CpuId>,
-    /// The kernel function through which it was sent.
+    /// The kernel function that sent the trigger.
     pub via: Option<Name>,
-    /// How many of the culprit's parts it triggered.
+    /// For a softirq, the interrupted thread, which may have raised it or be unrelated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beneath: Option<Name>,
+    /// The number of the culprit's parts that it triggered.
     pub count: u64,
+}
+
+/// A common property of threads with many names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Common {
+    Executable(Name),
+    User(u32),
+}
+
+/// The common property of the culprits with most of the time, and that time: one executable, or else one user. `None`
+/// if no such group has more than half: a single disturber may use a thousand names.
+pub fn common<'a>(rows: impl IntoIterator<Item = (&'a Subject, Nanos)>) -> Option<(Common, Nanos)> {
+    let mut all = Nanos::ZERO;
+    let mut sums: KeyedMap<Common, Nanos> = KeyedMap::default();
+    for (subject, time) in rows {
+        all += time;
+        let Subject::Thread(task) = subject else {
+            continue;
+        };
+        let Some(owner) = &task.owner else { continue };
+        let executable = owner.executable.clone().map(Common::Executable);
+        for group in executable.into_iter().chain([Common::User(owner.uid)]) {
+            *sums.entry(group).or_default() += time;
+        }
+    }
+    // Executables are the smaller groups.
+    let most = sums.into_iter().filter(|(_, time)| time.0 > all.0 / 2);
+    most.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Owner, Task};
+
+    #[test]
+    fn most_of_many_names_is_one_executable_or_one_user() {
+        let thread = |n: u32, uid: u32, executable: Option<&str>| {
+            Subject::Thread(Task {
+                comm: format!("n{n}").into(),
+                owner: Some(Owner {
+                    executable: executable.map(Name::from),
+                    ..Owner::user(uid)
+                }),
+                ..Task::default()
+            })
+        };
+        let of = |rows: &[(Subject, u64)]| common(rows.iter().map(|(of, ns)| (of, Nanos(*ns))));
+        let rows = |executable| {
+            let stolen = (0..9).map(move |n| (thread(n, 1000, executable), 10));
+            stolen.chain([(thread(9, 0, Some("/bin/sh")), 80)])
+        };
+        let stolen: Vec<_> = rows(Some("/opt/thief")).collect();
+        let file = Common::Executable("/opt/thief".into());
+        assert_eq!(of(&stolen), Some((file, Nanos(90))));
+        let stolen: Vec<_> = rows(None).collect();
+        assert_eq!(of(&stolen), Some((Common::User(1000), Nanos(90))));
+        let timer = Subject::Softirq(1);
+        let stolen: Vec<_> = rows(None).chain([(timer, 20)]).collect();
+        assert_eq!(of(&stolen), None);
+        assert_eq!(of(&[]), None);
+    }
 }

@@ -5,7 +5,7 @@ use crate::culprit_row::{CulpritRow, SenderRow};
 use crate::ours::Ours;
 use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, Sender, Subject};
 
-/// Senders of one culprit that are told apart.
+/// The number of separate senders of one culprit.
 const MAX_SENDERS: usize = 16;
 
 #[derive(Debug, Default)]
@@ -14,11 +14,11 @@ struct Sum {
     total: Nanos,
     max: Nanos,
     senders: Vec<Senders>,
-    /// Parts of which it is known who triggered the culprit.
+    /// The number of parts with a known trigger.
     known: u64,
 }
 
-/// What is known of the senders of one name.
+/// The senders of one name.
 #[derive(Debug)]
 struct Senders {
     first: Sender,
@@ -27,12 +27,12 @@ struct Senders {
     count: u64,
 }
 
-/// Adds up parts by culprit. Beyond `cap` distinct culprits, further ones share a row a kind.
+/// Sums parts by culprit. Beyond `cap` distinct culprits, further ones share one row for each kind.
 #[derive(Debug)]
 pub(crate) struct CulpritTable {
     cap: usize,
     sums: CulpritSums<(), Sum>,
-    /// Rows that the stall at hand has touched, with their share of it.
+    /// The rows of the current stall, with their shares of it.
     touched: Vec<(usize, Nanos)>,
 }
 
@@ -45,7 +45,7 @@ impl CulpritTable {
         }
     }
 
-    /// The parts of one stall.
+    /// Adds the parts of one stall.
     pub(crate) fn add<'p>(&mut self, parts: impl IntoIterator<Item = (&'p Part, Nanos)>) {
         let mut touched = std::mem::take(&mut self.touched);
         for (part, net) in parts {
@@ -69,7 +69,7 @@ impl CulpritTable {
         self.touched = touched;
     }
 
-    /// Rows of explained kinds, then of the others, each by total.
+    /// The rows of explained kinds, then those of the others, each by total.
     pub(crate) fn finish(
         self,
         stalled: Nanos,
@@ -125,7 +125,8 @@ fn add_sender(senders: &mut Vec<Senders>, sender: &Sender) {
             (None, None) => first.tid == sender.tid,
             _ => false,
         };
-        first.context == sender.context && first.via == sender.via && same_thread
+        let same_place = first.beneath == sender.beneath && first.via == sender.via;
+        first.context == sender.context && same_place && same_thread
     };
     match senders.iter().position(same) {
         Some(at) => {
@@ -146,13 +147,14 @@ fn add_sender(senders: &mut Vec<Senders>, sender: &Sender) {
 
 impl Senders {
     fn into_row(self) -> SenderRow {
-        let has_tid = !self.several_tids && self.first.involves_thread();
+        let has_tid = !self.several_tids && self.first.is_thread();
         SenderRow {
             context: self.first.context,
             comm: self.first.comm,
             tid: has_tid.then_some(self.first.tid),
             cpu: (!self.several_cpus).then_some(self.first.cpu),
             via: self.first.via,
+            beneath: self.first.beneath,
             count: self.count,
         }
     }
@@ -245,10 +247,11 @@ mod tests {
             tgid: None,
             cpu: CpuId(0),
             via,
+            beneath: None,
         }
     }
 
-    /// The row of a culprit that these triggered, one after the other.
+    /// The row of a culprit with these triggers in order.
     fn triggered_by(senders: impl IntoIterator<Item = Sender>) -> CulpritRow {
         let stalls: Vec<Vec<Part>> = senders
             .into_iter()
@@ -301,13 +304,14 @@ mod tests {
                 sender(),
                 Sender {
                     via: None,
+                    beneath: None,
                     ..sender()
                 },
                 false,
             ),
             (sender(), nameless(1), false),
             (nameless(1), nameless(1), true),
-            // Of threads that nobody could name, each is its own.
+            // Threads without names are separate culprits.
             (nameless(1), nameless(2), false),
         ] {
             let row = triggered_by([first.clone(), second.clone()]);

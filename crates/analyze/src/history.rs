@@ -3,17 +3,16 @@
 use crate::summary::{CpuHistory, History};
 use jitterscope_model::{CpuId, IntervalRow, Nanos, RunManifest, Ticks};
 
-/// Steps at most: what fits into a line of text.
+/// The largest number of steps: what fits into a line of text.
 const STEPS: u64 = 60;
 
-/// Adds up intervals by the time of their middle.
+/// Sums intervals by their middle.
 #[derive(Debug)]
 pub(crate) struct HistoryBuilder {
     began: Ticks,
     step: Ticks,
     steps: usize,
     control: Option<CpuId>,
-    /// In order.
     cpus: Vec<CpuHistory>,
     step_ns: Nanos,
 }
@@ -22,7 +21,7 @@ impl HistoryBuilder {
     pub(crate) fn new(manifest: &RunManifest) -> HistoryBuilder {
         let (began, ended) = manifest.span().unwrap_or_default();
         let span = ended.since(began);
-        // A step is some whole intervals, or neighbours would differ by how many fell into each.
+        // A step is a whole number of intervals; otherwise neighbouring steps would have different numbers of them.
         let interval = manifest.rate.ticks(manifest.probe.interval_ns).0.max(1);
         let intervals = (span.0.saturating_add(interval / 2) / interval).max(1);
         let per_step = intervals.div_ceil(STEPS);
@@ -41,7 +40,7 @@ impl HistoryBuilder {
         history
     }
 
-    /// The series of a CPU; made when there is none.
+    /// The series of a CPU, created on first use.
     fn of(&mut self, cpu: CpuId) -> &mut CpuHistory {
         let at = self
             .cpus

@@ -1,50 +1,50 @@
-//! What a pipeline's journal says, record by record, in memory that does not grow with it.
+//! Summarises a pipeline's journal record by record, in constant memory.
 
 use crate::pipeline::{MESSAGE_LEVELS, TimesSummary};
 use hdrhistogram::Histogram;
 use jitterscope_model::{JournalEntry, JournalError, Nanos};
 use serde::Serialize;
 
-/// Longest time that is told apart: an hour, as in the probe.
+/// The largest value of the histograms, as in the probe: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// All of a journal.
+/// The summary of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JournalSummary {
-    /// Records that could be read.
+    /// The number of readable records.
     pub records: u64,
-    /// Number of the first; null when there is none, as for the next three.
+    /// The number of the first record; null without records, like the next three.
     pub first_sequence: Option<i32>,
     /// Number of the last.
     pub last_sequence: Option<i32>,
-    /// When the first was published, nanoseconds on the measuring clock.
+    /// Publication of the first record, nanoseconds on the measuring clock.
     pub first_published_ns: Option<i64>,
-    /// When the last was journalled.
+    /// Reception of the last record by the journaller, nanoseconds on the measuring clock.
     pub last_journalled_ns: Option<i64>,
-    /// From publication to journal, as the records state it.
+    /// From publication to journal, according to the records.
     pub transit: TimesSummary,
     /// From one record to the next.
     pub inter: TimesSummary,
     /// Records that do not follow their predecessor's number.
     pub out_of_sequence: u64,
-    /// Records whose stated difference is not that of their two times, or is negative.
+    /// Records whose stated difference is negative or not that of their two times.
     pub inconsistent: u64,
-    /// Where it stops being a journal, if it does.
+    /// The first damage, if there is any.
     pub damage: Option<JournalDamage>,
 }
 
-/// Where a journal stops being one.
+/// The damage that ends a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JournalDamage {
-    /// `marker`: a record does not begin as one. `cut`: the last one is cut off.
+    /// `marker`: a record does not begin with the marker. `cut`: the last record is incomplete.
     pub kind: &'static str,
-    /// Byte of the record.
+    /// The byte offset of the record.
     pub offset: u64,
     /// The same in words.
     pub why: String,
 }
 
-/// Takes in records in their order.
+/// Sums records in their order.
 #[derive(Debug, Default)]
 pub struct JournalBuilder {
     summary: JournalSummary,
@@ -54,13 +54,12 @@ pub struct JournalBuilder {
 }
 
 impl JournalBuilder {
-    /// Nothing yet.
     #[must_use]
     pub fn new() -> JournalBuilder {
         JournalBuilder::default()
     }
 
-    /// The next record, or what came in its place.
+    /// Adds the next record, or the error in its place.
     pub fn add(&mut self, entry: &Result<JournalEntry, JournalError>) {
         match entry {
             Ok(entry) => self.entry(entry),
@@ -99,7 +98,6 @@ impl JournalBuilder {
         self.previous = Some(*entry);
     }
 
-    /// The summary.
     #[must_use]
     pub fn finish(mut self) -> JournalSummary {
         self.summary.transit = self.transit.summary();
@@ -111,7 +109,7 @@ impl JournalBuilder {
 /// A histogram of three digits with exact extremes and mean.
 #[derive(Debug, Default)]
 struct Times {
-    /// None only where the library refuses its constant bounds.
+    /// `None` only if the library rejects its constant bounds.
     histogram: Option<Histogram<u64>>,
     count: u64,
     min: u64,
@@ -236,9 +234,9 @@ mod tests {
             (0, (0, 250_200, 1_000_001)),
         ] {
             times.record(nanos);
-            let told = times.summary();
+            let reported = times.summary();
             assert_eq!(
-                (told.min_ns, told.mean_ns, told.max_ns),
+                (reported.min_ns, reported.mean_ns, reported.max_ns),
                 (Nanos(min), Nanos(mean), Nanos(max))
             );
         }

@@ -1,8 +1,8 @@
-//! What a run says, as data: pure functions from a manifest and rows to a [`RunSummary`].
+//! Analyses runs: pure functions from a manifest and rows to a [`RunSummary`].
 //!
-//! Rows stream through a [`SummaryBuilder`], which keeps no more for a day's run than for a minute's: the
-//! table of culprits is capped, the longest stalls are as many as asked for. Percentiles come from the
-//! counts in the manifest and need no rows at all. Views render this and compute nothing.
+//! Rows stream through a [`SummaryBuilder`], whose memory does not grow with the run: the table of culprits is capped,
+//! and the caller limits the number of the longest stalls. Percentiles come from the counts in the manifest and need no
+//! rows. Views render the summary and compute nothing.
 #![forbid(unsafe_code)]
 
 mod blame;
@@ -40,7 +40,7 @@ pub use blame::{Blame, BlameLevel, BlameRow};
 pub use builder::{SummaryBuilder, timer_frequency};
 pub use cpu::SUPPORT;
 pub use cpu_summary::{CpuSummary, TotalSummary};
-pub use culprit_row::{CulpritRow, SenderRow};
+pub use culprit_row::{Common, CulpritRow, SenderRow, common};
 pub use fine::FineNanos;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use known_names::{KnownName, NameList};

@@ -1,12 +1,11 @@
-//! A run in a line, from its head alone.
+//! The summary of a run in one line, from its head alone.
 
 use jitterscope_model::{CpuSet, Nanos, RunHead};
 use serde::Serialize;
 
-/// What a list of runs shows of each.
+/// The fields of a run in a list of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunLine {
-    /// Its short id.
     pub id: String,
     /// Start of the measurement, nanoseconds since the epoch.
     pub started_realtime_ns: u64,
@@ -14,18 +13,18 @@ pub struct RunLine {
     pub label: String,
     /// `spin`, `wakeup`, `pipeline`, `attach` or `passive`.
     pub probe: String,
-    /// CPUs measured, that the pipeline could run on, or that followed threads ran on.
+    /// The CPUs that were measured, available to the pipeline, or used by followed threads.
     pub cpus: CpuSet,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// Stalls of all CPUs, or slow messages of all consumers; null for followed threads, of which the
-    /// manifest has no number.
+    /// Stalls of all CPUs, or slow messages of all consumers; null for followed threads, whose number is not in the
+    /// manifest.
     pub stalls: Option<u64>,
-    /// Stolen time, of the measured time of all CPUs; null where no probe spun: lateness, and messages that
-    /// wait side by side, are not time that was stolen.
+    /// The stolen share of the measured time of all CPUs; null without a spinning probe: lateness, and messages that
+    /// wait in parallel, are not stolen time.
     pub stolen_fraction: Option<f64>,
-    /// The longest delta, the longest that a message took from its intended time, or the longest that a
-    /// followed thread waited for a CPU; null when nothing was measured.
+    /// The longest delta, the longest time of a message from its intended publication, or the longest wait of a
+    /// followed thread for a CPU; null if nothing was measured.
     pub max_ns: Option<Nanos>,
     /// Whether its stalls have culprits.
     pub attributed: bool,

@@ -1,4 +1,4 @@
-//! What differs between the machines of two runs, and how much that matters.
+//! Differences between the machines of two runs, and their importance.
 
 use DifferenceClass::{Incomparable, Informational, Matters};
 use jitterscope_model::{
@@ -8,66 +8,60 @@ use jitterscope_model::{
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a difference means for comparing two runs.
+/// The effect of a difference on a comparison of two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceClass {
-    /// The runs are of different machines: their figures do not tell what a setting did.
+    /// The runs are of different machines: their figures do not show the effect of a setting.
     Incomparable,
-    /// It bears on stalls: it may be the cause of a difference, and should be the only one.
+    /// The property affects stalls: it may cause a difference, so it should be the only difference.
     Matters,
-    /// Worth knowing.
     Informational,
 }
 
-/// A value of a machine, or several of them.
+/// One or several values of a machine's property.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MachineValue {
-    /// As the machine says it: a word, a list of CPUs.
+    /// In the machine's own words: a word, a list of CPUs.
     Text(String),
-    /// A number, in the unit that the name says.
+    /// A number, in the unit that the property's name gives.
     Number(u64),
-    /// On or off.
     Switch(bool),
     /// A share of a CPU's time, in thousandths.
     Thousandths(u64),
-    /// There is no such thing.
+    /// The property does not exist.
     Absent,
-    /// It is not for this user.
+    /// The user may not read it.
     Denied,
     /// It cannot be read.
     Unreadable,
-    /// A value with what goes with it: the CPUs that have it, a partition's sort, what became of a change.
+    /// A value with an addition: its CPUs, a partition's type, the state of a change.
     With {
-        /// The value.
         value: Box<MachineValue>,
-        /// What goes with it, as the machine or its name in JSON says it.
+        /// The addition, in the machine's words or by its name in JSON.
         with: String,
     },
-    /// Several.
     Several(Vec<MachineValue>),
 }
 
-/// One thing that was not the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineDifference {
-    /// How much it matters.
     pub class: DifferenceClass,
-    /// What, as a path within `machine.json`: `processors.microcode`, `tuning.settings.vmstat`.
+    /// The property, as a path within `machine.json`: `processors.microcode`, `tuning.settings.vmstat`.
     pub what: String,
-    /// In the first run; none where there was none.
+    /// In the first run; `None` if it did not have the property.
     pub before: Option<MachineValue>,
-    /// In the second run; none where there was none.
+    /// In the second run; `None` if it did not have the property.
     pub after: Option<MachineValue>,
 }
 
-/// Load of the other CPUs that differs by this much, in shares of one CPU, matters.
+/// A difference of this much in the load of the other CPUs matters, in shares of one CPU.
 const LOAD: f64 = 0.05;
-/// Differences of one kind kept: a machine with other cards has other interrupts throughout.
+/// The number of differences kept for each kind: a machine with other cards has different interrupts throughout.
 const MOST_OF_A_KIND: usize = 64;
 
-/// All differences, those that matter most first and in the order of the file within a class. What one run
-/// has and the other has not is a difference; what neither has is none.
+/// All differences, sorted by class, the most important first, and within a class in the order of the file. A property
+/// that only one run has is a difference.
 #[must_use]
 pub fn compare_machines(before: &MachineState, after: &MachineState) -> Vec<MachineDifference> {
     let mut found = Differences::default();
@@ -115,7 +109,7 @@ impl Differences {
         self.push(class, what.to_owned(), Some(before), Some(after));
     }
 
-    /// A value or its absence. What could not be read in one of the runs is no difference that is known.
+    /// A value or its absence. A property that was unreadable in one of the runs does not count as different.
     fn reading<T: Valued>(
         &mut self,
         class: DifferenceClass,
@@ -128,7 +122,7 @@ impl Differences {
                 let of = |reading: &Reading<T>| reading.value().map(Valued::to_value);
                 self.push(class, what.to_owned(), of(before), of(after));
             }
-            // Denied here and there: nothing is known, and nothing is said.
+            // If one side is denied, nothing is known.
             (Reading::Value(_) | Reading::Absent, _) | (_, Reading::Value(_) | Reading::Absent) => {
                 self.push(
                     Informational,
@@ -175,7 +169,7 @@ fn state<T: Valued>(reading: &Reading<T>) -> MachineValue {
     }
 }
 
-/// All that differ, of which one alone stands for itself.
+/// All distinct values; a single one stands alone.
 fn several(values: BTreeSet<MachineValue>) -> MachineValue {
     let mut values = Vec::from_iter(values);
     match values.len() {
@@ -191,7 +185,7 @@ fn with(value: MachineValue, with: impl ToString) -> MachineValue {
     }
 }
 
-/// What is kept of a reading's value.
+/// The part of a reading's value that is kept.
 trait Valued {
     fn to_value(&self) -> MachineValue;
 }
@@ -233,7 +227,7 @@ impl Valued for MachineValue {
 }
 
 impl<T: Valued> Valued for PerCpu<T> {
-    /// What all have, or each with the CPUs that have it.
+    /// The common value, or each value with its CPUs.
     fn to_value(&self) -> MachineValue {
         if let [only] = self.0.as_slice() {
             return only.value.to_value();
@@ -476,7 +470,7 @@ fn interrupts(found: &mut Differences, before: &Interrupts, after: &Interrupts) 
         &before.default_affinity,
         &after.default_affinity,
     );
-    // By name: numbers change from boot to boot. Of several with one name all places count together.
+    // By name, because numbers change from boot to boot. Interrupts of one name count together.
     let places = |interrupts: &Interrupts| -> BTreeMap<String, MachineValue> {
         let mut by_name: BTreeMap<String, BTreeSet<MachineValue>> = BTreeMap::new();
         for row in &interrupts.rows {
@@ -537,7 +531,7 @@ fn tuning(found: &mut Differences, before: &MachineState, after: &MachineState) 
         &settings(&old.settings),
         &settings(&new.settings),
     );
-    // A verdict is about the CPUs that it was asked for.
+    // An audit is about the CPUs that it was run for.
     if old.cpus == new.cpus {
         found.map(
             |_| Informational,
@@ -559,7 +553,7 @@ fn tuning(found: &mut Differences, before: &MachineState, after: &MachineState) 
     );
 }
 
-/// Values of files; what an audit says in words names threads and counts them, and is never twice the same.
+/// Values of files. The words of an audit are left out: they name and count threads, and so differ every time.
 fn settings(all: &[KnobSetting]) -> BTreeMap<String, MachineValue> {
     let value = |value: &SettingValue| match &value.cpus {
         Some(cpus) => with(state(&value.value), cpus),
@@ -614,7 +608,7 @@ fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
         ("steal", |load| load.steal_share),
     ];
     for (name, of) in shares {
-        // The mean: work moves between CPUs from run to run. A run that measured all CPUs has none beside them.
+        // The mean, because work moves between CPUs from run to run. A run that measured all CPUs has no others.
         let mean = |loads: &[CpuLoad]| {
             let sum: f64 = loads.iter().map(of).sum();
             (!loads.is_empty()).then(|| sum / loads.len() as f64)

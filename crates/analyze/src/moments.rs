@@ -1,10 +1,9 @@
 //! Mean and standard deviation from exact sums.
 
-/// Mean and standard deviation (of the whole population) in ticks; `None` of nothing.
+/// Mean and standard deviation (of the whole population) in ticks; `None` if `n` is 0.
 ///
-/// The variance is `(n * sum of squares - sum^2) / n^2`. Its numerator is a difference of two large and
-/// nearly equal numbers, so it is taken in integers: in floating point a deviation that is small against
-/// the mean would be lost.
+/// The variance is `(n * sum of squares - sum^2) / n^2`. Its numerator is a difference of two large and nearly equal
+/// numbers, so it uses integers: floating point would lose a deviation that is small against the mean.
 pub(crate) fn mean_and_deviation(n: u64, sum: u64, squares: u128) -> Option<(f64, f64)> {
     if n == 0 {
         return None;
@@ -15,7 +14,7 @@ pub(crate) fn mean_and_deviation(n: u64, sum: u64, squares: u128) -> Option<(f64
         .and_then(|scaled| scaled.checked_sub(u128::from(sum) * u128::from(sum)));
     let variance = match exact {
         Some(numerator) => numerator as f64 / (n as f64 * n as f64),
-        // 128 bits are too few after years of measuring, and for sums that contradict each other.
+        // 128 bits overflow after years of measuring, and for contradictory sums.
         None => (squares as f64 / n as f64 - mean * mean).max(0.0),
     };
     Some((mean, variance.sqrt()))

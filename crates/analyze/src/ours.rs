@@ -1,4 +1,4 @@
-//! Our own threads, known by their ids: a name can be anybody's.
+//! The recorder's own threads, by id: any thread can have any name.
 
 use jitterscope_model::{RunManifest, Subject};
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecorderThread {
-    /// One that measured.
     Measuring,
-    /// Another one of its process.
+    /// Another thread of its process.
     Other,
 }
 
@@ -34,7 +33,6 @@ impl Ours {
         }
     }
 
-    /// Nobody's are ours.
     #[cfg(test)]
     pub(crate) fn of_nobody() -> Ours {
         Ours {
@@ -43,7 +41,7 @@ impl Ours {
         }
     }
 
-    /// Which thread of ours it is; `None` of all others.
+    /// The recorder's thread, if the subject is one.
     pub(crate) fn which(&self, subject: &Subject) -> Option<RecorderThread> {
         let Subject::Thread(task) = subject else {
             return None;
@@ -75,7 +73,7 @@ mod tests {
             process: Some(70),
             threads: BTreeSet::from([71]),
         };
-        // Who recorded is not known of runs of old.
+        // Older runs do not say which threads recorded.
         let unknown = Ours {
             process: None,
             threads: BTreeSet::from([71]),

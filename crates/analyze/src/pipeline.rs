@@ -1,7 +1,7 @@
-//! What a pipeline run says: percentiles of every kind of time, and who was late.
+//! Summarises a pipeline run: percentiles of every kind of time, and the blame.
 
-use crate::Blame;
 use crate::cpu::SUPPORT;
+use crate::{Blame, BlameLevel};
 use jitterscope_model::{
     MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineRole,
     PipelineSetup, PipelineThread, RunManifest,
@@ -9,7 +9,7 @@ use jitterscope_model::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The percentiles that are reported, by name and as a share: those of the ancestor.
+/// The reported percentiles, by name and as a share: those of the ancestor.
 pub const MESSAGE_LEVELS: [(&str, f64); 7] = [
     ("50", 0.5),
     ("90", 0.9),
@@ -20,48 +20,61 @@ pub const MESSAGE_LEVELS: [(&str, f64); 7] = [
     ("99.9999", 0.999_999),
 ];
 
-/// What a pipeline measured.
+/// The measurements of a pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PipelineSummary {
-    /// How it was set.
     pub setup: PipelineSetup,
-    /// Its threads.
     pub threads: Vec<PipelineThread>,
     /// From the beginning of the schedule to the last reception.
     pub duration_ns: Nanos,
-    /// What the producer did.
     pub producer: PublisherSummary,
-    /// What the consumers did, the accumulator first.
+    /// The consumers, the accumulator first.
     pub consumers: Vec<ConsumerSummary>,
     /// The journal, if there was one.
     pub journal: Option<PipelineJournal>,
-    /// Who held up messages: of each consumer those above its 99th percentile and all slow ones; empty
-    /// without kernel events.
+    /// What delayed messages: for each consumer those above its 99th percentile and all slow ones; empty without kernel
+    /// events.
     pub blame: Vec<Blame>,
 }
 
 /// Times of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TimesSummary {
-    /// How many.
     pub count: u64,
-    /// The shortest, exactly.
     pub min_ns: Nanos,
-    /// The mean, exactly, rounded down.
+    /// The exact mean, rounded down.
     pub mean_ns: Nanos,
-    /// The longest, exactly.
     pub max_ns: Nanos,
-    /// By name (`"99.9"`), to three significant digits. However few lie above: where there are none, it is
-    /// the longest.
+    /// By name (`"99.9"`), to three significant digits. If no value lies above, it is the longest.
     pub percentiles_ns: BTreeMap<&'static str, Nanos>,
 }
 
+/// The share of the messages in question that must have a row before their blame is shown.
+const ENOUGH: f64 = 0.3;
+
+impl PipelineSummary {
+    /// What delayed a consumer's messages: those above the 99th percentile, or all slow ones if too few of the former
+    /// have a row. `None` if too few of either have one, because they come too fast to be kept one by one.
+    #[must_use]
+    pub fn held_up(&self, role: PipelineRole) -> Option<&Blame> {
+        let of = |level| {
+            let mut all = self.blame.iter();
+            all.find(|blame| blame.role == role && blame.level == level)
+        };
+        let enough =
+            |blame: &&Blame| blame.split > 0 && blame.split as f64 >= ENOUGH * blame.above as f64;
+        of(BlameLevel::AboveP99)
+            .filter(enough)
+            .or_else(|| of(BlameLevel::Slow).filter(enough))
+    }
+}
+
 impl TimesSummary {
-    /// The percentile of this name, one of [`MESSAGE_LEVELS`]; `None` where fewer than [`SUPPORT`] lie above it.
+    /// The percentile of this name, one of [`MESSAGE_LEVELS`]; `None` if fewer than [`SUPPORT`] lie above it.
     #[must_use]
     pub fn supported(&self, level: &str) -> Option<Nanos> {
         let (_, share) = MESSAGE_LEVELS.iter().find(|(name, _)| *name == level)?;
-        // The last bits of the share must not cost a round number of messages its percentile.
+        // Rounding must not cost a round number of messages its percentile.
         let above = self.count as f64 * (1.0 - share) * (1.0 + 1e-9);
         self.percentiles_ns
             .get(level)
@@ -70,54 +83,48 @@ impl TimesSummary {
     }
 }
 
-/// What the producer did.
+/// The measurements of the producer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublisherSummary {
-    /// Messages that count.
     pub sent: u64,
-    /// Of them, in a second.
+    /// Messages per second.
     pub per_sec: f64,
-    /// Whether everything was sent.
+    /// Whether it sent everything.
     pub completed: bool,
-    /// Time between publications.
     pub inter: TimesSummary,
-    /// How late publications were.
+    /// The lateness of publications.
     pub lateness: TimesSummary,
-    /// How often it found the ring full.
+    /// The number of waits for a full ring.
     pub full_waits: u64,
-    /// How long it waited then, in all.
+    /// The total of these waits.
     pub full_waited_ns: Nanos,
     /// The longest of these waits.
     pub full_longest_ns: Nanos,
 }
 
-/// What a consumer did.
+/// The measurements of a consumer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConsumerSummary {
-    /// Which.
     pub role: PipelineRole,
-    /// Messages that count.
     pub received: u64,
-    /// Messages that did not follow their predecessor: always 0.
+    /// Messages out of order: always 0.
     pub disordered: u64,
     /// From the actual publication to the reception.
     pub transit: TimesSummary,
     /// From the intended publication to the reception.
     pub from_intended: TimesSummary,
-    /// Time between receptions.
     pub inter: TimesSummary,
-    /// What counted as slow, from the intended time.
+    /// The threshold for slow messages, from the intended time.
     pub slow_above_ns: Nanos,
-    /// Slow messages.
     pub slow: u64,
-    /// Those without a row, for the queue was full.
+    /// Slow messages without a row, because the queue was full.
     pub slow_dropped: u64,
-    /// The percentile at which the two transits differ most, by name, and by how much: what coordinated
-    /// omission would hide. `None` where they never differ by a tenth.
+    /// The percentile at which the two transits differ most, by name, and the difference: what coordinated omission
+    /// would hide. `None` if they never differ by a tenth.
     pub hidden: Option<Hidden>,
 }
 
-/// What looking at the transit alone would hide.
+/// What the transit alone would hide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hidden {
     /// The percentile.
@@ -128,7 +135,7 @@ pub struct Hidden {
     pub from_intended_ns: Nanos,
 }
 
-/// Sums up; `None` for a run of another probe.
+/// The summary; `None` for a run of another probe.
 pub(crate) fn summarize(manifest: &RunManifest, blame: Vec<Blame>) -> Option<PipelineSummary> {
     let result = manifest.pipeline.as_ref()?;
     let duration = manifest.rate.nanos(result.end.since(result.start));
@@ -192,7 +199,7 @@ fn times(times: &MessageTimes) -> TimesSummary {
 }
 
 fn hidden(transit: &TimesSummary, from_intended: &TimesSummary) -> Option<Hidden> {
-    // Of equals the lowest percentile: the last of the highest. One that tables leave out is none to speak of.
+    // Of equals the lowest percentile, the last of the highest. A percentile that tables leave out does not count.
     MESSAGE_LEVELS
         .iter()
         .rev()
@@ -270,7 +277,7 @@ mod tests {
             ..result
         };
         assert_eq!(consumer(&honest).hidden, None);
-        // Of a thousand, that percentile rests on one message, and no table tells it.
+        // Of a thousand, that percentile rests on one message, and no table shows it.
         let few = PipelineConsumer {
             received: 1000,
             transit: of(&[(100, 990), (1_000, 10)]),
@@ -292,7 +299,7 @@ mod tests {
             hidden(&halves(transit), &halves(intended))
                 .map(|of| (of.percentile, of.transit_ns.0, of.from_intended_ns.0))
         };
-        // A hundred to a thousand is more than ten thousand to twenty-five thousand, though the least in time.
+        // A hundred to a thousand is more than ten thousand to twenty-five thousand, although the smallest in time.
         assert_eq!(
             hidden([100, 10_000], [1_050, 25_000]),
             Some(("50", 100, 1_050))

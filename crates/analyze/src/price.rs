@@ -1,4 +1,4 @@
-//! What recording the kernel's events took from whom it was about.
+//! The cost of recording kernel events for the measured CPUs and threads.
 
 use jitterscope_model::{
     EventClass, EventPrice, GraphPrice, Nanos, ProbeKind, RecordCost, RunManifest,
@@ -6,53 +6,52 @@ use jitterscope_model::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What recording the kernel's events cost. What they took is an estimate: from if all that a record needs was in
-/// the CPU's near caches to if nothing was (see [`Taken`]).
+/// The cost of recording kernel events. The time is an estimate between two cases: everything that a record needs is in
+/// the CPU's near caches, or nothing is (see [`Taken`]).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
-    /// Records of the measured time, by what they are about.
+    /// Records during the measured time, by class.
     pub events: BTreeMap<EventClass, u64>,
-    /// Those of them that were written on CPUs that were measured, watched or followed.
+    /// The number of them written on CPUs that were measured, watched or followed.
     pub on_measured: u64,
-    /// What one took, measured on this machine; null where that could not be.
+    /// The cost of one record, measured on this machine; null if that failed.
     pub record: Option<RecordCost>,
-    /// What those on measured CPUs took of them.
+    /// The time of the records on measured CPUs.
     pub taken: Option<Taken>,
-    /// What looking into kernel functions cost beside that; null where it was not asked for.
+    /// The additional cost of tracing kernel functions; null if it was off.
     pub graph: Option<GraphPrice>,
-    /// CPU time of our own thread, in a second of the measurement.
+    /// CPU time of the recorder's own thread, per second of the measurement.
     pub helper_fraction: f64,
 }
 
-/// What our records took, as an estimate between two figures of one record: the fastest row of calls with warm
-/// caches, and the median of calls after the near caches were filled with something else. Single records can
-/// have taken more than the latter.
+/// The time that the records took, as an estimate between two costs of one record: the fastest row of calls with warm
+/// caches, and the median of calls with the near caches flushed. Single records may have taken longer than the latter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Taken {
-    /// If each took what one takes with warm caches.
+    /// With warm caches for every record.
     pub least_ns: Nanos,
-    /// If each took what one takes with cold caches, in the median.
+    /// With cold caches for every record, in the median.
     pub most_ns: Nanos,
-    /// The former, of the stolen time; null where no probe measured what was stolen.
+    /// `least_ns` as a share of the stolen time; null if no probe measured the stolen time.
     pub least_of_stolen: Option<f64>,
-    /// The latter, of the stolen time.
+    /// `most_ns` as a share of the stolen time.
     pub most_of_stolen: Option<f64>,
-    /// The former, of all time of the measured CPUs.
+    /// `least_ns` as a share of all time of the measured CPUs.
     pub least_of_time: f64,
-    /// The latter, of all time of the measured CPUs.
+    /// `most_ns` as a share of all time of the measured CPUs.
     pub most_of_time: f64,
 }
 
-/// `stolen`: what probes measured, on all CPUs.
+/// `stolen`: the time measured by probes, on all CPUs.
 pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, stolen: Nanos) -> Price {
     let duration = manifest.duration();
-    // Who follows threads records all CPUs.
+    // Following threads records all CPUs.
     let recorded = match manifest.probe.kind() {
         Some(ProbeKind::Attach) => &manifest.host.online,
         _ => &manifest.probe.cpus,
     };
     let time = duration.0 as f64 * recorded.len() as f64;
-    // What a sleeping probe is late by is not what was taken from it: others may run between its wake-ups.
+    // A sleeping probe's lateness is not stolen time: other threads may run between its wake-ups.
     let spins = manifest.probe.kind() == Some(ProbeKind::Spin);
     let of_stolen = |taken: Nanos| spins.then(|| fraction(taken, stolen.0 as f64));
     Price {
@@ -72,7 +71,7 @@ pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, stolen: Nanos) -> P
     }
 }
 
-/// A part of a whole, which is no more than all of it.
+/// A part of a whole, at most 1.
 fn fraction(part: Nanos, whole: f64) -> f64 {
     if whole > 0.0 {
         (part.0 as f64 / whole).min(1.0)

@@ -1,8 +1,8 @@
-//! What a run's rows come to, in bounded memory: all of a summary that its manifest does not tell.
+//! The sums of a run's rows, in bounded memory: the part of a summary that the manifest does not contain.
 //!
-//! It is made while a run is recorded and stored with it, so that a report need not read the rows again, however
-//! many there are. Of a pipeline it is made from the rows just stored ([`SummaryBuilder::into_sums`]): which messages
-//! are above the 99th percentile is known only when the last has come.
+//! The recorder computes it while it records and stores it with the run, so that a report need not read the rows again.
+//! For a pipeline it is computed from the stored rows ([`SummaryBuilder::into_sums`]), because the messages above the
+//! 99th percentile are known only at the end.
 //!
 //! [`SummaryBuilder::into_sums`]: crate::SummaryBuilder::into_sums
 
@@ -23,55 +23,54 @@ use jitterscope_model::{
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Culprits told apart unless asked otherwise.
+/// The default number of separate culprits.
 const MAX_CULPRITS: usize = 4096;
-/// The longest stalls kept unless said otherwise.
+/// The default number of the longest stalls to keep.
 const WORST: usize = 10;
-/// Stalls that may wait for their attribution. A recording attributes each at once; a stored run is read
-/// table by table in step.
+/// The number of stalls that may wait for their attribution. A recording attributes each at once; a stored run is read
+/// with its tables in step.
 const PENDING: usize = 1 << 16;
 
-/// What rows came to.
+/// The sums of rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowSums {
-    /// Which code made it: another one's may differ in anything.
+    /// The hash of the code that computed the sums: other code may differ in any way.
     code: String,
     pub(crate) stalls: u64,
     pub(crate) stalled: Nanos,
-    /// Rows that contradict one another.
+    /// The number of contradictory rows.
     pub(crate) inconsistent: u64,
-    /// Explained ones, and the classes of the rest.
+    /// Explained culprits, and the classes of unexplained time.
     pub(crate) culprits: [Vec<CulpritRow>; 2],
     pub(crate) control_culprits: Vec<CulpritRow>,
-    /// Of the measured CPUs, and of the control.
+    /// The phases of the measured CPUs, and of the control.
     pub(crate) phases: [Vec<PhaseRow>; 2],
     pub(crate) worst: Vec<WorstStall>,
     pub(crate) simultaneous: Option<Simultaneous>,
     pub(crate) periods: Option<PeriodSummary>,
-    /// Who made a pipeline's messages slow: it needs their percentiles, which are known at the end.
+    /// What delayed a pipeline's messages: it needs their percentiles, which are known at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) blame: Vec<Blame>,
-    /// What each culprit took and with which others, for advice; of an idle control nothing.
+    /// The time of each culprit alone and with others, for advice; without an idle control.
     totals: CulpritTotals,
 }
 
 impl RowSums {
-    /// The level, the number of the worst stalls and the effort that a recording stores them with.
+    /// The level, the number of the worst stalls and the effort of stored sums.
     pub const STORED: (KeyLevel, usize, Effort) = (KeyLevel::Program, WORST, Effort::BRIEF);
 
-    /// Whether this version of the code would come to the same.
+    /// Whether this version of the code computed the sums.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.code == code()
     }
 
-    /// What each culprit took, and with which others.
+    /// The time of each culprit alone and with others.
     #[must_use]
     pub fn into_totals(self) -> CulpritTotals {
         self.totals
     }
 
-    /// Without the periods, for who did not ask for them.
     #[must_use]
     pub fn without_periods(self) -> RowSums {
         RowSums {
@@ -80,31 +79,31 @@ impl RowSums {
         }
     }
 
-    /// With fewer of the worst stalls.
+    /// Limits the number of the worst stalls.
     #[must_use]
     pub fn with_worst(mut self, limit: usize) -> RowSums {
         self.worst.truncate(limit);
         self
     }
 
-    /// With who made a pipeline's messages slow.
+    /// Adds what delayed a pipeline's messages.
     pub(crate) fn with_blame(self, blame: Vec<Blame>) -> RowSums {
         RowSums { blame, ..self }
     }
 
-    /// With other stalls in place of the worst.
+    /// Replaces the worst stalls.
     #[must_use]
     pub fn showing(self, worst: Vec<WorstStall>) -> RowSums {
         RowSums { worst, ..self }
     }
 }
 
-/// The code that sums rows up: what it was built from.
+/// The hash of the source code of the sums.
 fn code() -> &'static str {
     env!("JITTERSCOPE_SUMMARY_CODE")
 }
 
-/// A stall whose attribution is still to come.
+/// A stall that waits for its attribution.
 #[derive(Debug)]
 struct Pending {
     stall: Stall,
@@ -112,7 +111,7 @@ struct Pending {
     control: bool,
 }
 
-/// What the idle control's stalls were, apart from those of the measured CPUs.
+/// The idle control's stalls, separate from those of the measured CPUs.
 #[derive(Debug)]
 struct ControlSums {
     stalled: Nanos,
@@ -120,8 +119,8 @@ struct ControlSums {
     phases: PhaseTable,
 }
 
-/// Takes in a run's stalls and attributions, in order of their ids. An attribution follows its stall; any
-/// number of stalls up to [`PENDING`] may lie between.
+/// Sums a run's stalls and attributions, in order of their ids. An attribution follows its stall; up to [`PENDING`]
+/// stalls may lie between.
 #[derive(Debug)]
 pub struct RowSummer {
     of: RowsOf,
@@ -132,7 +131,7 @@ pub struct RowSummer {
     totals: CulpritTotalsBuilder,
     phases: PhaseTable,
     control: ControlSums,
-    /// The part that stands for what has no verdict.
+    /// A part for time without a verdict.
     nobody: Part,
     inconsistent: u64,
     worst: Worst,
@@ -141,7 +140,6 @@ pub struct RowSummer {
 }
 
 impl RowSummer {
-    /// Nothing yet.
     #[must_use]
     pub fn new(of: RowsOf) -> RowSummer {
         RowSummer {
@@ -165,7 +163,7 @@ impl RowSummer {
         }
     }
 
-    /// As it is stored with a run.
+    /// With the settings of stored sums.
     #[must_use]
     pub fn stored(of: RowsOf) -> RowSummer {
         let mut summer = RowSummer::new(of);
@@ -182,40 +180,39 @@ impl RowSummer {
         self.simultaneous = Grouper::new(self.of, limit);
     }
 
-    /// In place of the worst stalls only the one of this number.
+    /// Keeps only the stall of this id instead of the worst ones.
     pub(crate) fn only(&mut self, stall: StallId) {
         self.worst = Worst::only(stall);
     }
 
-    /// Tells this many culprits apart.
+    /// Keeps at most this many separate culprits.
     pub(crate) fn max_culprits(&mut self, cap: usize) {
         self.culprits = CulpritTable::new(KeyLevel::Program, cap);
     }
 
-    /// Tells culprits apart so finely.
+    /// Sets the level at which culprits are separate.
     pub(crate) fn level(&mut self, level: KeyLevel) {
         self.culprits = CulpritTable::new(level, MAX_CULPRITS);
         self.control.culprits = CulpritTable::new(level, MAX_CULPRITS);
     }
 
-    /// Looks for periods, with so much effort: in the stalls of a spinning probe.
+    /// Searches for periods in the stalls of a spinning probe, with this effort.
     pub(crate) fn periods(&mut self, effort: Effort) {
         let spun = !self.of.sleeps && self.of.probed > 0;
         self.periods = spun.then(|| PeriodSearch::new(effort));
     }
 
-    /// What it was given before the first row.
+    /// The properties given at the start.
     #[must_use]
     pub fn of(&self) -> RowsOf {
         self.of
     }
 
-    /// Stalls so far, but for those of an idle control.
+    /// The number of stalls so far, without those of an idle control.
     pub(crate) fn taken(&self) -> u64 {
         self.stalls
     }
 
-    /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
         let length = self.of.rate.nanos(stall.length());
         let control = self.of.control == Some(stall.cpu);
@@ -241,9 +238,9 @@ impl RowSummer {
         }
     }
 
-    /// The attribution of a stall taken in before.
+    /// Adds the attribution of an earlier stall.
     pub fn attribution(&mut self, attribution: &Attribution) {
-        // Whether it is there is asked first: a row of no stall must not cost others their verdict.
+        // Looks it up first: an attribution without a stall must not discard pending stalls.
         let at = self
             .pending
             .binary_search_by_key(&attribution.stall, |pending| pending.stall.id);
@@ -270,7 +267,7 @@ impl RowSummer {
             self.totals.add(attribution);
         }
         self.worst.attribution(attribution);
-        // Parts sum to their stall; where damaged rows do not, the stall's length holds.
+        // Parts sum to their stall; in damaged rows, the stall's length counts.
         let attributed: u128 = attribution
             .parts
             .iter()
@@ -315,7 +312,7 @@ impl RowSummer {
         }
     }
 
-    /// What they came to, of a run that is over.
+    /// The sums of a finished run.
     #[must_use]
     pub fn finish(mut self, manifest: &RunManifest, kernel_hz: Option<u32>) -> RowSums {
         while !self.pending.is_empty() {
@@ -373,7 +370,7 @@ impl RowSummer {
     }
 }
 
-/// The parts of a stall with their times, together no more than its length.
+/// The parts of a stall with their times, limited to its length.
 fn nets(attribution: &Attribution, length: Nanos) -> impl Iterator<Item = (&Part, Nanos)> {
     attribution.parts.iter().scan(length, |left, part| {
         let net = part.net.min(*left);
@@ -382,14 +379,14 @@ fn nets(attribution: &Attribution, length: Nanos) -> impl Iterator<Item = (&Part
     })
 }
 
-/// What stands for time that no row accounts for.
+/// A part for time that no row accounts for.
 fn nobody() -> Part {
     let verdict = Subject::verdict(Verdict::NoVerdict);
     Part::whole(verdict, Nanos::ZERO, Confidence::Low, Evidence::Nothing)
 }
 
 impl Sink for RowSummer {
-    /// It knows what it needs already.
+    /// The properties are known already.
     fn begin(&mut self, _facts: &jitterscope_model::RunFacts) -> Result<(), SinkError> {
         Ok(())
     }

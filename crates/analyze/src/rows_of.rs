@@ -1,17 +1,17 @@
-//! What must be known of a run before its rows can be summed.
+//! The properties of a run that are needed to sum its rows.
 
 use jitterscope_model::{CpuId, RunManifest, TickRate};
 
-/// What must be known of a run before its first row.
+/// The properties of a run that are known before its first row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowsOf {
     /// Ticks to nanoseconds.
     pub rate: TickRate,
     /// Whether stalls are attributed.
     pub attributed: bool,
-    /// CPUs with a probe, an idle control among them.
+    /// The number of CPUs with a probe, including an idle control.
     pub probed: usize,
-    /// The CPU that is only measured to compare the others with.
+    /// The CPU measured only for comparison.
     pub control: Option<CpuId>,
     /// Whether the probes sleep.
     pub sleeps: bool,
@@ -20,7 +20,7 @@ pub struct RowsOf {
 }
 
 impl RowsOf {
-    /// Those of a run that is over.
+    /// The properties of a finished run.
     #[must_use]
     pub fn run(manifest: &RunManifest) -> RowsOf {
         RowsOf {
@@ -33,7 +33,7 @@ impl RowsOf {
         }
     }
 
-    /// Those of threads that are followed and of CPUs that are watched.
+    /// The properties for followed threads and watched CPUs.
     #[must_use]
     pub fn without_probes(rate: TickRate) -> RowsOf {
         RowsOf {
@@ -46,7 +46,7 @@ impl RowsOf {
         }
     }
 
-    /// CPUs with a probe but for an idle control.
+    /// The number of CPUs with a probe, without an idle control.
     pub(crate) fn measured(&self) -> usize {
         self.probed - usize::from(self.control.is_some() && self.probed > 0)
     }

@@ -1,9 +1,9 @@
 //! Stalls that begin together on several CPUs.
 //!
-//! A system management interrupt stops all cores of a package within a fraction of a microsecond, and a
-//! paused virtual machine all of its CPUs. Clocks of different CPUs agree to well below that. A window of
-//! 2 us takes both in, and is short against the time between stalls of most machines; how many groups
-//! chance alone would give is reported beside.
+//! A system management interrupt stops all cores of a package within a fraction of a microsecond, and a paused virtual
+//! machine stops all its CPUs. The clocks of different CPUs agree to well below that. A window of 2 us covers both, and
+//! is short against the time between stalls on most machines; the summary also has the number of groups expected by
+//! chance.
 
 use crate::rows_of::RowsOf;
 use crate::summary::{Simultaneous, SimultaneousGroup};
@@ -12,17 +12,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const WINDOW: Nanos = Nanos(2000);
-/// Stalls that wait to be put in order of time. They come in order of detection, which is by CPU within
-/// a fraction of a second.
+/// The size of the reorder buffer. Stalls arrive in order of detection, by CPU within a fraction of a second.
 const REORDER: usize = 1 << 14;
-/// Groups that are listed.
+/// The number of listed groups.
 const LISTED: usize = 5;
 
-/// Of a group, what is shorter than this part of its longest stall began with it by chance, or is nothing
-/// beside it.
+/// In a group, a stall shorter than the longest by more than this factor is coincidence, or negligible.
 const COMPARABLE: u64 = 10;
 
-/// The beginning of a stall.
+/// The start of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Start {
     pub(crate) at: Ticks,
@@ -40,7 +38,7 @@ pub(crate) struct Grouper {
     group: Vec<Start>,
     found: Simultaneous,
     worst: Vec<(Ticks, Ticks, CpuSet)>,
-    /// Groups of comparable stalls, that with the longest first; of each its longest first.
+    /// Groups of comparable stalls, sorted by the longest; in each the longest first.
     comparable: Vec<Vec<Start>>,
     limit: usize,
 }
@@ -83,7 +81,7 @@ impl Grouper {
             return;
         };
         let first = self.group.first().map_or(start.at, |first| first.at);
-        // One that comes too late to be put in order has a place in no group but its own.
+        // A stall that arrives too late to be sorted starts a group of its own.
         if start.at < first || start.at.since(first) > self.window {
             self.close();
         }
@@ -112,7 +110,7 @@ impl Grouper {
         self.keep(group, longest);
     }
 
-    /// Of the group the stalls that bear comparison with its longest, one a CPU.
+    /// Keeps the group's stalls that are comparable to its longest, one for each CPU.
     fn keep(&mut self, mut group: Vec<Start>, longest: Ticks) {
         let at = self
             .comparable
@@ -130,7 +128,7 @@ impl Grouper {
         }
     }
 
-    /// `None` when fewer than two CPUs were measured; and the groups with the longest stalls, of each the
+    /// The result, `None` if fewer than two CPUs were measured; and the groups with the longest stalls, in each the
     /// longest first.
     pub(crate) fn finish(
         mut self,
@@ -157,7 +155,7 @@ impl Grouper {
     }
 }
 
-/// All CPUs but an idle control.
+/// All CPUs except an idle control.
 fn measured(manifest: &RunManifest) -> impl Iterator<Item = &ProbeResult> {
     let control = manifest.idle_control();
     manifest
@@ -166,8 +164,8 @@ fn measured(manifest: &RunManifest) -> impl Iterator<Item = &ProbeResult> {
         .filter(move |result| Some(result.cpu) != control)
 }
 
-/// Groups expected of CPUs that stall independently, each as a Poisson process: of a CPU's stalls, those
-/// that any other CPU's follows within the window.
+/// The expected number of groups if the CPUs stall independently, each as a Poisson process: a CPU's stalls that
+/// another CPU's stall follows within the window.
 fn by_chance(manifest: &RunManifest, window: Ticks) -> f64 {
     let rates: Vec<(f64, f64)> = measured(manifest)
         .map(|r| {

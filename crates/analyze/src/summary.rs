@@ -1,4 +1,4 @@
-//! What a run says: the contract of every JSON report. Fields are only ever added.
+//! The summary of a run: the contract of every JSON report. New versions only add fields.
 
 use crate::cpu_summary::{CpuSummary, TotalSummary};
 use crate::culprit_row::CulpritRow;
@@ -11,56 +11,73 @@ use jitterscope_model::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
-    /// Version of this contract: that of the run directory.
+    /// The version of this contract: that of the run directory.
     pub schema_version: u32,
-    /// Which run.
     pub run: RunHeader,
-    /// What the probe measured.
+    /// The measurements of the probe.
     pub probe: ProbeSummary,
-    /// How late sleepers woke; null for probes that do not sleep.
+    /// The lateness of wake-ups; null for probes that do not sleep.
     pub wakeup: Option<crate::WakeupSummary>,
-    /// Who was to blame; null when stalls were only counted.
+    /// The culprits; null if stalls were only counted.
     pub attribution: Option<AttributionSummary>,
-    /// The longest stalls, longest first; of those that began together only the longest, with the others
-    /// beside it. An idle control's are left out.
+    /// The longest stalls, longest first. Of stalls that began together only the longest is listed, with the others
+    /// inside it. Without an idle control.
     pub worst: Vec<WorstStall>,
-    /// What became of the time of the threads that were followed; absent when none was.
+    /// The accounts of followed threads; absent if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadAccount>,
-    /// What became of the time of CPUs that were watched without a probe; absent when none was.
+    /// The accounts of CPUs watched without a probe; absent if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub passive: Vec<PassiveCpu>,
-    /// Stalls that began together on several CPUs; null when one CPU was measured.
+    /// Stalls that began together on several CPUs; null if one CPU was measured.
     pub simultaneous: Option<Simultaneous>,
     /// Stolen time over the run.
     pub history: History,
-    /// What the pipeline measured; null for the other probes.
+    /// The measurements of the pipeline; null for the other probes.
     pub pipeline: Option<PipelineSummary>,
-    /// Periods of the stalls; null when none were looked for: in wake-up runs, whose deadlines are periodic
-    /// themselves.
+    /// Periods of the stalls; null if there was no search: in wake-up runs, deadlines are periodic themselves.
     pub periods: Option<crate::periods::PeriodSummary>,
     /// The kernel's counters that rose on measured CPUs; correlation only.
     pub counters: Vec<CounterTotal>,
-    /// What could be seen and what could not.
+    /// The sources of evidence, and what they could not see.
     pub sources: Vec<SourceSummary>,
-    /// What the verdicts rest on.
+    /// The basis of the verdicts.
     pub trust: Trust,
     /// What the reader must know.
     pub warnings: Vec<SummaryWarning>,
-    /// The machine that it was made on; null when it is not known, as for runs of schema version 1.
+    /// The machine of the recording; null if unknown.
     pub machine: Option<Box<MachineState>>,
 }
 
-/// What limits what the run can say.
+impl RunSummary {
+    /// Why no culprit is named; empty if culprits are named, even for a part of the time. Slow messages without a row
+    /// do not withhold the others: if enough have rows, those are shown with their number.
+    #[must_use]
+    pub fn withheld(&self) -> &[Doubt] {
+        let doubts = &self.trust.doubts;
+        let shown = self.pipeline.iter().any(|pipeline| {
+            let mut consumers = pipeline.consumers.iter();
+            consumers.any(|consumer| pipeline.held_up(consumer.role).is_some())
+        });
+        let hides = |doubt: &Doubt| {
+            doubt.is_of_all() && !(shown && matches!(doubt, Doubt::MessagesUnrecorded { .. }))
+        };
+        if doubts.iter().any(hides) {
+            doubts
+        } else {
+            &[]
+        }
+    }
+}
+
+/// A limit on what the run can show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SummaryWarning {
-    /// As data.
     #[serde(flatten)]
     pub warning: Warning,
-    /// In words; empty until the view of it is made.
+    /// The text; `view` fills it in.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
@@ -74,95 +91,90 @@ impl From<Warning> for SummaryWarning {
     }
 }
 
-/// Which run, and where it was made.
+/// The run's identity and machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunHeader {
-    /// Its short id.
     pub id: String,
     /// The user's name for the configuration.
     pub label: String,
-    /// Its folder; empty when it is not stored.
+    /// Its folder; empty if it is not stored.
     pub path: String,
     /// Start of the measurement, nanoseconds since the epoch.
     pub started_realtime_ns: u64,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// How long it should have been.
     pub planned_ns: Nanos,
     /// Whether the user ended it early.
     pub interrupted: bool,
     /// Version of the recorder.
     pub tool_version: String,
-    /// Host name.
     pub hostname: String,
     /// `uname -r`.
     pub kernel_release: String,
     /// CPU model name.
     pub cpu_model: String,
-    /// The hypervisor's signature when it was a virtual machine.
+    /// The hypervisor's signature on a virtual machine.
     pub hypervisor: Option<String>,
 }
 
-/// What the probe measured.
+/// The measurements of the probe.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProbeSummary {
     /// `spin`, `wakeup`, `pipeline`, `attach` or `passive`.
     pub kind: String,
     /// Deltas at or above this are stalls.
     pub threshold_ns: Nanos,
-    /// What a spinning probe's own doing takes, and whether the threshold follows from it; null for the others.
+    /// The cost of a spinning probe's own work, and whether the threshold follows from it; null for the other probes.
     pub clock_costs: Option<ClockCosts>,
     /// Rate of the measuring clock.
     pub tsc_hz: u64,
-    /// Which clock that is.
     pub clock: ClockKind,
     /// SCHED_FIFO priority; null for the fair class.
     pub fifo_priority: Option<u32>,
-    /// Which classes of kernel events were recorded; null where none were.
+    /// The recorded classes of kernel events; null if none were recorded.
     pub event_grain: Option<EventGrain>,
-    /// Why these CPUs, when the user named none.
+    /// The reason for these CPUs, if the user did not name them.
     pub cpus_chosen_because: Option<AnyVersion<CpusBecause>>,
-    /// One a CPU, in order.
+    /// One entry for each CPU, in order.
     pub cpus: Vec<CpuSummary>,
-    /// All CPUs together, but for an idle control.
+    /// All CPUs together except an idle control.
     pub total: TotalSummary,
 }
 
-/// Who was to blame, on all CPUs but an idle control. To the nanosecond, the totals of `culprits` and of `unexplained` sum to `stalled_ns`.
+/// The culprits on all CPUs except an idle control. To the nanosecond, the totals of `culprits` and of `unexplained`
+/// sum to `stalled_ns`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AttributionSummary {
-    /// Whether the evidence passes its own proof; where not, `trust.doubts` says why, and no culprit is to be
-    /// acted upon.
+    /// Whether the evidence passes its own proof. If not, `trust.doubts` says why, and no culprit is a basis for
+    /// action.
     pub proven: bool,
     /// Share of the stalled time that recorded kernel activity explains.
     pub explained_fraction: f64,
     /// Stalls with a record.
     pub stalls: u64,
-    /// Their lengths, each rounded down to a nanosecond, summed.
+    /// The sum of their lengths, each rounded down to a nanosecond.
     pub stalled_ns: Nanos,
-    /// Share of the kernel events on measured CPUs that fell inside a stall, but for those that were too short; null
-    /// without events.
+    /// The share of kernel events on measured CPUs inside a stall, without those that were too short; null without
+    /// events.
     pub events_in_gaps_fraction: Option<f64>,
-    /// The same after a random shift of each event: what chance would give.
+    /// The same after a random shift of each event: the share expected by chance.
     pub events_in_gaps_control: Option<f64>,
-    /// Kernel events that the two rest on.
+    /// The number of kernel events behind the two.
     pub events: u64,
-    /// Kernel events beside those that lie in no stall and need not: what they belong to took less than the threshold.
+    /// Further kernel events that lie in no stall and need not: what they belong to took less than the threshold.
     pub events_too_short: u64,
-    /// Who explains the stalled time, by total.
+    /// The culprits that explain the stalled time, by total.
     pub culprits: Vec<CulpritRow>,
-    /// The rest.
     pub unexplained: Unexplained,
 }
 
-/// Stalled time that nothing recorded explains.
+/// Stalled time that no record explains.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Unexplained {
-    /// All of it.
     pub total_ns: Nanos,
-    /// Of all stalled time.
+    /// The share of all stalled time.
     pub share: f64,
-    /// By `kind: name` of the verdict.
+    /// The total of each verdict, by `kind: name`.
     #[serde(rename = "by_class_ns")]
     pub by_class: BTreeMap<String, Nanos>,
     /// The same as rows, by total.
@@ -172,92 +184,81 @@ pub struct Unexplained {
 /// A stall and its parts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorstStall {
-    /// From 1; null for a stall that was asked for by itself.
+    /// From 1; null for a stall that the user asked for.
     pub rank: Option<usize>,
     /// Its number within the run.
     pub stall: StallId,
-    /// Where.
     pub cpu: CpuId,
-    /// The thread that was stalled.
     pub victim: String,
     /// Start, nanoseconds since the epoch.
     pub start_realtime_ns: u64,
-    /// Start, since that of the measurement.
+    /// Its start, since the start of the measurement.
     pub start_offset_ns: Nanos,
-    /// Length.
     pub duration_ns: Nanos,
-    /// Stalls of other CPUs that began with it and are a tenth as long or longer, itself included; null
-    /// when there are none.
+    /// Stalls of other CPUs that began with it and are at least a tenth as long, itself included; null without any.
     pub together: Option<Together>,
-    /// Its parts, largest first; empty when there is no attribution.
+    /// Its parts, largest first; empty without attribution.
     pub parts: Vec<Part>,
 }
 
 /// Stalls that began together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Together {
-    /// Where.
     pub cpus: CpuSet,
-    /// One a CPU, in order of the CPUs.
+    /// One entry for each CPU, in order.
     pub stalls: Vec<TogetherStall>,
 }
 
 /// One of stalls that began together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TogetherStall {
-    /// Where.
     pub cpu: CpuId,
     /// Its number within the run.
     pub stall: StallId,
-    /// Length.
     pub duration_ns: Nanos,
 }
 
-/// Stalls that began together on several CPUs, as those of firmware and of a paused virtual machine do.
+/// Stalls that began together on several CPUs, as with firmware and a paused virtual machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Simultaneous {
-    /// They began within this of the first of them.
+    /// The longest time between the first start of a group and another.
     pub window_ns: Nanos,
     /// Groups of stalls on at least two CPUs.
     pub groups: u64,
-    /// Groups to be expected by chance, from the rates of the CPUs.
+    /// The number of groups expected by chance, from the rates of the CPUs.
     pub groups_by_chance: f64,
-    /// Stalls in groups.
     pub stalls: u64,
-    /// Groups that took in every measured CPU.
+    /// The number of groups with every measured CPU.
     pub on_all_cpus: u64,
     /// The groups with the longest stalls, longest first.
     pub worst: Vec<SimultaneousGroup>,
 }
 
-/// One group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimultaneousGroup {
     /// Start of the first of its stalls, nanoseconds since the epoch.
     pub start_realtime_ns: u64,
-    /// Where.
     pub cpus: CpuSet,
     /// The longest of its stalls.
     pub longest_ns: Nanos,
 }
 
-/// Stolen time over the run in equal steps: all CPUs together but for an idle control, and each.
+/// Stolen time over the run in equal steps: for all CPUs together except an idle control, and for each CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct History {
-    /// Length of a step.
+    /// The length of a step.
     pub step_ns: Nanos,
-    /// Sum of the stalls in each.
+    /// The sum of the stalls in each step.
     pub stolen_ns: Vec<Nanos>,
-    /// The longest stall in each.
+    /// The longest stall in each step.
     pub max_ns: Vec<Nanos>,
-    /// One a CPU, in order; the idle control too.
+    /// One entry for each CPU, in order; including the idle control.
     pub cpus: Vec<CpuHistory>,
 }
 
 /// Stolen time of one CPU over the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CpuHistory {
-    /// Which.
     pub cpu: CpuId,
     /// Sum of its stalls in each step.
     pub stolen_ns: Vec<Nanos>,
@@ -270,27 +271,25 @@ pub struct CpuHistory {
 pub struct SourceSummary {
     /// Its name, as `--require` takes it.
     pub name: String,
-    /// What there was of it.
+    /// How much of it was available.
     pub status: SourceStatus,
-    /// Why.
     pub problems: Vec<SourceProblem>,
-    /// What cannot be seen for it.
+    /// What cannot be seen without it.
     pub losses: Vec<SourceLoss>,
-    /// Records lost.
     pub lost: u64,
-    /// The same in words; empty until they are made, where a person reads them.
+    /// The words for a person; empty until `view` fills them in.
     #[serde(flatten)]
     pub words: SourceWords,
 }
 
-/// What is said of a source in words: each a part of a sentence, or empty.
+/// The words about a source: each is a part of a sentence, or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SourceWords {
-    /// Why it is not all there.
+    /// Why it is incomplete.
     pub reason: String,
-    /// What cannot be seen for it.
+    /// What cannot be seen without it.
     pub loses: String,
-    /// The narrowest way to get it.
+    /// The least intrusive fix.
     pub fix: String,
 }
 
@@ -307,53 +306,61 @@ impl From<&SourceReport> for SourceSummary {
     }
 }
 
-/// What the verdicts rest on.
+/// The basis of the verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trust {
-    /// The highest floor of any CPU: nothing shorter can be seen there.
+    /// The highest floor of any CPU: nothing shorter is visible there.
     pub floor_ns: Option<FineNanos>,
-    /// That, in ticks.
+    /// The floor in ticks.
     pub floor_ticks: Option<u64>,
     /// The lowest rate of any CPU.
     pub samples_per_sec: f64,
     /// The lowest coverage of any CPU.
     pub coverage: f64,
-    /// Bound of the relative error of the clock's rate, parts per billion.
+    /// The bound of the relative error of the clock's rate, parts per billion.
     pub rate_error_ppb: u64,
-    /// Where the rate was learnt.
+    /// The source of the rate.
     pub rate_source: RateSource,
     /// Stalls without a record.
     pub dropped_records: u64,
-    /// Rows that contradict one another: parts longer or shorter than their stall, or of no stall.
+    /// Contradictory rows: parts longer or shorter than their stall, or without a stall.
     pub inconsistent_rows: u64,
-    /// What the verdicts fail by; empty where they hold.
+    /// Why verdicts do not hold, all or some; empty if they hold.
     pub doubts: Vec<Doubt>,
-    /// Kernel events and other records lost, over all sources.
+    /// Lost kernel events and other records, over all sources.
     pub lost_records: u64,
-    /// Records of who woke, called or queued that were dropped, for there were too many at once.
+    /// Dropped records of senders (wake-ups, calls, queued work), because there were too many at once.
     pub senders_dropped: u64,
     /// Page faults of the probes.
     pub page_faults: u64,
     /// Involuntary context switches of the probes.
     pub involuntary_switches: u64,
-    /// CPUs that our helper threads were confined to.
+    /// The CPUs of the recorder's helper threads.
     pub helper_cpus: CpuSet,
-    /// Whether those were measured, or could not be kept apart from the measured ones.
+    /// Whether the helper CPUs were measured, or could not be kept apart from the measured ones.
     pub helpers_on_measured: bool,
     /// CPU time of the helpers.
     pub helper_cpu_ns: Nanos,
-    /// What recording the kernel's events cost; null without them, and of runs of before it was measured.
+    /// The cost of recording kernel events; null without them, and in older runs that did not measure it.
     pub price: Option<crate::Price>,
     /// Peak memory of the recorder.
     pub peak_rss_bytes: u64,
-    /// Time before an event that is granted to its culprit.
+    /// The time before an event that is attributed to its culprit.
     pub entry_cost_ns: Nanos,
-    /// Time after an event that is granted to its culprit.
+    /// The time after an event that is attributed to its culprit.
     pub exit_cost_ns: Nanos,
-    /// Stalls that those two were measured on.
+    /// The number of stalls behind those two costs.
     pub cost_samples: u64,
     /// Bytes of raw trace kept.
     pub raw_trace_bytes: u64,
-    /// Whether that is all of it.
+    /// Whether the raw trace is complete.
     pub raw_trace_complete: bool,
+}
+
+impl Trust {
+    /// Whether the verdicts on culprits hold, except in stalls that state why they have none.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        !self.doubts.iter().any(Doubt::is_of_all)
+    }
 }

@@ -1,4 +1,4 @@
-//! How late a sleeper woke, as data.
+//! The lateness of wake-ups, as data.
 
 use crate::FineNanos;
 use crate::counts::{Counts, Ppm};
@@ -8,93 +8,85 @@ use crate::percentiles::Percentiles;
 use jitterscope_model::{CpuId, Nanos, Part, Phase, RunManifest, WakeupResult};
 use serde::{Deserialize, Serialize};
 
-/// What a run of the wake-up probe measured.
+/// The measurements of the wake-up probe.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WakeupSummary {
-    /// Time between deadlines; null in runs that do not say.
+    /// The time between deadlines; null in runs that do not state it.
     pub period_ns: Option<Nanos>,
-    /// Whether the CPUs were kept out of deep idle states; null in runs that do not say.
+    /// Whether the CPUs were kept out of deep idle states; null in runs that do not state it.
     pub hold_latency: Option<bool>,
-    /// One a CPU, in order; the idle control too.
+    /// One entry for each CPU, in order; including the idle control.
     pub cpus: Vec<WakeupCpu>,
-    /// All CPUs together, but for the idle control.
+    /// All CPUs together except the idle control.
     pub total: Lateness,
-    /// What the lateness of the late wake-ups was spent on, by total; without the idle control's. Empty
-    /// when there is no attribution.
+    /// The phases of the late wake-ups, by total, without the idle control. Empty without attribution.
     pub phases: Vec<PhaseRow>,
-    /// The others beside an idle CPU; null when none was measured to compare with.
+    /// The measured CPUs compared with an idle one; null if none was measured for comparison.
     pub idle_control: Option<IdleControl>,
 }
 
-/// How late one CPU's sleeper woke.
+/// The lateness of one CPU's sleeper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WakeupCpu {
-    /// Which.
     pub cpu: CpuId,
-    /// Whether it was only measured to compare the others with.
+    /// Whether the CPU was measured only for comparison.
     pub idle_control: bool,
-    /// How late.
     #[serde(flatten)]
     pub lateness: Lateness,
 }
 
-/// How late wake-ups were. *Plain* is each as it was, as cyclictest counts; *corrected* has the deadlines
-/// that were slept through filled in, each late by what was left of the outage, as jHiccup counts: a
-/// caller due at each would have waited that long (coordinated omission).
+/// The lateness of wake-ups. *Plain* counts each wake-up, like cyclictest. *Corrected* adds each missed deadline, late
+/// by the rest of the outage, like jHiccup: a caller due at each deadline would have waited that long (coordinated
+/// omission).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Wake-ups measured.
     pub wakeups: u64,
-    /// Deadlines that were slept through.
+    /// The number of missed deadlines.
     pub missed: u64,
     /// Wake-ups at or above the threshold.
     pub late: u64,
-    /// The smallest; null when there was no wake-up, as for all that follow.
+    /// The smallest; null if there was no wake-up, like the following fields.
     pub min_ns: Option<Nanos>,
-    /// Plain mean.
     pub mean_ns: Option<FineNanos>,
-    /// The largest.
     pub max_ns: Option<Nanos>,
-    /// Plain; null where fewer than ten lie above.
+    /// Plain percentiles; null where fewer than ten lie above.
     pub percentiles_ns: Percentiles,
-    /// Corrected mean, to three digits as its histogram is.
+    /// The corrected mean, to three digits like its histogram.
     pub corrected_mean_ns: Option<FineNanos>,
-    /// Corrected; null where fewer than ten lie above.
+    /// Corrected percentiles; null where fewer than ten lie above.
     pub corrected_percentiles_ns: Percentiles,
 }
 
-/// What a part of the lateness was spent on.
+/// A phase of the lateness.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRow {
-    /// `late timer`, `idle exit`, `interrupt`, `higher priority`, `run-queue wait`, `dispatch`; for what
-    /// has no such verdict, `lost records` or `no verdict`.
+    /// `late timer`, `idle exit`, `interrupt`, `higher priority`, `run-queue wait`, `dispatch`; for time without such a
+    /// verdict, `lost records` or `no verdict`.
     pub phase: Phase,
-    /// Late wake-ups that had a part of it.
+    /// The number of late wake-ups with this phase.
     pub count: u64,
-    /// Their parts, summed.
     pub total_ns: Nanos,
-    /// That, of the lateness of all late wake-ups.
+    /// The share of the lateness of all late wake-ups.
     pub share: f64,
-    /// Mean part of a late wake-up that had one.
+    /// The mean part of the late wake-ups with this phase.
     pub mean_ns: Nanos,
-    /// Largest.
     pub max_ns: Nanos,
 }
 
-/// The measured CPUs beside an idle one.
+/// The measured CPUs compared with an idle one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IdleControl {
-    /// Which CPU was idle.
+    /// The idle CPU.
     pub cpu: CpuId,
-    /// Mean lateness of the measured CPUs over its own; null when either measured nothing.
+    /// The mean lateness of the measured CPUs over the control's; null if either measured nothing.
     pub mean_ratio: Option<f64>,
-    /// The same of the 99th percentiles; null when either has none.
+    /// The ratio of the 99th percentiles; null if either has none.
     pub p99_ratio: Option<f64>,
-    /// The same of the largest.
+    /// The ratio of the maxima.
     pub max_ratio: Option<f64>,
-    /// What the control's own lateness was spent on.
+    /// The phases of the control's own lateness.
     pub phases: Vec<PhaseRow>,
-    /// Who was to blame for it, explained or not; the run's `attribution` leaves its stalls out.
+    /// The culprits of the control's lateness, explained or not; the run's `attribution` leaves its stalls out.
     pub culprits: Vec<CulpritRow>,
 }
 
@@ -192,7 +184,7 @@ fn percentiles(counts: &Counts) -> Percentiles {
         .collect()
 }
 
-/// Adds up what lateness was spent on, by phase.
+/// Sums lateness by phase.
 #[derive(Debug, Default)]
 pub(crate) struct PhaseTable {
     rows: Vec<(Phase, Sums)>,
@@ -206,11 +198,11 @@ struct Sums {
     max: Nanos,
 }
 
-/// Phases told apart: there are six, and those of newer versions; beyond them there is no verdict.
+/// The number of separate phases: there are six, and those of newer versions; further ones count as no verdict.
 const MOST_PHASES: usize = 16;
 
 impl PhaseTable {
-    /// The parts of one late wake-up.
+    /// Adds the parts of one late wake-up.
     pub(crate) fn add<'p>(&mut self, parts: impl IntoIterator<Item = (&'p Part, Nanos)>) {
         let mut touched = std::mem::take(&mut self.touched);
         for (part, net) in parts {
@@ -247,7 +239,7 @@ impl PhaseTable {
         })
     }
 
-    /// Rows by total, as shares of `late`.
+    /// The rows by total, with shares of `late`.
     pub(crate) fn finish(self, late: Nanos) -> Vec<PhaseRow> {
         let mut rows: Vec<PhaseRow> = self
             .rows
@@ -292,7 +284,7 @@ mod tests {
             one(100, 5_000, 10, 500, &[(50, 100)]),
             one(300, 30_000, 20, 900, &[(100, 300)]),
         );
-        // One that never woke says nothing of the smallest.
+        // A CPU without wake-ups does not affect the minimum.
         let none = one(0, 0, 0, 0, &[]);
         let all = lateness(&[&a, &b, &none]);
         assert_eq!((all.wakeups, all.missed, all.late), (400, 3, 6));
@@ -360,7 +352,7 @@ mod tests {
         );
         let row = |phase: &Phase| rows.iter().find(|row| row.phase == *phase).unwrap();
         let first = row(&Phase::LateTimer);
-        // A wake-up counts once, however many parts of it are of a phase.
+        // A wake-up counts once, however many of its parts belong to a phase.
         assert_eq!(
             (first.count, first.total_ns, first.max_ns),
             (30, Nanos(300), Nanos(10))

@@ -1,4 +1,4 @@
-//! The longest stalls, in bounded memory; those that began together count once.
+//! The longest stalls, in bounded memory; stalls that began together count once.
 
 use crate::rows_of::RowsOf;
 use crate::simultaneous::Start;
@@ -10,8 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl WorstStall {
-    /// Who made it and for how long, by program and largest first: each once, whichever of its threads ran and
-    /// whoever triggered them.
+    /// The culprits and their times, by program and largest first: one entry for all threads and triggers of a program.
     #[must_use]
     pub fn by_culprit(&self) -> Vec<(Subject, Nanos)> {
         let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
@@ -28,22 +27,22 @@ impl WorstStall {
     }
 }
 
-/// A stall and, once they came, its parts.
+/// A stall and, once they arrive, its parts.
 #[derive(Debug)]
 struct Kept {
     stall: Stall,
     parts: Vec<Part>,
 }
 
-/// Keeps enough of the longest stalls to tell the `limit` longest, whatever began together: a group has
-/// no more stalls than there are CPUs.
+/// Keeps enough of the longest stalls to find the `limit` longest, whatever began together: a group has no more stalls
+/// than there are CPUs.
 #[derive(Debug)]
 pub(crate) struct Worst {
     limit: usize,
     keep: usize,
-    /// Of stalls of one victim that overlap only the longest is kept.
+    /// Whether to keep only the longest of one victim's overlapping stalls.
     one_of_overlapping: bool,
-    /// Only this one, wherever it stands.
+    /// Keeps only this stall, if set.
     asked: Option<StallId>,
     /// Longest first; of equals, the earlier.
     kept: BTreeMap<(Reverse<Ticks>, StallId), Kept>,
@@ -63,7 +62,7 @@ impl Worst {
         }
     }
 
-    /// Those of a run: messages that queued up behind one another are one episode, represented by its longest.
+    /// For a run: messages that queue up behind one another are one episode, represented by its longest.
     pub(crate) fn of(run: RowsOf, limit: usize) -> Worst {
         Worst {
             one_of_overlapping: run.messages,
@@ -71,7 +70,7 @@ impl Worst {
         }
     }
 
-    /// Only the stall of this number, with its parts.
+    /// Keeps only the stall of this id, with its parts.
     pub(crate) fn only(asked: StallId) -> Worst {
         Worst {
             asked: Some(asked),
@@ -248,7 +247,7 @@ mod tests {
             start: Ticks(start),
             end: Ticks(end),
         };
-        // A pile of three, the same at the other consumer, and one alone.
+        // A pile of three, the same at the other consumer, and a single message.
         for (id, tid, start, end) in [
             (0, 1, 100, 500),
             (1, 1, 110, 520),

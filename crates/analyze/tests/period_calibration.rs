@@ -1,21 +1,21 @@
-//! The search for periods against processes with a known answer.
+//! The search for periods on processes with a known answer.
 //!
-//! JITTERSCOPE_NULL_RUNS says how many of each process without a period (300; `cargo xtask bench periods`
+//! JITTERSCOPE_NULL_RUNS sets the number of runs of each process without a period (300; `cargo xtask bench periods`
 //! takes 3,000).
 
 use jitterscope_analyze::periods::{FALSE_ALARM, Period, Regularity, SearchSettings, find};
 use jitterscope_model::Nanos;
 use jitterscope_testing::SplitMix64;
 
-/// Between two times, evenly over their logarithm.
+/// A random number between two bounds, uniform in its logarithm.
 fn between(random: &mut SplitMix64, low: f64, high: f64) -> f64 {
     low * (high / low).powf(random.uniform())
 }
 
-/// The times of one run of a process, so many seconds long.
+/// The times of one run of a process of this length in seconds.
 type Process = fn(&mut SplitMix64, f64) -> Vec<f64>;
 
-/// Times of a process within `span` seconds, from its next interval.
+/// The times of a process within `span` seconds, from its next interval.
 fn until(span: f64, mut next: impl FnMut() -> f64) -> Vec<f64> {
     let (mut time, mut times) = (0.0, Vec::new());
     loop {
@@ -32,7 +32,7 @@ fn poisson(random: &mut SplitMix64, span: f64) -> Vec<f64> {
     until(span, || random.exponential(mean))
 }
 
-/// A program that wakes up at random and takes some 25 turns on the CPU.
+/// A program that wakes up at random and takes about 25 turns on the CPU.
 fn bursts(random: &mut SplitMix64, span: f64) -> Vec<f64> {
     let (mean, within) = (between(random, 0.05, 2.0), between(random, 0.0005, 0.01));
     let mut left = 0;
@@ -67,7 +67,7 @@ fn on_off(random: &mut SplitMix64, span: f64) -> Vec<f64> {
     })
 }
 
-/// Each event makes 0.8 others on average, soon after it (Hawkes).
+/// Each event causes 0.8 others on average, soon after it (Hawkes).
 fn self_exciting(random: &mut SplitMix64, span: f64) -> Vec<f64> {
     let (mean, delay) = (between(random, 0.05, 0.5), between(random, 0.001, 0.1));
     let mut times = until(span, || random.exponential(mean));
@@ -92,7 +92,7 @@ fn self_exciting(random: &mut SplitMix64, span: f64) -> Vec<f64> {
     times
 }
 
-/// Works and sleeps for a fixed time, again and again.
+/// Works and sleeps for a fixed time, repeatedly.
 fn sleep_loop(random: &mut SplitMix64, span: f64) -> Vec<f64> {
     let (sleep, work) = (
         between(random, 0.002, 0.2),
@@ -131,7 +131,7 @@ fn runs() -> u64 {
         .unwrap_or(300)
 }
 
-/// Runs of a process that show an objectionable period.
+/// The number of runs of a process that show an objectionable period.
 fn alarms(name: &str, process: Process, objectionable: impl Fn(&Period) -> bool) -> u64 {
     let mut alarms = 0;
     for run in 0..runs() {
@@ -148,7 +148,7 @@ fn alarms(name: &str, process: Process, objectionable: impl Fn(&Period) -> bool)
     alarms
 }
 
-/// One in 1,000 is stated; so many and more would come in less than one of 1,000 calibrations.
+/// The claim is one in 1,000; this many or more occur in less than one of 1,000 calibrations.
 fn most_alarms() -> u64 {
     if runs() <= 300 { 3 } else { runs() / 1000 + 7 }
 }
@@ -198,7 +198,7 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
             .filter(|time| *time < span)
             .collect();
         times.retain(|_| random.uniform() < 0.95);
-        // As many again in bursts at random.
+        // As many again in random bursts.
         let (mean, mut left) = (span / 10.0, 0);
         times.extend(until(span, || {
             if left == 0 {

@@ -1,5 +1,5 @@
-//! What the end of a recording costs in which many threads still wait for one CPU:
-//! `cargo bench -p jitterscope-attribute --bench threads`. Made-up records; prints one line of JSON.
+//! The cost of ending a recording in which many threads still wait for one CPU: `cargo bench -p jitterscope-attribute
+//! --bench threads`. Uses synthetic records; prints one line of JSON.
 
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{Comm, CpuId, EventKind, Name, ThreadRef, Ticks};
@@ -9,10 +9,10 @@ use std::time::Instant;
 mod crowd;
 use crowd::{Names, at, follower, task};
 
-/// Turns on the CPU, as in two seconds.
+/// The number of turns on the CPU, as in two seconds.
 const TURNS: u64 = 1500;
 
-/// Seconds that the end took, and slices reported.
+/// Seconds to end the recording, and the number of reported slices.
 fn end(threads: i32) -> (f64, usize) {
     let mut follower = follower();
     for tid in 1..=threads {

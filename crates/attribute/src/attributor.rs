@@ -4,53 +4,53 @@ use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::costs::EdgeCosts;
 use crate::culprits::{self, Host, Naming, OutsideQuestion, Waits};
 use crate::frequencies::{Frequencies, FrequencyChanges};
+use crate::lateness::late_ticks;
 use crate::lexicon::Lexicon;
 use crate::measured_cpu::MeasuredCpus;
 use crate::occupancy::{Beside, Class, Frame, NameTable, Window};
 use crate::senders::Senders;
 use crate::tally::EventTally;
 use crate::windows::late_wakeup::{self, Woken};
+use crate::windows::throttled::{self, Throttling};
 use crate::windows::{Named, Scratch, gap};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, DrainTurn, EventKind, EventsInGaps, Evidence, Gap, KernelAddr,
-    KernelEvent, Nanos, Part, Phase, SleepingWork, Stall, TickRate, Ticks,
+    Attribution, CpuId, CpuSet, DrainTurn, EventKind, EventsInGaps, Gap, KernelAddr, KernelEvent,
+    Nanos, Part, Phase, SleepingWork, Stall, TickRate, Ticks, Verdict,
 };
 use std::collections::BTreeMap;
 
-/// What attribution knows of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct AttributorSettings {
     /// Ticks to nanoseconds.
     pub rate: TickRate,
     /// Whether a hypervisor can have taken the CPU.
     pub virtual_machine: bool,
-    /// How many CPUs are measured.
+    /// The number of measured CPUs.
     pub measured: usize,
 }
 
-/// What was counted elsewhere around a stall, at the grain of the drain interval: evidence for stalls
-/// without events.
+/// Counts from other sources around a stall, with the resolution of a drain turn: evidence for stalls without events.
 #[derive(Clone, Debug, Default)]
 pub struct OutsideHints {
-    /// System management interrupts; `None` where they cannot be counted.
+    /// System management interrupts; `None` if they cannot be counted.
     pub smi: Option<u64>,
-    /// Interrupt vectors without a tracepoint that counted up on the stall's CPU.
+    /// Interrupt vectors without a tracepoint whose counters rose on the stall's CPU.
     pub untraced: Vec<String>,
-    /// Time that the host gave to others, as the kernel counts it on a virtual machine.
+    /// Stolen time, as the kernel counts it on a virtual machine.
     pub stolen: Nanos,
-    /// Page faults of the victim that the kernel counted and did not record.
+    /// Page faults of the victim that the kernel counted but did not record.
     pub faults: u64,
 }
 
-/// Stalls of different CPUs that begin within this time began together.
+/// Stalls of different CPUs that begin within this time count as simultaneous.
 const TOGETHER: Nanos = Nanos(5_000);
-/// A change of frequency is near a stall within this time of it.
+/// A change of frequency within this time of a stall counts as near it.
 const NEAR_FREQUENCY_CHANGE: Nanos = Nanos(100_000);
 /// Smallest shift of the control comparison.
 const CONTROL_SHIFT: Nanos = Nanos(250_000_000);
 
-/// Attributes the stalls of a recording. For each CPU hand over events and stalls in time order; a stall
-/// only when all events up to its end were handed over.
+/// Attributes the stalls of a recording. Pass the events and stalls of each CPU in order of time, and each stall only
+/// after all events up to its end.
 #[derive(Debug)]
 pub struct Attributor {
     settings: AttributorSettings,
@@ -61,23 +61,22 @@ pub struct Attributor {
     costs: EdgeCosts,
     tally: EventTally,
     frequencies: Frequencies,
-    /// That of the stall being attributed.
+    /// The window of the current stall.
     window: Window,
-    /// And its names.
+    /// Memory for its names.
     scratch: Scratch,
-    /// Stalled time of which only sums were kept.
+    /// Stalled time for which only sums were kept.
     folded: Ticks,
 }
 
 impl Attributor {
-    /// Nothing seen yet.
     #[must_use]
     pub fn new(settings: AttributorSettings) -> Attributor {
         Attributor {
             settings,
             cpus: MeasuredCpus::new(settings.rate),
             names: NameTable::default(),
-            senders: Senders::new(settings.rate),
+            senders: Senders::of_some_wakings(settings.rate),
             bandwidth: Bandwidth::default(),
             costs: EdgeCosts::default(),
             tally: EventTally::new(settings.rate.ticks(CONTROL_SHIFT)),
@@ -88,14 +87,14 @@ impl Attributor {
         }
     }
 
-    /// Goes on from costs learnt elsewhere: before the measurement of a stored run.
+    /// Sets costs that were measured before: those of a stored run.
     #[must_use]
     pub fn with_costs(mut self, costs: EdgeCosts) -> Attributor {
         self.costs = costs;
         self
     }
 
-    /// Goes on from work items that slept before: those of a stored run.
+    /// Sets work items that already slept: those of a stored run.
     #[must_use]
     pub fn with_sleeping_works(mut self, works: &[SleepingWork]) -> Attributor {
         for row in works {
@@ -105,8 +104,8 @@ impl Attributor {
         self
     }
 
-    /// The work items that slept on a CPU when its last stall ended, as far as their workers did not come back
-    /// from another CPU by `until`.
+    /// The work items that slept on a CPU when its last stall ended, except those whose workers came back from another
+    /// CPU by `until`.
     #[must_use]
     pub fn sleeping_works(&self, cpu: CpuId, until: Ticks) -> Vec<SleepingWork> {
         let Some(feed) = self.cpus.get(cpu).map(|cpu| &cpu.feed) else {
@@ -131,40 +130,41 @@ impl Attributor {
             .collect()
     }
 
-    /// Says which events count for [`Attributor::events_in_gaps`]; until then none does.
+    /// Sets the time span of events that count for [`Attributor::events_in_gaps`]; before this call none count.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         self.tally.measure(from, until);
         self.frequencies.measure(from, until);
     }
 
-    /// What the probes call a stall: what the kernel does in less need not be in one.
+    /// Sets the probes' threshold for stalls: shorter kernel activity need not be in a stall.
     pub fn threshold(&mut self, threshold: Ticks) {
         self.tally.threshold(threshold, self.settings.rate);
     }
 
-    /// The probe of this CPU read the clock for the first time at `from`, somewhat after the planned
-    /// start: what the kernel did between warm-up and that read lies in no gap and does not count.
+    /// The probe of this CPU first read the clock at `from`, some time after the planned start. Kernel activity between
+    /// the warm-up and that read is in no gap and does not count.
     pub fn begin(&mut self, cpu: CpuId, from: Ticks) {
         self.tally.begin(cpu, from);
+        self.cpus.of(cpu).known_from = from;
+        self.senders.records_wakings_of(cpu);
     }
 
-    /// The lexicon may say other names from here on than it has said so far.
+    /// From now on the lexicon may return other names than before.
     pub fn forget_names(&mut self) {
         self.scratch.forget_names();
     }
 
-    /// What was counted of CPU quotas up to the end of the stalls that come next. `counts`: they belong to the
-    /// measurement.
+    /// The counts of CPU quotas up to the end of the next stalls. `counts`: whether they belong to the measurement.
     pub fn quotas(&mut self, turn: &DrainTurn, counts: bool) {
         self.bandwidth.turn(turn, counts);
     }
 
-    /// Control groups that were throttled in the measurement.
+    /// Control groups that were throttled during the measurement.
     pub fn throttled(&self) -> impl Iterator<Item = &GroupThrottled> {
         self.bandwidth.throttled()
     }
 
-    /// CPUs whose frequency was changed in the measurement.
+    /// CPUs whose frequency changed during the measurement.
     #[must_use]
     pub fn frequencies(&self) -> &BTreeMap<CpuId, FrequencyChanges> {
         self.frequencies.of_cpus()
@@ -182,12 +182,12 @@ impl Attributor {
             cpu.expiries.note(event);
         }
         if matches!(event.kind, EventKind::SchedSwitch { .. }) {
-            // A wake-up of before a sleep is not that of the turn after it.
+            // A wake-up from before a sleep does not belong to the turn after it.
             self.senders.note(event);
         }
     }
 
-    /// An event of a sender, from any CPU.
+    /// An event of a sender, on any CPU.
     pub fn sender_event(&mut self, event: &KernelEvent) {
         match event.kind {
             EventKind::SchedWaking { task, target } => {
@@ -205,6 +205,12 @@ impl Attributor {
                     .iter_mut()
                     .for_each(|(_, cpu)| cpu.feed.arrived(tid, event.time));
             }
+            EventKind::TaskRename { tid, old, comm } => {
+                let names = (self.names.comm_id(old), self.names.comm_id(comm));
+                self.cpus
+                    .iter_mut()
+                    .for_each(|(_, cpu)| cpu.feed.renamed(tid, names, event.time));
+            }
             _ => {}
         }
         self.senders.note(event);
@@ -212,8 +218,19 @@ impl Attributor {
 
     /// Records of a CPU were lost between two times: stalls that touch them get no verdict.
     pub fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks) {
-        self.cpus.of(cpu).lost(from, to);
-        // When threads went to sleep is recorded by the measured CPUs themselves.
+        self.cpus.of(cpu).lost(from, to, Verdict::TraceDataLost);
+        // The measured CPUs themselves record when threads go to sleep.
+        self.senders.lost(from, to);
+    }
+
+    /// Records of these CPUs and of the sending side between two times are not trusted: stalls that touch this time get
+    /// no verdict. Must be called before any attribution of this time.
+    pub fn disturbed(&mut self, cpus: &CpuSet, from: Ticks, to: Ticks) {
+        for cpu in cpus.iter() {
+            let cpu = self.cpus.of(cpu);
+            cpu.feed.forget_since(from);
+            cpu.lost(from, to, Verdict::TraceDisturbed);
+        }
         self.senders.lost(from, to);
     }
 
@@ -222,13 +239,13 @@ impl Attributor {
         self.senders.lost(from, to);
     }
 
-    /// A gap that will be attributed soon, so that stalls of other CPUs can be seen to begin with it.
+    /// A gap that will be attributed soon, so that simultaneous stalls of other CPUs can be detected.
     pub fn announce(&mut self, cpu: CpuId, gap: Gap) {
         self.cpus.of(cpu).announced(gap);
         self.tally.gap(cpu, gap);
     }
 
-    /// Learns the entry and exit costs from a stall of the warm-up, whose events it discards.
+    /// Measures the entry and exit costs on a stall of the warm-up, and discards its events.
     pub fn learn(&mut self, stall: &Stall, lexicon: &dyn Lexicon) {
         if self.look(stall, true) > 0 {
             self.due(stall, lexicon);
@@ -237,12 +254,11 @@ impl Attributor {
                 window,
                 names,
                 senders,
-                bandwidth,
                 costs,
                 scratch,
                 ..
             } = self;
-            let naming = naming(stall, names, senders, lexicon, bandwidth);
+            let naming = naming(stall, window, names, senders, lexicon);
             let named =
                 Named::reusing(std::mem::take(scratch), window, naming, &[], rate).named_once();
             gap::learn(&named, costs);
@@ -250,29 +266,51 @@ impl Attributor {
         }
     }
 
-    /// Passes over a stall that is neither warm-up nor measured: its events are gone, nothing is learnt.
+    /// Skips a stall that belongs neither to the warm-up nor to the measurement: discards its events.
     pub fn pass_over(&mut self, stall: &Stall) {
         self.look(stall, true);
     }
 
-    /// Splits a late wake-up, whose victim slept when it began.
+    /// Splits a late wake-up, whose victim slept when the stall began.
     pub fn attribute_wakeup(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Attribution {
         let rate = self.settings.rate;
         self.look(stall, false);
-        if self.is_near_loss(stall) {
-            return whole(stall, lost(stall, rate).in_phase(Phase::LostRecords));
+        if let Some(why) = self.loss_near(stall) {
+            let part = culprits::no_verdict(why, rate.nanos(stall.length()));
+            return whole(stall, part.in_phase(Phase::LostRecords));
         }
         let woken = self.take_woken(stall);
-        let naming = naming(stall, &self.names, &self.senders, lexicon, &self.bandwidth);
-        late_wakeup::split(stall, &self.window, &woken, &naming, rate)
+        let waits: Vec<Waits> = woken.iter().map(Woken::waits).collect();
+        self.mark_throttled(stall, &waits, lexicon);
+        let naming = naming(stall, &self.window, &self.names, &self.senders, lexicon);
+        let split = late_wakeup::split(stall, &self.window, &woken, &naming, rate);
+        let shared = |part| self.scratch.shared(part);
+        Attribution {
+            parts: split.parts.into_iter().map(shared).collect(),
+            ..split
+        }
     }
 
-    /// When the victim was woken in a stall, in order; wakings of before its end are given up.
+    /// Assigns throttled time of the current stall to CPU quotas.
+    fn mark_throttled(&mut self, stall: &Stall, waits: &[Waits], lexicon: &dyn Lexicon) {
+        let throttling = Throttling {
+            cpu: stall.cpu,
+            victim: stall.victim.tid,
+            waits,
+            bandwidth: &self.bandwidth,
+            lexicon,
+            rate: self.settings.rate,
+            is_over: false,
+        };
+        throttled::mark(&mut self.window, &throttling);
+    }
+
+    /// The victim's wake-ups in a stall, in order; discards wake-ups from before its end.
     fn take_woken(&mut self, stall: &Stall) -> Vec<Woken> {
         self.cpus.of(stall.cpu).take_woken(stall)
     }
 
-    /// Gives up events before a time, which no stall will want: wake-ups in time leave theirs behind.
+    /// Discards events before a time, which no stall needs: punctual wake-ups leave theirs behind.
     pub fn forget(&mut self, before: Ticks) {
         for (id, cpu) in self.cpus.iter_mut() {
             let mut tally = self.tally.of(id);
@@ -282,7 +320,7 @@ impl Attributor {
         }
     }
 
-    /// Splits a spinning thread's stall among its culprits, exactly.
+    /// Splits a spinning thread's stall exactly among its culprits.
     pub fn attribute(
         &mut self,
         stall: &Stall,
@@ -292,27 +330,34 @@ impl Attributor {
         self.senders.spins(stall.victim.tid);
         let inside = self.look(stall, true);
         let rate = self.settings.rate;
-        if self.is_near_loss(stall) {
-            return whole(stall, lost(stall, rate));
+        if let Some(why) = self.loss_near(stall) {
+            return whole(stall, culprits::no_verdict(why, rate.nanos(stall.length())));
         }
         if inside == 0 {
             return whole(stall, culprits::unseen(&self.question(stall, hints)));
         }
-        // Only who was stopped meanwhile is woken in the middle of a stall: from there on it waits.
+        // A spinning thread is only woken within a stall if it was stopped: from then on it waits.
         let waits: Vec<Waits> = self.take_woken(stall).iter().map(Woken::waits).collect();
         let (present, due) = (self.settings.virtual_machine, self.due(stall, lexicon));
+        self.mark_throttled(stall, &waits, lexicon);
+        let late = if present {
+            let expiries = &mut self.cpus.of(stall.cpu).expiries;
+            late_ticks(&self.window, stall.victim.tid, expiries, lexicon, rate)
+        } else {
+            Vec::new()
+        };
         let Attributor {
             window,
             names,
             senders,
-            bandwidth,
             costs,
             scratch,
             ..
         } = self;
-        let naming = naming(stall, names, senders, lexicon, bandwidth);
-        let named =
-            Named::reusing(std::mem::take(scratch), window, naming, &waits, rate).named_once();
+        let naming = naming(stall, window, names, senders, lexicon);
+        let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate)
+            .named_once()
+            .with_late_ticks(late);
         let host = Host {
             present,
             stolen: hints.stolen,
@@ -324,7 +369,7 @@ impl Attributor {
         attribution
     }
 
-    /// Since when the interrupt was due that is the first record of a stall, as far as records tell.
+    /// Since when the interrupt that is a stall's first record was due, if records show it.
     fn due(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Option<Ticks> {
         let Attributor {
             settings,
@@ -367,12 +412,12 @@ impl Attributor {
             }
             None => None,
         }?;
-        // On its way it may be for as long as stalls begin together; one that was sent before that is another.
+        // It can be under way for as long as stalls count as simultaneous; an interrupt that was sent earlier is
+        // another one.
         (sent + settings.rate.ticks(TOGETHER) >= stall.start).then(|| sent.max(stall.start))
     }
 
-    /// Counts the events that no stall took, each CPU's up to the last read of its probe, and forgets
-    /// them.
+    /// Counts the events outside of stalls, for each CPU up to its probe's last read, and discards them.
     pub fn finish(&mut self, ends: &[(CpuId, Ticks)]) {
         for (cpu, until) in ends {
             self.tally.end(*cpu, *until);
@@ -380,20 +425,20 @@ impl Attributor {
         self.forget(Ticks(u64::MAX));
     }
 
-    /// Stalled time in which more happened than is kept: each culprit's sum is exact there, the order of events
-    /// and their senders are not known.
+    /// Stalled time with more activity than can be kept: sums per culprit are exact there, but the order of events and
+    /// their senders are unknown.
     #[must_use]
     pub fn folded(&self) -> Ticks {
         self.folded
     }
 
-    /// Records of senders that were dropped though somebody might have asked for them: there were too many at once.
+    /// Records of senders that were dropped although they might have been needed, because there were too many at once.
     #[must_use]
     pub fn senders_dropped(&self) -> u64 {
         self.senders.dropped()
     }
 
-    /// Switches that must have been and are not recorded, by CPU.
+    /// Switches that must have happened but were not recorded, by CPU.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
         let all = self
@@ -403,20 +448,20 @@ impl Attributor {
         all.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Events of measured CPUs inside and outside their gaps.
+    /// Events of measured CPUs inside and outside of their gaps.
     #[must_use]
     pub fn events_in_gaps(&self) -> EventsInGaps {
         self.tally.counts()
     }
 
-    /// The costs learnt so far.
+    /// The costs measured so far.
     #[must_use]
     pub fn costs(&self) -> &EdgeCosts {
         &self.costs
     }
 
-    /// Feeds the stall's CPU to the stall's end, and fills the window with what it did in between; how many
-    /// records lie inside. A spinning victim ran when the stall began, any did when it ended.
+    /// Feeds the stall's CPU up to the stall's end, and fills the window with its activity. Returns the number of
+    /// records inside. A spinning victim ran when the stall began; every victim ran when it ended.
     fn look(&mut self, stall: &Stall, spins: bool) -> u64 {
         let Attributor {
             cpus,
@@ -438,29 +483,29 @@ impl Attributor {
             tally.inside(at);
         });
         feed.machine.close_mark(mark, stall.end, window);
-        // A stall may have begun before the one before it had ended.
+        // A stall may begin before the previous one has ended.
         window.begin_at(stall.start);
         self.folded = self.folded + window.folded();
         feed.machine.running(stall.victim.tid, stall.end);
         inside
     }
 
-    fn is_near_loss(&self, stall: &Stall) -> bool {
-        self.cpus
-            .get(stall.cpu)
-            .is_some_and(|cpu| cpu.is_near_loss(stall))
+    fn loss_near(&self, stall: &Stall) -> Option<Verdict> {
+        self.cpus.get(stall.cpu)?.loss_near(stall)
     }
 
     fn question<'h>(&mut self, stall: &Stall, hints: &'h OutsideHints) -> OutsideQuestion<'h> {
         let rate = self.settings.rate;
         let (together, near) = (rate.ticks(TOGETHER), rate.ticks(NEAR_FREQUENCY_CHANGE));
-        let others = self.cpus.iter().filter(|(id, _)| *id != stall.cpu);
-        let simultaneous = others
-            .filter(|(_, cpu)| cpu.stalled_with(stall, together))
-            .count();
-        let cpu = self.cpus.of(stall.cpu);
-        OutsideQuestion {
-            length: rate.nanos(stall.length()),
+        let length = rate.nanos(stall.length());
+        let others = |at: Ticks| {
+            let others = self.cpus.iter().filter(|(id, _)| *id != stall.cpu);
+            others.map(move |(_, cpu)| cpu.stalled_with(at, stall.length(), together))
+        };
+        let simultaneous = others(stall.start).filter(|with| *with == Some(true));
+        let simultaneous = simultaneous.count();
+        let mut question = OutsideQuestion {
+            length,
             virtual_machine: self.settings.virtual_machine,
             simultaneous,
             measured: self.settings.measured,
@@ -468,18 +513,30 @@ impl Attributor {
             untraced: &hints.untraced,
             stolen: hints.stolen,
             faults: hints.faults,
-            frequency_change: cpu.has_changed_frequency(stall, near),
-            adjacent: cpu.stalled_until(stall.start),
+            ..OutsideQuestion::default()
+        };
+        if question.asks_for_others()
+            && let Some(cpu) = self.cpus.get(stall.cpu)
+        {
+            let mut coincidences = cpu.coincidences.clone();
+            // Whether any of the others stalled then, if all of them are known.
+            let any = |at| others(at).try_fold(false, |any, with| Some(any | with?));
+            question.beyond_chance = coincidences.take_in(stall.start, rate, any);
+            self.cpus.of(stall.cpu).coincidences = coincidences;
         }
+        let cpu = self.cpus.of(stall.cpu);
+        question.frequency_change = cpu.has_changed_frequency(stall, near);
+        question.adjacent = cpu.stalled_until(stall.start);
+        question
     }
 }
 
 fn naming<'a>(
     stall: &Stall,
+    window: &'a Window,
     names: &'a NameTable,
     senders: &'a Senders,
     lexicon: &'a dyn Lexicon,
-    bandwidth: &'a Bandwidth,
 ) -> Naming<'a> {
     let (cpu, victim) = (stall.cpu, stall.victim.tid);
     Naming {
@@ -488,25 +545,15 @@ fn naming<'a>(
         names,
         senders,
         lexicon,
-        bandwidth,
+        quotas: &window.quotas,
         folded: false,
     }
 }
 
-/// A stall that has one culprit, or none.
+/// A stall with a single part.
 fn whole(stall: &Stall, part: Part) -> Attribution {
     Attribution {
         stall: stall.id,
         parts: vec![part],
     }
-}
-
-/// A stall near which records were lost.
-fn lost(stall: &Stall, rate: TickRate) -> Part {
-    Part::whole(
-        culprits::lost(),
-        rate.nanos(stall.length()),
-        Confidence::High,
-        Evidence::LostRecords,
-    )
 }

@@ -1,16 +1,20 @@
-//! CPU quotas of control groups: which groups were throttled when, and which threads are in them.
+//! CPU quotas of control groups: which groups were throttled when and for how long, and which threads are in them.
 //!
-//! The kernel counts throttling by group, and a recorder reads the counts turn by turn. So a window was perhaps
-//! throttled if a group above the thread was, in a turn that the window touches.
+//! The kernel counts throttling per group when it ends, and the recorder reads the counts once per turn. So the length
+//! of a throttling is known, and the turn in which it ended.
 
-use jitterscope_model::{
-    DrainTurn, Name, Nanos, Quota, QuotaLimit, ThrottledGroup, TickRate, Ticks,
-};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use jitterscope_model::{CpuId, DrainTurn, Name, Nanos, Quota, QuotaLimit, ThrottledGroup, Ticks};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-/// Turns with throttling that are remembered: at one every 50 ms the last minutes.
+/// Maximum of turns with throttling: at one per 50 ms, the last minutes.
 const MOST_TURNS: usize = 4096;
-/// Threads whose groups are remembered.
+/// Turns for which the assigned throttled time is remembered, and the maximum of such entries.
+const TURNS_GIVEN: usize = 64;
+const MOST_GIVEN: usize = 1 << 14;
+/// Maximum of groups with a known limit.
+const MOST_LIMITS: usize = 4096;
+/// Maximum of threads with known groups.
 const MOST_THREADS: usize = 1 << 16;
 
 /// A turn in which groups were throttled.
@@ -18,40 +22,71 @@ const MOST_THREADS: usize = 1 << 16;
 struct Turn {
     from: Ticks,
     to: Ticks,
-    groups: Vec<(Name, QuotaLimit)>,
+    groups: Vec<ThrottledGroup>,
 }
 
-/// What one group came to.
+/// The throttled time of a group above a thread in some turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rise {
+    /// The group's level among those with a quota above the thread: 0 is the innermost.
+    pub(crate) level: usize,
+    /// The group, with its last limit.
+    pub(crate) quota: Quota,
+    /// Throttled time, summed over the CPUs.
+    pub(crate) throttled: Nanos,
+    /// The part of it that is not yet assigned to a wait of the thread.
+    pub(crate) left: Nanos,
+    /// The part of `left` that may have ended without the end of a kernel's period, because the quota was changed.
+    pub(crate) by_nobody: Nanos,
+}
+
+/// The totals of one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupThrottled {
-    /// The group, with the limit that it had last.
+    /// The group, with its last limit.
     pub quota: Quota,
     /// Periods in which it was throttled.
     pub times: u64,
-    /// For how long, summed over the CPUs.
+    /// Throttled time, summed over the CPUs.
     pub throttled: Nanos,
 }
 
-/// What is known of CPU quotas.
+/// The known facts about CPU quotas.
 #[derive(Clone, Debug, Default)]
 pub struct Bandwidth {
     read: Ticks,
     turns: VecDeque<Turn>,
     /// The groups with a quota that threads are in, innermost first.
     members: HashMap<i32, Vec<Name>>,
-    /// Threads whose groups were read at the end of the turn that is handed over: no record of it is newer.
+    /// Threads whose groups were read at the end of the current turn: no record of them is newer.
     reported: HashSet<i32>,
     sums: BTreeMap<Name, GroupThrottled>,
+    /// The time assigned to waits, by thread, level and end of the turn that counted it.
+    given: RefCell<BTreeMap<(i32, usize, Ticks), Nanos>>,
+    /// The last limit of each group.
+    limits: HashMap<Name, QuotaLimit>,
+    /// CPUs with a record of the end of a throttling.
+    listed: RefCell<BTreeSet<CpuId>>,
 }
 
 impl Bandwidth {
-    /// Takes in the counts of a turn. `counts`: whether the measurement has begun, so that they belong to it.
+    /// Notes that a record of this CPU showed the end of a throttling.
+    pub(crate) fn is_told(&self, cpu: CpuId) {
+        self.listed.borrow_mut().insert(cpu);
+    }
+
+    /// Whether records of this CPU show the end of throttling.
+    pub(crate) fn tells(&self, cpu: CpuId) -> bool {
+        self.listed.borrow().contains(&cpu)
+    }
+
+    /// Adds the counts of a turn. `counts`: whether they belong to the measurement.
     pub fn turn(&mut self, turn: &DrainTurn, counts: bool) {
         self.reported.clear();
         for (tid, groups) in &turn.members {
             self.reported.insert(*tid);
             if groups.is_empty() {
-                // Not even those of its maker.
+                // It no longer has its creator's groups either.
                 self.members.remove(tid);
                 continue;
             }
@@ -67,45 +102,49 @@ impl Bandwidth {
         if turn.throttled.is_empty() {
             return;
         }
+        for group in turn.throttled.iter().filter(|group| group.quota_us > 0) {
+            if self.limits.len() >= MOST_LIMITS {
+                self.limits.clear();
+            }
+            self.limits
+                .extend((group.quota().limit).map(|limit| (group.cgroup.clone(), limit)));
+        }
         if counts {
             turn.throttled.iter().for_each(|group| self.sum_up(group));
         }
         if self.turns.len() >= MOST_TURNS {
             self.turns.pop_front();
         }
-        let limit = |of: &ThrottledGroup| QuotaLimit {
-            quota_us: of.quota_us,
-            period_us: of.period_us,
-        };
-        let groups = turn
-            .throttled
-            .iter()
-            .map(|of| (of.cgroup.clone(), limit(of)))
-            .collect();
         self.turns.push_back(Turn {
             from,
             to: turn.quotas_read,
-            groups,
+            groups: turn.throttled.clone(),
         });
     }
 
+    /// The group with its last limit, which may have been removed before the count was read.
+    fn quota(&self, group: &ThrottledGroup) -> Quota {
+        let last = self.limits.get(&group.cgroup).copied();
+        Quota {
+            limit: last.or(group.quota().limit),
+            ..group.quota()
+        }
+    }
+
     fn sum_up(&mut self, group: &ThrottledGroup) {
+        let quota = self.quota(group);
         let new = || GroupThrottled {
-            quota: group.quota(),
+            quota: quota.clone(),
             times: 0,
             throttled: Nanos::ZERO,
         };
         let sum = self.sums.entry(group.cgroup.clone()).or_insert_with(new);
-        sum.quota = group.quota();
+        sum.quota.clone_from(&quota);
         sum.times = sum.times.saturating_add(group.times);
-        sum.throttled = Nanos(
-            sum.throttled
-                .0
-                .saturating_add(group.throttled_us.saturating_mul(1000)),
-        );
+        sum.throttled = Nanos(sum.throttled.0.saturating_add(group.throttled().0));
     }
 
-    /// A thread begins, in the groups of the one that made it. Whoever had its id before is forgotten.
+    /// A thread begins, in its creator's groups. Discards an earlier thread with its id.
     pub(crate) fn begun(&mut self, tid: i32, maker: i32) {
         if self.reported.contains(&tid) {
             return;
@@ -116,44 +155,94 @@ impl Bandwidth {
         };
     }
 
-    /// The quota that may have kept a thread from running between two times: that of a group above it which was
-    /// throttled in a turn that they touch, of several the innermost.
-    #[must_use]
-    pub fn quota(&self, tid: i32, from: Ticks, to: Ticks) -> Option<Quota> {
-        let own = self.members.get(&tid).filter(|groups| !groups.is_empty())?;
-        let first = self.turns.partition_point(|turn| turn.to < from);
-        let touched = self.turns.range(first..).take_while(|turn| turn.from <= to);
-        let found = touched
-            .flat_map(|turn| &turn.groups)
-            .filter_map(|(group, limit)| {
-                let depth = own.iter().position(|name| name == group)?;
-                Some((depth, group, limit))
-            });
-        let (_, group, limit) = found.min_by_key(|(depth, ..)| *depth)?;
-        Some(Quota {
-            cgroup: group.clone(),
-            limit: Some(*limit),
-        })
+    /// The throttled time of the groups above a thread, in the turns that overlap this time, innermost first. Only
+    /// groups with throttled time.
+    pub(crate) fn rises(&self, tid: i32, from: Ticks, to: Ticks) -> Vec<Rise> {
+        let mut found: Vec<Rise> = Vec::new();
+        let Some(own) = self.members.get(&tid).filter(|groups| !groups.is_empty()) else {
+            return found;
+        };
+        let given = self.given.borrow();
+        for turn in self.touched(from, to) {
+            for group in &turn.groups {
+                let Some(level) = own.iter().position(|name| *name == group.cgroup) else {
+                    continue;
+                };
+                let throttled = group.throttled();
+                let given = given.get(&(tid, level, turn.to)).copied();
+                let left = throttled.saturating_sub(given.unwrap_or_default());
+                let changed = group.times == 0 || group.quota_us == 0;
+                let by_nobody = if changed { left } else { Nanos::ZERO };
+                match found.iter_mut().find(|rise| rise.level == level) {
+                    Some(rise) => {
+                        rise.quota = self.quota(group);
+                        rise.throttled += throttled;
+                        rise.left += left;
+                        rise.by_nobody += by_nobody;
+                    }
+                    None => found.push(Rise {
+                        level,
+                        quota: self.quota(group),
+                        throttled,
+                        left,
+                        by_nobody,
+                    }),
+                }
+            }
+        }
+        found.sort_by_key(|rise| rise.level);
+        found
     }
 
-    /// What was counted over the measurement, by group.
+    fn touched(&self, from: Ticks, to: Ticks) -> impl Iterator<Item = &Turn> {
+        let first = self.turns.partition_point(|turn| turn.to < from);
+        self.turns
+            .range(first..)
+            .take_while(move |turn| turn.from <= to)
+    }
+
+    /// Assigns counted time of these turns to a finished wait of a thread; the oldest first.
+    pub(crate) fn give(&self, tid: i32, level: usize, (from, to): (Ticks, Ticks), mut time: Nanos) {
+        let own = self.members.get(&tid);
+        let Some(name) = own.and_then(|groups| groups.get(level)) else {
+            return;
+        };
+        let mut given = self.given.borrow_mut();
+        for turn in self.touched(from, to) {
+            let of_it = turn.groups.iter().filter(|group| group.cgroup == *name);
+            let counted: Nanos = of_it.map(ThrottledGroup::throttled).sum();
+            let given = given.entry((tid, level, turn.to)).or_default();
+            let more = time.min(counted.saturating_sub(*given));
+            *given += more;
+            time = time.saturating_sub(more);
+        }
+        if given.len() > MOST_GIVEN {
+            let oldest = self.turns.len().saturating_sub(TURNS_GIVEN);
+            let oldest = self.turns.get(oldest).map_or(Ticks(0), |turn| turn.to);
+            given.retain(|(_, _, turn), _| *turn >= oldest);
+        }
+    }
+
+    /// Whether a thread is in a group, or in one below it.
+    pub(crate) fn is_in(&self, tid: i32, group: &Name) -> bool {
+        let groups = self.members.get(&tid);
+        groups.is_some_and(|groups| groups.contains(group))
+    }
+
+    /// The totals of the measurement, by group.
     pub fn throttled(&self) -> impl Iterator<Item = &GroupThrottled> {
         self.sums.values()
     }
 }
 
-/// The way out of the deepest idle state takes less: a thread that waited longer beside an idle CPU, and whose
-/// group was throttled, did not wait for that.
-const LONGEST_IDLE_EXIT: Nanos = Nanos(1_000_000);
-
-/// Whether idle of this length can be no more than its way out.
-pub(crate) fn is_idle_exit(length: Ticks, rate: TickRate) -> bool {
-    rate.nanos(length) <= LONGEST_IDLE_EXIT
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::QuotaLimit;
+
+    fn is_throttled(known: &Bandwidth, tid: i32, from: u64, to: u64) -> bool {
+        !known.rises(tid, Ticks(from), Ticks(to)).is_empty()
+    }
 
     fn turn(at: u64, throttled: &[&str]) -> DrainTurn {
         let group = |name: &&str| ThrottledGroup {
@@ -188,18 +277,26 @@ mod tests {
         known.turn(&turn(200, &["/a", "/a/b"]), true);
         known.turn(&turn(300, &[]), true);
         known.turn(&turn(400, &["/a"]), true);
-        let of = |tid, from, to| {
-            known
-                .quota(tid, Ticks(from), Ticks(to))
-                .map(|quota| quota.cgroup.to_string())
+        let of = |tid, from, to| -> Vec<(usize, String, u64)> {
+            let rises = known.rises(tid, Ticks(from), Ticks(to)).into_iter();
+            let shown = |rise: Rise| {
+                let millis = rise.throttled.0 / 1_000_000;
+                (rise.level, rise.quota.cgroup.to_string(), millis)
+            };
+            rises.map(shown).collect()
         };
-        assert_eq!(of(7, 50, 99), None);
-        assert_eq!(of(7, 150, 160).as_deref(), Some("/a/b"));
-        assert_eq!(of(8, 150, 160).as_deref(), Some("/a"));
-        assert_eq!(of(7, 210, 299), None);
-        assert_eq!(of(7, 210, 350).as_deref(), Some("/a"));
+        let (inner, outer) = (
+            |ms| (0, "/a/b".to_owned(), ms),
+            |ms| (1, "/a".to_owned(), ms),
+        );
+        assert_eq!(of(7, 50, 99), []);
+        assert_eq!(of(7, 150, 160), [inner(70), outer(70)]);
+        assert_eq!(of(8, 150, 160), [(0, "/a".to_owned(), 70)]);
+        assert_eq!(of(7, 210, 299), []);
+        assert_eq!(of(7, 210, 350), [outer(70)]);
+        assert_eq!(of(7, 110, 350), [inner(70), outer(140)]);
         // It is in no group with a quota.
-        assert_eq!(of(9, 0, 1000), None);
+        assert_eq!(of(9, 0, 1000), []);
         let sums: Vec<(String, u64)> = known
             .throttled()
             .map(|sum| (sum.quota.cgroup.to_string(), sum.times))
@@ -220,7 +317,7 @@ mod tests {
         known.turn(&turn(200, &["/a"]), true);
         known.begun(70, 7);
         known.begun(7, 1);
-        let of = |tid| known.quota(tid, Ticks(150), Ticks(160)).is_some();
+        let of = |tid| is_throttled(&known, tid, 150, 160);
         assert_eq!([of(70), of(7)], [true, false]);
     }
 
@@ -235,15 +332,15 @@ mod tests {
             },
             true,
         );
-        // The record of the same turn: it was made before it was read where it belongs.
+        // The record of the same turn is older: the thread was created before its groups were read.
         known.begun(70, 1);
         known.turn(&turn(200, &["/a"]), true);
-        assert!(known.quota(70, Ticks(150), Ticks(160)).is_some());
+        assert!(is_throttled(&known, 70, 150, 160));
         known.begun(70, 1);
-        assert!(known.quota(70, Ticks(150), Ticks(160)).is_none());
+        assert!(!is_throttled(&known, 70, 150, 160));
     }
 
-    /// A shim in a group with a quota forks, and the child moves to a group without one.
+    /// A process in a group with a quota forks, and the child moves to a group without one.
     #[test]
     fn a_thread_found_in_no_group_with_a_quota_has_not_its_makers() {
         let mut known = Bandwidth::default();
@@ -262,11 +359,11 @@ mod tests {
             },
             true,
         );
-        let of = |tid| known.quota(tid, Ticks(150), Ticks(160)).is_some();
+        let of = |tid| is_throttled(&known, tid, 150, 160);
         assert_eq!([of(7), of(70)], [true, false]);
         known.begun(70, 7);
         assert!(
-            known.quota(70, Ticks(150), Ticks(160)).is_none(),
+            !is_throttled(&known, 70, 150, 160),
             "it was read after it was made"
         );
     }
@@ -282,7 +379,7 @@ mod tests {
             false,
         );
         known.turn(&turn(200, &["/a"]), false);
-        assert!(known.quota(7, Ticks(150), Ticks(160)).is_some());
+        assert!(is_throttled(&known, 7, 150, 160));
         assert_eq!(known.throttled().count(), 0);
         known.turn(&turn(300, &["/a", "/b"]), true);
         known.turn(&turn(400, &["/a"]), true);
@@ -291,7 +388,7 @@ mod tests {
             .map(|sum| (sum.times, sum.throttled))
             .collect();
         assert_eq!(sums, [(2, Nanos(140_000_000)), (1, Nanos(70_000_000))]);
-        // Where nothing was read there is nothing to tell.
+        // A turn without a read has no counts.
         known.turn(&turn(0, &["/a"]), true);
         assert_eq!(known.throttled().next().map(|sum| sum.times), Some(2));
     }
@@ -307,21 +404,17 @@ mod tests {
             true,
         );
         known.turn(&turn(200, &["/a"]), true);
-        let of = |from, to| known.quota(7, Ticks(from), Ticks(to)).is_some();
+        let of = |from, to| is_throttled(&known, 7, from, to);
         assert_eq!(
             [of(50, 99), of(50, 100), of(200, 300), of(201, 300)],
             [false, true, true, false]
         );
-        let limit = known
-            .quota(7, Ticks(150), Ticks(160))
-            .and_then(|quota| quota.limit);
-        assert_eq!(
-            limit,
-            Some(QuotaLimit {
-                quota_us: 30_000,
-                period_us: 100_000
-            })
-        );
+        let rises = known.rises(7, Ticks(150), Ticks(160));
+        let limit = QuotaLimit {
+            quota_us: 30_000,
+            period_us: 100_000,
+        };
+        assert_eq!(rises[0].quota.limit, Some(limit));
     }
 
     #[test]
@@ -339,7 +432,7 @@ mod tests {
             known.turn(&turn(at, &["/a"]), true);
         }
         assert_eq!(known.turns.len(), MOST_TURNS);
-        let of = |at| known.quota(7, Ticks(at), Ticks(at)).is_some();
+        let of = |at| is_throttled(&known, 7, at, at);
         assert_eq!(
             [
                 of(last),
@@ -359,11 +452,5 @@ mod tests {
             );
         }
         assert!(known.members.len() <= MOST_THREADS);
-    }
-
-    #[test]
-    fn a_millisecond_of_idle_can_be_its_way_out() {
-        let is = |ns| is_idle_exit(Ticks(ns), TickRate::NANOSECONDS);
-        assert_eq!([is(0), is(1_000_000), is(1_000_001)], [true, true, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! What kernel functions did within a stall: records of `function_graph` among the frames of its timeline.
+//! Adds the kernel functions within a stall, from records of `function_graph`, to the frames of its timeline.
 
 use crate::lexicon::Lexicon;
 use crate::view::TimelineOf;
@@ -9,13 +9,12 @@ use jitterscope_model::{
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Calls deeper than this are passed over: the kernel's tracer follows some fifty levels, so that deeper ones were not
-/// recorded by it.
+/// Deeper calls are skipped: the kernel's tracer follows some fifty levels, so it did not record them.
 const DEEPEST: i32 = 256;
 
-/// Puts the calls that ran within a stall among its frames, nested by time. `events` and `calls` are those of the
-/// measured CPUs, in order of time, and may begin before the stall, which tells what was under way. Without calls
-/// the rows stay as they are.
+/// Adds the calls within a stall to its frames, nested by time. `events` and `calls` are those of the measured CPUs, in
+/// order of time. They may begin before the stall, which shows the calls that were already running. Without calls the
+/// rows stay unchanged.
 #[must_use]
 pub fn with_calls(
     rows: Vec<TimelineRow>,
@@ -66,14 +65,14 @@ pub fn with_calls(
     all
 }
 
-/// In order, each with how many of the others it lies in.
+/// Sorts the rows, and sets the number of rows around each as its depth.
 fn nested(mut rows: Vec<TimelineRow>, stall: Nanos) -> Vec<TimelineRow> {
     let end_of = |row: &TimelineRow| match (row.end, &row.item) {
         (Some(end), _) => end,
         (None, TimelineItem::Frame { .. }) => stall,
         (None, _) => row.start,
     };
-    // What was the outer one stays it where times are equal.
+    // If times are equal, the outer row stays outside.
     rows.sort_by_key(|row| (row.start, Reverse(end_of(row)), row.depth));
     let mut around: Vec<Nanos> = Vec::new();
     for row in &mut rows {
@@ -89,37 +88,37 @@ fn nested(mut rows: Vec<TimelineRow>, stall: Nanos) -> Vec<TimelineRow> {
     rows
 }
 
-/// What ran of a function within a stall.
+/// The part of a function call within a stall.
 struct Call {
     function: KernelAddr,
-    /// How deep in its thread's calls.
+    /// Its depth in its thread's calls.
     depth: i32,
-    /// From its first moment on the CPU within the stall.
+    /// Its first moment on the CPU within the stall.
     from: Ticks,
-    /// To its last.
+    /// Its last moment there.
     until: Ticks,
     own: Ticks,
     began_before: bool,
     ended: bool,
 }
 
-/// A function that is under way.
+/// A function call in progress.
 struct Open {
     function: KernelAddr,
     depth: i32,
     start: Ticks,
-    /// Since when its thread has the CPU; `None` while it does not.
+    /// Since when its thread has had the CPU; `None` if it does not have it.
     since: Option<Ticks>,
-    /// From when to when it had it within the stall.
+    /// Start and end of its time on the CPU within the stall.
     shown: Option<(Ticks, Ticks)>,
-    /// How long of that.
+    /// The length of its time on the CPU.
     on: Ticks,
-    /// What functions that it called had of that.
+    /// The part of that time in functions that it called.
     inner: Ticks,
 }
 
 impl Open {
-    /// Its thread has the CPU no more, or the function ends.
+    /// Its thread loses the CPU, or the function ends.
     fn leave(&mut self, stall: &Stall, at: Ticks) {
         let Some(since) = self.since.take() else {
             return;
@@ -133,7 +132,7 @@ impl Open {
     }
 }
 
-/// The functions under way on one CPU, by thread: one that sleeps is parked with its own.
+/// The calls in progress on one CPU, by thread: a sleeping thread keeps its own.
 struct Stacks<'s> {
     stall: &'s Stall,
     stacks: BTreeMap<i32, Vec<Open>>,
@@ -173,11 +172,11 @@ impl Stacks<'_> {
         for (at, prev, next) in switch.into_iter().chain(switches) {
             stacks.switch(at, prev, next);
         }
-        // What goes on beyond the stall.
+        // Calls that continue after the stall.
         for tid in stacks.stacks.keys().copied().collect::<Vec<_>>() {
             stacks.close_to(tid, 0, stall.end);
         }
-        // Those that lie across the whole of the stall have equal times there, and were found from the innermost on.
+        // Calls that span the whole stall have equal times, and were found innermost first.
         stacks
             .found
             .sort_by_key(|call| (call.from, Reverse(call.until), call.depth));
@@ -194,7 +193,7 @@ impl Stacks<'_> {
     }
 
     fn begin(&mut self, call: &CallRecord) {
-        // Whose end was lost is over when another begins in its place.
+        // A call whose exit was lost ends when another begins at its depth.
         let kept = self
             .stacks
             .entry(call.tid)
@@ -216,7 +215,7 @@ impl Stacks<'_> {
         let stack = self.stacks.entry(call.tid).or_default();
         let place = stack.partition_point(|open| open.depth < call.depth);
         let same = |open: &Open| open.depth == call.depth && open.function == call.function;
-        // One whose beginning was not recorded ends nothing.
+        // A call without a recorded entry ends nothing.
         if !stack.get(place).is_some_and(same) {
             return;
         }
@@ -224,7 +223,7 @@ impl Stacks<'_> {
         self.pop(call.tid, call.time, true);
     }
 
-    /// Ends without a record all but so many.
+    /// Ends all calls above a depth, without a record.
     fn close_to(&mut self, tid: i32, kept: usize, at: Ticks) {
         while self
             .stacks
@@ -244,7 +243,7 @@ impl Stacks<'_> {
         if let Some(outer) = stack.last_mut() {
             outer.inner = outer.inner + open.on;
         }
-        // Threads that had not the CPU within the stall had no part in it.
+        // A thread without CPU time in the stall has no calls in it.
         let Some((from, until)) = open.shown else {
             return;
         };
@@ -297,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Calls among the rows of a stall from 100 to 200 on CPU 1.
+    /// Adds calls to the rows of a stall from 100 to 200 on CPU 1.
     fn among(
         rows: Vec<TimelineRow>,
         events: &[KernelEvent],
@@ -392,7 +391,7 @@ mod tests {
                 "2 0x5 40-50 self 10"
             ]
         );
-        // Parked all along: it had no part in the stall.
+        // Off the CPU all the time: not in the stall.
         let parked = [call(50, 9, 1, 0, false)];
         assert_eq!(shown(&[switch(60, 9, 7)], &parked), [""; 0]);
     }
@@ -408,7 +407,7 @@ mod tests {
             shown(&[], &calls),
             ["0 0x1 0-20 self 20 before", "0 0x2 90-100 self 10 open"]
         );
-        // It ends when the stall is over.
+        // It ends after the stall.
         let late = [call(150, 9, 1, 0, false), call(250, 9, 1, 0, true)];
         assert_eq!(shown(&[], &late), ["0 0x1 50-100 self 50 open"]);
     }
@@ -437,7 +436,7 @@ mod tests {
         };
         let moment = |cpu, depth, start| row(cpu, depth, start, None, TimelineItem::TickStopped);
         let rows = vec![
-            // It goes on beyond the stall.
+            // It continues after the stall.
             frame(here, 0, 5, None),
             frame(here, 1, 20, Some(60)),
             moment(here, 2, 30),
@@ -467,7 +466,7 @@ mod tests {
                 (1, 3, 30, false),
                 // The call has just ended.
                 (1, 2, 50, false),
-                // Of equal times the outer one stays it.
+                // With equal times the outer one stays outside.
                 (1, 1, 70, true),
                 (1, 2, 70, false),
                 (2, 7, 20, false),
@@ -475,7 +474,7 @@ mod tests {
             ]
         );
         assert_eq!(among(rows.clone(), &[], &[]), rows);
-        // Rows of one CPU do not name it, and neither do the calls among them.
+        // Rows of a single CPU do not name it; nor do the calls among them.
         let alone = among(vec![frame(None, 0, 20, Some(60))], &[], &calls);
         assert_eq!(
             alone
@@ -507,7 +506,7 @@ mod tests {
 
     #[test]
     fn at_the_very_moment_of_a_switch_or_of_the_end_what_was_recorded_counts() {
-        // Thread 9 is put on at 120, and calls at once; what it calls ends with the stall.
+        // Thread 9 gets the CPU at 120, and calls at once; its callee ends with the stall.
         let calls = [
             call(90, 9, 1, 0, false),
             call(120, 9, 2, 1, false),
@@ -523,7 +522,8 @@ mod tests {
             shown(&events, &calls),
             ["0 0x1 20-100 self 0 before open", "1 0x2 20-100 self 80"]
         );
-        // What ended as the stall began has no length, and what began at its very beginning did not begin before.
+        // A call that ended exactly when the stall began has no length, and one that began exactly then did not begin
+        // before.
         let calls = [
             call(80, 9, 1, 0, false),
             call(100, 9, 1, 0, true),
@@ -572,7 +572,7 @@ mod tests {
 
     #[test]
     fn lost_records_end_what_they_must_and_nothing_else() {
-        // The end of f2 was lost; f3 begins in its place. The beginning of f9 was lost.
+        // The end of f2 was lost; f3 begins at its depth. The beginning of f9 was lost.
         let calls = [
             call(110, 9, 1, 0, false),
             call(120, 9, 2, 1, false),

@@ -1,13 +1,13 @@
-//! What entering and leaving the kernel costs beside the records: learnt from the run itself.
+//! The entry and exit costs of the kernel that records do not show, measured in the run itself.
 //!
-//! A tracepoint fires some instructions after the kernel was entered and some before it is left, so the
-//! records of a stall never fill it. The smallest edge of each class that was ever seen bounds that cost
-//! from above: no stall is granted more than it, whatever it has.
+//! A tracepoint fires some instructions after the kernel entry and before the kernel exit, so the records of a stall
+//! never fill it completely. The smallest edge of each class so far is an upper bound of that cost: no edge is granted
+//! more than this.
 
 use crate::occupancy::Beside;
 use jitterscope_model::{EdgeCostRow, Ticks};
 
-/// The classes of edge: where it lies, and beside which record.
+/// The classes of edge: its position, and the record beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// Before a first event that is an interrupt's entry.
@@ -20,7 +20,7 @@ pub enum Edge {
     HoleSwitch,
     /// Before a softirq in the middle.
     HoleSoftirq,
-    /// Before anything else in the middle.
+    /// Before another event in the middle.
     HoleOther,
     /// After a last event that is an interrupt's exit.
     TrailInterrupt,
@@ -87,24 +87,22 @@ impl Edge {
 /// The cost of one class of edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCost {
-    /// The smallest seen; what is granted once there are [`EdgeCosts::ENOUGH`] samples.
+    /// The smallest edge; granted once there are [`EdgeCosts::ENOUGH`] samples.
     pub smallest: Ticks,
-    /// How many were seen.
+    /// The number of edges.
     pub samples: u64,
 }
 
-/// Costs of all classes, learnt in passing.
+/// Costs of all classes, updated with each stall.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeCosts {
     costs: [EdgeCost; Edge::TrailOther as usize + 1],
 }
 
 impl EdgeCosts {
-    /// Samples of a class before any of its edges is granted anything: a single long edge must not
-    /// set the price.
+    /// Required samples of a class before its edges are granted anything: a single long edge must not set the cost.
     pub const ENOUGH: u64 = 8;
 
-    /// Learns from one edge.
     pub fn learn(&mut self, edge: Edge, length: Ticks) {
         let cost = &mut self.costs[edge as usize];
         cost.smallest = if cost.samples == 0 {
@@ -115,13 +113,13 @@ impl EdgeCosts {
         cost.samples += 1;
     }
 
-    /// What is known of a class.
+    /// The cost of a class.
     #[must_use]
     pub fn get(&self, edge: Edge) -> EdgeCost {
         self.costs[edge as usize]
     }
 
-    /// All classes that were seen, by name, to be kept with a run.
+    /// All classes with samples, by name, for storing with a run.
     #[must_use]
     pub fn to_rows(&self) -> Vec<EdgeCostRow> {
         let seen = |edge: &Edge| self.get(*edge).samples > 0;
@@ -136,7 +134,7 @@ impl EdgeCosts {
         Edge::ALL.into_iter().filter(seen).map(row).collect()
     }
 
-    /// What was kept with a run. Classes that this version does not know are left out.
+    /// The stored costs of a run. Skips classes that this version does not know.
     #[must_use]
     pub fn from_rows(rows: &[EdgeCostRow]) -> EdgeCosts {
         let mut costs = EdgeCosts::default();
@@ -186,7 +184,7 @@ mod tests {
         assert_eq!(kept.to_rows().len(), 1);
     }
 
-    /// Runs are stored with these names.
+    /// Stored runs use these names.
     #[test]
     fn each_class_has_its_name_and_is_read_again_under_it() {
         let names = [
@@ -212,7 +210,7 @@ mod tests {
             samples: n,
         });
         assert_eq!(rows, wanted.collect::<Vec<_>>());
-        // One that another version knows.
+        // A class of another version.
         rows.push(EdgeCostRow {
             edge: "lead_unheard_of".into(),
             smallest_ticks: Ticks(1),

@@ -1,24 +1,25 @@
-//! What one measured CPU's machine is still to be given, in order of time.
+//! The input queue of one measured CPU's machine, in order of time.
 
-use crate::occupancy::{Frame, Machine, NameTable, Record};
+use crate::occupancy::{CommId, Frame, Machine, NameTable, Record};
 use jitterscope_model::{KernelEvent, TickRate, Ticks};
 use std::collections::VecDeque;
 
-/// Facts that come beside the records and wait for their moment.
+/// Maximum of queued facts other than records.
 const MOST_ASIDE: usize = 4096;
 
-/// What the machine is given beside the CPU's own records.
+/// A fact for the machine, other than the CPU's own records.
 #[derive(Clone, Copy, Debug)]
 enum Aside {
     /// A thread comes from another CPU.
     Arrived(i32),
-    /// Records were lost.
+    /// A thread is renamed: the old name, and the new one.
+    Renamed(i32, CommId, CommId),
     Lost(Ticks, Ticks),
-    /// A thread had something under way when it left.
+    /// A thread left with this frame open.
     Parked(i32, Frame),
 }
 
-/// Which thread was in its own code before a record and after it; none where the kernel or somebody unknown had the
+/// The thread that was in its own code before a record, and after it; `None` if the kernel or an unknown thread had the
 /// CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turns {
@@ -26,8 +27,8 @@ pub(crate) struct Turns {
     pub(crate) after: Option<i32>,
 }
 
-/// A CPU's machine, and what it was not yet given: it is fed no further than what is asked of it, so that an
-/// answer depends on nothing that came later.
+/// A CPU's machine and its input queue. The machine is fed no further than a question requires, so that an answer does
+/// not depend on later records.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pub(crate) machine: Machine,
@@ -49,18 +50,32 @@ impl Feed {
         self.pending.push_back(Record::new(event, names));
     }
 
-    /// A thread came from another CPU.
+    /// A thread comes from another CPU.
     pub(crate) fn arrived(&mut self, tid: i32, at: Ticks) {
         self.tell(at, Aside::Arrived(tid));
     }
 
+    /// A thread is renamed. If too many are, their turns show both names.
+    pub(crate) fn renamed(&mut self, tid: i32, (old, comm): (CommId, CommId), at: Ticks) {
+        if self.aside.len() < MOST_ASIDE / 2 {
+            self.tell(at, Aside::Renamed(tid, old, comm));
+        }
+    }
+
     /// Records between two times were lost.
     pub(crate) fn lost(&mut self, from: Ticks, to: Ticks) {
-        // What was recorded at `from` was not.
+        // The record at `from` itself was not lost.
         self.tell(from + Ticks(1), Aside::Lost(from, to));
     }
 
-    /// A thread had something under way when it left.
+    /// Discards the input from this time on, because it is not trusted. The machine has not been fed beyond it.
+    pub(crate) fn forget_since(&mut self, from: Ticks) {
+        let kept = self.pending.partition_point(|record| record.time < from);
+        self.pending.truncate(kept);
+        self.aside.retain(|(at, _)| *at < from);
+    }
+
+    /// A thread left with this frame open.
     pub(crate) fn parked(&mut self, tid: i32, at: Ticks, frame: Frame) {
         self.tell(at, Aside::Parked(tid, frame));
     }
@@ -69,7 +84,7 @@ impl Feed {
         if self.aside.len() >= MOST_ASIDE {
             self.aside.pop_front();
         }
-        // Other CPUs' records arrive buffer by buffer.
+        // Records of other CPUs arrive buffer by buffer.
         let place = self
             .aside
             .iter()
@@ -78,16 +93,15 @@ impl Feed {
         self.aside.insert(place, (at, what));
     }
 
-    /// Whether a thread came from another CPU after `from` and not after `until`, as far as the machine was
-    /// not given yet.
+    /// Whether the queue has a thread's arrival from another CPU after `from` and not after `until`.
     pub(crate) fn arrives(&self, tid: i32, from: Ticks, until: Ticks) -> bool {
         self.aside.iter().any(|(at, what)| {
             matches!(what, Aside::Arrived(other) if *other == tid) && from < *at && *at <= until
         })
     }
 
-    /// Gives the machine what lies before `until`, and what lies at it if it is `inclusive`. `seen` is called for
-    /// each record, with who was in its own code before it and after it.
+    /// Feeds the machine all input before `until`, and input at `until` if `inclusive`. Calls `seen` for each record,
+    /// with the threads that were in their own code before and after it.
     pub(crate) fn advance(
         &mut self,
         until: Ticks,
@@ -121,6 +135,7 @@ impl Feed {
             self.aside.pop_front();
             match what {
                 Aside::Arrived(tid) => self.machine.arrived(tid, at),
+                Aside::Renamed(tid, old, comm) => self.machine.renamed(tid, (old, comm), at),
                 Aside::Lost(from, to) => self.machine.lost(from, to),
                 Aside::Parked(tid, frame) => self.machine.park(tid, at, frame),
             }
@@ -191,7 +206,7 @@ mod tests {
                 && !arrives(&feed, 7, 100, 149)
                 && !arrives(&feed, 8, 100, 200)
         );
-        // What lies at a moment is given with the records of that moment, or when that is over.
+        // Facts of a moment are fed with the records of that moment, or after it.
         feed.advance(Ticks(150), false, |_, _| {});
         assert!(arrives(&feed, 7, 100, 200));
         feed.advance(Ticks(151), false, |_, _| {});
@@ -219,7 +234,7 @@ mod tests {
         }
         assert!(feed.aside.iter().is_sorted_by_key(|(at, _)| *at));
         assert_eq!(feed.aside.len(), MOST_ASIDE);
-        // Of equal times the one that was given first is first.
+        // Of equal times the first fact stays first.
         feed.arrived(-5, Ticks(1500));
         assert_eq!(
             (feed.aside.len(), feed.aside[0].0),

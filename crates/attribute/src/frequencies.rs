@@ -1,16 +1,16 @@
-//! Changes of the CPUs' frequency while it is measured: the same work takes another time then.
+//! Frequency changes of the CPUs during the measurement: they change how long the same work takes.
 
 use jitterscope_model::{CpuId, Ticks};
 use std::collections::BTreeMap;
 
-/// What became of one CPU's frequency.
+/// The frequency changes of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrequencyChanges {
-    /// How often it was set.
+    /// The number of changes.
     pub times: u64,
-    /// The lowest that it was set to, kHz.
+    /// The lowest frequency that was set, kHz.
     pub lowest_khz: u32,
-    /// The highest, kHz.
+    /// The highest frequency that was set, kHz.
     pub highest_khz: u32,
 }
 
@@ -22,12 +22,12 @@ pub(crate) struct Frequencies {
 }
 
 impl Frequencies {
-    /// From when to when changes count.
+    /// Sets the time span in which changes count.
     pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
         self.measured = Some((from, until));
     }
 
-    /// A CPU was set to a frequency.
+    /// The frequency of a CPU was set.
     pub(crate) fn note(&mut self, cpu: CpuId, at: Ticks, khz: u32) {
         if self
             .measured
@@ -45,7 +45,7 @@ impl Frequencies {
         }
     }
 
-    /// Those that changed, in order.
+    /// CPUs with changes, in order.
     pub(crate) fn of_cpus(&self) -> &BTreeMap<CpuId, FrequencyChanges> {
         &self.cpus
     }

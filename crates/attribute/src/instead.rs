@@ -1,11 +1,11 @@
-//! Who had a CPU instead of somebody else: how often, how long, how long at worst.
+//! What ran instead of a thread: count, total, minimum and maximum.
 
-use crate::subjects::{SubjectNo, Subjects};
+use crate::subjects::SubjectNo;
 use jitterscope_model::{CulpritKind, RanInstead, Subject, SumRow, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Culprits told apart; the rest share a row a kind.
+/// Maximum of culprits; further ones share one row per kind.
 const MOST_CULPRITS: usize = 2048;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,31 +16,31 @@ struct Turns {
     sum: Ticks,
 }
 
-/// Sums in ticks until the end. There is one of each followed thread, so what is known of a subject is a bit here.
+/// Sums, in ticks until the end. There is one per followed thread, so it stores only one bit per subject.
 #[derive(Debug, Default)]
 pub(crate) struct Instead {
     rows: Vec<SumRow<(), Turns>>,
-    /// By the number of a row: where it is here.
+    /// The index of a row, by its number.
     places: FxHashMap<u32, usize>,
-    /// Rows of culprits beyond those told apart.
+    /// Rows of culprits beyond the maximum.
     others: BTreeMap<CulpritKind, usize>,
-    /// By the number of a subject: whether it is in its row.
+    /// Bits by subject number: whether the row has already taken it in.
     taken: Vec<u64>,
 }
 
 impl Instead {
-    /// Once, for so long. Numbers are always of the same [`Subjects`].
+    /// Adds one occurrence of this length. All numbers must come from the same [`Subjects`].
     pub(crate) fn add(&mut self, subject: &Subject, number: SubjectNo, length: Ticks) {
         let place = match self.places.get(&number.row) {
             Some(place) => *place,
-            None => self.begin(subject, number.row),
+            None => self.begin(subject, number),
         };
         let row = &mut self.rows[place];
         let is_new = number
             .subject
             .is_none_or(|subject| is_new_bit(&mut self.taken, subject));
         if is_new && !matches!(row.subject, Subject::Others(_)) {
-            row.take_in(subject, Subjects::LEVEL);
+            row.take_in(subject);
         }
         let turns = &mut row.value;
         turns.min = if turns.count == 0 {
@@ -53,11 +53,11 @@ impl Instead {
         turns.count += 1;
     }
 
-    /// Where the row of a subject is that was not met so far.
-    fn begin(&mut self, subject: &Subject, row: u32) -> usize {
+    /// The index of the row for a new subject.
+    fn begin(&mut self, subject: &Subject, number: SubjectNo) -> usize {
         let next = self.rows.len();
         let place = if next < MOST_CULPRITS {
-            self.rows.push(SumRow::of((), subject, Subjects::LEVEL));
+            self.rows.push(SumRow::of((), subject, number.level));
             next
         } else {
             let place = *self.others.entry(subject.kind()).or_insert(next);
@@ -65,16 +65,16 @@ impl Instead {
                 self.rows.push(SumRow::of(
                     (),
                     &Subject::Others(subject.kind()),
-                    Subjects::LEVEL,
+                    number.level,
                 ));
             }
             place
         };
-        self.places.insert(row, place);
+        self.places.insert(number.row, place);
         place
     }
 
-    /// In nanoseconds, most time first.
+    /// The rows in nanoseconds, most time first.
     pub(crate) fn rows(&self, rate: TickRate) -> Vec<RanInstead> {
         let rows = self.rows.iter().map(|row| RanInstead {
             subject: row.subject.clone(),
@@ -90,7 +90,7 @@ impl Instead {
     }
 }
 
-/// Sets a bit; whether it was not set.
+/// Sets a bit; true if it was not set.
 fn is_new_bit(bits: &mut Vec<u64>, number: u32) -> bool {
     let (word, bit) = (number as usize / 64, 1 << (number % 64));
     if bits.len() <= word {
@@ -104,9 +104,10 @@ fn is_new_bit(bits: &mut Vec<u64>, number: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subjects::Subjects;
     use jitterscope_model::{CulpritSums, Nanos, Task, Verdict};
 
-    /// As they are summed up wherever nothing has a number.
+    /// The rows equal those of an ordinary sum, without numbers.
     #[test]
     fn rows_are_those_of_any_sum_by_name() {
         let thread = |n: i32| {
@@ -166,10 +167,10 @@ mod tests {
             (equal, (1, 60, 60, 60)),
             (little, (2, 5, 7, 12)),
         ];
-        // Of equal sums the order is that of the subjects.
+        // Equal sums are in the order of their subjects.
         wanted[..2].sort();
         assert_eq!(rows, wanted);
-        // In ticks until the end: each thirtieth of a nanosecond counts.
+        // In ticks until the end: no thirtieth of a nanosecond is lost.
         let mut sums = Instead::default();
         let fast = TickRate {
             hz: 30_000_000_000,

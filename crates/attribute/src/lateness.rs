@@ -1,36 +1,37 @@
-//! Interrupts that came later than they were due: what shows that a host kept a virtual CPU from running.
+//! Interrupts that came later than they were due: evidence that a host kept a virtual CPU from running.
 //!
-//! A thread that spins runs with interrupts enabled, so an interrupt that is due comes at once; if the thread did not
-//! get on with its work and the interrupt did not come either, the CPU did not run this kernel at all. Exceptions
-//! without a record, such as debug traps, keep interrupts away for no more than their own first microseconds.
+//! A spinning thread runs with interrupts enabled, so a due interrupt comes at once. If the thread made no progress and
+//! the interrupt did not come either, the CPU did not run this kernel at all. Exceptions without a record, such as
+//! debug traps, delay interrupts only for their own first microseconds.
 //!
-//! Of an interrupt that another CPU sent it is recorded when. The tick is due on a grid: its timer is set forward
-//! by whole periods, from an instant that does not change. The kernel's record of the timer has the kernel's clock
-//! at the interrupt, not the expiry; but a timer never fires early, so of all ticks the one that came earliest
-//! in its period is the closest to when they are due. Every other tick is late by its offset from that one. Where the
-//! earliest comes at a whole number of periods of the clock, ticks are taken to be due exactly then: kernels since 6.4
-//! align them so (unless `skew_tick` moves those of other CPUs).
+//! For an interrupt from another CPU, the time of sending is recorded. The tick is due on a grid: its timer is set
+//! forward by whole periods, from a fixed instant. The kernel's record of the timer has the kernel's clock at the
+//! interrupt, not the expiry. But a timer never fires early, so the tick that came earliest in its period is the
+//! closest to the due time. Every other tick is late by its offset from that one. If the earliest comes at a whole
+//! number of periods of the clock, ticks are assumed to be due exactly then: kernels since 6.4 align them so (unless
+//! `skew_tick` moves those of other CPUs).
 
 use crate::lexicon::Lexicon;
+use crate::occupancy::{Class, Window};
 use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, TickRate, Ticks};
 use std::collections::VecDeque;
 
-/// The timer function that is the tick, by kernel version.
+/// The timer function of the tick, by kernel version.
 const TICK: [&str; 3] = [
     "tick_nohz_handler",
     "tick_nohz_highres_handler",
     "tick_sched_timer",
 ];
-/// The periods that a kernel can be built with (`HZ`), nanoseconds.
+/// The possible periods of a kernel (`HZ`), nanoseconds.
 const PERIODS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, 10_000_000];
-/// Ticks from which the period is known, and which in a row must disagree with the grid to make it a wrong one.
+/// Required ticks for the period, and ticks in a row that must contradict the grid to invalidate it.
 const ENOUGH: u32 = 8;
-/// A tick is near the grid within this part of the period.
+/// A tick within this fraction of the period is near the grid.
 const NEAR: u64 = 8;
-/// The earliest tick comes no later than this after a whole number of periods where ticks are due at that. By chance
-/// another grid lies so in one case of 200 at HZ=250, and is then believed to be earlier by up to this.
+/// Ticks are assumed to be due at whole periods if the earliest one comes at most this much later, in nanoseconds. By
+/// chance, another grid is that close in one case of 200 at HZ=250, and is then assumed to be up to this much earlier.
 const ALIGNED: u64 = 20_000;
-/// Timers kept a CPU until their stall is attributed.
+/// Timers kept per CPU until their stall is attributed.
 const MOST: usize = 4096;
 
 /// A timer that ran its function.
@@ -38,20 +39,20 @@ const MOST: usize = 4096;
 struct Expiry {
     at: Ticks,
     function: KernelAddr,
-    /// The kernel's clock when the timer's interrupt came.
+    /// The kernel's clock at the timer's interrupt.
     now: Nanos,
 }
 
 /// The timers of one CPU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expiries {
-    /// Those of stalls still to come.
+    /// Timers of future stalls.
     pending: VecDeque<Expiry>,
     grid: TickGrid,
 }
 
 impl Expiries {
-    /// Takes note of a record of this CPU, if it is one of a timer.
+    /// Adds a record of this CPU, if it is a timer's.
     pub(crate) fn note(&mut self, event: &KernelEvent) {
         let EventKind::HrtimerEntry { function, now, .. } = event.kind else {
             return;
@@ -66,7 +67,6 @@ impl Expiries {
         });
     }
 
-    /// Timers of before are not asked for any more.
     pub(crate) fn forget(&mut self, before: Ticks) {
         while self
             .pending
@@ -77,8 +77,8 @@ impl Expiries {
         }
     }
 
-    /// Since when the tick was due that came between two times, after the CPU had stood still since `from`: not
-    /// earlier than that, and perhaps as late as it came. `None` where that is not known.
+    /// The due time of the tick that came between two times, after the CPU had stood still since `from`: at the
+    /// earliest `from`, at the latest the tick itself. `None` if unknown.
     pub(crate) fn tick_due(
         &mut self,
         from: Ticks,
@@ -86,40 +86,85 @@ impl Expiries {
         lexicon: &dyn Lexicon,
         rate: TickRate,
     ) -> Option<Ticks> {
-        // In order of time, and behind these may be those of all stalls of a turn.
-        let first = self.pending.partition_point(|expiry| expiry.at < came.0);
-        let within = self
-            .pending
-            .range(first..)
-            .take_while(|expiry| expiry.at <= came.1);
-        let mut ticks = within.filter(|expiry| TICK.contains(&&*lexicon.function(expiry.function)));
-        let tick = *ticks.next()?;
+        let tick = self.tick_within(came, lexicon)?;
         let late = self.grid.tick(tick.now, rate.nanos(tick.at.since(from)))?;
-        // The clock was read a little before the record was written: the due time is too late by that, not too early.
+        // The clock was read slightly before the record was written: the due time is too late by that difference, never
+        // too early.
         Some((tick.at - rate.ticks(late)).max(from))
     }
+
+    /// How much later than it was due the tick came that lies between two times, in the turn of a thread that may have
+    /// run until then. `None` if the grid is unknown.
+    fn late_in_turn(&mut self, came: (Ticks, Ticks), lexicon: &dyn Lexicon) -> Option<Nanos> {
+        let tick = self.tick_within(came, lexicon)?;
+        self.grid.in_turn(tick.now)
+    }
+
+    /// The first tick between two times.
+    fn tick_within(&self, (from, to): (Ticks, Ticks), lexicon: &dyn Lexicon) -> Option<Expiry> {
+        // They are in order of time, and may include those of all stalls of a turn.
+        let first = self.pending.partition_point(|expiry| expiry.at < from);
+        let within = self.pending.range(first..);
+        let mut within = within.take_while(|expiry| expiry.at <= to);
+        within
+            .find(|expiry| TICK.contains(&&*lexicon.function(expiry.function)))
+            .copied()
+    }
+}
+
+/// A tick that comes this much later than it was due indicates host time. The grid is known to [`ALIGNED`].
+const LATE: Nanos = Nanos(2 * ALIGNED);
+
+/// Times in turns of other threads than `victim` in which a tick was due and did not come: from when it was due to
+/// when it came, in order. The host had the CPU, or the thread had interrupts disabled; no record says which.
+pub(crate) fn late_ticks(
+    window: &Window,
+    victim: i32,
+    expiries: &mut Expiries,
+    lexicon: &dyn Lexicon,
+    rate: TickRate,
+) -> Vec<(Ticks, Ticks)> {
+    let pairs = window.slices.iter().zip(window.slices.iter().skip(1));
+    pairs
+        .filter_map(|(before, tick)| {
+            let timer = window.frame(
+                window
+                    .chain(tick.frame)
+                    .find(|index| window.frame(*index).class == Class::LocalTimer)?,
+            );
+            let turn = window.frame(window.root(before.frame));
+            let of_another = turn.is_turn() && turn.tid != victim && turn.tid != 0;
+            if timer.start != before.end || before.folded || !of_another {
+                return None;
+            }
+            let came = (timer.start, timer.end);
+            let late = expiries.late_in_turn(came, lexicon)?;
+            let due = (timer.start - rate.ticks(late)).max(before.start);
+            (late >= LATE).then_some((due, timer.start))
+        })
+        .collect()
 }
 
 /// When the tick of one CPU is due.
 #[derive(Clone, Debug, Default)]
 struct TickGrid {
     last: Option<Nanos>,
-    /// Intervals between ticks, by the period that they are near to.
+    /// Intervals between ticks, counted for the nearest period.
     votes: [u32; PERIODS.len()],
-    /// A tick that came as early in its period as any.
+    /// The tick that came earliest in its period.
     earliest: Option<Nanos>,
-    /// Ticks in a row that cannot be of this grid.
+    /// Ticks in a row that contradict the grid.
     strangers: u32,
 }
 
 impl TickGrid {
-    /// Takes in a tick: the kernel's clock when it came, and for how long the CPU had stood still then. How late
-    /// it was, at least, and no more than that long; `None` where that is not known.
+    /// Adds a tick: the kernel's clock when it came, and how long the CPU had stood still by then. Returns its minimum
+    /// lateness, which is at most that time; `None` if unknown.
     fn tick(&mut self, now: Nanos, stood: Nanos) -> Option<Nanos> {
         let period = self.period(now)?;
         let near = period / NEAR;
         let Some(earliest) = self.earliest else {
-            // Where it is the long way off, it is not known how far.
+            // After a long standstill its lateness is unknown.
             self.earliest = (stood.0 < near).then_some(now);
             return None;
         };
@@ -153,8 +198,32 @@ impl TickGrid {
         if late > stood.0 {
             return Some(stood);
         }
-        // Of several ticks that were due meanwhile the first.
+        // If several ticks were due meanwhile, the first one counts.
         Some(Nanos(late + (stood.0 - late) / period * period))
+    }
+
+    /// Takes in a tick that interrupted a running thread: how late it was within its period.
+    fn in_turn(&mut self, now: Nanos) -> Option<Nanos> {
+        let period = self.period(now)?;
+        let earliest = *self.earliest.get_or_insert(now);
+        let after = now.0.wrapping_sub(earliest.0) % period;
+        if period - after < period / NEAR {
+            self.earliest = Some(now);
+            self.strangers = 0;
+            return Some(Nanos::ZERO);
+        }
+        if after < LATE.0 {
+            self.strangers = 0;
+        } else {
+            // Ticks that are all late belong to another grid.
+            self.strangers += 1;
+            if self.strangers >= ENOUGH {
+                self.earliest = Some(now);
+                self.strangers = 0;
+                return None;
+            }
+        }
+        Some(Nanos(after))
     }
 
     /// The period, once it is known.
@@ -184,10 +253,10 @@ mod tests {
     const MS: u64 = 1_000_000;
     const US: u64 = 1000;
 
-    /// Where ticks are due in every four milliseconds.
+    /// The offset of the due time in every four milliseconds.
     const DUE: u64 = 1_234_567;
 
-    /// A grid that has seen ticks of two microseconds' delay, and how many.
+    /// A grid after twenty ticks with two microseconds' delay, and the number of ticks.
     fn grid() -> (TickGrid, u64) {
         let mut grid = TickGrid::default();
         for n in 0..20 {
@@ -202,17 +271,17 @@ mod tests {
         for (late, stood, expected) in [
             (2 * US, 3 * US, Some(0)),
             (502 * US, 600 * US, Some(500 * US)),
-            // A millisecond's standstill whose tick was due at its very end.
+            // A standstill of a millisecond, with the tick due at its very end.
             (3 * US, 1000 * US, Some(US)),
-            // The first of two that were due.
+            // The first of two due ticks.
             (5002 * US, 6 * MS, Some(5 * MS)),
-            // The one before it was due when the CPU did not yet stand still.
+            // The tick before it was due when the CPU still ran.
             (1002 * US, 4 * MS, Some(MS)),
             // It was due before the standstill began, and had not come.
             (32 * US, 10 * US, Some(10 * US)),
-            // No thread runs for a millisecond beside an interrupt that is due.
+            // No thread runs for a millisecond while an interrupt is due.
             (1002 * US, 10 * US, None),
-            // Earlier than any before: the others were later than was thought.
+            // Earlier than any before: the others were later than assumed.
             (US, 2 * US, Some(0)),
             (502 * US, 600 * US, Some(501 * US)),
         ] {
@@ -248,7 +317,7 @@ mod tests {
         for n in 0..8 {
             assert_eq!(grid.tick(Nanos(DUE + n * 4 * MS), Nanos(2 * US)), None);
         }
-        // The ninth makes eight intervals, but was too late to say where the grid is.
+        // The ninth makes eight intervals, but was too late to determine the grid.
         assert_eq!(grid.tick(Nanos(DUE + 8 * 4 * MS), Nanos(MS)), None);
         assert_eq!(grid.earliest, None);
         assert_eq!(grid.tick(Nanos(DUE + 9 * 4 * MS), Nanos(2 * US)), None);
@@ -329,7 +398,7 @@ mod tests {
             grid.earliest.is_some()
         };
         assert_eq!([settled(near - 1), settled(near)], [true, false]);
-        // And so of one that came earlier than all before: how late are the others, which came at 2 us?
+        // This also applies to a tick that came earlier than all others, compared with those that came at 2 us.
         let moved = |early: u64, stood: u64| {
             let (mut grid, n) = grid();
             grid.tick(Nanos(DUE + n * 4 * MS + 2 * US - early), Nanos(stood));
@@ -374,7 +443,7 @@ mod tests {
             },
         };
         let mut expiries = Expiries::default();
-        // What knows no tick: every function is another.
+        // Without a known tick, every function is another timer's.
         (0..3).for_each(|n| expiries.note(&timer(100 + n, 1)));
         let none = expiries.tick_due(
             Ticks(0),
@@ -395,7 +464,7 @@ mod tests {
         let mut many = Expiries::default();
         (0..MOST as u64 + 2).for_each(|n| many.note(&timer(n, 1)));
         assert_eq!((many.pending.len(), kept(&many)[0]), (MOST, 2));
-        // Another record is none of a timer.
+        // Another kind of record is ignored.
         many.note(&KernelEvent {
             kind: EventKind::HrtimerExit { hrtimer: 7 },
             ..timer(9, 1)

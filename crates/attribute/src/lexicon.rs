@@ -2,27 +2,26 @@
 
 use jitterscope_model::{Comm, KernelAddr, Name, Task, TaskIdentity, TaskRef};
 
-/// What a recorder knows of names. Implementations answer the same for the same question until
+/// The recorder's names. Implementations must return the same answer for the same question until
 /// [`Attributor::forget_names`](crate::Attributor::forget_names) is called.
 pub trait Lexicon {
-    /// The kernel function at an address; its hexadecimal form when unknown.
+    /// The kernel function at an address; the address in hexadecimal if unknown.
     fn function(&self, addr: KernelAddr) -> Name;
 
-    /// The name of a thread, when it was seen.
+    /// The name of a thread, if known.
     fn comm(&self, tid: i32) -> Option<Name>;
 
-    /// What the thread of this id and name belongs to, as far as known. Both are asked for because ids are
-    /// used again.
+    /// The known facts about the thread with this id and name. Both are needed because ids are reused.
     fn identity(&self, _tid: i32, _comm: Comm) -> TaskIdentity {
         TaskIdentity::default()
     }
 
-    /// The text of a thread's name. Who is asked for the same ones again and again shares them.
+    /// The text of a thread's name. An implementation with frequent calls should share the texts.
     fn text(&self, comm: Comm) -> Name {
         comm.to_string().into()
     }
 
-    /// A thread of a record, with what it belongs to.
+    /// A thread of a record, with its identity.
     fn task(&self, task: &TaskRef) -> Task {
         Task::of(
             task,
@@ -32,7 +31,7 @@ pub trait Lexicon {
     }
 }
 
-/// Of tests: knows no name; functions go by their address.
+/// For tests: knows no names, and shows functions as addresses.
 #[cfg(test)]
 pub(crate) struct NoNames;
 

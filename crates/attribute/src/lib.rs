@@ -1,17 +1,19 @@
 //! Stalls and kernel events in, culprits out: a pure function.
 //!
-//! Nothing here reads a file or a clock. What the function needs of the outside (names of addresses and
-//! of threads) comes through [`Lexicon`], so that a stored run can be attributed again on any machine.
+//! Nothing here reads a file or a clock. All external data (names of addresses and of threads) comes through
+//! [`Lexicon`], so a stored run can be attributed again on any machine.
 //!
-//! One machine a CPU (`occupancy`) keeps its stack and says whose each nanosecond was. `windows` ask it: a
-//! spinning probe's gap, whose edges (lead, holes, trail) are granted to their neighbours up to a measured
-//! cost, a late wake-up, a thread's wait, a slow message, a CPU that is only watched. `threads` is a second stage over all CPUs: who could
-//! run and did not. What no record explains is classified by exclusion. See `docs/attribution.md`.
+//! One machine per CPU (`occupancy`) keeps the CPU's stack and assigns each nanosecond to a frame. `windows` queries it
+//! for each kind of stall: a spinning probe's gap, whose edges (lead, holes, trail) are granted to their neighbours up
+//! to a measured cost; a late wake-up; a thread's wait; a slow message; a CPU that is only watched. `threads` is a
+//! second stage over all CPUs: the threads that were runnable and did not run. What no record explains is classified by
+//! exclusion. See `docs/attribution.md`.
 #![forbid(unsafe_code)]
 
 mod attributor;
 mod bandwidth;
 mod calls;
+mod coincidence;
 mod costs;
 mod culprits;
 mod feed;

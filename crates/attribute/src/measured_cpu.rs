@@ -1,23 +1,25 @@
-//! What attribution keeps of the measured CPUs.
+//! The attribution's data about the measured CPUs.
 
+use crate::coincidence::Coincidences;
 use crate::feed::Feed;
 use crate::lateness::Expiries;
 use crate::windows::late_wakeup::Woken;
-use jitterscope_model::{CpuId, Gap, Stall, TickRate, Ticks};
+use jitterscope_model::{CpuId, Gap, Stall, TickRate, Ticks, Verdict};
 use std::collections::VecDeque;
 
-/// What stopped two CPUs stopped neither for more than so many times as long as the other.
+/// Two CPUs were stopped by the same cause only if neither stood still for more than this many times as long as the
+/// other.
 const ALIKE: u64 = 2;
-/// Losses remembered; older ones can only matter to stalls long since attributed.
+/// Maximum of losses; older ones only matter to stalls that are already attributed.
 const KEPT_LOSSES: usize = 256;
-/// Gaps remembered to see stalls that begin together.
+/// Maximum of gaps, which serve to detect simultaneous stalls.
 const KEPT_GAPS: usize = 4096;
-/// Wake-ups remembered: those of a late wake-up are among the last.
+/// Maximum of wake-ups: a late wake-up needs only the last ones.
 const KEPT_WAKINGS: usize = 1024;
-/// Changes of frequency remembered.
+/// Maximum of frequency changes.
 const KEPT_FREQUENCY_CHANGES: usize = 256;
 
-/// All of them, in order of their numbers: they are few, and each record asks for one.
+/// The measured CPUs, sorted by number: there are few, and each record looks one up.
 #[derive(Debug)]
 pub(crate) struct MeasuredCpus {
     rate: TickRate,
@@ -36,12 +38,12 @@ impl MeasuredCpus {
         self.cpus.binary_search_by_key(&cpu, |(id, _)| *id)
     }
 
-    /// What is kept of a CPU, if anything is.
+    /// The data about a CPU, if there is any.
     pub(crate) fn get(&self, cpu: CpuId) -> Option<&MeasuredCpu> {
         self.place(cpu).ok().map(|at| &self.cpus[at].1)
     }
 
-    /// What is kept of a CPU.
+    /// The data about a CPU.
     pub(crate) fn of(&mut self, cpu: CpuId) -> &mut MeasuredCpu {
         let at = self.place(cpu).unwrap_or_else(|at| {
             self.cpus.insert(at, (cpu, MeasuredCpu::new(self.rate)));
@@ -62,17 +64,21 @@ impl MeasuredCpus {
 #[derive(Debug)]
 pub(crate) struct MeasuredCpu {
     pub(crate) feed: Feed,
-    /// Only of a virtual machine, whose host may be late with them.
+    /// Only for a virtual machine, whose host may delay them.
     pub(crate) expiries: Expiries,
-    /// Windows in which records were lost.
-    losses: VecDeque<(Ticks, Ticks)>,
+    /// Windows in which records were lost or are not trusted.
+    losses: VecDeque<(Ticks, Ticks, Verdict)>,
     recent: VecDeque<Gap>,
-    /// Wake-ups on this CPU, recorded where the waker ran: of whom, and by what priority. In order of time.
+    /// The time from which `recent` has all gaps.
+    pub(crate) known_from: Ticks,
+    /// Wake-ups on this CPU, recorded where the waker ran: the woken thread, and its wake-up. In order of time.
     wakings: VecDeque<(i32, Woken)>,
     frequency_changes: VecDeque<Ticks>,
+    /// Simultaneous stalls of this CPU and others.
+    pub(crate) coincidences: Coincidences,
 }
 
-/// Keeps one more, and no more than so many.
+/// Appends an item; drops the oldest if there are too many.
 fn keep<T>(kept: &mut VecDeque<T>, most: usize, one: T) {
     if kept.len() >= most {
         kept.pop_front();
@@ -87,14 +93,15 @@ impl MeasuredCpu {
             expiries: Expiries::default(),
             losses: VecDeque::new(),
             recent: VecDeque::new(),
+            known_from: Ticks(0),
             wakings: VecDeque::new(),
             frequency_changes: VecDeque::new(),
+            coincidences: Coincidences::default(),
         }
     }
 
-    /// Notes a wake-up.
     pub(crate) fn woken(&mut self, tid: i32, woken: Woken) {
-        // The CPUs' records arrive buffer by buffer, each one's in order.
+        // The CPUs' records arrive buffer by buffer, each CPU's in order.
         if self
             .wakings
             .back()
@@ -111,7 +118,7 @@ impl MeasuredCpu {
         self.wakings.insert(place, (tid, woken));
     }
 
-    /// When the victim was woken in a stall, in order; wakings of before its end are given up.
+    /// The victim's wake-ups in a stall, in order; discards wake-ups from before its end.
     pub(crate) fn take_woken(&mut self, stall: &Stall) -> Vec<Woken> {
         let past = self
             .wakings
@@ -123,25 +130,29 @@ impl MeasuredCpu {
         of_victim.map(|(_, waking)| waking).collect()
     }
 
-    /// Records were lost between two times.
-    pub(crate) fn lost(&mut self, from: Ticks, to: Ticks) {
+    /// Records between two times were lost, or are not trusted, as `why` says.
+    pub(crate) fn lost(&mut self, from: Ticks, to: Ticks, why: Verdict) {
         self.feed.lost(from, to);
-        keep(&mut self.losses, KEPT_LOSSES, (from, to));
+        keep(&mut self.losses, KEPT_LOSSES, (from, to, why));
     }
 
-    /// Whether records were lost that a stall touches.
-    pub(crate) fn is_near_loss(&self, stall: &Stall) -> bool {
-        self.losses
-            .iter()
-            .any(|(from, to)| *from <= stall.end && stall.start <= *to)
+    /// Why records are missing that a stall touches, if any are.
+    pub(crate) fn loss_near(&self, stall: &Stall) -> Option<Verdict> {
+        let touched = |(from, to, _): &&(Ticks, Ticks, _)| *from <= stall.end && stall.start <= *to;
+        self.losses.iter().find(touched).map(|(.., why)| *why)
     }
 
-    /// A gap that will be attributed soon. They come in order.
+    /// A gap that will be attributed soon. Gaps come in order.
     pub(crate) fn announced(&mut self, gap: Gap) {
+        if self.recent.len() >= KEPT_GAPS
+            && let Some(oldest) = self.recent.front()
+        {
+            self.known_from = self.known_from.max(oldest.end());
+        }
         keep(&mut self.recent, KEPT_GAPS, gap);
     }
 
-    /// Whether the gap before this time ended at it.
+    /// Whether the previous gap ended at this time.
     pub(crate) fn stalled_until(&self, time: Ticks) -> bool {
         let before = self.recent.partition_point(|gap| gap.start < time);
         before
@@ -149,27 +160,27 @@ impl MeasuredCpu {
             .is_some_and(|at| self.recent[at].end() == time)
     }
 
-    /// Whether a gap began within so much of a stall's start and lasted about as long, so that both may have had
-    /// one cause: what stops several CPUs at once stops them for the same time.
-    pub(crate) fn stalled_with(&self, stall: &Stall, within: Ticks) -> bool {
-        let (start, length) = (stall.start.0, stall.length().0);
-        let first = self
-            .recent
-            .partition_point(|gap| gap.start.0.saturating_add(within.0) < start);
+    /// Whether a gap began within `within` of a time and lasted about as long as `length`, so that both may have the
+    /// same cause: what stops several CPUs at once stops them for the same time. `None` if gaps of that time are no
+    /// longer known, or the CPU was not yet measured.
+    pub(crate) fn stalled_with(&self, at: Ticks, length: Ticks, within: Ticks) -> Option<bool> {
+        if at < self.known_from {
+            return None;
+        }
+        let first = self.recent.partition_point(|gap| gap.start + within < at);
         let near = self
             .recent
             .range(first..)
-            .take_while(|gap| gap.start.0 <= start.saturating_add(within.0));
-        let alike = |other: u64| other / ALIKE <= length && length / ALIKE <= other;
-        near.map(|gap| gap.length.0).any(alike)
+            .take_while(|gap| gap.start <= at + within);
+        let alike = |other: Ticks| other.0 / ALIKE <= length.0 && length.0 / ALIKE <= other.0;
+        Some(near.map(|gap| gap.length).any(alike))
     }
 
-    /// The frequency was changed.
     pub(crate) fn frequency_changed(&mut self, at: Ticks) {
         keep(&mut self.frequency_changes, KEPT_FREQUENCY_CHANGES, at);
     }
 
-    /// Whether that was before the end of a stall and within so much of its start.
+    /// Whether the frequency changed before the end of a stall and within this time of its start.
     pub(crate) fn has_changed_frequency(&self, stall: &Stall, within: Ticks) -> bool {
         let near = |at: &Ticks| *at <= stall.end && at.0.abs_diff(stall.start.0) <= within.0;
         self.frequency_changes.iter().any(near)

@@ -1,18 +1,18 @@
-//! What a stall is made of, summed up piece by piece.
+//! The parts of a stall, summed piece by piece.
 
 use jitterscope_model::{Confidence, CpuId, Culprit, Evidence, Keyed, Nanos, Part, Phase};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock};
 
-/// One for all: making its keys takes longer than a short sum.
+/// Shared by all, because making its keys takes longer than a short sum.
 static HASHER: LazyLock<Keyed> = LazyLock::new(Keyed::default);
 
-/// In what a piece must be the same to be of the same part.
+/// The key that pieces of the same part share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PartKey<'a> {
     pub(crate) culprit: &'a Arc<Culprit>,
     pub(crate) phase: &'a Phase,
-    /// The CPU from which the victim was moved meanwhile.
+    /// The CPU that the victim was moved away from meanwhile.
     pub(crate) moved_from: Option<CpuId>,
     pub(crate) evidence: &'a Evidence,
 }
@@ -31,10 +31,13 @@ impl PartKey<'_> {
             moved_from: self.moved_from,
             ..part.in_phase(self.phase.clone())
         };
-        Part {
-            confidence: confidence_of(&part),
-            ..part
-        }
+        let confidence = match part.culprit.subject.as_verdict() {
+            Some(verdict) => verdict.confidence(),
+            // The host may have had this time.
+            None if *self.evidence == Evidence::LateInterruptInVm => Confidence::Medium,
+            None => part.culprit.kind().confidence(),
+        };
+        Part { confidence, ..part }
     }
 }
 
@@ -42,19 +45,19 @@ impl PartKey<'_> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartSums {
     parts: Vec<Part>,
-    /// By the hash of its key, or the first free number after it.
+    /// Indices by the hash of their keys, or by the next free number.
     places: FxHashMap<u64, usize>,
 }
 
 impl PartSums {
-    /// Adds time to a part, or begins one. It is as sure as its culprit's kind.
+    /// Adds time to a part, or begins one with the confidence of its culprit's kind.
     pub(crate) fn add(&mut self, key: PartKey<'_>, net: Nanos) {
         let mut hash = HASHER.hash_one(key);
         let place = loop {
             let place = *self.places.entry(hash).or_insert(self.parts.len());
             match self.parts.get(place) {
                 None => self.parts.push(key.part()),
-                // Another of the same hash.
+                // Another key with the same hash.
                 Some(part) if !key.is_of(part) => {
                     hash = hash.wrapping_add(1);
                     continue;
@@ -70,13 +73,6 @@ impl PartSums {
 
     pub(crate) fn into_parts(self) -> Vec<Part> {
         self.parts
-    }
-}
-
-fn confidence_of(part: &Part) -> Confidence {
-    match part.evidence {
-        Evidence::SwitchRecordsWhileThrottled => Confidence::Medium,
-        _ => part.culprit.kind().confidence(),
     }
 }
 
@@ -151,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_as_sure_as_its_culprit_unless_a_quota_may_be_behind_it() {
+    fn a_part_is_as_sure_as_its_culprit() {
         let sure = |subject: Subject, evidence: &Evidence| {
             let (culprit, mut sums) = (subject.into(), PartSums::default());
             let (phase, moved_from) = (&Phase::Preempted, None);
@@ -168,10 +164,6 @@ mod tests {
         };
         let softirq = || Subject::Softirq(1);
         assert_eq!(sure(softirq(), &Evidence::ThreadRecords), Confidence::High);
-        assert_eq!(
-            sure(softirq(), &Evidence::SwitchRecordsWhileThrottled),
-            Confidence::Medium
-        );
         for (verdict, wanted) in [
             (Verdict::ContextSwitch, Confidence::Medium),
             (Verdict::BetweenEvents, Confidence::Low),

@@ -1,4 +1,4 @@
-//! Senders by what they sent: the last before the moment, and no more memory than is needed.
+//! Finding senders by what they sent: always the last one before a moment, in bounded memory.
 
 use super::*;
 use crate::lexicon::NoNames;
@@ -53,7 +53,7 @@ fn a_sender_of_before_a_loss_is_not_told_for_what_came_after_it() {
     };
     assert_eq!(at(&senders, 300), Some(1));
     senders.lost(Ticks(200), Ticks(400));
-    // In between somebody else may have woken it; what is recorded since holds.
+    // In between, a lost record may show another waker; later records are valid.
     assert_eq!(
         [at(&senders, 150), at(&senders, 300), at(&senders, 500)],
         [Some(1), None, Some(2)]
@@ -80,7 +80,7 @@ fn memory_stays_bounded_over_many_keys() {
             .waker(199_999, CpuId(1), Ticks(200_000), &NoNames)
             .is_some()
     );
-    // Those that are used once, a while apart, go first.
+    // Keys that are used once are dropped first.
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     for n in 0..20_000 {
         senders.note(&waking(n * 10_000_000, 1, i32::try_from(n).unwrap()));
@@ -94,7 +94,7 @@ fn memory_stays_bounded_over_many_keys() {
 
 #[test]
 fn of_a_key_that_is_used_often_the_window_is_kept_whole_and_no_more() {
-    // 36,000 wake-ups a second of one thread by one after the other; attribution is a second behind.
+    // 36,000 wake-ups a second of one thread, by one waker after the other; attribution is a second behind.
     let (each, last) = (27_777, 180_000u64);
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     for n in 0..last {
@@ -157,7 +157,7 @@ fn a_wake_up_before_the_thread_slept_again_is_not_that_of_its_turn() {
         waker(&[waking(100, 3, 9), slept(200, 1, 0x100)], 1),
         Some(3)
     );
-    // Woken where it had run, and put elsewhere: that is its wake-up. Not so when it came back since.
+    // Woken where it had run, and moved elsewhere: this is its wake-up. But not if it came back since.
     assert_eq!(waker(&[waking(100, 3, 9), moved(101, 0)], 0), Some(3));
     assert_eq!(
         waker(&[waking(100, 3, 9), moved(300, 0), moved(900, 1)], 1),
@@ -165,14 +165,95 @@ fn a_wake_up_before_the_thread_slept_again_is_not_that_of_its_turn() {
     );
 }
 
-/// Thread 7 is of process 70; functions are their addresses.
+#[test]
+fn where_a_wake_up_is_not_recorded_who_moved_the_sleeper_here_woke_it() {
+    let task = |tid| TaskRef {
+        tid,
+        comm: Comm::new("x"),
+        prio: 120,
+    };
+    let moved = |by, context, cpu| {
+        let kind = EventKind::SchedMigrate {
+            task: task(9),
+            from: CpuId(0),
+            to: CpuId(1),
+        };
+        KernelEvent {
+            time: Ticks(900),
+            cpu: CpuId(cpu),
+            tid: by,
+            context,
+            kind,
+        }
+    };
+    let leaves = |prev, prev_state| {
+        let kind = EventKind::SchedSwitch {
+            prev: task(prev),
+            prev_state,
+            next: task(9),
+        };
+        KernelEvent {
+            time: Ticks(1000),
+            cpu: CpuId(1),
+            tid: prev,
+            context: ExecutionContext::Thread,
+            kind,
+        }
+    };
+    let waker = |senders: &Senders| {
+        let sender = senders.waker(9, CpuId(1), Ticks(1000), &Known);
+        sender.map(|sender| (sender.tid, sender.context))
+    };
+    let found = |events: &[KernelEvent]| {
+        let mut senders = Senders::of_some_wakings(TickRate::NANOSECONDS);
+        senders.records_wakings_of(CpuId(1));
+        events.iter().for_each(|event| senders.note(event));
+        let mut all = Senders::new(TickRate::NANOSECONDS);
+        events.iter().for_each(|event| all.note(event));
+        assert_eq!(waker(&all), None, "its wake-up would be recorded");
+        waker(&senders)
+    };
+    let (thread, interrupt) = (ExecutionContext::Thread, ExecutionContext::Interrupt);
+    assert_eq!(found(&[moved(3, thread, 0)]), Some((3, thread)));
+    assert_eq!(found(&[moved(3, interrupt, 0)]), Some((0, interrupt)));
+    // Load balancing happens in a softirq, by the idle thread, by a stopper, and by the thread that leaves.
+    assert_eq!(found(&[moved(3, ExecutionContext::Softirq, 0)]), None);
+    assert_eq!(found(&[moved(0, thread, 1)]), None);
+    assert_eq!(found(&[moved(STOPPER_TID, thread, 0)]), None);
+    assert_eq!(found(&[moved(3, thread, 1), leaves(3, 1)]), None);
+    assert_eq!(
+        found(&[moved(3, thread, 1), leaves(3, 0)]),
+        Some((3, thread))
+    );
+    // It has slept since, and its later waker is unknown.
+    let slept = KernelEvent {
+        time: Ticks(950),
+        ..leaves(9, 1)
+    };
+    assert_eq!(found(&[moved(3, thread, 0), slept]), None);
+    let mut senders = Senders::of_some_wakings(TickRate::NANOSECONDS);
+    senders.note(&moved(3, thread, 0));
+    senders.records_wakings_of(CpuId(0));
+    assert_eq!(
+        waker(&senders),
+        None,
+        "where it came from they are recorded"
+    );
+}
+
+const STOPPER_TID: i32 = 99;
+
+/// Thread 7 belongs to process 70; functions are named by their addresses.
 struct Known;
 impl Lexicon for Known {
     fn function(&self, addr: KernelAddr) -> Name {
         format!("f{}", addr.0).into()
     }
     fn comm(&self, tid: i32) -> Option<Name> {
-        (tid < 100).then(|| format!("t{tid}").into())
+        match tid {
+            STOPPER_TID => Some("migration/0".into()),
+            _ => (tid < 100).then(|| format!("t{tid}").into()),
+        }
     }
     fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
         let tgid = (comm == Comm::new("t7") && tid == 7).then_some(70);
@@ -193,14 +274,14 @@ fn event(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
     }
 }
 
-/// Senders who took note of these.
+/// Senders with these records.
 fn noted(events: &[KernelEvent]) -> Senders {
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     events.iter().for_each(|event| senders.note(event));
     senders
 }
 
-/// Thread, and through which function, of who is found among these.
+/// Thread and function of a trigger among these.
 fn named(senders: &Senders, trigger: Option<Trigger>) -> Option<(i32, Option<String>)> {
     who_and_name(trigger.map(|trigger| senders.sender(trigger, &Known)))
 }
@@ -248,7 +329,7 @@ fn a_call_is_known_by_its_descriptor_and_its_function() {
     };
     assert_eq!(caller(1, 100, 9), None);
     assert_eq!(caller(1, 100, 50), Some((7, Some("f900".into()))));
-    // Where it was called from is not known.
+    // The calling address is unknown.
     assert_eq!(caller(1, 200, 50), Some((8, None)));
     assert_eq!(caller(2, 100, 50), Some((9, Some("f901".into()))));
     assert_eq!(caller(2, 200, 50), None);
@@ -313,7 +394,17 @@ fn a_reschedule_is_an_interrupt_without_a_function() {
 
 #[test]
 fn a_thread_is_stopped_by_a_signal_to_it_or_to_its_process_whichever_came_last() {
-    let stop = |time, tid, whom| event(time, tid, EventKind::StopSignal { tid: whom });
+    let stop = |time, tid, whom| {
+        event(
+            time,
+            tid,
+            EventKind::Signal {
+                tid: whom,
+                sig: 19,
+                code: 0,
+            },
+        )
+    };
     let stopper = |events: &[KernelEvent], tid| {
         who_and_name(noted(events).stopper(tid, Ticks(50), &Known)).map(|who| who.0)
     };
@@ -321,12 +412,41 @@ fn a_thread_is_stopped_by_a_signal_to_it_or_to_its_process_whichever_came_last()
     assert_eq!(stopper(&[stop(30, 1, 7), stop(20, 2, 70)], 7), Some(1));
     assert_eq!(stopper(&[stop(20, 2, 70)], 7), Some(2));
     assert_eq!(stopper(&[stop(51, 2, 70)], 7), None);
-    // Of this one no process is known.
+    // The process of this thread is unknown.
     assert_eq!(stopper(&[stop(20, 2, 70)], 8), None);
 }
 
 #[test]
-fn what_ran_on_top_of_a_thread_is_its_doing_only_where_that_can_be() {
+fn a_process_timer_is_armed_by_the_thread_that_its_signal_is_for() {
+    let signal = |time, cpu, (sig, code)| KernelEvent {
+        cpu: CpuId(cpu),
+        context: ExecutionContext::Interrupt,
+        ..event(time, 3, EventKind::Signal { tid: 7, sig, code })
+    };
+    let (timer_create, setitimer, kill) = ((34, -2), (14, 0x80), (14, 0));
+    let owner = |cause, from, to| {
+        let senders = noted(&[signal(20, 1, cause), signal(30, 2, timer_create)]);
+        let trigger = senders.armed_by(CpuId(1), (Ticks(from), Ticks(to)));
+        trigger.map(|trigger| {
+            let sender = senders.sender(trigger, &Known);
+            (
+                sender.tid,
+                sender.comm.as_deref().map(str::to_owned),
+                sender.tgid,
+            )
+        })
+    };
+    let known = Some((7, Some("t7".to_owned()), Some(70)));
+    assert_eq!(owner(timer_create, 20, 25), known);
+    assert_eq!(owner(setitimer, 15, 40), known);
+    // The signal belongs to another function, or to no timer.
+    assert_eq!(owner(timer_create, 21, 40), None);
+    assert_eq!(owner(timer_create, 10, 19), None);
+    assert_eq!(owner(kill, 10, 40), None);
+}
+
+#[test]
+fn who_was_interrupted_is_no_waker_and_is_named_beneath_a_softirq_that_it_may_have_raised() {
     let woken = |context, spins| {
         let task = TaskRef {
             tid: 9,
@@ -346,22 +466,26 @@ fn what_ran_on_top_of_a_thread_is_its_doing_only_where_that_can_be() {
         }
         let sender = senders.waker(9, CpuId(1), Ticks(50), &Known).unwrap();
         assert_eq!(sender.context, context);
-        (sender.tid, sender.comm.is_some(), sender.tgid)
+        let (comm, beneath) = (sender.comm.as_deref(), sender.beneath.as_deref());
+        let [comm, beneath] = [comm, beneath].map(|name| name.map(str::to_owned));
+        (sender.tid, comm, sender.tgid, beneath)
     };
-    let (itself, nobody) = ((7, true, Some(70)), (0, false, None));
+    let name = || Some("t7".to_owned());
+    let itself = (7, name(), Some(70), None);
+    let (above, nobody) = ((0, None, None, name()), (0, None, None, None));
     assert_eq!(
         [
             woken(ExecutionContext::Thread, false),
             woken(ExecutionContext::Thread, true)
         ],
-        [itself; 2]
+        [itself.clone(), itself]
     );
     assert_eq!(
         [
             woken(ExecutionContext::Softirq, false),
             woken(ExecutionContext::Softirq, true)
         ],
-        [itself, nobody]
+        [above, nobody.clone()]
     );
     for context in [
         ExecutionContext::Interrupt,
@@ -400,7 +524,7 @@ fn what_is_dropped_within_the_window_is_counted_for_every_kind() {
         senders.note(&waking(n, 5, 9));
     }
     assert_eq!((senders.dropped(), senders.wakers.total), (3, MOST));
-    // The oldest went.
+    // The oldest was dropped.
     let waker = |time| senders.waker(9, CpuId(1), Ticks(time), &NoNames);
     assert!(waker(2).is_none() && waker(3).is_some());
     senders.sleeps.dropped = 10;
@@ -416,7 +540,7 @@ fn what_is_dropped_within_the_window_is_counted_for_every_kind() {
 fn a_key_that_is_used_keeps_its_last_record_through_a_sweep() {
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     let window = WINDOW.0;
-    // At the edge of the window when it is swept, and just beyond.
+    // At the edge of the window at the time of the check, and just beyond.
     senders.note(&waking(999, 1, 1));
     senders.note(&waking(1000, 1, 2));
     for tid in 3..=i32::try_from(KEYS).unwrap() {
@@ -448,4 +572,48 @@ fn of_too_many_keys_within_the_window_the_newer_half_stays() {
         (senders.wakers.sent.len(), senders.wakers.total),
         (MOST_KEYS / 2, MOST_KEYS / 2)
     );
+}
+
+#[test]
+fn a_waker_bears_the_name_that_it_had_when_it_woke() {
+    let name = Comm::new;
+    let renamed = |time, old: &str, new: &str| {
+        let (old, comm) = (name(old), name(new));
+        event(time, 3, EventKind::TaskRename { tid: 3, old, comm })
+    };
+    let begun = event(
+        900,
+        1,
+        EventKind::TaskNew {
+            tid: 3,
+            comm: name("shell"),
+            thread: false,
+        },
+    );
+    let events = [
+        waking(100, 3, 9),
+        renamed(150, "first", "second"),
+        waking(200, 3, 9),
+        renamed(250, "second", "third"),
+        waking(300, 3, 9),
+    ];
+    let waker = |senders: &Senders, time: u64| {
+        let sender = senders.waker(9, CpuId(1), Ticks(time), &Known).unwrap();
+        assert_eq!(sender.tid, 3);
+        sender.comm
+    };
+    // Later records change nothing.
+    for until in 1..=events.len() {
+        let senders = noted(&events[..until]);
+        let found = waker(&senders, 120);
+        let wanted = if until == 1 { "t3" } else { "first" };
+        assert_eq!(found.as_deref(), Some(wanted), "{until}");
+    }
+    let senders = noted(&events);
+    assert_eq!(waker(&senders, 220).as_deref(), Some("second"));
+    // It has another name now, and no record tells since when.
+    assert_eq!(waker(&senders, 320).as_deref(), Some("third or t3"));
+    // It has ended, and its id belongs to another thread.
+    let senders = noted(&[waking(100, 3, 9), begun, renamed(950, "shell", "tool")]);
+    assert_eq!(waker(&senders, 120), None);
 }

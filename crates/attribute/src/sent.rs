@@ -1,8 +1,8 @@
-//! What was sent with one key, in order of time.
+//! The records with one key, in order of time.
 
 use jitterscope_model::{CpuId, ExecutionContext, KernelEvent, Ticks};
+use smallvec::SmallVec;
 use std::cell::Cell;
-use std::collections::VecDeque;
 
 /// A record of a sender.
 #[derive(Clone, Debug)]
@@ -33,21 +33,25 @@ impl<T> Sent<T> {
     }
 }
 
-/// Records in order of time. Who asks goes forward in time in small steps, so the place of the last answer is
-/// where the next one is looked for: records of a busy thread's wake-ups are thousands, each in memory of its own.
+/// Records in order of time. Queries advance in small steps, so each search starts at the last result: a busy thread's
+/// wake-ups are thousands of records. Most keys have one record, which needs no separate memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SentQueue<T> {
-    records: VecDeque<Sent<T>>,
-    /// Records dropped at the front so far.
+    /// At most half of them, at the front, are already dropped.
+    records: SmallVec<[Sent<T>; 1]>,
+    /// The number of dropped records still in `records`.
+    start: usize,
+    /// The number of records dropped at the front so far.
     dropped: usize,
-    /// Of all that ever came, how many were not after the time last asked for: a hint.
+    /// How many of all records so far were up to the last queried time: a hint.
     passed: Cell<usize>,
 }
 
 impl<T> Default for SentQueue<T> {
     fn default() -> Self {
         SentQueue {
-            records: VecDeque::new(),
+            records: SmallVec::new(),
+            start: 0,
             dropped: 0,
             passed: Cell::new(0),
         }
@@ -55,49 +59,68 @@ impl<T> Default for SentQueue<T> {
 }
 
 impl<T> SentQueue<T> {
+    fn kept(&self) -> &[Sent<T>] {
+        self.records.get(self.start..).unwrap_or_default()
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.records.len()
+        self.kept().len()
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<&Sent<T>> {
-        self.records.get(at)
+        self.kept().get(at)
     }
 
-    /// The latest.
     pub(crate) fn last(&self) -> Option<&Sent<T>> {
-        self.records.back()
+        self.kept().last()
     }
 
-    /// Several CPUs' records arrive buffer by buffer, so the newest need not come last.
+    /// Records of several CPUs arrive buffer by buffer, so the newest need not come last.
     pub(crate) fn insert(&mut self, record: Sent<T>) {
         if self.last().is_none_or(|last| last.time <= record.time) {
-            self.records.push_back(record);
+            self.records.push(record);
             return;
         }
         let at = self
-            .records
+            .kept()
             .iter()
             .rposition(|sent| sent.time <= record.time)
             .map_or(0, |at| at + 1);
-        self.records.insert(at, record);
+        self.records.insert(self.start + at, record);
     }
 
-    /// Drops the earliest.
+    /// Drops the earliest. Shrinks the allocation when it is four times too large.
     pub(crate) fn drop_first(&mut self) {
-        self.dropped += usize::from(self.records.pop_front().is_some());
+        if self.len() == 0 {
+            return;
+        }
+        self.start += 1;
+        self.dropped += 1;
+        if self.start * 2 >= self.records.len() {
+            self.records.drain(..self.start);
+            self.start = 0;
+            if self.records.capacity() > 4 * self.records.len().max(1) {
+                self.records.shrink_to_fit();
+            }
+        }
     }
 
-    /// The last one that is not after `time`.
+    /// The last one up to `time`.
     pub(crate) fn before(&self, time: Ticks) -> Option<&Sent<T>> {
         let passed = self.not_after(time);
         self.passed.set(self.dropped + passed);
-        self.records.get(passed.checked_sub(1)?)
+        self.get(passed.checked_sub(1)?)
     }
 
-    /// How many are not after `time`.
+    /// The first one after `time`.
+    pub(crate) fn after(&self, time: Ticks) -> Option<&Sent<T>> {
+        self.get(self.not_after(time))
+    }
+
+    /// The number of records up to `time`.
     fn not_after(&self, time: Ticks) -> usize {
-        let all = self.records.len();
-        let is_passed = |at: usize| self.records.get(at).is_some_and(|sent| sent.time <= time);
+        let all = self.len();
+        let is_passed = |at: usize| self.get(at).is_some_and(|sent| sent.time <= time);
         let mut low = self.passed.get().saturating_sub(self.dropped).min(all);
         if low > 0 && !is_passed(low - 1) {
             return partition(0, low - 1, is_passed);
@@ -111,7 +134,7 @@ impl<T> SentQueue<T> {
     }
 }
 
-/// The first of `low..high` that is not passed, or `high`; those before it are.
+/// The first of `low..high` that is not passed, or `high`; all before it are.
 fn partition(mut low: usize, mut high: usize, is_passed: impl Fn(usize) -> bool) -> usize {
     while low < high {
         let middle = low.midpoint(high);
@@ -140,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was asked before, whatever came and went since: the answer is that of a search of all.
+        /// Independently of earlier queries and changes, the result equals that of a full search.
         #[test]
         fn the_last_one_not_after_a_time_is_found_from_wherever_the_last_answer_was(
             steps in prop::collection::vec((0u8..8, 0u64..50), 1..200),
@@ -163,6 +186,9 @@ mod tests {
                     _ => {
                         let found = queue.before(Ticks(time)).map(|sent| sent.what);
                         let wanted = all.iter().rfind(|(other, _)| *other <= time).map(|(_, n)| *n);
+                        prop_assert_eq!(found, wanted);
+                        let found = queue.after(Ticks(time)).map(|sent| sent.what);
+                        let wanted = all.iter().find(|(other, _)| *other > time).map(|(_, n)| *n);
                         prop_assert_eq!(found, wanted);
                     }
                 }

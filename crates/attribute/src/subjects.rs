@@ -1,57 +1,59 @@
-//! Subjects by number: the same few occur again and again, and a number is compared and looked up at once.
+//! Interned subjects: the same few recur, and a number is cheap to compare and look up.
 
-use jitterscope_model::{CulpritKey, KeyLevel, KeyedMap, Subject};
+use jitterscope_model::{Crowds, CulpritKey, KeyLevel, KeyedMap, Subject};
 
-/// Subjects that have a number; of more of them only the row is known.
+/// Maximum of subjects with a number; for further ones only the row is known.
 const MOST_SUBJECTS: usize = 1 << 14;
-/// Rows told apart; more share one a kind.
+/// Maximum of rows; further subjects share one per kind.
 const MOST_ROWS: usize = 1 << 14;
 
-/// Stands for a subject: equal numbers, equal subjects.
+/// The number of a subject: equal numbers mean equal subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SubjectNo {
-    /// Which subject; `None` of those beyond the ones that have a number.
+    /// The subject; `None` beyond the maximum.
     pub(crate) subject: Option<u32>,
-    /// Which row of sums by name it belongs to.
+    /// Its row in sums by name.
     pub(crate) row: u32,
+    /// The level of that row's key.
+    pub(crate) level: KeyLevel,
 }
 
-/// All that were met.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
     numbers: KeyedMap<Subject, SubjectNo>,
     rows: KeyedMap<CulpritKey, u32>,
+    crowds: Crowds,
 }
 
 impl Subjects {
-    /// How finely rows are told apart.
+    /// The level of rows, except for processes with very many names.
     pub(crate) const LEVEL: KeyLevel = KeyLevel::Name;
 
-    /// The number of a subject.
     pub(crate) fn number(&mut self, subject: &Subject) -> SubjectNo {
         if let Some(known) = self.numbers.get(subject) {
             return *known;
         }
-        let row = self.row(subject);
-        if self.numbers.len() >= MOST_SUBJECTS {
-            return SubjectNo { subject: None, row };
-        }
-        let number = SubjectNo {
-            subject: u32::try_from(self.numbers.len()).ok(),
+        let (row, level) = self.row(subject);
+        let mut number = SubjectNo {
+            subject: None,
             row,
+            level,
         };
-        self.numbers.insert(subject.clone(), number);
+        if self.numbers.len() < MOST_SUBJECTS {
+            number.subject = u32::try_from(self.numbers.len()).ok();
+            self.numbers.insert(subject.clone(), number);
+        }
         number
     }
 
-    fn row(&mut self, subject: &Subject) -> u32 {
-        let key = CulpritKey::of(subject, Self::LEVEL);
+    fn row(&mut self, subject: &Subject) -> (u32, KeyLevel) {
+        let (key, level) = self.crowds.key(subject, Self::LEVEL);
         let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
         if self.rows.len() < MOST_ROWS || self.rows.contains_key(&key) {
-            return *self.rows.entry(key).or_insert(next);
+            return (*self.rows.entry(key).or_insert(next), level);
         }
-        let others = CulpritKey::of(&Subject::Others(key.kind()), Self::LEVEL);
-        *self.rows.entry(others).or_insert(next)
+        let others = CulpritKey::of(&Subject::Others(key.kind()), level);
+        (*self.rows.entry(others).or_insert(next), level)
     }
 }
 

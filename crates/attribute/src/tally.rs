@@ -1,26 +1,25 @@
-//! The proof that stalls and kernel events belong together: how many events fall inside recorded gaps,
-//! beside how many do when each is shifted in time.
+//! The check that stalls and kernel events belong together: how many events fall inside recorded gaps, compared with
+//! how many do after a random shift in time.
 //!
-//! Each CPU counts from the first to the last read of its own probe: what the kernel did before the one or
-//! after the other had no gap that it could lie in.
+//! Each CPU counts from the first to the last read of its own probe: earlier and later kernel activity has no gap.
 //!
-//! A probe with a slow clock, or one that was asked for long stalls only, has no gap for what took less than its
-//! threshold. So events outside of gaps are told apart: a visit of the kernel whose records, from the first to the
-//! one after which the same thread goes on, span less than that need not have been seen; everything else must.
+//! A probe with a slow clock, or with a high threshold, has no gap for kernel activity shorter than its threshold. So
+//! events outside of gaps are divided: a visit of the kernel whose records, from the first to the one after which the
+//! same thread continues, span less than that may be invisible; all others must be in a gap.
 
 use crate::feed::Turns;
 use jitterscope_model::{CpuId, EventsInGaps, Gap, Nanos, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Entering the kernel and leaving it takes about so long, beside what lies between its records.
+/// The approximate time for entering and leaving the kernel, in addition to the time between its records.
 const THERE_AND_BACK: Nanos = Nanos(300);
 
-/// Gaps kept a CPU for the control, at most.
+/// Maximum of gaps kept per CPU for the control.
 const KEPT_GAPS: usize = 1 << 13;
 
-/// So many events are all compared with their control; of more, one in [`EACH`]: a share of tens of thousands is
-/// known well enough, and looking each one up among the gaps of half a second takes longer than counting it.
+/// Up to this number, all events are compared with their control; of further events, one in [`EACH`]. The share among
+/// tens of thousands is precise enough, and searching the gaps of half a second takes longer than counting.
 const ALL_COMPARED: u64 = 1 << 16;
 const EACH: u64 = 8;
 
@@ -46,21 +45,21 @@ impl Window {
     }
 }
 
-/// What the kernel did outside of gaps between two moments of one thread in its own code. What follows so closely
-/// that it may have been entered once only, as a softirq does that an interrupt raised, belongs to it.
+/// Kernel activity outside of gaps between two moments of one thread in its own code. Includes activity that follows so
+/// closely that it may belong to the same kernel entry, such as a softirq raised by an interrupt.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
-    /// The thread, which the visit ends with.
+    /// The thread that continues after the visit.
     home: i32,
     since: Ticks,
     events: u64,
-    /// When it ended, and how many of its events were counted as too short then.
+    /// Its end, and how many of its events were then counted as too short.
     over: Option<(Ticks, u64)>,
 }
 
 #[derive(Clone, Debug)]
 struct Cpu {
-    /// What its probe measured.
+    /// The measurement time of its probe.
     window: Window,
     /// Recent gaps, in order.
     recent: VecDeque<Gap>,
@@ -78,15 +77,15 @@ impl Default for Cpu {
     }
 }
 
-/// What all CPUs have in common.
+/// The data that all CPUs share.
 #[derive(Clone, Debug)]
 struct Common {
     counts: EventsInGaps,
-    /// Where all CPUs are measured, as far as their own windows allow.
+    /// The planned measurement; the CPUs' own windows are within it.
     planned: Window,
-    /// The control shifts an event back by this much at least, and by less than twice as much.
+    /// The control shifts an event back by at least this, and by less than twice as much.
     shift: Ticks,
-    /// Visits whose records span less than this need not lie in a gap.
+    /// Visits whose records span less than this need not be in a gap.
     must: Ticks,
     random: u64,
 }
@@ -99,8 +98,8 @@ pub struct EventTally {
 }
 
 impl EventTally {
-    /// `shift`: the smallest shift of the control, a few hundred milliseconds; each event gets a random
-    /// one of its own between that and twice it, so that a periodic event does not meet its own period.
+    /// `shift`: the smallest shift of the control, a few hundred milliseconds. Each event gets its own random shift
+    /// between that and twice as much, so that a periodic event does not coincide with its own period.
     #[must_use]
     pub fn new(shift: Ticks) -> EventTally {
         let common = Common {
@@ -116,28 +115,28 @@ impl EventTally {
         }
     }
 
-    /// Says which events count; until then none does. A CPU's own window is narrower still.
+    /// Sets the time span of events that count; before this call none do. A CPU's own window is narrower still.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         self.common.planned = Window { from, until };
     }
 
-    /// What the probes call a stall. Visits of the kernel whose records span less than that, less the way there and
-    /// back, need not lie in a gap; all must, until this is said.
+    /// Sets the probes' threshold for stalls. Visits of the kernel whose records span less than that, minus the entry
+    /// and exit time, need not be in a gap; before this call all must.
     pub fn threshold(&mut self, threshold: Ticks, rate: TickRate) {
         self.common.must = threshold - rate.ticks(THERE_AND_BACK);
     }
 
-    /// The probe of a CPU read the clock for the first time at `from`.
+    /// The probe of a CPU first read the clock at `from`.
     pub fn begin(&mut self, cpu: CpuId, from: Ticks) {
         self.cpus.entry(cpu).or_default().window.from = from;
     }
 
-    /// The probe of a CPU read the clock for the last time at `until`.
+    /// The probe of a CPU last read the clock at `until`.
     pub fn end(&mut self, cpu: CpuId, until: Ticks) {
         self.cpus.entry(cpu).or_default().window.until = until;
     }
 
-    /// Takes note of a gap; those of one CPU come in order.
+    /// Adds a gap; those of one CPU come in order.
     pub fn gap(&mut self, cpu: CpuId, gap: Gap) {
         let Cpu {
             window,
@@ -154,7 +153,7 @@ impl EventTally {
         gaps.push_back(gap);
     }
 
-    /// Whoever has events of one CPU.
+    /// The counter for events of one CPU.
     pub(crate) fn of(&mut self, cpu: CpuId) -> CpuTally<'_> {
         CpuTally {
             common: &mut self.common,
@@ -176,17 +175,17 @@ pub(crate) struct CpuTally<'t> {
 }
 
 impl CpuTally<'_> {
-    /// A gap begins: what came before it is another visit than what comes in it or after it.
+    /// A gap begins: earlier activity is a separate visit.
     pub(crate) fn gap_begins(&mut self) {
         self.cpu.visit = None;
     }
 
-    /// Counts an event inside of a gap, if the CPU was measured then.
+    /// Counts an event inside of a gap, if it is within the CPU's measurement.
     pub(crate) fn inside(&mut self, time: Ticks) {
         self.event(time, true);
     }
 
-    /// Counts an event outside of all gaps, if the CPU was measured then.
+    /// Counts an event outside of all gaps, if it is within the CPU's measurement.
     pub(crate) fn outside(&mut self, time: Ticks, turns: Turns) {
         if !self.event(time, false) {
             return;
@@ -217,7 +216,7 @@ impl CpuTally<'_> {
                 }
                 *last = Some(visit);
             }
-            // A record by itself does not say how long the kernel was there.
+            // A single record does not show how long the kernel was active.
             _ => {}
         }
         if let Some(visit) = last
@@ -230,7 +229,7 @@ impl CpuTally<'_> {
         }
     }
 
-    /// Counts an event; whether it happened while the CPU was measured.
+    /// Counts an event; false if it is outside of the CPU's measurement.
     fn event(&mut self, time: Ticks, inside: bool) -> bool {
         let Common {
             counts,
@@ -254,7 +253,7 @@ impl CpuTally<'_> {
             return true;
         }
         let shifted = Ticks(time.0.saturating_sub(shift.0 + random % shift.0));
-        // Before the oldest gap kept there is nothing to compare with.
+        // Before the oldest kept gap a comparison is not possible.
         if gaps.front().is_none_or(|oldest| shifted < oldest.start) {
             return true;
         }
@@ -269,7 +268,7 @@ impl CpuTally<'_> {
     }
 }
 
-/// Marsaglia's xorshift: any generator will do, the shifts need only differ.
+/// Marsaglia's xorshift. Any generator works, because the shifts only need to differ.
 fn next_random(random: &mut u64) -> u64 {
     *random ^= *random << 13;
     *random ^= *random >> 7;
@@ -324,7 +323,7 @@ mod tests {
         let counts = tally.counts();
         assert_eq!((counts.events, counts.inside), (many, many));
         let compared = ALL_COMPARED + ALL_COMPARED / EACH;
-        // The first ones have no gap that is old enough.
+        // The first events have no gap that is old enough.
         assert!(
             (compared - 300..=compared).contains(&counts.control_events),
             "{}",
@@ -349,7 +348,7 @@ mod tests {
                 tally.of(cpu).inside(Ticks(time));
             }
         }
-        // 130, 140, 900, 901 and 1000 of the one; 140 and 900 of the other.
+        // 130, 140, 900, 901 and 1000 of one CPU; 140 and 900 of the other.
         assert_eq!(tally.counts().events, 5 + 2);
     }
 
@@ -360,7 +359,7 @@ mod tests {
         }
     }
 
-    /// Everything is measured.
+    /// The measurement has no limits.
     fn tally(shift: u64) -> EventTally {
         let mut tally = EventTally::new(Ticks(shift));
         tally.measure(Ticks(0), Ticks(u64::MAX));
@@ -379,33 +378,33 @@ mod tests {
 
     #[test]
     fn the_control_is_the_same_event_earlier() {
-        // A shift of 1 is always 1.
+        // With a `shift` of 1 each shift is 1.
         let with = |time| {
             let mut tally = tally(1);
             tally.gap(CpuId(1), gap(10, 20));
             tally.gap(CpuId(1), gap(22, 24));
             control(&mut tally, [time])
         };
-        // Before the oldest gap there is nothing to compare with.
+        // Before the oldest gap a comparison is not possible.
         assert_eq!([with(5), with(10)], [(0, 0); 2]);
         assert_eq!([with(11), with(21), with(23), with(25)], [(1, 1); 4]);
         assert_eq!([with(22), with(26)], [(1, 0); 2]);
-        // Another CPU's gaps are not this one's.
+        // Another CPU's gaps do not count.
         let mut tally = tally(1);
         tally.gap(CpuId(2), gap(10, 20));
         assert_eq!(control(&mut tally, [15]), (0, 0));
-        // A shift of nothing would be the event itself.
+        // With a shift of zero the control would be the event itself.
         assert_eq!(EventTally::new(Ticks(0)).common.shift, Ticks(1));
     }
 
     #[test]
     fn the_shift_is_anything_from_once_to_twice_what_was_asked_for() {
-        // Of events at 10,000 shifted by 1000 to 2000, one in these gaps.
+        // Events at 10,000, shifted by 1000 to 2000, into one of these gaps.
         let shifted_into = |gaps: &[Gap]| {
             let mut tally = tally(1000);
             tally.gap(CpuId(1), gap(1, 2));
             gaps.iter().for_each(|gap| tally.gap(CpuId(1), *gap));
-            // Gaps of before are kept as long as one of now can need them.
+            // Earlier gaps are kept as long as a current event may need them.
             tally
                 .cpus
                 .get_mut(&CpuId(1))
@@ -458,8 +457,8 @@ mod tests {
         );
     }
 
-    /// Events outside of gaps, of a probe (thread 7) that has no gap for what takes less than 20: a time each, and who
-    /// was in its own code after it. How many count, and how many of them as too short.
+    /// Counts events outside of gaps, for a probe (thread 7) without gaps below 20. Each event has a time, and the
+    /// thread that is in its own code after it. Returns how many count, and how many of them as too short.
     fn outside(events: &[(u64, Option<i32>)]) -> (u64, u64) {
         let mut tally = tally(1);
         tally.threshold(Ticks(20 + THERE_AND_BACK.0), TickRate::NANOSECONDS);

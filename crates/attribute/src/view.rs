@@ -1,6 +1,5 @@
-//! One stall, frame by frame.
+//! The timeline of one stall, frame by frame.
 
-use crate::bandwidth::Bandwidth;
 use crate::culprits::{self, Naming};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Frame, Machine, NameTable, Outcome, Record, Window};
@@ -11,13 +10,12 @@ use jitterscope_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whose timeline it is.
+/// The subject of a timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineOf<'a> {
-    /// The stall.
     pub stall: &'a Stall,
-    /// Whether its victim spins: then it had its CPU when the stall began, and what is shown ran instead.
-    /// Otherwise all is shown that ran, on all CPUs that its threads were on.
+    /// Whether its victim spins: then it had its CPU when the stall began, and the timeline shows what ran instead.
+    /// Otherwise it shows everything that ran, on all CPUs of the stall's threads.
     pub spins: bool,
     /// The other thread of a slow message: its producer.
     pub producer: Option<i32>,
@@ -29,9 +27,9 @@ impl TimelineOf<'_> {
     }
 }
 
-/// The frames and the telling records of a stall: CPU by CPU, that of the stall first, each in order of time.
-/// `events` are those of the measured CPUs, in time order, and may begin earlier, which tells what was under
-/// way; `senders` those of the sending side.
+/// The frames and the informative records of a stall: CPU by CPU, the stall's CPU first, each in order of time.
+/// `events` are those of the measured CPUs, plus renamings on any CPU, in order of time. They may begin before the
+/// stall, which shows the frames that were already open. `senders` are those of the sending side.
 #[must_use]
 pub fn timeline_rows<'e>(
     of: &TimelineOf<'_>,
@@ -54,20 +52,19 @@ pub fn timeline_rows<'e>(
     for cpu in &cpus {
         let events: Vec<&KernelEvent> = events
             .iter()
-            .filter(|event| event.cpu == *cpu)
+            .filter(|event| event.cpu == *cpu || matches!(event.kind, EventKind::TaskRename { .. }))
             .copied()
             .collect();
         let mut names = NameTable::default();
         let window = look(of, &events, rate, &mut names);
         let (victim, names) = (stall.victim.tid, &names);
-        let bandwidth = &Bandwidth::default();
         let naming = Naming {
             cpu: *cpu,
             victim,
             names,
             senders,
             lexicon,
-            bandwidth,
+            quotas: &[],
             folded: false,
         };
         let shown = Shown {
@@ -76,7 +73,12 @@ pub fn timeline_rows<'e>(
             rate,
         };
         let mut here = shown.frames();
-        here.extend(events.iter().filter_map(|event| shown.instant(event)));
+        let beside = Rows::of(&shown);
+        here.extend(
+            events
+                .iter()
+                .filter_map(|event| shown.instant(event, &beside)),
+        );
         here.sort_by_key(|row| (row.start, row.depth));
         let cpu = Some(*cpu).filter(|_| cpus.len() > 1);
         rows.extend(here.into_iter().map(|row| TimelineRow { cpu, ..row }));
@@ -84,9 +86,9 @@ pub fn timeline_rows<'e>(
     rows
 }
 
-/// The CPUs that the threads of a stall were on, or were to run on: that of the stall first.
+/// The CPUs that the threads of a stall were on, or would run on: the stall's CPU first.
 fn cpus(of: &TimelineOf<'_>, events: &[&KernelEvent]) -> Vec<CpuId> {
-    // Where each was before, and from there on wherever it came.
+    // For each thread its CPU before the stall, and all later ones.
     let mut stays: BTreeMap<i32, Vec<CpuId>> = BTreeMap::new();
     for event in events {
         let inside = event.time >= of.stall.start;
@@ -116,7 +118,7 @@ fn cpus(of: &TimelineOf<'_>, events: &[&KernelEvent]) -> Vec<CpuId> {
     std::iter::once(of.stall.cpu).chain(others).collect()
 }
 
-/// What a CPU did during a stall.
+/// The activity of a CPU during a stall.
 fn look(
     of: &TimelineOf<'_>,
     events: &[&KernelEvent],
@@ -124,24 +126,33 @@ fn look(
     names: &mut NameTable,
 ) -> Window {
     let stall = of.stall;
-    let mut machine = Machine::new(rate);
+    // The records are in memory anyway, and a sum could not be drawn at any moment.
+    let mut machine = Machine::new(rate).with_cap(usize::MAX);
     let before = events.partition_point(|event| event.time < stall.start);
+    let mut take_in = |machine: &mut Machine, event: &KernelEvent| match event.kind {
+        // The renamed thread need not be the one that writes the record, nor be on this CPU.
+        EventKind::TaskRename { tid, old, comm } => {
+            let names = (names.comm_id(old), names.comm_id(comm));
+            machine.renamed(tid, names, event.time);
+        }
+        _ => machine.record(&Record::new(event, names)),
+    };
     for event in &events[..before] {
-        machine.record(&Record::new(event, names));
+        take_in(&mut machine, event);
     }
     if of.spins {
         machine.running(stall.victim.tid, stall.start);
     }
     let mark = machine.open_mark(stall.start);
     for event in &events[before..] {
-        machine.record(&Record::new(event, names));
+        take_in(&mut machine, event);
     }
     let mut window = Window::default();
     machine.close_mark(mark, stall.end, &mut window);
     window
 }
 
-/// What is shown of one CPU.
+/// The rows of one CPU.
 struct Shown<'a> {
     of: &'a TimelineOf<'a>,
     named: Named<'a>,
@@ -153,7 +164,7 @@ impl Shown<'_> {
         self.rate.nanos(time.since(self.of.stall.start))
     }
 
-    /// Whether a frame has a row: who does not spin has its own turns shown.
+    /// Whether a frame has a row: a victim that does not spin has its own turns shown.
     fn has_row(&self, index: u32) -> bool {
         let frame = self.named.frame(index);
         let own_turn = frame.is_turn() && frame.tid == self.of.stall.victim.tid;
@@ -181,7 +192,7 @@ impl Shown<'_> {
         let frame = self.named.frame(index);
         let culprit = culprits::culprit_while_open(frame, &self.named.naming);
         let named_inside = self.named.window.named_by(index).is_some();
-        // What goes on after a spinning probe ran again has lost its exit; a wait ends in the middle of things.
+        // An open frame after a spinning probe runs again has lost its exit; at the end of a wait, frames may be open.
         let goes_on = !self.of.spins && frame.outcome == Outcome::Open;
         let ended = goes_on || frame.outcome == Outcome::Closed || frame.class.is_endless();
         TimelineRow {
@@ -197,16 +208,14 @@ impl Shown<'_> {
         }
     }
 
-    fn instant(&self, event: &KernelEvent) -> Option<TimelineRow> {
+    fn instant(&self, event: &KernelEvent, rows: &Rows) -> Option<TimelineRow> {
         if event.time < self.of.stall.start {
             return None;
         }
         let item = instant(&event.kind, self.named.naming.lexicon)?;
-        let shown = 0..self.named.window.frames.len() as u32;
-        let around: Vec<&Frame> = shown
-            .filter(|index| self.has_row(*index))
+        let around: Vec<&Frame> = rows
+            .around(event.time)
             .map(|index| self.named.frame(index))
-            .filter(|frame| frame.start < event.time && event.time < frame.end)
             .collect();
         let touches = match &event.kind {
             EventKind::SchedWaking { task, .. } | EventKind::SchedMigrate { task, .. } => {
@@ -214,7 +223,7 @@ impl Shown<'_> {
             }
             _ => false,
         };
-        // What another thread does in its own time is not the victim's tale.
+        // Another thread's own activity does not belong to the victim's timeline.
         let own =
             |frame: &&Frame| !self.of.spins && (frame.tid == 0 || self.of.concerns(frame.tid));
         let elsewhere = around
@@ -230,7 +239,44 @@ impl Shown<'_> {
     }
 }
 
-/// Records that open no frame and say something all the same.
+/// The frames with a row, indexed so that finding those around a moment does not scan all of them.
+struct Rows {
+    /// In order of their starts; each with its end, and with the latest end of all up to it.
+    frames: Vec<(Ticks, Ticks, Ticks, u32)>,
+}
+
+impl Rows {
+    fn of(shown: &Shown<'_>) -> Rows {
+        let all = 0..shown.named.window.frames.len() as u32;
+        let mut frames: Vec<_> = all
+            .filter(|index| shown.has_row(*index))
+            .map(|index| {
+                let frame = shown.named.frame(index);
+                (frame.start, frame.end, frame.end, index)
+            })
+            .collect();
+        frames.sort_unstable();
+        let mut last = Ticks(0);
+        for (_, end, last_end, _) in &mut frames {
+            last = last.max(*end);
+            *last_end = last;
+        }
+        Rows { frames }
+    }
+
+    /// Frames that begin before a moment and end after it.
+    fn around(&self, at: Ticks) -> impl Iterator<Item = u32> + '_ {
+        let begun = self.frames.partition_point(|(start, ..)| *start < at);
+        self.frames[..begun]
+            .iter()
+            .rev()
+            .take_while(move |(_, _, last_end, _)| at < *last_end)
+            .filter(move |(_, end, ..)| at < *end)
+            .map(|(.., index)| *index)
+    }
+}
+
+/// Records that open no frame, but are informative.
 fn instant(kind: &EventKind, lexicon: &dyn Lexicon) -> Option<TimelineItem> {
     Some(match *kind {
         EventKind::SchedWaking { task, target } => TimelineItem::Wakes {

@@ -34,7 +34,7 @@ pub struct Cli {
     pub color: Color,
 }
 
-/// What `record` measures with.
+/// The probes of `record`.
 pub const PROBES: [&str; 4] = ["spin", "wakeup", "none", "pipeline"];
 
 /// What to do.
@@ -92,7 +92,19 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it records, and so puts right first what a recording before it was killed over.
+    /// The redaction of error messages, for commands that have `--redact`.
+    pub fn redact(&self) -> Option<crate::redact::Redact> {
+        match self {
+            Command::Report(args) => Some(args.redact),
+            Command::Diff(args) => Some(args.redact),
+            Command::List(args) => Some(args.redact),
+            Command::Serve(args) => Some(args.redact),
+            Command::Export(args) => Some(args.redact),
+            _ => None,
+        }
+    }
+
+    /// Whether the command records, and so first cleans up after killed recordings.
     pub fn records(&self) -> bool {
         match self {
             Command::Record(_)
@@ -101,7 +113,7 @@ impl Command {
             | Command::Sampler(_)
             | Command::Workshop(_)
             | Command::Selftest(_) => true,
-            // A dry run changes nothing, nor does it put anything back.
+            // A dry run changes nothing and cleans nothing up.
             Command::Experiment(args) => !args.dry_run(),
             Command::Report(_)
             | Command::Diff(_)

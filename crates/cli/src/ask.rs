@@ -7,7 +7,7 @@ use std::io::{BufRead, IsTerminal};
 /// Asks on the terminal; true for yes.
 ///
 /// # Errors
-/// Nobody is there to answer.
+/// There is no terminal.
 pub fn ask(question: &str) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

@@ -1,4 +1,4 @@
-//! Completion: what a shell asks this program for, and the script that makes it ask.
+//! Shell completion: the answers to a shell, and the script that makes it ask.
 
 use anyhow::Context;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
@@ -9,25 +9,25 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Where a shell says that it asks, so that no other program's variable is taken for it.
+/// The variable by which a shell asks; it is specific to this program.
 const VARIABLE: &str = "JITTERSCOPE_COMPLETE";
 const PROGRAM: &str = "jitterscope";
-/// Runs offered, the newest ones.
+/// The number of newest runs offered.
 const MOST_RUNS: usize = 100;
 
-/// The shells that there is a script for.
+/// The shells with a script.
 pub fn shells() -> Vec<&'static str> {
     Shells::builtins().names().collect()
 }
 
-/// Answers the shell that asks, if one does, and ends the process then. `commands`: what there is to complete.
+/// Answers a shell's request, if there is one, and then ends the process. `commands`: the command line to complete.
 pub fn answer(commands: impl Fn() -> clap::Command) {
     clap_complete::CompleteEnv::with_factory(commands)
         .var(VARIABLE)
         .complete();
 }
 
-/// The script that makes a shell ask.
+/// The script for a shell.
 ///
 /// # Errors
 /// There is none for this shell.
@@ -41,18 +41,16 @@ pub fn script(shell: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-/// The heads of the stored runs whose names a shell may be offered, the newest first.
+/// The heads of the stored runs whose names are safe for a shell, the newest first.
 fn stored() -> Vec<RunHead> {
-    // The folder of the environment: what else stands on the line is not known here.
+    // The folder in the environment: options of the command line are unknown here.
     let named = std::env::var_os("JITTERSCOPE_RUNS").map(PathBuf::from);
     let dir = named.map_or_else(crate::places::default_runs, Ok);
     let stored = dir
         .ok()
-        .and_then(|dir| jitterscope_store::list(&dir).ok())
-        .unwrap_or_default()
-        .0;
-    // A shell takes what it is offered for a part of its command: a run that came from elsewhere may call
-    // itself anything.
+        .and_then(|dir| jitterscope_store::list_own(&dir).ok())
+        .unwrap_or_default();
+    // A shell inserts a candidate into its command line: a run from elsewhere may have any name.
     let whole = |word: &str| jitterscope_store::check_label(word).is_ok();
     let heads = stored.into_iter().rev().map(|run| run.head);
     heads
@@ -65,7 +63,7 @@ fn stored() -> Vec<RunHead> {
 pub fn runs() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let heads = stored();
-        // What reads like an id is the run of that id.
+        // A word that looks like an id means the run of that id.
         let mut known: BTreeSet<&str> = heads.iter().map(|head| head.id.as_str()).collect();
         let mut found =
             vec![CompletionCandidate::new("latest").help(Some("the newest run".into()))];
@@ -98,7 +96,7 @@ pub fn labels() -> ArgValueCandidates {
     })
 }
 
-/// Lists of CPUs that can be measured here; behind a comma, one more CPU.
+/// Lists of CPUs that can be measured; after a comma, one more CPU.
 pub fn cpus() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let topology = Topology::read(&Machine::host());

@@ -1,28 +1,26 @@
-//! Exit codes: a contract that scripts rely on.
+//! Exit codes: a contract with scripts.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It did what was asked.
     Ok,
-    /// It failed.
     Failed,
-    /// The arguments are wrong; clap ends with the same code.
+    /// Wrong arguments; clap uses the same code.
     Usage,
-    /// It worked, and a limit that was asked for was exceeded.
+    /// The command worked, and a requested limit was exceeded.
     Exceeded,
-    /// Something that `--require` asked for, or that the command cannot do without, is not available.
+    /// A source is unavailable that `--require` names or the command needs.
     Unavailable,
-    /// What `attach` started and followed failed: its code, or 128 and the number of the signal that ended it, as
-    /// shells have it.
+    /// The command that `attach` started failed: its code, or 128 plus the number of the signal that ended it, as in
+    /// shells.
     Command(u8),
 }
 
 impl Exit {
-    /// That of a command: `Ok` where it succeeded.
+    /// The outcome of a followed command: `Ok` if it succeeded.
     pub fn of_command(status: ExitStatus) -> Exit {
         let signal = status.signal().map(|signal| 128 + signal);
         match status
@@ -50,12 +48,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An argument that parses but cannot be meant, found only when it met the machine.
+/// An argument that parses but is invalid on this machine.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// Something that was required is missing.
+/// A required source is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UnavailableError(pub String);

@@ -22,14 +22,42 @@ mod wrong_args;
 use args::Command;
 use clap::CommandFactory;
 use exit::Exit;
+use jitterscope_platform::Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// The stack size of the main work. If the first thread's stack cannot grow to it, another thread does the work.
+const STACK: usize = 2 << 20;
 
 fn main() -> std::process::ExitCode {
+    signals::take_file_limits();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    if limit.is_none_or(|bytes| bytes >= STACK as u64) {
+        return whole();
+    }
+    let whole = std::thread::Builder::new().stack_size(STACK).spawn(whole);
+    match whole.map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        // The panic message is already printed.
+        Ok(Err(_)) => Exit::Failed.into(),
+        Err(error) => {
+            let why = format!("no thread with a stack of {} KiB", STACK >> 10);
+            ended(Err(anyhow::Error::from(error).context(why)))
+        }
+    }
+}
+
+fn whole() -> std::process::ExitCode {
     completion::answer(args::Cli::command);
     let cli = match parsing::parse() {
         Ok(cli) => cli,
         Err(answer) => return ended(output::answer(&answer)),
     };
     cli.color.apply();
+    if let Err(error) = places::allow_memory() {
+        return ended(Err(error.into()));
+    }
     if cli.command.records() {
         commands::leftovers::put_right_at_start(&cli.places);
     }
@@ -56,7 +84,11 @@ fn main() -> std::process::ExitCode {
         Command::EndNow => commands::end_now::run(&cli.places),
         Command::Completions { shell } => commands::completions(shell),
     };
-    ended(result)
+    let redact = cli.command.redact();
+    ended(result.map_err(|error| match redact {
+        Some(redact) => redact.error(error),
+        None => error,
+    }))
 }
 
 fn ended(result: anyhow::Result<Exit>) -> std::process::ExitCode {

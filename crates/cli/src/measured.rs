@@ -1,4 +1,4 @@
-//! Which CPUs a recording measures: those named, those that `tune` keeps undisturbed, the isolated ones, the
+//! The CPUs that a recording measures: the named ones, those that `tune` keeps undisturbed, the isolated ones, or the
 //! highest; and whether the last run measured the same.
 
 use crate::commands::machine_tuning::state_dir;
@@ -17,10 +17,10 @@ use jitterscope_tune::{NowIs, Status, status};
 use jitterscope_view::{cpus_because, cpus_text};
 use std::path::Path;
 
-/// The CPUs to measure. `option` is what names them on the command line.
+/// The CPUs to measure. `option` is the option that names them.
 ///
 /// # Errors
-/// They cannot be measured, or which may be used cannot be read.
+/// They cannot be measured, or the usable CPUs cannot be read.
 pub fn choose(
     machine: &Machine,
     wanted: Option<&CpuList>,
@@ -42,7 +42,7 @@ pub fn choose(
         .map_err(|error| UsageError(format!("{option}: {error}")))?)
 }
 
-/// The CPUs of what was applied and is in force still: a reboot undoes most of it.
+/// The CPUs of applied changes that are still active: a reboot undoes most of them.
 fn in_force(status: &Status) -> CpuSet {
     let stands = |now: &NowIs| {
         matches!(
@@ -71,7 +71,7 @@ fn among(
     if wanted.is_some() || tuned.is_empty() {
         return select_cpus(wanted, topology, allowed).map_err(to_text);
     }
-    // Another CPU would tell nothing of the tuning, and be taken for what became of it.
+    // Another CPU would not show the effect of the tuning, but would be taken for it.
     let chosen = select_cpus(Some(&CpuList::Set(tuned.clone())), topology, allowed).map_err(|error| {
         format!("tune keeps CPU {tuned} undisturbed (tune status), so that it is measured, but {error}; or name others")
     })?;
@@ -81,7 +81,7 @@ fn among(
     })
 }
 
-/// Says which CPUs were chosen for the user and why, and when the last run of the kind measured others.
+/// Reports the automatically chosen CPUs with the reason, and whether the last run of the kind measured others.
 ///
 /// # Errors
 /// There is no folder of runs.
@@ -92,8 +92,8 @@ pub fn tell(
     quiet: bool,
 ) -> anyhow::Result<()> {
     if !quiet {
-        // Somebody who watches reads the CPU in the line of progress, and why in the report: one line more would push
-        // the head of that off a screen of 24.
+        // On a terminal, the progress line shows the CPU and the report shows the reason: a further line would push its
+        // head off a screen of 24 lines.
         let told_elsewhere = usize::from(output::someone_watches());
         remarks(choice, kind, places)?
             .iter()
@@ -103,7 +103,7 @@ pub fn tell(
     Ok(())
 }
 
-/// What [`tell`] says: the choice first.
+/// The remarks of [`tell`]: the choice first.
 ///
 /// # Errors
 /// There is no folder of runs.
@@ -120,13 +120,13 @@ pub fn remarks(
         choice.cpus,
         cpus_because(because)
     )];
-    // A folder that cannot be read is reported when the run is to be put there.
-    let (runs, _) = jitterscope_store::list(&places.runs()?).unwrap_or_default();
+    // An unreadable folder is reported when the run is stored.
+    let runs = jitterscope_store::list_own(&places.runs()?).unwrap_or_default();
     remarks.extend(unlike_the_last(&choice.cpus, kind, &runs));
     Ok(remarks)
 }
 
-/// Says them once the measurement begins: a front that refuses its arguments says nothing else.
+/// Prints remarks when the measurement begins: a front with wrong arguments prints nothing else.
 pub struct Remarks(pub Vec<String>);
 
 impl Observer for Remarks {
@@ -135,7 +135,7 @@ impl Observer for Remarks {
     }
 }
 
-/// What to say when the newest run of the kind measured other CPUs: what differs then may be the CPUs.
+/// The remark if the newest run of the kind measured other CPUs: they may cause a difference.
 fn unlike_the_last(cpus: &CpuSet, kind: ProbeKind, runs: &[RunEntry]) -> Option<String> {
     let last = newest(cpus, kind, runs)?;
     let before = &last.head.figures.cpus;
@@ -148,7 +148,7 @@ fn unlike_the_last(cpus: &CpuSet, kind: ProbeKind, runs: &[RunEntry]) -> Option<
     ))
 }
 
-/// The newest run of the kind, where it measured other CPUs.
+/// The newest run of the kind, if it measured other CPUs.
 fn newest<'r>(cpus: &CpuSet, kind: ProbeKind, runs: &'r [RunEntry]) -> Option<&'r RunEntry> {
     let last = runs
         .iter()
@@ -158,14 +158,14 @@ fn newest<'r>(cpus: &CpuSet, kind: ProbeKind, runs: &'r [RunEntry]) -> Option<&'
     (before != cpus && !before.is_empty()).then_some(last)
 }
 
-/// The same of a stored run whose CPUs were chosen for the user, for its report: what was said when it began has left
+/// The remark for the report of a stored run with automatically chosen CPUs: the one at the beginning has scrolled off
 /// the screen.
 pub fn unlike_the_run_before(path: &Path, summary: &RunSummary) -> Option<String> {
     let kind = ProbeKind::from_word(&summary.probe.kind);
     let (Some(kind), Some(_)) = (kind, &summary.probe.cpus_chosen_because) else {
         return None;
     };
-    let (mut runs, _) = jitterscope_store::list(path.parent()?).unwrap_or_default();
+    let mut runs = jitterscope_store::list_own(path.parent()?).unwrap_or_default();
     let this = runs.iter().position(|run| run.head.id == summary.run.id);
     let cpus = this.map(|at| runs[at].head.figures.cpus.clone())?;
     runs.retain(|run| run.head.started_realtime_ns < summary.run.started_realtime_ns);
@@ -243,6 +243,8 @@ mod tests {
         RunEntry {
             path: id.into(),
             head: serde_json::from_value(head).unwrap(),
+            owner: 0,
+            linked: false,
         }
     }
 

@@ -1,15 +1,15 @@
-//! Moments as a graph or a log gives them: a time of day, a date and time, or an epoch.
+//! Moments as in a graph or a log: a time of day, a date and time, or an epoch.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-/// A moment as it was written: its resolution is that of its digits.
+/// A moment in text form; its resolution is that of its digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     written: String,
     kind: Kind,
-    /// Nanoseconds that its last digit stands for.
+    /// The nanoseconds of its last digit.
     resolution: u64,
 }
 
@@ -36,7 +36,7 @@ impl std::str::FromStr for Moment {
             .map_or(0, |(_, digits)| digits.len());
         let resolution = SECOND / 10u64.pow(u32::try_from(fraction.min(9)).unwrap_or(9));
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            // Grafana gives milliseconds; other tools seconds, microseconds or nanoseconds.
+            // Grafana has milliseconds; other tools seconds, microseconds or nanoseconds.
             let unit = match text.len() {
                 10 => SECOND,
                 13 => 1_000_000,
@@ -60,7 +60,7 @@ impl std::str::FromStr for Moment {
                 resolution,
             });
         }
-        // With a zone, `21:40:07Z`, it is of that zone; a bare time is read as both.
+        // A time with a zone, `21:40:07Z`, is in that zone; a bare time may be either.
         if text.contains(['-', 'T']) || text.contains(' ') {
             let civil = text.parse().map_err(|_| wrong())?;
             return Ok(Moment {
@@ -85,9 +85,8 @@ fn wrong() -> String {
 }
 
 impl Moment {
-    /// The span of time that it stands for, in nanoseconds since the epoch, within or nearest to a run that
-    /// lasted from `start` to `end`; a time without a zone is UTC where that lies within the run, else local.
-    /// `None` when it lies in the run neither way.
+    /// The span of time in nanoseconds since the epoch, within or nearest to a run from `start` to `end`; a time
+    /// without a zone is UTC if that lies within the run, else local. `None` if neither does.
     pub fn within(&self, start: u64, end: u64) -> Option<std::ops::Range<u64>> {
         let zones = [TimeZone::UTC, TimeZone::system()];
         let candidates: Vec<u64> = match &self.kind {
@@ -109,7 +108,7 @@ impl Moment {
             .find(|span| span.start <= end && span.end > start)
     }
 
-    /// As it was written.
+    /// The text as given.
     pub fn written(&self) -> &str {
         &self.written
     }
@@ -120,7 +119,7 @@ fn epoch(civil: DateTime, zone: &TimeZone) -> Option<u64> {
     u64::try_from(time.as_nanosecond()).ok()
 }
 
-/// That time on each day of a run.
+/// The time on each day of a run.
 fn on_days(time: Time, zone: &TimeZone, start: u64, end: u64) -> Vec<u64> {
     let day = |epoch: u64| {
         let time = Timestamp::from_nanosecond(i128::from(epoch)).ok()?;

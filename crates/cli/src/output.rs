@@ -1,9 +1,9 @@
-//! Results to stdout, talk to stderr; and nothing but text to either.
+//! Writes results to stdout and messages to stderr; and nothing but text to either.
 //!
-//! Names, labels, paths and what files say were made by others, and root reads them on a terminal. They are
-//! spelt out where they enter a line ([`jitterscope_model::visible`]); here, where all text leaves, only
-//! characters, the ends of lines and the colours that we give pass, so that what was forgotten there can
-//! neither move the cursor nor rewrite a line. Everything that is printed leaves by one of these functions.
+//! Names, labels, paths and file contents are untrusted, and root reads them on a terminal. They are escaped where they
+//! enter a line ([`jitterscope_model::visible`]). As a second defence, all text leaves through the functions of this
+//! module, which pass only printable characters, line ends and jitterscope's own colours: no text can move the cursor
+//! or rewrite a line.
 
 use crate::exit::Exit;
 use anyhow::Context;
@@ -28,7 +28,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// Makes it the choice for everything printed from now on.
+    /// Uses this choice for everything printed from now on.
     pub fn apply(self) {
         match self {
             Color::Auto => anstream::ColorChoice::Auto,
@@ -39,8 +39,7 @@ impl Color {
     }
 }
 
-/// How texts are rendered here. Colours are always rendered: [`result`] strips them where they are not
-/// wanted.
+/// The style of texts. Colours are always rendered: [`result`] strips them if they are not wanted.
 pub fn style() -> Style {
     let unicode = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
@@ -57,23 +56,22 @@ pub fn style() -> Style {
     }
 }
 
-/// The least that every screen is made for.
+/// The smallest width that every screen fits, columns.
 const COLUMNS: usize = 80;
 
-/// Columns of the terminal that stdout is, [`COLUMNS`] at least; just these for a file or a pipe, so that what
-/// is saved does not depend on where it was made.
+/// The width of stdout's terminal, at least [`COLUMNS`]; exactly that for a file or a pipe, so that saved output does
+/// not depend on the terminal.
 fn width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stdout());
     terminal.map_or(COLUMNS, |(width, _)| usize::from(width.0).max(COLUMNS))
 }
 
-/// Lines of the terminal that stdout is; of a file or a pipe none, so that the least that screens are made for is
-/// used.
+/// The height of stdout's terminal in lines; 0 for a file or a pipe, which selects the smallest screen.
 fn height() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(0, |(_, height)| usize::from(height.0))
 }
 
-/// Columns of the terminal that talk goes to; as many as every screen is made for where it is none.
+/// The width of stderr's terminal in columns; the smallest width if it is not a terminal.
 pub fn talk_width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stderr());
     terminal.map_or(COLUMNS, |(width, _)| usize::from(width.0))
@@ -95,7 +93,7 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     json_text(&serde_json::to_string_pretty(value)?)
 }
 
-/// Prints what is JSON already.
+/// Prints JSON text.
 ///
 /// # Errors
 /// stdout is closed or full.
@@ -103,7 +101,7 @@ pub fn json_text(text: &str) -> anyhow::Result<()> {
     print(&visible_json(text))
 }
 
-/// Prints a script of our own, byte for byte.
+/// Prints a script of this program, byte for byte.
 ///
 /// # Errors
 /// stdout is closed or full.
@@ -111,7 +109,7 @@ pub fn script(text: &str) -> anyhow::Result<()> {
     print(text)
 }
 
-/// Prints what clap answers instead of arguments: help and the version to stdout, errors to stderr.
+/// Prints clap's answer instead of running a command: help and version to stdout, errors to stderr.
 ///
 /// # Errors
 /// stdout is closed or full.
@@ -119,7 +117,7 @@ pub fn answer(answer: &clap::Error) -> anyhow::Result<Exit> {
     if answer.use_stderr() {
         let text = answer.render().ansi().to_string();
         let terminal = terminal_size::terminal_size_of(io::stderr());
-        // As our own errors: files and pipes get the lines whole, for programs.
+        // Like other errors: files and pipes get whole lines, for programs.
         let text = match terminal {
             Some((width, _)) => text
                 .lines()
@@ -135,7 +133,7 @@ pub fn answer(answer: &clap::Error) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A line broken between words to `width` columns, the others two columns further in than the first; colours take none.
+/// A line broken between words to `width` columns, with further lines indented by two more columns; colours take none.
 fn broken(line: &str, width: usize) -> String {
     let columns = |text: &str| {
         anstream::adapter::strip_str(text)
@@ -174,7 +172,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     })
 }
 
-/// Writes to stdout, without ever panicking as `println!` does.
+/// Writes to stdout, without a panic as in `println!`.
 ///
 /// # Errors
 /// stdout is closed or full.
@@ -185,13 +183,13 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
         .context("standard output cannot be written to")
 }
 
-/// Says something on the side: in a line, or on a terminal in as many as its words take.
+/// Prints a message to stderr: one line, or on a terminal as many as necessary.
 pub fn talk(text: impl std::fmt::Display) {
     aside(&on_terminal(&text.to_string()));
 }
 
-/// A text without what would control a terminal; where stderr is one, broken between words only. Files and pipes
-/// get one line, for programs.
+/// A text without terminal control characters; if stderr is a terminal, broken between words. Files and pipes get one
+/// line, for programs.
 fn on_terminal(text: &str) -> String {
     match terminal_size::terminal_size_of(io::stderr()) {
         Some((width, _)) => wrap_whole(text, usize::from(width.0)).join("\n"),
@@ -199,31 +197,30 @@ fn on_terminal(text: &str) -> String {
     }
 }
 
-/// Shows a page on the side, without colours.
+/// Prints a page to stderr, without colours.
 pub fn talk_page(text: &str) {
     aside(&visible_page(text.trim_end()));
 }
 
-/// Says why it failed.
 pub fn error(error: &anyhow::Error) {
     const LEAD: &str = "error:";
     let text = on_terminal(&format!("{LEAD} {}", error_text(error)));
     aside(&text.replacen(LEAD, &LEAD.red().bold().to_string(), 1));
 }
 
-/// The one place that writes lines to stderr. `eprintln!` panics when stderr is full or its terminal has
-/// been closed; there is nobody to report it to then, and what runs goes on.
+/// The only place that writes lines to stderr. `eprintln!` panics if stderr is full or its terminal was closed; here
+/// the error is ignored, and the program goes on.
 fn aside(text: &str) {
     let _ = anstream::stderr()
         .lock()
         .write_all(format!("{text}\n").as_bytes());
 }
 
-/// The parameters of the colours that our texts are given; bold, dim, three signal colours, headings, and
-/// the ends of each. No concealing, no background, nothing that moves.
+/// The colour parameters that this program uses: bold, dim, three signal colours, headings, and their ends. No hidden
+/// text, no background, no cursor movement.
 const COLOURS: [&str; 10] = ["0", "1", "2", "22", "31", "32", "33", "36", "39", "49"];
 
-/// `text` with nothing but text, the ends of lines and our own colours.
+/// `text` reduced to printable text, line ends and this program's colours.
 fn colours_only(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| c == '\n' || is_visible(c)) {
         return Cow::Borrowed(text);
@@ -245,7 +242,7 @@ fn colours_only(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The length of the colour that `text` begins with, if it is one of ours.
+/// The length of this program's colour code at the beginning of `text`, if there is one.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?.split_once('m')?.0;
     let mut each = parameters.split(';');
@@ -253,12 +250,12 @@ fn colour(text: &str) -> Option<usize> {
         .then_some(parameters.len() + 3)
 }
 
-/// Whether somebody looks at stderr.
+/// Whether stderr is a terminal.
 pub fn someone_watches() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Whether an error is only that the reader of our output has gone.
+/// Whether the only error is that the reader of the output has gone.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -266,7 +263,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// An error with its causes. A cause whose text its parent already has is not repeated.
+/// An error with its causes, without causes that repeat the text of their parent.
 pub fn error_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {

@@ -1,4 +1,4 @@
-//! From the arguments of this process to what it is to do.
+//! Parses the arguments of this process.
 
 use crate::args::{Cli, PROBES};
 use crate::wrong_args::explained;
@@ -6,10 +6,10 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
-/// The arguments of this process; ends it where they are wrong, or ask for help or the version.
+/// The parsed arguments of this process.
 ///
-/// clap repeats a wrong argument as it was given, and a script may have been given it by somebody else: the
-/// error is that of the same arguments spelt out.
+/// clap repeats a wrong argument unchanged, and a script may pass an untrusted one: so the error is computed from the
+/// same arguments with control characters escaped.
 ///
 /// # Errors
 /// The arguments are wrong, or ask for help or the version: the text to print, and where.
@@ -30,7 +30,7 @@ fn parse_given(given: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(given).or_else(|error| explained(given, error))
 }
 
-/// The arguments with the probe right behind `record`, where it was given behind options.
+/// The arguments with the probe directly after `record`, if it came after options.
 fn probe_first(given: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
     let probe = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::ArgumentConflict, Some(ContextValue::String(probe)))

@@ -1,5 +1,6 @@
 //! Where runs are kept.
 
+use crate::exit::UsageError;
 use anyhow::Context;
 use clap::Args;
 use etcetera::BaseStrategy;
@@ -32,7 +33,7 @@ impl Places {
         default_runs()
     }
 
-    /// The folder of what can be made again.
+    /// The folder of reproducible data.
     ///
     /// # Errors
     /// There is no home directory.
@@ -43,7 +44,30 @@ impl Places {
     }
 }
 
-/// How this program is called so that it finds a stored run again by its id.
+/// The variable that raises the memory bound for reading a run, in MiB.
+const READ_MEMORY: &str = "JITTERSCOPE_READ_MEMORY";
+
+/// Sets the memory bound from the environment.
+///
+/// # Errors
+/// The value is not a number.
+pub fn allow_memory() -> Result<(), UsageError> {
+    let Some(text) = std::env::var_os(READ_MEMORY) else {
+        return Ok(());
+    };
+    let mib = text.to_str().and_then(|text| text.parse::<usize>().ok());
+    let bytes = mib.and_then(|mib| mib.checked_mul(1 << 20));
+    let Some(bytes) = bytes.filter(|bytes| *bytes > 0) else {
+        let text = text.to_string_lossy();
+        return Err(UsageError(format!(
+            "{READ_MEMORY}={text}: write a number of MiB"
+        )));
+    };
+    jitterscope_store::allow_memory(bytes);
+    Ok(())
+}
+
+/// The program's command line that finds a stored run by its id.
 pub fn program(run: &Path) -> String {
     let folder = folder_of(run);
     let unasked = std::env::var_os("JITTERSCOPE_RUNS")
@@ -56,7 +80,7 @@ pub fn program(run: &Path) -> String {
     }
 }
 
-/// The same for root: sudo leaves the variable out, and root has a home of its own.
+/// The same for root: sudo drops the variable, and root has a different home.
 pub fn program_as_root(run: &Path) -> String {
     let folder = folder_of(run);
     let is_roots =
@@ -74,12 +98,12 @@ fn folder_of(run: &Path) -> PathBuf {
 }
 
 fn with_runs(program: &str, folder: &Path) -> String {
-    // A folder named from here is found from here alone.
+    // Relative folders only work from the current folder.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     format!("{program} --runs {}", shell_word(&folder.to_string_lossy()))
 }
 
-/// The folder of the runs where none is named.
+/// The default folder of runs.
 ///
 /// # Errors
 /// There is no home directory.
@@ -89,7 +113,7 @@ pub fn default_runs() -> anyhow::Result<PathBuf> {
     Ok(base.data_dir().join("jitterscope").join("runs"))
 }
 
-/// As a shell takes it for one word.
+/// The text quoted as one word for a shell.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

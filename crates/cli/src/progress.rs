@@ -1,4 +1,4 @@
-//! One line on stderr while a recording runs, for people only.
+//! One line on stderr during a recording, only for people.
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,29 +8,28 @@ use jitterscope_recording::{Observer, Progress, Step};
 use jitterscope_view::pipeline::progress as lines;
 use std::time::{Duration, Instant};
 
-/// What may be done, in as many words as there is room for.
+/// The possible actions, in several lengths.
 const HINTS: [&str; 3] = [
     " (Ctrl-C ends early and keeps it)",
     " (Ctrl-C keeps it)",
     "",
 ];
 
-/// How often the line changes.
+/// The update interval of the line.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Shows time left, stalls so far (by the name that they have in such a recording) and the worst. It is drawn from the recording's own thread, which
-/// keeps off the measured CPUs, and never from a ticker of its own.
+/// Shows the time left, the stalls so far (by their name in such a recording) and the worst. The recording's own thread
+/// draws it, which keeps off the measured CPUs; there is no ticker thread.
 pub struct ProgressLine {
     bar: ProgressBar,
     last: Option<Instant>,
     prefix: String,
-    /// What is counted.
     stalls: &'static str,
     quiet: bool,
 }
 
 impl ProgressLine {
-    /// A line if somebody watches, nothing otherwise.
+    /// A line on a terminal, nothing otherwise.
     pub fn new(quiet: bool, probe: ProbeKind) -> ProgressLine {
         let bar = if quiet || !output::someone_watches() {
             ProgressBar::hidden()
@@ -56,13 +55,12 @@ impl ProgressLine {
         }
     }
 
-    /// Wipes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A text with the first of its possible ends that leaves it within so many columns; all of them are ASCII.
+/// A text with the first of its possible ASCII ends that fits into `columns`.
 fn longest_that_fits(text: &str, ends: &[&str], columns: usize) -> String {
     let end = ends.iter().find(|end| text.len() + end.len() <= columns);
     format!("{text}{}", end.unwrap_or(&""))
@@ -103,7 +101,7 @@ impl Observer for ProgressLine {
         self.bar.tick();
     }
 
-    /// Perf-workshop's lines, whoever watches.
+    /// perf-workshop's lines, on any output.
     fn step(&mut self, step: Step<'_>) {
         if self.quiet {
             return;
@@ -112,7 +110,7 @@ impl Observer for ProgressLine {
         self.bar.suspend(|| match step {
             Step::Starting => output::talk(lines::starting(now)),
             Step::Threads(threads) => {
-                // The producer's last, as the ancestor's script finds them.
+                // The producers last, as the ancestor's script expects them.
                 let (producers, consumers): (Vec<_>, Vec<_>) = threads
                     .iter()
                     .copied()

@@ -1,4 +1,4 @@
-//! Which clock is read and how short a stall is looked for: the same arguments wherever something is recorded.
+//! The clock and the threshold: the same arguments for all recordings.
 
 use crate::units::{in_nanos, some_duration};
 use clap::{Args, ValueEnum};
@@ -22,7 +22,6 @@ pub struct ClockArgs {
 }
 
 impl ClockArgs {
-    /// The clock that the user insists on.
     pub fn kind(&self) -> Option<ClockKind> {
         self.clock.map(|name| match name {
             ClockName::Tsc => ClockKind::Tsc,
@@ -41,7 +40,7 @@ pub struct ReadingArgs {
     pub threshold: Option<Nanos>,
 }
 
-/// The same in the old fronts, where a bare number is nanoseconds.
+/// The threshold in the old fronts, where a bare number is nanoseconds.
 pub fn in_fronts(arg: clap::Arg) -> clap::Arg {
     arg.value_parser(in_nanos).allow_negative_numbers(true)
 }

@@ -1,6 +1,7 @@
-//! `--redact`, wherever something is made to be handed to others.
+//! `--redact`, for all output that users pass on.
 
 use clap::Args;
+use jitterscope_store::StoreError;
 
 /// Whether names are left out.
 #[derive(Args, Clone, Copy, Debug)]
@@ -9,4 +10,17 @@ pub struct Redact {
     /// to be harmless stays, threads become thread-1, ...
     #[arg(long = "redact")]
     pub on: bool,
+}
+
+impl Redact {
+    /// The error with its names removed, if redacted.
+    pub fn error(self, error: anyhow::Error) -> anyhow::Error {
+        if !self.on {
+            return error;
+        }
+        match error.downcast::<StoreError>() {
+            Ok(of_store) => of_store.without_names().into(),
+            Err(other) => other,
+        }
+    }
 }

@@ -1,12 +1,12 @@
-//! Ctrl-C and its relatives: they end a recording early and keep it.
+//! Ctrl-C and similar signals: they end a recording early and keep it.
 //!
-//! SIGINT, SIGTERM and SIGHUP (a terminal that closes sends it twice and more) all ask for the same, as often
-//! as they come, and nothing is cut short. Only a second Ctrl-C, from somebody who cannot wait, ends at once:
-//! the run is lost, but what was changed on the machine is put back all the same.
+//! SIGINT, SIGTERM and SIGHUP (a closing terminal sends it at least twice) all request the same, any number of times,
+//! and interrupt nothing. Only a second Ctrl-C, from a user who cannot wait, ends at once: the run is lost, but the
+//! changes on the machine are still undone.
 
 use crate::places::Places;
 use jitterscope_platform::is_ignored;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
@@ -17,24 +17,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// A second SIGINT that comes sooner is the first one: `timeout`, `make` and others pass on what the terminal
-/// has already sent to all of its foreground.
+/// A second SIGINT within this time counts as the first one: `timeout`, `make` and others pass on a signal that the
+/// terminal has already sent to its whole foreground.
 const SAME: Duration = Duration::from_millis(500);
 
-/// A thread that only waits needs little; its stack may be locked in memory.
+/// The stack of a thread that only waits; it may be locked in memory.
 const STACK: usize = 128 << 10;
 
-/// Whether SIGTERM or SIGHUP has come.
+/// Whether SIGTERM or SIGHUP arrived.
 static HURRIED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Whether the end was asked for by SIGTERM or SIGHUP: a service manager or a terminal that closes waits a few seconds at
-/// most, so that what only makes a report handier is left out.
+/// Whether SIGTERM or SIGHUP requested the end. A service manager or a closing terminal waits only a few seconds, so
+/// optional work on a report is skipped.
 pub fn is_hurried() -> bool {
     HURRIED.load(Ordering::Relaxed)
 }
 
-/// A flag that these signals set, except those that this process was started to ignore: `nohup` ignores
-/// SIGHUP, a shell without job control SIGINT in the background.
+/// From now on, a file that reaches its limit (`ulimit -f`) is an error of the write; the signal's default would end
+/// the program silently. A handler is used because child processes inherit ignored signals.
+pub fn take_file_limits() {
+    // Without the handler the kernel's default stays.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
+
+/// A flag that these signals set, except those that this process was started to ignore: `nohup` ignores SIGHUP, a shell
+/// without job control ignores SIGINT in the background.
 ///
 /// # Errors
 /// The kernel refuses the handlers.
@@ -66,8 +73,8 @@ pub fn stop_flag(places: &Places) -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Replaces this process by one that puts back what it changed. Nothing of the old one runs on or stays open,
-/// whatever it was waiting for, and with its files the locks of what it owned go.
+/// Replaces this process by one that undoes its changes. No thread runs on and no file stays open, so the locks of the
+/// old process are released.
 fn end_now(runs: Option<OsString>) {
     let mut command = Command::new("/proc/self/exe");
     command.arg("end-now");

@@ -15,7 +15,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     if text.trim().parse::<f64>().is_ok() {
         return Err(bad(&format!("'{text}' has no unit")));
     }
-    // Its own words are about characters and their offsets.
+    // The library's own messages are about characters and offsets.
     let parsed = humantime::parse_duration(text)
         .map_err(|_| bad(&format!("'{text}' is no length of time")))?;
     u64::try_from(parsed.as_nanos())
@@ -34,7 +34,7 @@ pub fn some_duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// Seconds when no unit is given, as the old tools have it; otherwise as [`some_duration`].
+/// Seconds without a unit, as in the old tools; otherwise as [`some_duration`].
 ///
 /// # Errors
 /// As [`some_duration`].
@@ -48,7 +48,7 @@ pub fn in_seconds(text: &str) -> Result<Nanos, String> {
     })
 }
 
-/// Milliseconds when no unit is given; otherwise as [`duration`].
+/// Milliseconds without a unit; otherwise as [`duration`].
 ///
 /// # Errors
 /// As [`duration`].
@@ -56,7 +56,7 @@ pub fn in_millis(text: &str) -> Result<Nanos, String> {
     in_units_of(text, "ms")
 }
 
-/// Nanoseconds when no unit is given; otherwise as [`some_duration`].
+/// Nanoseconds without a unit; otherwise as [`some_duration`].
 ///
 /// # Errors
 /// As [`some_duration`].
@@ -92,7 +92,7 @@ fn in_units_of(text: &str, unit: &str) -> Result<Nanos, String> {
 /// A whole number.
 ///
 /// # Errors
-/// Anything else, or more than there is room for.
+/// Anything else, or a number that is too large.
 pub fn whole(text: &str) -> Result<u64, String> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse() {

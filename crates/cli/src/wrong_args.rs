@@ -1,4 +1,4 @@
-//! What is said of wrong arguments.
+//! Messages about wrong arguments.
 
 use crate::args::{Cli, PROBES};
 use crate::places::shell_word;
@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use jitterscope_model::visible_os;
 use std::ffi::OsString;
 
-/// A command where a probe belongs: `record sleep 5`.
+/// A command in place of a probe: `record sleep 5`.
 fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     let unknown = match error.kind() {
         ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => {
@@ -26,7 +26,7 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
         + given[record + 1..]
             .iter()
             .position(|arg| arg == word.as_str())?;
-    // A misspelt probe is reported by clap.
+    // clap reports a misspelt probe.
     if word.starts_with('-')
         || PROBES.contains(&word.as_str())
         || error.get(ContextKind::SuggestedSubcommand).is_some()
@@ -44,7 +44,7 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
         words.join(" ")
     );
     let mut cli = Cli::command();
-    // So that the usage below it is that of `record`.
+    // So that the usage is that of `record`.
     cli.build();
     Some(
         cli.find_subcommand_mut("record")?
@@ -52,7 +52,7 @@ fn to_be_followed(given: &[OsString], error: &clap::Error) -> Option<clap::Error
     )
 }
 
-/// A word that belongs behind an option or behind `--`: `record spin 5`, `attach sleep 2`.
+/// A word that belongs after an option or after `--`: `record spin 5`, `attach sleep 2`.
 fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     let word = match error.kind() {
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
@@ -65,7 +65,7 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     if word.starts_with('-') {
         return None;
     }
-    // Options that stand before it may have values.
+    // Options before it may have values.
     let command = ["record", "attach"]
         .into_iter()
         .find(|name| given.iter().skip(1).any(|arg| arg == name))?;
@@ -102,7 +102,7 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     Some(cli.find_subcommand_mut(command)?.error(error.kind(), text))
 }
 
-/// A number that is none: the standard library's own words are about digits and its types.
+/// An invalid number: the standard library's messages are about digits and its types.
 fn of_number(error: &clap::Error) -> Option<clap::Error> {
     use std::num::{IntErrorKind, ParseIntError};
     let cause = std::error::Error::source(error)?;
@@ -128,11 +128,11 @@ fn of_number(error: &clap::Error) -> Option<clap::Error> {
     let text = format!(
         "invalid value '{value}' for '{option}': '{value}' {why}\n\nFor more information, try '--help'.\n"
     );
-    // Without a command there is no usage below it, as below any other value that is wrong.
+    // Without a command, so that no usage follows, as for any other invalid value.
     Some(clap::Error::raw(ErrorKind::ValueValidation, text))
 }
 
-/// Commands that are for ourselves are offered to nobody.
+/// Removes internal commands from suggestions.
 fn without_hidden(error: &mut clap::Error) {
     let cli = Cli::command();
     let hidden = |name: &String| {
@@ -150,7 +150,7 @@ fn without_hidden(error: &mut clap::Error) {
     }
 }
 
-/// `error` in our own words where those of the parser help nobody.
+/// `error` with a better message where the parser's is unhelpful.
 fn reworded(given: &[OsString], mut error: clap::Error) -> clap::Error {
     without_hidden(&mut error);
     let better = misplaced(given, &error).or_else(|| to_be_followed(given, &error));
@@ -160,7 +160,7 @@ fn reworded(given: &[OsString], mut error: clap::Error) -> clap::Error {
 /// The error to print.
 ///
 /// # Errors
-/// Always, but where an argument is wrong only for its characters.
+/// Always, unless the argument is invalid only because of its control characters.
 pub fn explained(given: &[OsString], error: clap::Error) -> Result<Cli, clap::Error> {
     let error = reworded(given, error);
     let spelt: Vec<OsString> = given

@@ -1,14 +1,14 @@
-//! What a probe asks of a clock.
+//! The interface between a probe and a clock.
 
-/// A clock cheap enough to be read back to back. Implementations are zero-sized, so that a probe's loop
-/// is compiled once for each and holds no indirect call.
+/// A clock that is cheap enough to read back to back. Implementations are zero-sized, so the compiler makes one copy of
+/// the probe's loop per clock, without indirect calls.
 pub trait Clock: Copy + Send + Sync + 'static {
-    /// Reads it, in its own ticks. Successive reads on one CPU never run backwards.
+    /// Reads the clock, in its own ticks. Successive reads on one CPU never run backwards.
     fn now(self) -> u64;
 
-    /// Reads it once all loads before it in the program have their value: a stamp that belongs to what
-    /// another thread wrote, or that must not be taken while a copy still waits for memory. As
-    /// `clock_gettime` does, for some nanoseconds more than [`Clock::now`].
+    /// Reads the clock after all loads before it in the program have completed. Use it for a timestamp that belongs to
+    /// data from another thread, or that must not be taken while a copy still waits for memory. It orders as
+    /// `clock_gettime` does, and costs some nanoseconds more than [`Clock::now`].
     #[inline(always)]
     fn now_after_loads(self) -> u64 {
         self.now()

@@ -3,14 +3,14 @@
 use crate::Clock;
 use core::arch::asm;
 
-/// `CNTVCT_EL0`, unserialised. It ticks at [`Cntvct::hz`], between 1 MHz and 1 GHz, so that deltas of a
-/// tight loop are often zero. The kernel stamps no trace events with it: recordings on this architecture
-/// use [`crate::MonotonicRaw`].
+/// `CNTVCT_EL0`, read without serialisation. It ticks at [`Cntvct::hz`], between 1 MHz and 1 GHz, so deltas of a tight
+/// loop are often zero. The kernel does not use it for trace timestamps: recordings on this architecture use
+/// [`crate::MonotonicRaw`].
 #[derive(Clone, Copy, Debug)]
 pub struct Cntvct;
 
 impl Cntvct {
-    /// Ticks per second, as the firmware has stated them in `CNTFRQ_EL0`.
+    /// Ticks per second, as the firmware states them in `CNTFRQ_EL0`.
     #[must_use]
     pub fn hz(self) -> u64 {
         let hz: u64;
@@ -36,8 +36,8 @@ impl Clock for Cntvct {
     #[inline(always)]
     fn now_after_loads(self) -> u64 {
         let ticks: u64;
-        // The first barrier waits for the loads, the second keeps the read from running ahead of it. Without
-        // `nomem` the compiler moves no load past them either.
+        // The first barrier waits for the loads; the second keeps the read from running ahead of it. Without `nomem`
+        // the compiler moves no load past them either.
         // SAFETY: barriers and a read of a register that Linux opens to user mode.
         unsafe {
             asm!(

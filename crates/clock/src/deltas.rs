@@ -1,14 +1,14 @@
-//! The account of short deltas.
+//! Counts of short deltas.
 
-/// Steps of the unrolled loop, each with a table of its own: increments of one counter then lie a whole
-/// turn apart, and the store-to-load forwarding between them is off the critical path.
+/// Steps of the unrolled loop. Each has its own table: increments of one counter are then a whole turn apart, and the
+/// store-to-load forwarding between them is off the critical path.
 pub(crate) const STEPS: usize = 8;
 
-/// How often each delta below a threshold was seen, one counter a tick, in the caller's memory.
+/// How often each delta below a threshold occurred, one counter per tick, in the caller's memory.
 #[derive(Debug)]
 pub struct ShortDeltas<'a> {
     threshold: usize,
-    /// [`STEPS`] tables of `threshold` counters, one behind the other.
+    /// [`STEPS`] tables of `threshold` counters, one after the other.
     tables: &'a mut [u64],
 }
 
@@ -19,8 +19,8 @@ impl<'a> ShortDeltas<'a> {
         threshold.saturating_mul(STEPS)
     }
 
-    /// An account in `tables`, going on from the counts that they hold. The threshold is what their length
-    /// has room for ([`ShortDeltas::counters`]).
+    /// Continues counting in `tables`, from their current counts. The length of `tables` sets the threshold
+    /// ([`ShortDeltas::counters`]).
     #[must_use]
     pub fn within(tables: &'a mut [u64]) -> ShortDeltas<'a> {
         ShortDeltas {
@@ -29,7 +29,7 @@ impl<'a> ShortDeltas<'a> {
         }
     }
 
-    /// Counts a delta in the table of `step`; false when it is too long and was not counted.
+    /// Counts a delta in the table of `step`; false if the delta is too long and is not counted.
     #[inline(always)]
     pub(crate) fn count(&mut self, step: usize, delta: u64) -> bool {
         if delta < self.threshold as u64 {
@@ -47,7 +47,7 @@ impl<'a> ShortDeltas<'a> {
         }
     }
 
-    /// (length, count) of every delta that was seen, ascending.
+    /// (length, count) of every delta that occurred, ascending.
     pub fn seen(tables: &[u64]) -> impl Iterator<Item = (u32, u64)> {
         let threshold = tables.len() / STEPS;
         (0..threshold).filter_map(move |delta| {

@@ -1,9 +1,9 @@
 //! Reading a clock, and looping on it.
 //!
-//! The loop that measures stands here, because here it can reach nothing that would disturb it: the crate
-//! has no standard library, no allocator and no dependency, so that no file, no memory of its own and no
-//! logger is within reach. The memory that it counts in, and what is to be done about a long delta, are
-//! given to it by the probe. Times are plain `u64` ticks for the same reason: the crate knows no other.
+//! The measuring loop is in this crate because nothing here can disturb it: the crate has no standard library, no
+//! allocator and no dependency, so the loop cannot reach a file, a heap or a logger. The probe provides the memory for
+//! the counts and the handler for long deltas. Times are plain `u64` ticks, because the crate has no other types for
+//! them.
 #![cfg_attr(not(test), no_std)]
 
 mod clock;

@@ -1,4 +1,4 @@
-//! The kernel's clock that nobody sets.
+//! The kernel's raw monotonic clock, which is never adjusted.
 
 use crate::Clock;
 use core::ffi::{c_int, c_long};
@@ -14,18 +14,16 @@ struct Time {
     nanos: c_long,
 }
 
-/// The clock's number in `linux/time.h`.
 const CLOCK_MONOTONIC_RAW: c_int = 4;
 
-// The C library's: it is the only way to the kernel's vDSO that needs no crate, and the only thing outside of
-// this crate that a loop calls. On the usual machines it makes no system call.
+// The C library's function: the only way to the kernel's vDSO without another crate, and the only code outside this
+// crate that a loop calls. On common machines it makes no system call.
 // SAFETY: the signature is that of POSIX on 64-bit Linux, where `clockid_t` is an int and `time_t` 64 bits.
 unsafe extern "C" {
     fn clock_gettime(clock: c_int, time: *mut Time) -> c_int;
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds: never stepped or slewed. For loads before it, the vDSO's own order
-/// holds.
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds, never stepped or slewed. The vDSO orders the read after the loads before it.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicRaw;
 
@@ -54,7 +52,8 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let (last, wall_after) = (MonotonicRaw.now(), wall.elapsed());
         let passed = u128::from(last - first);
-        // Read inside the other's span; the two rates differ by less than 500 ppm (the limit of slewing).
+        // The raw clock is read inside the span of the other one. The two rates differ by less than 500 ppm (the limit
+        // of slewing).
         assert!(
             passed >= 19_900_000 && passed <= wall_after.as_nanos() * 1001 / 1000,
             "{passed}"

@@ -1,33 +1,31 @@
-//! The loops.
+//! The measuring loop, and a loop that waits.
 
 use crate::deltas::STEPS;
 use crate::{Clock, ShortDeltas};
 
-/// What the loop does at a mark.
+/// What the loop does after a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtMark {
     /// Go on until the clock shows this many ticks.
     Until(u64),
-    /// Leave the loop.
     End,
 }
 
-/// What is called with what happens in a loop. What it does then lies inside the next delta.
+/// Handles the events of a loop. The time it takes is part of the next delta.
 pub trait Watcher {
     /// A delta was at least as long as the threshold: `length` ticks from `start`. True asks for
     /// [`Watcher::at_mark`] at the end of this turn.
     fn stalled(&mut self, start: u64, length: u64) -> bool;
 
-    /// The clock shows `now`, at or past the mark.
+    /// The clock shows `now`, which is at or past the mark.
     fn at_mark(&mut self, now: u64) -> AtMark;
 }
 
-/// Reads the clock from `first` on and accounts for every delta: the short ones in `deltas`, the others
-/// with the watcher. At the end of the first turn past each mark it asks the watcher what to do. Returns
-/// the last read.
+/// Reads the clock from `first` on and accounts for every delta: short ones in `deltas`, longer ones with the watcher.
+/// At the end of the first turn past each mark it asks the watcher how to go on. Returns the last read.
 ///
-/// The reads are chained: each ends one delta and begins the next, so that the deltas sum to the time
-/// from `first` to the last read, whatever lies between two of them.
+/// The reads are chained: each ends one delta and begins the next. So the deltas sum to the time from `first` to the
+/// last read, even if something interrupts the loop between two reads.
 #[inline(always)]
 pub fn spin<C: Clock>(
     clock: C,
@@ -57,14 +55,14 @@ pub fn spin<C: Clock>(
     }
 }
 
-/// Out of the loop's way: a call of its own, and no part of its code.
+/// Cold: a separate call keeps this code out of the loop.
 #[cold]
 #[inline(never)]
 fn stalled(watcher: &mut impl Watcher, start: u64, length: u64) -> bool {
     watcher.stalled(start, length)
 }
 
-/// Reads the clock until it shows `deadline` or more, at least once. Returns the last read.
+/// Reads the clock, at least once, until it shows `deadline` or more. Returns the last read.
 #[inline(always)]
 pub fn wait_until<C: Clock>(clock: C, deadline: u64) -> u64 {
     loop {
@@ -85,7 +83,7 @@ mod tests {
         static SHOWN: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Advances by 3 ticks a read, by 50 at every tenth.
+    /// Advances by 3 ticks a read, by 50 at every tenth read.
     #[derive(Clone, Copy)]
     struct Uneven;
 
@@ -145,7 +143,7 @@ mod tests {
         assert!(notes.stalls.len() > 10 && notes.stalls.iter().all(|stall| stall.1 == 50));
         let reads: u64 = ShortDeltas::seen(&memory).map(|row| row.1).sum();
         assert_eq!(reads + notes.stalls.len() as u64, READS.get() - 1);
-        // Each mark is seen within a turn of its time, and the last one ended it.
+        // The loop sees each mark within a turn of its time, and the last mark ends it.
         assert_eq!((notes.marks.len(), notes.marks[2]), (3, last));
         assert!((first + 500..first + 600).contains(&notes.marks[0]));
         assert!(

@@ -3,7 +3,7 @@
 use crate::Clock;
 use core::arch::x86_64::{_mm_lfence, _rdtsc};
 
-/// The time stamp counter, unserialised: neighbouring instructions may overlap the read by a few ticks,
+/// The time stamp counter, read without serialisation: neighbouring instructions may overlap the read by a few ticks,
 /// which is far less than a fence costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Tsc;
@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn an_ordered_stamp_lies_between_its_neighbours() {
-        // Each waits for those before it; a plain read may overlap, but not run backwards on one CPU.
+        // Each read waits for the loads before it. A plain read may overlap them, but does not run backwards on one
+        // CPU.
         let stamps = [(); 4].map(|()| Tsc.now_after_loads());
         assert!(
             stamps.windows(2).all(|pair| pair[0] < pair[1]),

@@ -1,21 +1,19 @@
-//! The two arms.
+//! The two arms of an experiment.
 
 use serde::{Deserialize, Serialize};
 
-/// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arm {
-    /// As the machine was found.
+    /// Without the change: the machine as it was found.
     A,
-    /// With the change.
     B,
 }
 
-/// The order within a pair, drawn by lot: the same for the same seed, so that an experiment that goes on
-/// draws what it would have drawn.
+/// The random order within a pair. It depends only on the seed and the pair, so a resumed experiment draws the same
+/// order.
 #[must_use]
 pub fn order(seed: u64, pair: usize) -> [Arm; 2] {
-    // One generator a pair: neighbouring seeds of one generator begin alike.
+    // One generator per pair: the first values of neighbouring seeds are similar.
     let mut random =
         fastrand::Rng::with_seed(seed ^ (pair as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     if random.bool() {

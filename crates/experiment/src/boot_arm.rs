@@ -1,13 +1,12 @@
-//! Which of its arms a boot is of.
+//! The arm of a boot.
 
-/// Which arm this boot is of.
+/// Which arm can be measured in this boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BootArm {
-    /// Either: the change needs no reboot.
+    /// Both: the change needs no reboot.
     #[default]
     Either,
     /// The change is not in force.
     Without,
-    /// It is.
     With,
 }

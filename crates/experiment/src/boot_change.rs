@@ -1,4 +1,4 @@
-//! Knobs that are set at boot only: one arm is measured before a reboot, the other after it.
+//! Knobs that are set only at boot: one arm is measured before a reboot, the other after it.
 
 use crate::{BootArm, Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::CpuSet;
@@ -8,21 +8,20 @@ use jitterscope_tune::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What must be the same in both boots for their difference to be the change.
+/// What must be equal in both boots, so that only the change differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// The kernel's release and build.
     pub kernel: String,
-    /// CPUs that are online.
     pub online: CpuSet,
-    /// The boot line without the parameters that are tried.
+    /// The kernel command line without the tried parameters.
     pub boot_line: String,
-    /// The parameters that are tried, as they are to stand on it.
+    /// The tried parameters as they appear on it.
     pub parameters: Vec<String>,
 }
 
 impl Surroundings {
-    /// What is other than it was, the first of it; `None` where all is the same.
+    /// The first difference; `None` if everything is equal.
     #[must_use]
     pub fn difference(&self, now: &Surroundings) -> Option<Difference> {
         if self.kernel != now.kernel {
@@ -44,28 +43,21 @@ impl Surroundings {
     }
 }
 
-/// What two boots differ in beside what is tried.
+/// How two boots differ apart from the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// The kernel's release or build.
     Kernel {
-        /// In the earlier boot.
         before: String,
-        /// In this one.
         now: String,
     },
-    /// CPUs that are online.
     Online {
-        /// In the earlier boot.
         before: CpuSet,
-        /// In this one.
         now: CpuSet,
     },
-    /// The kernel command line without the parameters that are tried.
+    /// The kernel command line without the tried parameters.
     BootLine {
-        /// In the earlier boot.
         before: String,
-        /// In this one.
         now: String,
     },
 }
@@ -76,15 +68,15 @@ pub struct BootChange {
     knobs: Vec<String>,
     arm: BootArm,
     surroundings: Surroundings,
-    /// How they get onto the boot line; none where they stand there.
+    /// How to add the parameters to the kernel command line; `None` if they are there.
     line: Option<BootLine>,
 }
 
 impl BootChange {
-    /// Looks which arm this boot is of; changes nothing.
+    /// Determines the arm of this boot; changes nothing.
     ///
     /// # Errors
-    /// A knob is unknown, needs no reboot or is not there, or this boot has some of them.
+    /// A knob is unknown, needs no reboot or does not exist here, or this boot has only some of them.
     pub fn new(
         machine: &Machine,
         goal: &Goal,
@@ -144,13 +136,12 @@ impl BootChange {
         })
     }
 
-    /// What this boot is like.
     #[must_use]
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }
 
-    /// How the parameters get onto the boot line; none where they stand there.
+    /// How to add the parameters to the kernel command line; `None` if they are there.
     #[must_use]
     pub fn line(&self) -> Option<&BootLine> {
         self.line.as_ref()
@@ -178,7 +169,7 @@ fn surroundings(
         .split_whitespace()
         .filter(|word| !tried.contains(&word.split('=').next().unwrap_or(word)))
         .collect();
-    // Parameters that stand on the line are reported as they stand there.
+    // Parameters on the command line are reported in their spelling there.
     let line = Cmdline::parse(&text);
     let standing = || tried.iter().filter_map(|key| line.shown(key)).collect();
     Ok(Surroundings {
@@ -208,7 +199,7 @@ impl Change for BootChange {
     }
 
     fn revert(&mut self) -> Result<InForceIn, ExperimentError> {
-        // Nothing was changed: a reboot did that, and another one undoes it.
+        // Nothing was changed: only a reboot sets or clears these parameters.
         Ok(InForceIn::Now)
     }
 
@@ -285,22 +276,24 @@ mod tests {
             "3\n",
             &["isolcpus-domain"],
         );
-        let told = without
+        let reported = without
             .surroundings()
             .difference(other.unwrap().surroundings())
             .unwrap();
         assert!(
-            matches!(&told, Difference::BootLine { now, .. } if now.contains("mitigations=off")),
-            "{told:?}"
+            matches!(&reported, Difference::BootLine { now, .. } if now.contains("mitigations=off")),
+            "{reported:?}"
         );
         let mut newer = with.surroundings().clone();
         newer.kernel = "6.13.0 #2".into();
-        let told = without.surroundings().difference(&newer);
-        assert!(matches!(told, Some(Difference::Kernel { now, .. }) if now == "6.13.0 #2"));
+        let reported = without.surroundings().difference(&newer);
+        assert!(matches!(reported, Some(Difference::Kernel { now, .. }) if now == "6.13.0 #2"));
         let mut fewer = with.surroundings().clone();
         fewer.online = "0-2".parse().unwrap();
-        let told = without.surroundings().difference(&fewer);
-        assert!(matches!(told, Some(Difference::Online { now, .. }) if now.to_string() == "0-2"));
+        let reported = without.surroundings().difference(&fewer);
+        assert!(
+            matches!(reported, Some(Difference::Online { now, .. }) if now.to_string() == "0-2")
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What one arm has and the other has not.
+//! The difference between the two arms.
 
 use crate::leader::shell_in;
 use crate::{Arm, BootArm, CommandFailure, ExperimentError, Leader, Notes, Predicted};
@@ -13,16 +13,13 @@ use std::time::{Duration, Instant};
 /// When a change, or its undoing, is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InForceIn {
-    /// It is.
     Now,
-    /// After so long at the latest.
+    /// At most this long after.
     Within(Nanos),
-    /// That is not known.
     Unknown,
 }
 
 impl InForceIn {
-    /// The later of two.
     #[must_use]
     pub fn and(self, other: InForceIn) -> InForceIn {
         match (self, other) {
@@ -38,17 +35,17 @@ impl InForceIn {
 
 /// A change that can be made and undone.
 pub trait Change {
-    /// Makes it.
+    /// Makes the change.
     ///
     /// # Errors
-    /// It was not made, or only in part; reverting leaves the machine as it was found.
+    /// It was not made, or only in part; reverting restores the machine.
     fn apply(&mut self) -> Result<InForceIn, ExperimentError>;
 
-    /// Makes it, and tells of the process that does so before that begins, where there is one. Where that cannot be
-    /// told, it is not made.
+    /// Makes the change. If a process makes it, the callback receives that process before it begins; if the callback
+    /// fails, the change is not made.
     ///
     /// # Errors
-    /// As [`Change::apply`].
+    /// See [`Change::apply`].
     fn apply_telling(
         &mut self,
         _begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
@@ -56,17 +53,17 @@ pub trait Change {
         self.apply()
     }
 
-    /// Undoes it; nothing where it is not made.
+    /// Undoes the change; does nothing if it is not made.
     ///
     /// # Errors
     /// The machine is not as it was found.
     fn revert(&mut self) -> Result<InForceIn, ExperimentError>;
 
-    /// Undoes it, and tells of the process that does so before that begins, where there is one. Where that cannot be
-    /// told, it is not undone.
+    /// Undoes the change. If a process undoes it, the callback receives that process before it begins; if the callback
+    /// fails, the change is not undone.
     ///
     /// # Errors
-    /// As [`Change::revert`].
+    /// See [`Change::revert`].
     fn revert_telling(
         &mut self,
         _begins: &mut dyn FnMut(&Leader) -> Result<(), ExperimentError>,
@@ -74,31 +71,31 @@ pub trait Change {
         self.revert()
     }
 
-    /// How long it takes at most to be in force, before it was ever made.
+    /// Maximum time until it is in force, known before it was ever made.
     fn making(&self) -> InForceIn {
         InForceIn::Now
     }
 
-    /// How long its undoing takes at most, before it was ever made.
+    /// Maximum time until its undoing is in force, known before it was ever made.
     fn undoing(&self) -> InForceIn {
         InForceIn::Now
     }
 
-    /// Of that what comes back a while after it is undone, and then shows in a recording.
+    /// What the change removes that reappears only some time after it is undone, and then shows in a recording.
     fn shown_by_recording(&self) -> Vec<Predicted> {
         Vec::new()
     }
 
-    /// Whether something outside of a recording shows that an arm is in force: [`Change::shows`] is asked then, until
-    /// it says so, instead of waiting.
+    /// Whether something other than a recording shows that an arm is in force. If so, [`Change::shows`] is called until
+    /// it returns true, instead of a wait.
     fn is_shown(&self, _arm: Arm) -> bool {
         false
     }
 
-    /// Whether that shows it now, which takes `patience` at most.
+    /// Whether the arm is shown to be in force now. Takes at most `patience`.
     ///
     /// # Errors
-    /// It cannot be asked.
+    /// The check failed to run.
     fn shows(
         &mut self,
         _arm: Arm,
@@ -113,21 +110,20 @@ pub trait Change {
         BootArm::Either
     }
 
-    /// What it is to remove, as the knobs that it sets or its user say.
+    /// What the change should remove, as declared by its knobs or its user.
     fn predicted(&self) -> Vec<Predicted> {
         Vec::new()
     }
 
-    /// What it is, in a few words.
     fn describe(&self) -> String;
 }
 
-/// When what a command did is in force, as its user says.
+/// The user's declaration of when a command's effect is in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declared {
-    /// A command that succeeds once it is.
+    /// A command that succeeds once it is in force.
     pub seen_by: Option<String>,
-    /// How long it takes at most; zero where it is at once.
+    /// Maximum time until then; zero if immediate.
     pub within: Nanos,
 }
 
@@ -141,7 +137,7 @@ impl Declared {
     }
 }
 
-/// Two commands of the user's.
+/// A change made by two commands of the user.
 #[derive(Debug)]
 pub struct CommandChange {
     apply: String,
@@ -150,15 +146,15 @@ pub struct CommandChange {
     notes: Option<Notes>,
     /// When the change is in force.
     making: Declared,
-    /// When its undoing is.
+    /// When its undoing is in force.
     undoing: Declared,
-    /// What it is to remove.
+    /// What it should remove.
     removes: Vec<Predicted>,
 }
 
 impl CommandChange {
-    /// Of a command that makes the change and one that undoes it. Each is given to `sh -c`. What undoes it is
-    /// noted before it is made, where there is a place for that.
+    /// A change from a command that makes it and one that undoes it, each run by `sh -c`. With `notes`, the undoing
+    /// command is noted before the change is made.
     #[must_use]
     pub fn new(apply: &str, revert: &str, notes: Option<Notes>) -> CommandChange {
         CommandChange {
@@ -172,7 +168,7 @@ impl CommandChange {
         }
     }
 
-    /// Says when it is in force, when its undoing is, and what it is to remove.
+    /// Declares when the change and its undoing are in force, and what the change should remove.
     #[must_use]
     pub fn declaring(
         self,
@@ -197,13 +193,13 @@ impl CommandChange {
     }
 }
 
-/// A command that could not be found or started, by what a shell ends with.
+/// Exit codes of a shell that could not find or start a command.
 const NOT_RUN: [i32; 2] = [126, 127];
-/// How often it is looked whether a command has ended.
+/// How often a command is checked for its end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Whether a command of the user's succeeds; one that takes longer than `patience` does not, and is ended with what
-/// it started.
+/// Whether a command of the user succeeds. A command that takes longer than `patience` counts as failed; it is ended
+/// along with its children.
 fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool, ExperimentError> {
     let failed = |failure| ExperimentError::Command {
         command: command.to_owned(),
@@ -233,7 +229,7 @@ fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool
             };
         }
         if Instant::now() >= until || stop.load(Ordering::Relaxed) {
-            // It has not been waited for: the number is still its own.
+            // It has not been reaped, so its id is still its own.
             if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -244,7 +240,7 @@ fn succeeds(command: &str, patience: Duration, stop: &AtomicBool) -> Result<bool
     }
 }
 
-/// The folder that commands run in.
+/// The folder in which commands run.
 fn here() -> Result<PathBuf, ExperimentError> {
     std::env::current_dir().map_err(ExperimentError::NoFolder)
 }
@@ -271,7 +267,7 @@ impl Change for CommandChange {
             if let Some(notes) = notes {
                 notes.write(revert, &folder, Some(leader))?;
             }
-            // Half of it may be done when it fails.
+            // When it fails, it may be half done.
             *applied = true;
             Ok(())
         };
@@ -340,12 +336,12 @@ impl Change for CommandChange {
     }
 }
 
-/// Nothing on the machine: what differs is given to the subject, as an environment variable is.
+/// No change of the machine: the arms differ in what the subject is given, such as an environment variable.
 #[derive(Clone, Debug)]
 pub struct NoChange {
-    /// What differs, in a few words.
+    /// A short description of the difference.
     pub what: String,
-    /// What it is to remove.
+    /// What it should remove.
     pub removes: Vec<Predicted>,
 }
 
@@ -388,7 +384,7 @@ mod tests {
         );
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("later");
-        // What it started goes with it.
+        // Its children end with it.
         let slow = format!("(sleep 2; touch {}) & wait", file.display());
         let begun = Instant::now();
         assert!(!succeeds(&slow, SOON, &AtomicBool::new(false)).unwrap());
@@ -408,17 +404,21 @@ mod tests {
             format!("rm {}", file.display()),
         );
         let mut change = CommandChange::new(&apply, &revert, None);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut begins = |leader: &Leader| {
             assert!(leader.is_alive() && file.exists(), "it has not begun");
-            told.push(leader.clone());
+            reported.push(leader.clone());
             Ok(())
         };
         change.revert_telling(&mut begins).unwrap();
         change.apply().unwrap();
         change.revert_telling(&mut begins).unwrap();
         assert!(!file.exists());
-        assert_eq!(told.len(), 1, "where there is nothing to undo, nobody does");
+        assert_eq!(
+            reported.len(),
+            1,
+            "where there is nothing to undo, nobody does"
+        );
     }
 
     #[test]

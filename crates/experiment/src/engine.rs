@@ -1,4 +1,4 @@
-//! Making pairs until they decide.
+//! Makes pairs until they decide.
 
 mod block;
 mod judging;
@@ -17,23 +17,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use turning::Turn;
 
-/// Makes the runs of an experiment: a probe or a command, measured under one arm at a time.
+/// Makes the runs of an experiment: measures a probe or a command under one arm at a time.
 pub trait Runner {
-    /// Makes a run; `None` where it was stopped before its end.
+    /// Makes a run; `None` if it was stopped before its end.
     ///
     /// # Errors
-    /// It cannot be measured.
+    /// The run cannot be measured.
     fn measure(
         &mut self,
         arm: Arm,
         stop: &AtomicBool,
     ) -> Result<Option<ComparedRun>, ExperimentError>;
 
-    /// Looks on until `seen` is true of some culprit, for so long at most; whether it was. `None`: it has no
-    /// means to look.
+    /// Watches until `seen` is true of a culprit, for a limited time, and returns whether it was. `None`: it cannot
+    /// watch.
     ///
     /// # Errors
-    /// It cannot be measured.
+    /// The machine cannot be measured.
     fn look_for(
         &mut self,
         _seen: &mut (dyn FnMut(&Subject) -> bool + Send),
@@ -43,68 +43,64 @@ pub trait Runner {
         Ok(None)
     }
 
-    /// A run of before.
+    /// Reads an earlier run.
     ///
     /// # Errors
     /// It cannot be read.
     fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError>;
 }
 
-/// Looks on.
 pub trait Observer {
-    /// A run of this pair begins.
     fn measuring(&mut self, _pair: usize, _arm: Arm) {}
 
-    /// It is waited until a change or its undoing is in force.
+    /// Waiting until a change or its undoing is in force.
     fn settling(&mut self, _arm: Arm, _left: Duration) {}
 
-    /// A pair is whole, so many count, and there is a look after so many.
+    /// A pair is complete: the number that count, and the number at which the next look happens.
     fn paired(&mut self, _counted: usize) {}
 
-    /// A run is whole where the arms do not take turns; so many of its arm count, of so many.
+    /// A run is complete and the arms are not interleaved: how many of its arm count, and how many are needed.
     fn measured(&mut self, _arm: Arm, _counted: usize, _of: usize) {}
 
-    /// A pair, or a run where the arms do not take turns, does not count; why.
+    /// A pair, or a run without interleaving, does not count, and why.
     fn void(&mut self, _why: &VoidReason) {}
 }
 
 impl Observer for () {}
 
-/// What is fixed before anything is measured.
+/// Rules that are fixed before anything is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// When there is a look, and the end.
+    /// When the looks and the end are.
     pub looks: Looks,
-    /// The share of a figure that counts as no difference.
+    /// Relative difference that counts as no difference.
     pub margin: f64,
-    /// The longest wait until a change or its undoing is in force; beyond it arms are not interleaved.
+    /// The longest wait until a change or its undoing is in force; if more is needed, the arms are not interleaved.
     pub longest_wait: Nanos,
-    /// Void pairs beyond which it is given up.
+    /// The experiment ends after more void pairs than this.
     pub most_void: usize,
     /// No pair begins after this.
     pub deadline: Option<Instant>,
 }
 
-/// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// Everything that was asked is decided.
+    /// Every question is decided.
     Decided,
-    /// The last look.
     LastLook,
-    /// More pairs would hardly decide.
+    /// More pairs would hardly decide anything.
     Futile,
     /// Too many pairs were void.
     Void,
-    /// Where the arms do not take turns: the change was not seen to be in force, so nothing more was measured with
-    /// it. Why is the last of what is void.
+    /// Without interleaving: the change was not seen to be in force, so nothing more was measured with it. The last
+    /// void reason says why.
     Unseen,
-    /// The arm without the change is measured, and the other one needs a reboot.
+    /// The arm without the change is measured; the other one needs a reboot.
     AwaitsReboot,
     /// No time was left for another pair.
     Deadline,
-    /// It was stopped; it can go on.
+    /// It was stopped and can be resumed.
     Stopped,
 }
 
@@ -118,24 +114,22 @@ pub enum Verified {
     CulpritsOnly,
     /// A predicted culprit did not fall, or the total is worse.
     No,
-    /// It cannot be told yet.
     Undecided,
-    /// Nothing was predicted, or nothing of it was seen: the total alone speaks.
+    /// Nothing was predicted, or nothing predicted was seen: only the total counts.
     NothingPredicted,
 }
 
-/// What was fixed to be asked before anything was measured. As JSON it is its title.
+/// A question that was fixed before anything was measured. In JSON it is its title.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Asked {
-    /// A total: `total`, of which there may be several.
+    /// A total: `total`, or one of several.
     Total(String),
     /// A predicted culprit, by kind and name.
     Culprit(String),
 }
 
 impl Asked {
-    /// What it is called.
     #[must_use]
     pub fn title(&self) -> &str {
         match self {
@@ -144,63 +138,53 @@ impl Asked {
     }
 }
 
-/// Something that was decided, and when: what was decided at a look stays so.
+/// A decided question; a decision at a look is final.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
-    /// What.
     pub what: Asked,
-    /// Of the total or of a predicted culprit.
+    /// The verdict on the total or on a predicted culprit.
     pub verdict: Verdict,
-    /// After so many pairs.
+    /// The number of pairs when it was decided.
     pub pairs: usize,
 }
 
-/// What an experiment came to.
+/// The result of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// Why it ended.
     pub ended: Ended,
-    /// Pairs that count.
     pub pairs: usize,
-    /// Why the others do not.
+    /// Why the void ones do not count.
     pub void: Vec<AnyVersion<VoidReason>>,
-    /// Runs that were made before the machine was started anew and are left out, for a restart changes more than what
-    /// is tried.
+    /// Runs made before a reboot and left out, because a reboot changes more than the tested change.
     pub left_out_runs: u64,
-    /// Whether the arms took turns. Where they did not, whatever drifted is in the difference.
+    /// Whether the arms were interleaved. If not, the difference contains any drift.
     pub interleaved: bool,
-    /// Whether a reboot lies between them. Whatever else that changed is in the difference, too.
+    /// Whether a reboot lies between the arms. The difference then contains its other effects, too.
     pub across_reboot: bool,
-    /// What was decided.
     pub decisions: Vec<Decision>,
     /// Whether the change does what it declares.
     pub verified: Verified,
-    /// The last comparison; none before the first look. In JSON view puts it there, with its words.
+    /// The last comparison; none before the first look. In JSON, view adds it with its words.
     #[serde(skip)]
     pub diff: Option<Diff>,
 }
 
-/// An experiment about to be made.
+/// The input of an experiment.
 pub struct Experiment<'e> {
-    /// What differs.
     pub change: &'e mut dyn Change,
-    /// Makes the runs.
     pub runner: &'e mut dyn Runner,
-    /// What was measured so far.
     pub session: &'e mut Session,
-    /// What is fixed beforehand.
     pub rules: Rules,
     /// Whether a knob declares that it removes a culprit.
     pub answers: &'e (dyn Fn(&str, &Subject) -> bool + Sync),
-    /// Who looks on.
     pub observer: &'e mut dyn Observer,
-    /// Set from outside to end it.
+    /// Set by the caller to end it.
     pub stop: &'e AtomicBool,
 }
 
-/// Whether the arms take turns: its undoing takes no longer than is waited for.
+/// Whether the arms are interleaved: the undoing takes no longer than the longest wait.
 #[must_use]
 pub fn interleaves(change: &dyn Change, rules: &Rules) -> bool {
     match change.undoing() {
@@ -210,10 +194,10 @@ pub fn interleaves(change: &dyn Change, rules: &Rules) -> bool {
     }
 }
 
-/// Makes it. Whatever happens, the change is reverted when it returns.
+/// Runs the experiment. The change is always reverted when this returns.
 ///
 /// # Errors
-/// A run cannot be made, or a change not applied or not reverted. What was measured is in the session.
+/// A run cannot be made, or a change cannot be applied or reverted. The session contains what was measured.
 pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
     let mut engine = Engine {
         of: experiment,
@@ -227,12 +211,12 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
     };
     let made = engine.make();
     let reverted = engine.of.change.revert();
-    // That the machine is not as it was is worse news than whatever came before it.
+    // A machine that is not restored matters more than any earlier error.
     reverted?;
     made
 }
 
-/// What a comparison calls what is predicted.
+/// The names of the predicted culprits in a comparison.
 fn names(predicted: &[Predicted]) -> Vec<String> {
     predicted.iter().map(ToString::to_string).collect()
 }
@@ -240,13 +224,13 @@ fn names(predicted: &[Predicted]) -> Vec<String> {
 struct Engine<'e> {
     of: Experiment<'e>,
     now: Arm,
-    /// When that arm is in force, where it was not seen to be.
+    /// When that arm is in force, if it was not seen to be.
     settles: Option<InForceIn>,
     runs: [Vec<ComparedRun>; 2],
-    /// Whether the first of them is of the first pair, and its run without the change came after one with it.
+    /// Whether the first of `runs` are the first pair, and its run without the change followed the one with it.
     unsure: bool,
     void: Vec<AnyVersion<VoidReason>>,
-    /// Runs of before that cannot be gone on from.
+    /// Earlier runs that cannot be used.
     left_out: u64,
     decisions: Vec<Decision>,
 }
@@ -266,7 +250,7 @@ impl Engine<'_> {
                 (None, Some(a), Some(b)) => {
                     let (a, b) = (self.of.runner.load(&a)?, self.of.runner.load(&b)?);
                     self.count(at, order, [a, b]);
-                    // Looks of before are looks, whoever looked.
+                    // Looks of an earlier session count as looks.
                     if self.of.rules.looks.at(self.runs[0].len()).is_some() {
                         self.look(self.runs[0].len(), true)?;
                     }
@@ -308,7 +292,7 @@ impl Engine<'_> {
         }
     }
 
-    /// One pair more; false where it was stopped.
+    /// Makes one pair; returns false if it was stopped.
     fn pair(&mut self) -> Result<bool, ExperimentError> {
         let number = self.of.session.pairs.len();
         let order = order(self.of.session.header.seed, number);
@@ -369,7 +353,7 @@ impl Engine<'_> {
         self.of.stop.load(Ordering::Relaxed)
     }
 
-    /// Compares what there is at the alpha that is due; with `spend`, what is decided stays so.
+    /// Compares the runs so far at the alpha of this look; with `spend`, its decisions are final.
     fn look(&mut self, pairs: usize, spend: bool) -> Result<Diff, ExperimentError> {
         let alpha = self.of.rules.looks.due(pairs).alpha;
         let found = self.compare(Design::Paired, alpha)?;
@@ -410,7 +394,8 @@ impl Engine<'_> {
         ))
     }
 
-    /// Whether what is called so is to remove a culprit: what is predicted, or a knob by which the machines differ.
+    /// Whether the thing with this name should remove a culprit: a predicted one, or a knob that differs between the
+    /// machines.
     fn by_name<'a>(&'a self, predicted: &'a [Predicted]) -> impl Fn(&str, &Subject) -> bool + 'a {
         let names = names(predicted);
         move |name, culprit| match names.iter().position(|of| of == name) {
@@ -442,7 +427,7 @@ impl Engine<'_> {
         self.decisions.iter().any(|decision| decision.what == *what)
     }
 
-    /// Whether going on is hardly worth it.
+    /// Whether more pairs are hardly worth it.
     fn is_futile(&self) -> bool {
         let Ok(sides) = self.sides() else {
             return false;
@@ -501,7 +486,7 @@ impl Engine<'_> {
             .culprits
             .iter()
             .flatten()
-            // What knobs answer, but neither arm saw, verifies nothing.
+            // Culprits that a knob answers but neither arm saw verify nothing.
             .filter(|row| row.predicted && row.verdict() != Verdict::NotSeen)
             .map(|row| decided(Asked::Culprit(row.title())))
             .collect();
@@ -509,7 +494,7 @@ impl Engine<'_> {
             .totals()
             .map(|(what, of)| (decided(Asked::Total(what)), of.not_worse()))
             .collect();
-        // Beyond the margin: a direction that is certain may still be of no matter.
+        // Beyond the margin: even a certain direction may not matter.
         let is_worse = |(verdict, not_worse): &(Option<Verdict>, bool)| {
             *verdict == Some(Verdict::Worse) && !not_worse
         };
@@ -541,7 +526,7 @@ fn is_decided(comparison: &Comparison) -> bool {
     comparison.verdict != Verdict::Inconclusive
 }
 
-/// What was fixed to be asked before anything was measured.
+/// The questions that were fixed before anything was measured.
 fn primary(found: &Diff) -> Vec<(Asked, &Comparison)> {
     let Some(against) = found.against.first() else {
         return Vec::new();

@@ -1,51 +1,50 @@
-//! What an experiment will take and could find, before anything is touched.
+//! An experiment's duration and power, estimated before anything is changed.
 
 use crate::{Change, InForceIn, Rules, interleaves};
 use jitterscope_analyze::compare::{Design, detectable};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 
-/// What an experiment will take and could find.
+/// The duration and power of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// Whether the arms take turns.
+    /// Whether the arms are interleaved.
     pub interleaved: bool,
-    /// Runs an arm at the first look and at the last.
+    /// Runs per arm at the first look and at the last.
     pub runs: [usize; 2],
-    /// How long it takes until either; null where nothing says how long a run is.
+    /// Time until either; null if the length of a run is unknown.
     pub takes_ns: Option<[Nanos; 2]>,
-    /// How long a run measures; null where nothing says, as of a command that was not yet run.
+    /// Measured time of a run; null if unknown, as for a command that never ran.
     pub run_ns: Option<Nanos>,
-    /// How long it is waited at most until the change is in force, each time that it is made.
+    /// Maximum wait until the change is in force, each time that it is made.
     pub apply_wait_ns: Nanos,
-    /// How long it is waited at most until its undoing is, each time before another run; zero where none follows.
+    /// Maximum wait until its undoing is in force, each time that another run follows; zero if none does.
     pub wait_ns: Nanos,
-    /// Whether anything is predicted, which is decided by itself.
+    /// Whether anything is predicted; a prediction is decided separately.
     pub predicts: bool,
-    /// By how many runs the scatter is known; 0 where it is assumed.
+    /// Number of runs behind the scatter; 0 if it is assumed.
     pub known_from: usize,
     /// Standard deviation of the logarithm of a run's total.
     pub scatter: f64,
-    /// The smallest fall of the total, as a share, that would be found four times in five at the last look;
-    /// null where no number of runs could.
+    /// The smallest fall of the total, as a share, that the last look would find four times in five; null if no number
+    /// of runs could.
     pub detectable_fraction: Option<f64>,
 }
 
-/// Scatter of runs where nothing is known: of one setting on a shared virtual machine.
+/// Assumed scatter of runs: that of one setting on a shared virtual machine.
 const ASSUMED: f64 = 0.3;
-/// What a run takes beside its measurement.
+/// Time of a run besides its measurement.
 const AROUND: Nanos = Nanos(1_500_000_000);
 
-/// How long so many runs take, each of which measures for so long.
+/// How long `runs` runs take if each measures for `run`.
 #[must_use]
 pub fn runs_take(run: Nanos, runs: usize) -> Nanos {
     Nanos((run.0.saturating_add(AROUND.0)).saturating_mul(runs as u64))
 }
 
-/// Estimates it. A run measures for so long, if that is known; `totals` are of earlier runs of the same kind on this
-/// machine.
+/// Estimates an experiment. `totals` are of earlier runs of the same kind on this machine.
 #[must_use]
 pub fn estimate(
     change: &dyn Change,
@@ -71,7 +70,7 @@ pub fn estimate(
         [first.pairs, first.pairs]
     };
     let of = |pairs: usize, run: Nanos| {
-        // In a fourth of all neighbouring pairs B follows on B, in another A on A.
+        // A quarter of all neighbouring pairs have B followed by B, another quarter A by A.
         let turns = if interleaved { 3 * pairs as u64 / 4 } else { 1 };
         let waits = apply_wait.0.saturating_add(wait.0).saturating_mul(turns);
         Nanos(runs_take(run, 2 * pairs).0.saturating_add(waits))
@@ -153,7 +152,7 @@ mod tests {
             (Nanos(10 * SECOND.0), Nanos(20 * SECOND.0))
         );
         assert_eq!(took(&both), [plain[0] + 6 * 30, plain[1] + 12 * 30]);
-        // One after the other it is made once, and nothing follows its undoing.
+        // Without interleaving it is made once, and nothing follows its undoing.
         let block = of(10, 90, &[]);
         assert_eq!((block.interleaved, block.wait_ns), (false, Nanos::ZERO));
         assert_eq!(took(&block), [plain[0] + 10; 2]);

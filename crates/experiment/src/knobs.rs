@@ -1,4 +1,4 @@
-//! Knobs of the catalogue, through the journal of `tune`.
+//! Changes of catalogue knobs, made through the journal of `tune`.
 
 use crate::{Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::Nanos;
@@ -20,10 +20,10 @@ pub struct KnobChange {
 }
 
 impl KnobChange {
-    /// Plans it; changes nothing.
+    /// Plans the change without making it.
     ///
     /// # Errors
-    /// A knob is unknown, is set already, is applied by an earlier `tune`, or nothing here can set it.
+    /// A knob is unknown, is set already, is applied by an earlier `tune`, or cannot be set here.
     pub fn new(
         machine: &Machine,
         dir: StateDir,
@@ -60,7 +60,6 @@ impl KnobChange {
         })
     }
 
-    /// The CPUs that it is for.
     #[must_use]
     pub fn goal(&self) -> &Goal {
         &self.goal
@@ -68,7 +67,7 @@ impl KnobChange {
 }
 
 impl KnobChange {
-    /// How long all of its changes take at most; `of` says how one settles, and what it replaces.
+    /// Maximum time of all its changes; `of` gives a change's settling time and the value that it replaces.
     fn longest(&self, of: impl for<'o> Fn(&InForce, &'o Op) -> (Settles, &'o str)) -> InForceIn {
         let in_force = |change: &jitterscope_tune::Change| {
             let Some(declared) = InForce::of(change.knob) else {
@@ -88,17 +87,17 @@ impl KnobChange {
             .fold(InForceIn::Now, InForceIn::and)
     }
 
-    /// Undoes some of its knobs; nothing of those that are not applied.
+    /// Undoes some of its knobs; skips those that are not applied.
     ///
     /// # Errors
-    /// One of them is not as it was found.
+    /// One of them cannot be restored.
     pub fn undo(&self, knobs: &[String]) -> Result<InForceIn, ExperimentError> {
         let ours = status(&self.machine, &self.dir)?.applied_of(knobs);
         if ours.is_empty() {
             return Ok(InForceIn::Now);
         }
         let mut hands = MachineHands::new(&self.machine);
-        // Whoever set it to something else meanwhile meant it.
+        // A value set by another program meanwhile is kept as intended.
         let report = rollback_only(&mut hands, &self.dir, &ours, &mut |_| OnDrift::Keep)
             .map_err(|error| ExperimentError::NotReverted(error.to_string()))?;
         if let Some(left) = report.unsettled().next() {
@@ -112,7 +111,6 @@ impl KnobChange {
     }
 }
 
-/// As the wait that it means from now on.
 fn wait(by: Option<&InForceBy>) -> InForceIn {
     match by {
         None | Some(InForceBy::Now) => InForceIn::Now,

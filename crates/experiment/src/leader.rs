@@ -1,8 +1,9 @@
-//! The shell that runs a command of the user's, and the process group that it leads.
+//! The shell that runs a command of the user, and the process group that it leads.
 //!
-//! A killed experiment cannot end what it started. Who undoes the change must: a command that still runs would
-//! change the machine after it was put back. It is known by its leader, which is noted before the command begins.
-//! The kernel is not asked to end the leader with its parent: with it would go what tells that its group still runs.
+//! A killed experiment cannot end the processes that it started. The process that undoes the change must end them: a
+//! command that still runs would change the machine again after it was restored. The group is known by its leader,
+//! which is noted before the command begins. The leader is not set to end with its parent (`PR_SET_PDEATHSIG`), because
+//! it is the only evidence that its group still runs.
 
 use crate::{CommandFailure, ExperimentError};
 use jitterscope_platform::{Machine, TaskStat};
@@ -16,25 +17,25 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long what was killed may take to go: it finishes the system call that it is in.
+/// How long killed processes may take to end: they finish their current system call.
 const GOING: Duration = Duration::from_secs(10);
-/// How often it is looked for.
+/// How often they are checked.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long what a command said is waited for once it has failed: what it left running may keep that open.
+/// How long to wait for a failed command's output: a child that it left running may keep the pipe open.
 const SAID: Duration = Duration::from_secs(1);
-/// As much of what a command says is kept, bytes: what it left running may say more for days.
+/// Maximum bytes kept of a command's output: a child that it left running may write for days.
 const KEPT: u64 = 64 << 10;
-/// Waits for a line, then is the user's command. Without the line, for whoever was to write it is gone, it ends.
+/// Waits for a line, and then becomes the user's command. Without the line, because its writer is gone, it ends.
 const GATE: &str = r#"IFS= read -r go && exec sh -c "$1" </dev/null"#;
 
 /// The leader of a command's process group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leader {
-    /// Its process id, which is that of its group.
+    /// Its process id, which is also the group's id.
     pub pid: i32,
-    /// When it was started, in clock ticks since boot: tells it from a later one with its id.
+    /// Its start time in clock ticks since boot: distinguishes it from a later process with the same id.
     pub start_time: u64,
-    /// The kernel's id of that boot.
+    /// The kernel's boot id at that time.
     pub boot_id: String,
 }
 
@@ -49,7 +50,7 @@ impl Leader {
         })
     }
 
-    /// Whether it still is that process, and has not ended.
+    /// Whether it still is that process and has not ended.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         let machine = Machine::host();
@@ -59,8 +60,8 @@ impl Leader {
             })
     }
 
-    /// Ends its group and waits until nobody of it is left; nothing where the leader has ended. What a command left
-    /// running in the background, when it ended by itself, is part of the change and is left to what undoes that.
+    /// Ends its group and waits until no process of it is left; does nothing if the leader has ended. Processes that a
+    /// command left running in the background when it ended are part of the change, and its undoing must end them.
     ///
     /// # Errors
     /// It may not be ended, or does not end.
@@ -87,7 +88,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Whether anybody of the group has not ended; who has may be there for as long as nobody asks for its status.
+    /// Whether a process of the group still runs; an ended one may stay listed until its parent reaps it.
     fn group_runs(&self) -> bool {
         let machine = Machine::host();
         let pids = machine.list("/proc");
@@ -97,14 +98,14 @@ impl Leader {
         of.any(|stat| self.has_in_group(&stat))
     }
 
-    /// Whether it is one of the group that has not ended.
+    /// Whether the process belongs to the group and has not ended.
     fn has_in_group(&self, stat: &TaskStat) -> bool {
         stat.group() == Some(self.pid) && stat.has_ended() == Some(false)
     }
 }
 
-/// Runs a command of the user's, here or in a folder, as a process group of its own. `begins` is called with its leader
-/// before any of the command runs; where it fails, none does.
+/// Runs a command of the user in a process group of its own, here or in a folder. Calls `begins` with the group's
+/// leader before the command runs; if that fails, the command does not run.
 pub(crate) fn shell_in(
     command: &str,
     folder: Option<&Path>,
@@ -115,7 +116,7 @@ pub(crate) fn shell_in(
         failure,
     };
     let mut shell = Command::new("sh");
-    // What it prints is no result of ours.
+    // Its output is not part of our result.
     shell
         .args(["-c", GATE, "sh", command])
         .stdin(Stdio::piped())
@@ -128,20 +129,20 @@ pub(crate) fn shell_in(
         .process_group(0)
         .spawn()
         .map_err(|error| failed(CommandFailure::NotStarted(error)))?;
-    let told = match Leader::of(&child) {
+    let reported = match Leader::of(&child) {
         Some(leader) => begins(&leader),
         None => Err(failed(CommandFailure::NotSeen)),
     };
     let gate = child.stdin.take();
-    let opened = told.and_then(|()| {
+    let opened = reported.and_then(|()| {
         gate.map_or(Ok(()), |mut gate| gate.write_all(b"\n"))
             .map_err(|error| failed(CommandFailure::NotStarted(error)))
     });
-    // Closed without a line, the gate lets nothing through.
+    // Closed without a line, the gate does not run the command.
     let said = child.stderr.take().map(listen);
     let ended = match ended(&mut child) {
         Ok(Ended::WantsTerminal) => {
-            // The whole group is stopped, and would stay so.
+            // The whole group is stopped and would stay so.
             if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -165,35 +166,34 @@ pub(crate) fn shell_in(
     Err(failed(CommandFailure::Ended { status, said }))
 }
 
-/// The beginning of what a command says, once it and all that it left running are silent.
+/// The beginning of a command's output, once it and its children have closed the pipe.
 fn listen(mut from: ChildStderr) -> Receiver<Vec<u8>> {
     let (say, said) = channel();
     std::thread::spawn(move || {
         let mut all = Vec::new();
-        // What was read before an error is reported all the same.
+        // Output before a read error is still reported.
         let _ = from.by_ref().take(KEPT).read_to_end(&mut all);
-        // The rest is read too: a full or closed pipe would stop or end whoever writes to it.
+        // Reads the rest, too: a full or closed pipe would stop or end its writer.
         let _ = std::io::copy(&mut from, &mut std::io::sink());
         let _ = say.send(all);
     });
     said
 }
 
-/// How a command ended.
 enum Ended {
     With(ExitStatus),
-    /// It was stopped, for it read from the terminal or set it while another group has it.
+    /// It was stopped because it read from the terminal, or changed its settings, from a background group.
     WantsTerminal,
 }
 
-/// Waits for a group's leader. The kernel stops all of a group of which one reads from the terminal that is not its
-/// own: nobody would ever start it again.
+/// Waits for a group's leader. If a process reads from a terminal that its group does not own, the kernel stops the
+/// whole group, and no process would continue it.
 fn ended(child: &mut Child) -> std::io::Result<Ended> {
     let Some(pid) = Pid::from_raw(child.id().cast_signed()) else {
         return child.wait().map(Ended::With);
     };
     loop {
-        // It is left to be waited for, so that its number stays its own.
+        // It stays unreaped, so that its id stays its own.
         let how = waitid(
             WaitId::Pid(pid),
             WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT,
@@ -204,7 +204,8 @@ fn ended(child: &mut Child) -> std::io::Result<Ended> {
                 if by(Signal::TTIN) || by(Signal::TTOU) {
                     return Ok(Ended::WantsTerminal);
                 }
-                // Somebody else stopped it, who will let it go on. Taken, it is not told again.
+                // Another process stopped it and will continue it. Consumes the event, so that it is not reported
+                // again.
                 waitid(
                     WaitId::Pid(pid),
                     WaitIdOptions::STOPPED | WaitIdOptions::NOHANG,
@@ -227,12 +228,12 @@ mod tests {
         let folder = Some(dir.path());
         let mut leaders = Vec::new();
         let mut noted = |leader: &Leader| {
-            // The first command makes it.
+            // The first command creates it.
             assert!(leader.is_alive() && dir.path().join("x").exists() != leaders.is_empty());
             leaders.push(leader.clone());
             Ok(())
         };
-        // It reads nothing, and what it says on its way out is reported.
+        // It reads nothing, and its last output is reported.
         shell_in("test -z \"$(cat)\" && touch x", folder, &mut noted).unwrap();
         assert!(dir.path().join("x").exists());
         let error = shell_in("echo no >&2; exit 3", folder, &mut noted)
@@ -250,7 +251,7 @@ mod tests {
         );
     }
 
-    /// What the kernel does to a group that reads from the terminal of another.
+    /// What the kernel does to a group that reads from another group's terminal.
     #[test]
     fn a_command_that_wants_the_terminal_is_ended_and_one_that_is_only_stopped_goes_on() {
         let dir = tempfile::tempdir().unwrap();
@@ -309,7 +310,7 @@ mod tests {
             left.push(leader.clone());
             Ok(())
         };
-        // It keeps open what errors are written to.
+        // It keeps the pipe of standard error open.
         shell_in("sleep 60 &", None, &mut noted).unwrap();
         let error = shell_in("sleep 60 & exit 3", None, &mut noted).unwrap_err();
         assert!(error.to_string().contains("exit status: 3"), "{error}");

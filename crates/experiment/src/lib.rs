@@ -1,9 +1,9 @@
-//! Whether a change helps: the same thing measured with it and without it, in pairs drawn by lot.
+//! Tests whether a change helps: measures the same thing with it and without it, in pairs of random order.
 //!
-//! [`run`] makes the pairs: it applies and reverts a [`Change`], waits until either is in force, lets a
-//! [`Runner`] make a run, looks at what there is after the pairs that [`Looks`](jitterscope_analyze::compare::Looks)
-//! says, and leaves the machine as it was found. Where the program is killed, a [`Guard`] outside of it does
-//! that. What has been measured is in a [`Session`], from which an experiment goes on.
+//! [`run`] makes the pairs. It applies and reverts a [`Change`], waits until either is in force, and lets a [`Runner`]
+//! make a run. It evaluates the runs after the pairs that [`Looks`](jitterscope_analyze::compare::Looks) sets, and
+//! restores the machine. If the program is killed, a [`Guard`] process restores it. A [`Session`] contains what was
+//! measured, and an experiment resumes from it.
 #![forbid(unsafe_code)]
 
 mod arm;

@@ -1,7 +1,7 @@
-//! What is written down before a command of the user's changes the machine, so that it can be undone even where
-//! both the experiment and its guard were killed.
+//! The note written before a command of the user changes the machine, so that the change can be undone even if both the
+//! experiment and its guard were killed.
 //!
-//! A note makes root run a command: it is believed only in a folder that nobody else can write to.
+//! A note makes root run a command, so it is trusted only in a folder that no other user can write to.
 
 use crate::leader::shell_in;
 use crate::note_error::NoteError;
@@ -14,35 +14,32 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The note, beside the journal of `tune`.
+/// The note, in the folder of the journal of `tune`.
 const NOTE: &str = "experiment.json";
-/// The same while it is written.
+/// The note while it is being written.
 const NEW: &str = "experiment.json.new";
-/// Held by the experiment, and after it by its guard: who can have it knows that both are gone.
+/// Held by the experiment, and then by its guard: a process that can lock it knows that both are gone.
 const LOCK: &str = "experiment.lock";
-/// Who only looks holds the lock for a moment.
+/// How long a process that only reads holds the lock.
 const LOOKING: Duration = Duration::from_millis(6);
-/// Version of the note.
 const VERSION: u32 = 1;
 
-/// A change that a command of the user's made, or was about to make.
+/// A change that a command of the user made or was about to make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Version of the form.
     version: u32,
-    /// What is run to undo it, by `sh -c`; empty where knobs are changed.
+    /// The command that undoes it, run by `sh -c`; empty if knobs are changed.
     pub revert: String,
-    /// Where.
     pub folder: PathBuf,
-    /// Who makes the change, or undoes it: it may still run.
+    /// The process group that makes or undoes the change; it may still run.
     #[serde(default)]
     leader: Option<Leader>,
-    /// The knobs that are changed, where it is no command that does.
+    /// The changed knobs, if no command makes the change.
     #[serde(default)]
     pub knobs: Vec<String>,
 }
 
-/// The place of the note, held by one process at a time.
+/// Access to the note, held by one process at a time.
 #[derive(Debug)]
 pub struct Notes {
     folder: TrustedFolder,
@@ -50,24 +47,24 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Where the note is.
+    /// The path of the note.
     #[must_use]
     pub fn place(state: &Path) -> PathBuf {
         state.join(NOTE)
     }
 
-    /// Takes it; the folder is made if need be.
+    /// Locks the note; creates the folder if necessary.
     ///
     /// # Errors
-    /// The folder is not fit for it, or another process has it for longer than `patience`.
+    /// The folder is unsuitable, or another process holds the lock for longer than `patience`.
     pub fn take(state: &Path, patience: Duration) -> Result<Notes, NoteError> {
         Notes::of(TrustedFolder::make(state)?, patience)
     }
 
-    /// Takes it where there is a folder and whoever held it is gone.
+    /// Locks the note if the folder exists and no process holds it.
     ///
     /// # Errors
-    /// The folder is not to be trusted.
+    /// The folder cannot be trusted.
     pub fn left(state: &Path) -> Result<Option<Notes>, NoteError> {
         let Some(folder) = TrustedFolder::open(state)? else {
             return Ok(None);
@@ -97,10 +94,10 @@ impl Notes {
         }
     }
 
-    /// What is to be undone.
+    /// The change to undo.
     ///
     /// # Errors
-    /// It cannot be read, or makes no sense.
+    /// It cannot be read, or is invalid.
     pub fn read(&self) -> Result<Option<Note>, NoteError> {
         let Some(text) = self.folder.read(NOTE)? else {
             return Ok(None);
@@ -117,7 +114,7 @@ impl Notes {
         Ok(Some(note))
     }
 
-    /// Writes down what undoes a change that is about to be made, on disk when it returns.
+    /// Notes how to undo a change that is about to be made; on disk when this returns.
     ///
     /// # Errors
     /// It cannot be written: then nothing may be changed.
@@ -136,7 +133,7 @@ impl Notes {
         })
     }
 
-    /// The same of knobs that are about to be changed, which the journal of `tune` undoes.
+    /// Notes knobs that are about to be changed, which the journal of `tune` undoes.
     ///
     /// # Errors
     /// It cannot be written: then nothing may be changed.
@@ -166,13 +163,14 @@ impl Notes {
         Ok(self.folder.sync()?)
     }
 
-    /// Adds who undoes it, where that can be written: what is not undone for a full disk would be worse.
+    /// Adds the process group that undoes it, if that can be written: not undoing because of a full disk would be
+    /// worse.
     pub(crate) fn reverting(&self, revert: &str, folder: &Path, leader: &Leader) {
-        // The note of before stays.
+        // The earlier note stays.
         let _ = self.write(revert, folder, Some(leader));
     }
 
-    /// It is undone.
+    /// The change is undone: removes the note.
     ///
     /// # Errors
     /// The note cannot be removed.
@@ -180,11 +178,11 @@ impl Notes {
         Ok(self.folder.remove(NOTE)?)
     }
 
-    /// Undoes what the note says, if there is one, and removes it: knobs by `knobs`, all else by its command. Whoever
-    /// still makes the change, or undoes it, is ended first.
+    /// Undoes the noted change, if there is one, and removes the note: knobs by `knobs`, everything else by its
+    /// command. First ends the process group that still makes or undoes the change.
     ///
     /// # Errors
-    /// Who makes the change cannot be ended, or the undoing fails: the note stays.
+    /// The process group cannot be ended, or the undoing fails: the note stays.
     pub fn undo(
         &self,
         knobs: &mut dyn FnMut(&[String]) -> Result<(), ExperimentError>,

@@ -1,21 +1,20 @@
-//! How long what is left will take.
+//! The remaining time of an experiment.
 
 use std::time::Duration;
 
-/// By what was made since it began or went on: what was made before a break says how much is left, and nothing of how
-/// fast it goes.
+/// The pace since the start or the last resume: earlier runs determine how much is left, but not how fast it goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
     made: u32,
 }
 
 impl Pace {
-    /// One more was made, whether it counts or not: a void one takes as long.
+    /// Counts one more, void or not: a void one takes as long.
     pub fn made_one(&mut self) {
         self.made = self.made.saturating_add(1);
     }
 
-    /// What `left` more will take, where those that were made took so long together; none where none was made.
+    /// How long `left` more will take, if those made so far took `took`; `None` if none was made.
     #[must_use]
     pub fn left(&self, took: Duration, left: usize) -> Option<Duration> {
         let each = took.checked_div(self.made)?;
@@ -31,7 +30,8 @@ mod tests {
     fn what_is_left_goes_as_fast_as_what_was_made_here() {
         let mut pace = Pace::default();
         assert_eq!(pace.left(Duration::from_secs(5), 3), None);
-        // It went on after seven pairs; two were made since, one of them void: the eighth takes as long as each.
+        // It resumed after seven pairs; two were made since, one of them void. The eighth takes as long as each of
+        // them.
         pace.made_one();
         pace.made_one();
         assert_eq!(

@@ -1,20 +1,20 @@
-//! What a change is to remove.
+//! What a change should remove.
 
 use jitterscope_analyze::gate::is_meant;
 use jitterscope_model::Subject;
 use std::fmt;
 
-/// By what it is known what a change is to remove. Shown, it is what a user would write.
+/// How the removed culprits are known. Displayed as a user would write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predicted {
-    /// A knob of this id, which declares it.
+    /// The declaration of the knob with this id.
     Knob(String),
-    /// The user, who gave a name or kind of culprits, with `*` for anything.
+    /// The user's pattern for names or kinds of culprits, with `*` for any text.
     Pattern(String),
 }
 
 impl Predicted {
-    /// Whether a culprit is meant, where `answers` says whether a knob declares that it removes one.
+    /// Whether a culprit should be removed; `answers` says whether a knob declares that it removes one.
     #[must_use]
     pub fn removes(&self, culprit: &Subject, answers: &dyn Fn(&str, &Subject) -> bool) -> bool {
         match self {

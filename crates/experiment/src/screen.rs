@@ -7,36 +7,34 @@ use jitterscope_analyze::compare::{
 use jitterscope_model::Subject;
 use serde::Serialize;
 
-/// What became of a candidate.
+/// The result of a candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Screened {
-    /// The knob.
     pub knob: String,
-    /// Whether a culprit that it declares fell, and not by chance.
+    /// Whether a culprit that it declares fell beyond chance.
     pub kept: bool,
-    /// Of all that it declares, parts of stalls a second without the candidates and with all of them.
+    /// Parts of stalls a second of everything that it declares, without the candidates and with all of them.
     pub events_per_sec: [f64; 2],
-    /// Why it is not kept; null where it is.
+    /// Why it is not kept; null if it is.
     pub cause: Option<NotKept>,
 }
 
-/// Why a candidate is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotKept {
-    /// Nothing of what it answers was there.
+    /// None of the culprits that it answers occurred.
     NothingThere,
-    /// There was more of what it answers.
+    /// The culprits that it answers increased.
     More,
-    /// What it answers did not fall by more than chance.
+    /// The culprits that it answers did not fall beyond chance.
     NotBeyondChance,
 }
 
-/// Judges each knob by the culprits that it declares, from runs without any of them and runs with all. What is
-/// kept is a choice made by these runs; what it is worth takes fresh ones.
+/// Judges each knob by the culprits that it declares, from runs without any of the knobs and runs with all. These runs
+/// select the kept knobs; measuring their effect takes new runs.
 ///
 /// # Errors
-/// There is no run of either.
+/// One of the two has no run.
 pub fn screen(
     without: &[ComparedRun],
     with: &[ComparedRun],

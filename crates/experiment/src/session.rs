@@ -1,10 +1,10 @@
-//! What an experiment has measured so far, a line a pair, or a line a run where arms do not take turns, so that it
-//! can go on.
+//! The stored state of an experiment, so that it can be resumed: a line per pair, or per run if arms are not
+//! interleaved.
 
 use crate::{Arm, ExperimentError, NotTried, Surroundings, VoidReason};
 use jitterscope_model::AnyVersion;
 use jitterscope_platform::HeldDir;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,71 +13,60 @@ use std::path::{Path, PathBuf};
 pub const SESSION_VERSION: u32 = 1;
 /// Its name in the session's folder.
 const FILE: &str = "experiment.jsonl";
-/// No session has a longer one, bytes: a line has some 300, and there are some dozens.
+/// Maximum size in bytes: a line has about 300, and there are a few dozen.
 const LARGEST: u64 = 1 << 20;
 
-/// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// [`SESSION_VERSION`].
     pub version: u32,
-    /// Everything that must be the same for runs to belong together, in words.
+    /// Everything that must be equal for runs to belong together, in words.
     pub asked: String,
-    /// What orders are drawn from.
+    /// The seed of the random order.
     pub seed: u64,
-    /// When it began, nanoseconds since the epoch.
+    /// Start time, nanoseconds since the epoch.
     pub started_realtime_ns: u64,
-    /// The kernel's id of that boot.
+    /// The kernel's boot id at that time.
     pub boot_id: String,
 }
 
 /// A pair that was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Its number, from 0; void ones count.
+    /// Its number from 0, including void ones.
     pub pair: usize,
-    /// In which order.
     pub order: [Arm; 2],
-    /// The folder of the run of A; none in a void pair of which nothing was measured.
-    #[serde(default, deserialize_with = "measured")]
+    /// The folder of the run of A; none if the pair is void and nothing of it was measured.
     pub a: Option<PathBuf>,
-    /// The folder of the run of B; none as that of A.
-    #[serde(default, deserialize_with = "measured")]
+    /// The folder of the run of B; none under the same condition.
     pub b: Option<PathBuf>,
     /// Why it does not count, if it does not.
     pub void: Option<AnyVersion<VoidReason>>,
 }
 
-/// The folder of a run, if it was measured: sessions of before say that it was not by an empty one.
-fn measured<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
-    Ok(Option::<PathBuf>::deserialize(from)?.filter(|folder| !folder.as_os_str().is_empty()))
-}
-
-/// A run that was measured where the arms do not take turns.
+/// A run without interleaving.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockRun {
-    /// Its arm.
     pub arm: Arm,
-    /// Its folder.
     pub run: PathBuf,
-    /// The kernel's id of the boot in which it was made: what one boot had is not in the next.
+    /// The kernel's boot id when it was made: a reboot loses the state of the previous boot.
     pub boot_id: String,
     /// Why it does not count, if it does not.
     pub void: Option<AnyVersion<VoidReason>>,
 }
 
-/// What was chosen to be tried, all of it at once.
+/// The chosen candidates, tried all at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
-    /// The candidates: ids of knobs, the most promising first.
+    /// Ids of the candidate knobs, the most promising first.
     pub candidates: Vec<String>,
-    /// What only a reboot can try.
+    /// Knobs that only a reboot can try.
     pub needs_reboot: Vec<String>,
-    /// What is not tried, and why.
+    /// Knobs that are not tried, and why.
     pub not_tried: Vec<(String, AnyVersion<NotTried>)>,
 }
 
-/// A line below the first.
+/// A line after the header.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -87,30 +76,28 @@ enum Line {
     Surroundings(Surroundings),
 }
 
-/// A session, open for more.
+/// A session open for appending.
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
     file: Option<File>,
-    /// What was asked for.
     pub header: Header,
-    /// What was measured in pairs.
     pub pairs: Vec<Pair>,
-    /// What was measured where the arms do not take turns, in order.
+    /// The runs without interleaving, in order.
     pub block: Vec<BlockRun>,
-    /// What was chosen to be tried, where a program chose.
+    /// The chosen candidates, if the program chose them.
     pub chosen: Option<Chosen>,
-    /// What the boot without the change was like, where a reboot lies between the arms.
+    /// Properties of the boot without the change, if a reboot lies between the arms.
     pub surroundings: Option<Surroundings>,
     /// The kernel's id of this boot.
     pub boot_id: String,
 }
 
 impl Session {
-    /// Begins one in a folder of its own, which is made.
+    /// Begins a session in a folder of its own, which it creates.
     ///
     /// # Errors
-    /// The folder cannot be made, is there already, or another user may change what is in it.
+    /// The folder cannot be created, exists already, or another user may change its contents.
     pub fn begin(folder: &Path, header: Header) -> Result<Session, ExperimentError> {
         let path = folder.join(FILE);
         let failed = |source: io::Error| ExperimentError::Session {
@@ -131,7 +118,7 @@ impl Session {
         Ok(session)
     }
 
-    /// One that is kept nowhere.
+    /// A session that is not stored.
     #[must_use]
     pub fn in_memory(header: Header) -> Session {
         let boot_id = header.boot_id.clone();
@@ -147,11 +134,11 @@ impl Session {
         }
     }
 
-    /// Goes on with the one in a folder, in the boot of this id. A last line that is not whole is left out: its pair
-    /// or run is made again.
+    /// Resumes the session in a folder, in the boot with this id. An incomplete last line is dropped, and its pair or
+    /// run is made again.
     ///
     /// # Errors
-    /// It cannot be read, makes no sense, or another user may change it.
+    /// It cannot be read, is invalid, or another user may change it.
     pub fn resume(folder: &Path, boot_id: &str) -> Result<Session, ExperimentError> {
         let path = folder.join(FILE);
         let failed = |source: io::Error| ExperimentError::Session {
@@ -210,7 +197,7 @@ impl Session {
                 }
                 Line::Pair(pair) => pairs.push(pair),
                 Line::Run(run) => block.push(run),
-                // As long as nothing of it was measured, another budget may leave time for more.
+                // Until something of it was measured, another time limit may allow more candidates.
                 Line::Chosen(_) if chosen.is_some() && has_tried(&block) => {
                     return Err(damaged(at + 1, "what is tried was chosen before".into()));
                 }
@@ -221,7 +208,7 @@ impl Session {
         let file = held
             .open_own(FILE)
             .map_err(|error| failed(error.into_io()))?;
-        // What is torn off must not become part of the next line.
+        // A torn line must not become part of the next one.
         file.set_len(whole as u64).map_err(failed)?;
         let boot_id = boot_id.to_owned();
         let path = path.clone();
@@ -237,7 +224,7 @@ impl Session {
         })
     }
 
-    /// Adds a pair, on disk when it returns.
+    /// Adds a pair; on disk when this returns.
     ///
     /// # Errors
     /// The disk is full or gone.
@@ -252,7 +239,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds a run where the arms do not take turns, on disk when it returns.
+    /// Adds a run without interleaving; on disk when this returns.
     ///
     /// # Errors
     /// The disk is full or gone.
@@ -279,8 +266,8 @@ impl Session {
         Ok(())
     }
 
-    /// Adds what was chosen to be tried, on disk when it returns; the last choice counts, and there is none once a run
-    /// was made with it.
+    /// Adds the chosen candidates; on disk when this returns. The last choice counts; none is possible after a run with
+    /// it.
     ///
     /// # Errors
     /// The disk is full or gone.
@@ -295,7 +282,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds what this boot is like, on disk when it returns; the last one counts.
+    /// Adds the properties of this boot; on disk when this returns. The last ones count.
     ///
     /// # Errors
     /// The disk is full or gone.
@@ -325,13 +312,13 @@ impl Session {
     }
 }
 
-/// Whether a run was made with what was chosen.
+/// Whether a run was made with the chosen candidates.
 fn has_tried(block: &[BlockRun]) -> bool {
     block.iter().any(|run| run.arm == Arm::B)
 }
 
 impl Session {
-    /// What was chosen, where runs were made with it: from then on it is that.
+    /// The chosen candidates, if runs were made with them: then the choice is final.
     #[must_use]
     pub fn tried(&self) -> Option<&Chosen> {
         self.chosen.as_ref().filter(|_| has_tried(&self.block))
@@ -388,38 +375,24 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_was_not_measured_has_no_runs_whoever_wrote_it() {
+    fn a_pair_without_runs_is_void() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("session");
         let mut session = Session::begin(&folder, header()).unwrap();
-        let order = crate::order(7, 0);
         let unseen = Pair {
             pair: 0,
-            order,
+            order: crate::order(7, 0),
             a: None,
             b: None,
-            void: Some(AnyVersion::Worded("unseen".into())),
+            void: Some(VoidReason::NotMeasured.into()),
         };
         session.add(unseen.clone()).unwrap();
-        let line = |rest: &str| format!("{{\"pair\":1,\"order\":[\"A\",\"B\"],{rest}}}\n");
+        assert_eq!(Session::resume(&folder, "boot").unwrap().pairs, [unseen]);
         let file = folder.join(FILE);
         let whole = std::fs::read_to_string(&file).unwrap();
-        // As sessions of before have it.
-        std::fs::write(
-            &file,
-            whole.clone() + &line(r#""a":"","b":"","void":"unseen""#),
-        )
-        .unwrap();
-        let [first, second] = &Session::resume(&folder, "boot").unwrap().pairs[..] else {
-            panic!("two")
-        };
-        assert_eq!(*first, unseen);
-        assert_eq!(
-            (&second.a, &second.b, &second.void),
-            (&None, &None, &unseen.void)
-        );
-        for counts in [r#""a":"","b":"b","void":null"#, r#""a":"a","void":null"#] {
-            std::fs::write(&file, whole.clone() + &line(counts)).unwrap();
+        for runs in [r#""a":null,"b":"b""#, r#""a":"a""#] {
+            let line = format!("{{\"pair\":1,\"order\":[\"A\",\"B\"],{runs},\"void\":null}}\n");
+            std::fs::write(&file, whole.clone() + &line).unwrap();
             let error = Session::resume(&folder, "boot").unwrap_err().to_string();
             assert!(error.contains("was not measured"), "{error}");
         }
@@ -461,7 +434,7 @@ mod tests {
             needs_reboot: vec!["nohz-full".into()],
             not_tried: vec![
                 ("hugepages".into(), NotTried::NoTimeLeft.into()),
-                ("old".into(), AnyVersion::Worded("why".into())),
+                ("newer".into(), AnyVersion::left_out()),
             ],
         };
         let fewer = Chosen {
@@ -470,7 +443,7 @@ mod tests {
         };
         session.choose(fewer).unwrap();
         assert_eq!(Session::resume(&folder, "boot").unwrap().tried(), None);
-        // A larger budget leaves time for more, as long as none was tried.
+        // Until one was tried, a larger time limit allows more candidates.
         session.choose(chosen.clone()).unwrap();
         session.add_run(Arm::B, "b".into(), None).unwrap();
         let found = Session::resume(&folder, "boot").unwrap();

@@ -1,4 +1,4 @@
-//! Why a pair, or a run where the arms do not take turns, does not count, as data.
+//! Why a pair, or a run without interleaving, does not count, as data.
 
 use crate::{Arm, Predicted};
 use jitterscope_model::{Doubt, Nanos};
@@ -8,45 +8,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum VoidReason {
-    /// It is said to count, and has no runs.
+    /// It is marked as counting but has no runs.
     NotMeasured,
-    /// The command that was measured failed.
+    /// The measured command failed.
     CommandFailed {
-        /// In which arm.
         arm: Arm,
-        /// As the system tells it.
+        /// In the system's words.
         status: String,
     },
-    /// A run names no culprits, and some are predicted to go.
+    /// A run names no culprits, although some are predicted.
     NamesNobody {
-        /// Of which arm.
         arm: Arm,
-        /// What its evidence fails by; nothing where no kernel events were recorded.
+        /// What its evidence fails by; empty if no kernel events were recorded.
         doubts: Vec<Doubt>,
     },
-    /// What the change removes was not back without it.
+    /// The culprit that the change removes did not reappear without it.
     NotBack {
-        /// Which, where several are predicted.
+        /// The culprit, if several are predicted.
         which: Option<String>,
     },
     /// An arm was not seen to be in force.
-    NotInForce {
-        /// Which.
-        arm: Arm,
-        /// Within the time that it may take.
-        within_ns: Nanos,
-    },
-    /// Too few runs without the change were made before the reboot, and none can be made after it.
-    TooFewBeforeReboot {
-        /// So many.
-        made: u64,
-        /// Of these.
-        wanted: u64,
-    },
+    NotInForce { arm: Arm, within_ns: Nanos },
+    /// Too few runs without the change were made before the reboot, and after it there can be none.
+    TooFewBeforeReboot { made: u64, wanted: u64 },
 }
 
 impl VoidReason {
-    /// What is predicted to go was not back; `alone`: nothing else is predicted.
+    /// A predicted culprit did not reappear; `alone`: nothing else is predicted.
     pub(crate) fn not_back(what: &Predicted, alone: bool) -> VoidReason {
         VoidReason::NotBack {
             which: (!alone).then(|| what.to_string()),

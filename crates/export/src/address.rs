@@ -1,24 +1,23 @@
-//! A destination as text, taken apart: `SCHEME://PLACE?KEY=VALUE&...`.
+//! Parses a destination: `SCHEME://PLACE?KEY=VALUE&...`.
 
 use crate::error::DestinationError;
 use std::path::PathBuf;
 
-/// What a format reads its place and options from.
 pub(crate) struct Address<'a> {
     whole: &'a str,
-    /// What stands before `://`.
+    /// The text before `://`.
     pub(crate) scheme: &'a str,
-    /// What stands between that and the options.
+    /// The text between `://` and the options.
     pub(crate) place: &'a str,
-    /// As given, in order; no key twice.
+    /// Options in the given order; no key appears twice.
     pub(crate) options: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Address<'a> {
-    /// Takes it apart.
+    /// Parses a destination.
     ///
     /// # Errors
-    /// It has no scheme, or an option twice.
+    /// The destination has no scheme, or an option twice.
     pub(crate) fn split(whole: &'a str) -> Result<Address<'a>, DestinationError> {
         let (scheme, rest) = whole
             .split_once("://")
@@ -45,7 +44,7 @@ impl<'a> Address<'a> {
         })
     }
 
-    /// The place as a file or folder.
+    /// The place as a path.
     pub(crate) fn path(&self) -> Result<PathBuf, DestinationError> {
         if self.place.is_empty() {
             return Err(self.incomplete("name a file behind ://, or - for standard output"));
@@ -53,12 +52,12 @@ impl<'a> Address<'a> {
         Ok(PathBuf::from(self.place))
     }
 
-    /// The place as a server's, without the slash that may end it.
+    /// The place as a server, without a final slash.
     pub(crate) fn server(&self) -> &'a str {
         self.place.trim_end_matches('/')
     }
 
-    /// Of a format that takes no options.
+    /// Rejects options, for a format that takes none.
     pub(crate) fn without_options(&self) -> Result<(), DestinationError> {
         match self.options.first() {
             Some((key, _)) => Err(self.unknown(key, "none")),
@@ -66,7 +65,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// The error of what is missing; `missing` says what to write.
+    /// The error of a missing part; `missing` tells the user what to write.
     pub(crate) fn incomplete(&self, missing: &'static str) -> DestinationError {
         DestinationError::Incomplete {
             target: self.whole.into(),
@@ -74,7 +73,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// The error of an option that the format does not have; `known` are those that it has.
+    /// The error of an unknown option; `known` lists the format's options.
     pub(crate) fn unknown(&self, option: &str, known: &'static str) -> DestinationError {
         DestinationError::Option {
             target: self.whole.into(),
@@ -83,7 +82,6 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// The error of an option's value.
     pub(crate) fn value(&self, option: &'static str, value: &str) -> DestinationError {
         DestinationError::Value {
             target: self.whole.into(),

@@ -1,4 +1,4 @@
-//! Where an export goes, as the user writes it.
+//! The destination of an export, as the user writes it.
 
 use crate::address::Address;
 use crate::error::{DestinationError, ExportError};
@@ -11,25 +11,24 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Where rows go, and in which format. Two are equal when they name the same place with the same options.
+/// A place and a format. Two destinations are equal if they name the same place with the same options.
 #[derive(Clone)]
 pub struct Destination {
     scheme: &'static str,
-    /// As given, in order of their keys.
+    /// Options as given, sorted by key.
     options: Vec<(String, String)>,
     exporter: Arc<Exporter>,
 }
 
 /// A destination, opened for a stored run.
 pub(crate) enum Opened {
-    /// It takes rows.
     Rows(Box<dyn Sink + Send>),
-    /// It copies the run's files.
+    /// The destination copies the run's files.
     Copy(Box<dyn CopyRun>),
 }
 
 impl Destination {
-    /// What stands before `://`.
+    /// The text before `://`.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         self.scheme
@@ -44,10 +43,10 @@ impl Destination {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The same format with the same options, and one more, written to another file.
+    /// The same format with the same options and one more, written to another file.
     ///
     /// # Errors
-    /// The format does not take the option, or the path cannot be written as text.
+    /// The format does not take the option, or the path is not valid text.
     pub fn with(
         &self,
         path: &Path,
@@ -67,13 +66,13 @@ impl Destination {
         .parse()
     }
 
-    /// What the user should know before relying on it.
+    /// A caveat that the user should know.
     #[must_use]
     pub fn remark(&self) -> Option<&str> {
         self.exporter.remark.as_deref()
     }
 
-    /// The file or folder that it writes, or `-`.
+    /// The file or folder of the destination, or `-`.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.exporter.place {
@@ -82,23 +81,23 @@ impl Destination {
         }
     }
 
-    /// Whether it writes to standard output.
+    /// Whether the destination is standard output.
     #[must_use]
     pub fn is_stdout(&self) -> bool {
         matches!(&self.exporter.place, Place::File(path) if path == Path::new("-"))
     }
 
-    /// Whether it copies a stored run's files as they are, instead of taking rows.
+    /// Whether the destination copies a stored run's files instead of taking rows.
     #[must_use]
     pub fn is_copy(&self) -> bool {
         matches!(self.exporter.opening, Opening::Copy(_))
     }
 
-    /// Opens it for the rows of a recording: files are made, servers asked. A live target's threads run where
-    /// the caller may run, so call it from a thread that keeps off the measured CPUs.
+    /// Opens the destination for the rows of a recording: makes files and contacts servers. Call it from a thread that
+    /// keeps off the measured CPUs: a live target's threads inherit the caller's CPUs.
     ///
     /// # Errors
-    /// A file cannot be written, a host not resolved, a server not reached.
+    /// A file is not writable, a host does not resolve, or a server is unreachable.
     pub fn open(&self, pace: Pace) -> Result<Box<dyn Sink + Send>, ExportError> {
         match &self.exporter.opening {
             Opening::Rows(open) => open(pace),
@@ -106,7 +105,7 @@ impl Destination {
         }
     }
 
-    /// Opens it for a stored run.
+    /// Opens the destination for a stored run.
     pub(crate) fn open_stored(&self) -> Result<Opened, ExportError> {
         Ok(match &self.exporter.opening {
             Opening::Rows(open) => Opened::Rows(open(Pace::Stored)?),
@@ -116,7 +115,7 @@ impl Destination {
 }
 
 impl fmt::Display for Destination {
-    /// Its scheme and place, without options.
+    /// Writes the scheme and the place, without options.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.exporter.place {
             Place::File(path) | Place::Folder(path) => {

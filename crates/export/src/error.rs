@@ -1,156 +1,106 @@
-//! What can go wrong on the way out.
+//! Errors of an export.
 
 use jitterscope_model::{CpuId, CpuSet, SinkError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A target that cannot be meant.
+/// Why a destination is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DestinationError {
-    /// No `SCHEME://`.
+    /// There is no `SCHEME://`.
     #[error(
         "'{0}' is no target: write SCHEME://PLACE, for example csv://stalls.csv or influx://localhost:8089"
     )]
     NoScheme(String),
-    /// A scheme that nobody here speaks.
+    /// The scheme is unknown.
     #[error("'{scheme}://' is not known; there are {known}")]
-    Scheme {
-        /// As given.
-        scheme: String,
-        /// Those that there are.
-        known: String,
-    },
-    /// The part behind the scheme is incomplete.
+    Scheme { scheme: String, known: String },
+    /// The place is incomplete.
     #[error("'{target}': {missing}")]
     Incomplete {
-        /// As given.
         target: String,
         /// What is missing, and an example.
         missing: &'static str,
     },
-    /// An option that the scheme does not take.
     #[error("'{target}': '{option}' is no option of it; there is {known}")]
     Option {
-        /// As given.
         target: String,
-        /// The option.
         option: String,
-        /// What there is.
         known: &'static str,
     },
-    /// An option is given twice.
     #[error("'{target}': '{option}' is given twice")]
-    OptionTwice {
-        /// As given.
-        target: String,
-        /// The option.
-        option: String,
-    },
-    /// Two targets would write over each other.
+    OptionTwice { target: String, option: String },
     #[error("'{0}' is given twice: two targets cannot be written to one place")]
     Twice(String),
-    /// An option's value makes no sense.
     #[error("'{target}': {option} cannot be '{value}'")]
     Value {
-        /// As given.
         target: String,
-        /// The option.
         option: &'static str,
-        /// Its value.
         value: String,
     },
 }
 
-/// An export that failed.
+/// Why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The run's own tables cannot go out without names.
+    /// The run's own tables cannot be redacted.
     #[error(
         "parquet:// copies the run's own tables, names and all: with --redact take csv:// or json://"
     )]
     NamesInTables,
-    /// A file cannot be written.
     #[error("{} cannot be written: {source}{}", path.display(), to_do(source))]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The server's name has no address.
+    File { path: PathBuf, source: io::Error },
+    /// The server's name does not resolve.
     #[error("'{host}' cannot be resolved: {source}")]
-    Resolve {
-        /// Name and port.
-        host: String,
-        /// What the resolver said.
-        source: io::Error,
-    },
-    /// It was left out of this build.
+    Resolve { host: String, source: io::Error },
+    /// This build has no TLS.
     #[error(
         "{url} needs TLS, which this jitterscope was built without (--no-default-features): build it with \
          --features tls"
     )]
-    WithoutTls {
-        /// Where.
-        url: String,
-    },
-    /// The server cannot be reached.
+    WithoutTls { url: String },
+    /// The server is unreachable.
     #[error("{url} cannot be reached: {why}{hint}")]
     Unreachable {
-        /// Where.
         url: String,
-        /// Why.
         why: String,
-        /// What to do, if that is clear.
+        /// Advice for the user, if there is any.
         hint: &'static str,
     },
-    /// The server does not want it.
+    /// The server rejects the data.
     #[error("{url} refused ({status}): {why}{hint}")]
     Refused {
-        /// Where.
         url: String,
-        /// HTTP status.
         status: u16,
-        /// What it said.
         why: String,
-        /// What to do, if that is clear.
+        /// Advice for the user, if there is any.
         hint: &'static str,
     },
-    /// The token cannot be had.
+    /// The token cannot be read.
     #[error("the token file {}: {source}", path.display())]
-    Token {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A thread could not be made.
+    Token { path: PathBuf, source: io::Error },
+    /// A thread failed to start.
     #[error("the sending thread could not be started: {0}")]
     Thread(io::Error),
-    /// The format needs what a live run does not have.
+    /// The format needs data that a live run does not have.
     #[error("{0} can be written from a stored run only: record it, then use 'export'")]
     StoredOnly(&'static str),
-    /// A table of a CPU that the run does not have.
+    /// The table is of a CPU that the run does not have.
     #[error("{}: CPU {cpu} is not measured in this run, only {cpus}", path.display())]
     NoSuchCpu {
-        /// The file.
         path: PathBuf,
-        /// As asked.
         cpu: CpuId,
-        /// Those measured.
         cpus: CpuSet,
     },
-    /// A table of a histogram that the run does not have.
+    /// The table is of a histogram that the run does not have.
     #[error("{}: this run has no histogram '{tag}', only {}", path.display(), listed(known))]
     NoSuchHistogram {
-        /// The file.
         path: PathBuf,
-        /// As asked.
         tag: String,
-        /// Those that it has.
+        /// The tags of the histograms that the run has.
         known: Vec<String>,
     },
-    /// A histogram cannot be made or written.
+    /// A histogram cannot be built or written.
     #[error("a histogram cannot be written: {0}")]
     Histogram(String),
     /// The stored run cannot be read.
@@ -159,7 +109,7 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    /// Whether the target was asked for wrongly, as opposed to something being wrong with its place.
+    /// Whether the user asked for the wrong target, as opposed to a failure of its place.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -171,13 +121,13 @@ impl ExportError {
         )
     }
 
-    /// A file that is not opened for writing.
+    /// The error of a file that cannot be opened for writing.
     #[must_use]
     pub fn access(path: &Path, error: jitterscope_platform::AccessError) -> ExportError {
         ExportError::file(path, error.into_io())
     }
 
-    /// A file that cannot be written.
+    /// The error of a file that cannot be written.
     #[must_use]
     pub fn file(path: &Path, source: io::Error) -> ExportError {
         ExportError::File {
@@ -197,7 +147,7 @@ impl From<ExportError> for SinkError {
     }
 }
 
-/// Tags in a line.
+/// Tags as one line.
 fn listed(known: &[String]) -> String {
     if known.is_empty() {
         "those of its intervals".into()
@@ -206,7 +156,7 @@ fn listed(known: &[String]) -> String {
     }
 }
 
-/// "No such file" of a file that was to be made says little.
+/// Advice for the user. "No such file" alone says little about a file that the export was to make.
 fn to_do(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => ". Make its folder first",

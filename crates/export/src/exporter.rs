@@ -1,4 +1,4 @@
-//! What a format makes of a destination: where it writes, and how it is opened.
+//! Exporters: the target of each format, and the way to open it.
 
 use crate::error::ExportError;
 use crate::line_file::{LineFile, RowLines};
@@ -8,31 +8,29 @@ use jitterscope_model::Sink;
 use jitterscope_store::RunReader;
 use std::path::{Path, PathBuf};
 
-/// A destination that its format has read. Nothing is opened yet.
+/// A destination that its format has parsed. Nothing is open yet.
 pub(crate) struct Exporter {
-    /// Where it writes.
     pub(crate) place: Place,
-    /// How it is opened.
     pub(crate) opening: Opening,
-    /// What the user should know before relying on it.
+    /// A caveat that the user should know.
     pub(crate) remark: Option<String>,
 }
 
-/// Where an exporter writes.
+/// The target of an exporter.
 pub(crate) enum Place {
     /// One file, or `-`.
     File(PathBuf),
     /// Files in a folder.
     Folder(PathBuf),
-    /// A server, as it is shown.
+    /// A server, as the user sees it.
     Server(String),
 }
 
 /// How an exporter is opened.
 pub(crate) enum Opening {
-    /// It takes rows: of a stored run, or while one is recorded.
+    /// The exporter takes the rows of a stored run or of a recording.
     Rows(Box<OpenRows>),
-    /// It copies files of a stored run as they are.
+    /// The exporter copies files of a stored run unchanged.
     Copy(Box<OpenCopy>),
 }
 
@@ -41,7 +39,7 @@ type OpenCopy = dyn Fn() -> Result<Box<dyn CopyRun>, ExportError> + Send + Sync;
 
 /// Copies files of a stored run.
 pub(crate) trait CopyRun {
-    /// Copies them. Returns how many.
+    /// Copies the files. Returns their number.
     ///
     /// # Errors
     /// The run cannot be read, or the files cannot be written.
@@ -65,7 +63,7 @@ impl Exporter {
         }
     }
 
-    /// Writes a line of each row to one file; `lines` is asked with whether somebody reads it on a terminal.
+    /// Writes a line for each row to one file. The parameter of `lines` says whether the output is a terminal.
     pub(crate) fn lines<L: RowLines + Send + 'static>(
         path: PathBuf,
         lines: impl Fn(bool) -> L + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What the formats of one row a stall say of its culprit: the fields of its largest part.
+//! The fields about a stall's culprit in the formats with one row a stall: those of its largest part.
 
 use jitterscope_model::{Attribution, Part, SubjectFields};
 
@@ -20,11 +20,11 @@ pub(crate) fn largest_part(attribution: Option<&Attribution>) -> Option<&Part> {
     attribution?.parts.iter().max_by_key(|part| part.net)
 }
 
-/// How many fields there are.
+/// The number of fields.
 pub(crate) const FACTS: usize = 15;
 
-/// Each with the name that all formats give it; `None` where it is not known or does not apply. The first two, its
-/// kind and its name, are always there.
+/// The fields, with the name that all formats use; `None` where the value is unknown or does not apply. The first two,
+/// kind and name, are always present.
 pub(crate) fn facts(part: &Part) -> [(&'static str, Option<Fact>); FACTS] {
     let fields = SubjectFields::from(&part.culprit.subject);
     let number = |value: Option<i32>| value.map(|value| Fact::Number(value.into()));

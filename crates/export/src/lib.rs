@@ -1,7 +1,7 @@
-//! Runs, stored or live, in the formats of other tools.
+//! Exports stored and live runs in the formats of other tools.
 //!
-//! A [`Destination`] names a format and a place. Each format stands in a file of its own, as a row of
-//! [`FORMATS`]: most make a [`Sink`](jitterscope_model::Sink).
+//! A [`Destination`] names a format and a place. Each format is a module and a row of [`FORMATS`]; most make a
+//! [`Sink`](jitterscope_model::Sink).
 #![forbid(unsafe_code)]
 
 mod address;

@@ -1,12 +1,12 @@
-//! A file that gets a line of each row: what such formats have in common.
+//! A file with one line a row: the common part of such formats.
 
 use crate::error::ExportError;
 use crate::output::Output;
 use jitterscope_model::{Delivery, Row, RunFacts, RunManifest, Sink, SinkError};
 
-/// Makes lines of rows.
+/// Formats rows as lines.
 pub(crate) trait RowLines {
-    /// What stands before the first row.
+    /// The text before the first row.
     ///
     /// # Errors
     /// It cannot be made.
@@ -15,13 +15,13 @@ pub(crate) trait RowLines {
     /// Whether a row has a line.
     fn takes(&self, row: &Row<'_>) -> bool;
 
-    /// A row that has one as a line with its end.
+    /// The line of a row, with its line end, for a row that has one.
     ///
     /// # Errors
     /// It cannot be made.
     fn line(&mut self, facts: &RunFacts, row: &Row<'_>) -> Result<Vec<u8>, ExportError>;
 
-    /// What stands behind the last row.
+    /// The text after the last row.
     ///
     /// # Errors
     /// It cannot be made.
@@ -30,7 +30,6 @@ pub(crate) trait RowLines {
     }
 }
 
-/// Writes one such file.
 pub(crate) struct LineFile<L> {
     lines: L,
     output: Output,

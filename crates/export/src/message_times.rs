@@ -1,4 +1,4 @@
-//! All of a pipeline's histogram in two files: the percentile table and the interval log.
+//! Exports a pipeline's histogram as two files: the percentile table and the interval log.
 
 use crate::error::ExportError;
 use crate::formats::hgrm::table;
@@ -9,14 +9,14 @@ use jitterscope_platform::OutputPlace;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Longest time that the probe's histograms tell apart: an hour, in nanoseconds.
+/// The largest value of the probe's histograms: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Writes `FOLDER/STEM.hgrm` and `FOLDER/STEM.hlog`, values in nanoseconds, for a measurement that began at
 /// `started_realtime_ns` and took `length`. Returns both paths.
 ///
 /// # Errors
-/// They cannot be written.
+/// The files cannot be written.
 pub fn write_message_times(
     folder: &Path,
     stem: &str,
@@ -38,7 +38,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
     written.map_err(|e| ExportError::file(path, e))
 }
 
-/// The probe's histogram again: each value falls into the bucket that it is the highest of.
+/// Rebuilds the probe's histogram: each stored value is the highest of its bucket.
 fn histogram(times: &MessageTimes) -> Result<Histogram<u64>, ExportError> {
     let failed = |error: &dyn std::fmt::Display| ExportError::Histogram(error.to_string());
     let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| failed(&e))?;

@@ -1,4 +1,4 @@
-//! A file that appears whole, or grows before one's eyes.
+//! An output file that appears complete, or grows while it is written.
 
 use crate::error::ExportError;
 use crate::pace::Pace;
@@ -12,27 +12,26 @@ use std::path::{Path, PathBuf};
 
 enum Writer {
     File(BufWriter<File>),
-    /// Whether somebody looks at it: then nothing may control the terminal.
+    /// The flag says whether it is a terminal: control characters are escaped then.
     Stdout(BufWriter<Stdout>, bool),
-    /// After an error nothing more is written.
+    /// The state after an error: nothing more is written.
     Closed,
 }
 
-/// Where a text format goes. Opening it changes nothing that was there: a live file is emptied when the
-/// run begins, a stored run's file is built beside its place and renamed when whole. Dropped early, it
-/// leaves nothing that it made itself and that is not worth having; what could not be written to the end
-/// ends with a whole row.
+/// The output of a text format. Opening it changes no existing file: a live file is emptied when the run begins; a
+/// stored run's file is built under a hidden name and renamed when complete. Dropped early, it removes a file that it
+/// made and that holds nothing of value. After a write error, the file ends with a whole row.
 pub(crate) struct Output {
     path: PathBuf,
-    /// Its folder, and its name there; `None` of what is no file.
+    /// The folder and the name in it; `None` if the output is not a file.
     place: Option<OutputPlace>,
-    /// The name until it is whole.
+    /// The name until the file is complete.
     partial: Option<OsString>,
     _lock: Option<OwnerLock>,
     writer: Writer,
-    /// Whether this made the file and has written nothing worth keeping.
+    /// Whether to remove the file on drop: this made it, and it holds nothing of value yet.
     remove: bool,
-    /// Bytes given, and how many of them were given when all of them had last gone out.
+    /// Bytes written so far, and how many of them were out at the last complete flush.
     given: u64,
     whole: u64,
 }
@@ -68,7 +67,7 @@ impl Output {
                 std::io::ErrorKind::IsADirectory.into(),
             ));
         }
-        // A pipe or a device can neither be replaced nor emptied.
+        // A pipe or a device can be neither replaced nor emptied.
         let special = existing.is_some_and(|m| !m.is_file());
         if pace == Pace::Stored && !special {
             let PartialFile { name, file, lock } =
@@ -91,17 +90,16 @@ impl Output {
         ))
     }
 
-    /// The name that it has, or will have.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether a person reads it as it comes, on a terminal.
+    /// Whether the output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self.writer, Writer::Stdout(_, true))
     }
 
-    /// From here on what is written stays.
+    /// Marks the point from which the written data is kept.
     pub(crate) fn begin(&mut self) -> Result<(), ExportError> {
         if let Writer::File(file) = &self.writer
             && file.get_ref().metadata().is_ok_and(|m| m.is_file())
@@ -114,7 +112,6 @@ impl Output {
         Ok(())
     }
 
-    /// Writes whole rows.
     pub(crate) fn write(&mut self, text: impl AsRef<[u8]>) -> Result<(), ExportError> {
         let text = text.as_ref();
         self.given += text.len() as u64;
@@ -140,23 +137,23 @@ impl Output {
         Ok(())
     }
 
-    /// Closes it after an error. Some of the last rows may have gone out, and half of one: they are cut off.
+    /// Closes the file after an error, and cuts off rows that went out incompletely.
     fn failed(&mut self, error: std::io::Error) -> ExportError {
         if let Writer::File(file) = std::mem::replace(&mut self.writer, Writer::Closed) {
-            // What is still in the buffer must not follow.
+            // The buffered rest must not follow.
             let (file, _) = file.into_parts();
             if file
                 .metadata()
                 .is_ok_and(|m| m.is_file() && m.len() > self.whole)
             {
-                // The error to tell is the first one.
+                // The first error is the one to report.
                 let _ = file.set_len(self.whole);
             }
         }
         ExportError::file(&self.path, error)
     }
 
-    /// Flushes, and gives the file its name.
+    /// Flushes the file and renames it.
     pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
         self.flush()?;
         if let (Some(partial), Some(place), Writer::File(file)) =
@@ -175,19 +172,19 @@ impl Output {
     }
 }
 
-/// A file that is made in one piece: nothing that was there changes before it is whole. `-` is standard output.
+/// A file that is written in one piece: an existing file stays until the new one is complete. `-` is standard output.
 pub struct WholeFile(Output);
 
 impl WholeFile {
-    /// Looks whether it can be made.
+    /// Opens the file.
     ///
     /// # Errors
-    /// It cannot.
+    /// It cannot be made.
     pub fn open(path: &Path) -> Result<WholeFile, ExportError> {
         Output::open(path, Pace::Stored).map(WholeFile)
     }
 
-    /// Writes it, and gives it its name.
+    /// Writes the content and renames the file.
     ///
     /// # Errors
     /// The disk is full, or fails.
@@ -205,7 +202,7 @@ fn closed() -> std::io::Error {
 impl Drop for Output {
     fn drop(&mut self) {
         if let (true, Some(place)) = (self.remove, &self.place) {
-            // Nobody is left to report it to.
+            // There is no caller left to report it to.
             let _ = place
                 .folder()
                 .remove_file(self.partial.as_deref().unwrap_or(place.name()));
@@ -274,7 +271,7 @@ mod tests {
         use rustix::fs::{CWD, Mode, mkfifoat};
         use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can give files to another user");
+            jitterscope_testing::skip("only root can give files to another user");
             return;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -292,7 +289,7 @@ mod tests {
             let error = Output::open(path, Pace::Live).err().unwrap().to_string();
             assert!(error.contains("of user 65533"), "{error}");
         }
-        // A stored run's file takes the link's place, and its target stays.
+        // A stored run's file replaces the link; the link's target stays.
         let mut stored = Output::open(&link, Pace::Stored).unwrap();
         stored.begin().unwrap();
         stored.write("new").unwrap();

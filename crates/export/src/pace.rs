@@ -1,10 +1,10 @@
-//! How rows come.
+//! The pace of rows.
 
-/// Whether rows come as they are measured.
+/// Whether rows arrive while they are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Now: nothing may be held up, and what does not fit is dropped and counted.
+    /// Rows arrive during the measurement. The sender must not wait: what does not fit is dropped and counted.
     Live,
-    /// From a stored run: the reader waits for the target.
+    /// Rows come from a stored run: the reader waits for the target.
     Stored,
 }

@@ -1,4 +1,4 @@
-//! A stored run, row by row, to its targets.
+//! Exports a stored run, row by row.
 
 use crate::destination::{Destination, Opened};
 use crate::error::ExportError;
@@ -10,8 +10,8 @@ use jitterscope_model::{
 };
 use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 
-/// Writes a stored run to all `targets`. All are opened before any is written. What became of each is in
-/// their order.
+/// Writes a stored run to all `targets`. Opens all targets before it writes to any. Returns the outcomes in the order
+/// of the targets.
 ///
 /// # Errors
 /// The run cannot be read, or a target cannot be opened or written.
@@ -19,11 +19,11 @@ pub fn export_run(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delive
     export(run, targets, &mut Passed(None))
 }
 
-/// As [`export_run`], without who owns the machine, what it is called and what runs on it. A run's own tables
-/// are copied as they are, so that they cannot be a target.
+/// As [`export_run`], without the names of the machine's owner, of the machine and of what runs on it. A copy of the
+/// run's own tables cannot be redacted, so it cannot be a target.
 ///
 /// # Errors
-/// As [`export_run`], and when a target is the run's tables.
+/// As [`export_run`], and if a target copies the run's tables.
 pub fn export_redacted(
     run: &RunReader,
     targets: &[Destination],
@@ -34,7 +34,7 @@ pub fn export_redacted(
     export(run, targets, &mut Passed(Some(Redactor::new())))
 }
 
-/// What goes out: the data as it is, or without names.
+/// The exported data: unchanged, or redacted.
 struct Passed(Option<Redactor>);
 
 impl Passed {
@@ -60,7 +60,7 @@ impl Passed {
                 },
                 span,
             ),
-            // Numbers alone.
+            // An interval has only numbers.
             Stored::Interval(..) => row,
         }
     }
@@ -87,7 +87,7 @@ fn export(
     let mut batch: Vec<Stored> = Vec::with_capacity(BATCH);
     each(run, |row| {
         let row = passed.row(row);
-        // The lengths of an interval are large: none waits for another.
+        // An interval's histogram is large: a batch ends with it.
         let full = batch.len() + 1 >= BATCH || !matches!(row, Stored::Stall(..));
         batch.push(row);
         if full {
@@ -104,7 +104,7 @@ fn export(
     outputs.into_iter().map(end).collect()
 }
 
-/// Stalls that are handed over together.
+/// The number of stalls in a batch.
 const BATCH: usize = 512;
 
 /// A row as it was read.
@@ -131,7 +131,7 @@ fn hand_over(batch: &mut Vec<Stored>, sinks: &mut [&mut dyn Sink]) -> Result<(),
     Ok(())
 }
 
-/// Stalls before the interval in which they ended.
+/// Passes stalls before the interval in which they ended.
 fn each(
     run: &RunReader,
     mut take: impl FnMut(Stored) -> Result<(), SinkError>,
@@ -142,7 +142,7 @@ fn each(
     let mut histograms = run.interval_histograms().map_err(read)?;
     let mut own = |stall: &Stall| -> Result<Option<Attribution>, SinkError> {
         let mut own = None;
-        // Both are in order of the stalls' ids.
+        // Both are sorted by stall id.
         while let Some(next) =
             attributions.next_if(|a| a.as_ref().map_or(true, |a| a.stall <= stall.id))
         {

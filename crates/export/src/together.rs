@@ -1,13 +1,13 @@
-//! Several targets of one run: no two in one place.
+//! Several targets of one run: each needs its own place.
 
 use crate::destination::Destination;
 use crate::error::DestinationError;
 use std::path::{Path, PathBuf};
 
-/// Whether every target has a place of its own.
+/// Checks that every target has its own place.
 ///
 /// # Errors
-/// Two would be written to the same file, folder, stream or server.
+/// Two targets are the same file, folder, stream or server.
 pub fn distinct(targets: &[Destination]) -> Result<(), DestinationError> {
     for (index, target) in targets.iter().enumerate() {
         if targets[..index]
@@ -27,7 +27,7 @@ fn same_place(a: &Destination, b: &Destination) -> bool {
     }
 }
 
-/// A file under whatever name: its folder without links, and its own name.
+/// A file under any of its names: its folder with links resolved, and its own name.
 #[derive(PartialEq, Eq)]
 struct Place(PathBuf);
 
@@ -36,7 +36,7 @@ impl Place {
         if let Ok(real) = path.canonicalize() {
             return Place(real);
         }
-        // Not there yet: then its folder says which one it will be.
+        // The file does not exist yet: its folder identifies it.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let folder = path.parent().unwrap_or(Path::new("/"));
         let folder = folder
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// Devices and pipes take from several writers.
+/// Devices and pipes accept several writers.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }

@@ -1,5 +1,4 @@
-// Reads an interval log with HdrHistogram's own reader; prints its intervals, then the percentile table
-// of all of them together.
+// Reads an interval log with HdrHistogram's own reader; prints its intervals, then their merged percentile table.
 
 import java.io.File;
 import org.HdrHistogram.Histogram;

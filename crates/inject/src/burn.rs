@@ -4,15 +4,14 @@ use super::Injection;
 use jitterscope_model::{ClockKind, Nanos, TickRate, Ticks};
 use jitterscope_platform::clock;
 
-/// A longer time than this between two clock reads was not spent in our loop: an interrupt, another
-/// thread or the host took it.
+/// A longer time between two clock reads means an interruption of our loop by an interrupt, another thread or the host.
 const INTERRUPTED: Nanos = Nanos(2_000);
 
-/// How many times the wanted length it may take by the wall clock. Without a limit, a SCHED_FIFO thread
-/// on a machine so slow that no step is short enough would never leave the CPU.
+/// The limit of the wall-clock time, as a multiple of the wanted length. Without it, a SCHED_FIFO thread on a machine
+/// where every step looks like an interruption would never leave the CPU.
 const PATIENCE: u64 = 50;
 
-/// Runs until it has itself run for `length`; what interrupted it does not count.
+/// Runs until its own running time reaches `length`; interruptions do not count.
 pub(super) fn burn(kind: ClockKind, rate: TickRate, length: Nanos) -> Injection {
     let wanted = rate.ticks(length);
     let interrupted = rate.ticks(INTERRUPTED);

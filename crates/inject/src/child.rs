@@ -1,4 +1,4 @@
-//! The parent's side: starting a child that disturbs, and hearing what it did.
+//! The parent's side: starts a disturbing child and collects its results.
 
 use super::DisturbKind;
 use super::protocol::{DisturbSettings, Header, Injection, Line};
@@ -11,24 +11,23 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a child may take to end when it is asked to: it may have to finish a slow `syncfs` before it
-/// can put back what it changed.
+/// How long a child may take to end on request: it may have to finish a slow `syncfs` before it can restore its
+/// changes.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How much of a child's complaint is kept.
+/// The maximum length of a child's error text, in bytes.
 const MAX_COMPLAINT: u64 = 4096;
 
-/// How to start a child: what to execute, and the arguments before kind and settings.
+/// How to start a child: the program, and the arguments before kind and settings.
 #[derive(Clone, Debug)]
 pub struct ChildCommand {
-    /// The program.
     pub program: PathBuf,
     /// Its arguments up to the hidden subcommand.
     pub arguments: Vec<OsString>,
 }
 
 impl ChildCommand {
-    /// This very program, with a hidden subcommand that calls [`super::run_command`].
+    /// This program itself, with a hidden subcommand that calls [`super::run_command`].
     ///
     /// # Errors
     /// The program's own path cannot be found.
@@ -41,62 +40,57 @@ impl ChildCommand {
     }
 }
 
-/// Why a child did not do its work.
+/// Why a child did not complete its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     /// It could not be started.
     #[error("starting a child process failed: {0}")]
     Start(#[source] io::Error),
-    /// It ended before it was ready, because the machine does not allow what it is for.
+    /// It ended before it was ready, because the machine does not allow its disturbance.
     #[error("{kind} cannot be injected here: {reason}")]
     NotReady {
-        /// What it was to inject.
+        /// The kind that it should inject.
         kind: DisturbKind,
-        /// What it said.
         reason: String,
     },
-    /// It failed in the middle.
+    /// It failed during its work.
     #[error("the child that injects {kind} failed ({status}): {reason}")]
     Failed {
-        /// What it was to inject.
+        /// The kind that it should inject.
         kind: DisturbKind,
-        /// How it ended.
         status: String,
-        /// What it said.
         reason: String,
     },
-    /// It said nothing for too long, and was ended.
+    /// It wrote nothing for too long, and was killed.
     #[error("the child that injects {kind} said nothing for {seconds} s, and was ended")]
     Silent {
-        /// What it was to inject.
+        /// The kind that it should inject.
         kind: DisturbKind,
-        /// How long.
         seconds: u64,
     },
-    /// It said something that is not of the protocol.
+    /// It wrote a line that does not follow the protocol.
     #[error("the child that injects {kind} wrote what was not expected: {line}")]
     Garbled {
-        /// What it was to inject.
+        /// The kind that it should inject.
         kind: DisturbKind,
-        /// The line.
         line: String,
     },
 }
 
-/// What one child did.
+/// The results of one child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disturbed {
-    /// Who it was, and what is expected.
+    /// Its identity, and the expected verdict.
     pub header: Header,
-    /// What it injected, in order of time.
+    /// Its injections, in order of time.
     pub injections: Vec<Injection>,
 }
 
-/// A child that is ready, or at work. Dropping it ends it.
+/// A child that is ready or at work. Dropping it ends it.
 ///
-/// The kernel ends the child when the *thread* that spawned it ends, not only when the process does:
-/// spawn it from a thread that lives at least as long. The child, and the thread that listens to it,
-/// start with the spawning thread's CPU affinity: keep that off the measured CPUs.
+/// The kernel ends the child when the *thread* that spawned it ends, not only when the process does: spawn it from a
+/// thread that lives at least as long. The child, and the thread that reads its output, inherit the spawning thread's
+/// CPU affinity: keep that off the measured CPUs.
 #[derive(Debug)]
 pub struct ChildHandle {
     kind: DisturbKind,
@@ -107,8 +101,8 @@ pub struct ChildHandle {
 }
 
 impl ChildHandle {
-    /// Starts a child and waits, `patience` at most, until it is ready to inject. It does not yet.
-    /// `settings.parent_pid` is filled in.
+    /// Starts a child and waits, at most for `patience`, until it is ready. It does not inject yet. Fills in
+    /// `settings.parent_pid`.
     ///
     /// # Errors
     /// It could not be started, or ended before it was ready: [`ChildError::NotReady`] says why.
@@ -124,7 +118,7 @@ impl ChildHandle {
         };
         let json =
             serde_json::to_string(&settings).map_err(|error| ChildError::Start(error.into()))?;
-        // A process group of its own: Ctrl-C is for the parent, which ends its children in order.
+        // A process group of its own: Ctrl-C only reaches the parent, which ends its children in order.
         let mut child = Command::new(&command.program)
             .args(&command.arguments)
             .arg(kind.as_str())
@@ -163,19 +157,18 @@ impl ChildHandle {
         }
     }
 
-    /// Who the child is and what is expected.
+    /// The child's identity, and the expected verdict.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Lets it begin.
+    /// Starts the injections.
     ///
     /// # Errors
     /// It is gone.
@@ -187,16 +180,16 @@ impl ChildHandle {
         written.map_err(|_| self.failed())
     }
 
-    /// Ends the injecting early; [`ChildHandle::finish`] still returns what was injected until then.
+    /// Ends the injections early; [`ChildHandle::finish`] still returns those made so far.
     pub fn stop(&mut self) {
         self.stdin = None;
     }
 
-    /// Waits, `patience` at most between two lines, until the child has injected everything, and returns
-    /// what it did. `patience` must cover the whole injecting, during which it writes nothing.
+    /// Waits until the child has made all injections, and returns them. Waits at most for `patience` between two lines.
+    /// `patience` must cover all injections, because the child writes nothing meanwhile.
     ///
     /// # Errors
-    /// The child failed, fell silent, or did not keep to the protocol.
+    /// The child failed, was silent for too long, or violated the protocol.
     pub fn finish(mut self, patience: Duration) -> Result<Disturbed, ChildError> {
         let kind = self.kind;
         let mut injections = Vec::new();
@@ -238,14 +231,14 @@ impl Drop for ChildHandle {
     }
 }
 
-/// A child that is not ready yet; it is ended unless it is taken out.
+/// A child that is not ready yet; dropping this kills the child, unless it was taken out.
 struct Starting {
     kind: DisturbKind,
     child: Option<Child>,
 }
 
 impl Starting {
-    /// Starts a thread that hands on the child's lines, so that waiting for one can have a limit.
+    /// Starts a thread that forwards the child's lines, so that waiting for one can time out.
     fn listen(&mut self) -> Result<Receiver<io::Result<String>>, ChildError> {
         let stdout = self.child.as_mut().and_then(|child| child.stdout.take());
         let stdout = stdout.ok_or_else(|| ChildError::Start(io::ErrorKind::BrokenPipe.into()))?;
@@ -313,14 +306,14 @@ fn next_line(
     }
 }
 
-/// Ends a child whose stdin is closed: politely, so that it puts back what it changed; by force when that
-/// takes too long. Returns how it ended and what it said on stderr.
+/// Ends a child whose stdin is closed. Asks first, so that it restores its changes, and kills it if that takes too
+/// long. Returns its exit status and its error output.
 fn end(child: &mut Child) -> (String, String) {
     child.stdin = None;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let mut status = wait(child, Duration::from_millis(500));
     if status.is_none() {
-        // The child has not been waited for, so that its id still names it and nothing else.
+        // The child has not been waited for, so its id cannot belong to another process.
         if let Some(pid) = pid {
             let _ = kill_process(pid, Signal::TERM);
         }

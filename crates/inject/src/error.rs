@@ -1,4 +1,4 @@
-//! What can go wrong in a child that disturbs.
+//! Errors of a disturbing child.
 
 use jitterscope_platform::{FileError, PinError, TrustError};
 use std::io;
@@ -12,36 +12,34 @@ pub enum DisturbError {
     /// A system call was refused.
     #[error("{what}: {source}")]
     Refused {
-        /// What was tried.
         what: &'static str,
-        /// What the kernel said.
         source: io::Error,
     },
-    /// The thread could not be put where it must run.
+    /// The thread could not be moved to its CPU.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// A control file was refused.
+    /// A control file refused a value.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The notes of what is changed cannot be kept safely.
+    /// The notes about changes cannot be stored safely.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The parent could not be written to, or read from.
+    /// Communication with the parent failed.
     #[error("talking to the parent process failed: {0}")]
     Parent(#[source] io::Error),
-    /// Whoever started us is gone.
+    /// The parent process is gone.
     #[error("process {0}, which started this one, is gone")]
     Orphaned(u32),
     /// The command line is not one that [`super::ChildHandle`] writes.
     #[error("this subcommand is selftest's own: {0}")]
     Arguments(String),
-    /// A packet that was sent to ourselves never arrived.
+    /// A packet to ourselves never arrived.
     #[error("a packet on the private loopback device did not arrive within {0} ms")]
     PacketLost(u64),
 }
 
 impl DisturbError {
-    /// For `map_err`: a refusal of `what`.
+    /// For `map_err`: the refusal of `what`.
     pub(super) fn refused<E: Into<io::Error>>(
         what: &'static str,
     ) -> impl FnOnce(E) -> DisturbError {

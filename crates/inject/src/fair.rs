@@ -1,6 +1,5 @@
-//! A thread of the fair class that competes with the victim: it wakes on the victim's CPU and works. The
-//! scheduler may let it wait, and may take the CPU from it in the middle, so that one injection can stall
-//! the victim more than once.
+//! A thread of the fair class that competes with the victim: it wakes on the victim's CPU and works. The scheduler may
+//! delay it, and may preempt it, so one injection can stall the victim more than once.
 
 use super::burn::burn;
 use super::protocol::{DisturbSettings, Expectation, Injection};
@@ -8,7 +7,6 @@ use super::{DisturbError, Injector, pace};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_platform::pin_current_thread;
 
-/// See the module.
 pub(super) struct Fair {
     settings: DisturbSettings,
 }

@@ -6,11 +6,11 @@ use super::{DisturbError, Injector, Unavailable, pace};
 use jitterscope_model::{CulpritKind, Nanos};
 use jitterscope_platform::{Machine, pin_current_thread, set_fifo};
 
-/// The lowest real-time priority: it already stands above every fair thread.
+/// The lowest real-time priority; it is above every fair thread.
 const PRIORITY: u32 = 1;
 
-/// Whether a thread may enter the SCHED_FIFO class here. On the machine we run on it is tried, in a
-/// thread of its own: privileges, limits and the cgroup's real-time bandwidth all have a say.
+/// Whether a thread may enter the SCHED_FIFO class here. On the real machine, this tries it in a separate thread,
+/// because the result depends on privileges, limits and the cgroup's real-time bandwidth.
 pub(super) fn availability(machine: &Machine) -> Result<(), Unavailable> {
     if !machine.is_host() {
         return Ok(());
@@ -24,7 +24,6 @@ pub(super) fn availability(machine: &Machine) -> Result<(), Unavailable> {
     }
 }
 
-/// See the module.
 pub(super) struct Fifo {
     settings: DisturbSettings,
 }

@@ -4,27 +4,27 @@ use super::Unavailable;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A kind of disturbance that can be injected on purpose.
+/// A kind of disturbance that selftest can inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisturbKind {
     /// A SCHED_FIFO thread that wakes on the victim's CPU and works.
     Fifo,
-    /// The same in the fair class, competing with the victim.
+    /// The same in the fair class, which competes with the victim.
     Fair,
     /// A timer that expires on the victim's CPU for a process pinned there.
     Timer,
-    /// Interrupts from another CPU, by membarrier.
+    /// Interrupts from another CPU, sent by membarrier.
     Membarrier,
-    /// Packets from another CPU, steered to the victim's: the NET_RX softirq.
+    /// Packets from another CPU, steered to the victim's CPU: the NET_RX softirq.
     Softirq,
-    /// A work item queued on every CPU from another.
+    /// A work item that another CPU queues on every CPU.
     Kworker,
-    /// Writing dirty pages back, confined to the victim's CPU.
+    /// Writeback of dirty pages, confined to the victim's CPU.
     Writeback,
-    /// The measuring thread stopped, as by a debugger.
+    /// Stopping the measuring thread, as a debugger does.
     Stop,
-    /// A CPU quota above the measuring thread.
+    /// A CPU quota on the measuring thread's control group.
     Quota,
     /// Debug traps in the measuring thread, which leave no event.
     Trap,
@@ -62,26 +62,21 @@ impl DisturbKind {
         }
     }
 
-    /// Whether it reaches only a victim that is on its CPU at that moment: the kernel sends the interrupt
-    /// to CPUs that run a registered process, and to no others.
+    /// Whether it only reaches a victim that is on its CPU at that moment: the kernel sends the interrupt only to CPUs
+    /// that run a registered process.
     #[must_use]
     pub fn needs_running_victim(self) -> bool {
         self == DisturbKind::Membarrier
     }
 
-    /// Whether it can be recognised for sure only where no other thread has the CPU meanwhile.
-    #[must_use]
-    pub fn needs_idle_cpu(self) -> bool {
-        self == DisturbKind::Quota
-    }
-
-    /// Whether the kernel records nothing of it: all that can be said is that nothing was seen.
+    /// Whether the kernel records nothing of it: the only possible verdict is that no event was seen.
     #[must_use]
     pub fn leaves_no_record(self) -> bool {
         self == DisturbKind::Trap
     }
 
-    /// Kernel events, as `system/event`, without which it can be seen and not be named, and what they tell.
+    /// Kernel events, as `system/event`, without which a recording shows the stall but not its name, and what these
+    /// events tell.
     #[must_use]
     pub fn needs_events(self) -> (&'static [&'static str], &'static str) {
         match self {
@@ -93,8 +88,8 @@ impl DisturbKind {
         }
     }
 
-    /// Why it cannot be named where some kernel events are absent; `None` where it can. `has` says whether there is a
-    /// `system/event`.
+    /// Why it cannot be named if some kernel events are missing; `None` if it can. `has` says whether a `system/event`
+    /// exists.
     #[must_use]
     pub fn cannot_be_named(self, has: impl Fn(&str) -> bool) -> Option<Unavailable> {
         let (events, tell) = self.needs_events();
@@ -109,7 +104,6 @@ impl DisturbKind {
         })
     }
 
-    /// The kind of this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<DisturbKind> {
         DisturbKind::ALL
@@ -117,8 +111,8 @@ impl DisturbKind {
             .find(|kind| kind.as_str() == name)
     }
 
-    /// The name that the child's thread of this kind takes: unique among the machine's threads while it
-    /// lives, because it holds the end of its process id, and short enough for the kernel's 15 bytes.
+    /// The name of this kind's child thread. It is unique among the machine's threads, because it ends with digits of
+    /// the process id, and fits into the kernel's 15 bytes.
     #[must_use]
     pub(super) fn thread_name(self, pid: u32) -> String {
         let short = match self {

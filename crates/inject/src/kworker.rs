@@ -1,5 +1,5 @@
-//! A work item on every CPU, without touching a knob: reading `vm.stat_refresh` makes the kernel fold
-//! each CPU's memory counters into the global ones, by work that it queues on each and waits for.
+//! A work item on every CPU, without changing a knob: reading `vm.stat_refresh` makes the kernel queue work on each CPU
+//! that adds its memory counters to the global ones, and wait for it.
 
 use super::protocol::{DisturbSettings, Expectation, ExpectedSender, Injection};
 use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
@@ -29,7 +29,6 @@ pub(super) fn availability(
     }
 }
 
-/// See the module.
 pub(super) struct Kworker {
     settings: DisturbSettings,
     file: File,
@@ -62,7 +61,7 @@ impl Injector for Kworker {
         if !pace::sleep_until(deadline)? {
             return Ok(None);
         }
-        // The read returns when the work has been done on every CPU.
+        // The read returns when every CPU has done the work.
         let start_ticks = clock::now(self.settings.clock);
         self.file
             .read_at(&mut [0], 0)

@@ -1,12 +1,12 @@
-//! Disturbances injected on purpose, so that what a recording says of them can be checked.
+//! Deliberate disturbances, for checking what a recording reports about them.
 //!
-//! Each kind is one file: a child process disturbs the victim's CPU in a known way and logs when, on the
-//! recording's own clock ([`protocol`]). The parent starts it by executing itself again with a hidden
-//! subcommand ([`ChildHandle`]), and the subcommand calls [`run_command`]. [`SelftestPlan`] says what a
-//! selftest injects. What was found of it is scored elsewhere, by a pure function.
+//! There is one file per kind. A child process disturbs the victim's CPU in a known way and logs the times, on the
+//! recording's own clock ([`protocol`]). The parent starts it by executing itself again with a hidden subcommand
+//! ([`ChildHandle`]), and the subcommand calls [`run_command`]. [`SelftestPlan`] lists the injections of a selftest. A
+//! pure function elsewhere scores the findings.
 //!
-//! A child lives no longer than its parent, changes nothing of the machine that it does not put back
-//! ([`restore_leftovers`] after a SIGKILL), and runs on the helper CPU except while it disturbs.
+//! A child never outlives its parent, restores every change to the machine ([`restore_leftovers`] after a SIGKILL), and
+//! runs on the housekeeping CPU except while it disturbs.
 
 mod burn;
 mod child;
@@ -45,22 +45,22 @@ use lifetime::OnOrphaned;
 use protocol::Line;
 use std::io::{self, Write};
 
-/// One way to disturb.
+/// One kind of disturbance.
 trait Injector {
-    /// What a recording should make of it, when the thread `comm` (`tid`) injects.
+    /// The expected verdict of a recording, if the thread `comm` (`tid`) injects.
     fn expectation(&self, comm: &str, tid: i32) -> Expectation;
 
-    /// Goes where it will work from. Where it does not, it stays on the helper CPU.
+    /// Moves to the CPU that it injects from. By default it stays on the housekeeping CPU.
     fn begin(&mut self) -> Result<(), DisturbError> {
         Ok(())
     }
 
-    /// Waits until `deadline` (on `CLOCK_MONOTONIC`) and disturbs once; `None` when it is time to end.
+    /// Waits until `deadline` (on `CLOCK_MONOTONIC`) and disturbs once; `None` if it has to end.
     fn inject(&mut self, deadline: Nanos) -> Result<Option<Injection>, DisturbError>;
 }
 
-/// Whether disturbances of this kind can be injected here. What only a try can tell is reported by the child, which then
-/// ends before it is ready ([`ChildError::NotReady`]).
+/// Whether this kind of disturbance is possible here. Some obstacles only show during the child's preparation; then the
+/// child ends before it is ready ([`ChildError::NotReady`]).
 ///
 /// # Errors
 /// The reason.
@@ -85,7 +85,7 @@ pub fn availability(
 /// The hidden subcommand: [`run`] with the two arguments that [`ChildHandle::spawn`] appends.
 ///
 /// # Errors
-/// The arguments are not from there; or as [`run`].
+/// The arguments are invalid; or as [`run`].
 pub fn run_command(kind: &str, settings: &str, out: &mut impl Write) -> Result<(), DisturbError> {
     let kind = DisturbKind::parse(kind)
         .ok_or_else(|| DisturbError::Arguments(format!("no kind '{kind}'")))?;
@@ -94,12 +94,12 @@ pub fn run_command(kind: &str, settings: &str, out: &mut impl Write) -> Result<(
     run(kind, &settings, out)
 }
 
-/// Disturbs, in a process that does nothing else: prepares, writes the header to `out`, waits for `go` on
-/// stdin, injects, and writes what it did. It installs signal handlers, and may leave the process in
-/// namespaces of its own; call it once, from the main thread.
+/// Disturbs, in a process of its own: prepares, writes the header to `out`, waits for `go` on stdin, injects, and
+/// writes the injections. It installs signal handlers, and may move the process to new namespaces; call it once, from
+/// the main thread.
 ///
 /// # Errors
-/// The disturbance could not be prepared or injected, or the parent is gone.
+/// The preparation or an injection failed, or the parent is gone.
 pub fn run(
     kind: DisturbKind,
     settings: &DisturbSettings,
@@ -137,8 +137,7 @@ pub fn run(
         return Ok(());
     }
     let injections = pace::inject_all(injector.as_mut(), settings.period, settings.count)?;
-    // What it changed is put back before it reports, and nothing of the report runs beside the victim
-    // where that can be helped.
+    // Restores its changes before it reports, and reports from another CPU than the victim's if possible.
     drop(injector);
     if let Some(helper) = settings.helper_cpu {
         pin_current_thread(helper)?;
@@ -184,7 +183,7 @@ fn tell(out: &mut impl Write, line: &Line) -> Result<(), DisturbError> {
     out.flush().map_err(DisturbError::Parent)
 }
 
-/// For kinds that come from another CPU than the victim's.
+/// For kinds that inject from another CPU than the victim's.
 fn needs_helper(settings: &DisturbSettings) -> Result<(), Unavailable> {
     match settings.helper_cpu {
         Some(helper) if helper != settings.cpu => Ok(()),

@@ -1,4 +1,4 @@
-//! A child that disturbs a machine must not outlive the one who wanted that.
+//! Makes sure that a disturbing child does not outlive its parent.
 
 use super::DisturbError;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -13,17 +13,17 @@ extern "C" fn note_request(_signal: libc::c_int) {
     ASKED_TO_END.store(true, Ordering::Relaxed);
 }
 
-/// What happens to the child when its parent's thread dies.
+/// What the kernel does to the child when its parent's thread dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnOrphaned {
-    /// It is killed at once: it leaves nothing behind.
+    /// Kills it at once, for kinds that leave no changes behind.
     Killed,
-    /// It is asked to end, and puts back what it changed.
+    /// Asks it to end, so that it restores its changes.
     Asked,
 }
 
-/// Ties this process to its parent: from now on the kernel signals it when the parent's thread dies.
-/// SIGTERM and SIGINT end the injecting, and what was changed is put back.
+/// Ties this process to its parent: from now on the kernel signals it when the parent's thread dies. SIGTERM and SIGINT
+/// end the injections, and changes are restored.
 pub(super) fn tie_to_parent(parent: u32, orphaned: OnOrphaned) -> Result<(), DisturbError> {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         // SAFETY: zero is a valid `sigaction`: an empty mask and no flags. Without SA_RESTART, blocking
@@ -45,7 +45,7 @@ pub(super) fn tie_to_parent(parent: u32, orphaned: OnOrphaned) -> Result<(), Dis
     set_parent_process_death_signal(Some(signal)).map_err(DisturbError::refused(
         "asking for a signal at the parent's death",
     ))?;
-    // The parent may have died before the kernel was asked.
+    // The parent may have died before this request.
     let actual = getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
     if actual == parent {
         Ok(())
@@ -54,7 +54,7 @@ pub(super) fn tie_to_parent(parent: u32, orphaned: OnOrphaned) -> Result<(), Dis
     }
 }
 
-/// Waits for the line `go`; false when the parent closed our stdin, or a signal came, instead.
+/// Waits for the line `go`; false if the parent closes our stdin or a signal arrives first.
 pub(super) fn wait_for_go(input: &mut impl Read) -> Result<bool, DisturbError> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -82,7 +82,7 @@ pub(super) fn wait_for_go(input: &mut impl Read) -> Result<bool, DisturbError> {
     }
 }
 
-/// Whether the injecting should end: a signal came, or our stdin was closed or written to.
+/// Whether to end the injections: a signal arrived, or our stdin was closed or written to.
 pub(super) fn must_end() -> bool {
     if ASKED_TO_END.load(Ordering::Relaxed) {
         return true;

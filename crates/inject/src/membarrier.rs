@@ -1,5 +1,5 @@
-//! Interrupts by `membarrier`: another CPU makes every CPU that runs a registered process execute a
-//! memory barrier, through a function call interrupt.
+//! Interrupts by `membarrier`: another CPU makes every CPU that runs a registered process execute a memory barrier, by
+//! a function call interrupt.
 
 use super::protocol::{DisturbSettings, Expectation, ExpectedSender, Injection};
 use super::{DisturbError, Injector, Unavailable, needs_helper, pace};
@@ -10,8 +10,8 @@ use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 /// The function that the interrupted CPU runs (`kernel/sched/membarrier.c`).
 const FUNCTION: &str = "ipi_mb";
 
-/// Makes this process one that `membarrier` injections reach. The recording process must call it before
-/// its probes start, once; it holds for all its threads, and a child does not inherit it across `exec`.
+/// Registers this process as a target of `membarrier` injections. The recording process must call it once, before its
+/// probes start; it covers all threads of the process, and a child does not inherit it across `exec`.
 ///
 /// # Errors
 /// The kernel has no global expedited membarrier (before 4.16, or CONFIG_MEMBARRIER is off).
@@ -33,7 +33,6 @@ pub(super) fn availability(
     Ok(())
 }
 
-/// See the module.
 pub(super) struct Membarrier {
     settings: DisturbSettings,
 }

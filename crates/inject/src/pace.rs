@@ -1,4 +1,4 @@
-//! When to inject: absolute deadlines, so that a late injection does not shift the later ones.
+//! The schedule of injections: absolute deadlines, so that a late injection does not shift the later ones.
 
 use super::{DisturbError, Injection, Injector, lifetime};
 use jitterscope_model::Nanos;
@@ -9,14 +9,14 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// Time between `go` and the first deadline, for the injector to reach its CPU.
 const LEAD: Nanos = Nanos(2_000_000);
 
-/// `CLOCK_MONOTONIC`, the clock that timers run by.
+/// `CLOCK_MONOTONIC`, which timers use.
 pub(super) fn monotonic() -> Nanos {
     let now = clock_gettime(ClockId::Monotonic);
     let part = |n: i64| u64::try_from(n).unwrap_or(0);
     Nanos(part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec))
 }
 
-/// A length or an instant of `CLOCK_MONOTONIC` as the kernel takes it.
+/// Converts a length or an instant of `CLOCK_MONOTONIC` for system calls.
 pub(super) fn timespec(time: Nanos) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
@@ -24,7 +24,7 @@ pub(super) fn timespec(time: Nanos) -> Timespec {
     }
 }
 
-/// Sleeps until `deadline`; false when it is time to end instead.
+/// Sleeps until `deadline`; false if it has to end before.
 pub(super) fn sleep_until(deadline: Nanos) -> Result<bool, DisturbError> {
     loop {
         match clock_nanosleep_absolute(ClockId::Monotonic, &timespec(deadline)) {
@@ -40,16 +40,15 @@ pub(super) fn sleep_until(deadline: Nanos) -> Result<bool, DisturbError> {
     }
 }
 
-/// Injects `count` times, a `period` apart, and returns what was injected. A deadline that has passed
-/// already is left out, not made up for. It ends early when the parent wants it, and in any case after
-/// twice the planned time.
+/// Injects `count` times, one `period` apart, and returns the injections. Skips deadlines that have already passed.
+/// Ends early on the parent's request, and always after twice the planned time.
 pub(super) fn inject_all(
     injector: &mut dyn Injector,
     period: Nanos,
     count: u32,
 ) -> Result<Vec<Injection>, DisturbError> {
     let period = Nanos(period.0.max(1));
-    // Touched here, so that growing it costs no page fault between injections.
+    // Touched here, so that storing injections later causes no page fault.
     let mut injections = vec![
         Injection {
             start_ticks: Default::default(),

@@ -1,37 +1,35 @@
-//! What a selftest injects.
+//! The injections of a selftest.
 
 use super::{DisturbKind, DisturbSettings};
 use jitterscope_model::Nanos;
 use std::time::Duration;
 
-/// One kind's turn.
+/// The injections of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedDisturbance {
-    /// What.
     pub kind: DisturbKind,
     /// Time from one injection to the next.
     pub period: Nanos,
-    /// Length of one, for the kinds that can choose it; else zero.
+    /// Length of one, for kinds with a variable length; else zero.
     pub length: Nanos,
-    /// How many.
     pub count: u32,
 }
 
 impl PlannedDisturbance {
-    /// How long its injecting takes.
+    /// The planned time for its injections.
     #[must_use]
     pub fn duration(&self) -> Duration {
         Duration::from_nanos(self.period.0.saturating_mul(u64::from(self.count)))
     }
 
-    /// How long to wait for its end before it is given up: twice the plan, after which the child gives up
-    /// by itself, and time for a slow machine to report.
+    /// The time after which the parent gives up on the child: twice the plan, after which the child itself gives up,
+    /// plus time for a slow machine to report.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.duration() * 2 + Duration::from_secs(10)
     }
 
-    /// `common` with the period, the length and the count of this turn.
+    /// `common` with the period, length and count of this kind.
     #[must_use]
     pub fn settings(&self, common: &DisturbSettings) -> DisturbSettings {
         DisturbSettings {
@@ -43,21 +41,20 @@ impl PlannedDisturbance {
     }
 }
 
-/// The turns, one after the other.
+/// The kinds, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelftestPlan {
-    /// In order.
     pub turns: Vec<PlannedDisturbance>,
 }
 
 impl SelftestPlan {
-    /// How long the injecting takes, without what is between the turns.
+    /// The planned time for all injections, without the time between kinds.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.turns.iter().map(PlannedDisturbance::duration).sum()
     }
 
-    /// The same turns with about `share` of the injections of each, one at least.
+    /// The same kinds with about `share` of the injections of each, at least one.
     #[must_use]
     pub fn scaled(&self, share: f64) -> SelftestPlan {
         let scale = |turn: &PlannedDisturbance| PlannedDisturbance {
@@ -71,8 +68,8 @@ impl SelftestPlan {
 }
 
 impl Default for SelftestPlan {
-    /// All kinds, in about 23 seconds. The periods are no multiples of a tick's (1, 3.33, 4 or 10 ms), so
-    /// that the injections drift through the tick's phase instead of always, or never, meeting one.
+    /// All kinds, in about 23 seconds. The periods are no multiples of a tick's (1, 3.33, 4 or 10 ms), so the
+    /// injections drift through the tick's phase, instead of always or never coinciding with a tick.
     fn default() -> SelftestPlan {
         let turn = |kind, period_us: u64, length_us: u64, count| PlannedDisturbance {
             kind,
@@ -90,10 +87,10 @@ impl Default for SelftestPlan {
             // Each syncs a whole file system.
             turn(DisturbKind::Writeback, 150_270, 0, 35),
             turn(DisturbKind::Stop, 10_270, 2_000, 100),
-            // Long enough for the end of one of its periods of 20 ms, and so far apart that half a period later, where
-            // the control looks, nothing of it is left.
+            // Long enough to contain the end of one of its periods of 20 ms, and so far apart that its effect is over
+            // half a period later, when the control measures.
             turn(DisturbKind::Quota, 160_270, 45_000, 30),
-            // A few traps each.
+            // A few traps per injection.
             turn(DisturbKind::Trap, 10_270, 100, 100),
         ];
         SelftestPlan { turns }

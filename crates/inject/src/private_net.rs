@@ -1,5 +1,4 @@
-//! A network of our own: nothing that is set here touches the machine's, and all of it vanishes with the
-//! process.
+//! A private network: its settings do not affect the machine's network, and it vanishes with the process.
 
 use super::DisturbError;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -10,8 +9,8 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
-/// Moves this process into a network and a mount namespace of its own, gives it a `/sys` that shows that
-/// network, and brings up its loopback device.
+/// Moves this process into new network and mount namespaces, mounts a `/sys` that shows the new network, and starts its
+/// loopback device.
 pub(super) fn enter() -> Result<(), DisturbError> {
     let before = sys_device()?;
     // SAFETY: file descriptors are not unshared, so none can become unusable to another thread.
@@ -31,7 +30,7 @@ pub(super) fn enter() -> Result<(), DisturbError> {
         None,
     )
     .map_err(DisturbError::refused("mounting a private /sys"))?;
-    // Each network has a sysfs of its own. Were this still the machine's, we would turn its knobs.
+    // Each network has its own sysfs. If this were still the machine's, we would change the machine's knobs.
     if sys_device()? == before {
         return Err(DisturbError::Unavailable(
             "/sys still shows the machine's own network".into(),
@@ -47,7 +46,7 @@ fn sys_device() -> Result<u64, DisturbError> {
 }
 
 fn bring_up_loopback() -> Result<(), DisturbError> {
-    // Any IP socket of this network serves to configure its devices; an address is not needed yet.
+    // Any IP socket of this network can configure its devices; it needs no address.
     let socket = UdpSocket::bind("0.0.0.0:0").map_err(DisturbError::refused("opening a socket"))?;
     // SAFETY: zero is a valid `ifreq`: an empty name and no flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

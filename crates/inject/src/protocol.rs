@@ -1,86 +1,75 @@
-//! What the parent and the child of a disturbance tell each other.
+//! The protocol between a disturbing child and its parent.
 //!
-//! The child is given its kind and its [`DisturbSettings`] as JSON on the command line. It prepares
-//! itself, writes a [`Line::Header`] to its stdout and waits for a line `go` on its stdin. Then it injects;
-//! end of file on its stdin ends that early. At the end come a [`Line::Injection`] for each and one
-//! [`Line::Done`]: nothing is written while it disturbs, so that the writing is no disturbance itself.
+//! The child gets its kind and its [`DisturbSettings`] as JSON on the command line. It prepares itself, writes a
+//! [`Line::Header`] to its stdout and waits for a line `go` on its stdin. Then it injects, or ends early at end of file
+//! on its stdin. At the end it writes a [`Line::Injection`] for each and one [`Line::Done`]. It writes nothing during
+//! the injections, because the writing would also disturb.
 
 use super::DisturbKind;
 use jitterscope_model::{ClockKind, CpuId, CulpritKind, Nanos, TickRate, Ticks};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a child is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DisturbSettings {
-    /// The victim's CPU.
     pub cpu: CpuId,
-    /// An unmeasured CPU for everything that need not run on the victim's; `None` when there is none.
+    /// An unmeasured CPU for all work that need not run on the victim's CPU; `None` if there is none.
     pub helper_cpu: Option<CpuId>,
-    /// Time from one injection to the next. Keep it away from multiples of the tick's period, else the
-    /// injections may all coincide with ticks, or none.
+    /// Time from one injection to the next. It should not be near a multiple of the tick's period, else all injections
+    /// may coincide with ticks, or none.
     pub period: Nanos,
     /// Length of one injection, for the kinds that can choose it (`fifo`, `fair`, `stop`, `quota`, `trap`).
     pub length: Nanos,
-    /// How many to inject.
+    /// The number of injections.
     pub count: u32,
     /// The clock of the recording.
     pub clock: ClockKind,
-    /// Its rate.
     pub rate: TickRate,
-    /// The thread that measures; `None` where it is not known, for the kinds that do not deal with it.
+    /// The shortest stall that is recorded.
+    pub threshold: Nanos,
+    /// The measuring thread; `None` if unknown, for kinds that do not need it.
     #[serde(default)]
     pub victim_tid: Option<i32>,
-    /// The process that must outlive the child.
     pub parent_pid: u32,
-    /// A folder for `writeback`'s file, on a file system that writes back to a disk.
+    /// A folder for `writeback`'s file, on a file system with a disk.
     pub work_dir: PathBuf,
 }
 
-/// Who triggered the expected culprit.
+/// The expected trigger of a culprit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedSender {
-    /// Its thread's name.
     pub comm: String,
-    /// Its thread's id.
     pub tid: i32,
 }
 
-/// The verdict that a stall must get.
+/// The expected verdict of a stall.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expectation {
-    /// What kind of culprit.
     pub kind: CulpritKind,
-    /// Its name.
     pub name: String,
-    /// Its sender, where one belongs to the verdict.
+    /// Its sender, if the verdict includes one.
     pub sender: Option<ExpectedSender>,
 }
 
-/// Who the child is and what it will do.
+/// The child's identity and its task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// What it injects.
     pub kind: DisturbKind,
-    /// Its thread id.
     pub tid: i32,
-    /// Its thread's name.
     pub comm: String,
-    /// What a recording should make of it.
+    /// The expected verdict of a recording.
     pub expected: Expectation,
-    /// What it was asked to do.
     pub settings: DisturbSettings,
 }
 
 /// One injection, on the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Injection {
-    /// The victim was not disturbed before this.
+    /// The disturbance began at or after this time.
     pub start_ticks: Ticks,
-    /// It was over by then.
+    /// The disturbance ended at or before this time.
     pub end_ticks: Ticks,
-    /// How much time the culprit itself took, where the child can know: its own running time, without
-    /// what interrupted it.
+    /// The culprit's own running time without interruptions, if the child can measure it.
     pub length_ticks: Option<Ticks>,
 }
 
@@ -90,11 +79,9 @@ pub struct Injection {
 pub enum Line {
     /// The child is ready.
     Header(Header),
-    /// One injection that was made.
     Injection(Injection),
-    /// The end: how many injections were listed.
+    /// The end, with the number of injections.
     Done {
-        /// That number.
         injected: u64,
     },
 }

@@ -1,8 +1,8 @@
-//! A control file changed for a while, and put back whatever happens: by the guard when it is dropped,
-//! or, after a SIGKILL, by [`restore_leftovers`] at the next start, from a note written before the change.
+//! A control file that is changed temporarily and always restored: by the guard when it is dropped, or, after a
+//! SIGKILL, by [`restore_leftovers`] at the next start, from a note that was written before the change.
 //!
-//! A note makes root write to a control file: it is believed only in a folder that nobody else can write
-//! to, and only about a file that a disturbance changes.
+//! A note makes root write to a control file. So notes count only in a folder that no other user can write to, and only
+//! for a file that a disturbance changes.
 
 use super::DisturbError;
 use jitterscope_platform::{FileError, HeldLock, Machine, TaskStat, TrustError, TrustedFolder};
@@ -13,38 +13,35 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the notes lie. They are of no use after a reboot, which resets every control file.
+/// The folder of notes. They are useless after a reboot, which resets every control file.
 const NOTES: &str = "/run/jitterscope/disturb";
 
-/// Held beside the notes as long as something is changed. The kernel releases it when its holder ends, and it
-/// is seen from every PID namespace, where the process ids in the notes say nothing.
+/// Locked during every change. The kernel releases the lock when its holder ends, and it works across PID namespaces,
+/// unlike the process ids in the notes.
 const LOCK: &str = "lock";
-/// Who only looks for leftovers holds it for a moment.
+/// How long to wait for a process that only checks for leftovers, which takes a moment.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Which CPUs write dirty pages back.
+/// The CPUs that write dirty pages back.
 pub(super) const WRITEBACK_MASK: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
-/// What disturbances change: each holds a CPU mask.
+/// The files that disturbances change: each holds a CPU mask.
 const MASKS: [&str; 1] = [WRITEBACK_MASK];
 
-/// What to put back.
+/// How to restore a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     /// The boot in which the change was made.
     boot_id: String,
-    /// Who made it: process id, and start time in clock ticks since boot, since ids are used again.
+    /// The process that made it: id, and start time in clock ticks since boot, because ids are reused.
     pid: u32,
     started: u64,
-    /// The control file.
     file: PathBuf,
-    /// What it held.
     original: String,
-    /// What we wrote.
     changed: String,
 }
 
 impl Note {
-    /// What is wrong with it; a note that a disturbance wrote has nothing wrong.
+    /// What is wrong with it; nothing is wrong with a note that a disturbance wrote.
     fn fault(&self) -> Option<&'static str> {
         if !MASKS.iter().any(|mask| Path::new(mask) == self.file) {
             return Some("no disturbance changes that file");
@@ -56,19 +53,19 @@ impl Note {
     }
 }
 
-/// A control file that holds another value until this is dropped.
+/// A control file with a temporary value; dropping this restores the file.
 #[derive(Debug)]
 pub(super) struct TemporaryValue {
     machine: Machine,
     note: Note,
     folder: TrustedFolder,
     name: String,
-    /// Two at once would each take the other's value for the original.
+    /// Prevents concurrent changes, which would take each other's value for the original.
     _lock: HeldLock,
 }
 
 impl TemporaryValue {
-    /// Writes `value` to `file`, having noted what was there.
+    /// Stores the file's original value in a note, and writes `value` to it.
     pub(super) fn set(
         machine: &Machine,
         file: &Path,
@@ -99,7 +96,7 @@ impl TemporaryValue {
         };
         let name = format!("{pid}.json");
         write_note(&folder, &name, &note)?;
-        // From here on the drop puts back, even if the write is refused half-way.
+        // From here on the drop restores the file, even if the write fails half-way.
         let guard = TemporaryValue {
             machine: machine.clone(),
             note,
@@ -114,7 +111,7 @@ impl TemporaryValue {
 
 impl Drop for TemporaryValue {
     fn drop(&mut self) {
-        // On failure the note stays, for the next start to try again.
+        // On failure the note stays, for a retry at the next start.
         if self
             .machine
             .write(&self.note.file, &self.note.original)
@@ -128,41 +125,39 @@ impl Drop for TemporaryValue {
 /// A control file that a killed child left changed, as [`leftovers`] finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// The control file; the note itself where it cannot be understood.
+    /// The control file; the note itself if it cannot be parsed.
     pub file: PathBuf,
-    /// What it held before the child changed it; empty where that is not known.
+    /// Its content before the child's change; empty if unknown.
     pub original: String,
-    /// How it stands, or what was done about it.
+    /// Its state, or the result of restoring it.
     pub state: LeftoverState,
 }
 
-/// How a leftover stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftoverState {
-    /// It still holds what the child wrote.
+    /// It still has the child's value.
     Changed,
     /// It was put back.
     Restored,
-    /// Somebody else has changed or removed it since, so that it is left alone.
+    /// Another process has changed or removed it since, so it is left alone.
     Foreign,
-    /// It could not be put back, and why; the note is kept, so that calling again tries again.
+    /// Restoring failed, with the reason; the note stays, so a later call tries again.
     Failed(String),
 }
 
-/// What children that were killed left changed; nothing is touched. A note of another boot is none.
+/// Finds changes that killed children left, without touching them. Ignores notes of another boot.
 ///
 /// # Errors
-/// The folder of the notes can be written to by others, or cannot be read.
+/// Other users can write to the folder of the notes, or it cannot be read.
 pub fn leftovers(machine: &Machine) -> Result<Vec<Leftover>, TrustError> {
     each_note(machine, |_, found| found.leftover)
 }
 
-/// Puts back what children left changed because they were killed. Children that live are left alone, and
-/// so is a file that no longer holds what the child wrote, or is gone. One that cannot be put back does
-/// not keep the others from it.
+/// Restores files that killed children left changed. Skips living children, and files that no longer have the child's
+/// value, or are gone. A failure to restore one file does not affect the others.
 ///
 /// # Errors
-/// The folder of the notes can be written to by others, or cannot be read.
+/// Other users can write to the folder of the notes, or it cannot be read.
 pub fn restore_leftovers(machine: &Machine) -> Result<Vec<Leftover>, TrustError> {
     each_note(machine, |folder, found| {
         let mut leftover = found.leftover;
@@ -196,7 +191,7 @@ pub fn restore_leftovers(machine: &Machine) -> Result<Vec<Leftover>, TrustError>
 /// A note whose child is gone.
 struct Found {
     name: String,
-    /// `None` when there is nothing to put back, and the note is of no more use.
+    /// `None` if there is nothing to restore, and the note is useless.
     leftover: Option<Leftover>,
 }
 
@@ -207,13 +202,14 @@ fn each_note(
     let Some(folder) = TrustedFolder::open(&machine.path(NOTES))? else {
         return Ok(Vec::new());
     };
-    // Held until all are settled: nobody begins a change meanwhile. Who may not open it goes by the ids.
+    // Held until all notes are processed, so that no process begins a change meanwhile. If this user may not open the
+    // lock, the process ids in the notes decide.
     let lock = folder
         .lock_file(LOCK)
         .ok()
         .map(|lock| HeldLock::take(lock, Duration::ZERO));
     if matches!(lock, Some(Err((_, TryLockError::WouldBlock)))) {
-        // Somebody is at it, and what an earlier one left can wait for him.
+        // Another process is changing files; older leftovers can wait until it ends.
         return Ok(Vec::new());
     }
     let mut leftovers = Vec::new();
@@ -223,7 +219,7 @@ fn each_note(
         .filter(|name| name.ends_with(".json"))
     {
         let leftover = match folder.read(&name) {
-            // It ended, and removed its note, while we looked.
+            // It ended, and removed its note, during this scan.
             Ok(None) => continue,
             Ok(Some(bytes)) => match look(machine, &folder.path().join(&name), &bytes) {
                 Look::Alive => continue,
@@ -245,18 +241,16 @@ fn failed(file: PathBuf, why: String) -> Leftover {
     }
 }
 
-/// What a note says.
+/// The result of checking a note.
 enum Look {
-    /// Its child lives.
     Alive,
-    /// There is nothing to put back.
+    /// There is nothing to restore.
     Nothing,
-    /// There is.
     Left(Leftover),
 }
 
 fn look(machine: &Machine, path: &Path, bytes: &[u8]) -> Look {
-    // A note that is not whole was never acted upon: the change comes after the note.
+    // An incomplete note had no effect, because the change comes after the note.
     let Ok(note) = serde_json::from_slice::<Note>(bytes) else {
         return Look::Nothing;
     };
@@ -290,14 +284,14 @@ fn look(machine: &Machine, path: &Path, bytes: &[u8]) -> Look {
     })
 }
 
-/// As the kernel prints a mask; no mask is longer than a page.
+/// A mask in the kernel's format, which is at most a page long.
 fn is_mask(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 4096
         && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',')
 }
 
-/// The kernel prints masks padded with zeros, and does not mind how they are written.
+/// The kernel pads masks with zeros, and accepts any form.
 fn same_value(a: &str, b: &str) -> bool {
     let plain = |text: &str| text.replace(',', "").trim_start_matches('0').to_owned();
     plain(a) == plain(b)
@@ -307,14 +301,14 @@ fn boot_id(machine: &Machine) -> Result<String, FileError> {
     machine.read_trimmed("/proc/sys/kernel/random/boot_id")
 }
 
-/// When a process was started; `None` when there is no such process, or only its corpse.
+/// When a process started; `None` if it does not exist, or is a zombie.
 fn start_time(machine: &Machine, pid: u32) -> Option<u64> {
     TaskStat::of(machine, pid)
         .filter(|stat| stat.has_ended() == Some(false))?
         .start_time()
 }
 
-/// Under a temporary name first: a note is there whole, or not at all.
+/// Writes to a temporary name first, so that a note is complete or absent.
 fn write_note(folder: &TrustedFolder, name: &str, note: &Note) -> Result<(), DisturbError> {
     let temporary = format!("{name}.new");
     let error = |source| FileError {
@@ -322,7 +316,7 @@ fn write_note(folder: &TrustedFolder, name: &str, note: &Note) -> Result<(), Dis
         source,
     };
     let text = serde_json::to_vec(note).map_err(|e| error(e.into()))?;
-    // A killed child's that had our process id.
+    // A leftover of a killed child with our process id.
     folder.remove(&temporary)?;
     folder
         .make_file(&temporary, OFlags::WRONLY, 0o644)?

@@ -1,5 +1,5 @@
-//! Packets from another CPU whose receive work is steered to the victim's (RPS): a function call
-//! interrupt, and the NET_RX softirq behind it. It happens on a private loopback device.
+//! Packets from another CPU whose receive processing is steered to the victim's CPU (RPS): a function call interrupt,
+//! followed by the NET_RX softirq. Uses a private loopback device.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::unavailable::needs_capability;
@@ -11,7 +11,7 @@ use std::net::UdpSocket;
 
 const STEERING: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
 
-/// How long a packet may take: far longer than a host takes the victim's CPU away.
+/// How long to wait for a packet: far longer than a host takes the victim's CPU away.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
 /// The kernel's capability numbers (`include/uapi/linux/capability.h`).
@@ -38,7 +38,6 @@ pub(super) fn availability(
         .try_for_each(|capability| needs_capability(machine, capability, "a private network"))
 }
 
-/// See the module.
 pub(super) struct Softirq {
     settings: DisturbSettings,
     sender: UdpSocket,
@@ -46,7 +45,7 @@ pub(super) struct Softirq {
 }
 
 impl Softirq {
-    /// Enters the private network; there is no way back for this process.
+    /// Enters the private network; this process cannot leave it.
     pub(super) fn new(settings: &DisturbSettings) -> Result<Softirq, DisturbError> {
         private_net::enter()?;
         let victim: CpuSet = [settings.cpu].into_iter().collect();
@@ -65,8 +64,7 @@ impl Softirq {
         })
     }
 
-    /// Waits, without sleeping, until the packet is there: nobody needs to be woken for it on the
-    /// victim's CPU.
+    /// Busy-waits until the packet arrives: sleeping would need a wake-up on the victim's CPU.
     fn receive(&self, sent: Ticks) -> Result<Ticks, DisturbError> {
         let patience = self.settings.rate.ticks(PATIENCE);
         loop {

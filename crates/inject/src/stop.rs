@@ -1,5 +1,5 @@
-//! The measuring thread stopped for a known time, as a debugger does: that thread alone, for a stop signal would
-//! stop its whole process, the recorder included. Should this child be killed, the kernel lets the thread go on.
+//! Stops the measuring thread for a known time, as a debugger does. It stops only that thread; a stop signal would stop
+//! the whole process, including the recorder. If this child is killed, the kernel lets the thread continue.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::unavailable::needs_capability;
@@ -22,7 +22,6 @@ pub(super) fn availability(
     needs_capability(machine, CAP_SYS_PTRACE, "stopping another process's thread")
 }
 
-/// See the module.
 pub(super) struct Stop {
     settings: DisturbSettings,
     victim: libc::pid_t,
@@ -33,7 +32,7 @@ impl Stop {
         let victim = settings.victim_tid.ok_or_else(|| {
             DisturbError::Arguments("there is no thread to stop: victim_tid is missing".into())
         })?;
-        // Whether it can be done shows now.
+        // Checks now whether it works.
         let stopped =
             Stopped::new(victim).map_err(DisturbError::refused("tracing the measuring thread"))?;
         drop(stopped);
@@ -44,11 +43,11 @@ impl Stop {
     }
 }
 
-/// A thread that does not run until this is dropped. It is traced no longer than that: a signal for a traced thread
-/// would wait for us.
+/// A stopped thread; dropping this lets it continue. The thread is traced only during the stop, because a signal for a
+/// traced thread would wait for us.
 pub(super) struct Stopped {
     thread: libc::pid_t,
-    /// The signal that stopped it instead of us, which it is still to get.
+    /// The signal that stopped it before we did; it is delivered when the thread continues.
     signal: libc::c_int,
 }
 
@@ -58,8 +57,8 @@ impl Stopped {
         let mut status = 0;
         request(libc::PTRACE_INTERRUPT, thread, 0)?;
         loop {
-            // SAFETY: `status` is a valid place for the state, and the thread is traced by us, so that waiting for
-            // it concerns no child of anybody else.
+            // SAFETY: `status` is a valid place for the state, and the thread is traced by us, so waiting for it
+            // affects no other child.
             let waited = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL) };
             match waited {
                 0.. => break,
@@ -109,7 +108,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // If the thread has ended meanwhile, there is nothing to let go.
+        // If the thread has ended meanwhile, there is nothing to release.
         let _ = request(libc::PTRACE_DETACH, self.thread, self.signal);
     }
 }
@@ -131,7 +130,7 @@ impl Injector for Stop {
         let start_ticks = clock::now(self.settings.clock);
         let stopped = Stopped::new(self.victim)
             .map_err(DisturbError::refused("stopping the measuring thread"))?;
-        // Asked to end in the middle, it was stopped for less.
+        // A request to end may have cut the stop short.
         let slept = pace::sleep_until(monotonic_now() + self.settings.length);
         drop(stopped);
         let end_ticks = clock::now(self.settings.clock);
@@ -144,8 +143,14 @@ impl Injector for Stop {
     }
 }
 
-/// A request without an address, with a number for data.
-fn request(request: libc::c_uint, tid: libc::pid_t, data: libc::c_int) -> Result<(), Errno> {
+/// The C library's type of a request.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
+/// A request without an address, with a number as its data.
+fn request(request: Request, tid: libc::pid_t, data: libc::c_int) -> Result<(), Errno> {
     let none = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: these requests take no address, their data is a number, and they touch no memory of ours.
     let done = unsafe { libc::ptrace(request, tid, none, libc::c_long::from(data)) };

@@ -14,6 +14,7 @@ fn settings(helper: Option<u32>) -> DisturbSettings {
         count: 1,
         clock: ClockKind::MonotonicRaw,
         rate: TickRate::NANOSECONDS,
+        threshold: Nanos(300),
         victim_tid: None,
         parent_pid: 0,
         work_dir: PathBuf::from("/"),

@@ -1,4 +1,4 @@
-//! A process pinned to the victim's CPU that waits for a timer: the expiry interrupts the victim there.
+//! A process on the victim's CPU that waits for a timer: the expiry interrupts the victim there.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::{DisturbError, Injector, lifetime, pace};
@@ -13,7 +13,6 @@ use std::os::fd::OwnedFd;
 /// The kernel function that a timerfd's expiry runs (`fs/timerfd.c`).
 const FUNCTION: &str = "timerfd_tmrproc";
 
-/// See the module.
 pub(super) struct Timer {
     settings: DisturbSettings,
     timer: OwnedFd,
@@ -29,9 +28,9 @@ impl Timer {
         })
     }
 
-    /// The expiry on the recording's clock. Both clocks are read together just after the wake-up, so
-    /// that their rates need to agree over the lateness only; the timer's clock is read last, so that what
-    /// interrupts in between puts the start of the window too early, never behind the expiry.
+    /// The expiry on the recording's clock. Both clocks are read together just after the wake-up, so their rates only
+    /// need to agree over the lateness. The timer's clock is read last, so an interruption between the reads makes the
+    /// window start too early, never after the expiry.
     fn window(&self, deadline: Nanos) -> Injection {
         let (kind, rate) = (self.settings.clock, self.settings.rate);
         let end = clock::now(kind);

@@ -1,6 +1,6 @@
-//! Debug traps in the measuring thread, as breakpoints of debuggers and profilers are: the processor's own breakpoint
-//! on an instruction of its loop, set for a moment. The kernel handles such a trap without an event, and counts it
-//! for us; a recording can say no more than that it saw nothing, and must not blame the host for it.
+//! Debug traps in the measuring thread, like the breakpoints of debuggers and profilers: a hardware breakpoint on an
+//! instruction of its loop, set for a moment. The kernel handles such a trap without an event, and counts it for us. A
+//! recording can only report that it saw no event, and must not blame the host.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::stop::Stopped;
@@ -12,17 +12,21 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// Instructions of the loop that are tried: where the thread was met may be a place where it seldom is.
+/// How many instructions of the loop to try: the thread may seldom execute the one where it was stopped.
 const TRIES: usize = 20;
-/// How long one is tried.
+/// How long to try each.
 const TRIED_FOR: Nanos = Nanos(2_000_000);
-/// Traps in a moment that make an injection: the first may fall into the interruption by which the breakpoint is set,
-/// or into another thread's turn, where it is not seen apart.
+/// Traps that make an injection: the first one may coincide with the interrupt that sets the breakpoint, or another
+/// thread may hide it.
 const FEW: u64 = 4;
-/// How long it may meet few traps or none, for others have its CPU, before an injection is given up.
+/// How long to retry an injection while there are too few traps because other threads have the CPU.
 const PATIENCE: Nanos = Nanos(3_000_000_000);
-/// Between two of them.
+/// Between two tries.
 const BETWEEN: Nanos = Nanos(1_000_000);
+/// How often to measure the length of a trap. Other threads may have the victim's CPU in most of the measurements.
+const MEASURED: usize = 20;
+/// How many times longer than the shortest recorded stall a trap must be, because its length varies.
+const MARGIN: u64 = 2;
 
 pub(super) fn availability(
     machine: &Machine,
@@ -32,7 +36,6 @@ pub(super) fn availability(
     needs_helper(settings)
 }
 
-/// See the module.
 pub(super) struct Trap {
     settings: DisturbSettings,
     breakpoint: Breakpoint,
@@ -57,6 +60,7 @@ impl Trap {
                 breakpoint,
             };
             if trap.moment(TRIED_FOR)?.2 >= FEW {
+                trap.is_long_enough()?;
                 return Ok(trap);
             }
         }
@@ -65,7 +69,26 @@ impl Trap {
         ))
     }
 
-    /// Sets the breakpoint for a while: when, until when, and how often it was met.
+    /// Checks that each trap is a stall by itself. If clock reads are slow, as in an emulator, only stalls longer than
+    /// a trap are recorded. Then an injection would only show the two interrupts that set and clear the breakpoint.
+    fn is_long_enough(&mut self) -> Result<(), DisturbError> {
+        let mut shortest = Nanos(u64::MAX);
+        for _ in 0..MEASURED {
+            let (start, end, met) = self.moment(TRIED_FOR)?;
+            let length = self.settings.rate.nanos(end.since(start));
+            // The total time divided by the traps is an upper bound of a trap's length.
+            shortest = shortest.min(Nanos(length.0.checked_div(met).unwrap_or(u64::MAX)));
+        }
+        if shortest.0 >= self.settings.threshold.0.saturating_mul(MARGIN) {
+            return Ok(());
+        }
+        Err(DisturbError::Unavailable(format!(
+            "a trap takes {shortest}, and the shortest stall that is recorded here is {}",
+            self.settings.threshold
+        )))
+    }
+
+    /// Sets the breakpoint for a while. Returns its start, its end, and the number of traps.
     fn moment(
         &mut self,
         length: Nanos,
@@ -74,7 +97,7 @@ impl Trap {
         let before = self.breakpoint.met().map_err(failed)?;
         let start = clock::now(self.settings.clock);
         self.breakpoint.set(true).map_err(failed)?;
-        // Too short to sleep for.
+        // Too short to sleep.
         let until = monotonic_now() + length;
         while monotonic_now() < until {
             std::hint::spin_loop();
@@ -110,7 +133,7 @@ impl Injector for Trap {
                 return Ok(None);
             }
             let (start_ticks, end_ticks, met) = self.moment(self.settings.length)?;
-            // Without its CPU it meets nothing, or little: that is no injection.
+            // Without its CPU it has few traps, or none: that does not count as an injection.
             if met >= FEW {
                 return Ok(Some(Injection {
                     start_ticks,
@@ -152,12 +175,11 @@ struct Attributes {
     breakpoint_length: u64,
 }
 
-/// A hardware breakpoint on an instruction of one thread. The kernel takes it away when this is dropped, or its
+/// A hardware breakpoint on an instruction of one thread. The kernel removes it when this is dropped, or when its
 /// process ends.
 struct Breakpoint(File);
 
 impl Breakpoint {
-    /// Not set yet.
     fn on(thread: libc::pid_t, address: u64) -> Result<Breakpoint, Errno> {
         let length = if cfg!(target_arch = "x86_64") {
             size_of::<libc::c_long>()
@@ -194,7 +216,7 @@ impl Breakpoint {
             .ok()
             .filter(|fd| *fd >= 0)
             .ok_or_else(super::stop::last_error)?;
-        // SAFETY: the call gave us this descriptor, and nobody else has it.
+        // SAFETY: the call gave us this descriptor, and no other code has it.
         Ok(Breakpoint(unsafe { File::from_raw_fd(fd) }))
     }
 
@@ -209,7 +231,7 @@ impl Breakpoint {
         }
     }
 
-    /// How often it was met since it was made.
+    /// The number of its traps since it was made.
     fn met(&mut self) -> Result<u64, Errno> {
         let mut count = [0; 8];
         self.0

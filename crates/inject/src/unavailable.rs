@@ -1,76 +1,64 @@
-//! Why something cannot be injected on a machine.
+//! Why a disturbance is not possible on a machine.
 
 use jitterscope_platform::Machine;
 use serde::{Deserialize, Serialize};
 
-/// Why disturbances of a kind cannot be injected, or not be named, on this machine: an error, so it tells what was
-/// wrong and what to do.
+/// Why disturbances of a kind cannot be injected, or not be named, on this machine. Its text says what is wrong and
+/// what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Unavailable {
-    /// It comes from another CPU than the victim's.
+    /// It needs another CPU than the victim's.
     #[error("it comes from another CPU, and no unmeasured one is left")]
     NoHelper,
-    /// Nobody said which thread to disturb.
+    /// The measuring thread is unknown.
     #[error("the thread that measures is not known")]
     NoVictim,
-    /// The kernel was built without it.
+    /// The kernel was built without a required feature.
     #[error("this kernel {lacks}")]
     Kernel {
-        /// `has no` or `cannot`, what, and the option that it would need.
+        /// `has no` or `cannot`, the feature, and the build option for it.
         lacks: String,
     },
-    /// The kernel has no event to name it by.
+    /// The kernel has no event that names it.
     #[error("this kernel has no event that says {tell} ({})", .events.join(", "))]
     NoEvents {
         /// What the events would tell.
         tell: String,
-        /// Those that are missing, as `system:event`.
+        /// The missing events, as `system:event`.
         events: Vec<String>,
     },
-    /// The process may not.
+    /// The process has no permission.
     #[error("{what} needs {capability}")]
     Capability {
-        /// What was wanted.
         what: String,
-        /// By its name in capabilities(7).
+        /// Its name in capabilities(7).
         capability: String,
     },
     /// A control file cannot be opened.
     #[error("{path}: {error}; {what} needs root")]
     ControlFile {
-        /// Its path.
         path: String,
-        /// What the system said.
         error: String,
-        /// What it is for.
+        /// The purpose of the file.
         what: String,
     },
-    /// The system refused.
     #[error("{error}")]
-    Refused {
-        /// What the system said.
-        error: String,
-    },
-    /// What is written there is never written back.
+    Refused { error: String },
+    /// The folder's file system is never written back.
     #[error("{folder} is on {file_system}, which is never written back")]
-    InMemory {
-        /// The folder.
-        folder: String,
-        /// Its file system.
-        file_system: String,
-    },
+    InMemory { folder: String, file_system: String },
 }
 
 impl Unavailable {
-    /// A kernel that lacks something.
+    /// A kernel without a required feature.
     pub(super) fn kernel(lacks: impl Into<String>) -> Unavailable {
         Unavailable::Kernel {
             lacks: lacks.into(),
         }
     }
 
-    /// A control file that was refused.
+    /// A control file that cannot be opened.
     pub(super) fn file(path: &str, error: &std::io::Error, what: &str) -> Unavailable {
         Unavailable::ControlFile {
             path: path.into(),
@@ -79,7 +67,6 @@ impl Unavailable {
         }
     }
 
-    /// The system's refusal.
     pub(super) fn refused(error: impl std::fmt::Display) -> Unavailable {
         Unavailable::Refused {
             error: error.to_string(),
@@ -87,8 +74,8 @@ impl Unavailable {
     }
 }
 
-/// A capability by the kernel's number and its name, for `what`: whether this process holds it, as
-/// `/proc/self/status` says.
+/// Whether this process has a capability, given by the kernel's number and its name, as `/proc/self/status` shows;
+/// `what` needs it.
 pub(super) fn needs_capability(
     machine: &Machine,
     (number, capability): (u32, &str),

@@ -1,5 +1,5 @@
-//! Dirty pages, and a `syncfs` that makes the kernel's writeback worker write them. The worker is bound
-//! to no CPU; it comes to the victim's because the workqueue's mask allows that one alone meanwhile.
+//! Dirty pages, and a `syncfs` that makes the kernel's writeback worker write them. The worker is not bound to a CPU;
+//! it runs on the victim's because the workqueue's mask temporarily allows only that CPU.
 
 use super::protocol::{DisturbSettings, Expectation, Injection};
 use super::restore::{TemporaryValue, WRITEBACK_MASK};
@@ -15,7 +15,7 @@ use std::path::Path;
 /// The work function (`fs/fs-writeback.c`).
 const FUNCTION: &str = "wb_workfn";
 
-/// Dirtied by each injection: enough for the worker to have something to do, little for the disk.
+/// The bytes that each injection dirties: enough work for the worker, little for the disk.
 const DIRTY_BYTES: usize = 64 * 1024;
 
 /// File systems in memory, which have no writeback (`include/uapi/linux/magic.h`).
@@ -53,12 +53,12 @@ pub(super) fn availability(
     Ok(())
 }
 
-/// A file without a name: its pages are written like any other's, and it vanishes with this process.
+/// A file without a name: its pages are written like any other file's, and it vanishes with this process.
 fn scratch_file(folder: &Path) -> Result<File, DisturbError> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => return Ok(file.into()),
-        // A file system that has no such files: overlayfs before Linux 6.1, NFS.
+        // This file system has no nameless files: overlayfs before Linux 6.1, NFS.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
         Err(error) => {
             return Err(FileError {
@@ -86,7 +86,6 @@ fn scratch_file(folder: &Path) -> Result<File, DisturbError> {
     })
 }
 
-/// See the module.
 pub(super) struct Writeback {
     settings: DisturbSettings,
     scratch: File,
@@ -109,7 +108,7 @@ impl Writeback {
             pattern: 0,
             _mask: mask,
         };
-        // What others have left dirty is written now, not within the first injection.
+        // Writes other processes' dirty pages now, so that the first injection does not.
         writeback.dirty()?;
         writeback.sync()?;
         Ok(writeback)

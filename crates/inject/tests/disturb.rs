@@ -1,15 +1,15 @@
-//! Real children on the real machine. There is no test harness here, because this program is also what
-//! the children execute. `cargo test` runs every check; `disturb child KIND SETTINGS` is a child.
+//! Real children on the real machine. There is no test harness here, because this program is also the program of the
+//! children. `cargo test` runs every check; `disturb child KIND SETTINGS` is a child.
 //!
-//! What a kernel trace shows of the injections is checked by the selftest's own integration test; here
-//! the children's lives, their logs, and what they leave of the machine are.
+//! The selftest's own integration test checks the kernel traces of injections. These tests check the children's
+//! lifetimes, their logs, and that they restore the machine.
 
 use jitterscope_inject::{
     self as inject, ChildCommand, ChildError, ChildHandle, DisturbKind, DisturbSettings, Injection,
     LeftoverState,
 };
 use jitterscope_model::{ClockKind, CulpritKind, Nanos, TickRate};
-use jitterscope_platform::{Machine, current_affinity};
+use jitterscope_platform::{Machine, current_affinity, pin_current_thread};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,6 +39,7 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
+    let _turn = jitterscope_testing::turn();
     for kind in DisturbKind::ALL {
         every_kind_logs_what_it_injects(kind);
     }
@@ -63,6 +64,7 @@ fn settings(count: u32, period: Duration) -> DisturbSettings {
         count,
         clock: ClockKind::MonotonicRaw,
         rate: TickRate::NANOSECONDS,
+        threshold: Nanos(300),
         victim_tid: Some(victim()),
         parent_pid: 0,
         work_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).to_path_buf(),
@@ -74,7 +76,10 @@ fn victim() -> i32 {
     static VICTIM: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
     *VICTIM.get_or_init(|| {
         let (sender, receiver) = std::sync::mpsc::channel();
+        let cpu = current_affinity().unwrap().last().unwrap();
         std::thread::spawn(move || {
+            // Without pinning, it would move to the injector's CPU if other programs want its own.
+            pin_current_thread(cpu).unwrap();
             sender.send(jitterscope_platform::current_tid()).unwrap();
             loop {
                 std::hint::spin_loop();
@@ -88,16 +93,16 @@ fn command() -> ChildCommand {
     ChildCommand::current_exe("child").unwrap()
 }
 
-/// `None`, and a line on stderr, where the machine does not allow it.
+/// `None`, with a line on stderr, if the machine does not allow it.
 fn spawn(kind: DisturbKind, settings: &DisturbSettings) -> Option<ChildHandle> {
     if let Err(reason) = inject::availability(kind, &Machine::host(), settings) {
-        eprintln!("disturb: SKIPPED {kind}: {reason}");
+        jitterscope_testing::skip(&format!("disturb {kind}: {reason}"));
         return None;
     }
     match ChildHandle::spawn(&command(), kind, settings, PATIENCE) {
         Ok(child) => Some(child),
         Err(ChildError::NotReady { kind, reason }) => {
-            eprintln!("disturb: SKIPPED {kind}: {reason}");
+            jitterscope_testing::skip(&format!("disturb {kind}: {reason}"));
             None
         }
         Err(error) => panic!("{kind}: {error}"),
@@ -143,16 +148,19 @@ fn every_kind_logs_what_it_injects(kind: DisturbKind) {
     println!("disturb: {kind} ok");
 }
 
-/// The machine's own knobs that lie near what the kinds touch.
+/// The machine's knobs that the kinds could affect.
 fn knobs() -> Vec<Option<String>> {
     let machine = Machine::host();
-    [
-        WRITEBACK_MASK,
-        "/sys/class/net/lo/queues/rx-0/rps_cpus",
-        "/proc/self/mounts",
-    ]
-    .map(|file| machine.read(file).ok())
-    .into()
+    // Only the kind of mount that an injection makes for itself: other mounts change with other tests.
+    let sysfs = machine.read("/proc/self/mounts").ok().map(|mounts| {
+        let of_it = mounts.lines().filter(|line| line.contains(" sysfs "));
+        of_it.collect()
+    });
+    [WRITEBACK_MASK, "/sys/class/net/lo/queues/rx-0/rps_cpus"]
+        .map(|file| machine.read(file).ok())
+        .into_iter()
+        .chain([sysfs])
+        .collect()
 }
 
 fn a_child_that_is_stopped_reports_what_it_did() {
@@ -192,7 +200,7 @@ fn a_dropped_child_is_gone() {
 fn a_killed_child_leaves_a_note_that_puts_things_back() {
     let settings = settings(1_000_000, Duration::from_millis(50));
     if settings.helper_cpu.is_none() {
-        eprintln!("disturb: SKIPPED leftovers: one CPU has no other mask to set");
+        jitterscope_testing::skip("disturb leftovers: one CPU has no other mask to set");
         return;
     }
     let machine = Machine::host();
@@ -225,7 +233,7 @@ fn a_killed_child_leaves_a_note_that_puts_things_back() {
     println!("disturb: leftovers ok");
 }
 
-/// Starts a child, writes its process id (or nothing, where it cannot be had), and waits for its own end.
+/// Starts a child, writes its process id (or nothing, if it cannot start), and waits to be killed.
 fn be_a_parent_that_will_be_killed(kind: DisturbKind) -> ! {
     let mut child = spawn(kind, &settings(1_000_000, Duration::from_millis(50)));
     if let Some(child) = child.as_mut() {
@@ -254,7 +262,7 @@ fn a_child_ends_with_its_parent(kind: DisturbKind) {
     if pid == 0 {
         return;
     }
-    // It may stay as a corpse, where nobody collects orphans.
+    // It may stay a zombie, if no process reaps orphans.
     let alive = || {
         let stat = Machine::host()
             .read(format!("/proc/{pid}/stat"))
@@ -275,7 +283,7 @@ fn a_child_without_its_parent_refuses() {
         parent_pid: 1,
         ..settings(1, Duration::from_millis(5))
     };
-    // PID 1 may be our parent in a container, but is not the child's: we are.
+    // In a container, PID 1 may be our parent, but it is not the child's: we are.
     let mut child = std::process::Command::new(command().program)
         .args(["child", "fair", &serde_json::to_string(&settings).unwrap()])
         .stdin(std::process::Stdio::piped())

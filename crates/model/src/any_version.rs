@@ -1,28 +1,38 @@
-//! What is stored as data and was text in earlier versions.
+//! Stored data that any version may have written.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Something that is an object in JSON: as this version knows it, in the words of an earlier version, or as a newer
-/// version wrote it. All three are written as they were read.
+/// The id of a value that a redacted report leaves out.
+const LEFT_OUT: &str = "left-out";
+
+/// A JSON object, as this version knows it or as a newer version wrote it. Both are written back as they were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AnyVersion<T> {
-    /// As this version knows it.
     Known(T),
-    /// In the words of an earlier version.
-    Worded(String),
-    /// What a newer version wrote.
+    /// Written by a newer version.
     Unknown(Map<String, Value>),
 }
 
 impl<T> AnyVersion<T> {
-    /// What it is, where this version knows it.
+    /// The value, if this version knows it.
     pub fn known(&self) -> Option<&T> {
         match self {
             AnyVersion::Known(known) => Some(known),
-            AnyVersion::Worded(_) | AnyVersion::Unknown(_) => None,
+            AnyVersion::Unknown(_) => None,
         }
+    }
+
+    /// A value that a redacted report leaves out.
+    #[must_use]
+    pub fn left_out() -> AnyVersion<T> {
+        AnyVersion::Unknown(Map::from_iter([("id".to_owned(), LEFT_OUT.into())]))
+    }
+
+    /// Whether a redacted report left it out.
+    pub fn is_left_out(&self) -> bool {
+        matches!(self, AnyVersion::Unknown(fields) if fields.get("id").is_some_and(|id| id == LEFT_OUT))
     }
 }
 
@@ -33,7 +43,7 @@ impl<T> From<T> for AnyVersion<T> {
 }
 
 impl<T: PartialEq> PartialEq<T> for AnyVersion<T> {
-    /// Only what this version knows is something that it knows.
+    /// Only a known value can equal `other`.
     fn eq(&self, other: &T) -> bool {
         self.known() == Some(other)
     }
@@ -52,29 +62,24 @@ mod tests {
     }
 
     #[test]
-    fn what_every_version_wrote_is_read_and_kept() {
+    fn what_a_newer_version_wrote_is_read_and_kept() {
+        let newer = |of: &Value| AnyVersion::Unknown(of.as_object().unwrap().clone());
+        let sold = json!({"id": "sold", "to": "somebody"});
+        // A known id, but with a field of another type.
+        let moved = json!({"id": "moved", "to_cpu": "the third"});
         for (text, meant) in [
             (json!({"id": "too-hot"}), Example::TooHot.into()),
             (
                 json!({"id": "moved", "to_cpu": 3}),
                 Example::Moved { to_cpu: 3 }.into(),
             ),
-            (
-                json!("it was too hot"),
-                AnyVersion::Worded("it was too hot".into()),
-            ),
-            (json!({"id": "sold", "to": "somebody"}), {
-                let newer = json!({"id": "sold", "to": "somebody"});
-                AnyVersion::Unknown(newer.as_object().unwrap().clone())
-            }),
-            // Of what is known, with a field that says something else now.
-            (json!({"id": "moved", "to_cpu": "the third"}), {
-                let newer = json!({"id": "moved", "to_cpu": "the third"});
-                AnyVersion::Unknown(newer.as_object().unwrap().clone())
-            }),
+            (sold.clone(), newer(&sold)),
+            (moved.clone(), newer(&moved)),
+            (json!({"id": "left-out"}), AnyVersion::left_out()),
         ] {
             let read: AnyVersion<Example> = serde_json::from_value(text.clone()).unwrap();
             assert_eq!(read, meant);
+            assert_eq!(read.is_left_out(), text["id"] == "left-out");
             assert_eq!(serde_json::to_value(&read).unwrap(), text);
         }
     }

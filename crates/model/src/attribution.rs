@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// Inside a frame that was seen to begin and end.
+    /// Inside a frame whose beginning and end are recorded.
     Inside,
     /// Between the start of the stall and its first kernel event.
     Lead,
@@ -16,9 +16,9 @@ pub enum Placement {
     Hole,
     /// Between the last event and the end of the stall.
     Trail,
-    /// The whole stall: it has no event inside.
+    /// The whole stall, which has no event inside.
     Whole,
-    /// What a newer version wrote.
+    /// Written by a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -37,7 +37,6 @@ impl Placement {
         }
     }
 
-    /// The placement of this name.
     #[must_use]
     pub fn from_word(name: &str) -> Placement {
         [
@@ -53,17 +52,17 @@ impl Placement {
     }
 }
 
-/// How sure the verdict is.
+/// How certain the verdict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", from = "String")]
 pub enum Confidence {
-    /// What a newer version wrote.
+    /// Written by a newer version.
     Unknown,
     /// A guess by exclusion.
     Low,
-    /// Exclusion with supporting evidence.
+    /// By exclusion, with supporting evidence.
     Medium,
-    /// Seen: recorded events begin and end it.
+    /// Recorded events mark its beginning and end.
     High,
 }
 
@@ -79,7 +78,6 @@ impl Confidence {
         }
     }
 
-    /// The confidence of this name.
     #[must_use]
     pub fn from_word(name: &str) -> Confidence {
         let known = [Confidence::Low, Confidence::Medium, Confidence::High];
@@ -99,38 +97,37 @@ impl From<String> for Confidence {
 /// One culprit's part of one stall.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Who. The same few have a part in stall after stall, and share it.
+    /// The culprit. Few culprits recur in stall after stall, so parts share the value.
     #[serde(flatten)]
     pub culprit: Arc<Culprit>,
-    /// Where on the victim's way; `None` of a victim that spins.
+    /// What the victim was waiting for; `None` for a spinning victim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// The CPU from which the victim was moved meanwhile.
+    /// The CPU that the victim was moved away from meanwhile.
     #[serde(
         rename = "moved_from_cpu",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub moved_from: Option<CpuId>,
-    /// Time in which it was the innermost thing running.
+    /// Time in which it was the innermost frame.
     #[serde(rename = "net_ns")]
     pub net: Nanos,
-    /// Time from its first entry to its last exit, nested others included, clipped to the stall.
+    /// Time from its first entry to its last exit, including nested frames, clipped to the stall.
     #[serde(rename = "gross_ns")]
     pub gross: Nanos,
-    /// Where in the stall (that of its longest piece).
+    /// The placement of its longest piece.
     pub placement: Placement,
-    /// How sure.
     pub confidence: Confidence,
-    /// What the verdict rests on.
+    /// The evidence for the verdict.
     pub evidence: Evidence,
-    /// Other measured CPUs that stalled at the same instant, of a stall without kernel events.
+    /// For a stall without kernel events: other measured CPUs that stalled at the same instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_stalled: Option<u32>,
 }
 
 impl Part {
-    /// All of a stall of this length.
+    /// A part that fills a stall of this length.
     #[must_use]
     pub fn whole(
         culprit: impl Into<Arc<Culprit>>,
@@ -145,7 +142,7 @@ impl Part {
         }
     }
 
-    /// Time that was seen to begin and end.
+    /// A part whose beginning and end are recorded.
     #[must_use]
     pub fn inside(culprit: impl Into<Arc<Culprit>>, net: Nanos, evidence: Evidence) -> Part {
         Part {
@@ -161,7 +158,7 @@ impl Part {
         }
     }
 
-    /// The same, in this phase.
+    /// The same part, in this phase.
     #[must_use]
     pub fn in_phase(self, phase: Phase) -> Part {
         Part {
@@ -171,10 +168,9 @@ impl Part {
     }
 }
 
-/// A stall split, nanosecond by nanosecond: the parts' `net` sum to the stall's length exactly.
+/// A split stall: the parts' `net` sum to the stall's length exactly, to the nanosecond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribution {
-    /// Which stall.
     pub stall: StallId,
     /// In order of first appearance within the stall.
     pub parts: Vec<Part>,

@@ -1,38 +1,35 @@
-//! The kernel's functions as its tracer `function_graph` records them, and what that costs.
+//! Kernel functions as the tracer `function_graph` records them, and the tracer's overhead.
 
 use crate::{CpuId, KernelAddr, Nanos, RecordCost, Ticks};
 use serde::{Deserialize, Serialize};
 
-/// One record of the tracer: a function begins, or ends.
+/// One record of the tracer: the entry or the exit of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallRecord {
-    /// When.
     pub time: Ticks,
-    /// Where.
     pub cpu: CpuId,
-    /// The thread on which it ran; an interrupt's functions run on the thread that it interrupted.
+    /// The thread on which it ran. For a function of an interrupt, this is the interrupted thread.
     pub tid: i32,
-    /// Which function.
     pub function: KernelAddr,
-    /// How many recorded functions it is nested in.
+    /// The number of recorded functions that it is nested in.
     pub depth: i32,
-    /// Whether it ends here.
+    /// Whether this is the exit.
     pub ends: bool,
 }
 
-/// The price of looking into kernel functions in one recording.
+/// The overhead of tracing kernel functions in one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphPrice {
-    /// The functions that were looked into, with all that they call.
+    /// The traced functions; the functions that they call are traced, too.
     pub functions: Vec<String>,
-    /// Records of the measured time: two for each call.
+    /// Records within the measured time: two per call.
     pub records: u64,
     /// Records that the kernel had no room for.
     #[serde(default)]
     pub lost: u64,
-    /// What one record cost, as measured before the recording; `None` where that could not be measured.
+    /// Cost of one record, measured before the recording; `None` if that was not possible.
     pub record: Option<RecordCost>,
-    /// How much longer a system call that names a thread took on any CPU although nothing of it was recorded: every
-    /// function of the kernel is looked at meanwhile. `None` where that could not be measured.
+    /// How much longer a system call that sets a thread's name takes on any CPU, although none of its functions is
+    /// recorded: the tracer checks every kernel function. `None` if that could not be measured.
     pub beside_ns: Option<Nanos>,
 }

@@ -1,28 +1,25 @@
-//! Why a clock is not used, or used in doubt, as data.
+//! Why a clock is not used, or is used despite doubts, as data.
 
 use serde::{Deserialize, Serialize};
 
-/// What there is against measuring with the TSC. In JSON it has its stable, hyphenated `id` beside its fields.
+/// An argument against measuring with the TSC. In JSON it has its stable, hyphenated `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum TscFlaw {
-    /// Nothing: another clock was asked for.
+    /// None: the user chose another clock.
     NotWanted,
-    /// This architecture has none.
+    /// This architecture has no TSC.
     NoTsc,
     /// The kernel keeps time by another clock.
     OtherClockSource {
-        /// The kernel's name of that.
+        /// The kernel's name of that clock.
         source: String,
     },
-    /// Which clock the kernel keeps time by cannot be read.
-    ClockSourceUnreadable {
-        /// What the system said.
-        system: String,
-    },
-    /// The kernel keeps time by it, and the CPU does not promise that its rate is constant.
+    /// The kernel's clock source cannot be read.
+    ClockSourceUnreadable { system: String },
+    /// The kernel keeps time by it, but the CPU does not guarantee a constant rate.
     NotConstant,
-    /// The kernel keeps time by it, and the CPU does not promise that it goes on in deep idle states.
+    /// The kernel keeps time by it, but the CPU does not guarantee that it runs in deep idle states.
     StopsInIdle,
 }
 

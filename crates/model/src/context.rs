@@ -1,4 +1,4 @@
-//! Who did what a record tells of: a thread, or what interrupted it.
+//! The context of a record: a thread, or an interruption of one.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,22 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionContext {
-    /// It ran the thread that the record names.
+    /// The thread that the record names.
     #[default]
     Thread,
-    /// It ran softirqs on top of that thread. The thread may have raised them itself, as who sends to the
-    /// loopback device does, or an interrupt may have: the record does not say.
+    /// Softirqs on top of that thread. The thread may have raised them itself, for example by sending to the loopback
+    /// device, or an interrupt may have: the record does not tell.
     Softirq,
-    /// It was in a hardware interrupt, with which the thread beneath has nothing to do.
+    /// A hardware interrupt, which is unrelated to the interrupted thread.
     Interrupt,
-    /// It was in a non-maskable interrupt, likewise.
+    /// A non-maskable interrupt, also unrelated to the thread.
     Nmi,
-    /// What a newer version wrote.
+    /// Written by a newer version.
     #[serde(other)]
     Unknown,
 }
 
 impl ExecutionContext {
-    /// All that are known.
     pub const ALL: [ExecutionContext; 4] = [
         ExecutionContext::Thread,
         ExecutionContext::Softirq,
@@ -32,8 +31,8 @@ impl ExecutionContext {
         ExecutionContext::Nmi,
     ];
 
-    /// From a record's `common_flags`: bit 3 stands for a hardware interrupt, bit 4 for softirqs being
-    /// served, bit 6 for an NMI (`trace_flag_type` in Linux's `trace_events.h`).
+    /// Decodes a record's `common_flags`: bit 3 means a hardware interrupt, bit 4 that softirqs are being served, bit 6
+    /// an NMI (`trace_flag_type` in Linux's `trace_events.h`).
     #[must_use]
     pub fn from_flags(flags: u8) -> ExecutionContext {
         match flags {
@@ -44,7 +43,7 @@ impl ExecutionContext {
         }
     }
 
-    /// The word for it in files and JSON.
+    /// Its word in files and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -56,18 +55,12 @@ impl ExecutionContext {
         }
     }
 
-    /// Reads [`ExecutionContext::as_str`].
+    /// Parses [`ExecutionContext::as_str`].
     #[must_use]
     pub fn parse(word: &str) -> Option<ExecutionContext> {
         ExecutionContext::ALL
             .into_iter()
             .find(|context| context.as_str() == word)
-    }
-
-    /// Whether the thread may have had a part in it.
-    #[must_use]
-    pub fn may_involve_thread(self) -> bool {
-        matches!(self, ExecutionContext::Thread | ExecutionContext::Softirq)
     }
 }
 
@@ -77,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_innermost_context_counts() {
-        // As a 6.18 kernel sets them: need-resched (bit 2) and disabled interrupts (bit 0) say nothing here.
+        // Flags from a 6.18 kernel: need-resched (bit 2) and disabled interrupts (bit 0) do not matter here.
         let expected = [
             (0x00, ExecutionContext::Thread),
             (0x05, ExecutionContext::Thread),

@@ -28,13 +28,12 @@ const HIGHEST_CPU: u32 = 65_535;
 pub struct CpuSet(BTreeSet<CpuId>);
 
 impl CpuSet {
-    /// The empty set.
     #[must_use]
     pub fn new() -> CpuSet {
         CpuSet::default()
     }
 
-    /// Adds a CPU; false if it was there.
+    /// Adds a CPU; false if the set already has it.
     pub fn insert(&mut self, cpu: CpuId) -> bool {
         self.0.insert(cpu)
     }
@@ -50,25 +49,22 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
-    /// How many CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The highest CPU.
     #[must_use]
     pub fn last(&self) -> Option<CpuId> {
         self.0.last().copied()
     }
 
-    /// The lowest CPU.
     #[must_use]
     pub fn first(&self) -> Option<CpuId> {
         self.0.first().copied()
@@ -86,8 +82,8 @@ impl CpuSet {
         CpuSet(self.0.intersection(&other.0).copied().collect())
     }
 
-    /// The kernel's hexadecimal mask: comma-separated groups of 32 bits, highest first, as
-    /// `tracing_cpumask` and `smp_affinity` take it.
+    /// The kernel's hexadecimal mask: comma-separated groups of 32 bits, highest first, as `tracing_cpumask` and
+    /// `smp_affinity` expect it.
     #[must_use]
     pub fn to_mask(&self) -> String {
         let groups = self.last().map_or(1, |c| c.0 as usize / 32 + 1);
@@ -109,7 +105,7 @@ impl CpuSet {
 }
 
 impl CpuSet {
-    /// As a sentence has it: `CPU 1`, `CPUs 1-3`, `CPUs none`.
+    /// For sentences: `CPU 1`, `CPUs 1-3`, `CPUs none`.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self.len() {
@@ -119,12 +115,12 @@ impl CpuSet {
         }
     }
 
-    /// Reads the kernel's hexadecimal mask ([`CpuSet::to_mask`]); `None` when it is none.
+    /// Parses the kernel's hexadecimal mask ([`CpuSet::to_mask`]); `None` if it is malformed.
     #[must_use]
     pub fn from_mask(text: &str) -> Option<CpuSet> {
         let mut digits: Vec<u32> = Vec::new();
         for (i, group) in text.trim().split(',').enumerate() {
-            // Only the first group may be short: the rest are 32 bits each.
+            // Only the first group may be short; the others are 32 bits each.
             if group.is_empty() || group.len() > 8 || (i > 0 && group.len() != 8) {
                 return None;
             }
@@ -152,7 +148,7 @@ impl FromIterator<CpuId> for CpuSet {
 }
 
 impl fmt::Display for CpuSet {
-    /// Kernel list syntax, ranges joined: `0-3,5`.
+    /// Kernel list syntax with joined ranges: `0-3,5`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = String::new();
         let mut iter = self.iter().peekable();
@@ -187,45 +183,25 @@ impl TryFrom<String> for CpuSet {
     }
 }
 
-/// What is wrong with a CPU list, naming the token.
+/// What is wrong with a CPU list, and which token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
     /// A token is neither a number, a range nor a range with a stride.
     #[error(
         "'{token}' in CPU list '{list}' is not a CPU, a range or a range with a stride (0-3,5 or 0-31:2 or 0-31:2/8, 'all', 'isolated')"
     )]
-    BadToken {
-        /// The offending token.
-        token: String,
-        /// The whole list.
-        list: String,
-    },
+    BadToken { token: String, list: String },
     /// A range runs backwards.
     #[error("'{token}' in CPU list '{list}' runs backwards")]
-    Backwards {
-        /// The offending token.
-        token: String,
-        /// The whole list.
-        list: String,
-    },
-    /// A number no kernel uses.
+    Backwards { token: String, list: String },
+    /// A number that no kernel uses.
     #[error("CPU {cpu} in list '{list}' is out of range (0 to {HIGHEST_CPU})")]
-    TooHigh {
-        /// The number.
-        cpu: u64,
-        /// The whole list.
-        list: String,
-    },
+    TooHigh { cpu: u64, list: String },
     /// A stride or group of zero, or more used than the group holds.
     #[error(
         "'{token}' in CPU list '{list}' has a stride that selects nothing or too much (range:stride, or range:used/group with 1 <= used <= group)"
     )]
-    BadStride {
-        /// The offending token.
-        token: String,
-        /// The whole list.
-        list: String,
-    },
+    BadStride { token: String, list: String },
 }
 
 fn number(text: &str, token: &str, list: &str) -> Result<u32, CpuListError> {
@@ -249,8 +225,8 @@ fn number(text: &str, token: &str, list: &str) -> Result<u32, CpuListError> {
 impl FromStr for CpuSet {
     type Err = CpuListError;
 
-    /// Reads `0-3,5`, `0-31:2` (every second) and the kernel's `0-31:2/8` (the first two of each
-    /// eight). Empty text is the empty set, as the kernel prints it.
+    /// Parses `0-3,5`, `0-31:2` (every second) and the kernel's `0-31:2/8` (the first two of each eight). Empty text is
+    /// the empty set, as the kernel prints it.
     fn from_str(list: &str) -> Result<CpuSet, CpuListError> {
         let mut set = BTreeSet::new();
         let trimmed = list.trim();
@@ -299,14 +275,13 @@ impl FromStr for CpuSet {
     }
 }
 
-/// What a user may write where CPUs are asked for.
+/// A user's choice of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuList {
     /// Every online CPU.
     All,
     /// The CPUs that the kernel keeps out of scheduling domains.
     Isolated,
-    /// These.
     Set(CpuSet),
 }
 

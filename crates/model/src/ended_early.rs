@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 pub enum EndedEarly {
     /// The probe was moved to another CPU.
     Moved {
-        /// Where it measured.
         cpu: CpuId,
-        /// Where it found itself.
+        /// The CPU that it was found on.
         to_cpu: CpuId,
-        /// Why; null where that was not looked for.
+        /// The reason; null if it was not investigated.
         because: Option<MovedBecause>,
     },
     /// The CPU went offline.
@@ -23,17 +22,15 @@ pub enum EndedEarly {
 /// Why a probe was moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovedBecause {
-    /// The CPU went offline; otherwise it was changed where the probe may run.
+    /// Whether the CPU went offline; otherwise the probe's allowed CPUs were changed.
     pub offline: bool,
-    /// The thread that had the probe moved, where that is known.
+    /// The thread that caused the move, if known.
     pub by: Option<Mover>,
 }
 
-/// Who had a probe moved.
+/// The thread that caused a probe's move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mover {
-    /// The name of the thread.
     pub comm: String,
-    /// Its id.
     pub tid: i32,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A short text that many records share: an interrupt's action, a workqueue, an interrupt vector.
+/// A short text that many records share: the handler of an interrupt, a workqueue, an interrupt vector.
 pub type Name = Arc<str>;
 
 /// A thread's name as the kernel keeps it: up to 15 bytes, not necessarily UTF-8.
@@ -33,13 +33,18 @@ impl Comm {
         Comm(comm)
     }
 
-    /// Whether it has no bytes.
+    /// The name after a conversion to text and back: invalid bytes are replaced. Equal names stay equal.
+    #[must_use]
+    pub fn as_read(&self) -> Comm {
+        Comm::new(&String::from_utf8_lossy(self.as_bytes()))
+    }
+
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0[0] == 0
     }
 
-    /// Without the padding.
+    /// Its bytes without padding.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         let len = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
@@ -59,19 +64,18 @@ impl fmt::Debug for Comm {
     }
 }
 
-/// A kernel text address, named through the symbol table of the same boot.
+/// A kernel text address. Only the symbol table of the same boot can name it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct KernelAddr(pub u64);
 
-/// A task as the scheduler's records name it.
+/// A task, as the scheduler's records name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskRef {
     /// Kernel thread id; 0 is the idle task of its CPU.
     pub tid: i32,
-    /// Name.
     pub comm: Comm,
     /// Kernel priority: below 0 deadline, 0 to 99 real-time (lower is more urgent), 100 to 139 fair.
     pub prio: i32,
@@ -80,98 +84,81 @@ pub struct TaskRef {
 /// One decoded tracepoint record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelEvent {
-    /// When, on the probe's clock.
+    /// Timestamp, on the probe's clock.
     pub time: Ticks,
     /// The CPU that recorded it.
     pub cpu: CpuId,
     /// The task that was current there.
     pub tid: i32,
-    /// Whether it was that task that did it.
+    /// Whether that task caused the record, or an interruption of it.
     pub context: ExecutionContext,
-    /// What happened.
     pub kind: EventKind,
 }
 
-/// What a record says. Names follow the tracepoints; `hrtimer`, `timer`, `work` and `csd` are the
-/// addresses of the kernel objects, which pair an entry with its exit and a sender with a receiver.
+/// The content of a record. Names follow the tracepoints; `hrtimer`, `timer`, `work` and `csd` are the addresses of
+/// kernel objects, which pair an entry with its exit and a sender with a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     /// `sched:sched_switch`.
     SchedSwitch {
-        /// Who left the CPU.
+        /// The task that leaves the CPU.
         prev: TaskRef,
         /// Its state: 0 runnable (preempted), else the kernel's sleep bits.
         prev_state: u64,
-        /// Who got it.
+        /// The task that gets the CPU.
         next: TaskRef,
     },
     /// `sched:sched_waking`: the current task wakes another.
     SchedWaking {
-        /// The task being woken.
         task: TaskRef,
         /// The CPU that it last ran on, where it usually wakes.
         target: CpuId,
     },
     /// `sched:sched_migrate_task`.
     SchedMigrate {
-        /// The task that moves.
         task: TaskRef,
-        /// From.
         from: CpuId,
-        /// To.
         to: CpuId,
     },
-    /// `sched:sched_stat_runtime`: a task is charged for the time since it was last charged, or put on the
-    /// CPU.
+    /// `sched:sched_stat_runtime`: charges a task for the time since its last charge or its last switch to the CPU.
     StatRuntime {
-        /// Which task.
         tid: i32,
-        /// How long it ran, nanoseconds of the scheduler's clock.
+        /// Its run time, nanoseconds of the scheduler's clock.
         runtime_ns: u64,
     },
-    /// `task:task_newtask`: the current task makes another.
+    /// `task:task_newtask`: the current task creates another.
     TaskNew {
-        /// Its thread id.
         tid: i32,
-        /// Its name: that of its maker.
+        /// Its name, which it has from its creator.
         comm: Comm,
-        /// Whether it is a thread of the same process, not a process of its own.
+        /// Whether it is a thread of the same process, and not a new process.
         thread: bool,
     },
-    /// `task:task_rename`: a task has another name, by exec or because it was given one.
-    TaskRename {
-        /// Its thread id.
+    /// `task:task_rename`: a task gets another name, by exec or explicitly.
+    TaskRename { tid: i32, old: Comm, comm: Comm },
+    /// `signal:signal_generate`: the current task, or an interruption of it, sends a signal.
+    Signal {
+        /// The target thread; for a whole process its first thread, whose id is the process's id.
         tid: i32,
-        /// The name that it has from now on.
-        comm: Comm,
+        sig: i32,
+        /// The reason: `si_code` of sigaction(2).
+        code: i32,
     },
-    /// `signal:signal_generate` of a signal that stops: the current task sends it.
-    StopSignal {
-        /// The thread that it is for; of a whole process its first thread, which has the process's id.
-        tid: i32,
-    },
-    /// `irq:irq_handler_entry`: a device's handler.
+    /// `irq:irq_handler_entry`: the handler of a device.
     IrqEntry {
-        /// Interrupt number.
         irq: u32,
         /// The handler's registered name.
         action: Name,
     },
     /// `irq:irq_handler_exit`.
-    IrqExit {
-        /// Interrupt number.
-        irq: u32,
-    },
+    IrqExit { irq: u32 },
     /// `irq:softirq_entry`.
     SoftirqEntry {
         /// Softirq vector, see [`softirq_name`].
         vec: u32,
     },
     /// `irq:softirq_exit`.
-    SoftirqExit {
-        /// Softirq vector.
-        vec: u32,
-    },
+    SoftirqExit { vec: u32 },
     /// `irq_vectors:NAME_entry`.
     VectorEntry {
         /// NAME, for example `local_timer`, `reschedule`, `call_function_single`.
@@ -182,101 +169,71 @@ pub enum EventKind {
         /// NAME.
         vector: Name,
     },
-    /// `nmi:nmi_handler`, recorded when the handler has ended: it ran for the `length` before.
+    /// `nmi:nmi_handler`, recorded when the handler ends.
     NmiHandler {
-        /// The handler.
         handler: KernelAddr,
-        /// How long it ran, nanoseconds.
+        /// Its run time, nanoseconds.
         delta_ns: u64,
     },
     /// `workqueue:workqueue_execute_start`.
-    WorkStart {
-        /// The work item.
-        work: u64,
-        /// What it runs.
-        function: KernelAddr,
-    },
+    WorkStart { work: u64, function: KernelAddr },
     /// `workqueue:workqueue_execute_end`.
-    WorkEnd {
-        /// The work item.
-        work: u64,
-    },
+    WorkEnd { work: u64 },
     /// `workqueue:workqueue_queue_work`: the current task queues work.
     WorkQueued {
-        /// The work item.
         work: u64,
-        /// What it will run.
         function: KernelAddr,
-        /// The queue.
         workqueue: Name,
-        /// The CPU asked for; `None` for any.
+        /// The requested CPU; `None` for any.
         target: Option<CpuId>,
     },
     /// `timer:timer_expire_entry`.
-    TimerEntry {
-        /// The timer.
-        timer: u64,
-        /// Its function.
-        function: KernelAddr,
-    },
+    TimerEntry { timer: u64, function: KernelAddr },
     /// `timer:timer_expire_exit`.
-    TimerExit {
-        /// The timer.
-        timer: u64,
-    },
+    TimerExit { timer: u64 },
     /// `timer:hrtimer_expire_entry`.
     HrtimerEntry {
-        /// The timer.
         hrtimer: u64,
-        /// Its function.
         function: KernelAddr,
-        /// The kernel's clock, by which the timer goes, when its interrupt came: not when it was due.
+        /// The time on the timer's own clock when its interrupt came, not when it was due.
         now: Nanos,
     },
     /// `timer:hrtimer_expire_exit`.
-    HrtimerExit {
-        /// The timer.
-        hrtimer: u64,
-    },
+    HrtimerExit { hrtimer: u64 },
     /// `csd:csd_function_entry`: a function called by another CPU.
     CsdEntry {
-        /// The function.
         function: KernelAddr,
         /// The call's descriptor.
         csd: u64,
     },
     /// `csd:csd_function_exit`.
     CsdExit {
-        /// The function.
         function: KernelAddr,
         /// The call's descriptor.
         csd: u64,
     },
     /// `csd:csd_queue_cpu`: the current task calls a function on another CPU.
     CsdQueued {
-        /// The CPU called.
         target: CpuId,
-        /// The function.
         function: KernelAddr,
         /// The call's descriptor.
         csd: u64,
-        /// Where in the kernel the call was made.
+        /// The calling address in the kernel.
         callsite: KernelAddr,
     },
     /// `ipi:ipi_send_cpu`: the current task interrupts one CPU.
     IpiSendCpu {
-        /// The CPU interrupted.
         target: CpuId,
-        /// Where in the kernel.
+        /// The calling address in the kernel.
         callsite: KernelAddr,
         /// The function that will run; 0 for a reschedule.
         callback: KernelAddr,
     },
     /// `ipi:ipi_send_cpumask`: the current task interrupts several CPUs.
     IpiSendCpumask {
-        /// Those of them that fit in 64 bits (bit n is CPU n).
+        /// The interrupted CPUs below 64 (bit n is CPU n).
         targets: u64,
-        /// Where in the kernel.
+        /// The calling address in the kernel.
         callsite: KernelAddr,
         /// The function that will run.
         callback: KernelAddr,
@@ -285,9 +242,9 @@ pub enum EventKind {
     PageFault {
         /// Whether user code faulted.
         user: bool,
-        /// The address touched.
+        /// The accessed address.
         address: u64,
-        /// The instruction.
+        /// The instruction's address.
         ip: u64,
     },
     /// `tlb:tlb_flush`.
@@ -302,14 +259,14 @@ pub enum EventKind {
     TickStop {
         /// Whether the tick was stopped.
         success: bool,
-        /// What kept it: the kernel's `TICK_DEP_MASK_*` bits.
+        /// What prevented it: the kernel's `TICK_DEP_MASK_*` bits.
         dependency: u32,
     },
     /// `power:cpu_frequency`.
     CpuFrequency {
-        /// Which CPU changed.
+        /// The CPU whose frequency changed.
         target: CpuId,
-        /// To, in kHz.
+        /// The new frequency in kHz.
         khz: u32,
     },
     /// `power:cpu_idle`; `None` when idle ends.
@@ -319,12 +276,12 @@ pub enum EventKind {
     },
     /// `mce:mce_record`.
     MachineCheck {
-        /// The bank that reported.
+        /// The bank that reported it.
         bank: u32,
     },
 }
 
-/// The kernel's names of the softirq vectors, in their order; `None` beyond them.
+/// The kernel's names of the softirq vectors, in order; `None` for higher numbers.
 #[must_use]
 pub fn softirq_name(vec: u32) -> Option<&'static str> {
     const NAMES: [&str; 10] = [

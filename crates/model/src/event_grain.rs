@@ -1,19 +1,20 @@
-//! How much of what the kernel does is recorded.
+//! How detailed a recording of kernel events is.
 
 use crate::words::open_words;
 
 open_words! {
-    /// Which classes of kernel events a recording asks for. Each record takes time from the CPU that it is made on.
+    /// Which classes of kernel events a recording enables. Each record costs time on the CPU that writes it.
     EventGrain {
-        /// All that name who had a CPU, and what they did with it.
+        /// All events that show which threads and interrupts had a CPU, and what they did with it.
         All = "all",
-        /// Those that tell who had a CPU and by which interrupt: no timer functions, work items or called functions.
+        /// Only events that show which threads and interrupts had a CPU: no timer functions, work items or called
+        /// functions.
         Coarse = "coarse",
     }
 }
 
 impl Default for EventGrain {
-    /// What runs recorded before there was a choice.
+    /// Older runs recorded this, before there was a choice.
     fn default() -> EventGrain {
         EventGrain::All
     }

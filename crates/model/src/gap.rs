@@ -1,4 +1,4 @@
-//! What a probe saw.
+//! What a probe measures.
 
 use crate::event::Comm;
 use crate::{CpuId, Ticks};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub struct Gap {
     /// The last read before the gap.
     pub start: Ticks,
-    /// How long until the next read.
+    /// The time until the next read.
     pub length: Ticks,
 }
 
 impl Gap {
-    /// Stands between the gaps of the warm-up and those of the measurement, whose first read is `start`.
+    /// Separates the gaps of the warm-up from those of the measurement, whose first read is `start`.
     #[must_use]
     pub fn measurement_begins(start: Ticks) -> Gap {
         Gap {
@@ -23,7 +23,7 @@ impl Gap {
         }
     }
 
-    /// Whether this is that mark: no gap has no length.
+    /// Whether this is that separator; real gaps have a length above zero.
     #[must_use]
     pub fn is_beginning(&self) -> bool {
         self.length == Ticks(0)
@@ -36,8 +36,7 @@ impl Gap {
     }
 }
 
-/// A stall's number within its run, in order of detection; it joins `gaps.parquet` and
-/// `attributions.parquet`.
+/// A stall's number within its run, in order of detection; it joins `stalls.parquet` and `parts.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StallId(pub u64);
@@ -45,35 +44,30 @@ pub struct StallId(pub u64);
 /// A thread: kernel thread id and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadRef {
-    /// Kernel thread id.
     pub tid: i32,
-    /// Its name.
     pub comm: Comm,
 }
 
-/// A window in which a victim thread did not get on with its work.
+/// A window in which a victim thread made no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// Number within the run.
     pub id: StallId,
-    /// Where the victim was running.
     pub cpu: CpuId,
-    /// The thread that was stalled.
     pub victim: ThreadRef,
-    /// Last sign of life before.
+    /// The victim's last sign of progress before the stall.
     pub start: Ticks,
-    /// First sign of life after; never before `start`.
+    /// Its first sign of progress after the stall; never before `start`.
     pub end: Ticks,
 }
 
 impl Stall {
-    /// How long.
     #[must_use]
     pub fn length(&self) -> Ticks {
         self.end.since(self.start)
     }
 
-    /// Whether `time` lies inside: after the last read before, not after the first read behind.
+    /// Whether `time` is inside, including both ends.
     #[must_use]
     pub fn contains(&self, time: Ticks) -> bool {
         self.start <= time && time <= self.end

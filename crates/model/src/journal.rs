@@ -1,9 +1,9 @@
-//! The pipeline's journal: one record of 32 bytes a message.
+//! The pipeline's journal: one record of 32 bytes per message.
 //!
-//! Big-endian, as its ancestor wrote it: a marker (u32 0x55555555), when the message was published, when
-//! the journaller had it, the difference (i64 each, nanoseconds), the message's number (i32).
+//! Big-endian, in perf-workshop's format: a marker (u32 0x55555555), the times when the message was published and when
+//! the journaller received it, the difference (i64 each, nanoseconds), and the message's number (i32).
 
-/// What every record begins with.
+/// The first bytes of every record.
 const MARKER: [u8; 4] = [0x55; 4];
 
 /// One record of the journal.
@@ -11,19 +11,17 @@ const MARKER: [u8; 4] = [0x55; 4];
 pub struct JournalEntry {
     /// When the message was published, nanoseconds on the measuring clock.
     pub published_ns: i64,
-    /// When the journaller had it.
+    /// When the journaller received it.
     pub journalled_ns: i64,
-    /// The time between; the writer stores it, a reader need not trust it.
+    /// The difference. The writer stores it; a reader need not trust it.
     pub delta_ns: i64,
-    /// The message's number from 0; beyond 2^31 it goes on from -2^31, as the ancestor's does.
+    /// The message's number from 0; after 2^31 - 1 it continues at -2^31, as perf-workshop's does.
     pub sequence: i32,
 }
 
 impl JournalEntry {
-    /// Bytes of a record.
     pub const SIZE: usize = 32;
 
-    /// The record as stored.
     #[must_use]
     #[inline]
     pub fn to_bytes(self) -> [u8; JournalEntry::SIZE] {
@@ -36,7 +34,7 @@ impl JournalEntry {
         bytes
     }
 
-    /// The record of these bytes; `None` when they do not begin with the marker.
+    /// The record in these bytes; `None` if they do not begin with the marker.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; JournalEntry::SIZE]) -> Option<JournalEntry> {
         let [m0, m1, m2, m3, rest @ ..] = bytes;
@@ -56,27 +54,27 @@ impl JournalEntry {
     }
 }
 
-/// Where a journal stops being one.
+/// Why and where the rest of a journal is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// A record without its marker.
     #[error("no record at byte {offset}: a journal's records begin with 55 55 55 55")]
     Marker {
-        /// Where.
+        /// Its position in bytes.
         offset: u64,
     },
     /// The last record is cut off.
     #[error("the journal ends within a record: {bytes} bytes at byte {offset}, a record has 32")]
     Cut {
-        /// Where the record begins.
+        /// Its position in bytes.
         offset: u64,
-        /// How much of it is there.
+        /// The bytes that are left of it.
         bytes: usize,
     },
 }
 
-/// The records of a journal. It ends at the first error, and at the zeros that a writer that was killed
-/// left behind its last record.
+/// Iterates over the records of a journal. Ends at the first error, or at the zeros that a killed writer left after its
+/// last record.
 #[derive(Clone, Debug)]
 pub struct JournalReader<'a> {
     rest: &'a [u8],
@@ -84,7 +82,6 @@ pub struct JournalReader<'a> {
 }
 
 impl<'a> JournalReader<'a> {
-    /// Reads a whole journal.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> JournalReader<'a> {
         JournalReader {

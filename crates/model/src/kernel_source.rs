@@ -1,6 +1,6 @@
-//! Where kernel records come from: the kernel as it runs, or a run that kept them.
+//! Sources of kernel records: the running kernel, or a run that kept them.
 
-use crate::{CpuId, DrainTurn, KernelEvent, Setup, Sink, Ticks};
+use crate::{CpuId, CpuSet, DrainTurn, KernelEvent, Setup, Sink, Ticks};
 
 /// One record on its way to attribution.
 #[derive(Clone, Debug)]
@@ -13,40 +13,41 @@ pub enum Record<'a> {
     Lost(CpuId, Ticks, Ticks),
     /// Records of the sending side were lost between two times.
     SendersLost(Ticks, Ticks),
-    /// The recorder set this up here. A stored run says it again; whoever records knows it already.
+    /// Another process wrote to the controls of the trace between two times: records of these CPUs and of the sending
+    /// side are not trusted from the first of them on. Comes after the records of its turn.
+    Disturbed(&'a CpuSet, Ticks, Ticks),
+    /// A setup step of the recorder at this point. Only a stored run sends it.
     Setup(&'a Setup),
 }
 
-/// What a turn was.
+/// The completeness of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceTurn {
-    /// Everything that is there now. Whoever records says what else belongs to the turn.
+    /// Everything that is available now. The recorder adds the other data of the turn.
     Open,
-    /// As it was recorded, with all that belonged to it.
+    /// As it was recorded, with all its other data.
     Kept(Box<DrainTurn>),
     /// Records without the end of their turn, which was not kept.
     Cut,
-    /// A part of the records was not kept.
+    /// Some of the records were not kept.
     Missing,
 }
 
-/// Gives kernel records, turn by turn.
+/// Provides kernel records, turn by turn.
 pub trait Source {
-    /// Why it may fail.
     type Error;
 
-    /// The next turn; `None` after the last one. Each side's records are in order of time, and the sending
-    /// side comes first: an effect that is handed over has its cause handed over before it. Raw pages go to
-    /// `keep` where they are not kept already.
+    /// Reads the next turn; `None` after the last one. Each side's records are in order of time. The sending side comes
+    /// first, so a cause always arrives before its effect. Raw pages go to `keep`, unless they are already stored.
     ///
     /// # Errors
-    /// No more can be read, or kept.
+    /// Reading or keeping fails.
     fn turn(
         &mut self,
         keep: &mut dyn Sink,
         take: &mut dyn FnMut(Record<'_>),
     ) -> Result<Option<SourceTurn>, Self::Error>;
 
-    /// The earliest of the CPUs' last records; `None` before there are any.
+    /// The earliest of the CPUs' last records; `None` before any record.
     fn seen_until(&self) -> Option<Ticks>;
 }

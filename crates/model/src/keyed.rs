@@ -1,13 +1,13 @@
-//! Maps whose keys other users choose: names of threads, of their processes and control groups.
+//! Maps with keys that other users choose: names of threads, processes and control groups.
 
 use std::collections::{HashMap, HashSet};
 
-/// Hashes with keys made anew for each map: names that were chosen to fall together do not, and would otherwise make
-/// every record slow. Several times as fast as the standard library's hash on keys as short as these.
+/// Hashes with random keys per map, so that names chosen to collide do not collide and cannot slow down every record.
+/// Several times as fast as the standard library's hash for short keys.
 pub type Keyed = ahash::RandomState;
 
-/// A map by what others choose.
+/// A map with keys that others choose.
 pub type KeyedMap<K, V> = HashMap<K, V, Keyed>;
 
-/// A set of what others choose.
+/// A set of values that others choose.
 pub type KeyedSet<K> = HashSet<K, Keyed>;

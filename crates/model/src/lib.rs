@@ -1,9 +1,9 @@
-//! jitterscope's words as types.
+//! jitterscope's vocabulary as types.
 //!
-//! Every other crate speaks in these: instants and lengths on the measuring clock ([`Ticks`]),
-//! lengths of real time ([`Nanos`]), processors ([`CpuId`], [`CpuSet`]), what a probe saw ([`Gap`],
-//! [`Stall`]), what the kernel did ([`KernelEvent`]), who was to blame ([`Culprit`],
-//! [`Attribution`]) and what a whole recording was ([`RunManifest`]). No I/O and no `unsafe` here.
+//! All other crates use them: instants and lengths on the measuring clock ([`Ticks`]), lengths of real time
+//! ([`Nanos`]), processors ([`CpuId`], [`CpuSet`]), probe measurements ([`Gap`], [`Stall`]), kernel activity
+//! ([`KernelEvent`]), culprits ([`Culprit`], [`Attribution`]) and whole recordings ([`RunManifest`]). No I/O and no
+//! `unsafe` here.
 #![forbid(unsafe_code)]
 
 mod any_version;
@@ -55,10 +55,11 @@ pub use context::ExecutionContext;
 pub use cpu::{CpuId, CpuList, CpuListError, CpuSet};
 pub use cpus_because::CpusBecause;
 pub use culprit::{
-    About, Culprit, CulpritKey, CulpritKind, CulpritPool, CulpritSums, CulpritTotal, CulpritTotals,
-    CulpritTotalsBuilder, Evidence, Fact, FactForm, KeyLevel, Meanwhile, MetCulprits, NameOf,
-    Owner, Phase, Quota, QuotaLimit, SchedClass, Sender, StallSets, Subject, SubjectFields, SumRow,
-    Task, TaskIdentity, TimerSource, Verdict, Work, Worker,
+    About, Crowds, Culprit, CulpritId, CulpritKey, CulpritKind, CulpritSums, CulpritTable,
+    CulpritTotal, CulpritTotals, CulpritTotalsBuilder, Evidence, Fact, FactForm, Given, KeyLevel,
+    Meanwhile, MetCulprits, NameOf, Owner, Phase, Quota, QuotaLimit, Remark, RemarkId, SchedClass,
+    Sender, StallSets, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource, Verdict,
+    Work, Worker,
 };
 pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};
@@ -76,8 +77,8 @@ pub use machine::{
     WorkqueueMask, Workqueues,
 };
 pub use manifest::{
-    ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, MachineAudit,
-    ProbeSettings, RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace,
+    ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, ProbeSettings,
+    RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace,
 };
 pub use misfit::{Misfit, RoleNode};
 pub use named_owner::NamedOwner;

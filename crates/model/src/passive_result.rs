@@ -1,71 +1,68 @@
-//! What became of the time of CPUs that were watched and not probed.
+//! Time accounts of CPUs that were watched without a probe.
 
 use crate::{AnyVersion, CpuId, EndedEarly, Nanos, RanInstead, Ticks};
 use serde::{Deserialize, Serialize};
 
-/// One CPU while it was watched. Running, interrupted, waiting, beside, idle and unknown time sum to the time
-/// that it was watched, but for the rounding of each.
+/// One CPU while it was watched. Running, interrupted, waiting, beside, idle and unknown time sum to the watched time,
+/// up to rounding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PassiveCpu {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Watched from.
+    /// Start of the watched time.
     pub from_ticks: Ticks,
-    /// Watched until.
+    /// End of the watched time.
     pub until_ticks: Ticks,
-    /// The threads that belong there and had the CPU, most time first, [`PassiveCpu::MOST_THREADS`] at most.
+    /// The threads that belong on the CPU and had it, most time first, [`PassiveCpu::MOST_THREADS`] at most.
     pub threads: Vec<BelongingThread>,
-    /// Threads that belong there and had the CPU, all of them.
+    /// The number of all threads that belong on the CPU and had it.
     pub thread_count: u64,
-    /// How the thread was found; `None` where the user named who belongs there.
+    /// How the thread was found; `None` if the user named it.
     pub chosen: Option<ChosenThread>,
-    /// What belongs there had the CPU, and nothing interrupted it.
+    /// A belonging thread had the CPU, without interruption.
     pub running_ns: Nanos,
-    /// What belongs there had the CPU, and interrupts or softirqs ran on it: stolen.
+    /// A belonging thread had the CPU, and interrupts or softirqs ran on it: stolen.
     pub interrupted_ns: Nanos,
-    /// Something that belongs there could run and nothing of it had the CPU: stolen.
+    /// A belonging thread was runnable and none had the CPU: stolen.
     pub waiting_ns: Nanos,
-    /// Nothing that belongs there could run, and something else did: no theft.
+    /// No belonging thread was runnable, and another thread ran: not stolen.
     pub beside_ns: Nanos,
-    /// Nothing that belongs there could run, and the CPU idled.
+    /// No belonging thread was runnable, and the CPU idled.
     pub idle_ns: Nanos,
-    /// No record tells: before the first one, where records were lost, and after the CPU went offline.
+    /// Unknown: before the first record, where records were lost, and after the CPU went offline.
     pub unknown_ns: Nanos,
-    /// Stretches of stolen time, of any length.
+    /// The number of stretches of stolen time, of any length.
     pub stretches: u64,
-    /// Those at or above the threshold: the stalls that the run has rows of.
+    /// The number of stretches of at least the threshold: the stalls that the run has rows for.
     pub stalls: u64,
-    /// The longest.
     pub longest_ns: Nanos,
-    /// Page faults of what belongs there. They have no end in the kernel's records, so they are counted, and
-    /// their time is in `running_ns`.
+    /// Page faults of belonging threads. The kernel does not record their ends, so they are only counted, and their
+    /// time is in `running_ns`.
     pub page_faults: u64,
-    /// Who had the stolen time, most time first.
+    /// What ran in the stolen time, most time first.
     pub ran_instead: Vec<RanInstead>,
-    /// Who had the time beside, most time first.
+    /// What ran in the time beside, most time first.
     pub ran_beside: Vec<RanInstead>,
-    /// Why it was not watched to the end.
+    /// Why the watching ended early.
     pub ended_early: Option<AnyVersion<EndedEarly>>,
 }
 
 impl PassiveCpu {
-    /// Threads listed at most.
     pub const MOST_THREADS: usize = 64;
 
-    /// Time taken from what belongs there.
+    /// Time stolen from belonging threads.
     #[must_use]
     pub fn stolen_ns(&self) -> Nanos {
         self.interrupted_ns + self.waiting_ns
     }
 
-    /// Time in which something that belongs there could use it, whether it had it or not.
+    /// Time in which a belonging thread had the CPU or wanted it.
     #[must_use]
     pub fn wanted_ns(&self) -> Nanos {
         self.running_ns + self.stolen_ns()
     }
 
-    /// All of the time that it was watched.
+    /// The whole watched time.
     #[must_use]
     pub fn watched_ns(&self) -> Nanos {
         self.running_ns + self.stolen_ns() + self.beside_ns + self.idle_ns + self.unknown_ns
@@ -75,25 +72,22 @@ impl PassiveCpu {
 /// A thread that belongs on a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BelongingThread {
-    /// Kernel thread id.
     pub tid: i32,
     /// Its name, as last seen.
     pub comm: String,
-    /// Times it was put on the CPU while the CPU was watched.
+    /// How often it got the CPU while the CPU was watched.
     pub runs: u64,
-    /// On the CPU, without what interrupted it.
+    /// Time on the CPU without interruptions.
     pub running_ns: Nanos,
 }
 
 /// How the thread that belongs on a CPU was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChosenThread {
-    /// Kernel thread id.
     pub tid: i32,
-    /// Its name.
     pub comm: String,
-    /// Its share of the CPU in the look, interrupts included.
+    /// Its share of the CPU in the preliminary look, including interrupts.
     pub share: f64,
-    /// Length of the look, just before the CPU was watched.
+    /// Length of the preliminary look, just before the watching began.
     pub look_ns: Nanos,
 }

@@ -1,20 +1,19 @@
-//! perf-workshop's properties file: where its threads run, and whether there is a journaller.
+//! perf-workshop's properties file: the CPUs of its threads, and whether there is a journaller.
 
 use crate::{CpuId, PipelineRole};
 
 const PREFIX: &str = "perf.workshop.";
 const JOURNALLER: &str = "journaller.enabled";
 
-/// What the file says.
+/// The values of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PipelineProperties {
-    /// The CPU of a thread, where one is given.
+    /// The CPUs of the threads that have one.
     cpus: Vec<(PipelineRole, CpuId)>,
-    /// Whether there is a journaller, where the file says so.
+    /// Whether there is a journaller, if the file has this key.
     pub journaller: Option<bool>,
 }
 
-/// A value that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line}: '{value}' for {key} is not a CPU: leave it empty, or write one number, for example 3"
@@ -26,10 +25,10 @@ pub struct BadProperty {
 }
 
 impl PipelineProperties {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// A thread's CPU is no number.
+    /// A thread's CPU is not a number.
     pub fn parse(text: &str) -> Result<PipelineProperties, BadProperty> {
         let mut properties = PipelineProperties::default();
         for (line, key, value) in pairs(text) {
@@ -37,14 +36,14 @@ impl PipelineProperties {
                 continue;
             };
             if name == JOURNALLER {
-                // As Java's Boolean.valueOf: everything else is false.
+                // Like Java's Boolean.valueOf: any other text is false.
                 properties.journaller = Some(value.eq_ignore_ascii_case("true"));
             }
             let role = ROLES
                 .into_iter()
                 .find(|role| name.strip_prefix("affinity.") == Some(role.as_str()));
             let Some(role) = role else { continue };
-            // The last one of a key counts.
+            // The last value of a key wins.
             properties.cpus.retain(|(of, _)| *of != role);
             match value.trim() {
                 "" => {}
@@ -61,7 +60,6 @@ impl PipelineProperties {
         Ok(properties)
     }
 
-    /// The CPU of a thread.
     #[must_use]
     pub fn cpu(&self, role: PipelineRole) -> Option<CpuId> {
         self.cpus
@@ -70,7 +68,7 @@ impl PipelineProperties {
             .map(|(_, cpu)| *cpu)
     }
 
-    /// The text of a file that pins nothing and has no journaller, as the ancestor makes one.
+    /// The text of a file that pins no thread and has no journaller, like the one that perf-workshop makes.
     #[must_use]
     pub fn template() -> String {
         let mut text = String::from(
@@ -92,9 +90,9 @@ const ROLES: [PipelineRole; 3] = [
     PipelineRole::Accumulator,
 ];
 
-/// Keys and values with their line numbers, by the rules of `java.util.Properties`: comments begin with `#`
-/// or `!`, a key ends at `=`, `:` or white space, a backslash at a line's end continues it, before anything
-/// else it takes that literally (`\t`, `\n`, `\r`, `\f` and `\uXXXX` apart).
+/// Keys and values with their line numbers, by the rules of `java.util.Properties`: comments begin with `#` or `!`, a
+/// key ends at `=`, `:` or white space, a backslash at the end of a line continues it, and before any other character
+/// it makes that literal (except `\t`, `\n`, `\r`, `\f` and `\uXXXX`).
 fn pairs(text: &str) -> Vec<(usize, String, String)> {
     let mut pairs = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -118,7 +116,7 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\u{c}')
 }
 
-/// An odd number of backslashes: an even one is that many halved, literally.
+/// An odd number of backslashes continues the line; an even one is half as many literal backslashes.
 fn ends_in_continuation(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
@@ -160,7 +158,7 @@ fn unescape(text: &str) -> String {
                 if code.is_some() {
                     chars.nth(3);
                 }
-                // Half of a surrogate pair, or no number: nothing that a key or a CPU could have.
+                // Half of a surrogate pair, or not a number: no key and no CPU contains it.
                 out.push(
                     code.and_then(char::from_u32)
                         .unwrap_or(char::REPLACEMENT_CHARACTER),

@@ -1,21 +1,21 @@
-//! What a pipeline probe measured.
+//! The measurements of a pipeline.
 
 use crate::{AnyVersion, CpuId, Nanos, Ticks};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Which of the pipeline's threads.
+/// The role of a pipeline's thread.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PipelineRole {
-    /// Stamps and publishes.
+    /// Timestamps and publishes messages.
     Producer,
-    /// Receives and accounts.
+    /// Receives messages and accounts for them.
     #[default]
     Accumulator,
-    /// Receives, accounts and writes the journal.
+    /// Receives messages, accounts for them and writes the journal.
     Journaller,
 }
 
@@ -41,46 +41,46 @@ impl fmt::Display for PipelineRole {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PipelinePacing {
-    /// On a fixed schedule: after a stall it catches up, and what it is late by is measured.
+    /// On a fixed schedule: it catches up after a stall, and the lateness is measured.
     #[default]
     Schedule,
-    /// An interval after each actual publication, as the ancestor did: a stall of the producer moves all
-    /// that follows, so that only one message shows it.
+    /// One interval after each actual publication, as in perf-workshop: a stall of the producer delays all later
+    /// messages, so only one message shows it.
     AfterPublication,
 }
 
-/// Times of one kind: an exact account of the extremes and the sum, and a histogram.
+/// Times of one kind: exact extremes and sum, and a histogram.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageTimes {
-    /// How many.
+    /// The number of times.
     pub count: u64,
-    /// The shortest, exactly; 0 when there is none.
-    #[serde(rename = "min_ns", alias = "min")]
+    /// The shortest, exact; 0 if there is none.
+    #[serde(rename = "min_ns")]
     pub min: Nanos,
-    /// The longest, exactly.
-    #[serde(rename = "max_ns", alias = "max")]
+    /// The longest, exact.
+    #[serde(rename = "max_ns")]
     pub max: Nanos,
     /// Their sum; saturates at 584 years.
-    #[serde(rename = "total_ns", alias = "sum")]
+    #[serde(rename = "total_ns")]
     pub sum: Nanos,
-    /// (time in nanoseconds, count), ascending: the highest of each bucket of a histogram of three
-    /// significant digits, and last the exact maximum.
-    #[serde(rename = "plain_ns", alias = "plain")]
+    /// (time in nanoseconds, count), ascending: the highest time of each bucket of a histogram with three significant
+    /// digits, and at the end the exact maximum.
+    #[serde(rename = "plain_ns")]
     pub plain: Vec<(u64, u64)>,
 }
 
 impl MessageTimes {
-    /// The mean, rounded down; 0 when there is none.
+    /// The mean, rounded down; 0 if there is none.
     #[must_use]
     pub fn mean(&self) -> Nanos {
         Nanos(self.sum.0 / self.count.max(1))
     }
 
-    /// The time that `quantile` (0 to 1) of all do not exceed, to three digits; 0 when there is none.
-    /// The rank is the count times the quantile, rounded up, as HdrHistogram has it.
+    /// The quantile (0 to 1) of the times, with three digits; 0 if there is none. The rank is the count times the
+    /// quantile, rounded up, as in HdrHistogram.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Nanos {
-        // The last bits of a product of binary fractions must not lift a whole rank to the next one.
+        // Rounding errors of the product must not raise a whole rank to the next one.
         let rank = (quantile.clamp(0.0, 1.0) * self.count as f64 * (1.0 - f64::EPSILON)).ceil();
         let rank = (rank as u64).max(1);
         let mut seen = 0u64;
@@ -94,84 +94,77 @@ impl MessageTimes {
     }
 }
 
-/// How a pipeline was set.
+/// The settings of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineSetup {
-    /// Bytes of a record.
-    #[serde(rename = "record_length_bytes", alias = "record_length")]
+    /// Size of a record, bytes.
+    #[serde(rename = "record_length_bytes")]
     pub record_length: u64,
-    /// Where the records came from.
+    /// The source of the records.
     pub input: String,
-    /// How many records that file holds.
+    /// The number of records in that file.
     pub input_records: u64,
-    /// Slots of the ring.
+    /// Number of slots of the ring.
     pub ring: u64,
-    /// Time between publications; zero sends as fast as the ring takes it.
+    /// Time between publications; with zero, the producer sends as fast as the ring accepts messages.
     pub interval_ns: Nanos,
-    /// How the interval was kept.
+    /// How the producer keeps the interval.
     pub pacing: PipelinePacing,
-    /// Messages to be measured; `None` when a length of time was asked for.
+    /// The number of messages to measure; `None` if the user set a duration.
     pub messages: Option<u64>,
-    /// Messages before those that count.
+    /// The number of messages before the measured ones.
     pub warm_up_messages: u64,
     /// Pause between warm-up and measurement.
     pub pause_ns: Nanos,
     /// Whether there was a journaller.
     pub journaller: bool,
-    /// Whether the process's memory could be locked.
+    /// Whether the process's memory was locked.
     pub memory_locked: bool,
-    /// Whether the placement was refused and `--force` was given.
+    /// Whether `--force` overrode a refusal of the placement.
     pub forced: bool,
 }
 
-/// One of the pipeline's threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineThread {
-    /// Which.
     pub role: PipelineRole,
-    /// Its thread id.
     pub tid: i32,
-    /// Its name.
     pub comm: String,
-    /// The only CPU it could run on; `None` when it was left to the scheduler.
+    /// The only CPU it could run on; `None` if the scheduler chose.
     pub cpu: Option<CpuId>,
     /// SCHED_FIFO priority; `None` for the fair class.
     pub fifo_priority: Option<u32>,
-    /// Page faults after its set-up.
+    /// Page faults after setup.
     pub page_faults: u64,
-    /// Involuntary context switches after its set-up.
+    /// Involuntary context switches after setup.
     pub involuntary_switches: u64,
-    /// CPU time after its set-up.
+    /// CPU time after setup.
     pub cpu_time_ns: Nanos,
 }
 
-/// What the producer did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublisherResult {
-    /// Messages that count.
+    /// The number of measured messages.
     pub sent: u64,
-    /// Whether everything was sent; false when it was stopped.
+    /// Whether all messages were sent; false if it was stopped.
     pub completed: bool,
     /// Time between publications.
     pub inter: MessageTimes,
-    /// How late publications were.
     pub lateness: MessageTimes,
     /// How often it found the ring full.
     pub full_waits: u64,
-    /// How long it waited then, in all.
+    /// The total time that it waited for a full ring.
     pub full_waited_ns: Nanos,
     /// The longest of these waits.
     pub full_longest_ns: Nanos,
 }
 
-/// What a consumer did.
+/// The measurements of a consumer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineConsumer {
-    /// Which.
     pub role: PipelineRole,
-    /// Messages that count.
+    /// The number of measured messages.
     pub received: u64,
-    /// Messages that did not follow their predecessor: always 0.
+    /// Messages that did not directly follow their predecessor: always 0.
     pub disordered: u64,
     /// From the actual publication to the reception.
     pub transit: MessageTimes,
@@ -179,22 +172,20 @@ pub struct PipelineConsumer {
     pub from_intended: MessageTimes,
     /// Time between receptions.
     pub inter: MessageTimes,
-    /// What counted as slow, from the intended time.
+    /// The threshold for slow messages, from the intended time.
     pub slow_above_ns: Nanos,
-    /// Slow messages.
     pub slow: u64,
-    /// Those without a row, for the queue was full.
+    /// Slow messages without a row, because the queue was full.
     pub slow_dropped: u64,
 }
 
-/// What became of the journal.
+/// The state of the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineJournal {
-    /// The file; a bare name lies in the run's folder.
+    /// The file; a bare name is in the run's folder.
     pub path: String,
-    /// Records written.
     pub written: u64,
-    /// Messages received without a record, for there was no room.
+    /// Messages received without a record, because there was no room.
     pub unwritten: u64,
     /// How often the journaller had to wait for room.
     pub waits: u64,
@@ -202,51 +193,44 @@ pub struct PipelineJournal {
     pub ended: Option<JournalEnd>,
 }
 
-/// Why a journal could not be continued.
+/// Why a journal ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEnd {
-    /// Whether there was no room left on the disk.
+    /// Whether the disk was full.
     pub disk_full: bool,
-    /// What failed.
     pub why: AnyVersion<JournalFault>,
 }
 
-/// What kept a journal from being continued. In JSON it has its stable, hyphenated `id` beside its fields.
+/// Why a journal ended early. In JSON it has its stable, hyphenated `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum JournalFault {
-    /// More room was handed to the journaller than its stock holds: a bug.
+    /// The journaller was given more room than its stock can hold: a bug.
     StockOverfilled,
     /// It could not be written.
-    System {
-        /// What the system said.
-        system: String,
-    },
+    System { system: String },
 }
 
-/// What a pipeline measured. All times are in nanoseconds.
+/// The measurements of a pipeline. All times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineResult {
-    /// How it was set.
     pub setup: PipelineSetup,
-    /// Its threads.
     pub threads: Vec<PipelineThread>,
     /// When the schedule began.
-    #[serde(rename = "start_ticks", alias = "start")]
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// The last reception, or publication if that was later.
-    #[serde(rename = "end_ticks", alias = "end")]
+    #[serde(rename = "end_ticks")]
     pub end: Ticks,
-    /// What the producer did.
     pub producer: PublisherResult,
-    /// What the consumers did, the accumulator first.
+    /// The consumers' measurements, the accumulator's first.
     pub consumers: Vec<PipelineConsumer>,
     /// The journal, if there was one.
     pub journal: Option<PipelineJournal>,
 }
 
 impl PipelineResult {
-    /// What the consumer of this role did.
+    /// The measurements of the consumer with this role.
     #[must_use]
     pub fn consumer(&self, role: PipelineRole) -> Option<&PipelineConsumer> {
         self.consumers.iter().find(|consumer| consumer.role == role)

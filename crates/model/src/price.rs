@@ -1,4 +1,4 @@
-//! What recording the kernel's events cost those who were recorded, and us.
+//! The overhead of recording kernel events, for the measured CPUs and for ourselves.
 
 use crate::words::open_words;
 use crate::{EventKind, GraphPrice, Nanos, RecordCost};
@@ -6,15 +6,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 open_words! {
-    /// What a kernel event is about, as far as its price is asked for.
+    /// The classes of kernel events that overhead is reported for.
     EventClass {
-        /// Threads put on a CPU, and charges for what they ran.
+        /// Switches of threads, and charges of their run time.
         Switches = "switches",
         /// Wake-ups of threads, and moves to other CPUs.
         WakeUps = "wake_ups",
         /// Device interrupts, interrupt vectors, NMIs, machine checks.
         Interrupts = "interrupts",
-        /// Softirqs.
         Softirqs = "softirqs",
         /// Timer functions, and the tick.
         Timers = "timers",
@@ -32,7 +31,7 @@ open_words! {
 }
 
 impl EventKind {
-    /// Where its class stands in [`EventClass::KNOWN`].
+    /// The index of its class in [`EventClass::KNOWN`].
     #[must_use]
     #[inline]
     pub fn class_index(&self) -> usize {
@@ -61,31 +60,31 @@ impl EventKind {
             | EventKind::IpiSendCpumask { .. } => 6,
             EventKind::PageFault { .. } | EventKind::TlbFlush { .. } => 7,
             EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => 8,
-            EventKind::TaskNew { .. }
-            | EventKind::TaskRename { .. }
-            | EventKind::StopSignal { .. } => 9,
+            EventKind::TaskNew { .. } | EventKind::TaskRename { .. } | EventKind::Signal { .. } => {
+                9
+            }
         }
     }
 }
 
-/// The price of the kernel's events in one recording.
+/// The overhead of kernel events in one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventPrice {
-    /// Records of the measured time, by what they are about.
+    /// The number of records within the measured time, by class.
     pub events: BTreeMap<EventClass, u64>,
-    /// Those of them that were written on CPUs that were measured, watched or followed.
+    /// The number of these records that were written on measured, watched or followed CPUs.
     pub on_measured: u64,
-    /// What each cost; `None` where that could not be measured.
+    /// The cost of one record; `None` if it could not be measured.
     pub record: Option<RecordCost>,
-    /// CPU time that our own thread used while it measured.
+    /// CPU time of our own thread during the measurement.
     pub helper_ns: Nanos,
-    /// What looking into kernel functions cost, where that was asked for.
+    /// The overhead of tracing kernel functions, if enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphPrice>,
 }
 
 impl EventPrice {
-    /// Records of the measured time.
+    /// The number of records within the measured time.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.events
@@ -93,7 +92,7 @@ impl EventPrice {
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Time that the records took from the CPUs that were measured: from if all were warm to if all were cold.
+    /// Time that the records took from the measured CPUs: the range from all caches warm to all caches cold.
     #[must_use]
     pub fn taken(&self) -> Option<(Nanos, Nanos)> {
         let times = |each: Nanos| Nanos(each.0.saturating_mul(self.on_measured));
@@ -121,6 +120,7 @@ mod tests {
         };
         let renamed = EventKind::TaskRename {
             tid: 1,
+            old: Comm::new("a"),
             comm: Comm::new("b"),
         };
         assert_eq!(

@@ -3,18 +3,18 @@
 use crate::words::closed_words;
 
 closed_words! {
-    /// What found the stalls of a run.
+    /// How the stalls of a run are detected.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     ProbeKind {
         /// Probes that read the clock back to back.
         Spin = "spin",
-        /// Probes that sleep to deadlines.
+        /// Wakes threads at deadlines.
         Wakeup = "wakeup",
         /// The pipeline of threads, with its slow messages.
         Pipeline = "pipeline",
-        /// Threads of the user's that were followed.
+        /// Follows threads of the user's processes.
         Attach = "attach",
-        /// Nothing ran but what runs there anyway: CPUs were watched.
+        /// Watches CPUs without running anything on them.
         Passive = "passive",
     }
 }

@@ -1,13 +1,13 @@
-//! What a record of the kernel's costs whose event happens.
+//! The cost of one kernel trace record to the CPU that writes it.
 
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What one record costs whose event happens, as measured on a CPU of our own before the recording.
+/// The cost of one record to the CPU that writes it, as measured on one of our own CPUs before the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCost {
-    /// When the same event happens again and again.
+    /// With warm caches: the same event repeats.
     pub warm_ns: Nanos,
-    /// When nothing that it needs is in the CPU's near caches.
+    /// With cold caches: none of the needed data is in the CPU's near caches.
     pub cold_ns: Nanos,
 }

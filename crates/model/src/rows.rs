@@ -1,8 +1,8 @@
-//! What a recording says as it goes, and who takes it.
+//! The rows of a recording, and their consumers.
 //!
-//! A recording begins, hands over its rows in batches, and ends. The store keeps them, a summary adds them up,
-//! an exporter writes them in another tool's format: each is a [`Sink`], and each is given the same rows in the
-//! same order, whether they come from a measurement or from a stored run.
+//! A recording begins, delivers its rows in batches, and ends. The store keeps them, a summary adds them up, an
+//! exporter writes them in another tool's format. Each is a [`Sink`], and each gets the same rows in the same order,
+//! from a measurement as well as from a stored run.
 
 use crate::{
     Attribution, ClockReading, CpuId, CpuSet, DrainTurn, IntervalRow, Nanos, RunManifest, Stall,
@@ -13,37 +13,33 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// What whoever writes the lengths of intervals' stalls into a file says there: a probe counts and sums up every
-/// stall, but keeps the length of each only where its queue has room.
+/// The remark that files with the lengths of stalls contain: a probe counts and sums every stall, but keeps its length
+/// only if its queue has room.
 pub const LENGTHS_REMARK: &str =
     "[Stalls without a record of their own are in an interval's histogram with their mean length]";
 
-/// What is known of a run before its first row: whose rows they are, and the clock to date them with.
+/// The facts about a run that are known before its first row, including the clock for the rows' timestamps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFacts {
-    /// The run's id.
     pub id: String,
     /// The user's name for the configuration.
     pub label: String,
-    /// The machine.
     pub hostname: String,
-    /// The probe.
     pub probe: String,
-    /// CPUs measured.
     pub cpus: CpuSet,
-    /// Shortest stall; zero where it is learnt while recording.
+    /// Shortest stall; zero if it is derived during the recording.
     pub threshold: Nanos,
     /// Length of an interval.
     pub interval: Nanos,
     /// Rate of the measuring clock.
     pub rate: TickRate,
-    /// Clocks at the start: rows are dated from here on the measuring clock, so that a step of the wall
-    /// clock bends nothing.
+    /// Clocks at the start. Rows are dated from here on the measuring clock, so a step of the wall clock distorts
+    /// nothing.
     pub clock: ClockReading,
 }
 
 impl RunFacts {
-    /// Those of a stored run.
+    /// The facts of a stored run.
     #[must_use]
     pub fn of(manifest: &RunManifest) -> RunFacts {
         RunFacts {
@@ -59,26 +55,26 @@ impl RunFacts {
         }
     }
 
-    /// An instant in nanoseconds since the epoch.
+    /// Converts an instant to nanoseconds since the epoch.
     #[must_use]
     pub fn epoch_ns(&self, at: Ticks) -> u64 {
         self.clock.realtime_of(at, self.rate)
     }
 }
 
-/// Which side of a recording of kernel events a page comes from.
+/// The side of a recording that a page of kernel events belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TraceRole {
-    /// What ran on the measured CPUs.
+    /// Events on the measured CPUs.
     Local,
-    /// What was aimed at the measured CPUs, from any CPU.
+    /// Events on any CPU that target the measured CPUs.
     Senders,
-    /// The kernel's functions that ran on the measured CPUs, as its tracer `function_graph` records them.
+    /// Kernel functions on the measured CPUs, from the tracer `function_graph`.
     Graph,
 }
 
 impl TraceRole {
-    /// Its name, in the name of a tracing instance and on disk.
+    /// Its name, for a tracing instance and for files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -89,63 +85,60 @@ impl TraceRole {
     }
 }
 
-/// A page of the kernel's ring buffer as it was read.
+/// A page of the kernel's ring buffer, as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawPage<'a> {
-    /// Whose buffer it is from.
     pub role: TraceRole,
-    /// Its CPU.
     pub cpu: CpuId,
     /// Time of its first record.
     pub first: Ticks,
     /// Time of its last record.
     pub last: Ticks,
-    /// All of it.
+    /// The whole page.
     pub bytes: &'a [u8],
 }
 
-/// One thing that a recording says.
 #[derive(Clone, Copy, Debug)]
 pub enum Row<'a> {
-    /// A stall, with its attribution where it has one. Ids ascend.
+    /// A stall, with its attribution if it has one. Ids ascend.
     Stall(&'a Stall, Option<&'a Attribution>),
-    /// An interval of a CPU, with the lengths of its stalls in nanoseconds. Its stalls come before it.
+    /// An interval of a CPU, with the lengths of its stalls in nanoseconds. Comes after its stalls.
     Interval(&'a IntervalRow, &'a Histogram<u64>),
-    /// A histogram of the whole measurement, in nanoseconds: its tag, the time it is of, and itself. After
-    /// all intervals.
+    /// A histogram of the whole measurement, in nanoseconds: its tag, its time span, and its data. Comes after all
+    /// intervals.
     Whole(&'a str, (Ticks, Ticks), &'a Histogram<u64>),
-    /// A page of kernel records. Pages and turns come before the beginning, too: of the warm-up.
+    /// A page of kernel records. Pages and turns of the warm-up come before the measurement.
     Page(RawPage<'a>),
-    /// What else the recorder did in the turn whose pages came before this.
+    /// The recorder's other inputs of a turn. Comes after the turn's pages.
     Turn(&'a DrainTurn),
 }
 
-/// A stall, with its attribution where it has one.
+/// A stall, with its attribution if it has one.
 pub type AttributedStall = (Stall, Option<Attribution>);
 
-/// Takes what a recording says. While recording, it is called by one thread at a time, which may be the one that
-/// drains the probes: a call must not wait for anything slower than a local disk.
+/// A consumer of rows. During a recording, one thread at a time calls it, which may be the one that drains the probes:
+/// so no call may wait for anything slower than a local disk.
 pub trait Sink {
-    /// Whether [`Sink::begin`] can be refused for what the run is, or by somebody else. A file, once open,
-    /// does not refuse.
+    /// Whether [`Sink::begin`] can fail because of the run's properties, or because a server refuses. An open file does
+    /// not refuse.
     fn may_refuse(&self) -> bool {
         false
     }
 
-    /// The run is about to be measured, or to be read. It is the one call that may wait for somebody.
+    /// Called before the measurement, or before a stored run is read. Only this call may wait for a server.
     ///
     /// # Errors
-    /// The run is refused; nothing was written.
+    /// The sink refuses the run; it has written nothing.
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError>;
 
-    /// Rows, in about the order of time.
+    /// Takes rows, approximately in order of time.
     ///
     /// # Errors
-    /// No more can be taken. The rows of this call may have been taken in part.
+    /// The sink cannot take more. It may have taken some rows of this call.
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError>;
 
-    /// Rows of stalls that whoever has them needs no more: what hands them to another thread moves them there. The
-    /// list is empty afterwards.
+    /// Takes rows of stalls that the caller no longer needs, so that a sink on another thread can move them there.
+    /// Leaves the list empty.
     ///
     /// # Errors
     /// As [`Sink::rows`].
@@ -159,13 +152,13 @@ pub trait Sink {
         taken
     }
 
-    /// Whether this row becomes something here; the others are passed over.
+    /// Whether the sink uses this row; it ignores the others.
     fn takes(&self, _row: &Row<'_>) -> bool {
         false
     }
 
-    /// Some time has passed: what was held back to be written together may go out. Returns how many rows are
-    /// out for good by now.
+    /// Called as time passes: the sink may write the rows that it has collected. Returns how many rows are finally
+    /// written so far.
     ///
     /// # Errors
     /// As [`Sink::rows`].
@@ -173,7 +166,7 @@ pub trait Sink {
         Ok(0)
     }
 
-    /// The end, with what the run turned out to be: everything out, and what became of it.
+    /// The end, with the final facts about the run. Writes all remaining rows, and returns the result.
     ///
     /// # Errors
     /// As [`Sink::rows`].
@@ -210,7 +203,7 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
 }
 
-/// Keeps nothing: of a replay, whose rows are stored already.
+/// Keeps nothing, for a replay, whose rows are already stored.
 impl Sink for () {
     fn begin(&mut self, _facts: &RunFacts) -> Result<(), SinkError> {
         Ok(())
@@ -225,10 +218,11 @@ impl Sink for () {
     }
 }
 
-/// Begins them all. Those that may say no come first: what another one had is then still there.
+/// Begins all sinks. Those that may refuse come first, so that a refusal leaves the earlier output of the others
+/// intact.
 ///
 /// # Errors
-/// One refuses.
+/// One of them refuses.
 pub fn begin_all<S: Sink + ?Sized>(
     sinks: &mut [&mut S],
     facts: &RunFacts,
@@ -244,23 +238,21 @@ pub fn begin_all<S: Sink + ?Sized>(
     Ok(())
 }
 
-/// What became of the rows that a sink was given.
+/// The result of a sink's deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// Rows written or accepted.
     pub delivered: u64,
     /// Rows known to be lost: refused, dropped because a queue was full, or after an error.
     pub lost: u64,
-    /// Deliveries that were tried again.
+    /// Repeated deliveries.
     pub retries: u64,
-    /// Whether `delivered` is known; over UDP it is what was sent.
+    /// Whether `delivered` is confirmed; over UDP it is only what was sent.
     pub confirmed: bool,
-    /// The last thing that went wrong.
     pub problem: Option<String>,
 }
 
 impl Delivery {
-    /// Everything delivered, for sinks that cannot lose.
+    /// All rows delivered, for sinks that cannot lose any.
     #[must_use]
     pub fn of(rows: u64) -> Delivery {
         Delivery {
@@ -271,7 +263,7 @@ impl Delivery {
     }
 }
 
-/// A sink that takes no rows, or no more of them.
+/// A sink that refuses rows, or cannot take more.
 #[derive(Clone, Debug)]
 pub struct SinkError {
     source: Arc<dyn Error + Send + Sync>,
@@ -279,7 +271,7 @@ pub struct SinkError {
 }
 
 impl SinkError {
-    /// Something is wrong with where the rows go.
+    /// The destination has a problem.
     pub fn new(source: impl Error + Send + Sync + 'static) -> SinkError {
         SinkError {
             source: Arc::new(source),
@@ -287,7 +279,7 @@ impl SinkError {
         }
     }
 
-    /// The sink was asked for wrongly.
+    /// The sink's options are wrong.
     pub fn usage(source: impl Error + Send + Sync + 'static) -> SinkError {
         SinkError {
             source: Arc::new(source),
@@ -295,7 +287,7 @@ impl SinkError {
         }
     }
 
-    /// Whether it was asked for wrongly, as opposed to something being wrong with where the rows go.
+    /// Whether the sink's options are wrong, as opposed to a problem with the destination.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         self.usage

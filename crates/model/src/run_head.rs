@@ -1,60 +1,55 @@
-//! The head of a run: what a list of runs needs of it, in a file that is read in microseconds.
+//! The head of a run: the facts for a list of runs, in a file that can be read in microseconds.
 
 use crate::{CpuSet, Nanos, ProbeKind, ProbeResult, ProbeSettings, RunManifest, Ticks};
 use serde::{Deserialize, Serialize};
 
-/// The version of the run directory. 1 had everything in `manifest.json`; 2 has the head there and the rest
-/// beside it. Readers know both.
-pub const RUN_SCHEMA_VERSION: u32 = 2;
+/// The version of the run directory. Readers accept only this one.
+pub const RUN_SCHEMA_VERSION: u32 = 3;
 
-/// Which run, and its figures in brief: `manifest.json`. What else is known of it is in `details.json`
-/// ([`RunManifest`]) and `machine.json` ([`crate::MachineState`]).
+/// A run's identity and main figures: `manifest.json`. Its other facts are in `details.json` ([`RunManifest`]) and
+/// `machine.json` ([`crate::MachineState`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunHead {
     /// [`RUN_SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// The tool's version.
     pub tool_version: String,
     /// Unique short id.
     pub id: String,
     /// The user's name for the configuration.
     pub label: String,
-    /// Host name.
     pub hostname: String,
     /// Start of the measurement, nanoseconds since the epoch.
     pub started_realtime_ns: u64,
-    /// Settings of the probe.
     pub probe: ProbeSettings,
-    /// Whether stalls were attributed by kernel events (else only counted).
+    /// Whether stalls were attributed from kernel events (else only counted).
     pub attributed: bool,
     /// Whether the user ended it early.
     pub interrupted: bool,
-    /// What it came to.
     pub figures: RunFigures,
 }
 
-/// What a run came to, in brief.
+/// The main figures of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunFigures {
-    /// CPUs measured, that the pipeline could run on, or that followed threads ran on; no idle control.
+    /// CPUs that were measured, that the pipeline could run on, or that followed threads ran on; without the idle
+    /// control.
     pub cpus: CpuSet,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// Stalls of all CPUs, or slow messages of all consumers; none for followed threads, of which the
-    /// manifest has no number.
+    /// Stalls of all CPUs, or slow messages of all consumers; none for followed threads, because the manifest has no
+    /// such number.
     pub stalls: Option<u64>,
-    /// Stolen time, of the measured time of all CPUs; none where no probe spun and no CPU was watched:
-    /// lateness, and messages that wait side by side, are not time that was stolen.
+    /// Stolen time as a share of the measured time of all CPUs. None if no probe spun and no CPU was watched: lateness,
+    /// and the waits of concurrent messages, are not stolen time.
     pub stolen_fraction: Option<f64>,
-    /// The longest delta, the longest that a message took from its intended time, the longest that a
-    /// followed thread waited for a CPU, or the longest that something took a watched CPU; none when nothing
-    /// was measured.
+    /// The maximum: the longest delta, the longest time of a message from its intended time, the longest wait of a
+    /// followed thread for a CPU, or the longest stretch of stolen time on a watched CPU. None if nothing was measured.
     pub max_ns: Option<Nanos>,
 }
 
 impl RunHead {
-    /// The head of a run of which everything is known.
+    /// The head of a complete manifest.
     #[must_use]
     pub fn of(manifest: &RunManifest) -> RunHead {
         RunHead {
@@ -74,7 +69,7 @@ impl RunHead {
 
 impl RunFigures {
     fn of(manifest: &RunManifest) -> RunFigures {
-        // The idle control is measured only to compare with, and in no sum.
+        // The idle control is only a baseline, and part of no sum.
         let control = manifest.idle_control();
         let results = || {
             manifest
@@ -146,7 +141,7 @@ impl RunFigures {
     }
 }
 
-/// A ratio that is zero, not nothing, when there is no whole.
+/// A ratio; zero if the whole is zero.
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0

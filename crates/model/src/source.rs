@@ -1,47 +1,46 @@
-//! What could be seen, and what could not.
+//! The available sources of evidence, and the missing ones.
 
 use crate::words::open_words;
 use crate::{SourceLoss, SourceProblem};
 use serde::{Deserialize, Serialize};
 
 open_words! {
-    /// How much of a source there is.
+    /// How much of a source is available.
     SourceStatus {
-        /// All of it.
         Available = "available",
-        /// Some of it: `problems` say what is missing.
+        /// Partly: `problems` say what is missing.
         Degraded = "degraded",
-        /// It is there, but not for this user.
+        /// It exists, but this user may not use it.
         Denied = "denied",
-        /// This machine has no such thing.
+        /// This machine does not have it.
         Absent = "absent",
     }
 }
 
-/// One source of evidence: what there is of it, what its absence costs, what stands in the way.
+/// One source of evidence: its availability, the effect of its absence, and the reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written")]
 pub struct SourceReport {
     /// Short stable name, as `--require` takes it: `tracefs`, `senders`, `smi`, ...
     pub name: String,
-    /// What there is.
     pub status: SourceStatus,
-    /// Why it is so; none when available.
+    /// The reasons; empty if available.
+    #[serde(default)]
     pub problems: Vec<SourceProblem>,
-    /// What cannot be seen because of it; nothing when available.
+    /// The effects on the analysis; empty if available.
+    #[serde(default)]
     pub losses: Vec<SourceLoss>,
     /// Records known to be lost during the run.
     pub lost: u64,
 }
 
 impl SourceReport {
-    /// A source that is all there.
+    /// A fully available source.
     #[must_use]
     pub fn available(name: &str) -> SourceReport {
         SourceReport::of_status(name, SourceStatus::Available)
     }
 
-    /// A source of which no more is known than how much there is.
+    /// A source with nothing but a status.
     #[must_use]
     pub fn of_status(name: &str, status: SourceStatus) -> SourceReport {
         SourceReport {
@@ -53,7 +52,7 @@ impl SourceReport {
         }
     }
 
-    /// A source of which something is not there.
+    /// A source that is partly missing.
     #[must_use]
     pub fn limited(
         name: &str,
@@ -69,76 +68,11 @@ impl SourceReport {
     }
 }
 
-/// A source as any version wrote it: earlier ones said in words what stood in the way.
-#[derive(Deserialize)]
-struct Written {
-    name: String,
-    status: SourceStatus,
-    #[serde(default)]
-    problems: Vec<SourceProblem>,
-    #[serde(default)]
-    losses: Vec<SourceLoss>,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    loses: String,
-    #[serde(default)]
-    fix: String,
-    lost: u64,
-}
-
-impl From<Written> for SourceReport {
-    fn from(written: Written) -> SourceReport {
-        let Written {
-            name,
-            status,
-            mut problems,
-            mut losses,
-            reason,
-            loses,
-            fix,
-            lost,
-        } = written;
-        problems.extend(SourceProblem::worded(reason, fix));
-        losses.extend(SourceLoss::worded(&loses));
-        SourceReport {
-            name,
-            status,
-            problems,
-            losses,
-            lost,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{CpuId, TracefsFlaw};
     use serde_json::json;
-
-    #[test]
-    fn what_every_version_wrote_is_read() {
-        let earlier = json!({"name": "smi", "status": "absent", "reason": "no driver", "loses": "who did it",
-            "fix": "modprobe msr", "lost": 3});
-        let read: SourceReport = serde_json::from_value(earlier).unwrap();
-        let worded = SourceProblem::Worded {
-            reason: "no driver".into(),
-            fix: "modprobe msr".into(),
-        };
-        assert_eq!((&read.problems[..], read.lost), (&[worded][..], 3));
-        assert_eq!(read.losses, [SourceLoss::Other("who did it".into())]);
-        assert_eq!(
-            serde_json::from_value::<SourceReport>(serde_json::to_value(&read).unwrap()).unwrap(),
-            read
-        );
-
-        let nothing = json!({"name": "smi", "status": "available", "reason": "", "loses": "", "fix": "", "lost": 0});
-        assert_eq!(
-            serde_json::from_value::<SourceReport>(nothing).unwrap(),
-            SourceReport::available("smi")
-        );
-    }
 
     #[test]
     fn a_problem_has_its_id_beside_its_fields_and_a_newer_one_is_kept() {

@@ -1,4 +1,4 @@
-//! Counts as people read them.
+//! Formatting of counts.
 
 /// `1,234,567`.
 #[must_use]

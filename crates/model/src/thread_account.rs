@@ -1,24 +1,23 @@
-//! What became of one thread's time.
+//! The time account of one thread.
 
 use crate::{CpuId, CulpritSums, KeyLevel, Nanos, Subject, SumRow, Ticks};
 use serde::{Deserialize, Serialize};
 
-/// One thread while it was followed. Running, waiting, stopped, blocked and unknown time sum to the time that it
-/// was followed; interrupted time is part of running, preempted time is part of waiting.
+/// One thread while it was followed. Running, waiting, stopped, blocked and unknown time sum to the followed time;
+/// interrupted time is part of running, preempted time is part of waiting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadAccount {
-    /// Kernel thread id.
     pub tid: i32,
     /// Its name, as last seen.
     pub comm: String,
-    /// What it does in a probe: `producer`, `accumulator`, `journaller`.
+    /// Its role in a probe: `producer`, `accumulator`, `journaller`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Followed from.
-    #[serde(rename = "from_ticks", alias = "from")]
+    /// Start of the followed time.
+    #[serde(rename = "from_ticks")]
     pub from: Ticks,
-    /// Followed until.
-    #[serde(rename = "until_ticks", alias = "until")]
+    /// End of the followed time.
+    #[serde(rename = "until_ticks")]
     pub until: Ticks,
     /// Whether it began while it was followed.
     pub appeared: bool,
@@ -26,28 +25,27 @@ pub struct ThreadAccount {
     pub exited: bool,
     /// On a CPU, from one `sched_switch` to the next.
     pub running_ns: Nanos,
-    /// Of that, under interrupts.
+    /// The part of `running_ns` under interrupts.
     pub interrupted_ns: Nanos,
-    /// Runnable, and not on a CPU.
+    /// Runnable, but not on a CPU.
     pub waiting_ns: Nanos,
-    /// Of that, after it was preempted; the rest is the wait after a wake-up.
+    /// The part of `waiting_ns` after it was preempted; the remainder is the wait after a wake-up.
     pub preempted_ns: Nanos,
-    /// Stopped by a signal or a tracer: it was not let run, whatever it had to do.
+    /// Stopped by a signal or a tracer.
     #[serde(default)]
     pub stopped_ns: Nanos,
-    /// Asleep: it had nothing to do, or waited for something else than a CPU.
+    /// Asleep: it had nothing to do, or waited for something other than a CPU.
     pub blocked_ns: Nanos,
-    /// Not known: before its first record, and where trace data was lost.
+    /// Unknown: before its first record, and after lost trace data.
     pub unknown_ns: Nanos,
-    /// Times it was put on a CPU.
+    /// How often it got a CPU.
     pub runs: u64,
-    /// Times it gave up the CPU to sleep.
+    /// How often it gave up the CPU to sleep.
     pub voluntary_switches: u64,
-    /// Times the CPU was taken from it.
+    /// How often it was preempted.
     pub involuntary_switches: u64,
-    /// Times it was moved to another CPU.
+    /// How often it was moved to another CPU.
     pub migrations: u64,
-    /// Page faults.
     pub page_faults: u64,
     /// The longest wait for a CPU.
     pub longest_wait_ns: Nanos,
@@ -58,7 +56,7 @@ pub struct ThreadAccount {
 }
 
 impl ThreadAccount {
-    /// All the time that it was followed.
+    /// The whole followed time.
     #[must_use]
     pub fn followed_ns(&self) -> Nanos {
         self.running_ns + self.waiting_ns + self.stopped_ns + self.blocked_ns + self.unknown_ns
@@ -69,44 +67,40 @@ impl ThreadAccount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoppedBy {
-    /// A signal, as `SIGSTOP` is.
+    /// A signal such as `SIGSTOP`.
     Signal,
-    /// A tracer, as debuggers are.
+    /// A tracer such as a debugger.
     Tracer,
+    /// The freezer of a control group.
+    Freezer,
 }
 
 /// A thread on one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuShare {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Times the thread was put on it.
+    /// How often the thread got it.
     pub runs: u64,
-    /// For how long in all.
+    /// The total time on it.
     pub running_ns: Nanos,
 }
 
-/// What ran while a thread waited or was interrupted, clipped to that; threads of one name together.
+/// What ran while a thread waited or was interrupted, clipped to that time; threads of one name together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RanInstead {
-    /// What.
     #[serde(flatten)]
     pub subject: Subject,
-    /// How many threads or workers these were; 0 for what has none, 64 for that many or more.
+    /// The number of threads or workers; 0 for kinds without any, 64 for that many or more.
     #[serde(default)]
     pub threads: u64,
-    /// How often.
     pub count: u64,
-    /// The shortest time.
     pub min_ns: Nanos,
-    /// The longest.
     pub max_ns: Nanos,
-    /// All of it.
     pub total_ns: Nanos,
 }
 
 impl RanInstead {
-    /// The same by program, most time first.
+    /// The same rows, summed by program; most time first.
     #[must_use]
     pub fn by_program(rows: &[RanInstead]) -> Vec<RanInstead> {
         let mut sums: CulpritSums<(), Option<RanInstead>> =
@@ -136,7 +130,7 @@ impl RanInstead {
         rows
     }
 
-    /// The average time; zero for none.
+    /// The average time; zero if there is none.
     #[must_use]
     pub fn average_ns(&self) -> Nanos {
         Nanos(self.total_ns.0.checked_div(self.count).unwrap_or(0))

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A reading of, or a length on, the measuring clock: TSC ticks, or nanoseconds of
-/// `CLOCK_MONOTONIC_RAW` where the TSC cannot be trusted ([`ClockKind`] says which).
+/// A reading of, or a length on, the measuring clock: TSC ticks, or nanoseconds of `CLOCK_MONOTONIC_RAW` if the TSC is
+/// unreliable ([`ClockKind`] says which).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -13,7 +13,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Ticks(pub u64);
 
 impl Ticks {
-    /// Length from `earlier` to `self`; zero when `earlier` is the later one.
+    /// Length from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Ticks) -> Ticks {
         Ticks(self.0.saturating_sub(earlier.0))
@@ -42,7 +42,6 @@ impl Sub for Ticks {
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// No time at all.
     pub const ZERO: Nanos = Nanos(0);
 
     /// Seconds, for ratios and for display only.
@@ -78,7 +77,7 @@ impl std::iter::Sum for Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// Three significant digits and the unit that suits: `17 ns`, `1.30 ms`, `12.4 s`.
+    /// Three significant digits and a suitable unit: `17 ns`, `1.30 ms`, `12.4 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0;
         let (value, unit) = match ns {
@@ -98,7 +97,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Which clock the probe reads and the kernel stamps its events with.
+/// The clock that the probe reads and that the kernel stamps its events with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKind {
@@ -108,7 +107,7 @@ pub enum ClockKind {
     MonotonicRaw,
 }
 
-/// Where the rate of the clock was learnt.
+/// The source of the clock's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateSource {
@@ -124,14 +123,13 @@ pub enum RateSource {
     Exact,
 }
 
-/// Ticks per second, with what is known of its error.
+/// Ticks per second, and the error of this rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TickRate {
     /// Ticks per second; never zero.
     pub hz: u64,
     /// Bound of the relative error, parts per billion.
     pub error_ppb: u64,
-    /// Where the rate comes from.
     pub source: RateSource,
 }
 
@@ -143,14 +141,14 @@ impl TickRate {
         source: RateSource::Exact,
     };
 
-    /// A length in ticks as nanoseconds, rounded down.
+    /// Converts a length in ticks to nanoseconds, rounded down.
     #[must_use]
     pub fn nanos(&self, ticks: Ticks) -> Nanos {
         let ns = u128::from(ticks.0) * 1_000_000_000 / u128::from(self.hz.max(1));
         Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// The fewest ticks that are at least `nanos` long.
+    /// Converts nanoseconds to ticks, rounded up.
     #[must_use]
     pub fn ticks(&self, nanos: Nanos) -> Ticks {
         let ticks = (u128::from(nanos.0) * u128::from(self.hz)).div_ceil(1_000_000_000);

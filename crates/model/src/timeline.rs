@@ -1,4 +1,4 @@
-//! One stall in order of time: what ran, and what else was recorded.
+//! One stall in order of time: what ran, and the other records.
 
 use crate::{CpuId, Culprit, Name, Nanos};
 use serde::Serialize;
@@ -6,18 +6,17 @@ use serde::Serialize;
 /// One line of a stall's timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TimelineRow {
-    /// Where, when more than one CPU is shown.
+    /// The CPU, if more than one is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuId>,
-    /// How many frames it is nested in.
+    /// The number of frames that it is nested in.
     pub depth: usize,
     /// From the start of the stall.
     #[serde(rename = "start_ns")]
     pub start: Nanos,
-    /// From the start of the stall; `None` for what has no length, or no end that was seen.
+    /// From the start of the stall; `None` if it has no length, or no recorded end.
     #[serde(rename = "end_ns")]
     pub end: Option<Nanos>,
-    /// What it is.
     #[serde(flatten)]
     pub item: TimelineItem,
 }
@@ -25,82 +24,68 @@ pub struct TimelineRow {
 /// What a line of a timeline is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "item")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most items are frames, and a stall has few"
+)]
 pub enum TimelineItem {
-    /// Something that ran.
     Frame {
-        /// What.
         #[serde(flatten)]
         culprit: Culprit,
-        /// Whether its end was seen, or its kind has none.
+        /// Whether its end is recorded, or its kind has none.
         ended: bool,
-        /// Whether a frame inside says more about it than it does itself.
+        /// Whether a frame inside describes it better than its own name.
         named_inside: bool,
     },
     /// A thread was woken.
     Wakes {
-        /// Its name.
         comm: Name,
-        /// Its id.
         tid: i32,
-        /// Where it is to run.
+        /// The CPU that it will run on.
         target_cpu: CpuId,
     },
     /// A thread was moved.
     Migrates {
-        /// Its name.
         comm: Name,
-        /// Its id.
         tid: i32,
-        /// From.
         from_cpu: CpuId,
-        /// To.
         to_cpu: CpuId,
     },
     /// A work item was queued.
-    QueuesWork {
-        /// What it will run.
-        function: Name,
-        /// On which queue.
-        workqueue: Name,
-    },
-    /// Translations were forgotten.
+    QueuesWork { function: Name, workqueue: Name },
+    /// The TLB was flushed.
     TlbFlush {
-        /// Of so many pages; `None` for all.
+        /// The number of pages; `None` for all.
         pages: Option<i64>,
     },
     /// The tick was stopped.
     TickStopped,
     /// The tick could not be stopped.
     TickKept {
-        /// What kept it: the kernel's `TICK_DEP_MASK_*` bits.
+        /// What prevented it: the kernel's `TICK_DEP_MASK_*` bits.
         dependency: u32,
     },
     /// A CPU changed its frequency.
     Frequency {
-        /// Which.
         target_cpu: CpuId,
-        /// To.
+        /// The new frequency in kHz.
         khz: u32,
     },
     /// The CPU entered an idle state.
-    Idle {
-        /// Which.
-        state: u32,
-    },
-    /// It left it.
+    Idle { state: u32 },
+    /// The CPU left its idle state.
     IdleEnds,
     /// A kernel function ran.
     Call {
-        /// Which.
         function: Name,
-        /// Its own time: within the stall, without the functions that it called and the time that its thread was
+        /// Its own time within the stall, without the functions that it called and without the time when its thread was
         /// switched out.
         self_ns: Nanos,
-        /// Whether it was under way when the stall began.
+        /// Whether it began before the stall.
         began_before: bool,
-        /// Whether its end was seen within the stall.
+        /// Whether its end is recorded within the stall.
         ended: bool,
     },
-    /// Not known.
+    /// Left out by a redacted report.
     LeftOut,
 }

@@ -1,66 +1,72 @@
-//! What a recorder did beside reading pages of the kernel's buffers: with it, a replay takes the same steps.
+//! The recorder's inputs other than pages of the kernel's buffers. With them, a replay can take the same steps.
 //!
-//! A recorder works in turns. In each it reads the pages that the kernel has, then hands what they hold and
-//! what the probes saw to attribution. Pages are kept as they are; all else that went into a verdict is here,
-//! so that the same verdicts come out again whatever the turns' timing was.
+//! A recorder works in turns. In each turn it reads the available pages, and passes their records and the probes' gaps
+//! to attribution. The pages are stored unchanged. All other inputs of the verdicts are here, so a replay computes the
+//! same verdicts, regardless of the timing of the turns.
 
 use crate::{
     Comm, CpuId, Gap, Name, Nanos, Owner, Quota, QuotaLimit, StallId, TaskIdentity, Ticks,
 };
 use serde::{Deserialize, Serialize};
 
-/// One turn, kept behind its pages.
+/// One turn. It is stored after its pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DrainTurn {
     /// Its number, from 0.
     pub number: u64,
-    /// Where threads are followed: records up to this time were put in order and handed over; all that had
-    /// come, where it is the greatest.
+    /// With followed threads: the records up to this time were put in order and passed on. The maximum value means all
+    /// records.
     pub now: Ticks,
-    /// Names of threads that were read elsewhere while the pages were decoded, in order.
+    /// Names of threads that came from other sources than records while the pages were decoded, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NameRead>,
     /// Names of threads that were read while stalls were attributed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<(i32, String)>,
-    /// What threads belonged to that were asked for while stalls were attributed, where that is not what was
-    /// said of them last.
+    /// Identities of threads that were read while stalls were attributed, if they differ from the last stored ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub identities: Vec<IdentityRead>,
-    /// System management interrupts since the turn before; `None` where they cannot be counted.
+    /// System management interrupts since the previous turn; `None` if they cannot be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smi: Option<u64>,
-    /// Interrupt vectors without a tracepoint that counted up since the turn before.
+    /// Interrupt vectors without a tracepoint whose counters rose since the previous turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untraced: Vec<(CpuId, Vec<String>)>,
-    /// Time that the host gave to others since the turn before, of CPUs where the kernel counted some.
+    /// Stolen time since the previous turn, of CPUs where the kernel counted some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stolen: Vec<(CpuId, Nanos)>,
-    /// Page faults since the turn before of the threads that measure these CPUs, as the kernel counts them.
+    /// Page faults since the previous turn, by the kernel's count, of the threads that measure these CPUs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<(CpuId, u64)>,
-    /// When the counts of CPU quotas were read; zero where none is known of.
+    /// When the counts of CPU quotas were read; zero without known quotas.
     #[serde(skip_serializing_if = "is_zero")]
     pub quotas_read: Ticks,
-    /// Control groups that were throttled since they were read before.
+    /// Control groups that were throttled since the previous read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub throttled: Vec<ThrottledGroup>,
-    /// The groups with a CPU quota that a thread is in, where that is not what was said of it last.
+    /// The groups with a CPU quota that a thread is in, if they differ from the last stored ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<(i32, Vec<Name>)>,
-    /// Whether the measurement had begun for the recorder; until then entry and exit costs are learnt from
-    /// the warm-up.
+    /// Threads whose control group, or one above it, may have been frozen or thawed since the previous read of the
+    /// quota counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frozen: Vec<i32>,
+    /// The time span in which the trace is not trusted, because another process wrote to its controls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<(Ticks, Ticks)>,
+    /// Whether the recorder had begun the measurement. Before that, attribution measures entry and exit costs from the
+    /// warm-up.
     pub measuring: bool,
-    /// Gaps that are no stalls of the run, a CPU each.
+    /// Gaps that are not stalls of the run, by CPU.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warm_up: Vec<WarmUpTurn>,
-    /// Stalls of the run with a smaller number were handed to attribution by the end of this turn.
+    /// By the end of this turn, attribution has the run's stalls with lower numbers.
     pub stalls: u64,
     /// Slow messages of this turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<MessageTimesRow>,
-    /// The recording ended at this time; this is its last turn.
+    /// The end of the recording, in its last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Ticks>,
 }
@@ -69,23 +75,29 @@ fn is_zero(ticks: &Ticks) -> bool {
     *ticks == Ticks(0)
 }
 
-/// A control group whose CPU quota was used up since its counts were read before.
+/// A control group that used up its CPU quota since the previous read of its counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThrottledGroup {
-    /// Which, as `/proc/PID/cgroup` names it.
+    /// Its path, as in `/proc/PID/cgroup`.
     pub cgroup: Name,
-    /// CPU time that it is granted, microseconds.
+    /// Granted CPU time, microseconds.
     pub quota_us: u64,
-    /// In each of these, microseconds.
+    /// Length of a period, microseconds.
     pub period_us: u64,
     /// Periods in which it was throttled.
     pub times: u64,
-    /// For how long, summed over the CPUs, microseconds.
+    /// Throttled time, summed over the CPUs, microseconds.
     pub throttled_us: u64,
 }
 
 impl ThrottledGroup {
+    /// Throttled time, summed over the CPUs.
+    #[must_use]
+    pub fn throttled(&self) -> Nanos {
+        Nanos(self.throttled_us.saturating_mul(1000))
+    }
+
     /// The quota as a culprit.
     #[must_use]
     pub fn quota(&self) -> Quota {
@@ -96,48 +108,48 @@ impl ThrottledGroup {
         Quota {
             cgroup: self.cgroup.clone(),
             limit: Some(limit),
+            beside: None,
         }
     }
 }
 
-/// A thread's name from a source other than a record: it says what lies beyond the records.
+/// A thread's name from a source other than a record, for threads that no record names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameRead {
-    /// So many records of the turn had been decoded.
+    /// The number of the turn's records that had been decoded before.
     pub after: u64,
-    /// Which thread.
     pub tid: i32,
-    /// Its name.
     pub name: String,
 }
 
-/// What a thread belonged to when it was asked for.
+/// The identity of a thread at the time of the read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IdentityRead {
-    /// Its id.
     pub tid: i32,
-    /// Its name then: ids are used again.
+    /// Its name at that time: ids are reused.
     pub comm: String,
-    /// Its process; `None` where it was not known any more, as of all that follows.
+    /// Its process id; `None` if it was no longer known, which holds for all later fields, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tgid: Option<i32>,
-    /// The name of that, of a thread that is not its process's first.
+    /// The name of its process, for a thread other than its process's first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<Name>,
-    /// Its user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// Its control group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<Name>,
-    /// Whether it is one of the kernel's own threads.
+    /// The file that it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executable: Option<Name>,
+    /// Whether it is a kernel thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Name>,
 }
 
 impl IdentityRead {
-    /// As it was found.
     #[must_use]
     pub fn new(tid: i32, comm: Comm, identity: &TaskIdentity) -> IdentityRead {
         let owner = identity.owner.as_ref();
@@ -148,22 +160,25 @@ impl IdentityRead {
             process: identity.process.clone(),
             uid: owner.map(|owner| owner.uid),
             cgroup: owner.and_then(|owner| owner.cgroup.clone()),
+            executable: owner.and_then(|owner| owner.executable.clone()),
             kernel: identity.kernel,
+            allowed: identity.allowed.clone(),
         }
     }
 
-    /// As it was found.
     #[must_use]
     pub fn identity(&self) -> TaskIdentity {
         let owner = self.uid.map(|uid| Owner {
             uid,
             cgroup: self.cgroup.clone(),
+            executable: self.executable.clone(),
         });
         TaskIdentity {
             tgid: self.tgid,
             process: self.process.clone(),
             owner,
             kernel: self.kernel,
+            allowed: self.allowed.clone(),
         }
     }
 }
@@ -171,17 +186,15 @@ impl IdentityRead {
 /// What one CPU's probe reported before its measurement began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUpTurn {
-    /// Which CPU.
     pub cpu: CpuId,
     /// Gaps of the warm-up: start and length.
     pub gaps: Vec<(Ticks, Ticks)>,
-    /// The first read of the measurement, if it came in this turn. Gaps stand before it.
+    /// The first read of the measurement, if it came in this turn, after the gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<Ticks>,
 }
 
 impl WarmUpTurn {
-    /// Its gaps.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         self.gaps.iter().map(|(start, length)| Gap {
             start: *start,
@@ -190,105 +203,98 @@ impl WarmUpTurn {
     }
 }
 
-/// What a slow message's stall does not say: its stall reaches from when it was due to its reception.
+/// The times of a slow message that its stall does not contain: the stall goes from the intended time to the reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageTimesRow {
-    /// The message's stall.
     pub stall: StallId,
-    /// When it was published.
+    /// When the message was published.
     pub published: Ticks,
-    /// When the message before it was published.
+    /// When the previous message was published.
     pub published_before: Ticks,
-    /// When the message before it was received.
+    /// When the previous message was received.
     pub received_before: Ticks,
-    /// How long the producer waited for a slot, just before it published.
+    /// How long the producer waited for a slot, just before the publication.
     pub waited: Ticks,
 }
 
-/// Something that was set before a turn.
+/// A setup step before a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupStep {
-    /// The number of the turn that came next.
+    /// The number of the next turn.
     pub before_turn: u64,
-    /// What was set.
     #[serde(flatten)]
     pub step: Setup,
 }
 
-/// What a recorder sets up.
+/// A setup step of the recorder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "set", rename_all = "snake_case")]
 pub enum Setup {
-    /// Time between these counts.
+    /// Sets the time span that counts.
     Measure {
-        /// From.
         from: Ticks,
-        /// To; the greatest where it was not known.
+        /// The end; the maximum value if it was not yet known.
         until: Ticks,
     },
-    /// How threads are followed.
+    /// Sets how threads are followed.
     Following {
-        /// Episodes of a thread no further apart count as one.
+        /// Episodes of a thread with at most this distance count as one.
         join_within: Ticks,
-        /// How long episodes are remembered for messages.
+        /// How long episodes are kept for messages.
         remember: Ticks,
         /// Whether threads that a followed process makes are followed.
         new_threads: bool,
-        /// Whether processes that it makes are followed.
+        /// Whether processes that a followed process makes are followed.
         children: bool,
-        /// Threads of these names are followed wherever they are met.
+        /// Threads with these names are followed wherever they appear.
         names: Vec<String>,
-        /// Followed at most.
+        /// Restricts `names` to this user, if set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<u32>,
+        /// Maximum of followed threads.
         most_threads: u64,
     },
-    /// A thread is followed from here on.
+    /// A thread is followed from now on.
     Follow {
-        /// From.
         at: Ticks,
-        /// Which.
         tid: i32,
-        /// Its name.
         comm: String,
-        /// What it does in a probe.
+        /// Its role in a probe.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<crate::PipelineRole>,
-        /// Whether it slept then, as far as that was known.
+        /// Whether it slept then, if that was known.
         asleep: bool,
-        /// What it was stopped by then; none where it was not.
+        /// What had stopped it then, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stopped_by: Option<crate::StoppedBy>,
     },
-    /// How CPUs are watched without a probe.
+    /// Sets how CPUs are watched without a probe.
     Watching {
-        /// Which.
         cpus: crate::CpuSet,
-        /// Stretches of stolen time no further apart count as one.
+        /// Stretches of stolen time with at most this distance count as one.
         join_within: Ticks,
-        /// Whether threads that a belonging process makes belong, too.
+        /// Whether threads that a belonging process makes also belong.
         new_threads: bool,
-        /// Threads of these names belong wherever they are met.
+        /// Threads with these names belong wherever they appear.
         names: Vec<String>,
     },
-    /// A thread belongs on the watched CPUs from here on.
+    /// A thread belongs on the watched CPUs from now on.
     Belongs {
-        /// Which.
         tid: i32,
-        /// Its name.
         comm: String,
-        /// Only on this CPU; on all of them where there is none.
+        /// Only on this CPU, if set; otherwise on all of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         on: Option<CpuId>,
-        /// Whether it slept then, as far as that was known.
+        /// Whether it slept then, if that was known.
         asleep: bool,
     },
-    /// A watched CPU was found to be offline.
+    /// A watched CPU is offline.
     Gone {
-        /// Which.
         cpu: CpuId,
-        /// When: it wrote no record later, unless it came back.
+        /// The time; later records of this CPU exist only if it came back.
         at: Ticks,
     },
-    /// Set by a newer version.
+    /// Written by a newer version.
     #[serde(other)]
     Unknown,
 }

@@ -1,19 +1,19 @@
-//! Text that somebody else made, shown: thread names, labels, paths, what a file or a server says.
+//! Safe display of foreign text: thread names, labels, paths, texts from files and servers.
 //!
-//! A name can hold what moves a terminal's cursor, rewrites lines above it, turns the direction of text or
-//! shows nothing at all. [`visible`] is the one place that says what may be shown as it is; everything else
-//! is spelt out (`\n`, `\x1b`, `\u{202e}`), so that nothing is hidden and nothing is lost. Screens of several
-//! lines are made of such texts; [`visible_page`] is for a page that is whole.
+//! A name can contain characters that move a terminal's cursor, rewrite lines above it, change the direction of text or
+//! are invisible. [`visible`] is the one place that decides which characters are shown unchanged. It escapes all others
+//! (`\n`, `\x1b`, `\u{202e}`), so nothing is hidden and nothing is lost. Screens of several lines are built from such
+//! texts; [`visible_page`] is for a complete page.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-/// Characters shown of one text; nothing that a screen has room for is longer.
+/// The maximum of characters of one text; no screen has room for more.
 const LONGEST: usize = 16 << 10;
 
-/// `text` as one line of a screen: what is not plainly visible is spelt out, and what is longer than 16 Ki
-/// characters is cut, with a note of how much is missing.
+/// `text` as one line of a screen. Escapes every character that is not plainly visible. Cuts a text of more than 16 Ki
+/// characters, and notes how much is missing.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if text.len() <= LONGEST && text.chars().all(is_visible) {
@@ -31,7 +31,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same of a name that the system gave: bytes that are no UTF-8 are spelt out (`\xff`).
+/// The same for a name from the system: also escapes bytes that are not UTF-8 (`\xff`).
 #[must_use]
 pub fn visible_os(text: &OsStr) -> Cow<'_, str> {
     if let Some(text) = text.to_str() {
@@ -47,7 +47,7 @@ pub fn visible_os(text: &OsStr) -> Cow<'_, str> {
     Cow::Owned(visible(&out).into_owned())
 }
 
-/// A page of lines: as [`visible`], but the ends of its lines stay, and it may be of any length.
+/// A page of lines: like [`visible`], but keeps line ends, and has no length limit.
 #[must_use]
 pub fn visible_page(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| c == '\n' || is_visible(c)) {
@@ -63,9 +63,9 @@ pub fn visible_page(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON that no terminal takes for more than text. A serializer escapes what is below U+0020 and leaves the
-/// rest: DEL, the C1 controls, marks of direction. Such a character can only be inside of a string, where
-/// `\u009b` means the same; so the document is the same to every reader.
+/// JSON that is safe for a terminal. A serializer only escapes characters below U+0020, but not DEL, the C1 controls
+/// and direction marks. Such a character can only occur inside a string, where `\u009b` means the same; so the document
+/// is the same for every reader.
 #[must_use]
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     if json.chars().all(|c| c == '\n' || is_visible(c)) {
@@ -84,7 +84,7 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Appends a character to `out`, as it is or spelt out.
+/// Appends a character to `out`, escaped if necessary.
 pub fn push_visible(out: &mut String, c: char) {
     if is_visible(c) {
         out.push(c);
@@ -99,8 +99,8 @@ pub fn push_visible(out: &mut String, c: char) {
     };
 }
 
-/// Whether a character only shows itself: no control character (C0, DEL, C1), no line or paragraph separator,
-/// none that turns the direction of text, and none that Unicode lets vanish.
+/// Whether a character only shows itself: no control character (C0, DEL, C1), no line or paragraph separator, none that
+/// changes the direction of text, and none that Unicode makes invisible.
 #[must_use]
 pub fn is_visible(c: char) -> bool {
     if c.is_ascii() {
@@ -108,12 +108,12 @@ pub fn is_visible(c: char) -> bool {
     }
     !c.is_control()
         && !matches!(c,
-            // Soft hyphen, joiners and fillers that show nothing.
+            // Soft hyphen, joiners and invisible fillers.
             '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{3164}' | '\u{ffa0}'
-            // Marks, embeddings, overrides and isolates of direction.
+            // Direction marks, embeddings, overrides and isolates.
             | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            // Separators of lines and paragraphs; invisible operators, isolates, deprecated controls.
+            // Line and paragraph separators; invisible operators, isolates, deprecated controls.
             | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{206f}'
             // Variation selectors, byte-order mark, annotations, noncharacters.
             | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}'

@@ -1,42 +1,38 @@
-//! What a wake-up probe measured.
+//! The measurements of a wake-up probe.
 
 use crate::{AnyVersion, CpuId, EndedEarly, Nanos, ProbeResult, TickRate, Ticks};
 use serde::{Deserialize, Serialize};
 
-/// What a wake-up probe measured on one CPU. All lateness is in nanoseconds.
+/// The measurements of a wake-up probe on one CPU. All lateness is in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeupResult {
-    /// The CPU.
     pub cpu: CpuId,
     /// The probe's thread id.
     pub tid: i32,
-    /// The first deadline that counted.
-    #[serde(rename = "start_ticks", alias = "start")]
+    /// The first measured deadline.
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// The last wake-up.
-    #[serde(rename = "end_ticks", alias = "end")]
+    #[serde(rename = "end_ticks")]
     pub end: Ticks,
-    /// Wake-ups measured.
+    /// The number of wake-ups.
     pub wakeups: u64,
-    /// Deadlines that were slept through.
+    /// Deadlines that passed during a sleep.
     pub missed: u64,
-    /// The smallest lateness.
-    #[serde(rename = "min_ns", alias = "min")]
+    #[serde(rename = "min_ns")]
     pub min: Nanos,
-    /// The largest.
-    #[serde(rename = "max_ns", alias = "max")]
+    #[serde(rename = "max_ns")]
     pub max: Nanos,
-    /// Their sum.
-    #[serde(rename = "total_ns", alias = "sum")]
+    #[serde(rename = "total_ns")]
     pub sum: Nanos,
-    /// (lateness, count) as it was, ascending: the highest of each bucket of a histogram of three
-    /// significant digits, and last the exact maximum.
-    #[serde(rename = "plain_ns", alias = "plain")]
+    /// Measured (lateness, count), ascending: the highest lateness of each bucket of a histogram with three significant
+    /// digits, and at the end the exact maximum.
+    #[serde(rename = "plain_ns")]
     pub plain: Vec<(u64, u64)>,
-    /// The same with the missed deadlines filled in.
-    #[serde(rename = "corrected_ns", alias = "corrected")]
+    /// The same, with estimates for the missed deadlines added.
+    #[serde(rename = "corrected_ns")]
     pub corrected: Vec<(u64, u64)>,
-    /// Wake-ups at or above the threshold.
+    /// The number of wake-ups with at least the threshold's lateness.
     pub stalls: u64,
     /// Stalls whose record was dropped because the queue was full.
     pub dropped_records: u64,
@@ -44,20 +40,20 @@ pub struct WakeupResult {
     pub ended_early: Option<AnyVersion<EndedEarly>>,
 }
 
-/// How wake-ups were asked for, beyond what all probes have in common.
+/// The settings of a wake-up probe, beyond those that all probes share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeupConditions {
     /// Time between deadlines.
     pub period_ns: Nanos,
-    /// Whether the CPUs were kept out of deep idle states (`/dev/cpu_dma_latency`) meanwhile.
+    /// Whether the CPUs were kept out of deep idle states (`/dev/cpu_dma_latency`).
     pub hold_latency: bool,
-    /// The CPU that was measured to compare the others with, for nothing else was to run there.
+    /// The CPU that was measured as a baseline for the others, because it was meant to run nothing else.
     pub idle_control: Option<CpuId>,
 }
 
 impl WakeupResult {
-    /// The same in the words of a spinning probe, for everything that counts stalls: samples are wake-ups,
-    /// their lengths lateness. The time between is slept, so that nothing of it is unmeasured.
+    /// The same in the form of a spinning probe, for code that counts stalls: wake-ups become samples, lateness becomes
+    /// their length. The time in between is sleep, so no time is unmeasured.
     #[must_use]
     pub fn as_probe_result(
         &self,

@@ -5,7 +5,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What limits what a run can say, as data. The sentences are made where a person reads them.
+/// A limit on what a run can show, as data. The sentences are made for display.
 ///
 /// In JSON each has its stable, hyphenated `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,98 +13,93 @@ use serde_json::{Map, Value};
 pub enum Warning {
     /// Stalls are counted, not attributed.
     NoKernelEvents(NoKernelEvents),
-    /// Every usable CPU is taken, so our own threads ran on the same ones.
+    /// Every usable CPU is in use, so our own threads ran on the same ones.
     NoFreeCpu {
-        /// The CPUs.
         cpus: CpuSet,
-        /// What they were taken for.
         taken: CpuUse,
     },
-    /// Nothing was seen to belong on some of the CPUs.
-    NobodyBelongs {
-        /// The CPUs.
+    /// No thread was found to belong on some of the CPUs.
+    NoOwner {
         cpus: CpuSet,
-        /// How long was looked before the measurement.
+        /// Length of the search before the measurement.
         look_ns: Nanos,
     },
-    /// No thread was met for any time.
-    NobodyMet {
-        /// Who was named; null where nobody was.
-        whom: Option<AnyVersion<NamedOwner>>,
-        /// On watched CPUs, of which nothing counts as stolen then.
+    /// No thread was found during the whole recording.
+    OwnerNotMet {
+        /// The threads that the user named; null if the user named none.
+        named: Option<AnyVersion<NamedOwner>>,
+        /// Whether CPUs were watched; then no time counts as stolen.
         watching: bool,
     },
-    /// The command that was followed ended badly.
+    /// The followed command failed.
     CommandFailed {
-        /// As the system tells it.
+        /// Its exit status, as the system describes it.
         status: String,
     },
     /// Some threads were not followed.
     TooManyThreads {
-        /// So many.
+        /// The number of these threads.
         refused: u64,
-        /// Followed at most.
+        /// Maximum of followed threads.
         most: u64,
     },
-    /// Threads of the name were met late, or not before their end.
+    /// Threads of the name were found late, or only at their end.
     NotFollowed {
-        /// Met only after they had run under the name.
+        /// Threads that were found only after they had run under the name.
         late: u64,
-        /// Of which nothing was seen but their end.
+        /// Threads that were only seen to end.
         missed: u64,
     },
-    /// The kernel does not record what some threads do.
+    /// Some threads were renamed so often that their renames are no longer recorded.
+    RenamedOften {
+        threads: u64,
+    },
+    /// The kernel does not record some switches.
     UnrecordedSwitches {
         /// Switches without a record.
         count: u64,
-        /// Where.
         cpus: CpuSet,
     },
-    /// More happened than is kept in order.
+    /// There were more slices than can be kept in order.
     Folded {
-        /// Stalled time of which only sums were kept.
+        /// Stalled time for which only sums were kept.
         time_ns: Nanos,
     },
     /// A control group used up its CPU quota.
     CpuQuota {
         /// Its path below the controller.
         cgroup: String,
-        /// What it is granted, where that could be read.
+        /// Its limit, if it could be read.
         limit: Option<QuotaLimit>,
         /// Periods in which it was used up.
         times: u64,
-        /// How long its threads were not let run, summed over the CPUs.
+        /// Throttled time of its threads, summed over the CPUs.
         time_ns: Nanos,
     },
-    /// A CPU's frequency was changed meanwhile.
+    /// A CPU's frequency changed during the measurement.
     FrequencyChanged {
-        /// Which.
         cpu: CpuId,
-        /// So often.
+        /// The number of changes.
         times: u64,
-        /// The lowest that it was set to.
+        /// The lowest frequency that was set.
         lowest_khz: u32,
-        /// The highest.
+        /// The highest frequency that was set.
         highest_khz: u32,
     },
-    /// CPUs went offline.
     CpuOffline {
-        /// Which.
         cpus: CpuSet,
     },
     /// Our own threads run on the idle control.
     IdleControlShared {
-        /// The idle control.
         cpu: CpuId,
     },
     /// Our own threads run on the other hardware thread of a measured core.
     SmtSibling {
-        /// The measured CPU.
         cpu: CpuId,
-        /// Where our own threads could run.
+        /// The CPUs that our own threads could run on.
         siblings: CpuSet,
     },
-    /// Real-time throttling will stall the probe by itself.
+    /// Real-time throttling will stall the probe itself.
     RtThrottling {
         /// `kernel.sched_rt_runtime_us`.
         runtime_us: i64,
@@ -113,230 +108,205 @@ pub enum Warning {
     },
     /// The TSC is not used.
     ClockFallback {
-        /// Why not.
         reason: AnyVersion<TscFlaw>,
     },
-    /// The TSC is used, though the CPU does not promise what that takes.
+    /// The TSC is used, although the CPU does not guarantee a required property.
     ClockDoubt {
-        /// What it does not promise.
+        /// The missing property.
         reason: AnyVersion<TscFlaw>,
     },
-    /// The probe's own bookkeeping is as long as its stalls.
+    /// The probe's own bookkeeping takes as long as its stalls.
     OwnBookkeeping {
-        /// Whose probe.
+        /// The CPU of the probe.
         cpu: CpuId,
         /// Stalls that are its own bookkeeping.
         count: u64,
         /// The shortest gap that counts as a stall.
         threshold_ns: Nanos,
-        /// What storing a stall takes at most.
+        /// The maximum time for storing a stall.
         store_ns: Nanos,
     },
     /// Some stalls have no record.
     DroppedRecords {
-        /// Whose stalls.
+        /// The thread that measured them.
         thread: MeasuringThread,
-        /// So many.
         dropped: u64,
     },
     /// The ring buffer overran.
     TraceLost {
-        /// Kernel events.
         lost: u64,
     },
-    /// Kernel events were lost, and whoever reads them had waited for rows to be written.
+    /// Another process wrote to the controls of the trace.
+    TraceDisturbed {
+        /// How often that was noticed.
+        times: u64,
+        /// Start of the distrusted time, from the beginning of the measurement.
+        first_ns: Nanos,
+        time_ns: Nanos,
+        /// The control files, as `INSTANCE/FILE`.
+        files: Vec<String>,
+        /// Whether the controls were finally restored.
+        repaired: bool,
+    },
+    /// The kernel counted more of an event than was recorded, although no record was lost and no write to the trace's
+    /// controls was seen.
+    EventsMissing {
+        event: String,
+        counted: u64,
+        recorded: u64,
+    },
+    /// Kernel events were lost, and the thread that reads them had waited for rows to be written.
     WriterBehind {
-        /// So long in all.
         waited_ns: Nanos,
     },
     /// A CPU's measurement ended early.
     CpuEndedEarly {
-        /// Which.
         cpu: CpuId,
-        /// What ended it.
         why: AnyVersion<EndedEarly>,
     },
-    /// A thread that measures faulted meanwhile.
+    /// A measuring thread had page faults during the measurement.
     OwnPageFaults {
-        /// Which.
         thread: MeasuringThread,
-        /// Page faults.
         faults: u64,
     },
-    /// Tracing instances of an earlier, killed recorder were removed.
+    /// Tracing instances of an earlier, killed recorder were removed, or are still in use.
     LeftoversRemoved {
-        /// Instances.
+        /// The number of removed instances.
         count: u64,
+        /// The number of instances in use by another process.
+        #[serde(default)]
+        kept: u64,
     },
     /// The raw trace was not kept: the disk was filling up.
     TraceDiscarded {
-        /// It was found full when the run was closed, not before.
+        /// Whether the full disk was only found when the run was closed.
         at_the_end: bool,
     },
-    /// The disk filled up, so the recording ended while it could still be closed.
+    /// The disk filled up, so the recording ended early, while it could still be closed.
     DiskFull {
-        /// Stalls at its end that are counted and not stored.
+        /// Stalls at the end that are counted but not stored.
         unstored: u64,
     },
-    /// An output beside the run did not get all rows.
+    /// An output other than the run lost rows.
     OutputLost {
-        /// As it was named.
+        /// The output, as the user named it.
         output: String,
-        /// Rows that it got.
+        /// The number of delivered rows.
         delivered: u64,
-        /// Rows that it did not.
+        /// The number of lost rows.
         lost: u64,
-        /// What it said.
         why: String,
     },
-    /// The recording was ended early.
+    /// The user ended the recording early.
     Interrupted,
-    /// The pipeline's placement was refused, and forced.
+    /// The pipeline's placement was refused, but forced.
     ForcedPlacement {
-        /// What is wrong with it.
         misfit: AnyVersion<Misfit>,
     },
-    /// The pipeline's threads were left to the scheduler on a machine whose CPUs are not alike.
+    /// The scheduler placed the pipeline's threads, on a machine whose CPUs are not all alike.
     NotPinned {
-        /// Two may be put on one core.
+        /// Whether two of them may share a core.
         one_core: bool,
-        /// They may be put on different NUMA nodes.
+        /// Whether they may be on different NUMA nodes.
         many_nodes: bool,
     },
-    /// Memory could be reclaimed meanwhile.
+    /// The kernel could reclaim memory during the measurement.
     MemoryNotLocked {
-        /// What the system said.
         why: String,
     },
     /// The journal's disk was full before the measurement ended.
     JournalDiskFull {
-        /// What the system said.
         why: AnyVersion<JournalFault>,
     },
     /// The journal could not be continued to the end of the measurement.
     JournalEnded {
-        /// What failed.
         why: AnyVersion<JournalFault>,
     },
     /// The journaller waited for room.
     JournalWaits {
-        /// So often.
         waits: u64,
     },
     /// The pipeline's ring was full.
     RingFull {
-        /// So often.
         waits: u64,
-        /// The producer waited so long in all.
+        /// The producer's total wait.
         waited_ns: Nanos,
     },
-    /// Messages were lost or changed places: a bug.
+    /// Messages were lost or out of order: a bug.
     Disordered {
-        /// Whose messages.
+        /// The consumer of the messages.
         role: PipelineRole,
-        /// So many.
         disordered: u64,
     },
     /// The stalls were attributed again, from the raw trace.
     AttributedAgain {
-        /// The version that did it.
+        /// The version that attributed them again.
         by: String,
-        /// The version that recorded it.
+        /// The version that recorded them.
         recorded_by: String,
     },
-    /// Some stalls keep the verdict of their recording: the raw trace around them was not kept.
+    /// Some stalls keep the verdict of their recording, because the raw trace around them was not kept.
     VerdictsKept {
-        /// So many.
+        /// The number of these stalls.
         kept: u64,
-        /// Of these.
+        /// The number of all stalls.
         stalls: u64,
     },
-    /// Rows of the run do not fit together.
+    /// Rows of the run are inconsistent.
     InconsistentRows {
-        /// Stalls and attributions.
+        /// The number of stalls and attributions concerned.
         rows: u64,
     },
-    /// What another version wrote, or what exists only in words.
+    /// A warning of another version, or one that exists only as text.
     #[serde(untagged)]
     Other(OtherWarning),
 }
 
 /// Why stalls are counted and not attributed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "WrittenNoKernelEvents")]
 pub struct NoKernelEvents {
-    /// Kernel events were wanted; otherwise `--no-trace` was given.
+    /// Whether kernel events were requested; otherwise the user gave `--no-trace`.
     pub wanted: bool,
-    /// Why there were none; null where none were wanted.
+    /// Why there were none; null if none were requested.
     pub problem: Option<SourceProblem>,
-}
-
-/// The same as any version wrote it: earlier ones said in words what stood in the way.
-#[derive(Deserialize)]
-struct WrittenNoKernelEvents {
-    wanted: bool,
-    #[serde(default)]
-    problem: Option<SourceProblem>,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    fix: String,
-}
-
-impl From<WrittenNoKernelEvents> for NoKernelEvents {
-    fn from(written: WrittenNoKernelEvents) -> NoKernelEvents {
-        let WrittenNoKernelEvents {
-            wanted,
-            problem,
-            reason,
-            fix,
-        } = written;
-        NoKernelEvents {
-            wanted,
-            problem: problem.or_else(|| SourceProblem::worded(reason, fix)),
-        }
-    }
 }
 
 /// A warning whose fields this version does not know, kept as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OtherWarning {
-    /// Its id.
     pub id: String,
-    /// Its sentences, where the writer gave them.
+    /// Its sentences, if the writer gave them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// All else.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// What the CPUs of a recording were taken for.
+/// How a recording uses its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CpuUse {
-    /// A probe on each.
+    /// Each runs a probe.
     Measured,
-    /// The threads that are followed may run on them.
+    /// Followed threads may run on them.
     Followed,
     /// They are watched passively.
     Watched,
-    /// The pipeline's threads.
+    /// They run the pipeline's threads.
     Pipeline,
 }
 
-/// A thread of ours that measures.
+/// One of our own measuring threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasuringThread {
-    /// The probe of this CPU.
     Cpu(CpuId),
     /// A thread of the pipeline.
     Role(PipelineRole),
 }
 
 impl Warning {
-    /// One in words alone.
+    /// A warning that exists only as text.
     #[must_use]
     pub fn worded(id: &str, text: &str) -> Warning {
         Warning::Other(OtherWarning {
@@ -346,7 +316,7 @@ impl Warning {
         })
     }
 
-    /// The stable, hyphenated name of its kind, as JSON has it.
+    /// The stable, hyphenated name of its kind, as in JSON.
     #[must_use]
     pub fn id(&self) -> String {
         match serde_json::to_value(self)
@@ -400,74 +370,6 @@ mod tests {
             [ended(true), ended(false)],
             ["journal-disk-full", "journal-ended"]
         );
-    }
-
-    #[test]
-    fn why_there_were_no_kernel_events_is_read_as_every_version_wrote_it() {
-        let read = |text| serde_json::from_value::<Warning>(text).unwrap();
-        let earlier =
-            json!({"id": "no-kernel-events", "wanted": true, "reason": "denied", "fix": "be root"});
-        let problem = SourceProblem::Worded {
-            reason: "denied".into(),
-            fix: "be root".into(),
-        };
-        let warning = Warning::NoKernelEvents(NoKernelEvents {
-            wanted: true,
-            problem: Some(problem),
-        });
-        assert_eq!(read(earlier), warning);
-        assert_eq!(read(serde_json::to_value(&warning).unwrap()), warning);
-        let unwanted = json!({"id": "no-kernel-events", "wanted": false, "reason": "", "fix": ""});
-        let none = Warning::NoKernelEvents(NoKernelEvents {
-            wanted: false,
-            problem: None,
-        });
-        assert_eq!(read(unwanted), none);
-        assert_eq!(none.id(), "no-kernel-events");
-    }
-
-    #[test]
-    fn reasons_that_an_earlier_version_worded_are_read_as_its_words() {
-        let words = || "as it was told".to_owned();
-        for (text, meant) in [
-            (
-                json!({"id": "clock-fallback", "reason": words()}),
-                Warning::ClockFallback {
-                    reason: AnyVersion::Worded(words()),
-                },
-            ),
-            (
-                json!({"id": "clock-doubt", "reason": words()}),
-                Warning::ClockDoubt {
-                    reason: AnyVersion::Worded(words()),
-                },
-            ),
-            (
-                json!({"id": "forced-placement", "misfit": words()}),
-                Warning::ForcedPlacement {
-                    misfit: AnyVersion::Worded(words()),
-                },
-            ),
-            (
-                json!({"id": "nobody-met", "whom": words(), "watching": true}),
-                Warning::NobodyMet {
-                    whom: Some(AnyVersion::Worded(words())),
-                    watching: true,
-                },
-            ),
-            (
-                json!({"id": "journal-ended", "why": words()}),
-                Warning::JournalEnded {
-                    why: AnyVersion::Worded(words()),
-                },
-            ),
-        ] {
-            assert_eq!(
-                serde_json::from_value::<Warning>(text.clone()).unwrap(),
-                meant
-            );
-            assert_eq!(serde_json::to_value(&meant).unwrap(), text);
-        }
     }
 
     #[test]

@@ -1,22 +1,20 @@
 //! Enumerations whose variants have a word in files, in JSON and on screen.
 
-/// An enumeration with one table of words. What a newer version wrote and this one does not know is kept
-/// as it was, in `Other`.
+/// An enumeration with one table of words. A word of a newer version is kept in `Other`.
 macro_rules! open_words {
     ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$of])* $variant,)*
-            /// What a newer version wrote.
+            /// A word of a newer version.
             Other(crate::Name),
         }
 
         impl $name {
-            /// All that this version knows, in order.
+            /// All variants that this version knows, in order.
             pub const KNOWN: &[$name] = &[$($name::$variant,)*];
 
-            /// The word for it.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -55,8 +53,8 @@ macro_rules! open_words {
     };
 }
 
-/// An enumeration with one table of words, of which a newer version has more: an unknown word is none of them, or
-/// has a variant of its own.
+/// An enumeration with one table of words that newer versions may extend: an unknown word has no variant, or a special
+/// one.
 macro_rules! closed_words {
     ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
@@ -65,10 +63,10 @@ macro_rules! closed_words {
         }
 
         impl $name {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant,)*];
 
-            /// The word for it in files and in JSON.
+            /// Its word in files and in JSON.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -76,7 +74,7 @@ macro_rules! closed_words {
                 }
             }
 
-            /// The inverse of `as_str`; `None` of a word that is not in the table.
+            /// The inverse of `as_str`; `None` if the word is not in the table.
             #[must_use]
             pub fn from_word(word: &str) -> Option<$name> {
                 match word {

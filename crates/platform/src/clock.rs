@@ -1,4 +1,4 @@
-//! Reading whichever clock a recording uses, outside of hot loops.
+//! Reading the clock of a recording, outside of hot loops.
 
 use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, ClockReading, Ticks};
@@ -11,7 +11,7 @@ fn realtime_ns() -> u64 {
     seconds * 1_000_000_000 + nanos
 }
 
-/// Reads the clock of this kind once, for code that is not in a hot loop.
+/// Reads a clock of this kind once, for code outside of hot loops.
 #[must_use]
 pub fn now(kind: ClockKind) -> Ticks {
     Ticks(match kind {
@@ -23,8 +23,8 @@ pub fn now(kind: ClockKind) -> Ticks {
     })
 }
 
-/// Reads the measuring clock, `CLOCK_MONOTONIC_RAW` and `CLOCK_REALTIME` as closely together as a few
-/// dozen tries allow; the tightest try wins.
+/// Reads the measuring clock, `CLOCK_MONOTONIC_RAW` and `CLOCK_REALTIME` as closely together as possible: the tightest
+/// of a few dozen tries.
 #[must_use]
 pub fn read_all(kind: ClockKind) -> ClockReading {
     let attempt = || {

@@ -2,22 +2,22 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Between two tries at a lock that is waited for.
+/// Between two tries at a lock.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A file or folder that is locked (`flock`) until this is dropped, or the process ends.
 ///
 /// The lock belongs to the open file, not to the descriptor: a child that another thread is just starting shares it
-/// until it runs its program. Closing alone would keep it locked for that moment, so dropping unlocks.
+/// until it executes its program. Closing alone would leave the file locked for that moment, so dropping also unlocks.
 #[derive(Debug)]
 pub struct HeldLock(File);
 
 impl HeldLock {
-    /// Locks it exclusively; a lock that somebody else holds is tried for so long.
+    /// Locks it exclusively. Retries for `patience` if another process holds the lock.
     ///
     /// # Errors
-    /// The file comes back with the reason: [`TryLockError::WouldBlock`] where somebody else still holds it, or that
-    /// its file system has no locks.
+    /// Returns the file with the reason: [`TryLockError::WouldBlock`] if another process still holds the lock, else the
+    /// file system has no locks.
     pub fn take(file: File, patience: Duration) -> Result<HeldLock, (File, TryLockError)> {
         let begun = Instant::now();
         loop {
@@ -32,7 +32,6 @@ impl HeldLock {
         }
     }
 
-    /// What is locked.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.0
@@ -41,7 +40,7 @@ impl HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        // Closing follows at once, and unlocks where this could not.
+        // The file is closed right after this, which also unlocks it if this fails.
         let _ = self.0.unlock();
     }
 }
@@ -55,7 +54,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let lock = HeldLock::take(File::create(&path).unwrap(), Duration::ZERO).unwrap();
-        // What a child has between fork and exec: another descriptor of the same open file.
+        // As a child between fork and exec has it: another descriptor of the same open file.
         let inherited = lock.file().try_clone().unwrap();
         let (_, refused) = HeldLock::take(File::open(&path).unwrap(), Duration::ZERO).unwrap_err();
         assert!(matches!(refused, TryLockError::WouldBlock), "{refused:?}");

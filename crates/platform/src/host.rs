@@ -1,10 +1,10 @@
-//! What machine this is.
+//! Facts about this machine.
 
 use crate::machine::Machine;
 use crate::topology::Topology;
 use jitterscope_model::HostFacts;
 
-/// Reads the facts that a report states about the machine.
+/// Reads the machine's facts for a report.
 #[must_use]
 pub fn host_facts(machine: &Machine, topology: &Topology) -> HostFacts {
     let text = |path: &str| machine.read_trimmed(path).unwrap_or_default();
@@ -30,8 +30,7 @@ pub fn host_facts(machine: &Machine, topology: &Topology) -> HostFacts {
     }
 }
 
-/// The hypervisor's signature (`KVMKVMKVM`, ...), `unknown` when there is one without, `None` on bare
-/// metal.
+/// The hypervisor's signature (`KVMKVMKVM`, ...), `unknown` for a hypervisor without one, `None` on bare metal.
 fn hypervisor(machine: &Machine, flags: &str) -> Option<String> {
     if !flags.split_whitespace().any(|flag| flag == "hypervisor") {
         return None;

@@ -1,4 +1,4 @@
-//! A file of the machine that is read again and again.
+//! A file of the machine that is read repeatedly.
 
 use crate::machine::{FileError, Machine};
 use std::borrow::Cow;
@@ -7,32 +7,44 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes read at once.
+/// Bytes per read.
 const PIECE: usize = 4096;
 
-/// One of the kernel's files, kept open: finding it again costs as much as reading it.
+/// A kernel file that is kept open, because opening it costs as much as reading it.
 ///
-/// For files of `/proc` and `/sys` that stay what they are as long as they are there; one that goes away is looked
-/// for anew.
+/// For files of `/proc` and `/sys`. If a file disappears, the next read opens its path again.
 #[derive(Debug)]
 pub struct KeptFile {
     path: PathBuf,
     file: Option<File>,
     text: Vec<u8>,
+    /// Whether a read that returns less than its buffer size has reached the end of the file.
+    is_one_record: bool,
 }
 
 impl KeptFile {
-    /// The file at `path` of `machine`; it is opened when it is first read.
+    /// The file at `path` of `machine`; the first read opens it.
     #[must_use]
     pub fn of(machine: &Machine, path: impl AsRef<Path>) -> KeptFile {
         KeptFile {
             path: machine.path(path),
             file: None,
             text: Vec::new(),
+            is_one_record: false,
         }
     }
 
-    /// Its whole text as it is now; bytes that are not UTF-8 are replaced.
+    /// The same for a file that the kernel writes as one record, such as a thread's status or a setting: a short read
+    /// means its end. Files of many records may return a short read after any record.
+    #[must_use]
+    pub fn of_one_record(machine: &Machine, path: impl AsRef<Path>) -> KeptFile {
+        KeptFile {
+            is_one_record: true,
+            ..KeptFile::of(machine, path)
+        }
+    }
+
+    /// Reads its whole text; replaces bytes that are not UTF-8.
     ///
     /// # Errors
     /// The file cannot be opened or read.
@@ -40,7 +52,7 @@ impl KeptFile {
         let kept = self.file.is_some();
         let mut found = self.read_once();
         if kept && found.is_err() {
-            // What was open may be gone, and another in its place.
+            // The open file may be gone, with a new one at its path.
             found = self.read_once();
         }
         match found {
@@ -66,6 +78,7 @@ impl KeptFile {
                 .truncate(filled + read.as_ref().map_or(0, |count| *count));
             match read {
                 Ok(0) => break,
+                Ok(count) if self.is_one_record && count < PIECE => break,
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 Ok(_) | Err(_) => {}
             }
@@ -94,6 +107,11 @@ mod tests {
             std::fs::write(&path, &text).unwrap();
             assert_eq!(file.read().unwrap(), text);
         }
+        let mut record = KeptFile::of_one_record(&Machine::at(dir.path()), "/file");
+        for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
+            std::fs::write(&path, "x".repeat(length)).unwrap();
+            assert_eq!(record.read().unwrap().len(), length);
+        }
         std::fs::write(&path, b"a \xff").unwrap();
         assert_eq!(file.read().unwrap(), "a \u{fffd}");
     }
@@ -111,7 +129,7 @@ mod tests {
             let (_, rest) = stat.rsplit_once(')').unwrap();
             rest.split_whitespace().nth(7).unwrap().parse().unwrap()
         };
-        // Memory that was not touched yet faults.
+        // Memory faults when it is first touched.
         std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(used(&kept.read().unwrap()) > used(&before));
         let interrupts = KeptFile::of(&host, "/proc/interrupts")

@@ -1,4 +1,4 @@
-//! Which CPUs share a physical core, and which lie on one NUMA node.
+//! Which CPUs share a physical core, and which share a NUMA node.
 
 use crate::machine::Machine;
 use jitterscope_model::{CpuId, CpuSet};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const CPU_DIR: &str = "/sys/devices/system/cpu";
 const NODE_DIR: &str = "/sys/devices/system/node";
 
-/// How CPUs hang together, as far as the kernel tells.
+/// Cores and nodes of the CPUs, as the kernel reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuLayout {
     /// All hardware threads of a CPU's physical core, itself included.
@@ -17,7 +17,7 @@ pub struct CpuLayout {
 }
 
 impl CpuLayout {
-    /// Reads it. A CPU of which nothing is known is a core of its own on an unknown node.
+    /// Reads it. A CPU without data counts as a core of its own on an unknown node.
     #[must_use]
     pub fn read(machine: &Machine, cpus: &CpuSet) -> CpuLayout {
         let list = |path: String| -> CpuSet {
@@ -54,7 +54,7 @@ impl CpuLayout {
             .unwrap_or_else(|| [cpu].into_iter().collect())
     }
 
-    /// The NUMA node of `cpu`, where it is known.
+    /// The NUMA node of `cpu`, if known.
     #[must_use]
     pub fn node(&self, cpu: CpuId) -> Option<u32> {
         self.nodes.get(&cpu).copied()

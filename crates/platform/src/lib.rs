@@ -1,12 +1,15 @@
 //! The machine: which clock to use, CPUs, privileges and control files.
 //!
-//! Everything that asks the kernel for something goes through here: files below the injectable
-//! [`Machine`] root, and the raw system calls that have no safe wrapper elsewhere. Crates that measure
-//! or record stay free of both.
+//! All requests to the kernel go through this crate: files below the injectable [`Machine`] root, and raw system calls
+//! that have no safe wrapper elsewhere. Crates that measure or record contain neither.
 
 mod access;
+mod allocated;
+mod allocator;
 mod claim;
 pub mod clock;
+mod freezer;
+mod full_disk;
 mod held_lock;
 mod host;
 mod kept_file;
@@ -18,6 +21,7 @@ mod owner_lock;
 mod process;
 mod quota;
 mod rate;
+mod run_folder;
 mod selection;
 mod sleep;
 mod state;
@@ -31,21 +35,25 @@ pub use access::{
     AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded,
     read_bounded_from,
 };
-pub use claim::{CpuClaim, CpuClaimed};
+pub use allocated::allocated;
+pub use allocator::{Allocator, give_memory_back, keep_freed_memory};
+pub use claim::{ClaimHolder, CpuClaim, CpuClaimed};
+pub use freezer::{Freezer, FreezerWatch};
+pub use full_disk::is_full;
 pub use held_lock::HeldLock;
 pub use host::host_facts;
 pub use kept_file::KeptFile;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};
 pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
-pub use memory::{
-    LockedMemory, give_freed_memory_back, keep_freed_memory, lock_in_memory, peak_rss_bytes,
-    resident_bytes,
-};
+pub use memory::{LockedMemory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use owner_lock::{Owner, OwnerLock, owner_of};
 pub use process::{ask_to_end, end_with_parent, is_ignored};
-pub use quota::{CpuQuota, Throttling, cpu_quota_millis, cpu_quotas, read_limit, read_throttling};
+pub use quota::{
+    CpuGroup, CpuGroupCounts, Throttling, cpu_groups, cpu_quota_millis, read_throttling,
+};
 pub use rate::{ClockCheck, ClockChoice, ClockError, choose_clock};
+pub use run_folder::own_run_folder;
 pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
 pub use state::{CpuTimes, machine_state};

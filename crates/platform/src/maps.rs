@@ -1,6 +1,7 @@
 //! Files as memory: the pipeline's input and its journal.
 
 use crate::access::{AccessError, HeldDir, OutputPlace, open_regular};
+use crate::full_disk::is_full;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -13,9 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}{}", path.display(), advice(source))]
 pub struct MapError {
-    /// The file.
     pub path: PathBuf,
-    /// What the system said.
     #[source]
     pub source: io::Error,
 }
@@ -34,22 +33,17 @@ impl MapError {
         }
     }
 
-    /// Whether there is no room for it.
+    /// Whether the disk has no room for it.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        matches!(
-            self.source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        )
+        is_full(self.source.kind())
     }
 }
 
 fn advice(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; make room, or name a file elsewhere"
-        }
-        _ => "",
+    match is_full(source.kind()) {
+        true => "; make room, or name a file elsewhere",
+        false => "",
     }
 }
 
@@ -64,12 +58,12 @@ impl MappedFile {
     /// Maps a whole file.
     ///
     /// # Errors
-    /// It cannot be opened, or is no regular file.
+    /// It cannot be opened, or is not a regular file.
     pub fn open(path: &Path) -> Result<MappedFile, MapError> {
         MappedFile::of(&open_regular(path).map_err(MapError::access(path))?, path)
     }
 
-    /// Maps a whole file that was opened; `path` is what it is called.
+    /// Maps a whole open file; `path` is its name for messages.
     ///
     /// # Errors
     /// It cannot be mapped.
@@ -78,9 +72,9 @@ impl MappedFile {
         if length == 0 {
             return Ok(MappedFile { map: None });
         }
-        // SAFETY: the map is private and read-only. Whoever truncates the file meanwhile makes reads of it
-        // fail with SIGBUS, and whoever writes to it changes bytes that we only copy and compare: no
-        // reference is ever kept to anything but plain bytes.
+        // SAFETY: the map is private and read-only. If another process truncates the file meanwhile, reads of it fail
+        // with SIGBUS; if it writes to the file, it changes bytes that we only copy and compare: no reference is ever
+        // kept to anything but plain bytes.
         let map =
             unsafe { MmapOptions::new().map_copy_read_only(file) }.map_err(MapError::of(path))?;
         Ok(MappedFile { map: Some(map) })
@@ -93,15 +87,15 @@ impl AsRef<[u8]> for MappedFile {
     }
 }
 
-/// Makes a file of `length` pseudo-random bytes in a folder, the same ones every time, under its final name
-/// only when it is whole.
+/// Makes a file of `length` pseudo-random bytes in a folder, the same bytes every time. The file gets its final name
+/// only when it is complete.
 ///
 /// # Errors
-/// It cannot be written; nothing is left then.
+/// It cannot be written; then nothing is left.
 pub fn make_random_file(folder: &HeldDir, name: &str, length: u64) -> Result<(), MapError> {
     let path = folder.path().join(name);
     let partial = format!("{name}.{}.partial", std::process::id());
-    // Of an earlier process with our number.
+    // A leftover of an earlier process with our id.
     let _ = folder.remove_file(&partial);
     let file = folder
         .create_new(&partial)
@@ -114,7 +108,7 @@ pub fn make_random_file(folder: &HeldDir, name: &str, length: u64) -> Result<(),
                 .map_err(MapError::access(&path))
         });
     if written.is_err() {
-        // Nothing else can be done about a leftover that cannot be removed.
+        // Cleanup is best effort.
         let _ = folder.remove_file(&partial);
     }
     written
@@ -139,14 +133,14 @@ fn write_random(file: File, length: u64) -> io::Result<()> {
         .sync_all()
 }
 
-/// A file that grows piece by piece, each piece on disk and in memory before it is handed out.
+/// A file that grows piece by piece. Each piece is on disk and in memory before the caller gets it.
 #[derive(Debug)]
 pub struct GrowingFile {
     path: PathBuf,
     file: File,
     piece: u64,
     length: u64,
-    /// Where it is to be removed from when it is given up: there was no file of this name before.
+    /// The place to remove the file from if it is abandoned; set if we made the file.
     made: Option<OutputPlace>,
     finished: bool,
 }
@@ -155,7 +149,7 @@ impl GrowingFile {
     /// Makes the file that the user names, or empties it. `piece` is rounded up to whole pages.
     ///
     /// # Errors
-    /// It cannot be opened for writing, is no regular file, or another user has a hand in it.
+    /// It cannot be opened for writing, is not a regular file, or another user can interfere with it.
     pub fn create(path: &Path, piece: u64) -> Result<GrowingFile, MapError> {
         let place = OutputPlace::find(path)
             .map_err(MapError::access(path))?
@@ -167,7 +161,7 @@ impl GrowingFile {
         Ok(file)
     }
 
-    /// Lets an empty file grow that was opened for reading and writing; `path` is what it is called.
+    /// Grows an empty file that is open for reading and writing; `path` is its name for messages.
     #[must_use]
     pub fn of(file: File, path: &Path, piece: u64) -> GrowingFile {
         let page = rustix::param::page_size() as u64;
@@ -182,11 +176,11 @@ impl GrowingFile {
         }
     }
 
-    /// Extends the file by a piece, with its room on disk reserved and every page written to, so that
-    /// whoever fills it waits for neither.
+    /// Extends the file by a piece, reserves its room on disk and writes to every page, so that filling it waits for
+    /// neither disk nor page faults.
     ///
     /// # Errors
-    /// The disk is full ([`MapError::is_disk_full`]) or fails; the pieces before stay good.
+    /// The disk is full ([`MapError::is_disk_full`]) or fails; the earlier pieces stay valid.
     pub fn next_piece(&mut self) -> Result<FilePiece, MapError> {
         self.extend().map_err(MapError::of(&self.path))
     }
@@ -198,9 +192,8 @@ impl GrowingFile {
             other => other?,
         }
         let length = usize::try_from(piece).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the range was just made part of the file. The map is shared; should somebody else
-        // truncate the file, writes to it fail with SIGBUS, and should somebody else write to it, only
-        // plain bytes change.
+        // SAFETY: the range was just made part of the file. The map is shared; if another process truncates the file,
+        // writes to it fail with SIGBUS, and if it writes to the file, only plain bytes change.
         let mut map = unsafe {
             MmapOptions::new()
                 .offset(start)
@@ -208,13 +201,13 @@ impl GrowingFile {
                 .map_mut(&self.file)
         }?;
         map.fill(0);
-        // Unlocked pages are resident all the same; faults that follow are counted and reported.
+        // Pages are resident even if locking fails; later faults are counted and reported.
         let _ = map.lock();
         self.length += piece;
         Ok(FilePiece { map })
     }
 
-    /// For file systems that cannot reserve room: written zeros have theirs.
+    /// For file systems that cannot reserve room: writing zeros allocates it.
     fn write_zeros(&self, start: u64, length: u64) -> io::Result<()> {
         let zeros = [0u8; 64 << 10];
         let mut at = 0;
@@ -227,7 +220,7 @@ impl GrowingFile {
         Ok(())
     }
 
-    /// Cuts the file to the `used` bytes at its beginning and makes it safe on disk.
+    /// Truncates the file to its first `used` bytes and syncs it to disk.
     ///
     /// # Errors
     /// The disk fails.
@@ -241,12 +234,12 @@ impl GrowingFile {
     }
 }
 
-/// Given up before anything was worth keeping: reserved room is no file that a reader could use. One that
-/// was made goes, one that was there before is empty. Whoever fills pieces must have ended.
+/// An abandoned file holds only reserved room, which no reader can use. A file that we made is removed, an older one is
+/// emptied. The threads that fill pieces must have ended.
 impl Drop for GrowingFile {
     fn drop(&mut self) {
         if !self.finished {
-            // Nobody is left to report it to; at worst the zeros stay, and readers take them for unused room.
+            // No caller is left to report an error to; at worst the zeros stay, and readers treat them as unused room.
             let _ = self.file.set_len(0);
             if let Some(place) = &self.made {
                 let _ = place.folder().remove_file(place.name());
@@ -332,7 +325,7 @@ mod tests {
     fn a_full_disk_is_reported_and_what_was_written_stays() {
         let dir = tempfile::tempdir().unwrap();
         let Some(small) = SmallDisk::mount(dir.path()) else {
-            eprintln!("skipped: a small file system cannot be mounted here");
+            jitterscope_testing::skip("a small file system cannot be mounted here");
             return;
         };
         let path = dir.path().join("journal");
@@ -359,7 +352,7 @@ mod tests {
         drop(small);
     }
 
-    /// A file system of 512 KiB, while it lives.
+    /// A file system of 512 KiB. Dropping it unmounts it.
     struct SmallDisk(PathBuf);
 
     impl SmallDisk {

@@ -1,8 +1,8 @@
 //! Who owns a folder or a file: the process that holds its lock.
 //!
-//! The lock is `flock` on the thing itself. The kernel releases it when its holder ends, however that
-//! ends, and a process that is dead but not yet waited for holds none. It is a property of the inode, so
-//! it is seen from every PID and mount namespace, where process ids say nothing.
+//! The lock is `flock` on the file or folder itself. The kernel releases it when its holder ends for any reason; a
+//! zombie holds none. It is a property of the inode, so it is visible from every PID and mount namespace, where process
+//! ids mean nothing.
 
 use crate::held_lock::HeldLock;
 use std::fs::{self, OpenOptions, TryLockError};
@@ -11,42 +11,42 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// Who only looks holds the lock for microseconds: what has just been made is tried for this long.
+/// How long to try to lock a new file or folder; a mere check holds the lock for microseconds.
 const TAKING: Duration = Duration::from_millis(500);
-/// The same for a look, which may be wrong about a thing once.
+/// How long a check tries, which may fail once.
 const LOOKING: Duration = Duration::from_millis(6);
 
-/// The lock of a folder or file, held. It is not inherited by programs that this one starts, and goes when
-/// this is dropped or the process ends.
+/// The held lock of a folder or file. Child programs do not inherit it. It is released when this is dropped or the
+/// process ends.
 #[derive(Debug)]
 pub struct OwnerLock {
     _held: HeldLock,
 }
 
-/// What is known of a thing's owner.
+/// The state of an owner.
 #[derive(Debug)]
 pub enum Owner {
     /// A process holds the lock.
     Living,
-    /// Nobody does, and nobody can take it as long as this is held: what its owner left can be removed.
+    /// No process holds the lock, and none can take it while this is held: the leftovers can be removed.
     Gone(OwnerLock),
-    /// Not known: it cannot be opened, or its file system has no locks. Leave it alone.
+    /// Unknown: it cannot be opened, or its file system has no locks. Leave it alone.
     Unknown(io::Error),
 }
 
 impl OwnerLock {
-    /// Makes this process the owner of what it has just made at `path`.
+    /// Makes this process the owner of the new file or folder at `path`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`]: somebody took it for a leftover and removed it before the lock was
-    /// held; make it again. [`io::ErrorKind::WouldBlock`]: somebody else holds the lock. Others: the file
-    /// system has no locks, or the path cannot be opened.
+    /// [`io::ErrorKind::NotFound`]: another process took it for a leftover and removed it before we held the lock; make
+    /// it again. [`io::ErrorKind::WouldBlock`]: another process holds the lock. Others: the file system has no locks,
+    /// or the path cannot be opened.
     pub fn take(path: &Path) -> io::Result<OwnerLock> {
         lock(path, TAKING)
     }
 }
 
-/// Looks whether the owner of what is at `path` lives.
+/// Checks whether the owner of the file or folder at `path` is alive.
 #[must_use]
 pub fn owner_of(path: &Path) -> Owner {
     match lock(path, LOOKING) {
@@ -57,7 +57,7 @@ pub fn owner_of(path: &Path) -> Owner {
 }
 
 fn lock(path: &Path, patience: Duration) -> io::Result<OwnerLock> {
-    // Links are not followed, and opening does not wait for the other end of a pipe.
+    // Does not follow links, and does not wait for the other end of a pipe.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
@@ -67,7 +67,7 @@ fn lock(path: &Path, patience: Duration) -> io::Result<OwnerLock> {
         TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         TryLockError::Error(error) => error,
     })?;
-    // Whoever held the lock until now may have removed the thing: then this is the lock of nothing.
+    // The previous holder may have removed the file: then this lock has no effect.
     let (ours, there) = (held.file().metadata()?, fs::symlink_metadata(path)?);
     if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
         return Err(io::ErrorKind::NotFound.into());
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// A program that this one starts does not hold what this one owns.
+    /// A program that we start does not hold our locks.
     #[test]
     fn a_started_program_does_not_inherit_it() {
         let dir = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ mod tests {
         assert!(gone);
     }
 
-    /// A process that was killed and not waited for still has an id and a start time, but no lock.
+    /// A zombie still has an id and a start time, but no lock.
     #[test]
     fn a_zombie_is_gone() {
         let dir = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ mod tests {
             assert!(Instant::now() < until, "flock(1) never took the lock");
             sleep(Duration::from_millis(5));
         }
-        // The whole group: flock(1) shares its lock with the program it runs.
+        // Kills the whole group: flock(1) shares its lock with the program it runs.
         let group = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
         let stat = format!("/proc/{}/stat", child.id());

@@ -1,25 +1,25 @@
-//! Other processes, and what this one was started with.
+//! Other processes, and the signal settings that this one inherited.
 
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Asks a process to end (SIGTERM). One that has ended already, or is not ours to end, stays as it is.
+/// Asks a process to end (SIGTERM). Does nothing if it has ended already, or belongs to another user.
 pub fn ask_to_end(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 0) {
-        // Nothing to do when it is gone.
+        // If it is gone, there is nothing to do.
         let _ = kill_process(pid, Signal::TERM);
     }
 }
 
-/// Has the kernel ask what `command` starts to end (SIGTERM) when the thread that starts it ends, for
-/// whatever reason: a recorder that is killed leaves no process of its own behind.
+/// Makes the kernel ask the process of `command` to end (SIGTERM) when the thread that starts it ends for any reason: a
+/// recorder that is killed leaves no child process behind.
 pub fn end_with_parent(command: &mut Command) {
     let parent = std::process::id();
     let tie = move || {
         set_parent_process_death_signal(Some(Signal::TERM))?;
-        // The parent may have died before the kernel was asked.
+        // The parent may have died before this request.
         let actual = getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
         if actual == parent {
             Ok(())
@@ -32,8 +32,8 @@ pub fn end_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(tie) };
 }
 
-/// Whether this process ignores a signal. Asked before any handler is set, it tells what whoever started
-/// us wants: `nohup` ignores SIGHUP, a shell without job control SIGINT of what runs in the background.
+/// Whether this process ignores a signal. Before any handler is set, this shows the wish of the program that started
+/// us: `nohup` ignores SIGHUP, a shell without job control ignores SIGINT for background processes.
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: zero is a valid `sigaction`: an empty mask and no flags.
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn ignored_is_what_was_ignored() {
-        // The runtime of the language ignores SIGPIPE at start.
+        // Rust's runtime ignores SIGPIPE at start.
         assert!(is_ignored(libc::SIGPIPE));
         assert!(!is_ignored(libc::SIGTERM));
         assert!(!is_ignored(0), "no such signal");

@@ -1,49 +1,49 @@
-//! How much CPU time control groups grant.
+//! CPU quotas of control groups.
 
+use crate::kept_file::KeptFile;
 use crate::machine::Machine;
 use jitterscope_model::QuotaLimit;
 
-/// The longest path of a control group that is looked at, bytes: whoever may make groups chooses their names.
+/// The longest path of a control group that is read, in bytes: users with the right to make groups choose their names.
 const LONGEST_PATH: usize = 4096;
 
-/// A control group with a CPU quota.
+/// A control group that may have a CPU quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CpuQuota {
-    /// The group, as `/proc/PID/cgroup` names it; `/` is the topmost that can be seen from here.
+pub struct CpuGroup {
+    /// The group, as `/proc/PID/cgroup` names it; `/` is the topmost that is visible from here.
     pub cgroup: String,
-    /// Its folder, as the kernel offers it.
+    /// The path of its folder in the cgroup file system.
     pub folder: String,
-    /// Whether it is of the unified hierarchy (version 2).
+    /// Whether it belongs to the unified hierarchy (version 2).
     pub unified: bool,
-    /// What it grants.
-    pub limit: QuotaLimit,
+    /// Its current quota; `None` if unlimited.
+    pub limit: Option<QuotaLimit>,
 }
 
-/// What a group's `cpu.stat` counts of its throttling.
+/// The throttling counters of a group's `cpu.stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
     /// Periods in which it was throttled.
     pub times: u64,
-    /// For how long, summed over the CPUs, microseconds.
+    /// For how long, summed over the CPUs, in microseconds.
     pub throttled_us: u64,
 }
 
-/// The tightest CPU quota above this process, in thousandths of a CPU; `None` when there is none.
+/// The tightest CPU quota above this process, in thousandths of a CPU; `None` if unlimited.
 #[must_use]
 pub fn cpu_quota_millis(machine: &Machine) -> Option<u64> {
     let groups = machine.read("/proc/self/cgroup").unwrap_or_default();
-    cpu_quotas(machine, &groups)
+    cpu_groups(machine, &groups)
         .iter()
-        .filter_map(|quota| quota.limit.millis())
+        .filter_map(|group| group.limit?.millis())
         .min()
 }
 
-/// The CPU quotas above whoever has these groups, in the words of `/proc/PID/cgroup`: those of its own groups and
-/// of every group above, innermost first. Read from `cpu.max` of the unified hierarchy or `cpu.cfs_quota_us` of
-/// the old one.
+/// The groups that may limit a process with these groups, given as in `/proc/PID/cgroup`: its own groups and every
+/// group above, innermost first. Reads `cpu.max` of the unified hierarchy or `cpu.cfs_quota_us` of the old one.
 #[must_use]
-pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
-    let mut found: Vec<CpuQuota> = Vec::new();
+pub fn cpu_groups(machine: &Machine, groups: &str) -> Vec<CpuGroup> {
+    let mut found: Vec<CpuGroup> = Vec::new();
     for line in groups.lines().filter(|line| line.len() <= LONGEST_PATH) {
         let mut fields = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(path)) =
@@ -51,7 +51,7 @@ pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
         else {
             continue;
         };
-        // A group outside of what we can see leads up with dots.
+        // A path that leads up with dots is a group outside of what we can see.
         if path.split('/').any(|component| component == "..") {
             continue;
         }
@@ -65,7 +65,7 @@ pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
         };
         let mut path = path.trim_end_matches('/');
         loop {
-            let limited = roots.iter().find_map(|root| {
+            let group = roots.iter().find_map(|root| {
                 let folder = format!("{root}{path}");
                 let limit = read_limit(machine, &folder, unified)?;
                 let cgroup = if path.is_empty() {
@@ -73,14 +73,14 @@ pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
                 } else {
                     path.to_owned()
                 };
-                Some(CpuQuota {
+                Some(CpuGroup {
                     cgroup,
                     folder,
                     unified,
                     limit,
                 })
             });
-            found.extend(limited);
+            found.extend(group);
             let Some((above, _)) = path.rsplit_once('/') else {
                 break;
             };
@@ -90,21 +90,41 @@ pub fn cpu_quotas(machine: &Machine, groups: &str) -> Vec<CpuQuota> {
     found
 }
 
-/// What a group grants now; `None` when that is no limit, or the group is gone.
-#[must_use]
-pub fn read_limit(machine: &Machine, folder: &str, unified: bool) -> Option<QuotaLimit> {
+/// A group's current quota; `None` if it can have none, or is gone.
+fn read_limit(machine: &Machine, folder: &str, unified: bool) -> Option<Option<QuotaLimit>> {
     let limit = if unified {
-        unified_limit(machine, folder)
+        unified_limit(&machine.read_trimmed(format!("{folder}/cpu.max")).ok()?)
     } else {
-        old_limit(machine, folder)
-    }?;
-    (limit.period_us > 0).then_some(limit)
+        let quota = machine.read_trimmed(format!("{folder}/cpu.cfs_quota_us"));
+        let quota = quota.ok()?.parse().ok();
+        let period = || machine.read_trimmed(format!("{folder}/cpu.cfs_period_us"));
+        // A quota of -1 is no limit.
+        quota.and_then(|quota_us| {
+            Some(QuotaLimit {
+                quota_us,
+                period_us: period().ok()?.parse().ok()?,
+            })
+        })
+    };
+    Some(limit.filter(|limit| limit.period_us > 0))
 }
 
-/// What a group's `cpu.stat` counts; `None` when the group is gone.
+/// `150000 100000` is one CPU and a half, `max 100000` is no limit.
+fn unified_limit(text: &str) -> Option<QuotaLimit> {
+    let (quota, period) = text.split_once(' ')?;
+    Some(QuotaLimit {
+        quota_us: quota.parse().ok()?,
+        period_us: period.parse().ok()?,
+    })
+}
+
+/// A group's throttling counters; `None` if the group is gone.
 #[must_use]
 pub fn read_throttling(machine: &Machine, folder: &str) -> Option<Throttling> {
-    let text = machine.read(format!("{folder}/cpu.stat")).ok()?;
+    throttling(&machine.read(format!("{folder}/cpu.stat")).ok()?)
+}
+
+fn throttling(text: &str) -> Option<Throttling> {
     let number = |name: &str| -> Option<u64> {
         let line = text
             .lines()
@@ -120,29 +140,37 @@ pub fn read_throttling(machine: &Machine, folder: &str) -> Option<Throttling> {
     })
 }
 
-/// `150000 100000` is one CPU and a half, `max 100000` is no limit.
-fn unified_limit(machine: &Machine, folder: &str) -> Option<QuotaLimit> {
-    let text = machine.read_trimmed(format!("{folder}/cpu.max")).ok()?;
-    let (quota, period) = text.split_once(' ')?;
-    Some(QuotaLimit {
-        quota_us: quota.parse().ok()?,
-        period_us: period.parse().ok()?,
-    })
+/// A group's `cpu.stat`, kept open.
+#[derive(Debug)]
+pub struct CpuGroupCounts {
+    machine: Machine,
+    group: CpuGroup,
+    stat: KeptFile,
 }
 
-/// A quota of -1 is no limit.
-fn old_limit(machine: &Machine, folder: &str) -> Option<QuotaLimit> {
-    let number = |name: &str| {
-        machine
-            .read_trimmed(format!("{folder}/{name}"))
-            .ok()?
-            .parse()
-            .ok()
-    };
-    Some(QuotaLimit {
-        quota_us: number("cpu.cfs_quota_us")?,
-        period_us: number("cpu.cfs_period_us")?,
-    })
+impl CpuGroupCounts {
+    #[must_use]
+    pub fn of(machine: &Machine, group: CpuGroup) -> CpuGroupCounts {
+        CpuGroupCounts {
+            machine: machine.clone(),
+            stat: KeptFile::of_one_record(machine, format!("{}/cpu.stat", group.folder)),
+            group,
+        }
+    }
+
+    /// Reads its throttling counters; `None` if the group is gone, or counts nothing.
+    pub fn throttling(&mut self) -> Option<Throttling> {
+        throttling(&self.stat.read().ok()?)
+    }
+
+    /// Reads its current quota; `None` if unlimited.
+    #[must_use]
+    pub fn limit(&self) -> Option<QuotaLimit> {
+        let CpuGroup {
+            folder, unified, ..
+        } = &self.group;
+        read_limit(&self.machine, folder, *unified).flatten()
+    }
 }
 
 #[cfg(test)]
@@ -214,12 +242,15 @@ mod tests {
             ("sys/fs/cgroup/cpu.max", "max 100000\n"),
         ]);
         let groups = |text: &str| -> Vec<String> {
-            cpu_quotas(&machine, text)
+            cpu_groups(&machine, text)
                 .into_iter()
-                .map(|quota| quota.cgroup)
+                .map(|group| format!("{} {}", group.cgroup, group.limit.is_some()))
                 .collect()
         };
-        assert_eq!(groups("0::/pod/one\n"), ["/pod/one", "/pod"]);
+        assert_eq!(
+            groups("0::/pod/one\n"),
+            ["/pod/one true", "/pod true", "/ false"]
+        );
         assert_eq!(
             groups("0::/../../pod/one\n1:cpuset:/pod\nnonsense"),
             Vec::<String>::new()

@@ -1,4 +1,4 @@
-//! Which clock can be trusted here, and how fast it runs.
+//! Which clock is reliable here, and how fast it runs.
 
 use crate::clock;
 use crate::machine::Machine;
@@ -9,26 +9,24 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
-/// The clock that a recording will use.
+/// The clock for a recording.
 #[derive(Clone, Debug)]
 pub struct ClockChoice {
-    /// Which.
     pub kind: ClockKind,
-    /// How fast.
     pub rate: TickRate,
-    /// Why the TSC is not used, when it is not.
+    /// Why the TSC is not used, if it is not.
     pub fallback_reason: Option<TscFlaw>,
-    /// What the CPU does not promise of the TSC, which is used all the same, as was asked.
+    /// What the CPU does not guarantee about the TSC, if the user chose it anyway.
     pub doubt: Option<TscFlaw>,
 }
 
-/// No clock could be had as asked.
+/// Why there is no clock.
 #[derive(Debug, thiserror::Error)]
 pub enum ClockError {
     /// The user insisted on the TSC.
     #[error("the TSC cannot be trusted here")]
     TscUnusable(TscFlaw),
-    /// The clock does not advance as clocks do.
+    /// The clock does not advance.
     #[error("the clock did not advance during calibration")]
     Stuck,
 }
@@ -46,17 +44,17 @@ impl From<ClockError> for SourceProblem {
     }
 }
 
-/// Whether a stated rate is the right one shows within this: the width of two readings is some 20 ppm of it.
+/// How long to check a stated rate: the width of the two readings is some 20 ppm of this.
 const CHECK: Duration = Duration::from_millis(20);
-/// Largest disagreement between a stated rate and our own calibration before the statement is dropped.
+/// A stated rate that differs from our own calibration by more than this is dropped.
 const MAX_DISAGREEMENT_PPB: u64 = 500_000;
 
-/// Chooses the TSC when it is constant, never stops and is the kernel's own clock source, else
-/// `CLOCK_MONOTONIC_RAW`. `wanted` forces one: the TSC also where the CPU does not promise it to be constant,
-/// if the kernel keeps time by it. Takes `calibration` of real time.
+/// Chooses the TSC if it is constant, never stops and is the kernel's own clock source, else `CLOCK_MONOTONIC_RAW`.
+/// `wanted` forces one: then the TSC is used even if the CPU does not guarantee that it is constant, as long as the
+/// kernel keeps time by it. Takes `calibration` of real time.
 ///
 /// # Errors
-/// The TSC was asked for and cannot be trusted, or the clock stands still.
+/// The user chose the TSC and it is not reliable, or the clock stands still.
 pub fn choose_clock(
     machine: &Machine,
     wanted: Option<ClockKind>,
@@ -65,14 +63,13 @@ pub fn choose_clock(
     ClockCheck::begin(machine, wanted, calibration)?.finish()
 }
 
-/// A clock that is chosen and whose rate is being checked: for that some time must pass, in which other things can be
-/// done.
+/// A chosen clock whose rate is being checked. The check takes time, in which the caller can do other work.
 #[derive(Debug)]
 pub struct ClockCheck {
     kind: ClockKind,
     fallback_reason: Option<TscFlaw>,
     doubt: Option<TscFlaw>,
-    /// `None` where the rate is known without a check.
+    /// `None` if the rate is known without a check.
     rate: Option<RateCheck>,
 }
 
@@ -80,7 +77,7 @@ impl ClockCheck {
     /// Chooses as [`choose_clock`] does, and reads the clock for the first time.
     ///
     /// # Errors
-    /// The TSC was asked for and cannot be trusted.
+    /// The user chose the TSC and it is not reliable.
     pub fn begin(
         machine: &Machine,
         wanted: Option<ClockKind>,
@@ -109,13 +106,12 @@ impl ClockCheck {
         }
     }
 
-    /// Which clock it is.
     #[must_use]
     pub fn kind(&self) -> ClockKind {
         self.kind
     }
 
-    /// The rate as far as it shows by now: good for how long to wait, not for what is measured.
+    /// The rate, measured up to now: good enough for timeouts, not for measurements.
     ///
     /// # Errors
     /// The clock stands still.
@@ -125,7 +121,7 @@ impl ClockCheck {
             .map_or(Ok(TickRate::NANOSECONDS), RateCheck::measured)
     }
 
-    /// The clock and its rate, as soon as the time of the check is over.
+    /// Waits for the end of the check. Returns the clock and its rate.
     ///
     /// # Errors
     /// The clock stands still.
@@ -146,13 +142,11 @@ impl ClockCheck {
     }
 }
 
-/// Who vouches for the TSC.
 enum TscTrust {
-    /// The CPU promises that it is constant, and the kernel keeps time by it.
+    /// The CPU guarantees that it is constant, and the kernel keeps time by it.
     Sure,
-    /// The kernel alone, which watches it against other clocks where it can: what the CPU does not promise.
+    /// Only the kernel, which compares it with other clocks where it can. Holds what the CPU does not guarantee.
     KernelOnly(TscFlaw),
-    /// Nobody: why.
     None(TscFlaw),
 }
 
@@ -189,7 +183,7 @@ fn tsc_trust(machine: &Machine) -> TscTrust {
 struct RateCheck {
     first: ClockReading,
     began: Instant,
-    /// What is said of the rate, and by whom.
+    /// The stated rate in Hz, and its source.
     stated: Option<(u64, RateSource)>,
     length: Duration,
 }
@@ -197,7 +191,7 @@ struct RateCheck {
 impl RateCheck {
     fn begin(calibration: Duration) -> RateCheck {
         let (first, began) = (clock::read_all(ClockKind::Tsc), Instant::now());
-        // Meanwhile: the kernel's log may be long.
+        // Read during the check, because the kernel's log may be long.
         let stated = stated_rate();
         let length = if stated.is_some() {
             calibration.min(CHECK)
@@ -243,8 +237,8 @@ fn ppb(part: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(part) * 1_000_000_000 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 
-/// Ticks per second since `first`, against `CLOCK_MONOTONIC_RAW`, and the bound of the error that the width of the two
-/// readings leaves, in parts per billion.
+/// Ticks per second since `first`, against `CLOCK_MONOTONIC_RAW`, and the bound of its error in parts per billion, from
+/// the width of the two readings.
 fn calibrate(first: ClockReading) -> Result<(u64, u64), ClockError> {
     let last = clock::read_all(ClockKind::Tsc);
     let ticks = last.ticks.since(first.ticks).0;
@@ -257,7 +251,7 @@ fn calibrate(first: ClockReading) -> Result<(u64, u64), ClockError> {
     Ok((hz, ppb(first.width_ticks + last.width_ticks, ticks)))
 }
 
-/// The rate that the CPU, the hypervisor or the kernel states, most exact first.
+/// The rate that the CPU, the hypervisor or the kernel states; the most exact source first.
 fn stated_rate() -> Option<(u64, RateSource)> {
     cpuid_rate().or_else(|| kernel_log_rate().map(|hz| (hz, RateSource::Kernel)))
 }
@@ -290,7 +284,7 @@ fn cpuid_rate() -> Option<(u64, RateSource)> {
     None
 }
 
-/// The kernel's log, record by record, up to the boot messages that state the TSC rate.
+/// Reads the kernel's log, record by record, up to the boot messages that state the TSC rate.
 fn kernel_log_rate() -> Option<u64> {
     let mut log = std::fs::OpenOptions::new()
         .read(true)
@@ -299,12 +293,12 @@ fn kernel_log_rate() -> Option<u64> {
         .ok()?;
     let mut record = [0u8; 8192];
     let mut best = None;
-    // The buffer holds a bounded log; the limit only guards against a log that grows as it is read.
+    // The buffer holds a bounded log; the limit only guards against a log that grows during the read.
     for _ in 0..20_000 {
         match log.read(&mut record) {
             Ok(0) => break,
             Ok(n) => best = rate_in_message(&String::from_utf8_lossy(&record[..n])).or(best),
-            // EPIPE: records were overwritten meanwhile, reading goes on with the oldest left.
+            // EPIPE: records were overwritten meanwhile; reading goes on with the oldest left.
             Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
             Err(_) => break,
         }

@@ -1,4 +1,4 @@
-//! From what the user wrote to the CPUs that will be measured.
+//! From the user's input to the CPUs to measure.
 
 use crate::topology::Topology;
 use jitterscope_model::{CpuId, CpuList, CpuSet, CpusBecause};
@@ -6,58 +6,39 @@ use jitterscope_model::{CpuId, CpuList, CpuSet, CpusBecause};
 /// The CPUs to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuChoice {
-    /// Which; never empty.
     pub cpus: CpuSet,
-    /// Why these, when the user named none.
+    /// Why these were chosen, if the user named none.
     pub because: Option<CpusBecause>,
 }
 
-/// The CPUs asked for cannot be measured.
+/// Why the requested CPUs cannot be measured.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// There is no such CPU.
     #[error("CPU {cpu} does not exist: this machine has CPUs {present}")]
-    NotPresent {
-        /// The CPU.
-        cpu: CpuId,
-        /// What there is.
-        present: CpuSet,
-    },
-    /// It is there, but switched off.
+    NotPresent { cpu: CpuId, present: CpuSet },
+    /// It exists, but is offline.
     #[error(
         "CPU {cpu} is offline (online: {online}); write 1 to /sys/devices/system/cpu/cpu{cpu}/online to start it"
     )]
-    Offline {
-        /// The CPU.
-        cpu: CpuId,
-        /// What is online.
-        online: CpuSet,
-    },
-    /// The cpuset of this process leaves it out.
+    Offline { cpu: CpuId, online: CpuSet },
+    /// The cpuset of this process excludes it.
     #[error(
         "CPU {cpu} is outside this process's cpuset ({cpuset}); start jitterscope from a cgroup whose cpuset has it"
     )]
-    OutsideCpuset {
-        /// The CPU.
-        cpu: CpuId,
-        /// What the cpuset has.
-        cpuset: CpuSet,
-    },
-    /// `isolated` was asked for and there are none.
+    OutsideCpuset { cpu: CpuId, cpuset: CpuSet },
+    /// The user asked for `isolated`, and no CPU is.
     #[error(
         "no CPU is isolated (isolcpus= or an isolated cpuset partition); name CPUs with --cpus, online are {online}"
     )]
-    NoneIsolated {
-        /// What is online.
-        online: CpuSet,
-    },
-    /// Nothing is left to measure.
+    NoneIsolated { online: CpuSet },
+    /// No CPU is left to measure.
     #[error("no CPU is both online and allowed to this process")]
     Nothing,
 }
 
-/// Resolves `wanted` against the machine; without it the isolated CPUs, else the highest CPU that
-/// `allowed` (the affinity mask of this process) has.
+/// Resolves `wanted` against the machine. Without `wanted`: the isolated CPUs, else the highest CPU in `allowed` (the
+/// affinity mask of this process).
 ///
 /// # Errors
 /// A named CPU is absent, offline or outside the cpuset, or nothing is left.
@@ -111,10 +92,10 @@ pub fn select_cpus(
     }
 }
 
-/// Whether each of `cpus` is there, online and within this process's cpuset.
+/// Checks that each of `cpus` exists, is online and is in this process's cpuset.
 ///
 /// # Errors
-/// One of them is not, or there is none.
+/// One of them is not, or `cpus` is empty.
 pub fn check_cpus(cpus: &CpuSet, topology: &Topology) -> Result<(), SelectionError> {
     for cpu in cpus.iter() {
         if !topology.present.contains(cpu) && !topology.online.contains(cpu) {

@@ -1,4 +1,4 @@
-//! Sleeping to a deadline, and what keeps sleeps short.
+//! Sleeping to a deadline, and keeping sleeps short.
 
 use jitterscope_model::Nanos;
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ pub fn monotonic_now() -> Nanos {
     Nanos(seconds * 1_000_000_000 + nanos)
 }
 
-/// Sleeps until `CLOCK_MONOTONIC` shows `deadline`; not at all when it is over. Signals do not end it.
+/// Sleeps until `CLOCK_MONOTONIC` shows `deadline`; returns at once if it has passed. Signals do not end the sleep.
 ///
 /// # Errors
 /// The kernel refuses the deadline.
@@ -38,8 +38,8 @@ pub fn sleep_until(deadline: Nanos) -> io::Result<()> {
     }
 }
 
-/// Lets the calling thread's timers fire when they are due: in the fair class the kernel may otherwise
-/// delay each by up to 50 us, to join it with others.
+/// Lets the calling thread's timers fire when they are due: in the fair class the kernel may otherwise delay each by up
+/// to 50 us, to merge it with others.
 ///
 /// # Errors
 /// The kernel has no timer slack.
@@ -48,25 +48,25 @@ pub fn no_timer_slack() -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(Into::into)
 }
 
-/// While it lives, the kernel's power management is asked to keep idle CPUs within reach: the file
-/// `/dev/cpu_dma_latency` holds a bound of the exit latency for as long as it is open.
+/// While this exists, the kernel's power management keeps idle CPUs in shallow states: the file `/dev/cpu_dma_latency`
+/// holds a bound of the exit latency for as long as it is open.
 #[derive(Debug)]
 pub struct ShallowIdle {
     _file: File,
 }
 
 impl ShallowIdle {
-    /// Asks that leaving idle takes no time at all.
+    /// Requests an exit latency of zero.
     ///
     /// # Errors
-    /// The file is not there, or not for this user.
+    /// The file does not exist, or this user may not open it.
     pub fn hold() -> io::Result<ShallowIdle> {
         ShallowIdle::hold_at(Path::new("/dev/cpu_dma_latency"))
     }
 
     fn hold_at(path: &Path) -> io::Result<ShallowIdle> {
         let mut file = File::options().write(true).open(path)?;
-        // The kernel takes a signed 32-bit number of microseconds, as it lies in memory.
+        // The kernel expects a signed 32-bit number of microseconds in native byte order.
         file.write_all(&0i32.to_ne_bytes())?;
         Ok(ShallowIdle { _file: file })
     }

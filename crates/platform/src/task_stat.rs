@@ -1,35 +1,34 @@
-//! What the kernel tells of a process or a thread in its `stat` file.
+//! The `stat` file of a process or a thread.
 
 use crate::machine::Machine;
 
-/// The text of `/proc/PID/stat`, or of a thread's. What of it cannot be understood is `None`.
+/// The text of `/proc/PID/stat`, or of a thread's `stat`. Fields that cannot be parsed are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskStat {
     text: String,
-    /// Where the parentheses around its name stand.
+    /// Positions of the parentheses around its name.
     name: (usize, usize),
 }
 
 impl TaskStat {
-    /// That of a process, or of any thread by its id; `None` when there is none.
+    /// Reads a process, or any thread by its id; `None` if it does not exist.
     #[must_use]
     pub fn of(machine: &Machine, id: impl std::fmt::Display) -> Option<TaskStat> {
         TaskStat::parse(machine.read(format!("/proc/{id}/stat")).ok()?)
     }
 
-    /// That of a thread of a process; `None` when there is none.
+    /// Reads a thread of a process; `None` if it does not exist.
     #[must_use]
     pub fn of_thread(machine: &Machine, pid: i32, tid: i32) -> Option<TaskStat> {
         TaskStat::parse(machine.read(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
     }
 
-    /// The name may itself hold blanks and parentheses: it goes from the first to the last of them.
+    /// The name may itself contain blanks and parentheses: it goes from the first opening to the last closing one.
     fn parse(text: String) -> Option<TaskStat> {
         let name = (text.find('(')?, text.rfind(')')?);
         (name.0 < name.1).then_some(TaskStat { text, name })
     }
 
-    /// What it is called.
     #[must_use]
     pub fn name(&self) -> &str {
         self.text
@@ -37,7 +36,7 @@ impl TaskStat {
             .unwrap_or_default()
     }
 
-    /// A field behind the name, by its number in proc(5).
+    /// A field after the name, by its number in proc(5).
     fn field(&self, number: usize) -> Option<&str> {
         self.text
             .get(self.name.1 + 1..)?
@@ -45,19 +44,18 @@ impl TaskStat {
             .nth(number.checked_sub(3)?)
     }
 
-    /// Whether it has ended, and is there only because nobody has asked how.
+    /// Whether it has ended, and its parent has not yet waited for it.
     #[must_use]
     pub fn has_ended(&self) -> Option<bool> {
         self.field(3).map(|state| matches!(state, "Z" | "X"))
     }
 
-    /// The process that made it, or that it was given to.
+    /// The process that created it, or that adopted it.
     #[must_use]
     pub fn parent(&self) -> Option<i32> {
         self.field(4)?.parse().ok()
     }
 
-    /// Its process group.
     #[must_use]
     pub fn group(&self) -> Option<i32> {
         self.field(5)?.parse().ok()
@@ -69,14 +67,15 @@ impl TaskStat {
         self.field(9)?.parse().ok()
     }
 
-    /// Whether it is one of the kernel's own (`PF_KTHREAD`).
+    /// Whether it is a kernel thread (`PF_KTHREAD`).
     #[must_use]
     pub fn is_kernel_thread(&self) -> Option<bool> {
         const PF_KTHREAD: u64 = 0x0020_0000;
         Some(self.flags()? & PF_KTHREAD != 0)
     }
 
-    /// When it was started, in the kernel's clock ticks since boot: tells it from a later one with its id.
+    /// When it started, in the kernel's clock ticks since boot: this distinguishes it from a later one with the same
+    /// id.
     #[must_use]
     pub fn start_time(&self) -> Option<u64> {
         self.field(22)?.parse().ok()

@@ -1,4 +1,4 @@
-//! The calling thread: where it may run, at which priority, and what it has suffered.
+//! The calling thread: its CPUs, its priority, and its resource usage.
 
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use rustix::thread as rt;
@@ -8,21 +8,11 @@ use rustix::thread as rt;
 pub enum PinError {
     /// The kernel refused the mask.
     #[error("the kernel refused to run this thread on CPU {cpu}: {source}")]
-    Refused {
-        /// The CPU asked for.
-        cpu: CpuId,
-        /// What the kernel said.
-        source: std::io::Error,
-    },
+    Refused { cpu: CpuId, source: std::io::Error },
     /// The mask was accepted, but the thread is elsewhere.
     #[error("asked for CPU {wanted}, but the thread runs on CPU {actual}")]
-    Elsewhere {
-        /// Asked for.
-        wanted: CpuId,
-        /// Where it is.
-        actual: CpuId,
-    },
-    /// Beyond what the affinity call can express.
+    Elsewhere { wanted: CpuId, actual: CpuId },
+    /// The CPU number exceeds the affinity call's limit.
     #[error("CPU {0} is beyond the {max} CPUs that this build can pin to", max = rt::CpuSet::MAX_CPU)]
     Unsupported(CpuId),
     /// The scheduling class was refused.
@@ -30,9 +20,7 @@ pub enum PinError {
         "SCHED_FIFO priority {priority} was refused: {source}. It needs CAP_SYS_NICE or an RLIMIT_RTPRIO of at least {priority}, and a cgroup with real-time bandwidth"
     )]
     Priority {
-        /// Asked for.
         priority: u32,
-        /// What the kernel said.
         source: std::io::Error,
     },
 }
@@ -43,7 +31,7 @@ pub fn current_tid() -> i32 {
     rt::gettid().as_raw_nonzero().get()
 }
 
-/// The CPU that the calling thread is on at this moment.
+/// The CPU that the calling thread is on now.
 #[must_use]
 pub fn current_cpu() -> CpuId {
     CpuId(u32::try_from(rt::sched_getcpu()).unwrap_or(0))
@@ -52,7 +40,7 @@ pub fn current_cpu() -> CpuId {
 /// CPUs that the calling thread may run on.
 ///
 /// # Errors
-/// The kernel has more CPUs than the call can express.
+/// The kernel has more CPUs than the call supports.
 pub fn current_affinity() -> std::io::Result<CpuSet> {
     let mask = rt::sched_getaffinity(None)?;
     Ok((0..rt::CpuSet::MAX_CPU)
@@ -61,7 +49,7 @@ pub fn current_affinity() -> std::io::Result<CpuSet> {
         .collect())
 }
 
-/// Puts the calling thread on one CPU and checks that it is there.
+/// Pins the calling thread to one CPU and checks that it is there.
 ///
 /// # Errors
 /// The kernel refuses, or puts it elsewhere.
@@ -79,7 +67,7 @@ pub fn pin_current_thread(cpu: CpuId) -> Result<(), PinError> {
     }
 }
 
-/// Confines the calling thread, and the threads that it will start, to some CPUs.
+/// Confines the calling thread, and the threads that it will start, to `cpus`.
 ///
 /// # Errors
 /// The kernel refuses: none of the CPUs is online and in the thread's cpuset.
@@ -98,21 +86,21 @@ pub fn confine_current_thread(cpus: &CpuSet) -> Result<(), PinError> {
     })
 }
 
-/// Names the calling thread (15 bytes at most are kept).
+/// Names the calling thread (keeps 15 bytes at most).
 pub fn name_current_thread(name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {
-        // A name is a courtesy to who looks at the process list; the kernel does not refuse it.
+        // The name only helps readers of the process list; the kernel does not refuse it.
         let _ = rt::set_name(&name);
     }
 }
 
-/// The name of a thread, to give it once more: a call that does next to nothing, and that the kernel records
-/// where renamed threads are recorded.
+/// A thread's own name, to set it again: a call that does almost nothing, and that the kernel records if it records
+/// renamed threads.
 #[derive(Debug)]
 pub struct OwnName(std::ffi::CString);
 
 impl OwnName {
-    /// That of the calling thread; `None` where the kernel does not tell.
+    /// Reads the calling thread's name; `None` if the kernel does not tell.
     #[must_use]
     pub fn read() -> Option<OwnName> {
         rt::name().ok().map(OwnName)
@@ -121,7 +109,7 @@ impl OwnName {
     /// Gives the calling thread this name.
     #[inline]
     pub fn give_again(&self) {
-        // What it is called is what it was called: nothing is lost where the kernel refuses.
+        // The name stays the same, so a refusal does no harm.
         let _ = rt::set_name(&self.0);
     }
 }
@@ -132,13 +120,19 @@ impl OwnName {
 /// Not allowed: see the message.
 pub fn set_fifo(priority: u32) -> Result<(), PinError> {
     let refused = |source| PinError::Priority { priority, source };
-    let prio =
+    let param =
         i32::try_from(priority).map_err(|_| refused(std::io::ErrorKind::InvalidInput.into()))?;
-    let param = libc::sched_param {
-        sched_priority: prio,
+    // The raw system call: musl's function of that name always fails with ENOSYS.
+    // SAFETY: the kernel's `sched_param` is one int, the priority; it outlives the call, which only reads it. The
+    // thread id 0 is that of the calling thread.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            libc::SCHED_FIFO,
+            &raw const param,
+        )
     };
-    // SAFETY: `param` outlives the call, which only reads it; pid 0 names the calling thread.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) };
     if result == 0 {
         Ok(())
     } else {
@@ -146,12 +140,11 @@ pub fn set_fifo(priority: u32) -> Result<(), PinError> {
     }
 }
 
-/// What the kernel has counted for the calling thread since it began.
+/// The kernel's counters of the calling thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// Page faults, minor and major.
     pub page_faults: u64,
-    /// Context switches that it did not ask for.
     pub involuntary_switches: u64,
     /// CPU time in user and kernel mode.
     pub cpu_time: Nanos,

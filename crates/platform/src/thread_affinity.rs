@@ -7,12 +7,12 @@ use std::io;
 /// Confines thread `tid` of this machine to `cpus`.
 ///
 /// # Errors
-/// As `sched_setaffinity(2)`: ESRCH when it is gone, EINVAL when it is bound to its CPU or `cpus` holds
-/// none that it may use, EPERM when it is somebody else's, EBUSY for a deadline thread. EINVAL as well
-/// for an empty set and for CPUs beyond the 1024 that the call's fixed-size mask holds.
+/// As `sched_setaffinity(2)`: ESRCH if it is gone, EINVAL if it is bound to its CPU or `cpus` holds none that it may
+/// use, EPERM if it belongs to another user, EBUSY for a deadline thread. Also EINVAL for an empty set and for CPUs
+/// beyond the 1024 of the call's fixed-size mask.
 pub fn set_thread_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     let invalid = || io::Error::from(rustix::io::Errno::INVAL);
-    // Zero would mean the calling thread; the library takes no negative ids.
+    // Zero would mean the calling thread, and the library accepts no negative ids.
     if tid <= 0 {
         return Err(invalid());
     }

@@ -1,6 +1,7 @@
-//! Which CPUs there are, and how they hang together.
+//! The machine's CPUs, and which resources they share.
 
 use crate::machine::Machine;
+use crate::thread::current_affinity;
 use jitterscope_model::{CpuId, CpuSet};
 
 const CPU_DIR: &str = "/sys/devices/system/cpu";
@@ -8,20 +9,18 @@ const CPU_DIR: &str = "/sys/devices/system/cpu";
 /// The CPUs of a machine as the kernel lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// Plugged in.
     pub present: CpuSet,
-    /// Running.
     pub online: CpuSet,
     /// Outside every scheduling domain (`isolcpus=domain` or an isolated cpuset partition).
     pub isolated: CpuSet,
     /// Able to stop the tick while one task runs.
     pub nohz_full: CpuSet,
-    /// CPUs of the cpuset that this process lives in, when it can be read.
+    /// CPUs of this process's cpuset, if it can be read.
     pub cpuset: Option<CpuSet>,
 }
 
 impl Topology {
-    /// Reads it. What a kernel does not tell is left empty, but the online CPUs are always known.
+    /// Reads it. Data that the kernel does not provide is left empty, but the online CPUs are always known.
     #[must_use]
     pub fn read(machine: &Machine) -> Topology {
         let list = |path: &str| -> CpuSet {
@@ -34,6 +33,10 @@ impl Topology {
         let mut online = list(&format!("{CPU_DIR}/online"));
         if online.is_empty() {
             online = cpuinfo_cpus(machine);
+        }
+        if online.is_empty() && machine.is_host() {
+            // Neither /sys nor /proc is mounted. The kernel only allows online CPUs in an affinity mask.
+            online = current_affinity().unwrap_or_default();
         }
         let mut isolated = list(&format!("{CPU_DIR}/isolated"));
         for cpu in list("/sys/fs/cgroup/cpuset.cpus.isolated").iter() {
@@ -53,9 +56,8 @@ impl Topology {
         }
     }
 
-    /// Whether `cpu` is not online, or is being taken offline: the kernel moves threads away from a CPU before it
-    /// leaves the list of those that are online, and after `hotplug/target` says how far the CPU is to go
-    /// (`Documentation/core-api/cpu_hotplug.rst`).
+    /// Whether `cpu` is offline, or is going offline. The kernel moves threads away from a CPU before it removes the
+    /// CPU from the online list, and after it sets `hotplug/target` (`Documentation/core-api/cpu_hotplug.rst`).
     #[must_use]
     pub fn is_leaving(&self, machine: &Machine, cpu: CpuId) -> bool {
         let target = |cpu: CpuId| -> Option<u32> {
@@ -69,7 +71,7 @@ impl Topology {
         !self.online.contains(cpu) || target(cpu) < highest()
     }
 
-    /// CPUs that share `cpu`'s physical core, without it.
+    /// The other CPUs of `cpu`'s physical core.
     #[must_use]
     pub fn siblings(machine: &Machine, cpu: CpuId) -> CpuSet {
         let path = format!("{CPU_DIR}/cpu{cpu}/topology/thread_siblings_list");
@@ -81,8 +83,8 @@ impl Topology {
         all.iter().filter(|c| *c != cpu).collect()
     }
 
-    /// Bytes of the largest cache that `cpu` has for itself or its core alone, those of the first and second
-    /// level; `None` where the kernel does not tell, as on many virtual machines.
+    /// Bytes of the largest cache of the first or second level that `cpu` or its core has to itself; `None` if the
+    /// kernel does not tell, as on many virtual machines.
     #[must_use]
     pub fn near_cache_bytes(machine: &Machine, cpu: CpuId) -> Option<u64> {
         let folder = format!("{CPU_DIR}/cpu{cpu}/cache");
@@ -202,7 +204,7 @@ mod tests {
         let machine = Machine::at(dir.path());
         write(dir.path(), "/sys/devices/system/cpu/online", "0-1\n");
         let leaves = |cpu| Topology::read(&machine).is_leaving(&machine, CpuId(cpu));
-        // A kernel that does not tell how far.
+        // A kernel without `hotplug/target`.
         assert_eq!([0, 1, 2].map(leaves), [false, false, true]);
         for (cpu, target) in [(0, "236"), (1, "236")] {
             write(

@@ -1,8 +1,8 @@
-//! A folder whose files steer what root does: held open, and used only while nobody but root (or the user
-//! that we run as) can have put anything into it.
+//! A folder whose files control what root does. It is held open, and used only if no user but root and ourselves can
+//! have written to it.
 //!
-//! It is a [`HeldDir`] that is stricter with what is in it: files follow no link, belong to us and to nobody
-//! else's name, and have the mode that they are to have whatever the umask is.
+//! It is stricter with its files than [`HeldDir`]: they are no links, belong to us, have no second name, and have
+//! exactly their intended mode, regardless of the umask.
 
 use crate::access::{AccessError, HeldDir};
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat};
@@ -12,75 +12,61 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Of folders that are made: everybody may look, the owner alone may change.
+/// For new folders: everyone can read them, only the owner can change them.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
-/// Bits that let somebody else than the owner write.
+/// Bits that let users other than the owner write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// More than any file kept this way has: one that is longer is not ours.
+/// In bytes. A longer file is not ours.
 const LONGEST_FILE: u64 = 64 << 20;
 
 /// What is wrong with a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
-    /// It is a symbolic link, which somebody may have put in its place.
+    /// It is a symbolic link, which another user may have put in its place.
     #[error("it is a symbolic link, and none is followed here: name the place itself")]
     Link,
-    /// It is neither root's nor this user's.
+    /// It belongs neither to root nor to this user.
     #[error(
         "it belongs to user {owner}, who could change what we rely on: make sure of what is in it, then give it to user {wanted} (chown), or name another folder"
     )]
     Owner {
-        /// Whose it is.
         owner: u32,
-        /// Whose it should be.
+        /// The expected owner.
         wanted: u32,
     },
-    /// Others may write to it.
+    /// Other users can write to it.
     #[error(
         "others may write to it (mode {mode:04o}), so what is there may be somebody else's doing: make sure of what is in it, then run chmod -R go-w on it"
     )]
-    Writable {
-        /// Its permission bits.
-        mode: u32,
-    },
+    Writable { mode: u32 },
     /// It is a device, a pipe or a folder.
     #[error("it is not a regular file")]
     NotAFile,
-    /// It has another name elsewhere.
+    /// It has a second name elsewhere.
     #[error(
         "it has {names} names (hard links), so it may be somebody else's file: remove it if it is not yours"
     )]
-    OtherNames {
-        /// How many.
-        names: u64,
-    },
-    /// It is longer than such a file can be.
+    OtherNames { names: u64 },
+    /// It is longer than any such file can be.
     #[error("it is {bytes} bytes long, which no such file is")]
-    TooLong {
-        /// Its length.
-        bytes: u64,
-    },
+    TooLong { bytes: u64 },
 }
 
 /// Why a folder or a file in it is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The system refuses.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// A folder on the way can be changed by others.
+    /// Other users can change a folder on the path.
     #[error(transparent)]
     Access(AccessError),
-    /// Somebody else may have had a hand in it.
+    /// Another user may have changed it.
     #[error("{} is not to be trusted: {reason}", path.display())]
     Distrusted {
-        /// The file or folder.
         path: PathBuf,
         /// Why, and what to do.
         reason: Distrust,
@@ -103,7 +89,7 @@ impl TrustError {
     }
 }
 
-/// A folder that only root or this user can have written to, and no one else can meanwhile.
+/// A folder that only root or this user can have written to, and that no other user can write to meanwhile.
 #[derive(Debug)]
 pub struct TrustedFolder {
     path: PathBuf,
@@ -120,10 +106,10 @@ impl From<AccessError> for TrustError {
 }
 
 impl TrustedFolder {
-    /// Opens the folder at `path`; `None` when it, or a folder above it, is not there.
+    /// Opens the folder at `path`; `None` if it, or a folder above it, does not exist.
     ///
     /// # Errors
-    /// It or a folder above it can be changed by others, or cannot be opened.
+    /// Other users can change it or a folder above it, or it cannot be opened.
     pub fn open(path: &Path) -> Result<Option<TrustedFolder>, TrustError> {
         match fs_look(path)? {
             None => Ok(None),
@@ -134,7 +120,7 @@ impl TrustedFolder {
         }
     }
 
-    /// [`TrustedFolder::open`], and makes what is not there, with mode 0755.
+    /// [`TrustedFolder::open`], but makes missing folders, with mode 0755.
     ///
     /// # Errors
     /// As for opening; or a folder cannot be made.
@@ -143,16 +129,15 @@ impl TrustedFolder {
         held(path, HeldDir::trusted_or_made_with(path, FOLDER_MODE)?)
     }
 
-    /// Where it lies.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a file of the folder with these flags; `None` when it is not there.
+    /// Opens a file of the folder with these flags; `None` if it does not exist.
     ///
     /// # Errors
-    /// It is a link, is not a regular file, can be changed by others, or cannot be opened.
+    /// It is a link or not a regular file, other users can change it, or it cannot be opened.
     pub fn open_file(&self, name: &str, flags: OFlags) -> Result<Option<File>, TrustError> {
         match self.open_any(name, flags)? {
             None => Ok(None),
@@ -165,7 +150,7 @@ impl TrustedFolder {
         }
     }
 
-    /// Opens a file of the folder with these flags, and makes it with `mode` when it is not there.
+    /// Opens a file of the folder with these flags; makes it with `mode` if it does not exist.
     ///
     /// # Errors
     /// As [`TrustedFolder::open_file`]; or it cannot be made.
@@ -176,10 +161,10 @@ impl TrustedFolder {
         }
     }
 
-    /// Makes a file that is not there, with exactly `mode`.
+    /// Makes a new file with exactly `mode`.
     ///
     /// # Errors
-    /// It is there already, or cannot be made.
+    /// It exists already, or cannot be made.
     pub fn make_file(&self, name: &str, flags: OFlags, mode: u32) -> Result<File, TrustError> {
         let path = self.path.join(name);
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -189,15 +174,15 @@ impl TrustedFolder {
         Ok(File::from(file))
     }
 
-    /// Opens a file only to lock it, and makes it when it is not there. Its mode is set to 0600: whoever
-    /// can open a file can lock it, and with that lock everybody else out.
+    /// Opens a file only to lock it; makes it if it does not exist. Sets its mode to 0600, because any user who can
+    /// open a file can lock it, and so block all others.
     ///
     /// # Errors
-    /// It is a link, is not a regular file or somebody else's, or cannot be made.
+    /// It is a link, is not a regular file, belongs to another user, or cannot be made.
     pub fn lock_file(&self, name: &str) -> Result<File, TrustError> {
         const MODE: u32 = 0o600;
         match self.open_any(name, OFlags::RDWR)? {
-            // Nothing is read from it, so it does not matter who might have written to it.
+            // Nothing is read from it, so earlier writers do not matter.
             Some((file, _)) => {
                 sys::fchmod(&file, Mode::from_raw_mode(MODE))
                     .map_err(|e| TrustError::io(&self.path.join(name), e))?;
@@ -207,7 +192,7 @@ impl TrustedFolder {
         }
     }
 
-    /// All of a file; `None` when it is not there.
+    /// Reads a whole file; `None` if it does not exist.
     ///
     /// # Errors
     /// As [`TrustedFolder::open_file`]; or it is longer than 64 MiB.
@@ -229,10 +214,10 @@ impl TrustedFolder {
         }
     }
 
-    /// Gives a file another name in the folder, over whatever has it; false when there is no such file.
+    /// Renames a file in the folder, and replaces an existing one; false if there is no such file.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The rename fails.
     pub fn rename(&self, from: &str, to: &str) -> Result<bool, TrustError> {
         match sys::renameat(&self.folder, from, &self.folder, to) {
             Ok(()) => Ok(true),
@@ -241,10 +226,10 @@ impl TrustedFolder {
         }
     }
 
-    /// Removes a file; one that is not there is removed already.
+    /// Removes a file, if it exists.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The removal fails.
     pub fn remove(&self, name: &str) -> Result<(), TrustError> {
         match sys::unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -252,7 +237,7 @@ impl TrustedFolder {
         }
     }
 
-    /// Names in the folder, sorted; those that are not UTF-8 are none of ours and are left out.
+    /// Names in the folder, sorted. Leaves out names that are not UTF-8, because ours are.
     ///
     /// # Errors
     /// It cannot be read.
@@ -274,7 +259,7 @@ impl TrustedFolder {
         Ok(names)
     }
 
-    /// Writes the folder's entries to the disk.
+    /// Syncs the folder's entries to disk.
     ///
     /// # Errors
     /// The disk fails.
@@ -284,7 +269,7 @@ impl TrustedFolder {
 
     fn open_any(&self, name: &str, flags: OFlags) -> Result<Option<(File, Stat)>, TrustError> {
         let path = self.path.join(name);
-        // Non-blocking, so that a pipe is looked at rather than waited for.
+        // Non-blocking, so that opening a pipe does not wait.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match sys::openat(&self.folder, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -301,7 +286,7 @@ impl TrustedFolder {
     }
 }
 
-/// Everything but who may write to it.
+/// Checks everything but write permissions.
 fn check_file(stat: &Stat) -> Result<(), Distrust> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Distrust::NotAFile);
@@ -317,8 +302,8 @@ fn check_file(stat: &Stat) -> Result<(), Distrust> {
     }
 }
 
-/// Looks at the folder itself before it is opened: of what is wrong with it more can be said here. What is
-/// opened then is looked at again. `None` when it is not there.
+/// Checks the folder itself before it is opened, because this check can give better reasons. The opened folder is
+/// checked again. `None` if it does not exist.
 fn fs_look(path: &Path) -> Result<Option<()>, TrustError> {
     let found: Metadata = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -336,7 +321,7 @@ fn fs_look(path: &Path) -> Result<Option<()>, TrustError> {
         .map_err(|reason| TrustError::distrusted(path, reason))
 }
 
-/// A sticky folder may be on the way, but not be this one: others could put files into it.
+/// A sticky folder is allowed on the path, but not as this folder: others could put files into it.
 fn held(path: &Path, folder: HeldDir) -> Result<TrustedFolder, TrustError> {
     let stat = sys::fstat(&folder).map_err(|e| TrustError::io(path, e))?;
     owned(stat.st_uid)
@@ -420,7 +405,7 @@ mod tests {
         for (at, bits, fine) in [
             (path.clone(), 0o777, false),
             (path.clone(), 0o775, false),
-            // Sticky keeps what is in it from being exchanged, not from being added to.
+            // The sticky bit prevents replacing entries, not adding them.
             (path.clone(), 0o1777, false),
             (dir.path().join("above"), 0o777, false),
             (dir.path().join("above"), 0o1777, true),
@@ -512,7 +497,7 @@ mod tests {
     #[test]
     fn another_users_folder_and_file_are_refused() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: giving a file away needs root");
+            jitterscope_testing::skip("giving a file away needs root");
             return;
         }
         let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Folders and files that another user had a hand in.
+//! Folders and files that another user can change.
 
 use jitterscope_platform::{AccessError, HeldDir, OutputPlace, open_regular, read_bounded};
-use jitterscope_testing::is_root;
+use jitterscope_testing::{is_root, name_of_test};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -9,10 +9,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A user that this process is not.
+/// A user id other than ours.
 const OTHER: u32 = 65_533;
 
-/// A folder in the temporary one, under a path without links.
+/// A temporary folder, under a path without links.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().canonicalize().unwrap();
@@ -27,7 +27,7 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// What `open` returns, unless it waits for somebody.
+/// What `open` returns, unless it blocks.
 fn in_time<T: Send + 'static>(open: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(open()));
@@ -38,11 +38,11 @@ fn in_time<T: Send + 'static>(open: impl FnOnce() -> T + Send + 'static) -> T {
 
 #[test]
 fn what_is_made_is_for_its_owner_alone_whatever_the_umask() {
-    // The umask is of the whole process, so the test runs itself again.
+    // The umask applies to the whole process, so the test runs itself again.
     if std::env::var_os("UMASK_OF_ZERO").is_none() {
-        let test = "what_is_made_is_for_its_owner_alone_whatever_the_umask";
+        let test = name_of_test!(what_is_made_is_for_its_owner_alone_whatever_the_umask);
         let again = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test])
+            .args(["--exact", &test])
             .env("UMASK_OF_ZERO", "1")
             .status();
         assert!(again.unwrap().success());
@@ -115,7 +115,7 @@ fn root_keeps_nothing_in_another_users_folder_nor_behind_her_link() {
         }
         other => panic!("{other:?}"),
     }
-    // A folder that all share, sticky: her link in it is not followed, root's is.
+    // In a shared sticky folder, the user's link is not followed, root's is.
     let shared = path.join("shared");
     fs::create_dir_all(path.join("target")).unwrap();
     fs::create_dir(&shared).unwrap();
@@ -165,7 +165,7 @@ fn what_is_held_stays_what_it_was_when_its_name_is_taken_away() {
     fs::write(path.join("precious"), "kept").unwrap();
     let runs = HeldDir::trusted(&path).unwrap();
     let run = runs.make_dir(".partial").unwrap();
-    // The attack: away with it, and another in its place whose manifest is a link.
+    // The attack: moves the folder away, and puts another in its place whose manifest is a link.
     fs::rename(path.join(".partial"), path.join("elsewhere")).unwrap();
     fs::create_dir(path.join(".partial")).unwrap();
     symlink(path.join("precious"), path.join(".partial/manifest.json")).unwrap();
@@ -304,7 +304,7 @@ fn a_file_that_is_too_large_is_refused_before_it_is_read() {
         read_bounded(&path.join("fits"), 999),
         Err(AccessError::TooLarge { .. })
     ));
-    // Files of the kernel are regular, and say that they are empty.
+    // Kernel files are regular, and report a length of zero.
     assert!(
         !read_bounded(Path::new("/proc/self/stat"), 1 << 20)
             .unwrap()
@@ -356,7 +356,7 @@ fn an_output_goes_where_the_user_says_but_not_where_another_one_leads() {
         }
     }
     assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
-    // In her own folder her own file may be written to, a second name for another's may not.
+    // In the user's own folder, her own file may be written to, but not a second name of another user's file.
     let hers = path.join("hers");
     fs::create_dir(&hers).unwrap();
     fs::write(hers.join("own"), "").unwrap();

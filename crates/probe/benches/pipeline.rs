@@ -1,10 +1,9 @@
-//! A minimal ping between two pinned threads through the ring that the pipeline uses: the producer stamps,
-//! the consumer notes the difference, and nothing else is done. What `record pipeline` adds to this is the
-//! cost of its own work. Prints one JSON line; `cargo xtask bench pipeline` sets it beside the tool and
-//! beside Java.
+//! A minimal ping between two pinned threads through the pipeline's ring: the producer stamps, the consumer records the
+//! difference, and nothing else. What `record pipeline` takes beyond this is the cost of its own work. Prints one JSON
+//! line, which `cargo xtask bench pipeline` compares with the tool and with Java.
 //!
-//! Settings are `name=number` arguments: `ring`, `warm_up`, `messages`, `interval_ns`, `pause_ns`,
-//! `producer_cpu`, `accumulator_cpu`.
+//! Settings are `name=number` arguments: `ring`, `warm_up`, `messages`, `interval_ns`, `pause_ns`, `producer_cpu`,
+//! `accumulator_cpu`.
 
 #[cfg(target_arch = "x86_64")]
 fn main() {
@@ -36,7 +35,7 @@ mod bench {
         accumulator_cpu: u64,
     }
 
-    /// A slot: nothing but the stamp, on a cache line of its own.
+    /// A slot: only the stamp, on its own cache line.
     #[repr(align(64))]
     struct Ping(u64);
 
@@ -51,7 +50,7 @@ mod bench {
             accumulator_cpu: 1,
         };
         for argument in std::env::args().skip(1) {
-            // cargo adds flags of its own, such as --bench.
+            // Skips cargo's own flags, such as `--bench`.
             let Some((name, value)) = argument.split_once('=') else {
                 continue;
             };
@@ -70,7 +69,7 @@ mod bench {
         settings
     }
 
-    /// Transit of every measured message, ticks, as they came.
+    /// Transit of every measured message in ticks, in order.
     fn ping(settings: Settings, rate: TickRate) -> Vec<u64> {
         let ring = usize::try_from(settings.ring).expect("a ring fits in memory");
         let builder = build_single_producer(ring, || Ping(0), BusySpin);
@@ -98,7 +97,7 @@ mod bench {
             });
             let receiver = scope.spawn(|| {
                 pin(settings.accumulator_cpu);
-                // Written once, so that no page is faulted in while it is filled.
+                // Written once, so that no page faults later.
                 let all = usize::try_from(settings.warm_up + settings.messages)
                     .expect("they fit in memory");
                 let mut transits = vec![1u64; all];

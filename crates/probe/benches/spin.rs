@@ -1,5 +1,5 @@
-//! The spin probe beside a bare chained loop that only tests a threshold, alternating on one CPU in one
-//! run. Prints one JSON line; `cargo xtask bench probe` judges the ratios.
+//! The spin probe compared with a bare chained loop that only tests a threshold, alternating on one CPU in one run.
+//! Prints one JSON line, whose ratios `cargo xtask bench probe` checks.
 
 #[cfg(target_arch = "x86_64")]
 fn main() {
@@ -29,7 +29,7 @@ mod bench {
         coverage: f64,
     }
 
-    /// Reads the clock back to back and tests a threshold: the fastest a probe could be.
+    /// Reads the clock back to back and tests a threshold: the lower bound for a probe.
     fn bare(threshold: u64, length: u64) -> Measured {
         let first = Tsc.now();
         let end = first + length;
@@ -46,7 +46,7 @@ mod bench {
             turns += 1;
         }
         let samples_per_tick = (turns * 8) as f64 / (previous - first) as f64;
-        // The floor in a loop of its own: keeping a minimum is work that the bare loop does not do.
+        // A separate loop for the floor: the bare loop keeps no minimum.
         for _ in 0..1_000_000 {
             let now = Tsc.now();
             floor = floor.min(now - previous);

@@ -1,10 +1,10 @@
-//! How the controlling thread starts and stops probes that it cannot wait for.
+//! Lets the controlling thread start and stop probes without waiting for them.
 
 use jitterscope_model::Ticks;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Shared by the controller and all probes of a recording. Probes look at it every few milliseconds at
-/// most, so that its cache line stays theirs.
+/// Shared by the controller and all probes of a recording. Probes read it only every few milliseconds, so that its
+/// cache line stays with them.
 #[derive(Debug)]
 pub struct ProbeControl {
     ready: AtomicU32,
@@ -25,7 +25,6 @@ impl Default for ProbeControl {
 }
 
 impl ProbeControl {
-    /// No probe ready, no start set.
     #[must_use]
     pub fn new() -> ProbeControl {
         ProbeControl::default()
@@ -36,7 +35,7 @@ impl ProbeControl {
         self.ready.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many probes spin by now.
+    /// How many probes are spinning.
     #[must_use]
     pub fn ready(&self) -> u32 {
         self.ready.load(Ordering::Acquire)
@@ -48,7 +47,7 @@ impl ProbeControl {
         self.start.store(start.0, Ordering::Release);
     }
 
-    /// Ends warm-up and measurement as soon as the probes see it; what was measured stays.
+    /// Ends warm-up and measurement as soon as the probes notice; what was measured stays.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// Also for Miri, which tries other orders of the threads.
+    /// Also for Miri, which tries other thread interleavings.
     #[test]
     fn who_sees_the_start_sees_the_end() {
         let control = Arc::new(ProbeControl::new());

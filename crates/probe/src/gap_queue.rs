@@ -1,23 +1,22 @@
-//! The queue of stalls from a probe to the drain. The more of it is full, the longer a stall must be to be
-//! taken in, so that long ones find room however many short ones there are.
+//! The queue of stalls from a probe to the drain. The fuller it is, the longer a stall must be to be accepted, so that
+//! long stalls find room among any number of short ones.
 
 use jitterscope_model::{Gap, Ticks};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// The sending end.
 pub(crate) struct GapQueue {
     gaps: Producer<Gap>,
-    /// Slots that are not for stalls of about the threshold's length: half of all.
+    /// Slots reserved for stalls longer than about the threshold: half of all.
     kept: usize,
-    /// Leading zeros of the threshold in ticks: with them a length's order is one subtraction.
+    /// Leading zeros of the threshold in ticks: a length's order of magnitude then takes one subtraction.
     zeros: u32,
 }
 
 impl GapQueue {
-    /// Fewest slots: those that are kept are several then.
+    /// Minimum number of slots, so that several are reserved.
     const SHORTEST: usize = 16;
 
-    /// A queue of so many slots, for stalls from `threshold` on.
+    /// A queue with this many slots, for stalls at or above `threshold`.
     pub(crate) fn new(slots: usize, threshold: Ticks) -> (GapQueue, Consumer<Gap>) {
         let slots = slots.max(GapQueue::SHORTEST);
         let (gaps, receiver) = RingBuffer::new(slots);
@@ -36,22 +35,21 @@ impl GapQueue {
         fault_in(&mut self.gaps);
     }
 
-    /// Sends a stall; false when there is no room for one of its length. A stall of the threshold's length may
-    /// fill half of the slots, and one four times as long may go twice as far into the rest. As stalls cannot
-    /// overlap, the longer they are the longer it takes to fill what is theirs: with 32,768 slots and 300 ns
-    /// those of 31 us and more need 50 ms for it, even if nothing but stalls happens. Once a stall was refused,
-    /// only longer ones are taken in until the receiver has made room.
+    /// Sends a stall; returns false if there is no room for its length. Stalls of about the threshold's length may fill
+    /// half of the slots; each factor of four in length halves the reserved rest. Stalls cannot overlap, so longer ones
+    /// take longer to fill their share: with 32,768 slots and 300 ns, stalls of 31 us and more need 50 ms for it, even if
+    /// nothing but stalls happens. After a refused stall, only longer ones are accepted until the receiver makes room.
     #[inline]
     pub(crate) fn send(&mut self, gap: Gap) -> bool {
         self.gaps.slots() > self.kept_from(gap.length) && self.gaps.push(gap).is_ok()
     }
 
-    /// Sends what is no stall, if there is a slot.
+    /// Sends a mark, which is not a stall, if there is a slot.
     pub(crate) fn send_mark(&mut self, mark: Gap) -> bool {
         self.gaps.push(mark).is_ok()
     }
 
-    /// Slots that are kept for stalls longer than this.
+    /// Slots reserved for stalls longer than this.
     #[inline]
     fn kept_from(&self, length: Ticks) -> usize {
         let fourfold = self.zeros.saturating_sub(length.0.leading_zeros()) / 2;
@@ -63,8 +61,7 @@ impl GapQueue {
 pub(crate) fn fault_in<T: Copy + Default>(queue: &mut Producer<T>) {
     let free = queue.slots();
     if let Ok(chunk) = queue.write_chunk(free) {
-        // `write_chunk` fills the slots with the default value; dropping it uncommitted leaves the
-        // queue empty.
+        // `write_chunk` fills the slots with the default value; dropping it uncommitted leaves the queue empty.
         drop(chunk);
     }
 }
@@ -88,9 +85,9 @@ mod tests {
         assert_eq!(short, 1 << 9);
         let middle = (0..100_000).filter(|n| queue.send(gap(*n, 5_000))).count();
         assert_eq!(middle, (1 << 9) - (1 << 7));
-        // As many turns of a real-time thread as a drain that was held up for a third of a second would meet.
+        // As many turns of a real-time thread as occur while a drain is delayed by a third of a second.
         assert!((0..100).all(|n| queue.send(gap(n, 3_000_000))));
-        // In the order in which they were sent.
+        // In the order sent.
         let lengths: Vec<u64> = std::iter::from_fn(|| receiver.pop().ok())
             .map(|gap| gap.length.0)
             .collect();

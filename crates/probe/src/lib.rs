@@ -1,12 +1,11 @@
 //! The measuring threads.
 //!
-//! The loop that reads the clock stands in `jitterscope_clock`, where nothing that disturbs can be reached;
-//! here is what is set up before it and what is kept of what it tells.
+//! The loop that reads the clock is in `jitterscope_clock`, which cannot reach anything that disturbs it. This crate
+//! sets up the loop and keeps its results.
 //!
-//! A probe runs on the CPU that it measures, so it may do nothing that would show up in its own
-//! measurement: it sees memory that was faulted in beforehand and the clock, never a file, an allocator or
-//! a logger, and of system calls only the sleep that the wake-up probe measures. What it finds leaves
-//! through bounded queues that it never waits for.
+//! A probe runs on the CPU that it measures, so it must do nothing that would show in its own measurement. It uses the
+//! clock and memory that was faulted in beforehand, never a file, an allocator or a logger. Its only system call is the
+//! sleep that the wake-up probe measures. Results leave through bounded queues that it never waits for.
 
 mod control;
 mod gap_queue;

@@ -1,6 +1,6 @@
-//! What attribution costs: `cargo bench -p jitterscope-recording --bench attribute`. Decodes the pages of a
-//! recorded run over and over, in turns with decoding them and attributing its stalls, on one thread; and
-//! counts what is allocated. Prints one line of JSON.
+//! The cost of attribution: `cargo bench -p jitterscope-recording --bench attribute`. One thread repeatedly decodes the
+//! pages of a recorded run, alternately with and without attributing its stalls, and counts allocations. Prints one
+//! line of JSON.
 
 use jitterscope_attribute::{Attributor, AttributorSettings, EdgeCosts, OutsideHints};
 use jitterscope_model::{Gap, Stall, Ticks};
@@ -17,7 +17,6 @@ const ROUNDS: usize = 101;
 /// Passes over the run in either half of a round.
 const PASSES: u32 = 20;
 
-/// A run in memory.
 struct Run {
     reader: RunReader,
     context: TraceContext,
@@ -40,7 +39,7 @@ impl Run {
         })
     }
 
-    /// Decodes every page. Returns how many events there are.
+    /// Decodes every page. Returns the number of events.
     fn decode(&self, decoder: &mut Decoder) -> u64 {
         let mut events = 0;
         for page in &self.pages {
@@ -52,7 +51,7 @@ impl Run {
         events
     }
 
-    /// The same, with every stall attributed.
+    /// Decodes every page and attributes every stall.
     fn attribute(&self, decoder: &mut Decoder, names: &StoredNames) {
         let manifest = self.reader.manifest();
         let settings = AttributorSettings {
@@ -105,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let run = Run::open()?;
     let names = StoredNames::new(&run.context);
     let mut decoder = Decoder::new(&run.context)?;
-    // Names are looked up and kept the first time.
+    // The first pass looks up and caches the names.
     let events = run.decode(&mut decoder);
     run.attribute(&mut decoder, &names);
     let (mut alone, mut both, mut ratios) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,9 +1,10 @@
-//! What a recorder's memory is however long it records:
-//! `cargo bench -p jitterscope-recording --bench day -- [HOURS [RUNS]]`. With a folder of runs, an absolute path, the run
-//! is kept there, for who wants to know how long its report takes.
-//! The pages of a recorded run are decoded and its stalls attributed, stored and summed up over and over, each time
-//! later by the run's length, as so many hours of them would come; its own memory is looked at as it goes. Prints one
-//! line of JSON.
+//! The memory of a recorder over a long recording:
+//! `cargo bench -p jitterscope-recording --bench day -- [HOURS [RUNS]]`. With RUNS, an absolute path to a folder of
+//! runs, the run is kept, to measure how long its report takes.
+//!
+//! Decodes the pages of a recorded run repeatedly, each time shifted by the run's length, until HOURS hours of them
+//! have passed, and attributes, stores and sums up its stalls. Samples its own memory meanwhile. Prints one line of
+//! JSON.
 
 use hdrhistogram::Histogram;
 use jitterscope_analyze::{RowSummer, RowsOf};
@@ -19,14 +20,17 @@ use serde_json::json;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// Stalls of a second of a busy CPU: the run's own come at that rate, however many it has.
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: jitterscope_platform::Allocator = jitterscope_platform::Allocator;
+
+/// Stalls a second on a busy CPU: the run's stalls are replayed at this rate.
 const STALLS_PER_SECOND: u64 = 1_400;
-/// Hours unless said otherwise.
 const HOURS: u64 = 1;
-/// How much is a short run, seconds.
+/// Length of a short run, seconds.
 const SHORT: u64 = 10;
 
-/// A record of the run, and of whose side.
+/// A record of the run, and which side wrote it.
 struct Recorded {
     event: KernelEvent,
     sender: bool,

@@ -1,7 +1,6 @@
-//! What taking kernel events in costs: `cargo bench -p jitterscope-recording --bench drain`. One CPU is measured
-//! while more and more threads sleep and wake on it, each time for a while: so many events a second come of
-//! it, and so much time of the helper's goes into each, from the kernel's buffer to the store. Prints one line
-//! of JSON. Needs root and tracefs.
+//! The cost of taking in kernel events: `cargo bench -p jitterscope-recording --bench drain`. One CPU is measured while
+//! an increasing number of threads sleep and wake on it. Each step reports the events a second and the helper's time
+//! per event, from the kernel's buffer to the store. Prints one line of JSON. Needs root and tracefs.
 
 use jitterscope_model::{CpuSet, EventGrain, Nanos};
 use jitterscope_platform::{
@@ -16,13 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Threads that sleep and wake, step by step.
+/// Sleeping and waking threads, per step.
 const STEPS: [usize; 6] = [0, 1, 2, 4, 8, 16];
 const TIME: Nanos = Nanos(2_000_000_000);
-/// Asleep between two wake-ups.
+/// Sleep between two wake-ups.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// Threads that sleep and wake on a CPU, until dropped.
+/// Threads that sleep and wake on a CPU until this is dropped.
 struct Sleepers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -121,14 +120,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     for sleepers in STEPS {
         steps.push(step(sleepers, &cpus, runs.path(), WriterThread::default())?);
     }
-    // The same with the rows taken apart, on however many CPUs there are: what each of the two threads does for an event
-    // is told by one run, and does not depend on whether they had a CPU each.
+    // Again with a writer thread, on any number of CPUs: one run shows the work of each of the two threads per event,
+    // whether or not they have a CPU each.
     let mut apart = Vec::new();
     for sleepers in [0, STEPS[STEPS.len() - 1]] {
         apart.push(step(sleepers, &cpus, runs.path(), WriterThread::Own)?);
     }
     let number = |step: &Value, field: &str| step[field].as_f64().unwrap_or_default();
-    // What every further event costs, as long as none is lost: beside what a recorder of a quiet CPU does.
+    // The cost of each further event while none is lost, compared with a recorder of a quiet CPU.
     let quiet = &steps[0];
     let most = steps
         .iter()

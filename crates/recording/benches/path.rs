@@ -1,7 +1,7 @@
-//! The path of a record from a stored page to the rows of a new run, on one thread and without a kernel: `cargo
-//! bench -p jitterscope-recording --bench path -- RUN`. RUN is a run of a spinning probe whose whole trace was kept.
-//! Does what a drain does with its pages, gaps and rows, names asked of `/proc` excepted. Prints one line of JSON; the
-//! same work each time, so that instructions can be counted, too.
+//! The path of a record from a stored page to the rows of a new run, on one thread and without a kernel:
+//! `cargo bench -p jitterscope-recording --bench path -- RUN`. RUN is a run of a spinning probe whose whole trace was
+//! kept. Does what a drain does with its pages, gaps and rows, except reading names from `/proc`. Prints one line of
+//! JSON. The work is the same each time, so instructions can be counted, too.
 
 use jitterscope_analyze::{RowSummer, RowsOf};
 use jitterscope_model::{Attribution, RawPage, Row, RunFacts, Sink, Stall, Ticks};
@@ -11,7 +11,6 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Rows handed over at once.
 const BATCH: usize = 256;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,6 @@
-//! What the sampler's outputs cost the probe: samples a second, stolen time and stalls with all of them
-//! on and with the stored run alone, in many short turns side by side. Neighbouring turns are compared and the median of
-//! that is taken, for a shared machine has bad moments; how far it can be trusted is said with it.
+//! The cost of the sampler's outputs for the probe: samples a second, stolen time and stalls, with all outputs and with
+//! the stored run alone, in many short alternating turns. Compares neighbouring turns and takes the median, because a
+//! shared machine has bad moments; it also reports a confidence interval.
 
 use jitterscope_export::{Destination, Pace};
 use jitterscope_model::{CpuSet, Nanos, Ticks};
@@ -19,10 +19,10 @@ const INTERVAL: Nanos = Nanos(1_000_000);
 const THRESHOLD: Nanos = Nanos(300);
 const WARM_UP: Nanos = Nanos(20_000_000);
 
-/// What one turn measured.
+/// The results of one turn.
 struct Turn {
     samples_per_second: f64,
-    /// Of the time outside stalls: what the loop itself does, whoever else wants the CPU.
+    /// Relative to the time outside stalls: the work of the loop itself, independent of other threads.
     samples_per_own_second: f64,
     /// Percent of the time.
     stolen: f64,
@@ -98,7 +98,7 @@ fn targets(folder: &Path) -> Result<Vec<Destination>, Box<dyn Error>> {
         format!("json://{folder}/run.jsonl"),
         format!("hlog://{folder}/run.hlog"),
         format!("hgrm://{folder}/run.hgrm"),
-        // The discard port: nobody need listen.
+        // The discard port: no listener is needed.
         "influx://127.0.0.1:9".into(),
     ];
     Ok(texts
@@ -107,20 +107,20 @@ fn targets(folder: &Path) -> Result<Vec<Destination>, Box<dyn Error>> {
         .collect::<Result<_, _>>()?)
 }
 
-/// The median, and an interval that has the true one in at least 99 of 100 cases whatever the values'
-/// distribution: the order statistics between which a fair coin's heads in as many throws would lie.
+/// The median, and an interval that contains the true median in at least 99% of cases for any distribution: the order
+/// statistics between which the number of heads of a fair coin, in as many throws, would lie.
 fn median(mut values: Vec<f64>) -> Value {
     values.sort_by(f64::total_cmp);
     let n = values.len();
     let middle = (values[(n - 1) / 2] + values[n / 2]) / 2.0;
-    // P(at most k heads), as long as it is under half of one percent.
+    // P(at most k heads), while it is under half a percent.
     let (mut term, mut below, mut k) = (0.5f64.powi(n as i32), 0.0, 0);
     while below + term <= 0.005 {
         below += term;
         term *= (n - k) as f64 / (k + 1) as f64;
         k += 1;
     }
-    // With k = 0 there are too few values to say.
+    // With k = 0 there are too few values.
     let (low, high) = if k == 0 {
         (f64::MIN, f64::MAX)
     } else {
@@ -143,7 +143,7 @@ fn paired(with: &[Turn], bare: &[Turn], what: impl Fn(&Turn, &Turn) -> f64) -> V
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Live tests take a CPU offline; they and this take turns.
+    // Live tests take a CPU offline, so they and this benchmark take turns.
     let lock = File::create(std::env::temp_dir().join("jitterscope-live-tests.lock"))?;
     lock.lock()?;
     let (dir, runs) = (tempfile::tempdir()?, tempfile::tempdir()?);
@@ -156,7 +156,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let targets = targets(dir.path())?;
     let (mut with, mut bare) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
-        // Each goes first in half of the pairs, should the machine drift.
+        // Each variant goes first in half of the pairs, in case the machine drifts.
         for outputs in [pair % 2 == 0, pair % 2 != 0] {
             if outputs {
                 with.push(turn(&cpus, &targets, runs.path())?);
@@ -166,7 +166,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let ratio = |a: &Turn, b: &Turn| a.samples_per_second / b.samples_per_second;
-    // Turns without outputs against each other: what the machine alone does to each comparison.
+    // Turns without outputs compared with each other: the machine's own variation.
     let alone = |what: &dyn Fn(&Turn, &Turn) -> f64| {
         median(
             bare.chunks_exact(2)

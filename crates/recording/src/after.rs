@@ -1,8 +1,7 @@
-//! What turned out to limit a recording.
+//! Warnings that are known only after a recording has ended.
 
 use jitterscope_model::{MeasuringThread, ProbeResult, ProbeSettings, SourceReport, Warning};
 
-/// Warnings of one CPU's measurement.
 pub(crate) fn warnings(result: &ProbeResult, settings: &ProbeSettings) -> Vec<Warning> {
     let cpu = result.cpu;
     let mut found = Vec::new();
@@ -42,7 +41,7 @@ pub(crate) fn warnings(result: &ProbeResult, settings: &ProbeSettings) -> Vec<Wa
     found
 }
 
-/// Whether kernel events were lost, where they were recorded.
+/// A warning if kernel events were lost while recording.
 pub(crate) fn of_sources(sources: &[SourceReport]) -> Option<Warning> {
     let lost: u64 = sources.iter().map(|source| source.lost).sum();
     (lost > 0).then_some(Warning::TraceLost { lost })

@@ -1,4 +1,4 @@
-//! What is known to limit a recording before it begins.
+//! Limits of a recording that are known before it begins.
 
 use crate::home::Home;
 use crate::kernel_events::NoEvents;
@@ -6,7 +6,6 @@ use crate::settings::RecordSettings;
 use jitterscope_model::{CpuUse, NoKernelEvents, SourceLoss, SourceReport, Warning};
 use jitterscope_platform::{ClockChoice, Machine, Topology};
 
-/// Warnings of the machine and of the settings.
 pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home) -> Vec<Warning> {
     let mut found = Vec::new();
     let measured = &settings.cpus.cpus;
@@ -24,7 +23,7 @@ pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home
     );
     for cpu in measured.iter() {
         let siblings = Topology::siblings(machine, cpu).intersection(&home.helpers);
-        // Where a helper could also run elsewhere it may still be put on the sibling.
+        // A helper thread that may also run elsewhere can still be scheduled on the sibling.
         if !siblings.is_empty() {
             found.push(Warning::SmtSibling { cpu, siblings });
         }
@@ -35,7 +34,7 @@ pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home
     found
 }
 
-/// What there is to say of the clock.
+/// Warnings about the chosen clock.
 pub(crate) fn of_clock(clock: &ClockChoice) -> Option<Warning> {
     let doubt = clock.doubt.clone().map(|flaw| Warning::ClockDoubt {
         reason: flaw.into(),
@@ -50,7 +49,7 @@ pub(crate) fn of_clock(clock: &ClockChoice) -> Option<Warning> {
     })
 }
 
-/// Real-time throttling, when it is in force.
+/// A warning if real-time throttling is in force.
 pub(crate) fn throttling(machine: &Machine) -> Option<Warning> {
     let number = |name: &str| -> Option<i64> {
         machine
@@ -69,7 +68,7 @@ pub(crate) fn throttling(machine: &Machine) -> Option<Warning> {
         })
 }
 
-/// There are no kernel events: as a source, and as a circumstance.
+/// Records that there are no kernel events, as a source report, and returns the warning.
 pub(crate) fn blind(why: &NoEvents, sources: &mut Vec<SourceReport>) -> Warning {
     let problem = why.problem();
     sources.push(SourceReport::limited(

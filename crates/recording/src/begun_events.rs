@@ -1,17 +1,16 @@
-//! Kernel events that are set up beside whatever else a recording begins with.
+//! Kernel events that a thread sets up while the rest of the recording starts.
 
 use crate::kernel_events::{EventSettings, KernelEvents, NoEvents};
 use jitterscope_model::TickRate;
 use jitterscope_platform::Machine;
 use std::thread::JoinHandle;
 
-/// Kernel events on their way. The kernel makes whoever sets them up wait for every CPU, again and again: a fifth of a
-/// second or so in which the clock can be checked and the run be made. What was set up is taken down when this is
-/// dropped.
+/// Kernel events being set up. The setup waits repeatedly for every CPU, about 0.2 s in total; meanwhile the recorder
+/// checks the clock and creates the run. Dropping this removes what was set up.
 pub(crate) struct BegunEvents(Option<JoinHandle<Result<KernelEvents, NoEvents>>>);
 
 impl BegunEvents {
-    /// Begins, on a thread that runs where the calling one may; `None` where there can be no thread.
+    /// Starts the setup on a thread with the caller's affinity. `None`: the thread could not be started.
     pub(crate) fn begin(machine: &Machine, settings: &EventSettings) -> Option<BegunEvents> {
         let (machine, settings) = (machine.clone(), settings.clone());
         let thread = std::thread::Builder::new().name("js-events".into());
@@ -21,7 +20,7 @@ impl BegunEvents {
         Some(BegunEvents(Some(thread)))
     }
 
-    /// The events, once they are recorded. `None`: the thread panicked, and what it had set up is gone.
+    /// Waits for the setup to finish. `None`: the thread panicked, and its instances are gone.
     pub(crate) fn wait(mut self, rate: TickRate) -> Option<Result<KernelEvents, NoEvents>> {
         let started = self.0.take()?.join().ok()?;
         Some(started.and_then(|mut events| events.ready(rate).map(|()| events)))
@@ -31,7 +30,7 @@ impl BegunEvents {
 impl Drop for BegunEvents {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
-            // Nobody wants them any more; a panic was already printed.
+            // The result is not needed; a panic was already printed.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The kernel's own counters beside the stolen time: what there is without kernel events.
+//! Correlates the kernel's own counters with the stolen time, for recordings without kernel events.
 
 use jitterscope_model::{CounterTotal, CpuId, CpuSet, Nanos};
 use jitterscope_platform::Machine;
@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// Fewest intervals for a correlation to be stated.
+/// Minimum number of intervals for a correlation.
 const ENOUGH: u64 = 5;
 
-/// Running sums of a counter's rise (x) and the stolen time (y) an interval.
+/// Running sums per interval: a counter's rise (x) and the stolen time (y).
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     total: u64,
@@ -28,13 +28,13 @@ pub(crate) struct CounterWatch {
     last_at: Instant,
     stolen: FxHashMap<CpuId, Nanos>,
     intervals: u64,
-    /// By CPU: sums of y and of its square.
+    /// Per CPU: sums of y and of y squared.
     time: HashMap<CpuId, (f64, f64)>,
     counters: BTreeMap<(CpuId, String), Sums>,
 }
 
 impl CounterWatch {
-    /// Counts from now on, in intervals of `every`.
+    /// Starts counting, in intervals of `every`.
     pub(crate) fn start(machine: &Machine, cpus: &CpuSet, every: Duration) -> CounterWatch {
         CounterWatch {
             machine: machine.clone(),
@@ -49,7 +49,6 @@ impl CounterWatch {
         }
     }
 
-    /// Time was stolen from a CPU.
     pub(crate) fn stolen(&mut self, cpu: CpuId, length: Nanos) {
         *self.stolen.entry(cpu).or_default() += length;
     }
@@ -99,8 +98,7 @@ impl CounterWatch {
         self.stolen.clear();
     }
 
-    /// Closes the last interval and sums up. A counter that did not rise in an interval counts as zero
-    /// there, which the sums have by themselves.
+    /// Closes the last interval and sums up. A counter that did not rise in an interval contributes zero to the sums.
     pub(crate) fn finish(mut self) -> Vec<CounterTotal> {
         self.close();
         let n = self.intervals as f64;

@@ -1,4 +1,4 @@
-//! Everything that the probes and the kernel recorded, to attribution and to the store.
+//! Moves the records of the probes and of the kernel to attribution and to the store.
 
 use crate::counters::CounterWatch;
 use crate::engine::Batch;
@@ -19,26 +19,25 @@ use jitterscope_model::{
 use jitterscope_probe::{IntervalMark, SpinOutput};
 use std::collections::BTreeMap;
 
-/// One probe's receiving end and what is being gathered from it.
+/// The receiving end of one probe, and what is being collected from it.
 struct Channel {
     output: SpinOutput,
     victim: ThreadRef,
-    /// Whether the mark between warm-up and measurement has come.
+    /// Whether the mark between warm-up and measurement has arrived.
     measured: bool,
-    /// Stalls of the warm-up that attribution learnt from.
+    /// Warm-up stalls that attribution learned from.
     learnt: u64,
-    /// Stalls of the interval that is not yet complete.
+    /// Stalls of the current interval.
     lengths: IntervalLengths,
 }
 
-/// Where the recording is.
 #[derive(Clone, Copy)]
 enum Phase {
     WarmUp,
     Measuring { start: Ticks },
 }
 
-/// Empties the queues and the trace buffers, again and again.
+/// Empties the queues and the trace buffers repeatedly.
 pub(crate) struct Drain {
     channels: Vec<Channel>,
     pub(crate) events: Option<ProbeEvents>,
@@ -95,7 +94,7 @@ impl Drain {
         })
     }
 
-    /// From `start` on stalls count, from the threshold on.
+    /// Counts stalls at or above `threshold` from `start` on.
     pub(crate) fn begin(&mut self, start: Ticks, end: Ticks, threshold: Ticks) {
         self.phase = Phase::Measuring { start };
         if let Some(events) = &mut self.events {
@@ -104,8 +103,8 @@ impl Drain {
         }
     }
 
-    /// Whether as many stalls were seen on each CPU, and as many edges of ticks on all together, as it takes to tell what
-    /// a tick costs at its edges; not without kernel events, from which that is learnt.
+    /// Whether each CPU has had enough stalls, and all CPUs together enough tick edges, to estimate what a tick costs
+    /// at its edges. Always false without kernel events, because the estimate is learned from them.
     pub(crate) fn has_learnt(&self) -> bool {
         let enough = |edge| {
             let of_all = EdgeCosts::ENOUGH.saturating_mul(self.channels.len() as u64);
@@ -121,15 +120,16 @@ impl Drain {
                 .all(|channel| channel.learnt >= EdgeCosts::ENOUGH)
     }
 
-    /// One turn. The order matters: interval marks before gaps, so that an interval's gaps are all here
-    /// when it is closed; gaps before kernel events, so that a gap's events are all here when it is
-    /// attributed.
+    /// Runs one turn. The order matters: gaps are read before kernel events, so that all events of a gap have arrived
+    /// when it is attributed.
     pub(crate) fn cycle(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let mut batches: Vec<(Vec<IntervalMark>, Vec<Gap>)> =
             Vec::with_capacity(self.channels.len());
         for channel in &mut self.channels {
-            let marks = take(&mut channel.output.intervals);
-            batches.push((marks, take(&mut channel.output.gaps)));
+            batches.push(take_both(
+                &mut channel.output.intervals,
+                &mut channel.output.gaps,
+            ));
         }
         if let Some(events) = &mut self.events {
             events.drain(sink)?;
@@ -197,7 +197,7 @@ impl Drain {
                     events.learn(&stall);
                     channel.learnt += 1;
                 }
-                // The costs of the start are on record by now.
+                // The costs of the start are recorded by now.
                 (Some(events), Phase::Measuring { .. }) => events.pass_over(&stall),
                 (None, _) => {}
             }
@@ -240,14 +240,14 @@ impl Drain {
         Ok(())
     }
 
-    /// Once a second or so.
+    /// Called about once a second.
     pub(crate) fn read_counters(&mut self) {
         if let Some(counters) = &mut self.counters {
             counters.tick();
         }
     }
 
-    /// The probes have ended: takes in what is still under way and sums up.
+    /// The probes have ended: reads what remains and sums up.
     pub(crate) fn finish(
         mut self,
         sink: &mut dyn Sink,
@@ -293,7 +293,6 @@ impl Drain {
         Ok(found)
     }
 
-    /// How far it is.
     pub(crate) fn progress(&self, now: Ticks, total: Nanos) -> Progress {
         let elapsed = match self.phase {
             Phase::WarmUp => Nanos::ZERO,
@@ -308,32 +307,31 @@ impl Drain {
     }
 }
 
-/// What a recording found beside its rows.
+/// The results of a recording besides its rows.
 pub(crate) struct Found {
-    /// What recording kernel events left. Nothing is recorded any more, but the tracing instances are still there.
+    /// What the kernel event recording left. It has stopped, but its tracing instances still exist.
     pub(crate) events: Option<(EventsEnded, ProbeEvents)>,
     pub(crate) counters: Vec<CounterTotal>,
     pub(crate) events_in_gaps: EventsInGaps,
-    /// Costs of edges at the start of the measurement.
+    /// Costs of tick edges at the start of the measurement.
     pub(crate) edge_costs: Vec<EdgeCostRow>,
-    /// Work items that slept then.
+    /// Work items that slept at the start of the measurement.
     pub(crate) sleeping_works: Vec<SleepingWork>,
-    /// Switches that the kernel did not record, by CPU.
+    /// Switches that the kernel did not record, per CPU.
     pub(crate) unrecorded_switches: BTreeMap<CpuId, u64>,
-    /// Stalled time of which only sums were kept.
+    /// Stalled time for which only sums were kept.
     pub(crate) folded: Nanos,
-    /// Records of senders that were dropped.
     pub(crate) senders_dropped: u64,
-    /// Control groups of ours that were throttled.
+    /// Throttled control groups above our threads.
     pub(crate) throttled: Vec<GroupThrottled>,
-    /// CPUs whose frequency was changed.
+    /// CPUs whose frequency changed.
     pub(crate) frequencies: BTreeMap<CpuId, FrequencyChanges>,
     pub(crate) movers: Movers,
-    /// Entry and exit costs; the other fields are not known here.
+    /// Entry and exit costs; the other fields are not set here.
     pub(crate) costs: SelfNoise,
 }
 
-/// What of a probe's gaps lies before its measurement; nothing when that is nothing.
+/// The part of a probe's gaps that precedes its measurement; `None` if there is none.
 fn before_measurement(cpu: CpuId, gaps: &[Gap]) -> Option<WarmUpTurn> {
     let begins = gaps
         .iter()
@@ -344,7 +342,7 @@ fn before_measurement(cpu: CpuId, gaps: &[Gap]) -> Option<WarmUpTurn> {
     (begins.is_some() || !gaps.is_empty()).then_some(WarmUpTurn { cpu, gaps, begins })
 }
 
-/// Everything that is in a queue now.
+/// Takes everything that is in a queue now.
 fn take<T>(queue: &mut rtrb::Consumer<T>) -> Vec<T> {
     let ready = queue.slots();
     let mut taken = Vec::with_capacity(ready);
@@ -355,4 +353,73 @@ fn take<T>(queue: &mut rtrb::Consumer<T>) -> Vec<T> {
         }
     }
     taken
+}
+
+/// Takes interval marks and gaps so that each interval has exactly its own gaps, even while the probe adds more. Marks
+/// are taken before gaps, so that all gaps of an interval have arrived when it is closed. Marks that arrived in between
+/// and precede the last gap are then taken too, so that this gap is not counted in an interval that had ended.
+fn take_both(
+    marks: &mut rtrb::Consumer<IntervalMark>,
+    gaps: &mut rtrb::Consumer<Gap>,
+) -> (Vec<IntervalMark>, Vec<Gap>) {
+    let mut closed = take(marks);
+    let gaps = take(gaps);
+    let end = gaps.last().map(Gap::end);
+    while marks.peek().is_ok_and(|mark| Some(mark.end) < end) {
+        closed.extend(marks.pop());
+    }
+    (closed, gaps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A probe adds gaps while they are taken: three per interval; each interval end is a number.
+    #[test]
+    fn an_interval_has_its_own_gaps_whatever_is_added_meanwhile() {
+        const INTERVALS: u64 = 50_000;
+        let (mut add_mark, mut marks) = rtrb::RingBuffer::new(64);
+        let (mut add_gap, mut gaps) = rtrb::RingBuffer::new(64);
+        let mark = |number: u64| IntervalMark {
+            start: Ticks(number * 10),
+            end: Ticks(number * 10 + 9),
+            ..IntervalMark::default()
+        };
+        let gap = |number: u64, nth: u64| Gap {
+            start: Ticks(number * 10 + nth),
+            length: Ticks(1),
+        };
+        let probe = std::thread::spawn(move || {
+            for number in 0..INTERVALS {
+                for nth in 0..3 {
+                    while add_gap.push(gap(number, nth)).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+                while add_mark.push(mark(number)).is_err() {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let (mut closed, mut counted) = (0, 0);
+        while closed < INTERVALS {
+            let (marks, gaps) = take_both(&mut marks, &mut gaps);
+            let mut gaps = gaps.into_iter().peekable();
+            for mark in marks {
+                while gaps.next_if(|gap| gap.end() <= mark.end).is_some() {
+                    counted += 1;
+                }
+                closed += 1;
+                assert_eq!(counted, closed * 3, "gaps of the first {closed} intervals");
+            }
+            let of_the_open = gaps.count() as u64;
+            counted += of_the_open;
+            assert!(
+                counted <= closed * 3 + 3,
+                "a gap came before the mark ahead of it"
+            );
+        }
+        probe.join().unwrap();
+    }
 }

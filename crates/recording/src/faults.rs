@@ -1,4 +1,4 @@
-//! Page faults of the measuring threads: those that the kernel counts beside those that it recorded.
+//! Compares the page faults that the kernel counted for measuring threads with those that it recorded.
 
 use jitterscope_model::{CpuId, EventKind, KernelEvent};
 use jitterscope_platform::{KeptFile, Machine};
@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 struct Victim {
     cpu: CpuId,
     stat: KeptFile,
-    /// As counted when its watching began.
+    /// The count when watching began.
     at_start: u64,
     counted: u64,
     recorded: u64,
     reported: u64,
 }
 
-/// Counts them.
 pub(crate) struct FaultWatch {
     machine: Machine,
     victims: BTreeMap<i32, Victim>,
@@ -31,7 +30,8 @@ impl FaultWatch {
 
     /// Watches the thread that measures a CPU.
     pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
-        let mut stat = KeptFile::of(&self.machine, format!("/proc/self/task/{tid}/stat"));
+        let mut stat =
+            KeptFile::of_one_record(&self.machine, format!("/proc/self/task/{tid}/stat"));
         if let Some(at_start) = count(&mut stat) {
             self.victims.insert(
                 tid,
@@ -47,7 +47,7 @@ impl FaultWatch {
         }
     }
 
-    /// Before the records of a turn are read: what is counted by now is among them, if it was recorded.
+    /// Called before a turn's records are read, so those records include every fault counted so far.
     pub(crate) fn read(&mut self) {
         for victim in self.victims.values_mut() {
             let now = count(&mut victim.stat).unwrap_or(0);
@@ -55,7 +55,6 @@ impl FaultWatch {
         }
     }
 
-    /// A record of the turn.
     pub(crate) fn event(&mut self, event: &KernelEvent) {
         if let EventKind::PageFault { .. } = event.kind
             && let Some(victim) = self.victims.get_mut(&event.tid)
@@ -64,7 +63,7 @@ impl FaultWatch {
         }
     }
 
-    /// Faults that left no record since the last call, of CPUs where there were some.
+    /// Faults without a record since the last call, for CPUs that had some.
     pub(crate) fn take(&mut self) -> Vec<(CpuId, u64)> {
         let mut found = Vec::new();
         for victim in self.victims.values_mut() {
@@ -78,10 +77,10 @@ impl FaultWatch {
     }
 }
 
-/// Minor and major faults of a thread of this process.
+/// Sum of minor and major faults of a thread of this process.
 fn count(stat: &mut KeptFile) -> Option<u64> {
     let stat = stat.read().ok()?;
-    // The name may hold anything, parentheses too.
+    // The name may contain any byte, including parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let minor: u64 = fields.nth(7)?.parse().ok()?;
@@ -121,7 +120,7 @@ mod tests {
         watch.read();
         watch.event(&fault);
         assert_eq!(watch.take(), [(CpuId(1), 1)]);
-        // Recorded before it is counted.
+        // A fault can be recorded before it is counted.
         watch.event(&fault);
         watch.read();
         assert_eq!(watch.take(), []);

@@ -1,4 +1,4 @@
-//! Pages of the kernel's buffers to records and losses: the same for pages that just came and for stored ones.
+//! Turns pages of the kernel's buffers into records and losses, live or from a stored run.
 
 use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
 use jitterscope_source::{
@@ -6,77 +6,111 @@ use jitterscope_source::{
 };
 use rustc_hash::FxHashMap;
 
-/// Decodes the pages of both instances of one recording.
+/// Decodes the pages of both tracing instances of one recording.
 pub(crate) struct PageFeed {
     local: Decoder,
     senders: Decoder,
-    /// Time of the last record of each measured CPU, where a loss begins.
+    /// Time of the last record per measured CPU: a loss begins there.
     last_record: FxHashMap<CpuId, Ticks>,
-    /// The same of the sending side, of all CPUs.
+    /// Time of the last record of the sending side, for all CPUs.
     last_sender: FxHashMap<CpuId, Ticks>,
+    /// Records up to this time are not trusted.
+    deaf_until: Ticks,
+    /// Pages whose times are not from this recording.
+    foreign: u64,
 }
 
 impl PageFeed {
-    /// `measured`: the CPUs that have a buffer of their own.
+    /// `measured`: the CPUs with a buffer of their own.
     pub(crate) fn new(context: &TraceContext, measured: &CpuSet) -> Result<PageFeed, ContextError> {
         Ok(PageFeed {
             local: Decoder::new(context)?,
             senders: Decoder::new(context)?,
             last_sender: FxHashMap::default(),
             last_record: measured.iter().map(|cpu| (cpu, Ticks::default())).collect(),
+            deaf_until: Ticks(0),
+            foreign: 0,
         })
     }
 
-    /// Hands over what a page holds, in order of time, with what was lost before it. What is not readable
-    /// hands over nothing.
+    /// Distrusts records up to `until` and drops them when they arrive.
+    pub(crate) fn deafen(&mut self, until: Ticks) {
+        self.deaf_until = until;
+    }
+
+    /// Pages since the last call that another clock stamped: their records precede those of the previous page, or lie
+    /// in the future.
+    pub(crate) fn take_foreign(&mut self) -> u64 {
+        std::mem::take(&mut self.foreign)
+    }
+
+    /// Hands over a page's records in time order, preceded by the losses before them. Hands over nothing if the page is
+    /// unreadable or claims to be from after `now`.
     pub(crate) fn page(
         &mut self,
-        role: Role,
-        cpu: CpuId,
+        (role, cpu): (Role, CpuId),
         bytes: &[u8],
+        now: Ticks,
         mut sink: impl FnMut(Record<'_>),
     ) -> Option<PageInfo> {
+        let deaf_until = self.deaf_until;
         match role {
             Role::Senders => {
                 let page = Page::parse(self.senders.layout(), bytes).ok()?.read();
                 let last_sender = self.last_sender.entry(cpu).or_default();
+                if is_foreign(*last_sender, &page, now) {
+                    self.foreign += 1;
+                    return None;
+                }
                 for (from, to) in losses(last_sender, &page).into_iter().flatten() {
                     sink(Record::SendersLost(from, to));
                 }
-                Some(
-                    self.senders
-                        .records(cpu, &page, |event| sink(Record::Sender(&event))),
-                )
+                Some(self.senders.records(cpu, &page, |event| {
+                    if event.time > deaf_until {
+                        sink(Record::Sender(&event));
+                    }
+                }))
             }
             Role::Local => {
-                // What was lost before the page, and what its end may lack, is given before its events.
+                // Losses before the page, and a possible loss at its end, are reported before its events.
                 let last_record = self.last_record.entry(cpu).or_default();
                 let page = Page::parse(self.local.layout(), bytes).ok()?.read();
+                if is_foreign(*last_record, &page, now) {
+                    self.foreign += 1;
+                    return None;
+                }
                 for (from, to) in losses(last_record, &page).into_iter().flatten() {
                     sink(Record::Lost(cpu, from, to));
                 }
-                Some(
-                    self.local
-                        .records(cpu, &page, |event| sink(Record::Local(&event))),
-                )
+                Some(self.local.records(cpu, &page, |event| {
+                    if event.time > deaf_until {
+                        sink(Record::Local(&event));
+                    }
+                }))
             }
-            // Who ran is known from the others; what he did within is asked for when a stall is shown.
+            // Which thread ran is known from the other instances; its function calls are read only when a stall is
+            // shown.
             Role::Graph => None,
         }
     }
 
-    /// The earliest of the CPUs' last records; `None` before there are any.
+    /// The earliest of the CPUs' last records; `None` before the first record.
     pub(crate) fn seen_until(&self) -> Option<Ticks> {
         self.last_record.values().min().copied()
     }
 
-    /// Time of each measured CPU's last record.
     pub(crate) fn last_records(&self) -> impl Iterator<Item = (CpuId, Ticks)> + '_ {
         self.last_record.iter().map(|(cpu, last)| (*cpu, *last))
     }
 }
 
-/// Where records are missing around a page; `last_record` becomes that of the page.
+/// Whether a page's records cannot be from the time in which the page was read.
+fn is_foreign(last_record: Ticks, page: &PageRecords<'_>, now: Ticks) -> bool {
+    page.time_range()
+        .is_some_and(|(first, last)| first < last_record || last > now)
+}
+
+/// Where records are missing around a page; updates `last_record` to the end of the page.
 fn losses(last_record: &mut Ticks, page: &PageRecords<'_>) -> [Option<(Ticks, Ticks)>; 2] {
     let (first, last) = page.time_range().unwrap_or((*last_record, *last_record));
     let before = (page.loss() != PageLoss::None).then_some((*last_record, first));

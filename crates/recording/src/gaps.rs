@@ -1,4 +1,4 @@
-//! The stalls of probes, attributed turn by turn: the same while recording and in a replay.
+//! Attributes the stalls of probes turn by turn, live or in a replay.
 
 use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
 use jitterscope_model::{
@@ -6,18 +6,18 @@ use jitterscope_model::{
 };
 use rustc_hash::FxHashMap;
 
-/// A late wake-up asks what ran when it was due; the stall and its queues are shorter than this but for
-/// the worst of outages, of which only the end is then reported.
+/// How long events are kept for late wake-ups: attribution looks at what ran at the due time. The stall and its waits
+/// are shorter than this except in the worst outages, of which only the end is then reported.
 const KEPT_FOR_WAKEUPS: Nanos = Nanos(3_000_000_000);
 
-/// Attributes the stalls of probes that spin, or that sleep and wake.
+/// Attributes the stalls of probes that spin or sleep.
 pub(crate) struct GapAttribution {
     pub(crate) attributor: Attributor,
-    /// Of the turn under way.
+    /// Hints of the current turn.
     hints: FxHashMap<CpuId, OutsideHints>,
-    /// What of the stolen time, and of the faults without a record, the stalls of the turn have not used up.
+    /// Stolen time and unrecorded faults that no stall of the turn has used up yet.
     left: FxHashMap<CpuId, OutsideHints>,
-    /// How long events are kept for wake-ups; `None` when the victims spin.
+    /// How long events are kept for wake-ups; `None` if the victims spin.
     wakeups: Option<Ticks>,
 }
 
@@ -32,7 +32,7 @@ impl GapAttribution {
         }
     }
 
-    /// What the probes call a stall; one that sleeps proves nothing by where events lie.
+    /// Sets the stall threshold. With a probe that sleeps, the position of events proves nothing.
     pub(crate) fn threshold(&mut self, threshold: Ticks) {
         if !self.wakeups() {
             self.attributor.threshold(threshold);
@@ -50,6 +50,7 @@ impl GapAttribution {
             Record::Local(event) => self.attributor.event(event),
             Record::Lost(cpu, from, to) => self.attributor.lost(cpu, from, to),
             Record::SendersLost(from, to) => self.attributor.senders_lost(from, to),
+            Record::Disturbed(cpus, from, to) => self.attributor.disturbed(cpus, from, to),
             Record::Setup(Setup::Measure { from, until }) => self.attributor.measure(*from, *until),
             Record::Setup(_) => {}
         }
@@ -75,7 +76,7 @@ impl GapAttribution {
         }
         let hints = self.left.entry(stall.cpu).or_default();
         let attribution = self.attributor.attribute(stall, hints, names);
-        // What was counted explains no more than was counted.
+        // A counted amount explains at most that amount.
         for part in &attribution.parts {
             match part.evidence {
                 Evidence::StealCount | Evidence::StealCountBeforeInterrupt => {
@@ -88,7 +89,7 @@ impl GapAttribution {
         attribution
     }
 
-    /// Hints of the turn, as they are kept with a run.
+    /// Adds the turn's hints to the stored turn.
     pub(crate) fn keep_hints(&self, turn: DrainTurn) -> DrainTurn {
         let smi = self.hints.values().find_map(|hints| hints.smi);
         let mut kept = DrainTurn { smi, ..turn };
@@ -107,7 +108,7 @@ impl GapAttribution {
     }
 }
 
-/// The hints that a run kept of a turn.
+/// The hints stored with a turn.
 pub(crate) fn hints_of(
     measured: impl Iterator<Item = CpuId>,
     turn: &DrainTurn,

@@ -1,4 +1,4 @@
-//! What happens inside kernel functions while a recording runs, and what looking there costs.
+//! Traces the calls inside kernel functions during a recording, and measures what that costs.
 
 use crate::names::LiveNames;
 use crate::price::RecordClock;
@@ -13,25 +13,25 @@ use jitterscope_source::{
     CallDecoder, CallGraph, ContextError, GraphSettings, Role, TraceContext, TraceError, Tracefs,
 };
 
-/// What a thread calls that gives itself its name: it is looked into to learn what a record costs.
+/// The function behind a thread's renaming of itself: tracing it shows what a record costs.
 const PRICED: &str = "__set_task_comm";
 
-/// Why functions cannot be looked into.
+/// Why functions cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
-    /// The kernel's tracer.
+    /// The kernel's tracer failed.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// What it writes cannot be read.
+    /// Its records cannot be read.
     #[error(transparent)]
     Context(#[from] ContextError),
-    /// Its formats are not there.
+    /// Its record formats are missing.
     #[error("the kernel does not say what function_graph writes (events/ftrace/funcgraph_entry)")]
     NoFormat,
 }
 
 impl GraphError {
-    /// The same as a report of sources has it.
+    /// The problem as a source report states it.
     #[must_use]
     pub fn problem(&self) -> SourceProblem {
         match self {
@@ -44,17 +44,17 @@ impl GraphError {
     }
 }
 
-/// What is to be looked into.
+/// Which functions to trace.
 pub(crate) struct GraphChoice<'a> {
     pub(crate) measured: &'a CpuSet,
     pub(crate) clock: ClockKind,
     pub(crate) rate: TickRate,
     pub(crate) buffer_kib: u32,
-    /// As the user named them.
+    /// The names as the user gave them.
     pub(crate) functions: &'a [String],
 }
 
-/// Functions of the kernel that are looked into. Dropping it ends that.
+/// Kernel functions being traced. Dropping it ends the tracing.
 pub(crate) struct FunctionGraph {
     graph: CallGraph,
     decoder: CallDecoder,
@@ -64,8 +64,7 @@ pub(crate) struct FunctionGraph {
 }
 
 impl FunctionGraph {
-    /// Begins, and measures what a record costs. `context`: that of the recorder, to which the tracer's formats are
-    /// added.
+    /// Starts tracing and measures what a record costs. Adds the tracer's formats to the recorder's `context`.
     pub(crate) fn start(
         machine: &Machine,
         tracefs: &Tracefs,
@@ -109,12 +108,12 @@ impl FunctionGraph {
         })
     }
 
-    /// Records between these count.
+    /// Counts records between these times.
     pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
         (self.from, self.until, self.price.records) = (from, until, 0);
     }
 
-    /// Keeps what was recorded so far, and names the functions of it.
+    /// Keeps what was recorded so far and names its functions.
     pub(crate) fn turn(&mut self, keep: &mut dyn Sink, names: &LiveNames) -> Result<(), SinkError> {
         let mut kept = Ok(());
         for cpu in self.graph.cpus().clone().iter() {
@@ -134,24 +133,23 @@ impl FunctionGraph {
                     })]);
                 }
             };
-            // A CPU that has gone offline calls nothing.
+            // An offline CPU calls nothing.
             let _ = self.graph.drain(cpu, &mut page);
         }
         kept
     }
 
-    /// No more is recorded; what the buffers hold can still be drained.
+    /// Stops recording; the buffers can still be drained.
     pub(crate) fn stop(&mut self) {
-        // A kernel that refuses to stop is ended by removing the instance.
+        // If the kernel refuses to stop it, removing the instance ends it.
         let _ = self.graph.stop();
     }
 
-    /// What was recorded. After the last drain.
+    /// The source report. Called after the last drain.
     pub(crate) fn report(&self) -> SourceReport {
         self.graph.report()
     }
 
-    /// What it cost.
     pub(crate) fn price(&self) -> GraphPrice {
         GraphPrice {
             lost: self.graph.lost(),
@@ -160,7 +158,7 @@ impl FunctionGraph {
     }
 }
 
-/// What one record takes of what a call took longer that made so many, less what any call takes longer.
+/// Cost of one record: the extra time of a call that made `records` records, minus the extra time of any call.
 fn of_one(recorded: RecordCost, beside: Option<RecordCost>, records: u64) -> Option<RecordCost> {
     let beside = beside.unwrap_or(RecordCost {
         warm_ns: Default::default(),
@@ -192,7 +190,7 @@ mod tests {
             Some(cost(200, 650))
         );
         assert_eq!(of_one(cost(1000, 900), None, 4), Some(cost(250, 250)));
-        // Nothing was recorded, or the difference drowns in noise.
+        // Nothing was recorded, or the difference is lost in noise.
         assert_eq!(of_one(cost(1000, 3000), None, 0), None);
         assert_eq!(of_one(cost(100, 3000), Some(cost(200, 400)), 4), None);
     }

@@ -10,31 +10,28 @@ use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Rows of `/proc/interrupts` whose vectors have no tracepoints: Hyper-V's and the hypervisors'
-/// callbacks, and posted interrupts.
+/// Rows of `/proc/interrupts` without tracepoints: callbacks of Hyper-V and other hypervisors, and posted interrupts.
 const UNTRACED: [&str; 7] = ["HYP", "HRE", "HVS", "PIN", "NPI", "PIW", "PMN"];
 
-/// How often rows are read that never counted anything on a measured CPU. Those of posted interrupts do where virtual
-/// machines run and nowhere else, and of many CPUs the kernel takes milliseconds for the file. Stalls until then have no
-/// such hint.
+/// How often rows are read that never rose on a measured CPU. Posted interrupts rise only where virtual machines run,
+/// and on machines with many CPUs the kernel takes milliseconds for the file. Stalls in between have no such hint.
 const READ_UNUSED_EVERY: Duration = Duration::from_secs(1);
 
-/// Reads them.
 pub(crate) struct HintReader {
     interrupts: KeptFile,
     measured: CpuSet,
     smi: Result<SmiCounter, SmiError>,
     last_smi: u32,
-    /// Values of the untraced rows at the last read; `None` when the machine has no such row.
+    /// Values of the untraced rows at the last read; `None` if the machine has no such row.
     untraced: Option<HashMap<(CpuId, String), u64>>,
     untraced_read: Instant,
-    /// `None` where there is no host.
+    /// `None` without a hypervisor.
     steal: Option<StealWatch>,
 }
 
 impl HintReader {
-    /// SMIs are counted on `helper`, a CPU that is not measured if there is one: firmware stops all CPUs at once, and asking a measured CPU for its
-    /// count would interrupt it.
+    /// SMIs are counted on `helper`, an unmeasured CPU if there is one: firmware stops all CPUs at once, and reading a
+    /// measured CPU's count would interrupt it.
     pub(crate) fn new(
         machine: &Machine,
         measured: &CpuSet,
@@ -65,7 +62,7 @@ impl HintReader {
         reader
     }
 
-    /// Whether it is time to read what has no tracepoint: `Some(true)` where that is done at every turn.
+    /// Whether the untraced rows are due: `Some(true)` if they are read every turn.
     fn untraced_are_due(&self) -> Option<bool> {
         let are_used = |rows: &HashMap<_, u64>| rows.values().any(|value| *value > 0);
         let used = self.untraced.as_ref().is_some_and(are_used);
@@ -88,7 +85,7 @@ impl HintReader {
         values
     }
 
-    /// What rose since the last call, by CPU.
+    /// The rises since the last call, per CPU.
     pub(crate) fn read(&mut self) -> FxHashMap<CpuId, OutsideHints> {
         let smi = self
             .smi
@@ -125,7 +122,7 @@ impl HintReader {
             && let Some(before) = self.untraced.take()
         {
             let now = self.untraced_values();
-            // What rose since a turn long past says nothing of this one.
+            // A rise since a much earlier turn says nothing about this one.
             for ((cpu, name), value) in now.iter().filter(|_| every_turn) {
                 let rose =
                     value.saturating_sub(before.get(&(*cpu, name.clone())).copied().unwrap_or(0));

@@ -1,20 +1,20 @@
-//! Where our own threads keep while CPUs are measured.
+//! Where our own threads run while CPUs are measured.
 
 use crate::error::RecordError;
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{confine_current_thread, current_affinity, thread_usage};
 
-/// Confines the calling thread to CPUs that are not measured, and puts it back when dropped.
+/// Confines the calling thread to unmeasured CPUs. Dropping it restores the affinity.
 pub(crate) struct Home {
     before: CpuSet,
-    /// Where it is confined to; empty when every allowed CPU is measured.
+    /// The CPUs that it is confined to; empty if every allowed CPU is measured.
     pub(crate) helpers: CpuSet,
     cpu_time_before: Nanos,
 }
 
 impl Home {
-    /// Leaves the `measured` CPUs. Where nothing else is allowed, `shared` is used all the same: better one
-    /// measured CPU that is known to have our threads than all of them.
+    /// Leaves the `measured` CPUs. If no other CPU is allowed, uses `shared`: better one measured CPU that is known to
+    /// run our threads than all of them.
     pub(crate) fn leave(measured: &CpuSet, shared: Option<CpuId>) -> Result<Home, RecordError> {
         let before = current_affinity().map_err(|source| RecordError::Machine {
             what: "the affinity mask",
@@ -28,7 +28,7 @@ impl Home {
                 .collect();
         }
         if !helpers.is_empty() && confine_current_thread(&helpers).is_err() {
-            // All of them are offline or outside the cpuset: nothing is free after all.
+            // All other CPUs are offline or outside the cpuset, so none is free.
             helpers = CpuSet::new();
         }
         Ok(Home {
@@ -38,7 +38,7 @@ impl Home {
         })
     }
 
-    /// CPU time that the calling thread used since.
+    /// CPU time of the calling thread since then.
     pub(crate) fn cpu_time(&self) -> Nanos {
         thread_usage().cpu_time.saturating_sub(self.cpu_time_before)
     }
@@ -46,7 +46,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // It was allowed there before; should that have changed, there is nowhere to put it back to.
+        // The old affinity was valid before; if it no longer is, there is nothing to restore.
         let _ = confine_current_thread(&self.before);
     }
 }

@@ -1,28 +1,38 @@
-//! What threads belong to: process, user and control group, asked of `/proc` while they live.
+//! What threads belong to: process, user and control group, read from `/proc` while the threads live.
 
 use jitterscope_model::{Comm, KeyedMap, KeyedSet, Name, Owner, TaskIdentity};
 use jitterscope_platform::{Machine, TaskStat};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Threads remembered; beyond it all are forgotten and asked for again.
+/// Maximum of remembered threads; when it is reached, all are forgotten and read again.
 const CAPACITY: usize = 8_192;
-/// How long an answer is believed before it is asked whether it is still the same thread.
+/// How long an answer is used before a check that the id still belongs to the same thread.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a thread that is gone is remembered: its last records are attributed within a drain or two.
+/// How long an ended thread is remembered: its last records are attributed within a drain or two.
 const FORGET: Duration = Duration::from_secs(10);
-/// Threads asked for within [`WINDOW`], so that a storm of short ones does not hold up the drain: at some
-/// 50 us each these are two thousandths of a CPU.
+/// Limit on threads read within [`WINDOW`], so that a storm of short threads does not delay the drain. At about 50 us
+/// each, this is 0.2% of a CPU.
 const MOST_ASKED: u32 = 32;
 const WINDOW: Duration = Duration::from_millis(50);
-/// The longest path of a control group that is kept, bytes: whoever may make groups chooses their names.
-const LONGEST_CGROUP: usize = 512;
+/// Limit on successive names of a thread.
+const MOST_NAMES: usize = 64;
+/// Maximum length, in bytes, of the path of a control group or an executable, and of a list of CPUs: other users choose
+/// them.
+const LONGEST: usize = 512;
 
-/// `PF_WQ_WORKER` of a task's flags.
+/// Minimum age, in clock ticks, at which a thread is certain to be the one in the current records, whatever its name:
+/// records are read within about a second.
+const OLD: u64 = 200;
+/// Clock ticks a second in `/proc`.
+const TICKS: f64 = 100.0;
+
+/// `PF_WQ_WORKER` in a task's flags.
 const WORKER: u64 = 0x20;
-/// Id of `kthreadd`, which makes the kernel's own threads once the machine has started.
+/// Id of `kthreadd`, which creates the kernel threads once the machine has started.
 const KTHREADD: i32 = 2;
 
-/// Which thread of its id it is, and whether it is one of the kernel's own.
+/// Distinguishes threads that used the same id, and says whether it is a kernel thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Began {
     /// In the kernel's clock ticks since boot.
@@ -30,48 +40,52 @@ struct Began {
     kernel: bool,
 }
 
-/// Ids are used again: an answer is that of a thread of this name which began at this time.
+/// Ids are reused, so an answer applies only to the thread with this name and start time.
 struct Known {
     started: Option<Began>,
     identity: TaskIdentity,
-    /// When it was last confirmed.
     confirmed: Instant,
-    /// When it was last asked for.
     asked: Instant,
 }
 
-/// The identity last given for each thread, kept alike while recording and in a replay: within a turn the answer
-/// for a thread does not change.
+/// An old thread, found by its id alone: a thread that renames itself constantly never has the name of a record when it
+/// is read.
+struct Old {
+    identity: TaskIdentity,
+    asked: Instant,
+}
+
+/// The last identity given for each thread. It does not change within a turn, so that a replay gives the same answers
+/// as the recording.
 #[derive(Default)]
 pub(crate) struct LastIdentities(KeyedMap<(i32, Comm), TaskIdentity>);
 
 impl LastIdentities {
-    /// A turn begins.
     pub(crate) fn turn(&mut self) {
         if self.0.len() >= CAPACITY {
             self.0.clear();
         }
     }
 
-    /// The last one given; empty where none was.
+    /// The last identity given; empty if there was none.
     pub(crate) fn of(&self, tid: i32, comm: Comm) -> TaskIdentity {
         self.0.get(&(tid, comm)).cloned().unwrap_or_default()
     }
 
-    /// The answer from now on.
     pub(crate) fn set(&mut self, tid: i32, comm: Comm, identity: TaskIdentity) {
         self.0.insert((tid, comm), identity);
     }
 }
 
-/// Answers, remembered.
 pub(crate) struct Identities {
     machine: Machine,
     known: KeyedMap<(i32, Comm), Known>,
-    /// What threads that were seen to be made belong to by that: all there is to know of one that ended before
-    /// it was asked for.
+    old: KeyedMap<i32, Old>,
+    /// Identities inherited at creation: all that is known about a thread that ended before it was read.
     births: KeyedMap<i32, TaskIdentity>,
-    /// Ids last seen to be of threads of user space, whatever these called themselves.
+    /// Renames per thread, as (old, new) in order.
+    renames: KeyedMap<i32, VecDeque<(Comm, Comm)>>,
+    /// Ids last seen as user space threads, whatever their names.
     of_user: KeyedSet<i32>,
     window: Instant,
     asked: u32,
@@ -79,20 +93,22 @@ pub(crate) struct Identities {
 
 impl Identities {
     pub(crate) fn new(machine: Machine) -> Identities {
-        let (known, births, of_user) = Default::default();
+        let (known, old, births, renames, of_user) = Default::default();
         Identities {
             machine,
             known,
+            old,
             births,
+            renames,
             of_user,
             window: Instant::now(),
             asked: 0,
         }
     }
 
-    /// A thread was made: one more of its maker's process, or the first of a new one. `comm` is the name that
-    /// both bear at that moment. Only one thread makes the kernel's own: of all others it is known that they are
-    /// none, however short their lives and whatever they call themselves.
+    /// A thread was created: another one of its maker's process, or the first of a new process. `comm` is the name of
+    /// both at that moment. Only `kthreadd` creates kernel threads, so every other thread is known not to be one,
+    /// however short its life and whatever its name.
     pub(crate) fn born(&mut self, tid: i32, maker: i32, comm: Comm, thread: bool) {
         let kernel = Some(maker == KTHREADD && !thread);
         let identity = if thread {
@@ -104,26 +120,54 @@ impl Identities {
             TaskIdentity {
                 process: named.filter(|_| of_maker.tgid.is_some()),
                 kernel,
+                // It may have been moved before it was seen.
+                allowed: None,
                 ..of_maker
             }
         } else {
-            // Whose it will be is known when it has begun to run something.
+            // The process's name is known once it executes a program. Only root can give it to another user.
+            let maker = self.of(maker, comm).owner;
+            let owner = maker.filter(|owner| owner.uid != 0);
             TaskIdentity {
                 tgid: Some(tid),
                 kernel,
+                owner: owner.map(|owner| Owner::user(owner.uid)),
                 ..TaskIdentity::default()
             }
         };
         if self.births.len() >= CAPACITY {
             self.births.clear();
         }
+        self.renames.remove(&tid);
         self.births.insert(tid, identity);
         self.of_user.remove(&tid);
+        self.old.remove(&tid);
     }
 
-    /// What it belongs to by its birth, as far as that was seen, and that it is of user space where the thread of
-    /// this id was when it was last looked at, under any name: a name that lasts for less than a drain is never
-    /// found there, and one like a kernel thread's must not make a kernel thread of it.
+    /// A thread takes another name; its identity stays the same.
+    pub(crate) fn renamed(&mut self, tid: i32, old: Comm, comm: Comm) {
+        if self.renames.len() >= CAPACITY && !self.renames.contains_key(&tid) {
+            self.renames.clear();
+        }
+        let names = self.renames.entry(tid).or_default();
+        if names.len() >= MOST_NAMES {
+            names.pop_front();
+        }
+        names.push_back((old, comm));
+    }
+
+    /// The current name of the thread that had this one, according to the records.
+    fn name_by_now(&self, tid: i32, comm: Comm) -> Comm {
+        let names = self.renames.get(&tid).into_iter().flatten();
+        names.fold(
+            comm,
+            |name, (old, new)| if name == *old { *new } else { name },
+        )
+    }
+
+    /// The identity inherited at creation, if that was seen. A thread whose id was a user space thread's at the last
+    /// read counts as user space under any name: a name that lasts less than a drain is never found, and a name like a
+    /// kernel thread's must not turn it into one.
     fn by_birth(&self, tid: i32) -> TaskIdentity {
         let born = self.births.get(&tid).cloned().unwrap_or_default();
         TaskIdentity {
@@ -132,26 +176,38 @@ impl Identities {
         }
     }
 
-    /// What the thread of this id and name belongs to. By its birth at most when it had ended before it was
-    /// asked for, when another one has its id or it has another name by now, and when too many were asked for at
+    /// The identity of the thread with this id and name. Only the inherited identity is returned if the thread ended
+    /// before it was read, if its id or name now belongs to another thread or name, or if too many threads were read at
     /// once.
     pub(crate) fn of(&mut self, tid: i32, comm: Comm) -> TaskIdentity {
         if tid <= 0 {
             return TaskIdentity::default();
         }
+        let comm = self.name_by_now(tid, comm);
         let key = (tid, comm);
         if let Some(known) = self.known.get(&key)
             && known.asked.elapsed() < ASK_AGAIN
         {
             return known.identity.clone();
         }
+        // A thread that renames itself constantly must not use up the limit for all.
+        let old = self.old.get(&tid);
+        if let Some(old) = old.filter(|old| old.asked.elapsed() < WINDOW) {
+            return old.identity.clone();
+        }
         if !self.may_ask() {
-            // What was known a moment ago is better than nothing.
+            // A recent answer is better than none.
             let still = self
                 .known
                 .get(&key)
                 .filter(|known| known.confirmed.elapsed() < FORGET);
-            return still.map_or_else(|| self.by_birth(tid), |known| known.identity.clone());
+            let old = self.old.get(&tid);
+            let old = old.filter(|old| old.asked.elapsed() < FORGET);
+            return match (still, old) {
+                (Some(known), _) => known.identity.clone(),
+                (None, Some(old)) => old.identity.clone(),
+                (None, None) => self.by_birth(tid),
+            };
         }
         let now = Instant::now();
         let started = self.started(tid, comm);
@@ -160,6 +216,8 @@ impl Identities {
             match started {
                 Some(_) if started == known.started => {
                     known.confirmed = now;
+                    // Only this part of the answer changes often: threads pin themselves after their start.
+                    known.identity.allowed = allowed(&status(&self.machine, tid));
                     return known.identity.clone();
                 }
                 None if known.started.is_some() && known.confirmed.elapsed() < FORGET => {
@@ -169,7 +227,7 @@ impl Identities {
             }
         }
         let identity = match started {
-            // Asked in between, it is the same thread only if it still began when it did.
+            // If it was read in between, it is the same thread only if its start time is unchanged.
             Some(Began { kernel, .. }) => {
                 let read = TaskIdentity {
                     kernel: Some(kernel),
@@ -179,6 +237,21 @@ impl Identities {
             }
             None => None,
         };
+        if let (Some(began), Some(identity)) = (started, &identity)
+            && self.is_old(began.at)
+        {
+            if self.old.len() >= CAPACITY {
+                self.old.clear();
+            }
+            let identity = identity.clone();
+            self.old.insert(
+                tid,
+                Old {
+                    identity,
+                    asked: now,
+                },
+            );
+        }
         let started = started.filter(|_| identity.is_some());
         let identity = identity.unwrap_or_else(|| self.by_birth(tid));
         if self.known.len() >= CAPACITY {
@@ -204,9 +277,16 @@ impl Identities {
         self.asked <= MOST_ASKED
     }
 
-    /// Which thread it is; `None` when there is none of this id and name.
+    /// Whether a thread with this start time is older than the current records.
+    fn is_old(&self, began: u64) -> bool {
+        let uptime = self.machine.read("/proc/uptime").ok();
+        let now = uptime.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+        now.is_some_and(|now| began as f64 + OLD as f64 <= now * TICKS)
+    }
+
+    /// Which thread this is; `None` if no thread has this id and name and no old thread, renamed since, has this id.
     fn started(&mut self, tid: i32, comm: Comm) -> Option<Began> {
-        // Of a thread: for a process the kernel adds up the times of all its threads.
+        // The thread's own file: for a process the kernel sums the times of all its threads.
         let stat = TaskStat::of_thread(&self.machine, tid, tid)?;
         let (name, flags) = (stat.name(), stat.flags()?);
         let kernel = stat.is_kernel_thread()?;
@@ -218,48 +298,63 @@ impl Identities {
             }
             self.of_user.insert(tid);
         }
-        // Here a worker's name has its work behind it.
+        // Here the name of a worker is followed by its work.
         let worker = flags & WORKER != 0 && name.as_bytes().starts_with(comm.as_bytes());
-        if Comm::new(name) != comm && !worker {
-            return None;
-        }
-        Some(Began {
-            at: stat.start_time()?,
-            kernel,
-        })
+        let is_called = Comm::new(name) == comm || worker;
+        let at = stat.start_time()?;
+        (is_called || self.is_old(at)).then_some(Began { at, kernel })
     }
 
     fn read(&self, tid: i32) -> TaskIdentity {
-        let status = self
-            .machine
-            .read(format!("/proc/{tid}/status"))
-            .unwrap_or_default();
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_whitespace().next()
-        };
-        let tgid = field("Tgid:").and_then(|number| number.parse().ok());
-        let uid = field("Uid:").and_then(|number| number.parse().ok());
+        let status = status(&self.machine, tid);
+        let tgid = field(&status, "Tgid:").and_then(|number| number.parse().ok());
+        let uid = field(&status, "Uid:").and_then(|number| number.parse().ok());
         let groups = self
             .machine
             .read(format!("/proc/{tid}/cgroup"))
             .unwrap_or_default();
         let cgroup = groups.lines().find_map(|line| line.strip_prefix("0::"));
-        let cgroup = cgroup
-            .filter(|path| path.len() <= LONGEST_CGROUP)
-            .map(Name::from);
-        // While the thread lives, its process does, and the id is that of no other.
+        let cgroup = cgroup.filter(|path| path.len() <= LONGEST).map(Name::from);
+        // While the thread lives, so does its process, and no other process has that id.
         let process = tgid.filter(|tgid| *tgid != tid).and_then(|tgid: i32| {
             let name = self.machine.read(format!("/proc/{tgid}/comm")).ok()?;
             Some(Comm::new(name.trim_end_matches('\n')).to_string().into())
         });
+        // Kernel threads have none; only root can read those of other users.
+        let executable = std::fs::read_link(self.machine.path(format!("/proc/{tid}/exe"))).ok();
+        let executable = executable
+            .filter(|path| path.as_os_str().len() <= LONGEST)
+            .map(|path| Name::from(path.to_string_lossy()));
+        let owner = |uid| Owner {
+            uid,
+            cgroup,
+            executable,
+        };
         TaskIdentity {
             tgid,
             process,
-            owner: uid.map(|uid| Owner { uid, cgroup }),
+            owner: uid.map(owner),
             kernel: None,
+            allowed: allowed(&status),
         }
     }
+}
+
+fn status(machine: &Machine, tid: i32) -> String {
+    let read = machine.read(format!("/proc/{tid}/status"));
+    read.unwrap_or_default()
+}
+
+/// The first word of a field in `/proc/PID/status`.
+fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()
+}
+
+/// The CPUs that a thread may run on, from its status.
+fn allowed(status: &str) -> Option<Name> {
+    let list = field(status, "Cpus_allowed_list:").filter(|list| list.len() <= LONGEST);
+    list.map(Name::from)
 }
 
 #[cfg(test)]
@@ -268,6 +363,38 @@ mod tests {
 
     fn proc_of(root: &std::path::Path, tid: i32, comm: &str, started: u64, uid: u32) {
         proc_with(root, (tid, comm), started, uid, 0x40_0000);
+    }
+
+    fn pinned(root: &std::path::Path, tid: i32, cpus: &str) {
+        let path = root.join(format!("proc/{tid}/status"));
+        let status = std::fs::read_to_string(&path).unwrap();
+        let rest = status.lines().filter(|line| !line.starts_with("Cpus_"));
+        let rest: String = rest.map(|line| format!("{line}\n")).collect();
+        std::fs::write(path, format!("{rest}Cpus_allowed_list:\t{cpus}\n")).unwrap();
+    }
+
+    #[test]
+    fn allowed_cpus_are_those_of_the_last_look() {
+        let dir = tempfile::tempdir().unwrap();
+        proc_of(dir.path(), 42, "hog", 100, 1000);
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        let comm = Comm::new("hog");
+        pinned(dir.path(), 42, "0-3");
+        assert_eq!(identities.of(42, comm).allowed.as_deref(), Some("0-3"));
+        pinned(dir.path(), 42, "1");
+        assert_eq!(identities.of(42, comm).allowed.as_deref(), Some("0-3"));
+        identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
+        assert_eq!(identities.of(42, comm).allowed.as_deref(), Some("1"));
+        // Another user can make it arbitrarily long.
+        let every_other: Vec<String> = (0..400).map(|cpu| (2 * cpu).to_string()).collect();
+        pinned(dir.path(), 42, &every_other.join(","));
+        identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
+        assert_eq!(identities.of(42, comm).allowed, None);
+        // A thread that ended before it was read may have been pinned to other CPUs than its maker.
+        pinned(dir.path(), 42, "1");
+        identities.born(43, 42, comm, true);
+        let born = identities.of(43, Comm::new("worker"));
+        assert_eq!((born.tgid, born.allowed), (Some(7), None));
     }
 
     fn proc_with(
@@ -306,7 +433,7 @@ mod tests {
             (owner.uid, owner.cgroup.as_deref()),
             (1000, Some("/system.slice/x.service"))
         );
-        // Another one's name, an idle thread, and one that is gone.
+        // Another thread's name, an idle thread, and an ended thread.
         let of_user = TaskIdentity {
             kernel: Some(false),
             ..TaskIdentity::default()
@@ -317,11 +444,11 @@ mod tests {
             TaskIdentity::default()
         );
         assert_eq!(identities.of(43, comm), TaskIdentity::default());
-        // The id is used again by a thread of the same name.
+        // Another thread of the same name reuses the id.
         proc_of(dir.path(), 42, "a) (b", 200, 33);
         identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
         assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
-        // Gone, but its last records are still being attributed.
+        // It has ended, but its last records are still being attributed.
         std::fs::remove_dir_all(dir.path().join("proc/42")).unwrap();
         identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
         assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
@@ -332,12 +459,30 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_took_another_name_is_still_whose_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        proc_of(dir.path(), 42, "c", 100, 1000);
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        let name = Comm::new;
+        for (old, new) in [("a", "b"), ("b", "a"), ("a", "c")] {
+            identities.renamed(42, name(old), name(new));
+        }
+        for comm in ["a", "b", "c"] {
+            assert_eq!(identities.of(42, name(comm)).tgid, Some(7), "{comm}");
+        }
+        assert_eq!(identities.of(42, name("d")).tgid, None);
+        // The names of the id's last thread do not apply to the next one.
+        identities.born(42, 9, name("x"), false);
+        assert_eq!(identities.of(42, name("b")).tgid, Some(42));
+    }
+
+    #[test]
     fn who_has_ended_before_it_was_asked_for_is_known_by_its_birth() {
         let dir = tempfile::tempdir().unwrap();
         proc_of(dir.path(), 7, "rustc", 100, 1000);
         let mut identities = Identities::new(Machine::at(dir.path()));
         let rustc = Comm::new("rustc");
-        // The first thread of process 7 makes another, which makes a third; all that lives is the first.
+        // The first thread of process 7 creates another, which creates a third; only the first is alive.
         identities.born(42, 7, rustc, true);
         identities.born(43, 42, rustc, true);
         for (tid, comm) in [(42, "opt cgu.3"), (43, "lto cgu.9")] {
@@ -349,27 +494,66 @@ mod tests {
             );
             assert_eq!(found.owner.map(|owner| owner.uid), Some(1000));
         }
-        // A process of its own, whoever made it.
+        // A process of its own with the same user: only root can give it to another.
         identities.born(44, 7, rustc, false);
         let found = identities.of(44, Comm::new("ld"));
         let of_user = TaskIdentity {
             kernel: Some(false),
             ..TaskIdentity::default()
         };
-        assert_eq!(
-            found,
-            TaskIdentity {
-                tgid: Some(44),
-                ..of_user.clone()
-            }
-        );
-        // Of the maker nothing is known, so nothing is of the thread: its name at birth is not said to be its
-        // process's.
+        let made = TaskIdentity {
+            tgid: Some(44),
+            ..of_user.clone()
+        };
+        let hers = TaskIdentity {
+            owner: Some(Owner::user(1000)),
+            ..made.clone()
+        };
+        assert_eq!(found, hers);
+        proc_of(dir.path(), 9, "cron", 100, 0);
+        identities.born(45, 9, Comm::new("cron"), false);
+        let by_root = TaskIdentity {
+            tgid: Some(45),
+            ..made
+        };
+        assert_eq!(identities.of(45, Comm::new("job")), by_root);
+        // Nothing is known about the maker, so nothing is known about the thread: its name at creation is not reported
+        // as its process's.
         identities.born(51, 50, Comm::new("gone"), true);
         assert_eq!(identities.of(51, Comm::new("worker")), of_user);
-        // The id is used again.
+        // The id is reused.
         identities.born(42, 1, rustc, false);
         assert_eq!(identities.of(42, Comm::new("cc")).tgid, Some(42));
+    }
+
+    #[test]
+    fn who_renames_itself_all_the_time_is_known_by_its_id() {
+        let dir = tempfile::tempdir().unwrap();
+        proc_of(dir.path(), 42, "n0", 1000, 1000);
+        proc_of(dir.path(), 43, "young", 4900, 1000);
+        std::os::unix::fs::symlink("/opt/thief", dir.path().join("proc/42/exe")).unwrap();
+        std::fs::write(dir.path().join("proc/uptime"), "50.00 80.00\n").unwrap();
+        let mut identities = Identities::new(Machine::at(dir.path()));
+        // It has none of these names when it is read, and its reads must not use up the limit for other threads.
+        for n in 1..20 * MOST_ASKED {
+            let found = identities.of(42, Comm::new(&format!("n{n}")));
+            assert_eq!((found.tgid, found.kernel), (Some(7), Some(false)));
+            let owner = found.owner.unwrap();
+            assert_eq!(
+                (owner.uid, owner.executable.as_deref()),
+                (1000, Some("/opt/thief"))
+            );
+        }
+        assert!(identities.asked < MOST_ASKED / 2, "{}", identities.asked);
+        // A thread that started just now may not be the one in the record.
+        assert_eq!(identities.of(43, Comm::new("other")).tgid, None);
+        assert_eq!(identities.of(43, Comm::new("young")).tgid, Some(7));
+        // Its id is reused.
+        proc_of(dir.path(), 9, "sh", 100, 33);
+        identities.born(42, 9, Comm::new("sh"), false);
+        std::fs::remove_dir_all(dir.path().join("proc/42")).unwrap();
+        let next = identities.of(42, Comm::new("m1"));
+        assert_eq!((next.tgid, next.owner), (Some(42), Some(Owner::user(33))));
     }
 
     #[test]
@@ -390,10 +574,10 @@ mod tests {
         assert_eq!(kernel(51, "kworker/1:9"), Some(false));
         assert_eq!(kernel(52, "rcu_preempt"), Some(true));
         assert_eq!(kernel(53, "gone"), None);
-        // A name that it bore for too short a time to be found under it.
+        // A name that it had too briefly to be found under it.
         proc_of(dir.path(), 54, "sleeps", 9, 1000);
         assert_eq!(kernel(54, "kworker/0:3"), Some(false));
-        // Its id is used again by a worker.
+        // A worker reuses its id.
         proc_with(dir.path(), (51, "kworker/1:8"), 10, 0, 0x0420_8060);
         assert_eq!(kernel(51, "kworker/1:8"), Some(true));
         assert_eq!(kernel(51, "kworker/1:7"), None);
@@ -404,7 +588,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut identities = Identities::new(Machine::at(dir.path()));
         let comm = Comm::new("kworker/1:7");
-        // All of them are gone before anybody could look.
+        // All of them ended before they could be read.
         identities.born(60, 4711, comm, false);
         identities.born(61, 4711, comm, true);
         identities.born(62, KTHREADD, comm, false);

@@ -1,13 +1,13 @@
-//! The lengths of an interval's stalls, of which some may have no record.
+//! The stall lengths of an interval. Some stalls may have no record.
 
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_model::Nanos;
 
-/// Longest stall that is told apart: an hour, in nanoseconds.
+/// Longest stall with a bucket of its own: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Gathers those that have a record, and completes them from the probe's own account: it counts and sums up every
-/// stall, whatever the queue has room for.
+/// Collects the stalls with a record and adds the others from the probe's own sums: the probe counts and sums every
+/// stall, even when the queue is full.
 pub(crate) struct IntervalLengths {
     recorded: Histogram<u64>,
     sum: Nanos,
@@ -26,9 +26,9 @@ impl IntervalLengths {
         self.sum = Nanos(self.sum.0.saturating_add(length.0));
     }
 
-    /// The interval's histogram: `count` stalls of `sum` in all, none longer than `longest`. Those without a record
-    /// are in it with their mean length: the shortest lose theirs first, so that they are much alike, and none of
-    /// them is among the longest.
+    /// The interval's histogram: `count` stalls of `sum` in total, none longer than `longest`. Stalls without a record
+    /// enter with their mean length: the shortest lose their records first, so they are similar, and none of them is
+    /// among the longest.
     pub(crate) fn complete(&mut self, count: u64, sum: Nanos, longest: Nanos) -> &Histogram<u64> {
         let missing = count.saturating_sub(self.recorded.len());
         if let Some(mean) = sum.0.saturating_sub(self.sum.0).checked_div(missing) {
@@ -38,7 +38,7 @@ impl IntervalLengths {
         &self.recorded
     }
 
-    /// For the next interval.
+    /// Prepares for the next interval.
     pub(crate) fn reset(&mut self) {
         self.recorded.reset();
         self.sum = Nanos::ZERO;
@@ -64,7 +64,7 @@ mod tests {
         lengths.reset();
         lengths.record(Nanos(700));
         assert_eq!(lengths.complete(1, Nanos(700), Nanos(700)).len(), 1);
-        // Rounded to ticks, the sums may differ by a little.
+        // The sums are rounded to ticks and may differ slightly.
         lengths.reset();
         lengths.record(Nanos(700));
         assert_eq!(lengths.complete(2, Nanos(699), Nanos(700)).len(), 2);

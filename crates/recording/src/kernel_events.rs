@@ -1,33 +1,40 @@
-//! The kernel's records as they come: two tracing instances, drained, decoded and named.
+//! Live kernel records: two tracing instances, drained, decoded and named.
 
+use crate::cross_check::CrossCheck;
+use crate::disturbances::Disturbances;
 use crate::feed::PageFeed;
 use crate::graph::{FunctionGraph, GraphChoice, GraphError};
 use crate::names::LiveNames;
 use crate::price::{PriceTally, RecordClock, TimedRecord};
 use crate::quotas::QuotaWatch;
+use crate::renames::RenameLimit;
 use crate::settings::RunSettings;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row, Setup,
     SetupStep, Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus, SourceTurn,
-    TickRate, Ticks,
+    TickRate, Ticks, Warning,
 };
-use jitterscope_platform::{KeptFile, Machine, Topology};
+use jitterscope_platform::{KeptFile, Machine, Topology, clock};
 use jitterscope_source::{
-    ContextError, Recorder, RecorderSettings, Role, Symbols, TraceContext, TraceError, Tracefs,
+    ContextError, Recorder, RecorderSettings, Role, Symbols, Tampering, TraceContext, TraceError,
+    Tracefs,
 };
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How often the kernel's own notes of thread names are read: they also name threads that have ended.
+/// How often the kernel's saved thread names are read: they include threads that have ended.
 const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
 
-/// Why there are no kernel events.
+/// How far in the future a record's time may be: the clocks of CPUs differ by less.
+const AHEAD: Ticks = Ticks(1_000_000);
+
 pub(crate) enum NoEvents {
     Trace(TraceError),
     Context(ContextError),
 }
 
 impl NoEvents {
-    /// How a report of sources calls this.
+    /// The status for a source report.
     pub(crate) fn status(&self) -> SourceStatus {
         match self {
             NoEvents::Trace(error) => error.status(),
@@ -35,7 +42,6 @@ impl NoEvents {
         }
     }
 
-    /// What stands in the way.
     pub(crate) fn problem(&self) -> SourceProblem {
         match self {
             NoEvents::Trace(error) => error.problem(),
@@ -44,59 +50,74 @@ impl NoEvents {
     }
 }
 
-/// Two tracing instances. Dropping it removes them, and the mount if it was made for them.
+/// Two tracing instances. Dropping it removes them, and unmounts tracefs if it was mounted for them.
 pub(crate) struct KernelEvents {
-    // Before `tracefs`: the instances go before the mount that holds them.
+    // Must precede `tracefs`: the instances are removed before the mount that contains them.
     graph: Option<FunctionGraph>,
     recorder: Recorder,
-    /// What the pages of all of them need to be decoded.
+    /// What decoding the pages of all instances needs.
     described: TraceContext,
     tracefs: Tracefs,
     feed: PageFeed,
     pub(crate) names: LiveNames,
     pub(crate) quotas: QuotaWatch,
-    /// What was counted of quotas in the turn under way.
+    renames: RenameLimit,
+    pub(crate) cross_check: CrossCheck,
+    disturbances: Disturbances,
+    /// Set by [`KernelEvents::ready`].
+    rate: Option<TickRate>,
+    /// The trace is trusted up to here, as of the last check of its controls.
+    sound_until: Ticks,
+    /// The untrusted part of the current turn.
+    disturbed: Option<(Ticks, Ticks)>,
+    stopped: bool,
+    /// The quota counts of the current turn.
     counted: DrainTurn,
-    /// What was set up, and before which turn.
+    /// The setup steps, and the turn that each precedes.
     setup: Vec<SetupStep>,
     turns: u64,
     price: PriceTally,
-    /// What a record takes, where the clock's rate is still to be learnt.
+    /// The cost of a record, until the clock's rate is known.
     timed: Option<TimedRecord>,
     symbols_report: SourceReport,
     asked_kernel: Instant,
     online: KeptFile,
-    /// Measured CPUs that are offline as of the last look.
+    /// The CPUs online at the start, and whether the last check found the same ones.
+    begun_online: CpuSet,
+    online_as_begun: bool,
+    /// Measured CPUs that were offline at the last check.
     pub(crate) offline: CpuSet,
-    /// Measured CPUs that were at any look.
+    /// Measured CPUs that were offline at any check.
     pub(crate) gone: CpuSet,
-    pub(crate) leftovers_removed: usize,
+    /// What killed recorders had left behind.
+    pub(crate) leftovers: Option<Warning>,
 }
 
-/// What recording the kernel's events left, once it has ended.
+/// The results of kernel event recording, once it has ended.
 pub(crate) struct EventsEnded {
     /// The state of the sources, with their losses.
     pub(crate) sources: Vec<SourceReport>,
-    /// What it cost.
     pub(crate) price: EventPrice,
     /// What a later reader needs to decode the kept pages.
     pub(crate) context: TraceContext,
+    /// Threads that renamed themselves too often to record it.
+    pub(crate) renamed_often: u64,
+    /// Warnings that the trace was disturbed, or lacks what the kernel counted.
+    pub(crate) warnings: Vec<Warning>,
+    /// Contains the instances; their removal is noted in it.
+    pub(crate) tracefs: Tracefs,
 }
 
-/// Which kernel events a target wants.
 #[derive(Clone)]
 pub(crate) struct EventChoice {
     pub(crate) measured: CpuSet,
     pub(crate) follow_threads: bool,
-    /// Whether the scheduler's charges to them are recorded only once switches are seen to have left no record.
+    /// Whether the scheduler's charges are recorded only after switches without a record were seen.
     pub(crate) charges_later: bool,
-    /// Whether it is wanted that threads take other names.
-    pub(crate) renames: bool,
-    /// Which classes of events.
     pub(crate) grain: EventGrain,
 }
 
-/// What is to be recorded, and how.
+/// What to record, and how.
 #[derive(Clone)]
 pub(crate) struct EventSettings {
     pub(crate) choice: EventChoice,
@@ -106,7 +127,7 @@ pub(crate) struct EventSettings {
 }
 
 impl EventSettings {
-    /// What a recording that was asked for this wants of them.
+    /// The settings for a recording with this choice.
     pub(crate) fn of(
         run: &RunSettings,
         choice: EventChoice,
@@ -123,7 +144,7 @@ impl EventSettings {
 }
 
 impl KernelEvents {
-    /// Sets everything up; nothing is to be drained before [`KernelEvents::ready`].
+    /// Sets everything up; nothing may be drained before [`KernelEvents::ready`].
     pub(crate) fn start(
         machine: &Machine,
         settings: &EventSettings,
@@ -134,15 +155,17 @@ impl KernelEvents {
             clock,
             buffer_kib,
         } = settings.clone();
+        let everywhere = choice.measured == online;
         let EventChoice {
             measured,
             follow_threads,
             charges_later,
-            renames,
             grain,
         } = choice;
         let tracefs = Tracefs::open(machine).map_err(NoEvents::Trace)?;
-        let (removed, _) = tracefs.clean_leftovers();
+        let (removed, kept) = tracefs.clean_leftovers();
+        let (count, kept) = (removed.len() as u64, kept.len() as u64);
+        let leftovers = (count + kept > 0).then_some(Warning::LeftoversRemoved { count, kept });
         let unrecorded = RecordClock::before(machine, clock);
         let wanted = RecorderSettings {
             measured: measured.clone(),
@@ -151,11 +174,10 @@ impl KernelEvents {
             buffer_kb_per_cpu: u64::from(buffer_kib),
             follow_threads,
             charges_later,
-            renames,
             grain,
         };
-        // The kernel lets its events be set up only one after the other, and makes the caller wait for each: a
-        // hundred thousand symbols can be read meanwhile. They are there before anything is timed again.
+        // The kernel sets its events up one at a time and makes the caller wait for each. Meanwhile another thread
+        // reads the 100,000 or so symbols, which are complete before anything is timed again.
         let (recorder, (symbols, symbols_report)) = std::thread::scope(|scope| {
             let named = std::thread::Builder::new().name("js-symbols".into());
             let symbols = named.spawn_scoped(scope, || load_symbols(machine));
@@ -165,8 +187,14 @@ impl KernelEvents {
         });
         let recorder = recorder.map_err(NoEvents::Trace)?;
         let timed = unrecorded.and_then(|clock| clock.after(recorder.is_priced()));
-        let feed = PageFeed::new(recorder.context(), &recorder.cpus(Role::Local))
-            .map_err(NoEvents::Context)?;
+        let recorded = recorder.cpus(Role::Local);
+        let feed = PageFeed::new(recorder.context(), &recorded).map_err(NoEvents::Context)?;
+        let has = |event: &str| {
+            let formats = &recorder.context().formats;
+            let name = |system: &str, of: &str| format!("{system}:{of}") == event;
+            formats.iter().any(|of| name(&of.system, &of.event))
+        };
+        let cross_check = CrossCheck::new(machine, &recorded, everywhere, has);
         Ok(KernelEvents {
             graph: None,
             described: recorder.context().clone(),
@@ -175,6 +203,13 @@ impl KernelEvents {
             feed,
             names: LiveNames::new(machine.clone(), symbols),
             quotas: QuotaWatch::new(machine, clock),
+            renames: RenameLimit::new(),
+            cross_check,
+            disturbances: Disturbances::default(),
+            rate: None,
+            sound_until: clock::now(clock),
+            disturbed: None,
+            stopped: false,
             counted: DrainTurn::default(),
             setup: Vec::new(),
             turns: 0,
@@ -182,22 +217,27 @@ impl KernelEvents {
             timed,
             symbols_report,
             asked_kernel: Instant::now(),
-            online: KeptFile::of(machine, "/sys/devices/system/cpu/online"),
+            begun_online: settings.online.clone(),
+            online_as_begun: true,
+            online: KeptFile::of_one_record(machine, "/sys/devices/system/cpu/online"),
             offline: CpuSet::new(),
             gone: CpuSet::new(),
-            leftovers_removed: removed.len(),
+            leftovers,
         })
     }
 
-    /// Forgets what was recorded until now, when nobody drained, with what was lost of it: from here on the buffers are
-    /// drained. `rate`: that of the clock that the records are stamped with.
+    /// Discards what was recorded and lost until now, before draining starts. `rate`: the rate of the clock that stamps
+    /// the records.
     pub(crate) fn ready(&mut self, rate: TickRate) -> Result<(), NoEvents> {
         self.price
             .record_takes(self.timed.and_then(|timed| timed.cost(rate)));
-        self.recorder.end_pricing().map_err(NoEvents::Trace)
+        self.rate = Some(rate);
+        self.recorder.end_pricing().map_err(NoEvents::Trace)?;
+        self.sound_until = clock::now(self.recorder.clock());
+        Ok(())
     }
 
-    /// Looks into kernel functions, too. Before anything is measured, for it changes code everywhere in the kernel.
+    /// Also traces kernel functions. Called before anything is measured, because it changes code all over the kernel.
     pub(crate) fn look_into(
         &mut self,
         machine: &Machine,
@@ -208,17 +248,18 @@ impl KernelEvents {
         Ok(())
     }
 
-    /// Reads what was counted of CPU quotas: after the records of a turn, before anything is made of them, for
-    /// a wait is over when its throttling is counted.
+    /// Reads the CPU quota counters. Called after a turn's records were read and before they are used: a wait ends when
+    /// its throttling is counted.
     pub(crate) fn count_quotas(&mut self) -> &DrainTurn {
         self.quotas.read(&mut self.counted);
         &self.counted
     }
 
-    /// Notes what is set up from here on.
+    /// Notes a setup step at this point.
     pub(crate) fn set(&mut self, step: Setup) {
         if let Setup::Measure { from, until } = step {
             self.price.measure(from, until);
+            self.disturbances.measure(from);
             self.graph
                 .iter_mut()
                 .for_each(|graph| graph.measure(from, until));
@@ -229,33 +270,37 @@ impl KernelEvents {
         });
     }
 
-    /// All of a turn has been attributed; `turn` has what its maker knows of it.
+    /// Everything of the turn was attributed; `turn` holds what its maker knows about it.
     pub(crate) fn end_turn(
         &mut self,
         keep: &mut dyn Sink,
         mut turn: DrainTurn,
     ) -> Result<(), SinkError> {
         turn.number = self.turns;
+        turn.disturbed = self.disturbed.take();
         (turn.names, turn.asked, turn.identities) = self.names.take_reads();
         let DrainTurn {
             quotas_read,
             throttled,
             members,
+            frozen,
             ..
         } = std::mem::take(&mut self.counted);
-        (turn.quotas_read, turn.throttled, turn.members) = (quotas_read, throttled, members);
+        (turn.quotas_read, turn.throttled) = (quotas_read, throttled);
+        (turn.members, turn.frozen) = (members, frozen);
         self.turns += 1;
         keep.rows(&[Row::Turn(&turn)])
     }
 
-    /// The kernel keeps the buffer of a CPU that goes offline, and reads it as one without records: whether
-    /// the CPU is there is asked for itself.
+    /// Checks which CPUs are online. The kernel keeps the buffer of an offline CPU and reads it as empty, so the online
+    /// state is queried separately.
     fn look_for_offline(&mut self, unreadable: &CpuSet) {
         let text = self.online.read();
-        // What cannot be read tells nothing.
+        // An unreadable list changes nothing.
         let online = text
             .ok()
             .and_then(|text| text.trim().parse::<CpuSet>().ok());
+        self.online_as_begun = online.as_ref() == Some(&self.begun_online);
         let away = |cpu: &CpuId| online.as_ref().is_some_and(|online| !online.contains(*cpu));
         let measured = self.recorder.cpus(Role::Local);
         self.offline = measured
@@ -265,20 +310,49 @@ impl KernelEvents {
         self.gone = self.gone.iter().chain(self.offline.iter()).collect();
     }
 
-    /// From now on the scheduler's charges are recorded, if they were left for later.
+    /// Starts recording the scheduler's charges, if they were postponed.
     pub(crate) fn record_charges(&mut self) {
-        // A kernel that refuses leaves what it was: a switch without a record is reported as one.
+        // If the kernel refuses, nothing changes: a switch without a record is reported.
         let _ = self.recorder.record_charges();
     }
 
-    /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
+    /// Checks, after a turn's records were read, whether they can be trusted, and passes on what cannot.
+    fn look(&mut self, all: bool) {
+        let now = clock::now(self.recorder.clock());
+        let foreign = self.feed.take_foreign() > 0;
+        let found = self.recorder.look(all || foreign);
+        let Some(tampering) = found.or_else(|| {
+            foreign.then(|| Tampering {
+                files: BTreeSet::new(),
+                repaired: true,
+            })
+        }) else {
+            self.sound_until = now;
+            return;
+        };
+        let to = clock::now(self.recorder.clock());
+        let from = self.sound_until;
+        self.disturbances.note((from, to), tampering);
+        self.cross_check.interrupt();
+        self.feed.deafen(to);
+        self.sound_until = to;
+        let begun = self.disturbed.map_or(from, |(begun, _)| begun);
+        self.disturbed = Some((begun, to));
+    }
+
+    /// Stops recording, so that no more pages arrive; the buffers can still be drained.
     pub(crate) fn stop(&mut self) {
-        // A kernel that refuses to stop is ended by removing the instances.
+        if !self.stopped {
+            self.stopped = true;
+            self.look(true);
+            self.cross_check.read(self.online_as_begun, true);
+        }
+        // If the kernel refuses to stop it, removing the instances ends it.
         let _ = self.recorder.stop();
         self.graph.iter_mut().for_each(FunctionGraph::stop);
     }
 
-    /// What recording left. After the last drain: no function is named any more.
+    /// The results of the recording. Called after the last drain: no more functions are named.
     pub(crate) fn ended(&mut self) -> EventsEnded {
         let mut sources = self.recorder.reports();
         sources.push(self.symbols_report.clone());
@@ -288,6 +362,11 @@ impl KernelEvents {
         self.names.free_symbols();
         context.setup.clone_from(&self.setup);
         let graph = self.graph.as_ref().map(FunctionGraph::price);
+        let lost = sources
+            .iter()
+            .fold(0u64, |sum, source| sum.saturating_add(source.lost));
+        let mut warnings = self.cross_check.missing(lost);
+        warnings.extend(self.rate.and_then(|rate| self.disturbances.warning(rate)));
         EventsEnded {
             sources,
             price: EventPrice {
@@ -295,11 +374,14 @@ impl KernelEvents {
                 ..self.price.so_far()
             },
             context,
+            renamed_often: self.renames.left_out().len() as u64,
+            warnings,
+            tracefs: self.tracefs.clone(),
         }
     }
 }
 
-/// The kernel as it runs: a turn is everything that it has recorded so far.
+/// The live kernel: a turn is everything recorded so far.
 impl Source for KernelEvents {
     type Error = SinkError;
 
@@ -308,25 +390,37 @@ impl Source for KernelEvents {
         keep: &mut dyn Sink,
         take: &mut dyn FnMut(Record<'_>),
     ) -> Result<Option<SourceTurn>, SinkError> {
+        if !self.stopped {
+            self.cross_check.read(self.online_as_begun, false);
+        }
         let (mut kept, mut unreadable) = (Ok(()), CpuSet::new());
+        let clock = self.recorder.clock();
         for role in [Role::Senders, Role::Local] {
             for cpu in self.recorder.cpus(role).iter() {
                 let (feed, names) = (&mut self.feed, &self.names);
                 let (price, quotas) = (&mut self.price, &mut self.quotas);
+                let renames = &mut self.renames;
+                let cross_check = &mut self.cross_check;
                 let mut page = |bytes: &[u8]| {
-                    let info = feed.page(role, cpu, bytes, |record| {
+                    let now = clock::now(clock) + AHEAD;
+                    let info = feed.page((role, cpu), bytes, now, |record| {
                         match record {
                             Record::Sender(event) => {
                                 price.event(event);
                                 names.learn(event, true);
                                 quotas.event(event);
+                                renames.event(event);
                             }
                             Record::Local(event) => {
                                 price.event(event);
+                                cross_check.event(event);
                                 names.learn(event, false);
                                 quotas.event(event);
                             }
-                            Record::Lost(..) | Record::SendersLost(..) | Record::Setup(_) => {}
+                            Record::Lost(..)
+                            | Record::SendersLost(..)
+                            | Record::Disturbed(..)
+                            | Record::Setup(_) => {}
                         }
                         take(record);
                     });
@@ -341,11 +435,25 @@ impl Source for KernelEvents {
                         })]);
                     }
                 };
-                // A CPU whose buffer cannot be read sends nothing; the local side reports it.
+                // Skips a CPU whose buffer cannot be read; the local role reports the error.
                 if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
                     unreadable.insert(cpu);
                 }
             }
+        }
+        if self.renames.turn(Instant::now()) {
+            self.recorder.leave_out_renames(self.renames.left_out());
+        }
+        self.look(false);
+        match self.disturbed {
+            Some((from, to)) => {
+                take(Record::Disturbed(
+                    &self.recorder.cpus(Role::Local),
+                    from,
+                    to,
+                ));
+            }
+            None => self.cross_check.settle(),
         }
         if let (Some(graph), Ok(())) = (&mut self.graph, &kept) {
             kept = graph.turn(keep, &self.names);

@@ -1,16 +1,17 @@
-//! A recording, from start to end.
+//! A recording from start to end.
 //!
-//! One engine records whatever there is to record: probes that spin or sleep ([`record`]), the pipeline
-//! ([`pipeline::record_pipeline`]), the threads of others ([`attach()`]). It starts the target and its
-//! sources, drains both on CPUs that are not measured, hands rows to the store and to every other
-//! [`Output`], and ends everything whatever happens. It prints nothing: progress goes to an [`Observer`],
-//! the result is the run directory.
+//! One engine records every kind of target: probes that spin or sleep ([`record`]), the pipeline
+//! ([`pipeline::record_pipeline`]), and the threads of other processes ([`attach()`]). It starts the target and its
+//! sources, drains both on CPUs that are not measured, hands rows to the store and to every other [`Output`], and
+//! always cleans up. It prints nothing: progress goes to an [`Observer`], and the result is the run directory.
 #![forbid(unsafe_code)]
 
 mod after;
 mod before;
 mod begun_events;
 mod counters;
+mod cross_check;
+mod disturbances;
 mod drain;
 mod engine;
 mod error;
@@ -34,6 +35,7 @@ mod probe_events;
 mod probes;
 mod quotas;
 mod recording;
+mod renames;
 mod replay;
 pub mod selftest;
 mod settings;
@@ -43,7 +45,7 @@ mod threads;
 mod threshold;
 mod warnings;
 
-pub use engine::{Delivered, Outcome, Output, TakingDown, WriterUse};
+pub use engine::{Delivered, LeftBehind, Outcome, Output, TakingDown, WriterUse};
 pub use error::RecordError;
 pub use graph::GraphError;
 pub use names::StoredNames;

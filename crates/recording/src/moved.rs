@@ -1,4 +1,4 @@
-//! Who took a measured CPU away from its probe.
+//! Finds the thread that moved a probe away from its CPU.
 
 use jitterscope_model::{
     AnyVersion, Attribution, CpuId, EndedEarly, ExecutionContext, MovedBecause, Mover, ProbeResult,
@@ -7,15 +7,14 @@ use jitterscope_model::{
 use jitterscope_platform::{Machine, Topology};
 use std::collections::BTreeMap;
 
-/// How the kernel's threads that move others are called.
+/// Name prefix of the kernel threads that move other threads.
 const STOPPER: &str = "migration/";
 
-/// By CPU: who last had the kernel move a thread away from it, in a stall of its probe.
+/// Per CPU: the last sender that made the kernel move a thread away, during a stall of the CPU's probe.
 #[derive(Default)]
 pub(crate) struct Movers(BTreeMap<CpuId, Sender>);
 
 impl Movers {
-    /// A stall of a CPU's probe.
     pub(crate) fn stall(&mut self, cpu: CpuId, attribution: &Attribution) {
         let mover = attribution
             .parts
@@ -31,7 +30,7 @@ impl Movers {
         }
     }
 
-    /// Says of a measurement that ended because its probe was moved why that was.
+    /// Adds the reason to each measurement that ended because its probe was moved.
     pub(crate) fn explain(&self, machine: &Machine, results: &mut [ProbeResult]) {
         let topology = Topology::read(machine);
         for result in results {
@@ -48,8 +47,8 @@ impl Movers {
     }
 }
 
-/// A thread by its name; an interrupt that did it is nobody, and so is the probe itself, which a CPU that goes offline
-/// pushes away in the probe's own turn.
+/// The mover, if it is a thread with a name. An interrupt is not reported, nor is the probe itself: a CPU that goes
+/// offline moves the probe while the probe runs.
 fn mover(sender: Option<&Sender>, probe: i32) -> Option<Mover> {
     let sender = sender
         .filter(|sender| sender.context == ExecutionContext::Thread && sender.tid != probe)?;
@@ -77,6 +76,7 @@ mod tests {
             tgid: None,
             cpu: CpuId(0),
             via: None,
+            beneath: None,
         };
         let culprit = Culprit {
             subject: Subject::Thread(comm()),

@@ -13,8 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long a thread's name is believed before it is read again. At first for a drain's turn only, for who has
-/// just begun is about to take its name; then twice as long each time, up to the last.
+/// How long a thread's name is used before it is read again. At first only for one turn, because a new thread often
+/// renames itself soon; then twice as long each time, up to the last value.
 const ASK_AGAIN: [Duration; 5] = [
     Duration::from_millis(40),
     Duration::from_millis(80),
@@ -22,15 +22,15 @@ const ASK_AGAIN: [Duration; 5] = [
     Duration::from_millis(320),
     Duration::from_millis(500),
 ];
-/// Threads of a turn that are found at once.
+/// Slots for the threads of the current turn.
 const SAID: usize = 128;
-/// Names of threads whose text is remembered.
+/// Limit on remembered name texts.
 const MOST_TEXTS: usize = 4096;
-/// Threads whose last reading is remembered.
+/// Limit on threads whose last read is remembered.
 const MOST_ASKED: usize = 4096;
 
-/// Kernel functions named so far. Bounded by the functions that are ever timers, work items or callers
-/// of others, a few thousand in the largest kernels.
+/// Kernel functions named so far. Bounded by the functions that are ever timers, work items or callers of others: a few
+/// thousand in the largest kernels.
 #[derive(Default)]
 struct FunctionCache(RefCell<FxHashMap<KernelAddr, Name>>);
 
@@ -47,7 +47,7 @@ impl FunctionCache {
     }
 }
 
-/// Texts of threads' names: culprits share them, for the same few are asked for again and again.
+/// Texts of thread names, shared by culprits: the same few names recur.
 #[derive(Default)]
 struct CommTexts(RefCell<KeyedMap<Comm, Name>>);
 
@@ -66,7 +66,7 @@ impl CommTexts {
     }
 }
 
-/// Names as a live machine knows them.
+/// Names on a live machine.
 pub(crate) struct LiveNames {
     machine: Machine,
     symbols: Symbols,
@@ -76,27 +76,27 @@ pub(crate) struct LiveNames {
     last_identities: RefCell<LastIdentities>,
     functions: FunctionCache,
     texts: CommTexts,
-    /// Whether every function that a record tells of is named at once.
+    /// Whether every function in a record is named immediately.
     keep_functions: bool,
     reads: RefCell<Reads>,
-    /// What was said in this turn, by the low bits of the thread's id.
+    /// Identities given in this turn, indexed by the low bits of the thread id.
     said: RefCell<Vec<Option<Said>>>,
-    /// When the turn began: of each record the clock is not read again.
+    /// When the turn began: the clock is not read again for each record.
     turn: Cell<Instant>,
 }
 
-/// A thread, and what was said of it.
+/// A thread and its identity.
 type Said = (i32, Comm, TaskIdentity);
 
-/// What was read of names beside the records in this turn, for a replay, which cannot read it again.
+/// Names read in this turn from other places than the records. A replay cannot read them again, so the run keeps them.
 #[derive(Default)]
 struct Reads {
-    /// Records that were learnt from.
+    /// The number of records learned from.
     records: u64,
     names: Vec<NameRead>,
     asked: Vec<(i32, String)>,
     identities: Vec<IdentityRead>,
-    /// Threads of which something was said in this turn.
+    /// Threads whose identity was given in this turn.
     said: KeyedSet<(i32, Comm)>,
 }
 
@@ -132,13 +132,13 @@ impl LiveNames {
         }
     }
 
-    /// Names every function that a record tells of, for the run to keep: attribution asks for those that it
-    /// tells apart only, and a wake-up's does not.
+    /// Names every function in a record, for the run to keep. Attribution only asks for the functions that it
+    /// distinguishes, and for none of a wake-up.
     pub(crate) fn keep_functions(&mut self, keep: bool) {
         self.keep_functions = keep;
     }
 
-    /// What was read beside the records since the last call: while they were learnt from, and since.
+    /// What was read since the last call: while records were learned from, and after that.
     pub(crate) fn take_reads(&self) -> (Vec<NameRead>, Vec<(i32, String)>, Vec<IdentityRead>) {
         let Reads {
             names,
@@ -152,21 +152,25 @@ impl LiveNames {
         (names, asked, identities)
     }
 
-    /// Learns what an event tells, and asks for the name of its own thread while that still lives.
+    /// Learns from an event, and with `ask` reads the name of its own thread while that lives.
     pub(crate) fn learn(&self, event: &KernelEvent, ask: bool) {
         self.tasks.borrow_mut().learn(event);
         self.reads.borrow_mut().records += 1;
         if let EventKind::TaskNew { tid, comm, thread } = event.kind {
             self.identities
                 .borrow_mut()
-                .born(tid, event.tid, comm, thread);
+                .born(tid, event.tid, comm.as_read(), thread);
+        }
+        if let EventKind::TaskRename { tid, old, comm } = event.kind {
+            let mut identities = self.identities.borrow_mut();
+            identities.renamed(tid, old.as_read(), comm.as_read());
         }
         if let EventKind::TaskNew { tid, .. } = event.kind
             && !self.reads.borrow().has_read(tid)
         {
-            // An id that is used again: what is known of its last bearer says nothing of this one. A name that was
-            // read in this turn was read after the record was written.
-            self.tasks.borrow_mut().forget(tid);
+            // The id is reused, so what is known about its last thread does not apply. A name read in this turn was
+            // read after the record was written.
+            self.tasks.borrow_mut().begin(tid, event.time);
             self.asked.borrow_mut().remove(&tid);
         }
         if ask {
@@ -177,7 +181,7 @@ impl LiveNames {
         }
     }
 
-    /// Names the functions that an event tells of.
+    /// Names the functions in an event.
     fn learn_functions(&self, event: &KernelEvent) {
         let addrs = match event.kind {
             EventKind::NmiHandler { handler: addr, .. }
@@ -197,14 +201,14 @@ impl LiveNames {
             } => [Some(callsite), Some(callback)],
             _ => [None, None],
         };
-        // 0 stands for no function.
+        // 0 means no function.
         for addr in addrs.into_iter().flatten().filter(|addr| addr.0 != 0) {
             self.function(addr);
         }
     }
 
-    /// Reads a thread's name now, unless that was done a moment ago. Ids are used again, so a name that
-    /// is known need not be that of the thread that has the id today.
+    /// Reads a thread's name now, unless it was read recently. Ids are reused, so a known name may be that of an
+    /// earlier thread.
     fn ask(&self, tid: i32) {
         let mut asked = self.asked.borrow_mut();
         let before = asked.get(&tid).copied();
@@ -225,8 +229,8 @@ impl LiveNames {
         }
     }
 
-    /// Learns names that the kernel kept, of threads that nothing else names: its notes can be those of
-    /// an earlier thread of the same id.
+    /// Learns the names that the kernel saved, for threads without another name: a saved name may be that of an earlier
+    /// thread with the same id.
     pub(crate) fn learn_all(&self, names: Vec<(i32, Comm)>) {
         let mut tasks = self.tasks.borrow_mut();
         for (tid, comm) in names {
@@ -236,7 +240,7 @@ impl LiveNames {
         }
     }
 
-    /// Puts every name that was used into a context, for the run.
+    /// Adds every used name to the run's context.
     pub(crate) fn save(&self, context: &mut TraceContext) {
         let functions = self.functions.0.borrow();
         context.keep_symbols(&self.symbols, functions.keys().copied());
@@ -248,7 +252,7 @@ impl LiveNames {
             .collect();
     }
 
-    /// Frees the kernel's functions, the largest thing here, when the last was named.
+    /// Frees the kernel's symbols, the largest part here, after the last function was named.
     pub(crate) fn free_symbols(&mut self) {
         self.symbols = Symbols::default();
     }
@@ -277,6 +281,7 @@ impl Lexicon for LiveNames {
     }
 
     fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
+        let comm = comm.as_read();
         let mut said = self.said.borrow_mut();
         let place = &mut said[tid as usize % SAID];
         match place {
@@ -291,7 +296,7 @@ impl Lexicon for LiveNames {
 }
 
 impl LiveNames {
-    /// What a thread belongs to: within a turn the same each time, as a replay says it.
+    /// The identity of a thread. It is the same throughout a turn, as in a replay.
     fn say(&self, tid: i32, comm: Comm) -> TaskIdentity {
         let mut last = self.last_identities.borrow_mut();
         let mut reads = self.reads.borrow_mut();
@@ -308,7 +313,7 @@ impl LiveNames {
     }
 }
 
-/// Names as a stored run kept them.
+/// Names stored with a run.
 pub struct StoredNames {
     symbols: Symbols,
     tasks: Tasks,
@@ -317,7 +322,6 @@ pub struct StoredNames {
 }
 
 impl StoredNames {
-    /// The names in a run's trace context.
     #[must_use]
     pub fn new(context: &TraceContext) -> StoredNames {
         StoredNames {
@@ -352,15 +356,15 @@ pub(crate) struct ReplayedNames {
     functions: FunctionCache,
     texts: CommTexts,
     tasks: RefCell<Tasks>,
-    /// Records of the turn that were learnt from.
+    /// Records of the turn that were learned from.
     records: u64,
     /// Reads of the turn that are still to come.
     reads: VecDeque<NameRead>,
-    /// Threads whose names were read in the turn so far.
+    /// Threads whose names were read so far in the turn.
     read: KeyedSet<i32>,
     asked: KeyedMap<i32, Comm>,
     last_identities: LastIdentities,
-    /// All that was known in the end, for a trace of which parts are missing.
+    /// All names known at the end, for a trace with missing parts.
     known_in_the_end: Option<Tasks>,
 }
 
@@ -380,13 +384,13 @@ impl ReplayedNames {
         }
     }
 
-    /// Parts of the trace are missing, and the names in them.
+    /// Parts of the trace, and the names in them, are missing.
     pub(crate) fn miss(&mut self, context: &TraceContext) {
         self.known_in_the_end
             .get_or_insert_with(|| context.task_table());
     }
 
-    /// A turn begins, in which this was read.
+    /// A turn begins; `turn` holds what was read in it.
     pub(crate) fn turn(
         &mut self,
         names: Vec<NameRead>,
@@ -407,19 +411,19 @@ impl ReplayedNames {
             .collect();
     }
 
-    /// Learns what an event tells, and what was read then.
+    /// Learns from an event, and from the reads after it.
     pub(crate) fn learn(&mut self, event: &KernelEvent) {
         self.tasks.borrow_mut().learn(event);
         self.records += 1;
         if let EventKind::TaskNew { tid, .. } = event.kind
             && !self.read.contains(&tid)
         {
-            self.tasks.borrow_mut().forget(tid);
+            self.tasks.borrow_mut().begin(tid, event.time);
         }
         self.read_until(self.records);
     }
 
-    /// All pages of the turn have been learnt from.
+    /// All pages of the turn were learned from.
     pub(crate) fn pages_done(&mut self) {
         self.read_until(u64::MAX);
     }
@@ -447,7 +451,7 @@ impl Lexicon for ReplayedNames {
         let read = || self.asked.get(&tid).copied();
         let in_the_end = || self.known_in_the_end.as_ref()?.name(tid);
         let comm = tasks.name(tid).or_else(read).or_else(in_the_end)?;
-        // As the recorder did: a name that is used stays known.
+        // A used name stays known, as in the recorder.
         tasks.insert(tid, comm);
         Some(self.texts.get(comm))
     }
@@ -457,7 +461,7 @@ impl Lexicon for ReplayedNames {
     }
 
     fn identity(&self, tid: i32, comm: Comm) -> TaskIdentity {
-        self.last_identities.of(tid, comm)
+        self.last_identities.of(tid, comm.as_read())
     }
 }
 

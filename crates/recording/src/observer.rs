@@ -1,56 +1,50 @@
-//! What a recording tells while it runs.
+//! Reports of a running recording.
 
 use jitterscope_model::{CpuSet, Nanos, PipelineRole, SinkError, ThreadRef};
 
-/// How far a recording is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Measured so far.
     pub elapsed: Nanos,
     /// To be measured in all.
     pub total: Nanos,
-    /// Stalls so far.
     pub stalls: u64,
     /// The longest so far.
     pub worst: Nanos,
 }
 
-/// A recording of the pipeline has come to this point.
+/// A point in a recording of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// The threads are about to start.
     Starting,
-    /// They are on their CPUs, their memory is faulted in, and the warm-up begins.
+    /// The threads are on their CPUs, their memory is faulted in, and the warm-up begins.
     Threads(&'a [(PipelineRole, ThreadRef)]),
-    /// The warm-up has ended and was forgotten.
+    /// The warm-up has ended and was discarded.
     WarmUpComplete,
     /// Nothing is sent for this long.
     Pausing(Nanos),
-    /// The measurement begins.
     Executing,
 }
 
-/// Looks on. Called on the thread that called [`record`](crate::record()), a few times a second; it must
-/// not block for long, for that thread drains the probes.
+/// Receives progress. Called on the thread that called [`record`](crate::record()), a few times a second; it must not
+/// block for long, because that thread drains the probes.
 pub trait Observer {
-    /// The CPUs to measure are known, and where our own threads will keep.
+    /// The CPUs to measure, and those that our own threads will use.
     fn starting(&mut self, _measured: &CpuSet, _helpers: &CpuSet) {}
 
-    /// No thread of this name has been met yet; the time to measure has not begun.
+    /// No thread of this name exists yet; the measurement has not begun.
     fn awaiting(&mut self, _name: &str) {}
 
-    /// All is ready and every output has begun: the measurement begins.
+    /// Everything is ready and every output has begun: the measurement begins.
     fn measuring(&mut self, _threshold: Nanos) {}
 
-    /// A recording of the pipeline has come to a point.
+    /// A recording of the pipeline has reached a step.
     fn step(&mut self, _step: Step<'_>) {}
 
-    /// An output takes no more rows; the recording goes on, unless it was for nothing else.
+    /// An output takes no more rows; the recording goes on, unless the output was essential.
     fn output_failed(&mut self, _output: &str, _why: &SinkError) {}
 
-    /// Some time has passed.
     fn progress(&mut self, _progress: &Progress) {}
 }
 
-/// Looks away.
 impl Observer for () {}

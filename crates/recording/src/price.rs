@@ -1,4 +1,4 @@
-//! What the kernel's records cost: how many of what, and how long each takes from whom it is written about.
+//! The cost of the kernel's records: how many of each kind, and how long a record delays the thread that causes it.
 
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, EventClass, EventKind, EventPrice, KernelEvent, Nanos, RecordCost,
@@ -7,28 +7,28 @@ use jitterscope_model::{
 use jitterscope_platform::{Machine, OwnName, Topology, clock, current_cpu};
 use std::hint::black_box;
 
-/// Calls timed with everything they need in the caches, in a row; the fastest row counts.
+/// Consecutive calls timed with warm caches; the fastest row counts.
 const IN_A_ROW: u32 = 16;
 const ROWS: usize = 12;
-/// Calls timed each after the caches were filled with something else; their median counts.
+/// Calls timed with caches that were filled with other data before each; their median counts.
 const COLD: usize = 24;
-/// Twice what a core has for itself is read through: caches do not evict what is oldest to the letter.
+/// Twice the size of a core's own caches is read: caches do not evict strictly the oldest lines.
 const OVERFILL: u64 = 2;
-/// Where the kernel does not tell how large that is, and at most.
+/// Assumed cache size if the kernel does not state it; [`MOST_CACHE_BYTES`] is the maximum.
 const CACHE_BYTES: u64 = 4 << 20;
 const MOST_CACHE_BYTES: u64 = 32 << 20;
 const LINE: usize = 64;
-/// No kernel writes a record in less: a smaller difference is noise.
+/// A record takes at least this long: a smaller difference is noise.
 const LEAST_RECORD: Nanos = Nanos(10);
 
-/// How long it takes to give a thread its name.
+/// How long a thread takes to rename itself.
 #[derive(Clone, Copy, Debug)]
 struct CallTimes {
     warm: Ticks,
     cold: Ticks,
 }
 
-/// The same call before its event is recorded and after: the difference is what a record takes.
+/// Times the same call before and after its event is recorded: the difference is the cost of a record.
 #[derive(Debug)]
 pub(crate) struct RecordClock {
     name: OwnName,
@@ -41,7 +41,7 @@ impl RecordClock {
     /// Calls of each timing.
     pub(crate) const CALLS: u64 = (IN_A_ROW as usize * ROWS + COLD) as u64;
 
-    /// Before anything is recorded; `None` where the call cannot be made.
+    /// Times the call before anything is recorded; `None` if the call fails.
     pub(crate) fn before(machine: &Machine, kind: ClockKind) -> Option<RecordClock> {
         let caches = Topology::near_cache_bytes(machine, current_cpu()).unwrap_or(CACHE_BYTES);
         let mut found = RecordClock {
@@ -57,7 +57,7 @@ impl RecordClock {
         Some(found)
     }
 
-    /// Now that it is recorded on this CPU, if it `is_recorded`; `None` where it is not.
+    /// Times the call again, now recorded on this CPU; `None` unless it `is_recorded`.
     pub(crate) fn after(mut self, is_recorded: bool) -> Option<TimedRecord> {
         is_recorded.then(|| TimedRecord {
             bare: self.bare,
@@ -65,7 +65,7 @@ impl RecordClock {
         })
     }
 
-    /// How much longer the call takes now than before anything was recorded; `None` where no difference shows.
+    /// How much longer the call takes now than before anything was recorded; `None` without a measurable difference.
     pub(crate) fn longer(&mut self, rate: TickRate) -> Option<RecordCost> {
         let now = self.time();
         difference(self.bare, now, rate)
@@ -99,7 +99,7 @@ impl RecordClock {
     }
 }
 
-/// A call that was timed without its record and with it, in ticks of a clock whose rate may not be known yet.
+/// A call timed with and without its record, in ticks of a clock whose rate may be unknown yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedRecord {
     bare: CallTimes,
@@ -107,16 +107,17 @@ pub(crate) struct TimedRecord {
 }
 
 impl TimedRecord {
-    /// What the record takes; `None` where no difference shows.
+    /// The cost of the record; `None` without a measurable difference.
     pub(crate) fn cost(&self, rate: TickRate) -> Option<RecordCost> {
         difference(self.bare, self.recorded, rate)
     }
 }
 
-/// What a record takes, from how long the call took without it and with it.
+/// The cost of a record, from the call's times without and with it.
 fn difference(bare: CallTimes, recorded: CallTimes, rate: TickRate) -> Option<RecordCost> {
     let warm_ns = rate.nanos(recorded.warm.since(bare.warm));
-    // What is cold takes no less; where the difference drowns in noise that is what is known.
+    // A cold record takes at least as long as a warm one; if the difference is lost in noise, the warm cost is the
+    // result.
     let cold_ns = rate.nanos(recorded.cold.since(bare.cold)).max(warm_ns);
     (warm_ns >= LEAST_RECORD).then_some(RecordCost { warm_ns, cold_ns })
 }
@@ -124,14 +125,14 @@ fn difference(bare: CallTimes, recorded: CallTimes, rate: TickRate) -> Option<Re
 /// Counts the records of the measured time.
 #[derive(Debug)]
 pub(crate) struct PriceTally {
-    /// CPUs whose time is measured, watched, or that of followed threads.
+    /// CPUs that are measured, watched, or run followed threads.
     measured: CpuSet,
     record: Option<RecordCost>,
     from: Ticks,
     until: Ticks,
     counts: [u64; EventClass::KNOWN.len()],
     on_measured: u64,
-    /// Whether the CPU that was met last is measured.
+    /// The last CPU seen, and whether it is measured.
     last: (CpuId, bool),
 }
 
@@ -149,12 +150,12 @@ impl PriceTally {
         }
     }
 
-    /// What a record takes, as far as it is known.
+    /// Sets the cost of a record, if it is known.
     pub(crate) fn record_takes(&mut self, cost: Option<RecordCost>) {
         self.record = cost;
     }
 
-    /// Records between these count, and none did before.
+    /// Starts counting the records between these times.
     pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
         (self.from, self.until, self.on_measured) = (from, until, 0);
         self.counts = [0; EventClass::KNOWN.len()];
@@ -239,7 +240,7 @@ mod tests {
         };
         let bare = clock.bare;
         assert!(bare.warm > Ticks(0) && bare.cold >= bare.warm, "{bare:?}");
-        // Whatever a second look would have found by chance.
+        // With bare times of zero, any second timing would look slower.
         let slower = RecordClock {
             bare: CallTimes {
                 warm: Ticks(0),
@@ -272,7 +273,7 @@ mod tests {
             })
         };
         assert_eq!(of(call(260, 1300)), cost(60, 400));
-        // Nothing is cheaper cold.
+        // A cold record is never cheaper.
         assert_eq!(of(call(260, 800)), cost(60, 60));
     }
 }

@@ -1,4 +1,4 @@
-//! Why a probe could not measure.
+//! Errors of probes.
 
 use jitterscope_platform::PinError;
 use jitterscope_probe::{SpinError, WakeupError};
@@ -6,16 +6,16 @@ use jitterscope_probe::{SpinError, WakeupError};
 /// A probe that could not measure.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// A spinning one.
+    /// Error of a spinning probe.
     #[error(transparent)]
     Spin(#[from] SpinError),
-    /// A sleeping one.
+    /// Error of a sleeping probe.
     #[error(transparent)]
     Wakeup(#[from] WakeupError),
 }
 
 impl ProbeError {
-    /// Why it could not take its place, where that is why.
+    /// The reason why it could not be placed on its CPU, if that is the cause.
     pub(crate) fn pin(&self) -> Option<&PinError> {
         match self {
             ProbeError::Spin(SpinError::Pin(error))

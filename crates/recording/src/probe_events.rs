@@ -22,7 +22,6 @@ pub(crate) struct ProbeEvents {
     measuring: bool,
 }
 
-/// What attribution needs to know.
 pub(crate) struct ProbeEventsSettings<'a> {
     pub(crate) measured: &'a CpuSet,
     pub(crate) rate: TickRate,
@@ -59,7 +58,7 @@ impl ProbeEvents {
         }
     }
 
-    /// Looks into kernel functions, too.
+    /// Also traces kernel functions.
     pub(crate) fn look_into(
         &mut self,
         machine: &Machine,
@@ -71,10 +70,11 @@ impl ProbeEvents {
     /// Watches the thread that measures a CPU.
     pub(crate) fn watch(&mut self, cpu: CpuId, tid: i32) {
         self.events.quotas.watch(tid);
+        self.events.cross_check.watch(tid);
         self.faults.watch(cpu, tid);
     }
 
-    /// From here on events count for the proof of the correlation, as far as they belong to what the threshold shows.
+    /// Counts events for the proof of the correlation from here on, if the threshold can show them.
     pub(crate) fn measure(&mut self, from: Ticks, until: Ticks, threshold: Ticks) {
         self.events.set(Setup::Measure { from, until });
         self.gaps.threshold(threshold);
@@ -82,9 +82,8 @@ impl ProbeEvents {
         self.measuring = true;
     }
 
-    /// Reads everything that the kernel has recorded so far. A stall whose record was received before
-    /// this call has all its events behind it afterwards: its thread was back in user code by then, so
-    /// the kernel had finished writing them.
+    /// Reads everything that the kernel has recorded so far. Afterwards all events of a stall received before this call
+    /// have arrived: its thread was back in user code by then, so the kernel had finished writing them.
     pub(crate) fn drain(&mut self, keep: &mut dyn Sink) -> Result<(), SinkError> {
         self.faults.read();
         let (gaps, faults) = (&mut self.gaps, &mut self.faults);
@@ -105,7 +104,6 @@ impl ProbeEvents {
         Ok(())
     }
 
-    /// All stalls of a turn have been attributed.
     pub(crate) fn end_turn(
         &mut self,
         keep: &mut dyn Sink,
@@ -115,7 +113,6 @@ impl ProbeEvents {
         self.events.end_turn(keep, turn)
     }
 
-    /// The first read of a CPU's probe.
     pub(crate) fn begin(&mut self, cpu: CpuId, from: Ticks) {
         self.gaps.attributor.begin(cpu, from);
     }
@@ -141,12 +138,12 @@ impl ProbeEvents {
         self.gaps.attribute(stall, &self.events.names)
     }
 
-    /// Ends recording, so that no more pages come; what the buffers hold can still be drained.
+    /// Stops recording, so that no more pages arrive; the buffers can still be drained.
     pub(crate) fn stop(&mut self) {
         self.events.stop();
     }
 
-    /// Counts the events that no stall took, each CPU's up to the last read of its probe.
+    /// Counts the events outside all stalls, on each CPU up to its probe's last read.
     pub(crate) fn finish(&mut self, ends: &[(CpuId, Ticks)]) -> EventsInGaps {
         self.gaps.attributor.finish(ends);
         self.gaps.attributor.events_in_gaps()
@@ -156,22 +153,22 @@ impl ProbeEvents {
         self.gaps.attributor.costs()
     }
 
-    /// Control groups that were throttled in the measurement.
+    /// Control groups that were throttled during the measurement.
     pub(crate) fn throttled(&self) -> Vec<GroupThrottled> {
         self.gaps.attributor.throttled().cloned().collect()
     }
 
-    /// Records of senders that were dropped, for there were too many at once.
+    /// Sender records dropped because there were too many at once.
     pub(crate) fn senders_dropped(&self) -> u64 {
         self.gaps.attributor.senders_dropped()
     }
 
-    /// CPUs whose frequency was changed in the measurement.
+    /// CPUs whose frequency changed during the measurement.
     pub(crate) fn frequencies(&self) -> BTreeMap<CpuId, FrequencyChanges> {
         self.gaps.attributor.frequencies().clone()
     }
 
-    /// Switches that the kernel did not record, and stalled time of which only sums were kept.
+    /// Switches that the kernel did not record, and stalled time for which only sums were kept.
     pub(crate) fn limits(&self) -> (BTreeMap<CpuId, u64>, Ticks) {
         (
             self.gaps.attributor.unrecorded_switches(),
@@ -179,7 +176,7 @@ impl ProbeEvents {
         )
     }
 
-    /// What recording left. After the last drain.
+    /// The results of the recording. Called after the last drain.
     pub(crate) fn ended(&mut self) -> EventsEnded {
         let mut ended = self.events.ended();
         ended.sources.push(self.hints.report());

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What one probe does.
+/// The job of a probe.
 #[derive(Clone, Copy)]
 pub(crate) enum Job {
     /// Reads the clock back to back.
     Spin(SpinSettings),
-    /// Sleeps and wakes, until this time.
+    /// Sleeps and wakes until this time.
     Wakeup(WakeupSettings),
 }
 
@@ -44,17 +44,17 @@ enum Saw {
     Wakeup(WakeupResult, WakeupSettings),
 }
 
-/// What all probes measured, by CPU.
+/// Results of all probes, by CPU.
 #[derive(Default)]
 pub(crate) struct Joined {
     pub(crate) results: Vec<ProbeResult>,
-    /// In full, of those that slept.
+    /// The complete results of sleeping probes.
     pub(crate) wakeups: Vec<WakeupResult>,
 }
 
 type Outcome = Result<Saw, ProbeError>;
 
-/// Running probes, one thread each. Dropping them stops and joins all.
+/// Running probes, one thread each. Dropping this stops and joins all of them.
 pub(crate) struct Probes {
     control: Arc<ProbeControl>,
     threads: Vec<(CpuId, JoinHandle<Outcome>)>,
@@ -140,7 +140,7 @@ impl Probes {
                 let outcome = thread.join().map_err(|_| RecordError::ProbePanicked(cpu))?;
                 return match outcome {
                     Err(source) => Err(RecordError::Probe { cpu, source }),
-                    // A probe ends without an error only when it is asked to, which nobody did yet.
+                    // A probe ends without an error only on request, and there was none yet.
                     Ok(_) => Err(RecordError::ProbePanicked(cpu)),
                 };
             }
@@ -157,7 +157,6 @@ impl Probes {
             .map_or(0, |(_, tid)| tid.load(Ordering::Acquire))
     }
 
-    /// The name of that thread.
     pub(crate) fn thread_name(&self, cpu: CpuId) -> &str {
         self.names
             .iter()
@@ -178,7 +177,7 @@ impl Probes {
         self.threads.iter().all(|(_, thread)| thread.is_finished())
     }
 
-    /// Joins the probes and collects what they measured, by CPU.
+    /// Joins the probes and collects their results, by CPU.
     pub(crate) fn join(mut self) -> Result<Joined, RecordError> {
         let mut joined = Joined::default();
         for (cpu, thread) in self.threads.drain(..) {
@@ -204,7 +203,7 @@ impl Drop for Probes {
     fn drop(&mut self) {
         self.control.stop();
         for (_, thread) in self.threads.drain(..) {
-            // Its result is of no use to who drops it; a panic was already printed.
+            // Dropped probes need no result; a panic was already printed.
             let _ = thread.join();
         }
     }

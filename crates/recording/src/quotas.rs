@@ -1,58 +1,65 @@
-//! The CPU quotas above measured and followed threads, and what the kernel counts of them turn by turn.
+//! The control groups above measured and followed threads: the kernel's counters of their CPU quotas, read every turn,
+//! and whether a process freezes them.
 
 use jitterscope_model::{
     ClockKind, DrainTurn, EventKind, KernelEvent, Name, ThrottledGroup, Ticks,
 };
 use jitterscope_platform::{
-    CpuQuota, Machine, Throttling, clock, cpu_quotas, read_limit, read_throttling,
+    CpuGroup, CpuGroupCounts, Freezer, FreezerWatch, Machine, Throttling, clock, cpu_groups,
 };
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether threads are in other groups by now, and whether those have other quotas.
+/// How often the groups above a group are read again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Threads that are looked at again.
+/// Limit on threads whose groups are read again, because threads may change groups.
 const LOOKED_AT: usize = 64;
-/// Threads whose groups are read in a turn because they were found runnable and did not run.
+/// How many of those are read in a turn.
+const LOOKED_AT_IN_A_TURN: usize = 4;
+/// Limit per turn on threads whose groups are read because they were runnable and did not run.
 const MOST_DOUBTED: usize = 64;
-/// Groups with a quota that are watched.
+/// Limit on watched groups, with a quota or without one: a group may get a quota at any time.
 const MOST_GROUPS: usize = 256;
-/// Threads that are watched: more than whoever follows threads takes on, who says how many he refused.
+const MOST_UNLIMITED: usize = 32;
+/// Limit on watched threads: more than a follower accepts, which reports how many it refused.
 const MOST_THREADS: usize = 1 << 16;
-/// Sets of groups that are remembered.
+/// Limit on remembered sets of groups.
 const MOST_SETS: usize = 1024;
 
-/// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
+/// Sleep and stop states of a switch; the next higher bit marks a preempted task, which is runnable.
 const TASK_STATES: u64 = 0xff;
-/// Those of a thread that has ended.
+/// States of a thread that has ended.
 const ENDED: u64 = 0x30;
 
 struct Group {
-    folder: String,
-    unified: bool,
+    counts: CpuGroupCounts,
     counted: Throttling,
 }
 
-/// Reads them.
 pub(crate) struct QuotaWatch {
     machine: Machine,
     clock: ClockKind,
     groups: BTreeMap<Name, Group>,
-    /// The groups with a quota, by the text of a `/proc/PID/cgroup`.
-    sets: HashMap<String, Vec<Name>>,
-    /// Those of watched threads, as they were reported.
+    freezers: FreezerWatch,
+    /// The watched groups and their freezers, keyed by the text of `/proc/PID/cgroup`.
+    sets: HashMap<String, (Vec<Name>, Vec<Freezer>)>,
+    /// The groups of watched threads, as last reported.
     threads: HashMap<i32, Vec<Name>>,
-    /// All threads that are watched and have not ended.
+    /// The freezers above watched threads.
+    frozen_by: HashMap<i32, Vec<Freezer>>,
+    /// All watched threads that have not ended.
     watched: FxHashSet<i32>,
-    /// The first of them.
+    /// The first of the watched threads, read again in rotation.
     again: Vec<i32>,
-    /// Those that left their CPU though they could run, in the turn under way: where they belong decides whether
-    /// a quota did that, and a thread may join a group at any time.
+    /// Threads that left their CPU while runnable in the current turn. Their groups decide whether a quota caused that,
+    /// and a thread may change groups at any time.
     doubted: BTreeSet<i32>,
     looked: Instant,
-    /// Not yet reported.
+    /// Memberships not yet reported.
     members: Vec<(i32, Vec<Name>)>,
+    /// Threads that changed groups; the new groups may be frozen already.
+    moved: BTreeSet<i32>,
 }
 
 impl QuotaWatch {
@@ -61,22 +68,25 @@ impl QuotaWatch {
             machine: machine.clone(),
             clock,
             groups: BTreeMap::new(),
+            freezers: FreezerWatch::new(machine),
             sets: HashMap::new(),
             threads: HashMap::new(),
+            frozen_by: HashMap::new(),
             watched: FxHashSet::default(),
             again: Vec::new(),
             doubted: BTreeSet::new(),
             looked: Instant::now(),
             members: Vec::new(),
+            moved: BTreeSet::new(),
         }
     }
 
-    /// Watches the quotas above a thread from now on, unless that is done already.
+    /// Watches the quotas above a thread from now on, if it is not watched yet.
     pub(crate) fn watch(&mut self, tid: i32) {
         if self.watched.len() >= MOST_THREADS && !self.watched.contains(&tid) {
             return;
         }
-        // Whoever begins to follow a thread says so, and who follows it does, too.
+        // Both the code that starts following a thread and its follower call this.
         if !self.watched.insert(tid) && self.threads.contains_key(&tid) {
             return;
         }
@@ -86,11 +96,11 @@ impl QuotaWatch {
         self.look(tid);
     }
 
-    /// Takes in a record of the turn under way.
+    /// Takes a record of the current turn.
     pub(crate) fn event(&mut self, event: &KernelEvent) {
         match &event.kind {
-            // Whoever has the id now may be elsewhere than who had it, and whoever reads along takes him to be
-            // where his maker is: what is found next is reported, whatever it is.
+            // The id's new thread may be in other groups than its last one, and a reader assumes that it is in its
+            // maker's groups. So the next membership found is always reported.
             EventKind::TaskNew { tid, .. } => drop(self.threads.remove(tid)),
             EventKind::SchedSwitch {
                 prev, prev_state, ..
@@ -99,7 +109,6 @@ impl QuotaWatch {
         }
     }
 
-    /// A thread has left its CPU.
     fn left(&mut self, tid: i32, state: u64) {
         if !self.watched.contains(&tid) {
             return;
@@ -107,6 +116,7 @@ impl QuotaWatch {
         if state & ENDED != 0 {
             self.watched.remove(&tid);
             self.threads.remove(&tid);
+            self.frozen_by.remove(&tid);
             self.again.retain(|other| *other != tid);
         } else if state & TASK_STATES == 0 && self.doubted.len() < MOST_DOUBTED {
             self.doubted.insert(tid);
@@ -121,63 +131,82 @@ impl QuotaWatch {
             if self.sets.len() >= MOST_SETS {
                 self.sets.clear();
             }
-            let quotas = cpu_quotas(&self.machine, &text);
-            let names = quotas
-                .into_iter()
-                .filter_map(|quota| self.group(quota))
-                .collect();
-            self.sets.insert(text.clone(), names);
+            let groups = cpu_groups(&self.machine, &text);
+            let names = groups.into_iter().filter_map(|group| self.group(group));
+            let names = names.collect();
+            let freezers = self.freezers.above(&text);
+            self.sets.insert(text.clone(), (names, freezers));
         }
-        let names = self.sets.get(&text).cloned().unwrap_or_default();
-        // That there is no quota is reported, too: until then a thread is taken to be where its maker is.
+        let (names, freezers) = self.sets.get(&text).cloned().unwrap_or_default();
+        // An empty set is reported, too: until then a reader assumes that the thread is in its maker's groups.
         if self.threads.get(&tid) != Some(&names) {
             self.threads.insert(tid, names.clone());
             self.members.push((tid, names));
         }
+        let before = self.frozen_by.insert(tid, freezers.clone());
+        if before.is_some_and(|before| before != freezers) {
+            self.moved.insert(tid);
+        }
     }
 
     /// Watches a group, counting from now on.
-    fn group(&mut self, quota: CpuQuota) -> Option<Name> {
-        let name = Name::from(quota.cgroup);
+    fn group(&mut self, group: CpuGroup) -> Option<Name> {
+        let name = Name::from(group.cgroup.clone());
         if !self.groups.contains_key(&name) {
-            if self.groups.len() >= MOST_GROUPS {
+            let most = if group.limit.is_some() {
+                MOST_GROUPS
+            } else {
+                MOST_UNLIMITED
+            };
+            if self.groups.len() >= most {
                 return None;
             }
-            let counted = read_throttling(&self.machine, &quota.folder)?;
-            let group = Group {
-                folder: quota.folder,
-                unified: quota.unified,
-                counted,
-            };
-            self.groups.insert(name.clone(), group);
+            let mut counts = CpuGroupCounts::of(&self.machine, group);
+            let counted = counts.throttling()?;
+            self.groups.insert(name.clone(), Group { counts, counted });
         }
         Some(name)
     }
 
-    /// What was counted since the last call, into what is kept of a turn.
+    /// Watched threads that may have been frozen or thawed since the last call.
+    fn frozen(&mut self) -> Vec<i32> {
+        let written = self.freezers.written();
+        let mut found = std::mem::take(&mut self.moved);
+        if !written.is_empty() {
+            let of = |by: &[Freezer]| by.iter().any(|freezer| written.contains(freezer));
+            let all = self.frozen_by.iter().filter(|(_, by)| of(by));
+            found.extend(all.map(|(tid, _)| *tid));
+        }
+        found.into_iter().collect()
+    }
+
+    /// Adds everything counted since the last call to the stored turn.
     pub(crate) fn read(&mut self, turn: &mut DrainTurn) {
         let due = self.looked.elapsed() >= LOOK_AGAIN;
         let doubted = std::mem::take(&mut self.doubted);
         if due {
-            // Quotas are set and taken away while we look.
+            // Quotas may be set and removed while the recording runs.
             self.sets.clear();
         }
-        doubted.iter().for_each(|tid| self.look(*tid));
         if due {
             self.looked = Instant::now();
-            for tid in std::mem::take(&mut self.again) {
-                if !doubted.contains(&tid) {
-                    self.look(tid);
-                }
-                self.again.push(tid);
-            }
+        }
+        doubted.iter().for_each(|tid| self.look(*tid));
+        let now = self.again.iter().take(LOOKED_AT_IN_A_TURN);
+        let now: Vec<i32> = now.copied().collect();
+        self.again.rotate_left(now.len());
+        for tid in now.iter().filter(|tid| !doubted.contains(tid)) {
+            self.look(*tid);
         }
         turn.members.append(&mut self.members);
-        if self.groups.is_empty() {
+        turn.frozen = self.frozen();
+        if self.groups.is_empty() && turn.frozen.is_empty() {
             return;
         }
+        let mut gone = Vec::new();
         for (cgroup, group) in &mut self.groups {
-            let Some(now) = read_throttling(&self.machine, &group.folder) else {
+            let Some(now) = group.counts.throttling() else {
+                gone.push(cgroup.clone());
                 continue;
             };
             let before = std::mem::replace(&mut group.counted, now);
@@ -186,8 +215,8 @@ impl QuotaWatch {
             if (times, throttled_us) == (0, 0) {
                 continue;
             }
-            // Without a limit by now: it had one, or it was not throttled.
-            let limit = read_limit(&self.machine, &group.folder, group.unified);
+            // Without a limit now: it was removed meanwhile.
+            let limit = group.counts.limit();
             turn.throttled.push(ThrottledGroup {
                 cgroup: cgroup.clone(),
                 quota_us: limit.map_or(0, |limit| limit.quota_us),
@@ -195,6 +224,11 @@ impl QuotaWatch {
                 times,
                 throttled_us,
             });
+        }
+        // A new group may get the same name.
+        for cgroup in gone {
+            self.groups.remove(&cgroup);
+            self.sets.clear();
         }
         turn.quotas_read = clock::now(self.clock).max(Ticks(1));
     }
@@ -223,7 +257,6 @@ mod tests {
         }
     }
 
-    /// A thread leaves its CPU.
     fn left(tid: i32, prev_state: u64) -> KernelEvent {
         let task = |tid| TaskRef {
             tid,
@@ -246,7 +279,7 @@ mod tests {
         turn.members
     }
 
-    /// Version 2, which this project's machines do not have mounted with a CPU controller.
+    /// Version 2, which this project's machines do not mount with a CPU controller.
     #[test]
     fn a_rise_of_a_unified_groups_counts_is_reported_with_its_members_and_limit() {
         let dir = tempfile::tempdir().unwrap();
@@ -305,6 +338,8 @@ mod tests {
             write(root, &format!("proc/{tid}/cgroup"), "0::/\n");
         }
         let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
+        // The threads in the rotation are others.
+        (0..LOOKED_AT as i32).for_each(|other| watch.watch(1000 + other));
         watch.watch(42);
         watch.watch(43);
         watch.read(&mut DrainTurn::default());
@@ -314,13 +349,13 @@ mod tests {
             members(&mut watch)
         };
         [42, 43, 44].into_iter().for_each(joined);
-        // Within the second in which nobody is looked for otherwise: 43 slept, 44 is nobody of ours.
+        // No other thread is read: 43 slept, and 44 is not watched.
         assert_eq!(members(&[left(43, 1), left(44, 0)]), []);
         assert_eq!(members(&[left(42, 0x100)]), [(42, vec!["/small".into()])]);
         assert_eq!(members(&[left(42, 0)]), []);
     }
 
-    /// Whoever reads along takes a new thread to be in the groups of its maker.
+    /// A reader assumes that a new thread is in the groups of its maker.
     #[test]
     fn that_a_thread_is_in_no_group_with_a_quota_is_reported_once_and_again_of_an_id_used_again() {
         let dir = tempfile::tempdir().unwrap();
@@ -341,7 +376,7 @@ mod tests {
         watch.watch(42);
         watch.watch(43);
         assert_eq!(members(&mut watch), []);
-        // Another thread has the id, made by one without a quota, and is in the group of the former.
+        // Another thread has the id. Its maker has no quota, and it is in the first thread's group.
         let comm = Comm::default();
         watch.event(&event(
             42,
@@ -353,7 +388,7 @@ mod tests {
         ));
         watch.watch(43);
         assert_eq!(members(&mut watch), [(43, small())]);
-        // Its end was seen, its successor's beginning not.
+        // Its end was recorded, but not the start of its successor.
         watch.event(&left(43, 0x10));
         assert_eq!(
             (watch.watched.len(), watch.threads.len(), watch.again.len()),
@@ -363,27 +398,78 @@ mod tests {
         assert_eq!(members(&mut watch), [(43, small())]);
     }
 
-    /// Twenty times a second, for every thread that is preempted.
     #[test]
-    fn what_groups_grant_is_read_once_a_second_whoever_is_preempted() {
+    fn a_quota_that_is_set_and_taken_away_again_between_two_turns_is_counted() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        write(root, "sys/fs/cgroup/a/cpu.max", "max 100000\n");
-        write(
-            root,
-            "sys/fs/cgroup/a/cpu.stat",
-            "nr_throttled 0\nthrottled_usec 0\n",
-        );
-        write(root, "proc/42/cgroup", "0::/a\n");
+        let grants = |text: &str| write(root, "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", text);
+        let counts = |times: u64, ns: u64| {
+            let text = format!("nr_throttled {times}\nthrottled_time {ns}\n");
+            write(root, "sys/fs/cgroup/cpu/a/cpu.stat", &text);
+        };
+        write(root, "sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "32000\n");
+        grants("-1\n");
+        counts(0, 0);
+        write(root, "proc/42/cgroup", "1:cpu:/a\n");
         let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
         watch.watch(42);
-        assert_eq!(members(&mut watch), [(42, Vec::new())]);
-        write(root, "sys/fs/cgroup/a/cpu.max", "10000 100000\n");
-        watch.looked = Instant::now();
-        watch.event(&left(42, 0));
-        assert_eq!(members(&mut watch), [], "it was read again at once");
-        watch.looked = Instant::now().checked_sub(2 * LOOK_AGAIN).unwrap();
-        assert_eq!(members(&mut watch), [(42, vec!["/a".into()])]);
+        let mut read = || {
+            let mut turn = DrainTurn::default();
+            watch.read(&mut turn);
+            turn.throttled
+        };
+        assert_eq!(read(), []);
+        grants("8000\n");
+        counts(1, 24_000_000);
+        let set = read();
+        grants("-1\n");
+        counts(2, 40_000_000);
+        let taken = read();
+        let of = |found: &[ThrottledGroup]| {
+            let of = |group: &ThrottledGroup| (group.quota_us, group.times, group.throttled_us);
+            found.iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&set), [(8000, 1, 24_000)]);
+        assert_eq!(of(&taken), [(0, 1, 16_000)]);
+        assert_eq!(read(), []);
+    }
+
+    #[test]
+    fn threads_are_reported_when_somebody_freezes_their_group_or_they_join_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let freeze = |group: &str, text: &str| {
+            write(root, &format!("sys/fs/cgroup/{group}/cgroup.freeze"), text);
+        };
+        for group in ["pod", "pod/one", "other"] {
+            freeze(group, "0\n");
+        }
+        for (tid, group) in [(42, "/pod/one"), (43, "/other"), (44, "/")] {
+            write(
+                root,
+                &format!("proc/{tid}/cgroup"),
+                &format!("0::{group}\n"),
+            );
+        }
+        let mut watch = QuotaWatch::new(&Machine::at(root), ClockKind::MonotonicRaw);
+        [42, 43, 44].into_iter().for_each(|tid| watch.watch(tid));
+        let mut frozen = || {
+            let mut turn = DrainTurn::default();
+            watch.read(&mut turn);
+            assert_eq!(turn.quotas_read == Ticks(0), turn.frozen.is_empty());
+            turn.frozen
+        };
+        assert!(frozen().is_empty());
+        freeze("pod", "1\n");
+        freeze("pod", "0\n");
+        assert_eq!(frozen(), [42]);
+        freeze("other", "1\n");
+        assert_eq!(frozen(), [43]);
+        write(root, "proc/44/cgroup", "0::/pod\n");
+        assert_eq!(frozen(), [44]);
+        freeze("pod", "1\n");
+        assert_eq!(frozen(), [42, 44]);
+        assert!(frozen().is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A recording of probes that spin, or that sleep and wake.
+//! A recording of spinning or sleeping probes.
 
 use crate::counters::CounterWatch;
 use crate::drain::{Drain, Found};
@@ -23,40 +23,40 @@ use jitterscope_probe::{SpinOutput, SpinSettings, WakeupSettings};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How often a probe looks whether it should end.
+/// How often a probe checks whether to end.
 const POLL: Nanos = Nanos(10_000_000);
-/// Stalls that fit in a probe's queue, of 16 bytes each: half a second at 130,000 stalls a second.
+/// Capacity of a probe's queue, 16 bytes each: half a second at 130,000 stalls a second.
 const QUEUE: usize = 1 << 16;
-/// A wake-up this late is a stall, unless said otherwise: timers alone are late by a good part of it.
+/// Default threshold of a late wake-up: the timer alone is late by a large part of it.
 const LATE: Nanos = Nanos(50_000);
-/// Time between setting the start and the start: every probe must have looked by then.
+/// Time between setting the start time and the start: every probe must have checked by then.
 const START_AHEAD: Nanos = Nanos(POLL.0 / SpinSettings::WARM_UP_LOOKS + 5_000_000);
-/// So much of the warm-up at most is measured with kernel events only to learn what a tick costs at its edges, which
-/// eight of them show: one comes every 10 ms at most, and none where a kernel is told to stop it.
+/// Maximum of the warm-up with kernel events, which only serves to learn what a tick costs at its edges. That needs
+/// eight ticks: they come at least every 10 ms, except on a kernel that is told to stop the tick.
 const WARM_UP_TRACED: Nanos = Nanos(100_000_000);
-/// How often is looked meanwhile whether there were eight of them.
+/// How often the warm-up is checked for eight ticks.
 const WARM_UP_LOOK: Duration = Duration::from_millis(10);
 
-/// Deltas below a threshold are counted a tick each, so it cannot be larger than this.
+/// The largest threshold, because shorter deltas have a counter per tick.
 pub const LARGEST_THRESHOLD: Ticks = SpinSettings::MAX_THRESHOLD;
 
-/// What a recording of probes may have beside its settings.
+/// Options of a probe recording besides its settings.
 #[derive(Default)]
 pub struct Extra<'a> {
-    /// Where the rows go beside the run.
+    /// Destinations of the rows besides the run.
     pub outputs: Vec<Output<'a>>,
-    /// Stalls have at least so many ticks, whatever the threshold comes to.
+    /// Minimum of the threshold, in ticks.
     pub least: Ticks,
-    /// Where no threshold was asked for: the shortest that there is where the clock allows it, in place of 300 ns.
+    /// Used without a requested threshold: the shortest one to choose if the clock allows it, instead of 300 ns.
     pub shortest: Option<Nanos>,
 }
 
-/// Records: measures `settings.cpus`, attributes their stalls, writes a run. Ends early, keeping what was
-/// measured, when `stop` becomes true. The calling thread is confined to unmeasured CPUs meanwhile.
+/// Measures `settings.cpus`, attributes their stalls and writes a run. Ends early but keeps what was measured when
+/// `stop` becomes true. The calling thread is confined to unmeasured CPUs meanwhile.
 ///
 /// # Errors
-/// There is no run to show: nothing could be measured, or nothing could be written; or an output cannot be opened or
-/// refuses. One that fails later does not end it unless it is essential.
+/// There is no run: nothing could be measured or written, or an output cannot be opened or refuses. An output that
+/// fails later does not end the recording unless it is essential.
 pub fn record(
     machine: &Machine,
     settings: &RecordSettings,
@@ -86,7 +86,6 @@ pub fn record(
     )
 }
 
-/// Probes that were asked for.
 struct Probing<'a> {
     settings: &'a RecordSettings,
     least: Ticks,
@@ -110,7 +109,7 @@ impl<'a> Target for Probing<'a> {
             claimed: measured.clone(),
             shared: settings.idle_control(),
             measured: measured.clone(),
-            // The threshold is only known when our own threads have left.
+            // The threshold is known only after our own threads have left.
             probe: probe_settings(settings, self.threshold),
             beside_us: 0,
             events: choice(settings),
@@ -119,7 +118,7 @@ impl<'a> Target for Probing<'a> {
 
     fn check(&mut self, clock: ClockCheck, home: &Home) -> Result<ClockChoice, RecordError> {
         let settings = self.settings;
-        // A probe that sleeps leaves time for everybody.
+        // A probe that sleeps leaves time for other threads.
         if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty()
         {
             return Err(RecordError::WouldHang);
@@ -149,12 +148,12 @@ impl<'a> Target for Probing<'a> {
         let (mut probes, mut gaps) = Probes::start(kind, settings.cpus.cpus.iter().map(job))?;
         probes.wait_until_ready()?;
         let began = Instant::now();
-        // While they warm up, for it takes a while.
+        // Set up while the probes warm up, because it takes a while.
         let events = events(settings, stage)?;
-        // What they saw until now nothing can explain.
+        // Stalls so far have no events to explain them.
         gaps.iter_mut().for_each(SpinOutput::forget);
         let mut drain = Drain::new(&probes, gaps, events, rate)?;
-        // A probe that sleeps has nothing in its deltas that would tell what a tick costs.
+        // The deltas of a sleeping probe do not show what a tick costs.
         let learns = drain.events.is_some() && settings.wakeup.is_none();
         warm_up(stage, &mut drain, (began, learns), settings.warmup)?;
         Ok(Probed {
@@ -168,8 +167,8 @@ impl<'a> Target for Probing<'a> {
     }
 }
 
-/// Lets the probes, which began to run at `began`, run for `least`, and then until it was learnt what a tick costs,
-/// where it is.
+/// Lets the probes, which have run since `began`, run for `least`, and then, with `learns`, until the cost of a tick is
+/// known.
 fn warm_up(
     stage: &mut Stage<'_, '_>,
     drain: &mut Drain,
@@ -188,7 +187,7 @@ fn warm_up(
     })
 }
 
-/// Kernel events where they are wanted and can be had; why not is noted.
+/// Kernel events, if wanted and available; otherwise the reason is noted.
 fn events(
     settings: &RecordSettings,
     stage: &mut Stage<'_, '_>,
@@ -221,7 +220,7 @@ fn events(
             }
             Ok(Some(events))
         }
-        // What was asked for cannot be had: no recording is better than one that cannot see it.
+        // A requested function trace is unavailable: fail rather than record without it.
         Err(NoEvents::Trace(error)) if !settings.graph.is_empty() => {
             Err(GraphError::Trace(error).into())
         }
@@ -232,28 +231,26 @@ fn events(
     }
 }
 
-/// Which kernel events there should be, if any.
+/// The kernel events to record, if any.
 fn choice(settings: &RecordSettings) -> Option<EventChoice> {
     let grain = settings.events.clone()?;
-    // Who wakes up is followed: the scheduler's charges tell who had the CPU unrecorded.
+    // A sleeping probe is followed as a thread: the scheduler's charges show which thread had the CPU without a record.
     let follow_threads = settings.wakeup.is_some();
     let measured = settings.cpus.cpus.clone();
     Some(EventChoice {
         measured,
         follow_threads,
         charges_later: false,
-        renames: false,
         grain,
     })
 }
 
-/// Probes that run.
 struct Probed<'a> {
     settings: &'a RecordSettings,
     /// `None` once they are joined.
     probes: Option<Probes>,
     drain: Drain,
-    /// When the measurement is over.
+    /// End of the measurement.
     end: Ticks,
     joined: Joined,
     _shallow: Option<ShallowIdle>,
@@ -283,14 +280,14 @@ impl Running for Probed<'_> {
         _clocks: ClockReading,
     ) -> Result<(), RecordError> {
         let (settings, rate) = (self.settings, stage.rate());
-        // Before the start is set: it takes a while on a machine of many CPUs.
+        // Before the start is set, because it takes a while on a machine with many CPUs.
         let every = Duration::from_nanos(settings.interval.0);
         self.drain.counters = Some(CounterWatch::start(
             stage.machine,
             &settings.cpus.cpus,
             every,
         ));
-        // From now: an output may have waited since the clocks were read.
+        // Counted from now: an output may have waited since the clocks were read.
         let start = clock::now(stage.clock.kind) + rate.ticks(START_AHEAD);
         let end = start + rate.ticks(settings.duration);
         self.drain
@@ -418,10 +415,10 @@ fn job(settings: &RecordSettings, cpu: CpuId, threshold: Threshold, rate: TickRa
 }
 
 impl Probing<'_> {
-    /// The threshold; what the clock allows is learnt on the measured CPUs, while the clock's rate is checked.
+    /// The threshold. The clock's minimum is learned on the measured CPUs while the clock's rate is checked.
     fn threshold(&self, clock: ClockCheck) -> Result<(Threshold, ClockChoice), RecordError> {
         let asked = self.settings.threshold;
-        // Only a spinning probe counts what is below it a tick each, and has its own doing in its deltas.
+        // Only a spinning probe counts short deltas per tick and has its own work in its deltas.
         if self.settings.wakeup.is_some() {
             let clock = clock.finish()?;
             return Ok((

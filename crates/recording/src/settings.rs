@@ -1,46 +1,44 @@
-//! What is recorded, resolved from what the user asked for.
+//! Resolved settings of a recording.
 
 use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, Nanos, TuningState};
 use jitterscope_platform::{CpuChoice, Topology};
 use std::path::PathBuf;
 
-/// What every kind of recording is asked, beside what it is of.
+/// The settings common to all kinds of recordings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSettings {
-    /// The clock, when the user insists on one.
+    /// The clock, if the user chose one.
     pub clock: Option<ClockKind>,
-    /// Size of the trace buffer of each CPU whose kernel events are recorded, KiB.
+    /// Trace buffer size, in KiB, of each CPU whose kernel events are recorded.
     pub trace_buffer_kib: u32,
-    /// Raw trace kept with the run at most, bytes.
+    /// Maximum size of the stored raw trace, bytes.
     pub trace_limit_bytes: u64,
-    /// The knobs of the machine as the audit found them, and what was applied; `None` when nobody looked.
+    /// The machine's knobs as the audit found them, and what was applied; `None` without an audit.
     pub tuning: Option<TuningState>,
-    /// Which thread takes the rows.
     pub writer: WriterThread,
-    /// The user's name for the configuration.
+    /// The user's label for the configuration.
     pub label: String,
-    /// Where runs are kept.
+    /// The directory for runs.
     pub runs_dir: PathBuf,
     /// The command line, for the manifest.
     pub command_line: Vec<String>,
 }
 
-/// Which thread takes a recording's rows: stores them, sums them up, tells them to every output.
+/// The thread that takes a recording's rows: stores them, sums them up and hands them to every output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriterThread {
-    /// One of its own where there are two CPUs or more that are neither measured, nor on the core of one that is, nor
-    /// needed by what is recorded. The one that drains where there are fewer: on one CPU two threads would only take
-    /// turns.
+    /// A writer thread if at least two CPUs are neither measured, nor on the core of a measured one, nor needed by the
+    /// target. Otherwise the draining thread: on one CPU two threads would only alternate.
     #[default]
     WhereRoom,
-    /// One of its own, wherever it runs.
+    /// Always a writer thread.
     Own,
-    /// The one that drains.
     Drain,
 }
 
 impl WriterThread {
-    /// Whether it is one of its own where our threads have these CPUs, on which so many others run that are recorded.
+    /// Whether to use a writer thread, given our threads' CPUs and the number of recorded threads that also run on
+    /// them.
     pub(crate) fn is_own(self, helpers: &CpuSet, beside_us: usize) -> bool {
         match self {
             WriterThread::WhereRoom => helpers.len() >= 2 + beside_us,
@@ -53,45 +51,41 @@ impl WriterThread {
 /// The wake-up probe instead of the spinning one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeupChoice {
-    /// Time between deadlines.
     pub period: Nanos,
-    /// Whether deep idle states are kept off meanwhile.
+    /// Whether deep idle states are disabled during the measurement.
     pub hold_latency: bool,
-    /// Which of the measured CPUs is there to compare with. It has our own threads too when no other CPU
-    /// is left for them.
+    /// The measured CPU that serves for comparison. Our own threads also run on it if they have no other CPU.
     pub idle_control: Option<CpuId>,
 }
 
-/// Settings of one recording.
 #[derive(Clone, Debug)]
 pub struct RecordSettings {
-    /// What every kind of recording is asked.
+    /// The settings of every kind of recording.
     pub run: RunSettings,
-    /// CPUs to measure.
     pub cpus: CpuChoice,
-    /// Sleep and wake in place of spinning.
+    /// Sleep and wake instead of spinning.
     pub wakeup: Option<WakeupChoice>,
     /// Length of the measurement.
     pub duration: Nanos,
-    /// Least length of the discarded warm-up, from when the probes run. Spinning ones with kernel events go on until
-    /// eight stalls of each CPU were recorded, for up to a tenth of a second after those are set up; not where this is
-    /// zero.
+    /// Minimum length of the discarded warm-up, from the time the probes run. Spinning probes with kernel events
+    /// continue until eight stalls of each CPU were recorded, for up to a tenth of a second after the events are set
+    /// up, unless this is zero.
     pub warmup: Nanos,
-    /// Deltas at or above this are stalls. `None`: what the clock allows, from 300 ns on; 50 us where the probe
-    /// sleeps.
+    /// Deltas at or above this are stalls. `None`: what the clock allows, at least 300 ns; 50 us for a sleeping probe.
     pub threshold: Option<Nanos>,
     /// Length of a reporting interval.
     pub interval: Nanos,
     /// SCHED_FIFO priority of the probes.
     pub fifo_priority: Option<u32>,
-    /// Which kernel events are recorded; `None` for none.
+    /// Which kernel events are recorded; `None`: no events.
     pub events: Option<EventGrain>,
-    /// Kernel functions to look into, with all that they call; `culprit` for all that the kernel does for others.
+    /// Kernel functions to trace, with everything that they call; `culprit` traces everything that the kernel does for
+    /// other threads.
     pub graph: Vec<String>,
 }
 
 impl RecordSettings {
-    /// The shortest of some round lengths of which a report shows each by itself.
+    /// The shortest of several round lengths at which a report shows every interval.
     #[must_use]
     pub fn default_interval(duration: Nanos) -> Nanos {
         const STEPS_SHOWN: u64 = 60;
@@ -107,8 +101,8 @@ impl RecordSettings {
     }
 }
 
-/// The CPU that is measured to compare with: one that is not measured for itself; `None` when every usable one
-/// is. With more than one to choose from, our own threads keep to the others.
+/// The CPU measured for comparison: one that is not measured otherwise; `None` if there is none. With several
+/// candidates, our own threads use the others.
 #[must_use]
 pub fn idle_control(chosen: &CpuSet, topology: &Topology, allowed: &CpuSet) -> Option<CpuId> {
     allowed

@@ -1,4 +1,4 @@
-//! Time that the host gave to others, as this kernel counts it.
+//! Stolen time as this kernel counts it: the host ran other guests.
 
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{KeptFile, Machine};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// `/proc/stat` counts in hundredths of a second (`USER_HZ`).
 const TICK: Nanos = Nanos(10_000_000);
 
-/// Reads it, on virtual machines only: the file is a long one on large machines.
+/// Reads stolen time, on virtual machines only: the file is long on large machines.
 pub(crate) struct StealWatch {
     file: KeptFile,
     measured: CpuSet,
@@ -37,7 +37,7 @@ impl StealWatch {
             .collect()
     }
 
-    /// What was stolen since the last call, of CPUs where something was.
+    /// Time stolen since the last call, for CPUs with any.
     pub(crate) fn read(&mut self) -> Vec<(CpuId, Nanos)> {
         let now = self.count();
         let rose = |(cpu, count): (&CpuId, &u64)| {

@@ -1,45 +1,44 @@
-//! The threshold of spinning probes: as asked for, or well above what the clock and the probe do themselves.
+//! The threshold of spinning probes: as requested, or well above the costs of the clock and the probe.
 
 use crate::error::RecordError;
 use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockCosts, ClockKind, CpuId, CpuSet, Nanos, TickRate, Ticks};
 use jitterscope_probe::{ClockCosts as OnCpu, SpinError, SpinSettings, clock_costs};
 
-/// The shortest stall where the clock allows it: entering the kernel and leaving it again takes about so long.
+/// The shortest threshold if the clock allows it: about the time to enter and leave the kernel.
 const SHORTEST: Nanos = Nanos(300);
-/// How far above the reads' own tail, and above what storing a stall takes, is well above: the tail of a minute
-/// is longer than that of its beginning, and a stall in earnest is stored from cold caches.
+/// Factor of a threshold over the tail of the clock reads and over the cost of storing a stall. Over a minute the tail
+/// is longer than at the beginning, and a real stall is stored with cold caches.
 const ABOVE_READS: u64 = 4;
 const ABOVE_STORING: u64 = 2;
-/// Thresholds are of a few round lengths, so that runs of one machine have the same.
+/// Thresholds are a few round lengths, so that runs of one machine use the same one.
 const STEPS: [u64; 7] = [300, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
-/// How long the clock is read before the probes start, in windows of which the least disturbed counts: what else
-/// runs on the machine just then must not decide what its later runs can be compared with.
+/// How long the clock is read before the probes start, in windows of which the least disturbed one counts: the
+/// machine's momentary load must not decide which later runs are comparable.
 const LENGTH: Nanos = Nanos(50_000_000);
 const WINDOWS: u64 = 5;
 
-/// What the threshold is, and what is known of the clock.
+/// The threshold and the measured costs of the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Threshold {
-    /// The threshold.
     pub(crate) nanos: Nanos,
-    /// In ticks of the clock.
+    /// The same in ticks of the clock.
     pub(crate) ticks: Ticks,
-    /// What it was held against.
+    /// The costs that it was compared with.
     pub(crate) costs: ClockCosts,
 }
 
 impl Threshold {
-    /// Deltas that directly follow a stall and are no longer than this are our own bookkeeping, in ticks: where
-    /// the threshold is above it, nothing of the kind is a stall.
+    /// Maximum length, in ticks, of a delta directly after a stall that counts as our own bookkeeping. With a threshold
+    /// above it, no such delta is a stall.
     pub(crate) fn own(&self, rate: TickRate) -> Ticks {
         rate.ticks(Nanos(self.costs.store_ns.0.saturating_mul(ABOVE_STORING)))
     }
 
-    /// `asked`, or what the clock allows, from `shortest` on; that is 300 ns unless said otherwise.
+    /// `asked`, or the least threshold that the clock allows, from `shortest` (default 300 ns) on.
     ///
     /// # Errors
-    /// The threshold does not fit the counters.
+    /// The threshold exceeds the counters' range.
     pub(crate) fn choose(
         asked: Option<Nanos>,
         shortest: Option<Nanos>,
@@ -66,7 +65,7 @@ impl Threshold {
         })
     }
 
-    /// That of a probe that sleeps, which has nothing of its own in what it measures.
+    /// The threshold of a sleeping probe, whose measurements contain none of its own work.
     pub(crate) fn of_sleeper(nanos: Nanos, rate: TickRate) -> Threshold {
         Threshold {
             nanos,
@@ -75,7 +74,7 @@ impl Threshold {
         }
     }
 
-    /// The same, but no less than `least`, which fits the counters.
+    /// Raises it to `least` if necessary; `least` is within the counters' range.
     pub(crate) fn at_least(self, least: Ticks, rate: TickRate) -> Threshold {
         if least <= self.ticks {
             return self;
@@ -88,7 +87,7 @@ impl Threshold {
     }
 }
 
-/// The least threshold that is well above both costs.
+/// The smallest threshold that is well above both costs.
 fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
     let least = (costs.read_tail_ns.0.saturating_mul(ABOVE_READS))
         .max(costs.store_ns.0.saturating_mul(ABOVE_STORING));
@@ -104,11 +103,11 @@ fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
     )
 }
 
-/// What the clock and the probe take on the worst of these CPUs, in ticks, all at the same time as in a measurement.
-/// `rate` only says how long to look.
+/// The costs of the clock and the probe on the worst of these CPUs, in ticks, measured on all of them at once as in a
+/// recording. `rate` only determines how long to read.
 ///
 /// # Errors
-/// A thread cannot be had, or not be put on its CPU.
+/// A thread cannot be started or pinned to its CPU.
 pub(crate) fn costs(kind: ClockKind, rate: TickRate, cpus: &CpuSet) -> Result<OnCpu, RecordError> {
     match kind {
         #[cfg(target_arch = "x86_64")]
@@ -119,7 +118,7 @@ pub(crate) fn costs(kind: ClockKind, rate: TickRate, cpus: &CpuSet) -> Result<On
     }
 }
 
-/// The same in nanoseconds; nothing is decided by them yet.
+/// Converts the costs to nanoseconds; nothing is decided by them yet.
 pub(crate) fn in_nanos(costs: OnCpu, rate: TickRate) -> ClockCosts {
     ClockCosts {
         read_tail_ns: rate.nanos(costs.read_tail),
@@ -194,7 +193,7 @@ mod tests {
             let found = chosen(None, costs(read_tail, store));
             assert_eq!(found.nanos, Nanos(threshold), "{read_tail} {store}");
             assert!(found.costs.decide_threshold);
-            // The bookkeeping of such a clock is no stall.
+            // The bookkeeping with such a clock is no stall.
             assert!(
                 found.own(TickRate::NANOSECONDS) <= found.ticks,
                 "{read_tail} {store}"

@@ -1,14 +1,14 @@
-//! What limits what a run can say, as it is found while recording.
+//! Warnings about the limits of a run, found while recording.
 
 use jitterscope_attribute::{FrequencyChanges, GroupThrottled};
 use jitterscope_model::{CpuId, Nanos, SourceReport, Warning};
 use jitterscope_store::Room;
 use std::collections::BTreeMap;
 
-/// CPUs whose changes of frequency are listed.
+/// Limit on CPUs whose frequency changes are listed.
 const MOST_FREQUENCIES: usize = 8;
 
-/// Switches that the kernel did not record, by CPU.
+/// Warns about switches that the kernel did not record, per CPU.
 pub(crate) fn of_switches(unrecorded: &BTreeMap<CpuId, u64>) -> Option<Warning> {
     (!unrecorded.is_empty()).then(|| Warning::UnrecordedSwitches {
         count: unrecorded.values().sum(),
@@ -16,12 +16,12 @@ pub(crate) fn of_switches(unrecorded: &BTreeMap<CpuId, u64>) -> Option<Warning> 
     })
 }
 
-/// Stalled time of which only sums were kept.
+/// Warns about stalled time for which only sums were kept.
 pub(crate) fn of_folded(time_ns: Nanos) -> Option<Warning> {
     (time_ns > Nanos::ZERO).then_some(Warning::Folded { time_ns })
 }
 
-/// The disk.
+/// Warns about disk space.
 pub(crate) fn of_room(room: Room) -> Option<Warning> {
     match room {
         Room::Ample => None,
@@ -30,13 +30,13 @@ pub(crate) fn of_room(room: Room) -> Option<Warning> {
     }
 }
 
-/// A writer that was late. Waiting for it is worth a word only where it cost records.
+/// Warns about a late writer. The wait matters only if it cost records.
 pub(crate) fn of_writer(waited: Nanos, sources: &[SourceReport]) -> Option<Warning> {
     let lost = sources.iter().any(|source| source.lost > 0);
     (lost && waited > Nanos::ZERO).then_some(Warning::WriterBehind { waited_ns: waited })
 }
 
-/// A control group that was throttled.
+/// Warns about a throttled control group.
 pub(crate) fn of_throttled(group: &GroupThrottled) -> Warning {
     Warning::CpuQuota {
         cgroup: group.quota.cgroup.to_string(),
@@ -46,7 +46,7 @@ pub(crate) fn of_throttled(group: &GroupThrottled) -> Warning {
     }
 }
 
-/// Changes of frequency: of the few CPUs that changed most often.
+/// Warns about frequency changes, for the few CPUs with the most.
 pub(crate) fn of_frequencies(of: &BTreeMap<CpuId, FrequencyChanges>) -> Vec<Warning> {
     let mut cpus: Vec<_> = of.iter().collect();
     cpus.sort_by_key(|(cpu, changes)| (std::cmp::Reverse(changes.times), **cpu));

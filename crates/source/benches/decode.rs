@@ -1,5 +1,5 @@
-//! How fast pages become events: `cargo bench -p jitterscope-source --bench decode`. Decodes the recorded
-//! fixture over and over on one thread and prints one line of JSON.
+//! Throughput of decoding pages to events: `cargo bench -p jitterscope-source --bench decode`. Decodes the recorded
+//! fixture repeatedly on one thread and prints one line of JSON.
 
 #[path = "../tests/support/fixture.rs"]
 mod fixture;

@@ -1,8 +1,9 @@
-//! What tracepoints that are on cost a CPU of which nothing is recorded: `cargo bench -p jitterscope-source --bench
-//! floor`. Two threads pass a byte to and fro on one CPU, in turns with nothing on, with each class of events on whose
-//! buffer takes the records of *another* CPU only, with all of them, with all of them recorded where they are, and with
-//! the scheduler's charges beside them, as `attach` has it.
-//! Prints one line of JSON: nanoseconds a pass, and how many of what a pass comes to. Needs root and tracefs.
+//! The cost of enabled tracepoints on a CPU that is not recorded: `cargo bench -p jitterscope-source --bench floor`.
+//! Two threads pass a byte back and forth on one CPU. The arms alternate: no events; each class of events enabled, with
+//! only *another* CPU recorded; all classes, with only another CPU recorded; all classes, with this CPU recorded; and
+//! the same plus the scheduler's charges, as in `attach`.
+//! Prints one line of JSON: nanoseconds per pass, and the number of records of each class per pass. Needs root and
+//! tracefs.
 
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{
@@ -16,12 +17,12 @@ use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Turns of each; the first of them warms up.
+/// Turns of each arm; the first one is the warm-up.
 const TURNS: usize = 8;
-/// Passes of a turn.
+/// Passes per turn.
 const PASSES: u32 = 60_000;
 
-/// What recordings have on, by class: folders, and events of a folder.
+/// The events of recordings, by class: folders, and single events.
 const CLASSES: [(&str, &[&str]); 9] = [
     ("switches", &["sched/sched_switch"]),
     ("wake-ups", &["sched/sched_waking"]),
@@ -50,11 +51,11 @@ const CLASSES: [(&str, &[&str]); 9] = [
     ("faults", &["exceptions", "power/cpu_idle"]),
 ];
 
-/// What `attach` has on beside all of these, and its filter: a charge of less says nothing, and its record is dropped after
-/// it was built.
+/// The additional event of `attach`, and its filter: a smaller charge is useless, and its record is dropped after it is
+/// built.
 const CHARGES: (&str, &str) = ("sched/sched_stat_runtime", "runtime >= 10000");
 
-/// A tracing instance, removed in the end; who is killed meanwhile leaves it to the next recording.
+/// A tracing instance, which is removed at the end. If this process is killed, the next recording removes it.
 struct Instance {
     path: PathBuf,
     _lock: OwnerLock,
@@ -84,7 +85,7 @@ impl Instance {
         fs::write(self.path.join(file), value)
     }
 
-    /// Switches events on or off; those that this kernel lacks are passed over. How many were there.
+    /// Switches events on or off; skips those that this kernel does not have. Returns how many it has.
     fn set(&self, events: &[&str], on: bool) -> usize {
         let file = |event: &&&str| format!("events/{event}/enable");
         events
@@ -93,7 +94,7 @@ impl Instance {
             .count()
     }
 
-    /// Records of a CPU so far.
+    /// The number of records of a CPU so far.
     fn records(&self, cpu: u32) -> u64 {
         let text = fs::read_to_string(self.path.join(format!("per_cpu/cpu{cpu}/stats")))
             .unwrap_or_default();
@@ -133,11 +134,11 @@ fn pass(mut from: PipeReader, mut to: PipeWriter, passes: u32) -> std::io::Resul
     Ok(())
 }
 
-/// Nanoseconds a pass on the CPU that both threads are confined to.
+/// Nanoseconds per pass on the CPU that both threads are confined to.
 fn time() -> Result<f64, Box<dyn Error>> {
     let ((there, mut to_there), (back, to_back)) = (pipe()?, pipe()?);
     to_there.write_all(b"x")?;
-    // The last byte is read by nobody.
+    // Keeps the pipe open, because no thread reads the last byte.
     let end = there.try_clone()?;
     let began = Instant::now();
     let other = std::thread::spawn(move || pass(there, to_back, PASSES));
@@ -154,11 +155,11 @@ fn median(values: &[f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// One kind of turn.
+/// One setup to measure.
 struct Arm {
     name: &'static str,
     events: Vec<&'static str>,
-    /// Whether what happens is recorded, rather than what another CPU does.
+    /// Whether this CPU is recorded, rather than another one.
     here: bool,
     ns: Vec<f64>,
     records: u64,
@@ -205,7 +206,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .flat_map(|(_, events)| *events)
         .copied()
         .collect();
-    // Where the kernel has no charges, this arm is like the one before it.
+    // Without charges in the kernel, this arm equals the previous one.
     let _ = instance.write(&format!("events/{}/filter", CHARGES.0), CHARGES.1);
     let charged: Vec<&str> = all.iter().copied().chain([CHARGES.0]).collect();
     let arm = |name, events: &[&'static str], here| Arm {
@@ -226,7 +227,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         arm("all, recorded", &all, true),
         arm("all and charges", &charged, true),
     ]);
-    // How many of what a pass comes to, where it is recorded.
+    // Counts the records of each class per pass, with this CPU recorded.
     let mut counts = Vec::new();
     for (name, events) in CLASSES {
         let mut one = arm(name, events, true);
@@ -234,7 +235,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         counts.push(one.records as f64 / f64::from(2 * PASSES));
     }
     for turn in 0..TURNS {
-        // Each begins once in a while, so that a drift of the machine favours none.
+        // The order rotates, so that a drift of the machine favours no arm.
         let several = arms.len();
         for n in 0..several {
             arms[(turn + n) % several].turn(&instance, (cpu, other))?;

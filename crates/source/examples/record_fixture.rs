@@ -1,6 +1,6 @@
-//! Records the fixture of the decoder's tests and benchmark anew, on CPU 1 of this machine:
-//! `cargo run -p jitterscope-source --example record_fixture [FOLDER]` as root. Counts in
-//! `tests/golden.rs` belong to the recording and change with it.
+//! Records a new fixture for the decoder's tests and benchmark, on CPU 1 of this machine: `cargo run -p
+//! jitterscope-source --example record_fixture [FOLDER]` as root. The counts in `tests/golden.rs` belong to the
+//! recording and change with it.
 
 #[path = "../tests/support/fixture.rs"]
 mod fixture;
@@ -33,7 +33,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         buffer_kb_per_cpu: 4096,
         follow_threads: false,
         charges_later: false,
-        renames: false,
         grain: EventGrain::All,
     };
     let start = std::time::Instant::now();

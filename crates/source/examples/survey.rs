@@ -1,4 +1,4 @@
-//! Prints what this machine lets us see: `cargo run -p jitterscope-source --example survey`.
+//! Prints the available sources of evidence: `cargo run -p jitterscope-source --example survey`.
 
 use jitterscope_model::ClockKind;
 use jitterscope_platform::Machine;

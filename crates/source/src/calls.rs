@@ -1,4 +1,4 @@
-//! Pages of the tracer `function_graph` to [`CallRecord`]s.
+//! Decodes pages of the tracer `function_graph` to [`CallRecord`]s.
 
 use crate::context::{ContextError, TraceContext};
 use crate::format::{EventFormat, NumberField};
@@ -13,7 +13,7 @@ struct Plan {
     tid: NumberField,
     function: NumberField,
     depth: NumberField,
-    /// Bytes that a record must have.
+    /// The minimum length of a record, bytes.
     length: usize,
 }
 
@@ -26,7 +26,7 @@ pub struct CallDecoder {
 }
 
 impl CallDecoder {
-    /// A decoder for the pages that `context` belongs to; `None` where no functions were looked into.
+    /// A decoder for the pages that `context` belongs to; `None` if no functions were traced.
     ///
     /// # Errors
     /// The context does not describe pages or formats.
@@ -45,8 +45,8 @@ impl CallDecoder {
         Ok((!plans.is_empty()).then_some(CallDecoder { layout, id, plans }))
     }
 
-    /// Hands every call that begins or ends on a page of `cpu`'s buffer to `sink`, in order of time; times of its
-    /// first and last record. What is no call, or shorter than its format says, is passed over.
+    /// Passes every entry and exit on a page of `cpu`'s buffer to `sink`, in order of time. Returns the times of the
+    /// first and last record. Skips other records, and records shorter than their format.
     ///
     /// # Errors
     /// The bytes are fewer than a page header.
@@ -117,7 +117,7 @@ mod tests {
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
     const ENTRY: &str = "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n\
         \tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n";
-    /// Another order, as kernels that keep the returned value have it.
+    /// Another field order, as in kernels that also record the return value.
     const EXIT: &str = "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n\
         \tfield:unsigned long retval;\toffset:16;\tsize:8;\tsigned:0;\n\
         \tfield:int depth;\toffset:24;\tsize:4;\tsigned:1;\n";
@@ -164,7 +164,7 @@ mod tests {
     fn beginnings_and_ends_are_read_by_the_kernels_own_formats() {
         let begins = record(5, &[11, 42, 0x1000, 0xffff_ffff, 3]);
         let ends = record(7, &[10, 42, 0x1000, 0xffff_ffff, 9, 9, 3]);
-        // Another event, and one that is cut short.
+        // An unrelated event, and a truncated one.
         let (other, short) = (record(1, &[77, 42, 0, 0, 0]), record(1, &[11, 42, 0x1000]));
         let mut calls = Vec::new();
         let bytes = page(1000, &[begins, other, short, ends]);

@@ -1,4 +1,4 @@
-//! What must be known to decode pages: stored beside them, so that a run is decoded on any machine.
+//! The data needed to decode pages. It is stored with them, so that a run can be decoded on any machine.
 
 use crate::format::{EventFormat, FormatError};
 use crate::ring::{LayoutError, PageLayout};
@@ -19,19 +19,19 @@ pub struct FormatText {
     pub text: String,
 }
 
-/// Why a context cannot be used.
+/// Why a context is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContextError {
-    /// The page layout.
+    /// The page layout is invalid.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// An event's format.
+    /// An event's format is invalid.
     #[error(transparent)]
     Format(#[from] FormatError),
 }
 
 impl ContextError {
-    /// The same as a report of sources has it.
+    /// The same for a report of sources.
     #[must_use]
     pub fn problem(&self) -> SourceProblem {
         SourceProblem::FormatUnreadable {
@@ -40,7 +40,7 @@ impl ContextError {
     }
 }
 
-/// All that decoding and naming needs beside the pages themselves.
+/// All data for decoding and naming, except the pages themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceContext {
     /// Text of `events/header_page` of the instance that made the pages.
@@ -49,20 +49,19 @@ pub struct TraceContext {
     pub formats: Vec<FormatText>,
     /// The clock of the pages' times.
     pub clock: ClockKind,
-    /// Names of the kernel addresses that events carry: those that were looked up.
+    /// Names of the kernel addresses in events that were looked up.
     #[serde(default)]
     pub symbols: BTreeMap<KernelAddr, String>,
-    /// Names of threads by thread id: those that were learnt.
+    /// Known names of threads by thread id.
     #[serde(default)]
     pub tasks: BTreeMap<i32, String>,
-    /// What the recorder set up, in order; none in runs of before it was kept, which cannot be replayed step
-    /// by step.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The recorder's setup steps, in order.
+    #[serde(default)]
     pub setup: Vec<SetupStep>,
 }
 
 impl TraceContext {
-    /// The page layout.
+    /// Parses the page layout.
     ///
     /// # Errors
     /// The stored text does not describe one.
@@ -70,10 +69,10 @@ impl TraceContext {
         PageLayout::parse(&self.header_page)
     }
 
-    /// The event formats, parsed.
+    /// Parses the event formats.
     ///
     /// # Errors
-    /// A stored text is no format.
+    /// A stored text is not a format.
     pub fn formats(&self) -> Result<Vec<EventFormat>, FormatError> {
         self.formats
             .iter()
@@ -81,7 +80,7 @@ impl TraceContext {
             .collect()
     }
 
-    /// Adds the names of `addresses` as far as `symbols` knows them.
+    /// Adds the names of those `addresses` that `symbols` knows.
     pub fn keep_symbols(
         &mut self,
         symbols: &Symbols,
@@ -96,7 +95,7 @@ impl TraceContext {
         }
     }
 
-    /// The stored symbols as a table: it names exactly the stored addresses.
+    /// The stored symbols as a table, which names exactly the stored addresses.
     #[must_use]
     pub fn symbol_table(&self) -> Symbols {
         Symbols::from_resolved(

@@ -1,7 +1,7 @@
-//! Event formats as the kernel states them, and accessors of single fields made from them.
+//! The kernel's event formats, and accessors for single fields.
 //!
-//! No offset in this crate is written by hand: a kernel that moves, widens or drops a field says so in
-//! the event's `format` file, and the accessor follows. A field that is not there reads as zero.
+//! No offset in this crate is hard-coded: if a kernel moves, widens or drops a field, its `format` file shows that, and
+//! the accessor follows. A missing field reads as zero.
 
 pub(crate) mod guard;
 
@@ -12,27 +12,18 @@ use tracepoint_decode::{PerfEventFormat, PerfFieldArray, PerfFieldFormat};
 /// What is wrong with the text of a `format` file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// It has no name or no id, or is absurdly long.
+    /// It has no name or no id, or is much too long.
     #[error("the format of {system}:{event} has no readable name and ID")]
-    Unreadable {
-        /// The event's folder.
-        system: String,
-        /// The event.
-        event: String,
-    },
-    /// A field lies outside any possible event, or the id is not one of the ring buffer's.
+    Unreadable { system: String, event: String },
+    /// A field is outside any possible event, or the id is not a valid one.
     #[error("the format of {system}:{event} states a number that cannot be: {number}")]
     Implausible {
-        /// The event's folder.
         system: String,
-        /// The event.
         event: String,
-        /// The number.
         number: String,
     },
 }
 
-/// One event's format.
 #[derive(Debug)]
 pub struct EventFormat {
     id: u16,
@@ -40,10 +31,10 @@ pub struct EventFormat {
 }
 
 impl EventFormat {
-    /// Reads the text of `events/SYSTEM/EVENT/format`.
+    /// Parses the text of `events/SYSTEM/EVENT/format`.
     ///
     /// # Errors
-    /// The text is not a format, or states impossible numbers.
+    /// The text is not a format, or contains impossible numbers.
     pub fn parse(system: &str, event: &str, text: &str) -> Result<EventFormat, FormatError> {
         let unreadable = || FormatError::Unreadable {
             system: system.into(),
@@ -63,19 +54,17 @@ impl EventFormat {
         Ok(EventFormat { id, format })
     }
 
-    /// The number that begins each of the event's records.
+    /// The id at the beginning of each of the event's records.
     #[must_use]
     pub fn id(&self) -> u16 {
         self.id
     }
 
-    /// The event's folder.
     #[must_use]
     pub fn system(&self) -> &str {
         self.format.system_name()
     }
 
-    /// The event's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.format.name()
@@ -88,13 +77,13 @@ impl EventFormat {
             .find(|field| field.name() == name)
     }
 
-    /// Whether there is such a field.
+    /// Whether the event has this field.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// Whether the field is a signed number; false when it is not there.
+    /// Whether the field is a signed number; false if it is missing.
     #[must_use]
     pub fn is_signed(&self, name: &str) -> bool {
         self.find(name)
@@ -102,7 +91,7 @@ impl EventFormat {
             .unwrap_or(false)
     }
 
-    /// An accessor of a number; of one that reads zero when there is no such field.
+    /// An accessor for a number; it reads zero if the field is missing.
     #[must_use]
     pub fn number(&self, name: &str) -> NumberField {
         match self.find(name) {
@@ -117,7 +106,7 @@ impl EventFormat {
         }
     }
 
-    /// An accessor of a text or of other bytes; of one that reads empty when there is no such field.
+    /// An accessor for a text or other bytes; it reads no bytes if the field is missing.
     #[must_use]
     pub fn bytes(&self, name: &str) -> BytesField {
         let Some(field) = self.find(name) else {
@@ -139,11 +128,11 @@ impl EventFormat {
     }
 }
 
-/// Where a number lies within an event's bytes.
+/// The position of a number within an event's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumberField {
     offset: u16,
-    /// Zero: the kernel has no such field.
+    /// In bytes; zero if the kernel has no such field.
     size: u8,
     signed: bool,
 }
@@ -155,13 +144,13 @@ impl NumberField {
         self.size != 0
     }
 
-    /// Bytes that an event must have for this field to be read.
+    /// Bytes that an event needs for this field.
     #[must_use]
     pub fn end(self) -> usize {
         usize::from(self.offset) + usize::from(self.size)
     }
 
-    /// The number, sign-extended when it is a signed one; zero when it is not there.
+    /// The number, sign-extended if it is signed; zero if it is missing.
     #[must_use]
     #[inline]
     pub fn i64(self, event: &[u8]) -> i64 {
@@ -186,7 +175,7 @@ impl NumberField {
             .unwrap_or([0; N])
     }
 
-    /// The number's bits as an unsigned one.
+    /// The number's bits, unsigned.
     #[must_use]
     #[inline]
     pub fn u64(self, event: &[u8]) -> u64 {
@@ -204,7 +193,7 @@ impl NumberField {
     #[must_use]
     #[inline]
     pub fn i32(self, event: &[u8]) -> i32 {
-        // The usual width; its sign does not matter.
+        // The most common width; its sign does not matter.
         if self.size == 4 {
             i32::from_le_bytes(self.bytes(event))
         } else {
@@ -220,30 +209,29 @@ impl NumberField {
     }
 }
 
-/// Where bytes lie within an event's bytes.
+/// The position of bytes within an event's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BytesField {
     /// The kernel has no such field.
     #[default]
     Absent,
-    /// Always at the same place.
+    /// At a fixed place.
     Fixed {
         /// From the start of the event.
         offset: usize,
-        /// How many.
         length: usize,
     },
-    /// Where a word says: its low half is the offset, its high half the length.
+    /// At the place that a word gives: its low half is the offset, its high half the length.
     Located {
-        /// Of the word, from the start of the event.
+        /// The word's offset, from the start of the event.
         offset: usize,
-        /// What the offset in the word counts from.
+        /// The base of the offset in the word.
         relative_to: usize,
     },
 }
 
 impl BytesField {
-    /// Bytes that an event must have for the fixed part to be read.
+    /// Bytes that an event needs for the fixed part.
     #[must_use]
     pub fn end(self) -> usize {
         match self {
@@ -253,7 +241,7 @@ impl BytesField {
         }
     }
 
-    /// The bytes; none when they are not there or would lie outside the event.
+    /// The bytes; empty if they are missing or would be outside the event.
     #[must_use]
     #[inline]
     pub fn get(self, event: &[u8]) -> &[u8] {
@@ -292,7 +280,7 @@ impl BytesField {
     #[must_use]
     #[inline]
     pub fn comm(self, event: &[u8]) -> Comm {
-        // The common case, a field of 16 bytes that ends in NUL, needs no search byte by byte.
+        // The common case, a field of 16 bytes that ends in NUL, needs no byte-wise search.
         match <[u8; 16]>::try_from(self.get(event)) {
             Ok(bytes) if bytes[15] == 0 => Comm(clear_after_nul(bytes)),
             _ => Comm::from_bytes(self.get(event)),
@@ -310,7 +298,7 @@ impl BytesField {
     }
 }
 
-/// Zeroes what follows the first NUL, so that equal names are equal bytes.
+/// Clears the bytes after the first NUL, so that equal names have equal bytes.
 fn clear_after_nul(bytes: [u8; 16]) -> [u8; 16] {
     let word = u128::from_le_bytes(bytes);
     let (low, high) = (word as u64, (word >> 64) as u64);
@@ -322,9 +310,9 @@ fn clear_after_nul(bytes: [u8; 16]) -> [u8; 16] {
     kept.to_le_bytes()
 }
 
-/// A mask of the bytes before the lowest one that is zero.
+/// A mask of the bytes below the lowest zero byte.
 fn before_nul(word: u64) -> u64 {
-    // The usual trick, of which only the lowest set bit is exact.
+    // A common bit trick; only the lowest set bit is exact.
     let ones = u64::from_le_bytes([1; 8]);
     let zeros = word.wrapping_sub(ones) & !word & (ones << 7);
     if zeros == 0 {

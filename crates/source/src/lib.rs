@@ -1,18 +1,17 @@
-//! Where kernel events come from.
+//! Sources of kernel events.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`ring`] | the kernel's ring-buffer pages: raw records and losses |
-//! | [`mod@format`] | event formats as the kernel states them |
+//! | [`mod@format`] | the kernel's event formats |
 //! | [`decode`] | pages to [`KernelEvent`](jitterscope_model::KernelEvent)s |
-//! | [`tracefs`] | the live source: instances of our own, drained without waiting |
-//! | [`counters`] | the counters in `/proc`: without any privilege, correlation only |
+//! | [`tracefs`] | the live source: our own instances, drained without waiting |
+//! | [`counters`] | the counters in `/proc`: no privilege needed, correlation only |
 //! | [`smi`] | the processor's count of system management interrupts |
-//! | [`survey()`] | what of all this a machine has |
+//! | [`survey()`] | which sources a machine has |
 //! | [`symbols`], [`tasks`] | names of kernel functions and of threads |
 //!
-//! A [`TraceContext`] holds what pages need to be decoded anywhere, so that a stored run and a live one
-//! take the same path.
+//! A [`TraceContext`] holds the data for decoding pages anywhere, so stored and live runs take the same path.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -35,5 +34,5 @@ pub use survey::{sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;
 pub use tracefs::{
-    CallGraph, GraphSettings, Recorder, RecorderSettings, Role, TraceError, Tracefs,
+    CallGraph, GraphSettings, Recorder, RecorderSettings, Role, Tampering, TraceError, Tracefs,
 };

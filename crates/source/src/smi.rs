@@ -1,4 +1,4 @@
-//! The count of system management interrupts, firmware's own, from model-specific register 0x34.
+//! The count of system management interrupts, which belong to firmware, from model-specific register 0x34.
 
 use jitterscope_model::{CpuId, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
@@ -15,7 +15,7 @@ pub enum SmiError {
     /// There is no register device.
     #[error("/dev/cpu/{0}/msr is not there: the kernel has no msr driver, or it is not loaded")]
     NoDevice(CpuId),
-    /// There is, but not for this user.
+    /// The register device exists, but this user may not read it.
     #[error(
         "/dev/cpu/{0}/msr is refused: reading it needs root with CAP_SYS_RAWIO and no kernel lockdown"
     )]
@@ -23,18 +23,12 @@ pub enum SmiError {
     /// The processor has no such register.
     #[error("CPU {0} has no SMI counter (Intel processors since Nehalem have it)")]
     NoRegister(CpuId),
-    /// Something else.
     #[error("/dev/cpu/{cpu}/msr: {source}")]
-    Read {
-        /// The CPU.
-        cpu: CpuId,
-        /// What the kernel said.
-        source: std::io::Error,
-    },
+    Read { cpu: CpuId, source: std::io::Error },
 }
 
 impl SmiError {
-    /// The source as a report has it.
+    /// The source for a report.
     #[must_use]
     pub fn report(&self, virtual_machine: bool) -> SourceReport {
         let problem = match self {
@@ -56,7 +50,7 @@ impl SmiError {
                 system: source.to_string(),
             },
         };
-        // What a virtual machine refuses would not count the host's firmware.
+        // In a virtual machine, even an accessible register would not count the host's firmware.
         let status = match self {
             SmiError::Denied(_) if !virtual_machine => SourceStatus::Denied,
             _ => SourceStatus::Absent,
@@ -84,10 +78,10 @@ pub struct SmiCounter {
 }
 
 impl SmiCounter {
-    /// Opens the device of `cpu` and reads it once, to know that it can be read.
+    /// Opens the device of `cpu` and reads it once as a check.
     ///
     /// # Errors
-    /// There is no such device or register, or it is refused.
+    /// There is no such device or register, or this user may not read it.
     pub fn open(machine: &Machine, cpu: CpuId) -> Result<SmiCounter, SmiError> {
         let file =
             File::open(machine.path(format!("/dev/cpu/{cpu}/msr"))).map_err(|e| error(cpu, e))?;
@@ -96,7 +90,8 @@ impl SmiCounter {
         Ok(counter)
     }
 
-    /// SMIs since reset. The read interrupts the CPU if it is not the current one: not while measuring.
+    /// SMIs since reset. The read interrupts that CPU unless it is the current one, so do not call it during a
+    /// measurement.
     ///
     /// # Errors
     /// As [`SmiCounter::open`].

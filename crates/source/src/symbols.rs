@@ -1,34 +1,33 @@
-//! Kernel function names by address, from `/proc/kallsyms`.
+//! The symbol table of the kernel's functions, from `/proc/kallsyms`.
 
 use jitterscope_model::{KernelAddr, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-/// How far behind the last known symbol an address is still believed to lie in it, bytes.
+/// Assumed length of the last symbol, bytes.
 const LAST_SYMBOL_LENGTH: u64 = 1 << 16;
-/// The longest line read; kernel symbols have at most 512 bytes.
+/// The longest line that is read, bytes; kernel symbols have at most 512.
 const LONGEST_LINE: u64 = 4096;
 
 /// Why there are no kernel names.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolsError {
-    /// The kernel shows zeros in place of the addresses.
+    /// The kernel shows zeros instead of addresses.
     #[error("/proc/kallsyms hides the addresses (kernel.kptr_restrict is {kptr_restrict})")]
     Hidden {
-        /// What the sysctl says, or `unknown`.
+        /// The sysctl's value, or `unknown`.
         kptr_restrict: String,
     },
-    /// No text symbol in it.
+    /// It has no text symbol.
     #[error("/proc/kallsyms lists no kernel function")]
     Empty,
-    /// It cannot be read.
     #[error("/proc/kallsyms: {0}")]
     Read(#[from] io::Error),
 }
 
 impl SymbolsError {
-    /// The source as a report has it.
+    /// The source for a report.
     #[must_use]
     pub fn report(&self) -> SourceReport {
         let denied = match self {
@@ -55,36 +54,37 @@ impl SymbolsError {
     }
 }
 
-/// Symbols that there is room for from the start, and bytes of their names: a kernel's with its modules. What is
-/// not filled costs no memory, and growing would leave holes of the size of what was outgrown.
+/// Initial capacity in symbols, and in bytes of their names: enough for a kernel with its modules. Unused capacity
+/// costs no memory, while growing would leave holes in the heap.
 const USUAL: usize = 1 << 18;
 const USUAL_NAMES: usize = 8 << 20;
 
-/// Kernel functions sorted by address: a word each, names in one blob.
+/// Kernel functions sorted by address: one word each, and all names in one buffer.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     ranges: Vec<Range>,
-    /// Of each symbol how far it is behind its range's address (the upper half), and where its name is.
+    /// For each symbol: its distance from its range's address (upper half), and the position of its name.
     packed: Vec<u64>,
-    /// Each name behind the number of its bytes.
+    /// Each name, after its length.
     names: Vec<u8>,
 }
 
-/// Symbols no further apart than half a word tells: a kernel and its modules are in one or two.
+/// Symbols whose distances fit into half a word: a kernel and its modules need one or two ranges.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     address: u64,
-    /// Its first symbol.
+    /// The index of its first symbol.
     first: usize,
 }
 
-/// Functions as they are listed: their addresses, and where their names are. That of what is no function is nowhere.
+/// Functions in the order of the list: their addresses, and the positions of their names. Symbols other than functions
+/// have no position.
 struct Listed {
     symbols: Vec<[u64; 2]>,
     names: Vec<u8>,
 }
 
-/// Where the name of what is no function is, which has none.
+/// The position of a missing name, for a symbol that is not a function.
 const NOWHERE: u32 = u32::MAX;
 
 impl Symbols {
@@ -104,8 +104,7 @@ impl Symbols {
         }
     }
 
-    /// Reads text in the form of `/proc/kallsyms`, a line at a time. Lines that make no sense are
-    /// skipped.
+    /// Parses text in the form of `/proc/kallsyms`, line by line. Skips malformed lines.
     ///
     /// # Errors
     /// Reading fails; there is no function; all addresses are zero.
@@ -130,7 +129,7 @@ impl Symbols {
                 hidden += u64::from(is_function);
                 continue;
             }
-            // Padding before a function: it hides the end of the one before and names nothing.
+            // Padding before a function: it would hide the end of the previous function, and is not a name.
             if name.starts_with("__pfx_") || name.starts_with("__cfi_") {
                 continue;
             }
@@ -149,7 +148,7 @@ impl Symbols {
         Ok(table.pack())
     }
 
-    /// A table that names exactly these addresses, and nothing between them.
+    /// A table that names exactly these addresses, and none in between.
     #[must_use]
     pub fn from_resolved<'a>(names: impl IntoIterator<Item = (KernelAddr, &'a str)>) -> Symbols {
         let mut table = Listed {
@@ -163,7 +162,7 @@ impl Symbols {
         table.pack()
     }
 
-    /// The function that `address` lies in.
+    /// The function that contains `address`.
     #[must_use]
     pub fn name(&self, address: KernelAddr) -> Option<&str> {
         let range = self
@@ -188,19 +187,19 @@ impl Symbols {
         std::str::from_utf8(rest.get(..u16::from_ne_bytes(*length).into())?).ok()
     }
 
-    /// How many addresses it knows, ends included.
+    /// The number of its addresses, including ends of functions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.packed.len()
     }
 
-    /// Whether it knows none.
+    /// Whether it has no addresses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packed.is_empty()
     }
 
-    /// Bytes of memory it takes.
+    /// Its size in memory, bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.ranges.capacity() * size_of::<Range>()
@@ -210,7 +209,7 @@ impl Symbols {
 }
 
 impl Listed {
-    /// Takes the next symbol, in the order of the list; whether its name fits.
+    /// Adds the next symbol, in the order of the list; false if its name does not fit.
     fn push(&mut self, address: u64, name: &str) -> bool {
         if name.is_empty() {
             self.symbols.push([address, NOWHERE.into()]);
@@ -229,18 +228,18 @@ impl Listed {
         true
     }
 
-    /// All were taken: sorts them where they are. Of equal addresses the first named wins; of what is no function
-    /// only the beginning behind one is kept, which ends it.
+    /// Sorts the complete list in place. Of symbols with equal addresses, it keeps the first function. Of other
+    /// symbols, it keeps only those that directly follow a function, as the end of that function.
     fn settle(&mut self) {
         let named = |symbol: [u64; 2]| symbol[1] < u64::from(NOWHERE);
-        // Names lie in the order of the list.
+        // Positions of names increase in the order of the list.
         self.symbols.sort_unstable();
         let mut kept: usize = 0;
         for at in 0..self.symbols.len() {
             let symbol = self.symbols[at];
             let last = kept.checked_sub(1).map(|last| self.symbols[last]);
             let ends = last.is_some_and(named);
-            // Of one address what has a name comes first.
+            // Of equal addresses, a symbol with a name sorts first.
             let again = last.is_some_and(|last| last[0] == symbol[0]);
             if again || (!named(symbol) && !ends) {
                 continue;
@@ -255,8 +254,8 @@ impl Listed {
         }
     }
 
-    /// All were taken. Packed where they are, two words into one, for what is let go of while others are made
-    /// leaves a hole.
+    /// Packs the complete list in place, two words into one, because a second allocation would leave a hole in the
+    /// heap.
     fn pack(mut self) -> Symbols {
         self.settle();
         let mut ranges: Vec<Range> = Vec::new();

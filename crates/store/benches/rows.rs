@@ -1,12 +1,12 @@
-//! What a stall costs on its way into the tables, and what memory that takes however many there are:
-//! `cargo bench -p jitterscope-store --bench rows -- [STALLS]`. Writes the stalls of a recorded run over and over,
-//! as a day of them would come, and looks at its own memory as it goes. Prints one line of JSON.
+//! The cost of storing a stall, and the memory that it takes: `cargo bench -p jitterscope-store --bench rows --
+//! [STALLS]`. Writes the stalls of a recorded run repeatedly, as a day-long recording would, and samples its own
+//! memory. Then writes a tenth as many stalls, each with a culprit of its own. Prints one line of JSON.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
 use common::{manifest, writer};
-use jitterscope_model::{Attribution, Stall, StallId, Ticks};
+use jitterscope_model::{Attribution, Evidence, Nanos, Part, Stall, StallId, Subject, Task, Ticks};
 use jitterscope_platform::{peak_rss_bytes, resident_bytes};
 use jitterscope_store::RunReader;
 use rustix::time::{ClockId, clock_gettime};
@@ -14,9 +14,12 @@ use serde_json::json;
 use std::error::Error;
 use std::path::Path;
 
-/// Stalls unless said otherwise: an hour at 1,400 a second.
+#[global_allocator]
+static ALLOCATOR: jitterscope_platform::Allocator = jitterscope_platform::Allocator;
+
+/// The default number of stalls: an hour at 1,400 a second.
 const STALLS: u64 = 1_400 * 3_600;
-/// How many of them are a short run.
+/// The number of stalls of a short run.
 const SHORT: u64 = 1_400 * 5;
 
 /// CPU time of this thread, nanoseconds.
@@ -63,16 +66,46 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (took, long) = (cpu_time() - begun, peak_rss_bytes());
     let path = writer.finish(manifest())?;
     let size = |file: &str| std::fs::metadata(path.join(file)).map(|found| found.len() as f64);
+    let with_footer = peak_rss_bytes();
+    let renamed = stalls / 10;
+    let mut writer = self::writer(runs.path());
+    let begun = cpu_time();
+    for number in 0..renamed {
+        let (stall, attribution) = &mut pattern[0];
+        (stall.id, attribution.stall) = (StallId(number), StallId(number));
+        let task = Task {
+            tid: Some(7),
+            tgid: Some(7),
+            comm: format!("name {number}").into(),
+            ..Task::default()
+        };
+        let part = Part::inside(
+            Subject::Thread(task),
+            Nanos(number),
+            Evidence::SwitchRecords,
+        );
+        attribution.parts = vec![part];
+        writer.stall(stall)?;
+        writer.attribution(attribution)?;
+    }
+    let took_renamed = cpu_time() - begun;
+    let renamed_peak = peak_rss_bytes();
+    let of_renamed = writer.finish(manifest())?;
+    let culprits = std::fs::metadata(of_renamed.join("culprits.parquet"))?.len();
     println!(
         "{}",
         json!({
             "stalls": stalls,
             "ns_per_stall": took as f64 / stalls as f64,
-            "gaps_bytes_per_stall": size("gaps.parquet")? / stalls as f64,
-            "attributions_bytes_per_stall": size("attributions.parquet")? / stalls as f64,
+            "stalls_bytes_per_stall": size("stalls.parquet")? / stalls as f64,
+            "parts_bytes_per_stall": size("parts.parquet")? / stalls as f64,
+            "culprits_bytes": size("culprits.parquet")?,
             "short_peak_bytes": short.saturating_sub(before),
             "long_peak_bytes": long.saturating_sub(before),
-            "peak_bytes_with_footer": peak_rss_bytes().saturating_sub(before),
+            "peak_bytes_with_footer": with_footer.saturating_sub(before),
+            "renamed_ns_per_stall": took_renamed as f64 / renamed as f64,
+            "renamed_bytes_per_culprit": culprits as f64 / renamed as f64,
+            "renamed_peak_bytes": renamed_peak.saturating_sub(before),
         })
     );
     Ok(())

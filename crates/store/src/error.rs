@@ -1,4 +1,4 @@
-//! What can go wrong with a run directory.
+//! Errors of a run directory.
 
 use jitterscope_platform::AccessError;
 use std::io;
@@ -7,100 +7,87 @@ use std::path::{Path, PathBuf};
 /// Why a run cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The label does not fit into a folder name.
+    /// The label cannot be part of a folder name.
     #[error(
         "label '{label}' has {bad}: use letters, digits, '_', '-' and '.', up to 64, not '.' or '-' first"
     )]
-    Label {
-        /// The label.
-        label: String,
-        /// The offending character.
-        bad: String,
-    },
-    /// The folder of runs cannot be written.
+    Label { label: String, bad: String },
+    /// The folder of runs is not writable.
     #[error("runs cannot be kept in {}: {}. Name another folder with --runs", path.display(), why(path, source))]
     Folder {
-        /// The folder.
         path: PathBuf,
-        /// Why: the system refused, or another user may change it.
+        /// The system refused, or another user may change the folder.
         source: AccessError,
     },
-    /// A file or folder of a run is not opened: it is no regular file, too large, or not what it was.
+    /// A file or folder of a run does not open: it is not a regular file, is too large, or was replaced.
     #[error(transparent)]
     Access(AccessError),
-    /// Too little space to begin.
+    /// Too little free space to begin.
     #[error("{} has {free_mib} MiB free, a run needs at least {needed_mib} MiB. Make room, or name another folder with --runs", path.display())]
     Space {
-        /// The folder.
         path: PathBuf,
-        /// What is free.
         free_mib: u64,
-        /// What is wanted.
         needed_mib: u64,
     },
     /// The disk filled up while recording.
-    #[error("{}: the disk is full", path.display())]
+    #[error("{}: the disk is full, or the file has reached its limit (ulimit -f)", path.display())]
     Full {
         /// The file that could not grow.
         path: PathBuf,
     },
     /// A file cannot be written.
     #[error("{}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file is not what it should be.
     #[error("{} is damaged: {why}", path.display())]
-    Damaged {
-        /// The file.
+    Damaged { path: PathBuf, why: String },
+    /// A file claims more than any run of this program has.
+    #[error(
+        "{} is not read: it has {found} {what}, and {most} are the most. No recording makes such a file: it is damaged, or made to fill the memory of whoever reads it",
+        path.display()
+    )]
+    Cap {
         path: PathBuf,
-        /// How.
-        why: String,
-    },
-    /// The run was written by a version that this one cannot read.
-    #[error("{} has schema version {found}; this jitterscope reads versions up to {known}", path.display())]
-    Version {
-        /// The manifest.
-        path: PathBuf,
-        /// Its version.
+        /// What there is too much of.
+        what: &'static str,
         found: u64,
-        /// Ours.
+        /// The largest accepted amount.
+        most: u64,
+    },
+    /// Reading a file takes more memory than the bound allows.
+    #[error(
+        "{} takes more than {mib} MiB of memory to read, so that it is not: a run may come from anybody. If you trust it, allow more, in MiB: JITTERSCOPE_READ_MEMORY=1024",
+        path.display()
+    )]
+    Memory { path: PathBuf, mib: usize },
+    /// A version wrote the run that this one cannot read.
+    #[error("{} has schema version {found}; this jitterscope reads version {known}", path.display())]
+    Version {
+        path: PathBuf,
+        found: u64,
         known: u32,
     },
-    /// No run is meant.
     #[error("no run '{wanted}' in {}{hint}", dir.display())]
     NoSuchRun {
-        /// What was asked for.
+        /// The name asked for.
         wanted: String,
-        /// Where.
         dir: PathBuf,
-        /// What there is instead.
+        /// The runs that exist instead.
         hint: String,
     },
-    /// The folder is no longer what it was called, so it cannot be given its name.
+    /// Something moved or replaced the folder, so it cannot get its name.
     #[error("{} was renamed or replaced while the run was written; the run is whole in the folder that had this name", path.display())]
     Moved {
-        /// Its name while it was written.
+        /// The name while the run was written.
         path: PathBuf,
     },
-    /// Rows were lost to an earlier error.
+    /// An earlier error lost rows.
     #[error("{} lost rows to an earlier error and is not kept", path.display())]
-    Incomplete {
-        /// The unfinished run.
-        path: PathBuf,
-    },
-    /// Rows arrived before the clock was known.
+    Incomplete { path: PathBuf },
+    /// Rows arrived before the clock did.
     #[error("rows were written before the run began; this is a bug")]
     NotBegun,
 }
@@ -109,12 +96,12 @@ impl StoreError {
     pub(crate) fn write(path: &Path, source: io::Error) -> StoreError {
         let path = path.to_path_buf();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
+            kind if jitterscope_platform::is_full(kind) => StoreError::Full { path },
             _ => StoreError::Write { path, source },
         }
     }
 
-    /// What could not be opened, made or removed in order to write.
+    /// The error of a path that cannot be opened, made or removed for writing.
     pub(crate) fn writing(error: AccessError) -> StoreError {
         match error {
             AccessError::Io { path, source } => StoreError::write(&path, source),
@@ -122,7 +109,7 @@ impl StoreError {
         }
     }
 
-    /// What could not be opened or read.
+    /// The error of a path that cannot be opened or read.
     pub(crate) fn reading(error: AccessError) -> StoreError {
         match error {
             AccessError::Io { path, source } => StoreError::read(&path, source),
@@ -130,10 +117,85 @@ impl StoreError {
         }
     }
 
-    /// Whether there is no room on the disk. What was taken in before stays good.
+    /// Whether the disk is full. Rows accepted earlier are safe.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Full { .. })
+    }
+
+    /// The error without the names that users gave to runs and folders. Files of a run keep their names: the program
+    /// chose them.
+    #[must_use]
+    pub fn without_names(self) -> StoreError {
+        match self {
+            StoreError::NoSuchRun { wanted, .. } => StoreError::NoSuchRun {
+                wanted,
+                dir: "the folder of runs".into(),
+                hint: String::new(),
+            },
+            StoreError::Access(error) => {
+                let why = match error {
+                    AccessError::NotRegular { .. } | AccessError::TooLarge { .. } => {
+                        error.into_io().to_string()
+                    }
+                    _ => "it cannot be opened".into(),
+                };
+                StoreError::Damaged {
+                    path: "a file of the run".into(),
+                    why,
+                }
+            }
+            StoreError::Folder { .. } | StoreError::Moved { .. } => StoreError::Damaged {
+                path: "the folder of runs".into(),
+                why: "it cannot be used".into(),
+            },
+            StoreError::Space {
+                free_mib,
+                needed_mib,
+                ..
+            } => StoreError::Space {
+                path: "the folder of runs".into(),
+                free_mib,
+                needed_mib,
+            },
+            StoreError::Full { path } => StoreError::Full { path: alone(&path) },
+            StoreError::Write { path, source } => StoreError::Write {
+                path: alone(&path),
+                source,
+            },
+            StoreError::Read { path, source } => StoreError::Read {
+                path: alone(&path),
+                source,
+            },
+            StoreError::Damaged { path, why } => StoreError::Damaged {
+                path: alone(&path),
+                why,
+            },
+            StoreError::Version { path, found, known } => StoreError::Version {
+                path: alone(&path),
+                found,
+                known,
+            },
+            StoreError::Cap {
+                path,
+                what,
+                found,
+                most,
+            } => StoreError::Cap {
+                path: alone(&path),
+                what,
+                found,
+                most,
+            },
+            StoreError::Memory { path, mib } => StoreError::Memory {
+                path: alone(&path),
+                mib,
+            },
+            StoreError::Incomplete { .. } => StoreError::Incomplete {
+                path: "the run".into(),
+            },
+            StoreError::Label { .. } | StoreError::NotBegun => self,
+        }
     }
 
     pub(crate) fn read(path: &Path, source: io::Error) -> StoreError {
@@ -151,7 +213,18 @@ impl StoreError {
     }
 }
 
-/// What stands before it already need not be said again.
+/// The file name of a path in a run, which the program chose; "a run" for any other path.
+fn alone(path: &Path) -> PathBuf {
+    let known = path.extension().is_some_and(|end| {
+        ["json", "parquet", "hlog", "seg"]
+            .iter()
+            .any(|of| end == *of)
+    });
+    let name = path.file_name().filter(|_| known);
+    name.map_or_else(|| "a run".into(), PathBuf::from)
+}
+
+/// The reason without the path, where the message already begins with the path.
 fn why(folder: &Path, error: &AccessError) -> String {
     match error {
         AccessError::Io { path, source } if path == folder => source.to_string(),
@@ -169,25 +242,62 @@ mod tests {
             path: of.into(),
             source: io::ErrorKind::NotFound.into(),
         };
-        let told = |of: &str| {
+        let reported = |of: &str| {
             StoreError::Folder {
                 path: "/runs/deep".into(),
                 source: refused(of),
             }
             .to_string()
         };
-        assert_eq!(told("/runs/deep").matches("/runs").count(), 1);
+        assert_eq!(reported("/runs/deep").matches("/runs").count(), 1);
         assert!(
-            told("/runs").contains("in /runs/deep: /runs: "),
+            reported("/runs").contains("in /runs/deep: /runs: "),
             "{}",
-            told("/runs")
+            reported("/runs")
+        );
+    }
+
+    #[test]
+    fn what_people_called_things_is_left_out() {
+        let path = || PathBuf::from("/home/zoe/runs/20261122-SECRET-abc/stalls.parquet");
+        let of = |error: StoreError| error.without_names().to_string();
+        for reported in [
+            of(StoreError::NoSuchRun {
+                wanted: "x".into(),
+                dir: "/home/zoe".into(),
+                hint: "; the newest are abc (SECRET)".into(),
+            }),
+            of(StoreError::damaged(&path(), "half")),
+            of(StoreError::read(&path(), io::ErrorKind::NotFound.into())),
+            of(StoreError::read(
+                path().parent().unwrap(),
+                io::ErrorKind::NotFound.into(),
+            )),
+            of(StoreError::Access(AccessError::Replaced { path: path() })),
+            of(StoreError::Access(AccessError::TooLarge {
+                path: path(),
+                limit: 1,
+            })),
+        ] {
+            assert!(
+                !reported.contains("SECRET") && !reported.contains("zoe"),
+                "{reported}"
+            );
+        }
+        assert_eq!(
+            of(StoreError::damaged(&path(), "half")),
+            "stalls.parquet is damaged: half"
         );
     }
 
     #[test]
     fn a_full_disk_and_a_used_up_quota_are_told_apart_from_other_failures() {
         let write = |kind: io::ErrorKind| StoreError::write(Path::new("x"), kind.into());
-        for full in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+        for full in [
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::QuotaExceeded,
+            io::ErrorKind::FileTooLarge,
+        ] {
             assert!(write(full).is_full(), "{full}");
         }
         assert!(matches!(

@@ -9,14 +9,13 @@ use jitterscope_platform::HeldDir;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
-/// Interval_Max is written in milliseconds, as jHiccup and its log processor have it; values are ns.
+/// Interval_Max is in milliseconds, as in jHiccup and its log processor; values are in ns.
 const NANOS_PER_MS: f64 = 1e6;
 
-/// Room kept ahead, bytes: the last intervals of every CPU and, of a pipeline, its histograms whole.
+/// Room reserved ahead, bytes: for the last intervals of every CPU and a pipeline's whole-run histograms.
 const AHEAD: u64 = 1 << 20;
 
-/// Everything that the library's writer borrows, made again for each line: it can only be had on
-/// borrowed parts, and a run's line comes once a second.
+/// The library's writer borrows all its parts, so a writer is made for each line, which comes once a second.
 pub(crate) struct Hlog {
     file: ReservedFile,
     serializer: V2DeflateSerializer,
@@ -34,7 +33,6 @@ impl Hlog {
         })
     }
 
-    /// Writes the header.
     pub(crate) fn begin(&mut self, started: SystemTime) -> Result<(), StoreError> {
         self.started = Some(started);
         let mut builder = IntervalLogWriterBuilder::new();
@@ -53,7 +51,7 @@ impl Hlog {
             .map_err(|e| StoreError::write(self.file.path(), e))
     }
 
-    /// One interval: `start` since the beginning of the log, its length, its histogram.
+    /// Writes one interval: its start since the beginning of the log, its length and its histogram.
     pub(crate) fn write(
         &mut self,
         tag: &str,
@@ -66,7 +64,7 @@ impl Hlog {
         };
         let mut line = Vec::new();
         {
-            // A writer of its own for the line; the header it begins with is cut off.
+            // Each line has its own writer. The header that the writer begins with is cut off.
             let mut builder = IntervalLogWriterBuilder::new();
             builder.with_max_value_divisor(NANOS_PER_MS);
             let mut writer: IntervalLogWriter<'_, '_, Vec<u8>, V2DeflateSerializer> = builder
@@ -76,12 +74,12 @@ impl Hlog {
                 .write_histogram(histogram, start, length, Some(tag))
                 .map_err(|e| StoreError::damaged(self.file.path(), format!("{e:?}")))?;
         }
-        // The library states the divisor in a line of its own whenever a writer begins.
+        // Each writer begins by stating the divisor in a line of its own.
         let record = line
             .splitn(2, |byte| *byte == b'\n')
             .nth(1)
             .unwrap_or_default();
-        // Room for this line, and for as many more as there may be once there is no more room.
+        // Reserves room for this line and for the lines that may follow after the disk is full.
         if let Err(error) = self.file.reserve(AHEAD + record.len() as u64)
             && !(error.is_full() && self.file.has_room(record.len() as u64))
         {
@@ -92,7 +90,7 @@ impl Hlog {
             .map_err(|e| StoreError::write(self.file.path(), e))
     }
 
-    pub(crate) fn finish(self) -> Result<(), StoreError> {
+    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
         self.file.finish()
     }
 }
@@ -103,7 +101,7 @@ mod tests {
     use crate::reserved::STEP;
     use jitterscope_testing::Tmpfs;
 
-    /// A histogram of many buckets, whose counts no compression takes away.
+    /// A histogram of many buckets whose counts do not compress.
     fn lengths() -> Histogram<u64> {
         let mut lengths = Histogram::new(3).unwrap();
         for n in 0..5_000_u64 {
@@ -132,7 +130,7 @@ mod tests {
         for n in 0..200 {
             line(&mut log, &lengths).unwrap();
             assert!(log.file.has_room(AHEAD), "line {n}");
-            // Not much more either: others write to that disk, too.
+            // The file must not reserve much more either: the disk serves other writers, too.
             assert!(!log.file.has_room(AHEAD + STEP), "line {n}");
         }
         assert!(std::fs::metadata(log.file.path()).unwrap().len() > 3 * STEP);

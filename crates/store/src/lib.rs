@@ -1,44 +1,49 @@
 //! The run directory: its only reader and its only writer.
 //!
-//! A run is a folder `<utc>-<label>-<id>` below the folder of runs. It is built under a hidden name
-//! (`.partial-...`), synced, and renamed when whole, so that a killed recorder leaves nothing that looks
-//! like a run. Everything streams: a day takes no more memory than a minute.
+//! A run is a folder `<utc>-<label>-<id>` below the folder of runs. The writer builds it under a hidden name
+//! (`.partial-...`), syncs it and renames it when it is complete, so a killed recorder leaves nothing that looks like a
+//! run. Everything streams: a day takes no more memory than a minute.
 //!
-//! Root records where others may write. The folder of runs and every folder on its way must belong to root
-//! or to the user who records, and nobody else may write to them unless they are sticky; a run's folder has
-//! mode 0700 and its files 0600 (raw pages and `context.json` hold addresses of the kernel). It is held open
-//! while it is written and while it is read, and nothing in it is reached through a link.
+//! Root records into folders that other users may write to. The folder of runs and each of its parents must belong to
+//! root or to the recording user, and no other user may write to them unless they are sticky. A run's folder has mode
+//! 0700 and its files 0600 (raw pages and `context.json` hold kernel addresses). The folder stays open while it is
+//! written or read, and no access inside it follows a link.
 //!
-//! A disk may fill up at any time. Rows are taken in only while there is room for them, for what closes
-//! their file and for the manifest, so the run is kept up to there.
+//! A disk may fill up at any time. The writer accepts rows only while there is room for them, for closing their file
+//! and for the manifest, so everything accepted is kept.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `manifest.json` | [`RunHead`](jitterscope_model::RunHead): what a list of runs shows |
-//! | `details.json` | [`RunManifest`](jitterscope_model::RunManifest): all but the rows and the machine |
-//! | `machine.json` | [`MachineState`](jitterscope_model::MachineState): the machine that it was made on |
-//! | `summary.json` | what the rows below come to, for reports that need no more; made from them, of a pipeline as soon as the run is whole; left out where its writer did not know |
-//! | `gaps.parquet` | one row a stall |
-//! | `attributions.parquet` | one row a (stall, culprit) |
+//! | `details.json` | [`RunManifest`](jitterscope_model::RunManifest): everything but the rows and the machine |
+//! | `machine.json` | [`MachineState`](jitterscope_model::MachineState): the machine of the recording |
+//! | `summary.json` | the summary of the rows below, for reports that need no more; for a pipeline, added as soon as the run is complete; absent where its writer did not compute it |
+//! | `stalls.parquet` | one row a stall |
+//! | `parts.parquet` | one row a (stall, culprit): numbers alone |
+//! | `culprits.parquet` | one row a culprit, by its number within the run |
+//! | `remarks.parquet` | one row a combination of phase, placement, confidence and evidence that parts have |
 //! | `intervals.parquet` | one row a (CPU, reporting interval) |
-//! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns, stalls that have no record with their mean length; then, of a pipeline, each of its histograms whole |
-//! | `journal.bin` | a pipeline's journal, records of 32 bytes, where none was named elsewhere |
+//! | `views.sql` | views for people: `attributions` joins parts, culprits and remarks |
+//! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns, stalls without a record at their mean length; then, for a pipeline, each of its whole-run histograms |
+//! | `journal.bin` | a pipeline's journal, records of 32 bytes, unless the user named another file |
 //! | `trace/context.json` | what is needed to decode the raw trace |
-//! | `trace/spans.json` | where in time the segments lie, so that a moment's are found without a look at the others; left out where there was no room |
-//! | `trace/segments/NNNNNN.seg` | raw ring-buffer pages, see [`trace`](TraceRole), and behind those of each turn what else the recorder did in it, see [`DrainTurn`](jitterscope_model::DrainTurn) |
+//! | `trace/spans.json` | the time span of each segment, so that a reader opens only the segments of a moment; absent if the disk had no room |
+//! | `trace/segments/NNNNNN.seg` | raw ring-buffer pages, see [`trace`](TraceRole), and after the pages of each turn what else the recorder did in it, see [`DrainTurn`](jitterscope_model::DrainTurn) |
 //!
-//! Parquet columns and their units are listed in [`SCHEMA`]; times in `_ticks` are of the manifest's
-//! clock. Rows of all tables are in order of `stall_id` or of time.
+//! [`SCHEMA`] lists the Parquet columns and their units; times in `_ticks` are of the manifest's clock. The rows of
+//! every table are in order of their ids or of time.
 #![forbid(unsafe_code)]
 
+mod budget;
+mod compact;
+mod culprits;
 mod document;
 mod error;
+mod guarded_table;
 mod head;
 mod hlog;
 mod hlog_reader;
-mod legacy;
 mod naming;
-mod page_spill;
 mod pages;
 mod partial;
 mod reader;
@@ -50,24 +55,25 @@ mod segment_spans;
 mod sink;
 mod syncing;
 mod table;
+mod table_reader;
 mod tables;
 mod trace_index;
 mod trace_pieces;
 mod writer;
 
+pub use budget::allow_memory;
 pub use error::StoreError;
 pub use hlog_reader::StoredHistogram;
 pub use jitterscope_model::TraceRole;
-pub use legacy::subject as culprit_of_version_1;
 pub use naming::check_label;
 pub use reader::RunReader;
 pub use rows::StoredRow;
 pub use runs::{
-    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, partials, remove, resolve,
-    resolve_all, size_on_disk,
+    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, list_own, partials, remove,
+    resolve, resolve_all, size_on_disk,
 };
 pub use sink::{Room, StoreSink};
-pub use tables::{Column, SCHEMA};
+pub use tables::{Column, SCHEMA, VIEWS, views};
 pub use trace_index::TraceIndex;
 pub use trace_pieces::{StoredPage, TracePiece};
 pub use writer::{RunWriter, add_summary};

@@ -8,7 +8,7 @@ const LONGEST_LABEL: usize = 64;
 /// Checks that a label can be part of a folder name.
 ///
 /// # Errors
-/// It is empty, too long, `latest`, or has a character outside `A-Za-z0-9_.-`.
+/// The label is empty, too long, `latest`, or has a character outside `A-Za-z0-9_.-`.
 pub fn check_label(label: &str) -> Result<(), StoreError> {
     let refuse = |bad: String| {
         Err(StoreError::Label {
@@ -25,7 +25,7 @@ pub fn check_label(label: &str) -> Result<(), StoreError> {
     if label == LATEST {
         return refuse("a meaning of its own: the newest run".into());
     }
-    // A hidden file, or an option of the next command.
+    // The name would be a hidden file, or look like an option to another command.
     if let Some(first @ ('.' | '-')) = label.chars().next() {
         return refuse(format!("{first:?} first"));
     }
@@ -38,8 +38,8 @@ pub fn check_label(label: &str) -> Result<(), StoreError> {
     }
 }
 
-/// A short id that is unique enough among one machine's runs: six digits of base 36 out of the time, the
-/// process and a counter, mixed.
+/// A short id that is unique enough among one machine's runs: six base-36 digits mixed from the time, the process and a
+/// counter.
 pub(crate) fn short_id(realtime_ns: u64) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -50,7 +50,7 @@ pub(crate) fn short_id(realtime_ns: u64) -> String {
     )))
 }
 
-/// A number that differs wherever one of the three does.
+/// A number that differs wherever one of the three inputs does.
 fn seed(realtime_ns: u64, process: u32, count: u64) -> u64 {
     realtime_ns ^ u64::from(process).rotate_left(40) ^ count.rotate_left(20)
 }
@@ -62,7 +62,7 @@ fn spread(mut bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// The six lowest digits of a number in base 36, the lowest first.
+/// The six lowest base-36 digits of a number, the lowest first.
 fn digits(mut number: u64) -> String {
     (0..6)
         .map(|_| {
@@ -77,7 +77,7 @@ fn digits(mut number: u64) -> String {
         .collect()
 }
 
-/// `20261121T004214Z` of a time since the epoch.
+/// A time since the epoch as `20261121T004214Z`.
 pub(crate) fn compact_utc(realtime_ns: u64) -> String {
     let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(0);
     match jiff::Timestamp::from_second(seconds) {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn bits_are_spread_as_splitmix64_does() {
-        // What the generator gives first when it begins with 1234567: it adds the same number before each.
+        // The generator's first outputs for the seed 1234567. It adds the same constant before each.
         let expected = [
             6_457_827_717_110_365_317,
             3_203_168_211_198_807_973,
@@ -178,7 +178,7 @@ mod tests {
     fn an_id_may_have_any_digit_and_any_small_letter() {
         let ids: String = (0..2_000).map(short_id).collect();
         for digit in ('0'..='9').chain('a'..='z') {
-            // One in 36; so many fewer come by chance once in a lifetime of machines.
+            // Each digit is expected once in 36. So few by chance are next to impossible.
             assert!(ids.matches(digit).count() > 150, "{digit}");
         }
         assert!(
@@ -199,13 +199,13 @@ mod tests {
                 .for_each(|id| counts[usize::from(id.as_bytes()[place])] += 1);
             let used: Vec<u64> = counts.into_iter().filter(|count| *count > 0).collect();
             assert_eq!(used.len(), 36, "place {place}");
-            // A thousand each, and five times their standard deviation beside it.
+            // The expectation is a thousand each, with a margin of five standard deviations.
             assert!(
                 used.iter().all(|count| count.abs_diff(1_000) < 160),
                 "place {place}: {used:?}"
             );
         }
-        // Of so many ids 0.3 pairs are expected to be equal.
+        // 0.3 equal pairs are expected among so many ids.
         let different: std::collections::BTreeSet<&String> = ids.iter().collect();
         assert!(ids.len() - different.len() < 8);
     }

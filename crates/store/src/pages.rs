@@ -1,4 +1,4 @@
-//! The raw trace of a run being written, within its limit.
+//! Writes the raw trace of a run, within its size limit.
 
 use crate::document::json;
 use crate::error::StoreError;
@@ -13,30 +13,30 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Folder of all that belongs to the trace.
+/// The folder of the trace.
 pub(crate) const TRACE: &str = "trace";
-/// Folder of the segments in it.
+/// The folder of the segments, inside [`TRACE`].
 pub(crate) const SEGMENTS: &str = "segments";
-/// What is needed to decode them.
+/// The file with the context for decoding the segments.
 pub(crate) const CONTEXT: &str = "context.json";
 
-/// Largest size at which a segment is closed and the next begun, once a turn has ended.
+/// The size, in bytes, at which a segment is closed at the end of a turn.
 const SEGMENT: u64 = 1 << 20;
-/// The smallest: a small limit is shared by several segments, so that the worst stalls' can be kept.
+/// The smallest such size: several segments share a small limit, so that those of the worst stalls can be kept.
 const SMALLEST_SEGMENT: u64 = 64 << 10;
-/// Stalls remembered that a page still to come may overlap: pages arrive a fraction of a second late.
+/// The number of recent stalls kept to match against later pages: pages arrive a fraction of a second late.
 const RECENT_STALLS: usize = 4096;
 
 fn role_byte(role: TraceRole) -> u8 {
     match role {
         TraceRole::Local => 0,
         TraceRole::Senders => 1,
-        // 2 is a turn.
+        // 2 is `TURN`.
         TraceRole::Graph => 3,
     }
 }
 
-/// The role that is stored as this.
+/// The role with this stored number.
 pub(crate) fn role_of(byte: u8) -> Option<TraceRole> {
     [TraceRole::Local, TraceRole::Senders, TraceRole::Graph]
         .into_iter()
@@ -48,13 +48,13 @@ struct Segment {
     bytes: u64,
     first: Ticks,
     last: Ticks,
-    /// Length of the longest stall that any of its pages overlaps.
+    /// The length of the longest stall that overlaps one of the pages.
     worst: Ticks,
-    /// Whether any of it was written after the measurement had begun.
+    /// Whether the segment has anything written after the measurement began.
     measured: bool,
 }
 
-/// Writes pages into segments. Over the limit, the segment whose stalls are the shortest is given up.
+/// Writes pages into segments. Over the limit, it removes the segment whose worst stall is the shortest.
 pub(crate) struct TracePages {
     trace: HeldDir,
     segments: HeldDir,
@@ -65,7 +65,7 @@ pub(crate) struct TracePages {
     syncing: Syncing,
     number: u32,
     recent: VecDeque<(Ticks, Ticks)>,
-    /// The latest end of them: most pages are newer.
+    /// The latest end in `recent`: most pages are newer.
     last_end: Ticks,
     complete: bool,
     discarded: bool,
@@ -96,7 +96,7 @@ impl TracePages {
         self.limit = limit;
     }
 
-    /// The measurement begins: what comes from here on is what the run is about.
+    /// Marks the begin of the measurement.
     pub(crate) fn begin(&mut self) {
         self.begun = true;
     }
@@ -108,7 +108,7 @@ impl TracePages {
         self.recent.push_back((stall.start, stall.end));
         self.last_end = self.last_end.max(stall.end);
         let open = self.open.as_mut().map(|(segment, _)| segment);
-        // Newest first: a stall overlaps what was written last.
+        // Newest first: a stall overlaps recent pages.
         for segment in self.closed.iter_mut().rev().take(64).chain(open) {
             if segment.first <= stall.end && stall.start <= segment.last {
                 segment.worst = segment.worst.max(stall.length());
@@ -154,12 +154,12 @@ impl TracePages {
                 }
             }
         }
-        // A segment ends with a turn, so that what is given up are whole turns, but for a very long one.
+        // A segment ends with a turn, so that removing it removes whole turns; a very long turn is split.
         self.end_segment(self.segment_size() / 2 * 3)
     }
 
-    /// The end of a recorder's turn, whose pages were written. One that is too long for any reader is left
-    /// out: a replay then takes its stalls with those of the next.
+    /// Writes the end of a recorder's turn, after its pages. Omits a turn that is too long for a reader: a replay then
+    /// processes its stalls with those of the next turn.
     pub(crate) fn turn(&mut self, turn: &DrainTurn) -> Result<(), StoreError> {
         if self.discarded || self.limit == 0 {
             return Ok(());
@@ -204,7 +204,7 @@ impl TracePages {
         (self.limit / 8).clamp(SMALLEST_SEGMENT, SEGMENT)
     }
 
-    /// Begins a new segment when this one has so many bytes.
+    /// Begins a new segment when the open one has at least `enough` bytes.
     fn end_segment(&mut self, enough: u64) -> Result<(), StoreError> {
         let Some((segment, _)) = &self.open else {
             return Ok(());
@@ -248,7 +248,7 @@ impl TracePages {
             return Ok(());
         };
         let (path, name) = (self.path(&segment.name), segment.name.clone());
-        // Kept track of in either case: what cannot be closed may have to be removed.
+        // Listed in either case: a segment that failed to close may still have to be removed.
         self.closed.push(segment);
         let file = file
             .into_inner()
@@ -263,7 +263,7 @@ impl TracePages {
 
     fn keep_limit(&mut self) -> Result<(), StoreError> {
         while self.bytes() > self.limit {
-            // Not the last one: its stalls may be still to come.
+            // Never the last segment: its stalls may still arrive.
             let settled = self.closed.iter().rev().skip(1).rev();
             let least = settled
                 .enumerate()
@@ -272,13 +272,14 @@ impl TracePages {
             let Some(least) = least else { break };
             let segment = self.closed.remove(least);
             self.remove(&segment.name)?;
-            // What was seen before the measurement is there to replay it from; no stall lies in it.
+            // Segments from before the measurement contain no stalls: they only let a replay start where the recording
+            // did.
             self.complete &= !segment.measured;
         }
         Ok(())
     }
 
-    /// What is needed to decode the pages.
+    /// Writes the context for decoding the pages.
     pub(crate) fn context(&mut self, context: &impl Serialize) -> Result<(), StoreError> {
         if self.discarded {
             return Ok(());
@@ -295,16 +296,16 @@ impl TracePages {
             .map_err(|e| StoreError::write(&path, e))
     }
 
-    /// Gives up the raw trace, to make room.
+    /// Removes the raw trace, to free space.
     pub(crate) fn discard(&mut self) -> Result<(), StoreError> {
         self.discarded = true;
         self.complete = false;
         let open = self.open.take().map(|(segment, file)| {
-            // What is still in its buffer need not go out.
+            // The buffered rest is not needed.
             let _ = file.into_parts();
             segment
         });
-        // A file that is still open keeps its room.
+        // An open file would keep its disk space.
         self.syncing.give_up();
         let segments: Vec<Segment> = self.closed.drain(..).chain(open).collect();
         for segment in segments {
@@ -367,8 +368,8 @@ mod tests {
         }
     }
 
-    /// What is kept of many pages over the limit, among whose stalls the hundredth is the worst: all of it, and the
-    /// pages by their numbers. Each stall is announced before its page or after it.
+    /// Writes many pages over the limit. The worst stall is that of the hundredth page. Returns the stored trace and
+    /// the numbers of the kept pages. Each stall is announced before or after its page.
     fn kept(stall_first: bool) -> (StoredTrace, Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();
         let run = HeldDir::trusted(dir.path()).unwrap();
@@ -377,7 +378,7 @@ mod tests {
         let page = vec![0u8; 4000];
         for n in 0..3000u64 {
             let (first, last) = (n * 1000, n * 1000 + 900);
-            // One long stall early on, short ones all along.
+            // One long stall early on, short ones throughout.
             let stall = stall(first, first + if n == 100 { 800 } else { 10 });
             if stall_first {
                 pages.stall(&stall);
@@ -405,7 +406,7 @@ mod tests {
             TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), SMALLEST_SEGMENT).unwrap();
         pages.begin();
         pages.stall(&stall(1_000, 9_000));
-        // As many as are remembered beside it.
+        // Fills the list of recent stalls.
         (1..RECENT_STALLS as u64).for_each(|n| pages.stall(&stall(n * 100_000, n * 100_000 + 1)));
         let worst = |pages: &mut TracePages, first, last| {
             pages
@@ -555,7 +556,7 @@ mod tests {
         };
         let run = HeldDir::trusted(disk.path()).unwrap();
         let mut pages = TracePages::create(&run, 1 << 30).unwrap();
-        // Less than its buffer: it goes out at the end.
+        // Less than the buffer, so it is written at the end.
         pages
             .page(
                 TraceRole::Local,

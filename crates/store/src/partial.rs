@@ -1,14 +1,14 @@
-//! The folder of a run while it is built.
+//! The folder of a run while it is written.
 
 use crate::error::StoreError;
 use jitterscope_platform::{AccessError, HeldDir, OwnerLock};
 use std::io;
 use std::path::Path;
 
-/// How often a folder is made again that another's clean-up has removed.
+/// The number of attempts to make a folder that another process's clean-up keeps removing.
 const TRIES: u32 = 5;
 
-/// Whether another process, rather than the file system, is in the way of a lock.
+/// Whether another process holds the lock, as opposed to the file system having none.
 fn error_is_others(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -16,14 +16,14 @@ fn error_is_others(error: &io::Error) -> bool {
     )
 }
 
-/// The folder under its hidden name, held open; removed with all that is in it unless it was renamed.
+/// The folder under its hidden name, held open. Dropping it removes it with its content unless it was renamed.
 pub(crate) struct PartialFolder {
     runs: HeldDir,
     pub(crate) held: HeldDir,
     name: String,
     renamed: bool,
-    /// Tells others that it is being written to; `None` where the file system has no locks, and then
-    /// nobody removes it either.
+    /// The lock shows other processes that the folder is in use. `None` where the file system has no locks; then no
+    /// process removes the folder.
     _owner: Option<OwnerLock>,
 }
 
@@ -32,7 +32,7 @@ impl PartialFolder {
         PartialFolder::make_and_lock(runs, name, OwnerLock::take)
     }
 
-    /// With the lock that `lock` takes of the folder at a path.
+    /// Makes the folder and locks it with `lock`.
     fn make_and_lock(
         runs: HeldDir,
         name: String,
@@ -44,7 +44,7 @@ impl PartialFolder {
             let held = runs.make_dir(&name)?;
             let owner = match lock(&path) {
                 Ok(lock) => Some(lock),
-                // Somebody took it for a leftover in the moment in which it had no lock yet.
+                // Another process took the folder for a leftover before it was locked.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => {
                     tries += 1;
                     continue;
@@ -67,7 +67,7 @@ impl PartialFolder {
 
     pub(crate) fn rename(&mut self, to: &str) -> Result<(), StoreError> {
         let result = self.runs.rename_held(&self.held, &self.name, to);
-        // Wherever it is now, what was measured is whole in it.
+        // Wherever the folder is now, it holds the complete measurement.
         self.renamed = matches!(result, Ok(()) | Err(AccessError::Replaced { .. }));
         match result {
             Err(AccessError::Replaced { .. }) => Err(StoreError::Moved {
@@ -83,7 +83,7 @@ impl PartialFolder {
 impl Drop for PartialFolder {
     fn drop(&mut self) {
         if !self.renamed {
-            // What cannot be removed now is swept up by `clean_partials`.
+            // `clean_partials` removes the rest later.
             let _ = self.runs.remove_held(&self.held, &self.name);
         }
     }
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// A folder of runs whose next partial folder is locked by `lock`: what became of it, and what is left after it.
+    /// Makes a partial folder whose lock is taken by `lock`. Returns the outcome and the folders left afterwards.
     fn made(
         lock: impl FnMut(&Path) -> io::Result<OwnerLock>,
     ) -> (Result<PartialFolder, AccessError>, tempfile::TempDir) {

@@ -1,7 +1,7 @@
-//! A file that has room on disk ahead of what is written to it.
+//! A file with disk space reserved ahead of its content.
 //!
-//! A disk can fill up from one write to the next. What is in memory then, and what closes a file so that
-//! it can be read, must still find room: it is reserved before rows are taken in that will need it.
+//! A disk can fill up between two writes. The bytes still in memory then, and the footer that makes the file readable,
+//! must still find room: the writer reserves it before it accepts the rows that need it.
 
 use crate::error::StoreError;
 use jitterscope_platform::HeldDir;
@@ -11,22 +11,22 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Room is taken in steps, so that there is a call for many writes.
+/// The step of a reservation, bytes, so that one call serves many writes.
 pub(crate) const STEP: u64 = 256 << 10;
-/// Bytes kept in memory when the disk has no room for them in spite of the reservation. No rows are taken
-/// in any more by then, so what comes is the rest of a row group and a footer.
+/// The largest number of bytes kept in memory when the disk is full despite the reservation. No more rows are accepted
+/// then: only the rest of a row group and a footer follow.
 const MOST_KEPT: usize = 64 << 20;
 
-/// A file of a run being written.
+/// A file of a run while it is written.
 pub(crate) struct ReservedFile {
     path: PathBuf,
     file: File,
-    /// Bytes on disk, and up to where there is room.
+    /// Bytes on disk, and the end of the reserved space.
     written: u64,
     reserved: u64,
     /// Whether the file system cannot reserve room.
     cannot: bool,
-    /// What found no room on a file system that cannot reserve any, in order.
+    /// Bytes that found no room on a file system without reservations, in order.
     kept: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ impl ReservedFile {
     /// Makes the file.
     ///
     /// # Errors
-    /// There is one, or it cannot be made.
+    /// The file exists already, or cannot be made.
     pub(crate) fn create(folder: &HeldDir, name: &str) -> Result<ReservedFile, StoreError> {
         let file = folder.create_new(name).map_err(StoreError::writing)?;
         let path = folder.path().join(name);
@@ -52,10 +52,10 @@ impl ReservedFile {
         &self.path
     }
 
-    /// Makes sure that so many bytes more can be written, as far as the file system can promise it.
+    /// Reserves room for this many more bytes, where the file system can.
     ///
     /// # Errors
-    /// There is no room, or less than what is already waiting needs.
+    /// The disk is full, or has less room than the waiting bytes need.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), StoreError> {
         self.put_kept()
             .map_err(|e| StoreError::write(&self.path, e))?;
@@ -63,12 +63,12 @@ impl ReservedFile {
         if end <= self.reserved || self.cannot {
             return Ok(());
         }
-        // A whole step if there is one, and what is needed if there is not.
+        // Tries a whole step first, then exactly what is needed.
         for end in [end.next_multiple_of(STEP), end] {
             match self.allocate(end) {
                 Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => {}
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                    // A file system that cannot reserve is no reason not to record.
+                    // A recording goes on without reservations.
                     self.cannot = true;
                     return Ok(());
                 }
@@ -81,20 +81,9 @@ impl ReservedFile {
         })
     }
 
-    /// Whether so many bytes more fit into what is reserved already.
+    /// Whether this many more bytes fit into the reserved space.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.kept.is_empty() && (self.cannot || self.written.saturating_add(bytes) <= self.reserved)
-    }
-
-    /// Whether the file system has promised all that was asked of it.
-    pub(crate) fn can_reserve(&self) -> bool {
-        !self.cannot
-    }
-
-    /// As on a file system that cannot.
-    #[cfg(test)]
-    pub(crate) fn cannot_reserve(&mut self) {
-        self.cannot = true;
     }
 
     fn allocate(&mut self, end: u64) -> Result<(), Errno> {
@@ -122,14 +111,14 @@ impl ReservedFile {
         result
     }
 
-    /// Gives back what was reserved and not needed, and makes the file safe on disk.
+    /// Releases unused reserved space and syncs the file. A caller may repeat it after an error.
     ///
     /// # Errors
-    /// The disk fails, or there is no room for what waits.
-    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
+    /// The disk fails, or has no room for the waiting bytes.
+    pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
         let closed = self
             .put_kept()
-            // Of the same length: only the room behind it goes.
+            // Setting the current length releases only the space behind it.
             .and_then(|()| self.file.set_len(self.written))
             .and_then(|()| self.file.sync_all());
         closed.map_err(|e| StoreError::write(&self.path, e))
@@ -156,7 +145,7 @@ impl Write for ReservedFile {
     }
 }
 
-/// Writes all of `bytes`, or as much as can be. Returns how much that was, and why it was not all.
+/// Writes as much of `bytes` as possible. Returns the number written and the error that ended it.
 fn write_as_far(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut done = 0;
     while done < bytes.len() {
@@ -170,12 +159,9 @@ fn write_as_far(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
     (done, Ok(()))
 }
 
-/// Whether there is no room on the disk, or none left for this user.
+/// Whether the error means a full disk or quota.
 pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
+    jitterscope_platform::is_full(error.kind())
 }
 
 #[cfg(test)]
@@ -218,22 +204,22 @@ mod tests {
             (9 * STEP, 9),
         ] {
             file.reserve(bytes).unwrap();
-            // The file system's own blocks may be larger than a sector.
+            // A block of the file system may be larger than a sector.
             let found = on_disk(&file);
             assert!(
                 (steps * STEP..steps * STEP + (64 << 10)).contains(&found),
                 "{bytes}: {found} on disk"
             );
-            assert!(file.can_reserve());
+            assert!(!file.cannot);
         }
-        // What is written has taken its share of it.
+        // The written bytes used up part of the reservation.
         file.write_all(&vec![1; STEP as usize]).unwrap();
         assert!(file.has_room(8 * STEP) && !file.has_room(8 * STEP + 1));
-        file.cannot_reserve();
-        assert!(!file.can_reserve() && file.has_room(u64::MAX));
+        file.cannot = true;
+        assert!(file.has_room(u64::MAX));
     }
 
-    /// On a device that is always full.
+    /// A file on a device that is always full.
     fn full() -> ReservedFile {
         let file = File::options().write(true).open("/dev/full").unwrap();
         ReservedFile {
@@ -262,10 +248,11 @@ mod tests {
         assert!(file.finish().unwrap_err().is_full());
     }
 
-    /// What a file answers that takes no more.
+    /// The answer of a file that accepts no more.
     type End = fn() -> io::Result<usize>;
 
-    /// Takes at most three bytes at a time, is interrupted before each, and answers as `end` says once it has `room` bytes.
+    /// Accepts at most three bytes at a time, is interrupted before each write, and answers with `end` after `room`
+    /// bytes.
     struct Halting {
         taken: Vec<u8>,
         room: usize,

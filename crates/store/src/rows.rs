@@ -1,4 +1,4 @@
-//! All rows of a run in the order in which a reader needs them.
+//! All rows of a run in the order that a reader needs.
 
 use crate::error::StoreError;
 use crate::reader::RunReader;
@@ -7,27 +7,26 @@ use jitterscope_model::{Attribution, IntervalRow, Stall};
 /// A row of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredRow {
-    /// A stall.
     Stall(Stall),
-    /// Of a stall that came before.
+    /// The attribution of a stall that came before.
     Attribution(Attribution),
     /// An interval of one CPU.
     Interval(IntervalRow),
 }
 
 impl RunReader {
-    /// Hands over all rows: stalls in order of their ids, each attribution after its stall, then intervals. The tables
-    /// are read in step, so that none of them is ever in memory.
+    /// Passes all rows to `each`: stalls in order of their ids, each attribution after its stall, then intervals. The
+    /// tables are read in step, so no whole table is in memory.
     ///
     /// # Errors
-    /// A table cannot be read; rows before the damage have been handed over.
+    /// A table cannot be read. The rows before the damage were passed on.
     pub fn rows(&self, mut each: impl FnMut(StoredRow)) -> Result<(), StoreError> {
         let mut attributions = self.attributions()?.peekable();
         for stall in self.stalls()? {
             let stall = stall?;
             let id = stall.id;
             each(StoredRow::Stall(stall));
-            // An error is taken out to be returned.
+            // An error counts as due, so that it is returned.
             let due = |next: &Result<Attribution, StoreError>| {
                 next.as_ref()
                     .map_or(true, |attribution| attribution.stall <= id)

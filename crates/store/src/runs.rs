@@ -1,66 +1,86 @@
-//! The folder of runs: what is in it, and which one is meant.
+//! The folder of runs: lists its runs and resolves names to runs.
 
 use crate::error::StoreError;
 use crate::head::{MANIFEST, read_head};
 use jitterscope_model::RunHead;
-use jitterscope_platform::{HeldDir, Machine, Owner, OwnerLock, TaskStat, owner_of};
+use jitterscope_platform::{HeldDir, Owner, OwnerLock, owner_of};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Folders of unfinished runs begin so; then comes the name that the run will have. Whoever holds the lock
-/// of such a folder is making that run. Earlier versions held none: theirs go on with
-/// `<pid>-<start time of that process>-<name>`.
+/// The name prefix of unfinished runs, followed by the run's final name. The process that holds the folder's lock is
+/// writing the run.
 pub(crate) const PARTIAL_PREFIX: &str = ".partial-";
 
-/// Stands for the newest run wherever one is named, so that no run may be labelled so.
+/// The name that stands for the newest run. No run may have it as its label.
 pub(crate) const LATEST: &str = "latest";
 
-/// A whole run.
 #[derive(Clone, Debug)]
 pub struct RunEntry {
-    /// Its folder.
     pub path: PathBuf,
-    /// Its head.
     pub head: RunHead,
+    /// The user that owns the folder. For a link: another user, if that user owns the link or its target.
+    pub owner: u32,
+    /// Whether this entry is a link to a folder elsewhere.
+    pub linked: bool,
+}
+
+impl RunEntry {
+    /// Whether the run belongs to the user of this process. In a folder that many users may write to, any user can add
+    /// a run of any name, label and date, so another user's run is only used by its name.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.owner == rustix::process::geteuid().as_raw()
+    }
 }
 
 /// A folder that looks like a run and cannot be read.
 #[derive(Debug)]
 pub struct Problem {
-    /// The folder.
     pub path: PathBuf,
-    /// Why.
     pub error: StoreError,
 }
 
-/// What a killed recorder left.
+/// The folder of a killed recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// The folder.
     pub path: PathBuf,
 }
 
-/// [`Partial`]s that were removed, and those that could not be, each with the reason.
+/// [`Partial`]s that were removed, and those that could not be, each with the error.
 pub type CleanedPartials = (Vec<Partial>, Vec<(Partial, StoreError)>);
 
-/// All runs in a folder, oldest first, and what could not be read. A folder that is not there has none.
+/// All runs in a folder, oldest first, and the folders that cannot be read. A missing folder has no runs.
 ///
 /// # Errors
 /// The folder cannot be read.
 pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
     let (mut runs, mut problems) = (Vec::new(), Vec::new());
     for path in folders(dir)? {
-        // A link to a run elsewhere is one, too; what is in it is opened without links.
+        // A link to a run elsewhere counts as a run; reads inside it follow no links.
         let Ok(folder) = HeldDir::open(&path) else {
             continue;
         };
         if !folder.has(MANIFEST) {
             continue;
         }
+        let (owner, linked) = match owner(&path) {
+            Ok(found) => found,
+            Err(source) => {
+                let error = StoreError::read(&path, source);
+                problems.push(Problem { path, error });
+                continue;
+            }
+        };
         match read_head(&folder) {
-            Ok(head) => runs.push(RunEntry { path, head }),
+            Ok(head) => runs.push(RunEntry {
+                path,
+                head,
+                owner,
+                linked,
+            }),
             Err(error) => problems.push(Problem { path, error }),
         }
     }
@@ -68,11 +88,34 @@ pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
     Ok((runs, problems))
 }
 
-/// The run meant by a path, `latest`, an id, a folder's name or a label (the newest with it). Of these the first
-/// counts: a label may read like the id of another run, whoever gave it.
+/// The runs of this user in a folder, oldest first.
 ///
 /// # Errors
-/// None is; the message lists what there is.
+/// As [`list`].
+pub fn list_own(dir: &Path) -> Result<Vec<RunEntry>, StoreError> {
+    let (mut runs, _) = list(dir)?;
+    runs.retain(RunEntry::is_own);
+    Ok(runs)
+}
+
+/// The owner of a run's folder, and whether the path is a link.
+fn owner(path: &Path) -> std::io::Result<(u32, bool)> {
+    let (own, folder) = (fs::symlink_metadata(path)?, fs::metadata(path)?);
+    let user = rustix::process::geteuid().as_raw();
+    let owner = if own.uid() == user {
+        folder.uid()
+    } else {
+        own.uid()
+    };
+    Ok((owner, own.is_symlink()))
+}
+
+/// Resolves a path, `latest`, an id, a folder's name or a label (its newest run) to a run. The first match in this
+/// order counts: any user may choose a label that looks like the id of another run. A run of another user matches only
+/// by its path, id or folder name, and only if no run of this user does.
+///
+/// # Errors
+/// No run matches; the message lists those that exist.
 pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     let as_path = Path::new(wanted);
     if as_path.join(MANIFEST).is_file() {
@@ -83,13 +126,16 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     let by_folder = |run: &&RunEntry| is_folder(run, wanted);
     let by_label = |run: &&RunEntry| run.head.label == wanted;
     let newest = || runs.iter().rev();
+    let own = || newest().filter(|run| run.is_own());
     let found = if wanted == LATEST {
-        runs.last()
+        own().next()
     } else {
-        newest()
+        own()
             .find(by_id)
+            .or_else(|| own().find(by_folder))
+            .or_else(|| own().find(by_label))
+            .or_else(|| newest().find(by_id))
             .or_else(|| newest().find(by_folder))
-            .or_else(|| newest().find(by_label))
     };
     found
         .map(|run| run.path.clone())
@@ -100,10 +146,10 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
         })
 }
 
-/// All runs meant: as [`resolve`], but a label means every run that has it, oldest first.
+/// Resolves like [`resolve`], but a label matches all its runs of this user, oldest first.
 ///
 /// # Errors
-/// None is; the message lists what there is.
+/// No run matches; the message lists those that exist.
 pub fn resolve_all(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
     let (runs, _) = list(dir)?;
     let one = runs
@@ -114,7 +160,7 @@ pub fn resolve_all(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError>
     }
     let labelled: Vec<PathBuf> = runs
         .into_iter()
-        .filter(|run| run.head.label == wanted)
+        .filter(|run| run.head.label == wanted && run.is_own())
         .map(|run| run.path)
         .collect();
     if labelled.is_empty() {
@@ -134,16 +180,18 @@ fn hint(runs: &[RunEntry]) -> String {
     if runs.is_empty() {
         return "; there are none yet. Record one with: jitterscope record".into();
     }
-    let newest: Vec<String> = runs
-        .iter()
-        .rev()
-        .take(5)
-        .map(|r| format!("{} ({})", r.head.id, r.head.label))
-        .collect();
+    let reported = |run: &RunEntry| {
+        let of = match run.is_own() {
+            true => String::new(),
+            false => format!(" of user {}: name it by its id", run.owner),
+        };
+        format!("{} ({}{of})", run.head.id, run.head.label)
+    };
+    let newest: Vec<String> = runs.iter().rev().take(5).map(reported).collect();
     format!("; the newest are {}", newest.join(", "))
 }
 
-/// Folders, and links to folders, whose names are not hidden, in order of names.
+/// Folders and links to folders whose names are not hidden, sorted by name.
 fn folders(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -176,23 +224,21 @@ pub fn partials(dir: &Path) -> Result<Vec<Partial>, StoreError> {
     }
 }
 
-/// With the lock of each, where there are locks: nobody takes for his what is about to be removed.
-fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, Option<OwnerLock>)>, StoreError> {
-    // Anybody may make a folder of such a name where all may write; it is for its owner to remove.
+/// Dead partial folders with their locks, so that no other process takes one over before it is removed.
+fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, OwnerLock)>, StoreError> {
+    // In a shared folder any user may make a folder of such a name; only its owner removes it.
     let user = rustix::process::geteuid().as_raw();
     let dead = |name: &OsStr| {
-        // A label need not be text; only what stands before it counts.
-        let name_text = name.to_string_lossy();
-        let rest = name_text.strip_prefix(PARTIAL_PREFIX)?;
+        // A label may be invalid UTF-8. Only the prefix counts.
+        if !name.to_string_lossy().starts_with(PARTIAL_PREFIX) {
+            return None;
+        }
         let path = dir.path().join(name);
-        let owner = owner_of(&path);
-        let is_left = is_left(&owner, made_by(rest));
-        let lock = if let Owner::Gone(lock) = owner {
-            Some(lock)
-        } else {
-            None
-        };
-        is_left.then_some((Partial { path }, lock))
+        // Without folder locks it is unknown whether the owner is alive.
+        match owner_of(&path) {
+            Owner::Gone(lock) => Some((Partial { path }, lock)),
+            Owner::Living | Owner::Unknown(_) => None,
+        }
     };
     let entries = dir.entries().map_err(StoreError::reading)?;
     let ours = entries
@@ -201,20 +247,10 @@ fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, Option<OwnerLock>)>, Sto
     Ok(ours.filter_map(|entry| dead(&entry.name)).collect())
 }
 
-/// Whether nobody writes to a partial folder any more, by its lock and by the process that its name tells.
-fn is_left(owner: &Owner, maker: Option<(u32, u64)>) -> bool {
-    match owner {
-        Owner::Living => false,
-        Owner::Gone(_) => maker.is_none_or(|process| !is_alive(process)),
-        // Without locks its owner is unknown, unless its name says it.
-        Owner::Unknown(_) => maker.is_some_and(|process| !is_alive(process)),
-    }
-}
-
-/// Removes them. One that cannot be removed does not keep the others.
+/// Removes the dead partial folders of this user. Goes on after a folder that cannot be removed.
 ///
 /// # Errors
-/// Another user may change the folder or one on its way, or it cannot be read.
+/// Another user may change the folder or one of its parents, or it cannot be read.
 pub fn clean_partials(dir: &Path) -> Result<CleanedPartials, StoreError> {
     let folder = match HeldDir::trusted(dir) {
         Err(error) if error.is_absent() => return Ok((Vec::new(), Vec::new())),
@@ -230,22 +266,26 @@ pub fn clean_partials(dir: &Path) -> Result<CleanedPartials, StoreError> {
     Ok((removed, kept))
 }
 
-/// Removes a run with all that is in its folder.
+/// Removes a run with everything in its folder. If the path is a link, removes only the link.
 ///
 /// # Errors
-/// Another user may change the folder that it is in or one on its way, or it cannot be removed.
+/// Another user may change the parent folder or one above it, or the run cannot be removed.
 pub fn remove(run: &Path) -> Result<(), StoreError> {
     let folder = match run.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     let folder = HeldDir::trusted(folder).map_err(StoreError::writing)?;
-    folder
-        .remove_tree(run.file_name().unwrap_or_default())
-        .map_err(StoreError::writing)
+    let name = run.file_name().unwrap_or_default();
+    let is_link = fs::symlink_metadata(run).is_ok_and(|of| of.is_symlink());
+    let removed = match is_link {
+        true => folder.remove_file(name),
+        false => folder.remove_tree(name),
+    };
+    removed.map_err(StoreError::writing)
 }
 
-/// Bytes of a run's files; links and what cannot be read count nothing.
+/// The size of a run's files, bytes. Links and unreadable files count as 0.
 #[must_use]
 pub fn size_on_disk(run: &Path) -> u64 {
     let entries = fs::read_dir(run).into_iter().flatten().flatten();
@@ -257,65 +297,4 @@ pub fn size_on_disk(run: &Path) -> u64 {
     entries
         .map(|entry| size(entry.path()))
         .fold(0, u64::saturating_add)
-}
-
-/// The process id and start time in what an earlier version wrote behind the prefix.
-fn made_by(rest: &str) -> Option<(u32, u64)> {
-    let mut parts = rest.splitn(3, '-');
-    let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?);
-    // Nothing has started at a number that is none.
-    started
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| (pid, started.parse().unwrap_or(u64::MAX)))
-}
-
-fn is_alive((pid, started): (u32, u64)) -> bool {
-    TaskStat::of(&Machine::host(), pid).and_then(|stat| stat.start_time()) == Some(started)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_partial_folder_is_left_when_neither_its_lock_nor_its_maker_says_that_somebody_writes() {
-        let me = std::process::id();
-        let started = TaskStat::of(&Machine::host(), me)
-            .unwrap()
-            .start_time()
-            .unwrap();
-        let (living, dead) = ((me, started), (me, started + 1));
-        let dir = tempfile::tempdir().unwrap();
-        let gone = || Owner::Gone(OwnerLock::take(dir.path()).unwrap());
-        let unknown = || Owner::Unknown(std::io::ErrorKind::Unsupported.into());
-        for (owner, maker, left) in [
-            (Owner::Living, None, false),
-            (Owner::Living, Some(dead), false),
-            (gone(), None, true),
-            (unknown(), None, false),
-            (unknown(), Some(living), false),
-            (unknown(), Some(dead), true),
-        ] {
-            assert_eq!(is_left(&owner, maker), left, "{maker:?}");
-        }
-        assert!(!is_left(&gone(), Some(living)));
-        assert!(is_left(&gone(), Some(dead)));
-    }
-
-    #[test]
-    fn a_maker_is_a_process_and_when_it_started() {
-        for (rest, maker) in [
-            ("12-34-20261121T000000Z-L-abcdef", Some((12, 34))),
-            ("12-34", Some((12, 34))),
-            // Nothing has started then.
-            ("12-99999999999999999999-x", Some((12, u64::MAX))),
-            ("20261121T000000Z-L-abcdef", None),
-            ("12-x4-L", None),
-            ("12", None),
-            ("", None),
-        ] {
-            assert_eq!(made_by(rest), maker, "{rest}");
-        }
-    }
 }

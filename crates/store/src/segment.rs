@@ -1,22 +1,22 @@
 //! The container of raw trace pages.
 //!
-//! A segment is an 8-byte magic `JSTRACE1`, then frames: role u8 (0 local, 1 senders, 2 a recorder's turn,
-//! 3 function graph), three zero bytes, CPU u32, first and last record's time u64 each, length u32, then as many bytes of a
-//! ring-buffer page or, of a turn, of JSON ([`DrainTurn`](jitterscope_model::DrainTurn)): the pages of a turn
-//! stand before it. Readers pass over roles that they do not know.
-//! All numbers are little-endian. A segment that ends in the middle of a frame lost its tail, no more.
+//! A segment is an 8-byte magic `JSTRACE1`, then frames: role u8 (0 local, 1 senders, 2 a recorder's turn, 3 function
+//! graph), three zero bytes, CPU u32, times of the first and last record u64 each, length u32, then that many bytes of
+//! a ring-buffer page or, for a turn, of JSON ([`DrainTurn`](jitterscope_model::DrainTurn)). The pages of a turn
+//! precede it. Readers skip unknown roles. All numbers are little-endian. A segment that ends in the middle of a frame
+//! has lost only its tail.
 
 use jitterscope_model::{CpuId, Ticks};
 use std::io::{self, Read};
 
 pub(crate) const MAGIC: &[u8; 8] = b"JSTRACE1";
 pub(crate) const HEADER: usize = 28;
-/// The role of a recorder's turn, which is no page.
+/// The role of a recorder's turn. Its content is JSON, not a page.
 pub(crate) const TURN: u8 = 2;
-/// No kernel's sub-buffer is larger: its size is an order of pages of at most 64 KiB.
+/// The largest page, bytes. A kernel's sub-buffer is an order of pages of at most 64 KiB.
 pub(crate) const LONGEST_PAGE: u32 = 1 << 24;
 
-/// What stands before a page.
+/// The header before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) role: u8,
@@ -54,16 +54,16 @@ fn bytes_at<const N: usize>(header: &[u8; HEADER], at: usize) -> [u8; N] {
     std::array::from_fn(|byte| header[at + byte])
 }
 
-/// Why a segment ended.
+/// How a segment ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Behind a whole frame.
+    /// After a whole frame.
     Clean,
-    /// In the middle of one, or in nonsense.
+    /// In the middle of a frame, or in invalid data.
     Damaged(&'static str),
 }
 
-/// Hands every frame that `wanted` asks for to `sink`, page bytes and all.
+/// Passes every frame that `wanted` accepts to `sink`, with its page.
 pub(crate) fn read(
     mut from: impl Read,
     mut wanted: impl FnMut(&FrameHeader) -> bool,
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Gives one byte at a time, and is interrupted before each.
+    /// Returns one byte at a time, and is interrupted before each.
     struct Halting<'b>(&'b [u8], bool);
 
     impl Read for Halting<'_> {

@@ -1,5 +1,6 @@
-//! Where in time the segments of a stored trace lie, as their writer notes it for readers.
+//! The time spans of a stored trace's segments, as the writer notes them for readers.
 
+use crate::budget::document;
 use crate::document::json;
 use crate::error::StoreError;
 use jitterscope_model::Ticks;
@@ -7,26 +8,26 @@ use jitterscope_platform::HeldDir;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
-/// The list, in the trace's folder.
+/// The file of the list, in the trace's folder.
 const SPANS: &str = "spans.json";
-/// No list of ours is longer, bytes: a segment has some 80 in it.
+/// The largest accepted list, bytes. A segment takes about 80.
 const LARGEST_SPANS: u64 = 64 << 20;
 
-/// Where in time a segment's pages lie.
+/// The time span of a segment's pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SegmentSpan {
     pub(crate) name: String,
-    /// The earliest record of its pages, and the latest; that before this where it has no pages.
+    /// The earliest and the latest record of its pages. `last` is before `first` in a segment without pages.
     #[serde(rename = "first_ticks")]
     pub(crate) first: Ticks,
     #[serde(rename = "last_ticks")]
     pub(crate) last: Ticks,
 }
 
-/// Writes the list. Where it cannot be written, readers lose time alone: the segments say it themselves.
+/// Writes the list. Without it readers only lose time: they can compute it from the segments.
 ///
 /// # Errors
-/// Half a list is there and cannot be removed.
+/// An incomplete list exists and cannot be removed.
 pub(crate) fn write_spans(trace: &HeldDir, spans: &[SegmentSpan]) -> Result<(), StoreError> {
     let text = json(&trace.path().join(SPANS), &spans)?;
     let Ok(mut file) = trace.create_new(SPANS) else {
@@ -38,9 +39,10 @@ pub(crate) fn write_spans(trace: &HeldDir, spans: &[SegmentSpan]) -> Result<(), 
     }
 }
 
-/// The list of a trace; empty where there is none. It only saves time, so that one that cannot be read is as good as
-/// none.
+/// Reads the list of a trace. A missing or unreadable list counts as empty: the list only saves time.
 pub(crate) fn read_spans(trace: &HeldDir) -> Vec<SegmentSpan> {
-    let text = trace.read(SPANS, LARGEST_SPANS).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    let Ok(file) = trace.open_file(SPANS) else {
+        return Vec::new();
+    };
+    document(&file, &trace.path().join(SPANS), LARGEST_SPANS).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The store as a recording sees it: a failure to write must not end the measurement.
+//! The store as a sink of a recording: a write error must not end the measurement.
 
 use crate::error::StoreError;
 use crate::writer::RunWriter;
@@ -10,44 +10,42 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often the free space is looked at.
+/// The interval between checks of the free space.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How the disk is doing.
+/// The state of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// There is space.
     Ample,
-    /// There was none; the raw trace was given up and there is again.
+    /// The disk was full; removing the raw trace made room.
     TraceGivenUp,
-    /// There is none even so: the recording must end while it can still be closed.
+    /// The disk is full even without the raw trace: the recording must end while the run can still be closed.
     None {
-        /// Stalls that are not stored.
+        /// The number of stalls that are not stored.
         unstored: u64,
     },
 }
 
-/// Writes a run as it is recorded. The first error is kept for the end; what follows it is dropped. A full
-/// disk is no such error: the raw trace is given up for it, and then the recording ends with what is stored.
-/// [`Sink::rows`] therefore never fails; [`StoreSink::is_stuck`] tells whether there is sense in going on.
+/// Writes a run while it is recorded. It keeps the first error for the end and drops everything after it. A full disk
+/// is not such an error: the sink removes the raw trace, and if that is not enough, the recording ends with the rows
+/// stored so far. [`Sink::rows`] therefore never fails; [`StoreSink::is_stuck`] says whether to go on.
 pub struct StoreSink {
     /// `None` once it is closed.
     writer: Option<RunWriter>,
     id: String,
-    /// Names the histograms.
+    /// The prefix of the histograms' tags.
     probe: String,
     error: Option<StoreError>,
     begun: bool,
     last_look: Instant,
     room: Room,
-    /// Whether a row found no room. None is stored after it, so that there is no hole.
+    /// Whether a row found no room. No later row is stored, so that there is no gap.
     cut: bool,
     unstored: u64,
     stored: u64,
 }
 
 impl StoreSink {
-    /// Writes with this.
     #[must_use]
     pub fn new(writer: RunWriter) -> StoreSink {
         StoreSink {
@@ -64,13 +62,13 @@ impl StoreSink {
         }
     }
 
-    /// Whether it was written.
+    /// Returns whether the write succeeded.
     fn attempt(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
         self.begun && self.attempt_now(write)
     }
 
-    /// The same before the measurement, too: the trace of the warm-up is kept, so that a replay begins as the
-    /// recording did.
+    /// Writes before the measurement too: the trace of the warm-up is kept, so that a replay begins where the recording
+    /// did.
     fn attempt_now(&mut self, write: impl Fn(&mut RunWriter) -> Result<(), StoreError>) -> bool {
         let Some(writer) = self.writer.as_mut().filter(|_| self.error.is_none()) else {
             return false;
@@ -88,16 +86,16 @@ impl StoreSink {
         false
     }
 
-    /// The id that the run has, or will have.
+    /// The run's id, already before the run has its name.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Makes the file of a pipeline's journal in the run's folder. Returns it, and its name there.
+    /// Makes the file of a pipeline's journal in the run's folder. Returns the file and its name.
     ///
     /// # Errors
-    /// It is there already, or cannot be made.
+    /// The file exists already, or cannot be made.
     pub fn make_journal(&self) -> Result<(File, &'static str), StoreError> {
         self.writer
             .as_ref()
@@ -111,7 +109,7 @@ impl StoreSink {
         self.error.is_some() || matches!(self.room, Room::None { .. })
     }
 
-    /// How the disk did, once everything but the manifest is written.
+    /// The final state of the disk, once everything but the manifest is written.
     #[must_use]
     pub fn room(&self) -> Room {
         match self.room {
@@ -122,17 +120,17 @@ impl StoreSink {
         }
     }
 
-    /// The machine that it was made on.
+    /// Stores the machine of the recording.
     pub fn machine(&mut self, state: &MachineState) {
         self.attempt(|w| w.machine(state));
     }
 
-    /// What its rows come to.
+    /// Stores the summary of the rows.
     pub fn summary(&mut self, sums: &impl Serialize) {
         self.attempt(|w| w.summary(sums));
     }
 
-    /// What is needed to decode the trace.
+    /// Stores the context for decoding the trace.
     pub fn context(&mut self, context: &impl Serialize) {
         self.attempt(|w| w.trace_context(context));
     }
@@ -149,7 +147,7 @@ impl StoreSink {
         }
     }
 
-    /// Looks at the free space now and then, and gives up the raw trace when it runs out.
+    /// Checks the free space at intervals, and removes the raw trace when space runs out.
     fn keep_room(&mut self) {
         if self.last_look.elapsed() < LOOK_EVERY {
             return;
@@ -167,7 +165,7 @@ impl StoreSink {
         };
     }
 
-    /// Closes the run, and returns its folder.
+    /// Closes the run and returns its folder.
     ///
     /// # Errors
     /// As [`StoreSink::close`].
@@ -175,10 +173,10 @@ impl StoreSink {
         self.close(&mut manifest)
     }
 
-    /// The same; the manifest is afterwards as a reader of the run finds it.
+    /// Closes the run and returns its folder. Afterwards `manifest` equals what a reader of the run finds.
     ///
     /// # Errors
-    /// The first error of all that was written, or it cannot be closed. Then nothing is left.
+    /// The first error of any write, or the error of closing. Nothing is left then.
     pub fn close(&mut self, manifest: &mut RunManifest) -> Result<PathBuf, StoreError> {
         match (self.error.take(), self.writer.take()) {
             (None, Some(writer)) => writer.close(manifest),
@@ -210,7 +208,8 @@ impl Sink for StoreSink {
             match row {
                 Row::Stall(stall, attribution) => self.stall(stall, *attribution),
                 Row::Interval(row, lengths) => {
-                    // One without the other would set a reader's series against each other.
+                    // An interval and its histogram are stored together or not at all: a reader's series would be
+                    // shifted otherwise.
                     if self.attempt(|w| w.interval(row)) {
                         let probe = std::mem::take(&mut self.probe);
                         self.attempt(|w| {
@@ -267,7 +266,7 @@ mod tests {
             tid: 7,
             comm: Comm::new("x"),
         };
-        // Lengths without a pattern, which compression could take away.
+        // Lengths without a pattern, so that they do not compress.
         let (start, length) = (Ticks(n << 40), n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30);
         Stall {
             id: StallId(n),
@@ -340,7 +339,7 @@ mod tests {
         };
         let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", 1).unwrap());
         sink.begin(&facts()).unwrap();
-        // As if it had been looked at so long ago.
+        // Pretends that the last check was `ago`.
         let look = |sink: &mut StoreSink, ago: Duration| {
             sink.last_look = Instant::now().checked_sub(ago).unwrap();
             sink.tick().unwrap();

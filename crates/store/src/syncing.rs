@@ -1,4 +1,4 @@
-//! Files made safe on disk beside the work: whoever writes rows must not wait for a disk.
+//! Syncs files in the background, so that the thread that writes rows never waits for a disk.
 
 use crate::error::StoreError;
 use jitterscope_platform::HeldDir;
@@ -9,37 +9,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-/// Files that wait open to be synced at most; beyond it the disk is too slow for them, and they are synced at the end.
+/// The largest number of open files that wait for the thread. Beyond it the disk is too slow; the rest is synced at the
+/// end.
 const WAITING: usize = 16;
 
-/// Files that are left for the end and stay open: what the kernel could not write of one is told to whoever has it open.
-/// Beyond that they are opened again.
+/// The largest number of files left for the end that stay open: the kernel reports a failed write-back only to open
+/// descriptors. Files beyond it are opened again.
 const KEPT_OPEN: usize = 256;
 
 type Waiting = (File, PathBuf);
 
 struct Thread {
     send: SyncSender<Waiting>,
-    /// The folder of its first file, which stands for all of them where the thread itself fails.
+    /// The folder of the first file. Names the files in an error of the thread itself.
     files: PathBuf,
     ended: JoinHandle<Result<(), StoreError>>,
 }
 
-/// Syncs files of a folder on a thread of its own, which is started with the first of them and keeps to the CPUs of
-/// who started it.
+/// Syncs files of a folder on its own thread. The first file starts the thread, which inherits the CPUs of its creator.
 #[derive(Default)]
 pub(crate) struct Syncing {
-    /// `None` before the first file, and where no thread could be had.
+    /// `None` before the first file, and if the thread failed to start.
     thread: Option<Thread>,
-    /// Those that are left for the end, by name.
+    /// Files left for the end, by name.
     later: Vec<(String, Option<File>)>,
-    /// What waits is of no use any more.
+    /// Set when the waiting files are no longer needed.
     given_up: Arc<AtomicBool>,
 }
 
 impl Syncing {
-    /// Makes a file, which is there under this name, safe on disk by the time of [`Syncing::finish`]. Waits for
-    /// nothing.
+    /// Queues a file with this name to be synced before [`Syncing::finish`] returns. Never blocks.
     pub(crate) fn add(&mut self, file: File, path: PathBuf, name: String) {
         if self.thread.is_none() {
             let (send, receive) = sync_channel(WAITING);
@@ -49,7 +48,7 @@ impl Syncing {
             let started = thread.spawn(move || sync_all(&receive, &given_up)).ok();
             self.thread = started.map(|ended| Thread { send, files, ended });
         }
-        // Where the disk is behind, or has failed, which the end tells.
+        // The queue is full, or the thread has failed; `finish` reports that error.
         let unsent = match &self.thread {
             Some(thread) => thread
                 .send
@@ -66,15 +65,16 @@ impl Syncing {
         }
     }
 
-    /// A file is about to be removed: it is closed, for it keeps its room on disk until then, unless it is being synced.
+    /// Closes a file that is about to be removed, because an open file keeps its disk space. A file that the thread
+    /// holds stays open until it is synced.
     pub(crate) fn forget(&mut self, name: &str) {
         self.later.retain(|(of, _)| of != name);
     }
 
-    /// Waits until all files that are still in the folder are safe.
+    /// Waits until all files that are still in the folder are synced.
     ///
     /// # Errors
-    /// The first error of any of them.
+    /// The first error of any file.
     pub(crate) fn finish(&mut self, folder: &HeldDir) -> Result<(), StoreError> {
         let mut first = self.join();
         for (name, kept) in self.later.drain(..) {
@@ -88,11 +88,11 @@ impl Syncing {
         first
     }
 
-    /// Closes all files; those that wait are not made safe. Waits for one at most.
+    /// Closes all files without syncing those that wait. Waits for at most one sync.
     pub(crate) fn give_up(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
         self.later.clear();
-        // Its files are given up, too.
+        // The thread's error no longer matters.
         let _ = self.join();
     }
 
@@ -101,7 +101,7 @@ impl Syncing {
             return Ok(());
         };
         drop(send);
-        // What a thread that did not come to its end had synced is not known.
+        // It is unknown what a panicked thread synced.
         ended.join().unwrap_or_else(|_| {
             Err(StoreError::write(
                 &files,
@@ -113,7 +113,7 @@ impl Syncing {
 
 impl Drop for Syncing {
     fn drop(&mut self) {
-        // Of a run that was not closed.
+        // The run was not closed.
         self.give_up();
     }
 }
@@ -144,7 +144,7 @@ mod tests {
         (dir, held)
     }
 
-    /// No disk stands behind it: it cannot be synced.
+    /// A file without a disk: it cannot be synced.
     fn socket() -> File {
         let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         File::from(std::os::fd::OwnedFd::from(socket))
@@ -180,7 +180,7 @@ mod tests {
             files: "run".into(),
             ended,
         });
-        // As many as stay open wait already.
+        // The list of open files is full.
         let later = (0..KEPT_OPEN)
             .map(|n| (format!("gone {n}"), None))
             .collect();
@@ -191,7 +191,7 @@ mod tests {
         };
         let path = dir.path().join("first");
         syncing.add(File::create(&path).unwrap(), path, "first".into());
-        // An error if it were synced here: once that of a file that is there, once of one that is gone by the end.
+        // Syncing it would fail: once the file of that name exists at the end, once it is gone.
         std::fs::write(dir.path().join("second"), "x").unwrap();
         for name in ["second", "removed"] {
             syncing.add(socket(), name.into(), name.into());
@@ -204,7 +204,7 @@ mod tests {
         go.send(()).unwrap();
         syncing.finish(&held).unwrap();
         assert!(syncing.later.is_empty());
-        // What cannot be opened is told.
+        // A file that does not open is an error.
         std::fs::create_dir(dir.path().join("folder")).unwrap();
         syncing.later.push(("folder".into(), None));
         assert!(syncing.finish(&held).is_err());
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn few_files_that_are_left_for_the_end_stay_open_and_tell_what_went_wrong() {
         let (dir, held) = folder();
-        // A disk that is so slow that none fits any more.
+        // A disk so slow that the queue accepts no file.
         let (send, receive) = sync_channel(0);
         let thread = Some(Thread {
             send,
@@ -227,7 +227,7 @@ mod tests {
         };
         std::fs::write(dir.path().join("there"), "x").unwrap();
         syncing.add(socket(), "there".into(), "there".into());
-        // One that is removed is not kept open, nor remembered.
+        // A removed file is neither kept open nor remembered.
         syncing.add(socket(), "removed".into(), "removed".into());
         syncing.forget("removed");
         assert_eq!(syncing.later.len(), 1);

@@ -1,7 +1,6 @@
-//! A table of a run being written.
+//! Writes one table of a run.
 
 use crate::error::StoreError;
-use crate::page_spill::PageSpill;
 use crate::reserved::ReservedFile;
 use crate::tables::{TableRows, schema};
 use arrow_schema::{DataType, Schema};
@@ -16,41 +15,34 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows gathered before they are handed to the encoder; they stay in memory until then.
+/// Rows gathered in memory for one call of the encoder.
 const BATCH: usize = 1024;
-/// Pages of a column, bytes: each column has one in memory.
+/// The size of a column's page, bytes. Each column has one page in memory.
 const PAGE: usize = 16 << 10;
-/// Rows of a page: what has few values repeats them in next to no bytes, and the numbers of all rows of a page, eight bytes
-/// each, are in memory until it is full.
+/// The largest number of rows in a page. A repetitive column takes next to no bytes, but the row numbers of its page,
+/// eight bytes each, stay in memory until the page is full.
 const ROWS_OF_PAGE: usize = 8 << 10;
-/// Room kept for the rows of a table that are taken in next and not encoded yet, bytes; twice the largest
-/// batch so far where that is more.
+/// Room reserved for rows that are accepted and not yet encoded, bytes; twice the largest batch so far if that is more.
 const ROWS_AHEAD: u64 = 1 << 20;
-/// Rows of a row group.
+/// The smallest row group, rows.
 const SMALLEST_GROUP: usize = 16 << 10;
-const LARGEST_GROUP: usize = 4 << 20;
-/// The same where the end of a group needs room that nobody promised: on a disk that cannot reserve any, or in memory
-/// where pages cannot wait on disk.
-const LARGEST_UNPROMISED: usize = 128 << 10;
-/// Description of a row group in the footer, bytes.
+const LARGEST_GROUP: usize = 256 << 10;
+/// The description of a row group in the footer, bytes.
 const OF_ROW_GROUP: u64 = 4 << 10;
 
-/// One parquet file being written.
+/// One Parquet file while it is written.
 ///
-/// Rows are in memory until their group is written, and the file cannot be read without its footer. So
-/// there is always room on disk for both, and for the batch to come; where there is none, no more rows are
-/// taken in.
+/// Rows stay in memory until their group is written, and the file is unreadable without its footer. So the writer
+/// always reserves room for both and for the next batch, and refuses rows when it cannot.
 pub(crate) struct TableWriter<R> {
     path: PathBuf,
     schema: Arc<Schema>,
     rows: R,
     writer: ArrowWriter<ReservedFile>,
-    /// Where the pages of a group wait.
-    pages: PageSpill,
     in_group: usize,
     written: usize,
     largest_batch: u64,
-    /// Whether the disk had no room for what comes next.
+    /// Whether the last reservation failed because the disk is full.
     pressed: bool,
 }
 
@@ -60,12 +52,10 @@ impl<R: TableRows> TableWriter<R> {
         let mut file = ReservedFile::create(folder, R::FILE)?;
         file.reserve(ROWS_AHEAD)?;
         let schema = schema(R::FILE);
-        let pages = PageSpill::beside(folder, R::FILE);
         let options = ArrowWriterOptions::new()
             .with_properties(properties(&schema))
-            // The schema of the arrays that rows are handed over in: readers need Parquet's own alone.
-            .with_skip_arrow_metadata(true)
-            .with_page_store_factory(Arc::new(pages.clone()));
+            // Readers need only Parquet's own schema, not Arrow's.
+            .with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
             .map_err(|e| parquet_error(&path, e))?;
         let mut table = TableWriter {
@@ -73,7 +63,6 @@ impl<R: TableRows> TableWriter<R> {
             schema,
             rows: R::default(),
             writer,
-            pages,
             in_group: 0,
             written: 0,
             largest_batch: 0,
@@ -83,14 +72,31 @@ impl<R: TableRows> TableWriter<R> {
         Ok(table)
     }
 
-    /// Takes a row in, or refuses it when the disk is full.
+    /// Accepts a row, or refuses it when the disk is full.
     pub(crate) fn push(&mut self, push: impl FnOnce(&mut R)) -> Result<(), StoreError> {
+        self.ready()?;
+        push(&mut self.rows);
+        self.settle()
+    }
+
+    /// Refuses when the disk is full.
+    pub(crate) fn ready(&mut self) -> Result<(), StoreError> {
         if self.pressed {
-            // Somebody may have made room.
+            // Space may have become free.
             self.make_sure()?;
             self.pressed = false;
         }
-        push(&mut self.rows);
+        Ok(())
+    }
+
+    /// The rows not encoded yet, for rows that go to several tables at once. Call it after [`TableWriter::ready`] of
+    /// all of them and before [`TableWriter::settle`].
+    pub(crate) fn rows(&mut self) -> &mut R {
+        &mut self.rows
+    }
+
+    /// Encodes the gathered rows once they fill a batch.
+    pub(crate) fn settle(&mut self) -> Result<(), StoreError> {
         if self.rows.len() >= BATCH {
             self.flush()
         } else {
@@ -113,22 +119,21 @@ impl<R: TableRows> TableWriter<R> {
             .map_err(|e| parquet_error(&self.path, e))?;
         self.in_group += rows;
         self.written += rows;
-        let promised = self.writer.inner().can_reserve() && self.pages.is_on_disk();
-        if self.in_group >= row_group(self.written, promised) {
+        if self.in_group >= row_group(self.written) {
             self.in_group = 0;
             self.writer
                 .flush()
                 .map_err(|e| parquet_error(&self.path, e))?;
         }
         match self.make_sure() {
-            // These rows still have their room.
+            // The room for these rows is already reserved.
             Err(error) if error.is_full() => self.pressed = true,
             other => other?,
         }
         Ok(())
     }
 
-    /// Sees to room for all that is in memory, the batch to come, and the footer.
+    /// Reserves room for everything in memory, the next batch and the footer.
     fn make_sure(&mut self) -> Result<(), StoreError> {
         let (encoded, groups) = (
             self.writer.in_progress_size(),
@@ -148,16 +153,15 @@ impl<R: TableRows> TableWriter<R> {
     }
 }
 
-/// How the columns of a table are encoded.
+/// The encodings of a table's columns.
 ///
-/// Every column of a row group is open at the same time, so what a column's compressor keeps is there as often
-/// as there are columns, and made anew for each group. Encodings that know what the numbers are have next to no
-/// state: times and ids as differences, what repeats as numbers of a dictionary. They cost room on disk: stalls that
-/// repeat exactly, which zstd does best, took 20 bytes each with it and take 35.
+/// All columns of a row group are open at the same time, so each column's compressor keeps its own state, newly made
+/// for each group. Encodings that fit the numbers need next to no state: differences for times and ids, a dictionary
+/// for values that repeat.
 fn properties(schema: &Schema) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("jitterscope ", env!("CARGO_PKG_VERSION")).into())
-        // Of each page in the footer: that would grow with the run, in memory too.
+        // The offset index describes each page in the footer: it would grow with the run, in memory too.
         .set_offset_index_disabled(true)
         .set_dictionary_page_size_limit(PAGE)
         .set_data_page_size_limit(PAGE)
@@ -165,13 +169,13 @@ fn properties(schema: &Schema) -> WriterProperties {
         .set_write_batch_size(256);
     for field in schema.fields() {
         let column = ColumnPath::from(field.name().as_str());
-        let is_text = matches!(field.data_type(), DataType::Dictionary(..));
+        let is_text = *field.data_type() == DataType::Utf8;
         if !is_text {
-            // Where there are too many for a dictionary, too.
+            // The encoding for values that outgrow the dictionary.
             properties =
                 properties.set_column_encoding(column.clone(), Encoding::DELTA_BINARY_PACKED);
         }
-        // Ids, times and lengths: they ascend or hardly repeat, and readers look for ranges of them.
+        // Ids, times and lengths ascend or hardly repeat, and readers look for ranges of them.
         properties = if *field.data_type() == DataType::UInt64 {
             properties
                 .set_column_dictionary_enabled(column.clone(), false)
@@ -187,29 +191,21 @@ fn properties(schema: &Schema) -> WriterProperties {
     properties.build()
 }
 
-/// Bytes that the file of a table may still need: for what is encoded and in memory, for the batch to come, of which the
-/// largest so far is given, and for the footer, which describes the groups that are written, the one under way and the
-/// next.
+/// Bytes that the file of a table may still need: for the encoded rows in memory, the next batch, and the footer, which
+/// describes the `groups` written, the current one and the next.
 fn room_for(encoded: u64, largest_batch: u64, groups: u64) -> u64 {
     // Incompressible bytes grow a little.
     encoded + encoded / 4 + ROWS_AHEAD.max(2 * largest_batch) + (groups + 2) * OF_ROW_GROUP
 }
 
-/// Rows of the row group under way after so many rows, its own among them: as many as there were before it. The
-/// pages of a large group wait on disk ([`PageSpill`]), and few groups are described in memory: some 30 for the hundred
-/// million rows of a day.
-fn row_group(written: usize, promised: bool) -> usize {
-    (written / 2).clamp(
-        SMALLEST_GROUP,
-        if promised {
-            LARGEST_GROUP
-        } else {
-            LARGEST_UNPROMISED
-        },
-    )
+/// The size of the current row group, in rows, after `written` rows: as many as precede it. A group's pages stay in
+/// memory until it is written (about 5 MiB of stalls), and the descriptions of all groups until the file is closed:
+/// about 400 for the hundred million rows of a day.
+fn row_group(written: usize) -> usize {
+    (written / 2).clamp(SMALLEST_GROUP, LARGEST_GROUP)
 }
 
-/// The system's error inside the library's, where there is one.
+/// Extracts the system's error from the library's, if there is one.
 fn parquet_error(path: &Path, error: ParquetError) -> StoreError {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
@@ -223,7 +219,7 @@ fn parquet_error(path: &Path, error: ParquetError) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::GapRows;
+    use crate::tables::StallRows;
     use jitterscope_model::{Comm, CpuId, Stall, StallId, ThreadRef, TickRate, Ticks};
 
     #[test]
@@ -231,7 +227,7 @@ mod tests {
         let (mut written, mut in_group, mut groups) = (0, 0, 0);
         while written < 100_000_000 {
             (written, in_group) = (written + BATCH, in_group + BATCH);
-            if in_group >= row_group(written, true) {
+            if in_group >= row_group(written) {
                 assert!(
                     (SMALLEST_GROUP..=LARGEST_GROUP).contains(&in_group),
                     "{in_group} rows of {written}"
@@ -239,15 +235,15 @@ mod tests {
                 (in_group, groups) = (0, groups + 1);
             }
         }
-        // Some 60 KiB each.
-        assert!((20..40).contains(&groups), "{groups}");
+        // About 8 KiB each.
+        assert!((380..400).contains(&groups), "{groups}");
     }
 
-    fn table(dir: &Path) -> TableWriter<GapRows> {
+    fn table(dir: &Path) -> TableWriter<StallRows> {
         TableWriter::create(&HeldDir::open(dir).unwrap()).unwrap()
     }
 
-    fn push(table: &mut TableWriter<GapRows>, n: u64) {
+    fn push(table: &mut TableWriter<StallRows>, n: u64) {
         let victim = ThreadRef {
             tid: 1,
             comm: Comm::new("js-spin/1"),
@@ -267,18 +263,13 @@ mod tests {
 
     #[test]
     fn a_group_is_as_large_as_all_that_came_before_it_within_bounds() {
-        for (written, promised, rows) in [
-            (0, true, 16 << 10),
-            (40 << 10, true, 20 << 10),
-            (1 << 20, true, 512 << 10),
-            (100 << 20, true, 4 << 20),
-            (100 << 20, false, 128 << 10),
+        for (written, rows) in [
+            (0, 16 << 10),
+            (40 << 10, 20 << 10),
+            (256 << 10, 128 << 10),
+            (100 << 20, 256 << 10),
         ] {
-            assert_eq!(
-                row_group(written, promised),
-                rows,
-                "{written} rows, promised: {promised}"
-            );
+            assert_eq!(row_group(written), rows, "{written} rows");
         }
     }
 
@@ -319,7 +310,7 @@ mod tests {
             let needed = room_for(encoded as u64, 0, groups as u64);
             let file = table.writer.inner();
             assert!(file.has_room(needed), "{n}: {needed} bytes");
-            // Not much more either: others write to that disk, too.
+            // The file must not reserve much more either: the disk serves other writers, too.
             assert!(!file.has_room(needed + ROWS_AHEAD), "{n}: {needed} bytes");
         }
         assert_eq!(table.writer.flushed_row_groups().len(), 1);
@@ -346,24 +337,5 @@ mod tests {
             assert_eq!(has(Encoding::RLE_DICTIONARY), !of_numbers, "{name}");
             assert_eq!(has(Encoding::DELTA_BINARY_PACKED), of_numbers, "{name}");
         }
-    }
-
-    #[test]
-    fn a_group_is_small_where_its_end_could_find_no_room() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut table = table(dir.path());
-        table.writer.inner_mut().cannot_reserve();
-        (0..600_000).for_each(|n| push(&mut table, n));
-        let groups: Vec<i64> = table
-            .writer
-            .flushed_row_groups()
-            .iter()
-            .map(|group| group.num_rows())
-            .collect();
-        assert_eq!(
-            groups.iter().max(),
-            Some(&(LARGEST_UNPROMISED as i64)),
-            "{groups:?}"
-        );
     }
 }

@@ -1,18 +1,18 @@
-//! Pages of a stored trace by time, for whoever looks at some moments of it.
+//! An index by time of a stored trace's pages, for callers that read a few moments.
 
 use crate::error::StoreError;
 use crate::pages::SEGMENTS;
 use crate::segment_spans::read_spans;
-use crate::trace_pieces::{StoredPage, segment_pages, segments};
+use crate::trace_pieces::{MomentsPages, StoredPage, segments, span_of};
 use jitterscope_model::Ticks;
 use jitterscope_platform::HeldDir;
 use std::collections::HashMap;
 use std::ffi::OsString;
 
-/// Where in time the segments of a stored trace lie: those that have nothing of a moment are not read for it.
+/// The time spans of a stored trace's segments. Segments outside a moment are not read for it.
 #[derive(Debug)]
 pub struct TraceIndex {
-    /// `None` where the run has no trace.
+    /// `None` if the run has no trace.
     folder: Option<HeldDir>,
     segments: Vec<Span>,
 }
@@ -20,12 +20,12 @@ pub struct TraceIndex {
 #[derive(Debug)]
 struct Span {
     name: OsString,
-    /// `None` where that is not known.
+    /// `None` if the span is unknown.
     within: Option<(Ticks, Ticks)>,
 }
 
 impl TraceIndex {
-    /// As far as the run's writer noted it: what it did not is read whenever it is asked for.
+    /// The index that the run's writer noted. A segment that it does not list is read at every request.
     pub(crate) fn noted(trace: Option<HeldDir>) -> Result<TraceIndex, StoreError> {
         let Some(trace) = trace else {
             return Ok(TraceIndex {
@@ -57,7 +57,7 @@ impl TraceIndex {
         })
     }
 
-    /// All of it: what the writer did not note is read now, once.
+    /// The complete index: segments that the writer did not note are read now, once.
     pub(crate) fn new(trace: Option<HeldDir>) -> Result<TraceIndex, StoreError> {
         let mut index = TraceIndex::noted(trace)?;
         let Some(folder) = &index.folder else {
@@ -68,11 +68,7 @@ impl TraceIndex {
             .iter_mut()
             .filter(|segment| segment.within.is_none())
         {
-            let (mut first, mut last) = (Ticks(u64::MAX), Ticks(0));
-            for page in segment_pages(folder, &segment.name, Ticks(0), Ticks(u64::MAX))? {
-                (first, last) = (first.min(page.first), last.max(page.last));
-            }
-            segment.within = Some((first, last));
+            segment.within = Some(span_of(folder, &segment.name)?);
         }
         Ok(index)
     }
@@ -80,20 +76,20 @@ impl TraceIndex {
     /// As [`RunReader::trace_pages`](crate::RunReader::trace_pages).
     ///
     /// # Errors
-    /// A segment cannot be read, is no segment, or was cut short.
+    /// A segment is damaged or cannot be read, or there are more pages than the memory bound allows.
     pub fn pages(&self, from: Ticks, to: Ticks) -> Result<Vec<StoredPage>, StoreError> {
         let Some(folder) = &self.folder else {
             return Ok(Vec::new());
         };
-        let mut pages = Vec::new();
+        let mut found = MomentsPages::default();
         let may_have = |of: &&Span| {
             of.within
                 .is_none_or(|(first, last)| first <= to && from <= last)
         };
         for segment in self.segments.iter().filter(may_have) {
-            pages.append(&mut segment_pages(folder, &segment.name, from, to)?);
+            found.add(folder, &segment.name, from, to)?;
         }
-        pages.sort_by_key(|page| page.first);
-        Ok(pages)
+        found.pages.sort_by_key(|page| page.first);
+        Ok(found.pages)
     }
 }

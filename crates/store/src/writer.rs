@@ -1,4 +1,4 @@
-//! Writing a run.
+//! Writes a run.
 
 use crate::error::StoreError;
 use crate::head::ManifestFiles;
@@ -8,11 +8,11 @@ use crate::pages::TracePages;
 use crate::partial::PartialFolder;
 use crate::runs::PARTIAL_PREFIX;
 use crate::table::TableWriter;
-use crate::tables::{AttributionRows, GapRows, IntervalRows};
+use crate::tables::{CulpritRows, IntervalRows, PartRows, RemarkRows, StallRows, VIEWS, views};
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    Attribution, ClockReading, CpuId, DrainTurn, IntervalRow, MachineState, RUN_SCHEMA_VERSION,
-    RunManifest, Stall, TickRate, Ticks, TraceRole, Warning,
+    Attribution, ClockReading, CpuId, CulpritTable, DrainTurn, IntervalRow, MachineState,
+    RUN_SCHEMA_VERSION, RunManifest, Stall, TickRate, Ticks, TraceRole, Warning,
 };
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
@@ -21,22 +21,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Free space to begin with, MiB.
+/// Free space needed to begin, MiB.
 const NEEDED_MIB: u64 = 64;
 /// Free space below which a recording must make room or end, MiB.
 const LOW_MIB: u64 = 24;
-/// The pipeline's journal.
+/// The file of the pipeline's journal.
 pub(crate) const JOURNAL: &str = "journal.bin";
-/// Histograms of intervals and, of a pipeline, whole ones.
+/// The file of the intervals' histograms and, for a pipeline, its whole-run histograms.
 pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
-/// What the rows come to.
+/// The file of the rows' summary.
 pub(crate) const SUMMARY: &str = "summary.json";
-/// Its name until it is whole, where the run is already.
+/// Its name until it is complete, when the run is complete already.
 const SUMMARY_PARTIAL: &str = ".summary.json";
-/// Raw trace kept unless said otherwise.
+/// The default limit of the raw trace, bytes.
 const DEFAULT_TRACE_LIMIT: u64 = 256 << 20;
 
-/// The clock that rows are mapped to real time with.
+/// The clock that maps rows to real time.
 #[derive(Clone, Copy)]
 struct Clock {
     start: ClockReading,
@@ -51,15 +51,16 @@ impl Clock {
 
 /// Writes one run. Dropped before [`RunWriter::finish`], it leaves nothing.
 ///
-/// Its folder is held open, and only this user may change it: what becomes of its path meanwhile moves
-/// nothing that is written.
+/// The folder is held open, and only this user may change it: renaming its path meanwhile has no effect on the writes.
 ///
-/// A row that finds the disk full is refused with [`StoreError::Full`]. What was taken in before has its
-/// room, and so has what closes the run: it can still be finished, and made room for.
+/// When the disk is full, a row is refused with [`StoreError::Full`]. Rows accepted earlier and the end of the run have
+/// their room: the run can still be finished, or the caller can free space.
 pub struct RunWriter {
-    // Closed before the folder goes.
-    gaps: TableWriter<GapRows>,
-    attributions: TableWriter<AttributionRows>,
+    // Fields drop in order: the files close before the folder goes.
+    stalls: TableWriter<StallRows>,
+    parts: TableWriter<PartRows>,
+    culprits: TableWriter<CulpritRows>,
+    remarks: TableWriter<RemarkRows>,
     intervals: TableWriter<IntervalRows>,
     hlog: Hlog,
     manifest: ManifestFiles,
@@ -69,16 +70,17 @@ pub struct RunWriter {
     name: String,
     id: String,
     clock: Option<Clock>,
-    /// Whether a row was lost to an error other than a full disk: such a run must not be finished.
+    numbers: CulpritTable,
+    /// Whether an error other than a full disk lost a row: such a run must not be finished.
     failed: bool,
 }
 
 impl RunWriter {
-    /// Makes the folder under its hidden name and opens every file: what cannot be written shows now.
+    /// Makes the folder under its hidden name and opens every file, so that an error shows before the measurement.
     ///
     /// # Errors
-    /// The label does not fit a file name, the folder cannot be written or another user may change it or
-    /// a folder on its way, or there is too little space.
+    /// The label does not fit a file name, the folder is not writable, another user may change it or one of its
+    /// parents, or there is too little space.
     pub fn create(
         runs: &Path,
         label: &str,
@@ -113,9 +115,12 @@ impl RunWriter {
         id: String,
     ) -> Result<RunWriter, StoreError> {
         let folder = &partial.held;
+        write_views(folder)?;
         Ok(RunWriter {
-            gaps: TableWriter::create(folder)?,
-            attributions: TableWriter::create(folder)?,
+            stalls: TableWriter::create(folder)?,
+            parts: TableWriter::create(folder)?,
+            culprits: TableWriter::create(folder)?,
+            remarks: TableWriter::create(folder)?,
             intervals: TableWriter::create(folder)?,
             hlog: Hlog::create(folder, HISTOGRAMS)?,
             manifest: ManifestFiles::create(folder)?,
@@ -125,22 +130,23 @@ impl RunWriter {
             name,
             id,
             clock: None,
+            numbers: CulpritTable::default(),
             failed: false,
         })
     }
 
-    /// The id that the run has, or will have.
+    /// The run's id, already before the run has its name.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Keeps at most this many bytes of raw trace; 0 keeps none.
+    /// Limits the raw trace to this many bytes; 0 keeps none.
     pub fn limit_trace(&mut self, bytes: u64) {
         self.trace.set_limit(bytes);
     }
 
-    /// The measurement begins: rows can come.
+    /// Begins the measurement. Rows may follow.
     ///
     /// # Errors
     /// The header of the histogram log cannot be written.
@@ -160,29 +166,53 @@ impl RunWriter {
         self.clock.ok_or(StoreError::NotBegun)
     }
 
-    /// One stall. Ids ascend.
+    /// Writes one stall. Ids ascend.
     ///
     /// # Errors
-    /// The disk is full or fails, as for all that write.
+    /// The disk is full or fails, as in all methods that write.
     pub fn stall(&mut self, stall: &Stall) -> Result<(), StoreError> {
         let clock = self.clock()?;
         self.trace.stall(stall);
         let result = self
-            .gaps
+            .stalls
             .push(|rows| rows.push(stall, clock.rate, &|t| clock.realtime(t)));
         self.noted(result)
     }
 
-    /// The attribution of the stall written last, or of an earlier one, in order.
+    /// Writes the attribution of the last stall or of an earlier one, in order.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
     pub fn attribution(&mut self, attribution: &Attribution) -> Result<(), StoreError> {
-        let result = self.attributions.push(|rows| rows.push(attribution));
+        let result = self.push_parts(attribution);
         self.noted(result)
     }
 
-    /// One interval of one CPU.
+    /// Adds all parts, or none if the disk is full.
+    fn push_parts(&mut self, attribution: &Attribution) -> Result<(), StoreError> {
+        self.parts.ready()?;
+        self.culprits.ready()?;
+        self.remarks.ready()?;
+        for part in &attribution.parts {
+            let (culprit, remark) = (
+                self.numbers.culprit(&part.culprit),
+                self.numbers.remark(part),
+            );
+            if let Some(row) = culprit.new {
+                self.culprits.rows().push(culprit.id, row);
+            }
+            if let Some(row) = remark.new {
+                self.remarks.rows().push(remark.id, row);
+            }
+            let rows = self.parts.rows();
+            rows.push(attribution.stall, culprit.id, remark.id, part);
+        }
+        self.culprits.settle()?;
+        self.remarks.settle()?;
+        self.parts.settle()
+    }
+
+    /// Writes one interval of one CPU.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
@@ -194,7 +224,7 @@ impl RunWriter {
         self.noted(result)
     }
 
-    /// The stalls of one interval of one CPU, in nanoseconds, under the tag `<probe>-cpu<N>`.
+    /// Writes the stalls of one interval of one CPU, in nanoseconds, under the tag `<probe>-cpu<N>`.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
@@ -209,8 +239,8 @@ impl RunWriter {
         self.tagged_histogram(&format!("{probe}-cpu{cpu}"), start, end, histogram)
     }
 
-    /// A histogram in nanoseconds of a whole measurement, under a tag of its own. Lines of this kind come
-    /// after those of the intervals.
+    /// Writes a histogram of the whole measurement, in nanoseconds, under its own tag. Lines of this kind follow those
+    /// of the intervals.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
@@ -232,10 +262,10 @@ impl RunWriter {
         )
     }
 
-    /// Makes the file of a pipeline's journal in the run's folder. Returns it, and its name there.
+    /// Makes the file of a pipeline's journal in the run's folder. Returns the file and its name.
     ///
     /// # Errors
-    /// It is there already, or cannot be made.
+    /// The file exists already, or cannot be made.
     pub fn make_journal(&self) -> Result<(File, &'static str), StoreError> {
         Ok((
             self.partial
@@ -246,7 +276,7 @@ impl RunWriter {
         ))
     }
 
-    /// A page of the kernel's ring buffer with the times of its first and last record.
+    /// Writes a page of the kernel's ring buffer with the times of its first and last record.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
@@ -261,8 +291,8 @@ impl RunWriter {
         self.trace.page(role, cpu, first, last, page)
     }
 
-    /// What the recorder did in a turn beside reading the pages that were written since the one before.
-    /// Pages and turns may come before [`RunWriter::begin`].
+    /// Writes what else the recorder did in the turn that read the preceding pages. Pages and turns may come before
+    /// [`RunWriter::begin`].
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
@@ -270,7 +300,7 @@ impl RunWriter {
         self.trace.turn(turn)
     }
 
-    /// What is needed to decode the pages.
+    /// Writes the context for decoding the pages.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
@@ -278,8 +308,8 @@ impl RunWriter {
         self.trace.context(context)
     }
 
-    /// What the rows that were written come to, for who reads the run. A disk without room for it costs nothing
-    /// but time: it can be made again.
+    /// Writes the summary of the written rows. Without it, for example on a full disk, a reader only takes longer: it
+    /// computes the summary again.
     ///
     /// # Errors
     /// The disk fails.
@@ -299,15 +329,15 @@ impl RunWriter {
             .is_ok_and(|free_bytes| is_below(free_bytes, LOW_MIB))
     }
 
-    /// Gives up the raw trace to make room. The rows stay.
+    /// Removes the raw trace to free space. The rows stay.
     ///
     /// # Errors
-    /// Its files cannot be removed.
+    /// The files cannot be removed.
     pub fn discard_trace(&mut self) -> Result<(), StoreError> {
         self.trace.discard()
     }
 
-    /// The machine that the run is made on.
+    /// Writes the machine of the recording.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
@@ -316,17 +346,17 @@ impl RunWriter {
         self.noted(result)
     }
 
-    /// Closes everything, writes the manifest, details before their head (with the id and what is kept of the trace filled in) and
-    /// gives the run its name. Returns its folder. A trace that finds no room for its end is given up.
+    /// Closes everything, writes the details and then the head of the manifest (with the id and the state of the trace
+    /// filled in) and renames the run's folder. Returns the folder. Removes a trace that finds no room for its end.
     ///
     /// # Errors
-    /// As [`RunWriter::stall`], except for a full disk on a file system that can reserve room; then
-    /// nothing is left.
+    /// As [`RunWriter::stall`], except for a full disk on a file system that can reserve room. Nothing is left after an
+    /// error.
     pub fn finish(self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
         self.close(&mut manifest)
     }
 
-    /// As [`RunWriter::finish`]; the manifest is afterwards as a reader of the run finds it.
+    /// As [`RunWriter::finish`]. Afterwards `manifest` equals what a reader of the run finds.
     ///
     /// # Errors
     /// As [`RunWriter::finish`].
@@ -347,8 +377,10 @@ impl RunWriter {
             }
             other => other?,
         };
-        self.gaps.finish()?;
-        self.attributions.finish()?;
+        self.stalls.finish()?;
+        self.culprits.finish()?;
+        self.remarks.finish()?;
+        self.parts.finish()?;
         self.intervals.finish()?;
         self.hlog.finish()?;
         let folder = &self.partial.held;
@@ -360,14 +392,14 @@ impl RunWriter {
     }
 }
 
-/// Adds to a run that is whole what its rows come to, where that can be told only from all of it. Until it is there in
-/// full, and where it finds no room, a reader makes it from the rows.
+/// Adds a summary to a complete run, where it can only be computed from the whole run. A reader computes it from the
+/// rows if it is missing.
 ///
 /// # Errors
-/// Another user may change the folder, or its disk is full or fails; the run has no summary then.
+/// Another user may change the folder, or the disk is full or fails; the run has no summary then.
 pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> {
     let folder = HeldDir::trusted(run).map_err(StoreError::writing)?;
-    // That of a writer that was killed. Where there is none, or it stays, making another says so.
+    // Left by a killed writer. If the removal fails, making the new file reports it.
     let _ = folder.remove_file(SUMMARY_PARTIAL);
     write_summary(&folder, SUMMARY_PARTIAL, sums)?;
     let renamed = folder.rename(SUMMARY_PARTIAL, SUMMARY);
@@ -379,7 +411,15 @@ pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> 
         .map_err(StoreError::writing)
 }
 
-/// Under this name, or not at all.
+fn write_views(folder: &HeldDir) -> Result<(), StoreError> {
+    let mut file = folder.create_new(VIEWS).map_err(StoreError::writing)?;
+    let written = file
+        .write_all(views().as_bytes())
+        .and_then(|()| file.sync_all());
+    written.map_err(|e| StoreError::write(&folder.path().join(VIEWS), e))
+}
+
+/// Writes the whole summary under this name, or nothing.
 fn write_summary(folder: &HeldDir, name: &str, sums: &impl Serialize) -> Result<(), StoreError> {
     let path = folder.path().join(name);
     let text = serde_json::to_vec(sums).map_err(|e| StoreError::damaged(&path, e))?;

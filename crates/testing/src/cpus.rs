@@ -1,9 +1,9 @@
 use std::fs;
 
-/// The highest CPU that is online: what a recording takes where none is named and none is isolated.
+/// The highest online CPU: the default of a recording if no CPU is named and none is isolated.
 ///
 /// # Panics
-/// Without a list of CPUs in sysfs.
+/// If sysfs has no list of CPUs.
 #[must_use]
 pub fn highest_cpu() -> u32 {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").expect("a list of CPUs");

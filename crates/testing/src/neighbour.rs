@@ -1,14 +1,14 @@
 use std::process::{Child, Command, Stdio};
 
-/// A program that wakes up on a CPU some two hundred times a second, for as long as this lives: what a recording
-/// finds on a machine that is quiet otherwise depends on the moment.
+/// A program that wakes up on a CPU about two hundred times a second until it is dropped: on an otherwise quiet
+/// machine, a recording might find nothing.
 pub struct Neighbour(Child);
 
 impl Neighbour {
     /// Starts it on that CPU.
     ///
     /// # Panics
-    /// Without `taskset` of util-linux.
+    /// Without `taskset` from util-linux.
     #[must_use]
     pub fn on(cpu: u32) -> Neighbour {
         let looped = "while sleep 0.005; do :; done";

@@ -1,5 +1,5 @@
-/// Random numbers that a seed repeats: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
-/// number generators", 2014).
+/// Reproducible random numbers from a seed: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014).
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
@@ -12,22 +12,22 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..end`; 0 of an empty range.
+    /// One of `0..end`; 0 for an empty range.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end.max(1)
     }
 
-    /// Evenly from 0 to below 1.
+    /// Uniform from 0 (inclusive) to 1 (exclusive).
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// From an exponential distribution of this mean.
+    /// From an exponential distribution with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.uniform()).ln()
     }
 
-    /// From a normal distribution of mean 0 and deviation 1 (Box and Muller).
+    /// From a normal distribution with mean 0 and deviation 1 (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }

@@ -3,13 +3,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a file that another test's child has inherited may keep the disk busy.
+/// How long a file inherited by another test's child may keep the disk busy.
 const BUSY: Duration = Duration::from_secs(20);
 
-/// Set for a test that runs once more in a namespace of its own, so that it does not do so again there.
+/// Set for a test that runs again in its own namespace, so that it does not recurse.
 const INSIDE: &str = "JITTERSCOPE_TEST_NAMESPACE";
-/// A user namespace in which mounting is allowed. The user is called as files of unmapped users are (the overflow
-/// id): the folders above are then his own, and the checks of who may change them say what they say outside.
+/// A user namespace in which mounting is allowed. The user gets the overflow id, the id of files of unmapped users: the
+/// parent folders are then the user's own, and the checks of who may change them give the same results as outside.
 const NAMESPACE: [&str; 5] = [
     "--user",
     "--map-user=65534",
@@ -18,14 +18,14 @@ const NAMESPACE: [&str; 5] = [
     "--mount",
 ];
 
-/// A file system of a known size, in memory; unmounted when dropped.
+/// A file system of a known size in memory; unmounted when dropped.
 pub struct Tmpfs(tempfile::TempDir);
 
 impl Tmpfs {
-    /// Mounts one of so many bytes; `None`, and a word that the test is skipped, where that cannot be had.
+    /// Mounts one of this size in bytes. Returns `None`, and reports the test as skipped, if that is not possible.
     ///
     /// # Panics
-    /// When no temporary folder can be made.
+    /// If no temporary folder can be made.
     pub fn mount(bytes: u64) -> Option<Tmpfs> {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let options = format!("size={bytes},mode=0755");
@@ -40,16 +40,16 @@ impl Tmpfs {
         {
             return Some(Tmpfs(dir));
         }
-        eprintln!("skipped: no tmpfs can be mounted (this test needs root)");
+        crate::skip("no tmpfs can be mounted (it needs root)");
         None
     }
 
-    /// As [`Tmpfs::mount`], for a test that needs root for nothing but mounting. Where it may not mount, it runs once
-    /// more in a user namespace in which it may, and `None` says that it has passed there; where the kernel gives
-    /// nobody such a namespace, `None` and a word that the test is skipped.
+    /// Like [`Tmpfs::mount`], for a test that needs root only for mounting. If it may not mount, the test runs again in
+    /// a user namespace in which it may, and `None` means that it has passed there. If the kernel grants no such
+    /// namespace, returns `None` and reports the test as skipped.
     ///
     /// # Panics
-    /// When the test fails in its namespace, or no temporary folder can be made.
+    /// If the test fails in its namespace, or no temporary folder can be made.
     pub fn mount_or_run_where_it_can(bytes: u64) -> Option<Tmpfs> {
         let name = std::thread::current().name().map(str::to_owned);
         let unshare = || {
@@ -85,16 +85,14 @@ impl Tmpfs {
         None
     }
 
-    /// Where it is mounted.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
 impl Drop for Tmpfs {
-    /// A child that another thread of the test binary is just starting has our files open until it runs its
-    /// program, and unmounting fails meanwhile: it is tried again. A file that somebody keeps open is a
-    /// defect of the test, and panics.
+    /// Retries the unmount: it fails while a child just started by another thread of the test binary has our files
+    /// open, until the child executes its program. A file that stays open is a defect of the test, and panics.
     fn drop(&mut self) {
         let start = Instant::now();
         let mut why = String::new();

@@ -1,10 +1,10 @@
 use std::fs::File;
 
-/// Waits until no other test records or changes the machine, those of other test binaries included; lasts
-/// until the file is dropped.
+/// Waits until no other test, including those of other binaries, records or changes the machine; lasts until the file
+/// is dropped.
 ///
 /// # Panics
-/// When the temporary folder cannot be written.
+/// If the temporary folder cannot be written.
 pub fn turn() -> File {
     let path = std::env::temp_dir().join("jitterscope-live-tests.lock");
     let file = File::create(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -13,11 +13,11 @@ pub fn turn() -> File {
     file
 }
 
-/// Whether the tests run as root; says that the calling test is skipped when not.
+/// Whether the tests run as root; the calling test is skipped if not.
 pub fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("skipped: this test needs root");
+        crate::skip("it needs root");
     }
     root
 }

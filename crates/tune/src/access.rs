@@ -1,4 +1,4 @@
-//! Who may do what with a file that we put in place: it survives the change and its undoing.
+//! Owner and permissions of files that we install, which a change and its undoing keep.
 
 use rustix::fs::{Gid, Mode, Uid, fchmod, fchown};
 use serde::{Deserialize, Serialize};
@@ -6,22 +6,20 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// Of a file that was not there before: everybody may read it, as all in those folders.
+/// Mode of a new file: readable by all, as usual in those folders.
 const NEW_FILE: u32 = 0o644;
 
 /// A file's owner and permission bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
-    /// Permission bits, those for set-id and sticky included.
+    /// Permission bits, including set-id and sticky.
     pub mode: u32,
-    /// Owner.
     pub uid: u32,
-    /// Group.
     pub gid: u32,
 }
 
 impl Access {
-    /// Of a file that is there.
+    /// The access of an existing file.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Access {
         Access {
@@ -31,30 +29,30 @@ impl Access {
         }
     }
 
-    /// Whether it gives no more than reading, writing and executing: nothing else is ever put back.
+    /// Whether it has only read, write and execute bits: only such a mode is ever restored.
     #[must_use]
     pub fn is_plain(self) -> bool {
         self.mode & !0o777 == 0
     }
 
-    /// As people write it.
+    /// As displayed, e.g. by `ls`.
     #[must_use]
     pub fn shown(self) -> String {
         format!("mode {:04o}, owner {}:{}", self.mode, self.uid, self.gid)
     }
 }
 
-/// Gives an open file this access, or, when it is new, the usual one, whatever the umask is.
+/// Gives an open file this access, or the default if it is new, independently of the umask.
 ///
 /// # Errors
-/// The system refuses: giving a file to somebody else needs root.
+/// The system refuses: changing the owner needs root.
 pub(crate) fn give(file: &File, access: Option<Access>) -> io::Result<()> {
     let mode = access.map_or(NEW_FILE, |a| a.mode);
     if let Some(access) = access
         && let now = Access::of(&file.metadata()?)
         && (now.uid, now.gid) != (access.uid, access.gid)
     {
-        // Before the mode, some bits of which go with a change of owner.
+        // Before the mode, because changing the owner clears some of its bits.
         fchown(
             file,
             Some(Uid::from_raw(access.uid)),

@@ -1,67 +1,57 @@
-//! Which culprits a knob answers.
+//! The culprits that a knob answers.
 
 use crate::glob;
-use jitterscope_model::{CulpritKind, SchedClass, Subject, Task, Verdict};
+use jitterscope_model::{CpuSet, CulpritKind, SchedClass, Subject, Task, Verdict};
 use serde::Serialize;
 
-/// What a knob does to a culprit.
+/// The effect of a knob on a culprit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It goes away.
     Removes,
-    /// There is less of it.
+    /// The culprit takes less time.
     Lessens,
-    /// It may be the cause: nothing that was recorded tells.
+    /// The knob may be the cause; nothing recorded shows it.
     Perhaps,
 }
 
 /// Workers, by whether their pool is bound to one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
-    /// It is.
     Bound,
-    /// It is not: they keep to the CPUs of a mask.
+    /// Not bound: they stay on the CPUs of a mask.
     Unbound,
-    /// No record tells, or some were bound and others not.
+    /// No record shows it, or some were bound and others not.
     Unknown,
 }
 
-/// Culprits of one sort. Lists of texts are of names with `*`.
+/// Culprits of one sort. Lists of texts are name patterns with `*`.
 #[derive(Clone, Copy, Debug)]
 pub enum CulpritPattern {
-    /// Threads, by name.
     Threads(&'static [&'static str]),
     /// Work items, by function; workers whose item was not seen, by their own name.
     Work(&'static [&'static str]),
-    /// Of these, those that such workers ran.
+    /// Work items that such workers ran, by function.
     WorkBy(Workers, &'static [&'static str]),
-    /// Interrupts of devices, by handler.
+    /// Device interrupts, by handler.
     Devices(&'static [&'static str]),
     /// Timer functions, and the timer interrupt itself (`local_timer`).
     Timers(&'static [&'static str]),
     /// Softirqs, by the kernel's name.
     Softirqs(&'static [&'static str]),
-    /// Functions that another CPU calls on this one, and interrupts from others by their vector.
+    /// Functions called from another CPU, and inter-processor interrupts by vector.
     Calls(&'static [&'static str]),
     /// Non-maskable interrupts, by handler.
     Nmis(&'static [&'static str]),
-    /// Page faults of the victim.
     PageFaults,
-    /// Machine checks.
     MachineChecks,
-    /// Real-time throttling.
     Throttling,
-    /// CPU quotas of control groups.
     Quotas,
-    /// These verdicts.
     Verdicts(&'static [Verdict]),
-    /// Every verdict of this kind.
     VerdictsOf(CulpritKind),
 }
 
 impl CulpritPattern {
-    /// Whether a subject is one of them.
     #[must_use]
     pub fn matches(&self, subject: &Subject) -> bool {
         let named = |globs: &[&str]| {
@@ -101,7 +91,7 @@ impl CulpritPattern {
         }
     }
 
-    /// Their kind; of verdicts that of the first.
+    /// The kind of the culprits; for several verdicts, the kind of the first.
     #[must_use]
     pub fn kind(&self) -> CulpritKind {
         match self {
@@ -123,7 +113,7 @@ impl CulpritPattern {
         }
     }
 
-    /// Their names, with `*` for anything.
+    /// The names of the culprits, with `*` for any text.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         match self {
@@ -146,7 +136,7 @@ impl CulpritPattern {
         }
     }
 
-    /// Which workers ran them, where that matters.
+    /// Which workers ran them, if that matters.
     #[must_use]
     pub fn workers(&self) -> Option<Workers> {
         match self {
@@ -156,12 +146,12 @@ impl CulpritPattern {
     }
 }
 
-/// Names in the catalogue that are those of programs; all others but `*` are of the kernel's own threads.
+/// Names in the catalogue that belong to programs; all others except `*` belong to kernel threads.
 const PROGRAMS: [&str; 2] = ["irqbalance", "CPU */KVM"];
-/// The idle task, which is known by its id.
+/// The idle task, which is recognised by its id.
 const IDLE: &str = "swapper/*";
 
-/// Whether a thread can be what a name of the catalogue means: a thread may call itself anything.
+/// Whether a thread can be the one that a name in the catalogue means: any thread may use any name.
 fn may_be(task: &Task, glob: &str) -> bool {
     let idle = task.tid == Some(0) || task.class == Some(SchedClass::Idle);
     match glob {
@@ -170,15 +160,24 @@ fn may_be(task: &Task, glob: &str) -> bool {
     }
 }
 
-/// Culprits that a knob answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// These,
     pub culprits: CulpritPattern,
-    /// but none of these names.
+    /// Names that are excluded.
     pub except: [&'static [&'static str]; 2],
-    /// What becomes of them.
+    /// The selected threads, by the CPUs that they may run on.
+    pub confined: Confined,
+    /// The effect on them.
     pub effect: Effect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confined {
+    Either,
+    /// Threads that may also run on other CPUs: those confined to these CPUs stay.
+    No,
+    /// Program threads confined to these CPUs.
+    Yes,
 }
 
 impl Answer {
@@ -186,29 +185,44 @@ impl Answer {
         Answer {
             culprits,
             except: [&[], &[]],
+            confined: Confined::Either,
             effect,
         }
     }
 
-    /// Culprits that go away.
+    /// Restricts threads to those that may also run elsewhere.
+    #[must_use]
+    pub const fn unless_confined(mut self) -> Answer {
+        self.confined = Confined::No;
+        self
+    }
+
+    /// Restricts threads to program threads that may not run elsewhere.
+    #[must_use]
+    pub const fn if_confined(mut self) -> Answer {
+        self.confined = Confined::Yes;
+        self
+    }
+
+    /// Culprits that the knob removes.
     #[must_use]
     pub const fn removes(culprits: CulpritPattern) -> Answer {
         Answer::of(culprits, Effect::Removes)
     }
 
-    /// Culprits of which there will be less.
+    /// Culprits that the knob lessens.
     #[must_use]
     pub const fn lessens(culprits: CulpritPattern) -> Answer {
         Answer::of(culprits, Effect::Lessens)
     }
 
-    /// Culprits that it may or may not be the cause of.
+    /// Culprits that the knob may or may not cause.
     #[must_use]
     pub const fn perhaps(culprits: CulpritPattern) -> Answer {
         Answer::of(culprits, Effect::Perhaps)
     }
 
-    /// The same, but not these; two lists at most.
+    /// Excludes these names; two lists at most.
     #[must_use]
     pub const fn but_not(mut self, except: &'static [&'static str]) -> Answer {
         if self.except[0].is_empty() {
@@ -219,9 +233,18 @@ impl Answer {
         self
     }
 
-    /// Whether it answers this culprit.
+    /// Whether it answers this culprit on the CPUs to isolate.
     #[must_use]
-    pub fn matches(&self, subject: &Subject) -> bool {
+    pub fn matches(&self, subject: &Subject, cpus: &CpuSet) -> bool {
+        let confined = match subject {
+            Subject::Thread(task) => task.is_pinned_within(cpus).then_some(task),
+            _ => None,
+        };
+        let confined = match (self.confined, confined) {
+            (Confined::Either, _) | (Confined::No, None) => true,
+            (Confined::No, Some(_)) | (Confined::Yes, None) => false,
+            (Confined::Yes, Some(task)) => task.is_of_user(),
+        };
         let excepted = || {
             let mut names = self.except.iter().flat_map(|list| list.iter());
             names.any(|glob| match subject {
@@ -229,7 +252,7 @@ impl Answer {
                 _ => glob::matches(glob, &subject.name()),
             })
         };
-        self.culprits.matches(subject) && !excepted()
+        confined && self.culprits.matches(subject) && !excepted()
     }
 }
 
@@ -249,7 +272,7 @@ mod tests {
     fn a_target_is_of_its_sort_only_whatever_the_names() {
         let idle = CulpritPattern::Verdicts(&[Verdict::IdleExit]);
         assert!(idle.matches(&Subject::Verdict(Verdict::IdleExit, About::IdleState(3))));
-        // A thread may bear any name.
+        // A thread may have any name.
         assert!(!idle.matches(&thread("idle exit")));
         assert!(!CulpritPattern::Threads(&["*"]).matches(&Subject::verdict(Verdict::IdleExit)));
         assert!(!CulpritPattern::Devices(&["*"]).matches(&Subject::Vector("thermal_apic".into())));
@@ -277,17 +300,50 @@ mod tests {
                 ..task
             })
         };
+        let none = CpuSet::new();
+        let matches = |answer: &Answer, subject: &Subject| answer.matches(subject, &none);
         let stopper = Answer::lessens(CulpritPattern::Threads(&["migration/*"]));
-        assert!(stopper.matches(&thread("migration/1")) && !stopper.matches(&user("migration/1")));
+        assert!(matches(&stopper, &thread("migration/1")));
+        assert!(!matches(&stopper, &user("migration/1")));
         let idle = Answer::lessens(CulpritPattern::Threads(&["swapper/*"]));
-        assert!(idle.matches(&thread("swapper/1")) && !idle.matches(&user("swapper/1")));
-        // What keeps threads off a CPU keeps this one off.
+        assert!(matches(&idle, &thread("swapper/1")) && !matches(&idle, &user("swapper/1")));
+        // A knob that keeps threads off a CPU also keeps this one off.
         let kept_off =
             Answer::removes(CulpritPattern::Threads(&["*"])).but_not(&["migration/*", "swapper/*"]);
-        assert!(
-            kept_off.matches(&user("migration/1")) && !kept_off.matches(&thread("migration/1"))
-        );
-        assert!(kept_off.matches(&user("swapper/1")));
+        assert!(matches(&kept_off, &user("migration/1")));
+        assert!(!matches(&kept_off, &thread("migration/1")));
+        assert!(matches(&kept_off, &user("swapper/1")));
+    }
+
+    #[test]
+    fn a_thread_that_may_run_nowhere_else_is_not_moved_away() {
+        let of = |allowed: Option<&str>, kernel| {
+            Subject::Thread(Task {
+                comm: "hog".into(),
+                kernel,
+                allowed: allowed.map(Into::into),
+                ..Task::default()
+            })
+        };
+        let threads = CulpritPattern::Threads(&["*"]);
+        let moved = Answer::removes(threads).unless_confined();
+        let pinned = Answer::removes(threads).if_confined();
+        let cpus = "1-2".parse().unwrap();
+        for (subject, expected) in [
+            (of(Some("1"), Some(false)), (false, true)),
+            (of(Some("1-2"), Some(false)), (false, true)),
+            (of(Some("0-2"), Some(false)), (true, false)),
+            // Such a kernel thread cannot be moved either.
+            (of(Some("2"), Some(true)), (false, false)),
+            (of(None, None), (true, false)),
+        ] {
+            let found = (
+                moved.matches(&subject, &cpus),
+                pinned.matches(&subject, &cpus),
+            );
+            assert_eq!(found, expected, "{subject:?}");
+        }
+        assert!(Answer::removes(threads).matches(&of(Some("1"), Some(false)), &cpus));
     }
 
     #[test]
@@ -336,8 +392,7 @@ mod tests {
         let unbound = CulpritPattern::Work(&["kworker/u*"]);
         assert!(unbound.matches(&of(None)) && !unbound.matches(&of(Some("vmstat_update"))));
         let answer = Answer::lessens(CulpritPattern::Work(&["*"])).but_not(&["vmstat_update"]);
-        assert!(
-            answer.matches(&of(Some("wb_workfn"))) && !answer.matches(&of(Some("vmstat_update")))
-        );
+        let answers = |name| answer.matches(&of(Some(name)), &CpuSet::new());
+        assert!(answers("wb_workfn") && !answers("vmstat_update"));
     }
 }

@@ -1,4 +1,4 @@
-//! Applying a plan: written down first, done, read back.
+//! Applies a plan: each change is journaled, made and read back.
 
 use crate::gone::GoneBecause;
 use crate::hands::Hands;
@@ -12,74 +12,61 @@ use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 
-/// What to do when the kernel refuses a change.
+/// What to do if the kernel refuses a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRefusal {
-    /// Note it and go on with the rest.
+    /// Note it and continue.
     #[default]
     GoOn,
-    /// Leave the rest undone; what was done stays until it is rolled back.
+    /// Skip the rest; completed changes stay until they are rolled back.
     Stop,
 }
 
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The state folder or the journal.
+    /// The state folder or the journal is unusable.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The last apply was cut off.
+    /// The last apply was interrupted.
     #[error(
         "an earlier apply (by {by}) did not come to its end: run `jitterscope tune rollback` first, it puts everything back"
     )]
-    Unfinished {
-        /// Who.
-        by: String,
-    },
-    /// What is in force is for other CPUs.
+    Unfinished { by: String },
+    /// The active apply is for other CPUs.
     #[error(
         "an apply for CPUs {active} is in force, this one is for CPUs {asked}: roll it back first, or name the same CPUs"
     )]
-    OtherCpus {
-        /// In force.
-        active: CpuSet,
-        /// Asked for.
-        asked: CpuSet,
-    },
-    /// What the journal tells is from before a reboot.
+    OtherCpus { active: CpuSet, asked: CpuSet },
+    /// The journal is from before a reboot.
     #[error(
         "the machine was rebooted since the last apply: run `jitterscope tune rollback` (or `status`) first, to settle what is left of it"
     )]
     Rebooted,
 }
 
-/// How one change ended.
+/// The result of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// The knob.
     pub knob: &'static str,
-    /// What was changed.
     pub path: String,
-    /// From.
     pub from: String,
-    /// To.
     pub to: String,
-    /// How it ended.
     pub outcome: Outcome,
-    /// When it is in force, which may be later than it reads back; `None` when it was not made.
+    /// When it is in force, which may be later than it reads back; `None` if it was not made.
     pub in_force_by: Option<InForceBy>,
 }
 
-/// How a plan ended.
+/// The result of a plan.
 #[derive(Clone, Debug)]
 pub struct ApplyReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// Each change taken, in order.
+    /// The attempted changes, in order.
     pub applied: Vec<Applied>,
-    /// Changes left undone after a refusal.
+    /// Number of changes skipped after a refusal.
     pub not_tried: usize,
-    /// Whether it was added to an apply that was in force already.
+    /// Whether it was added to an active apply.
     pub merged: bool,
 }
 
@@ -89,8 +76,8 @@ impl ApplyReport {
         self.applied.iter().filter(|a| !a.outcome.is_success())
     }
 
-    /// Changes that were to be made and were not, of those that could be: what the kernel places itself is refused
-    /// by the attempt alone, and counts only where nothing else was done.
+    /// Failed changes that were possible. An interrupt placed by the kernel is known only from the attempt, so its
+    /// refusal counts only if no change succeeded.
     pub fn refused(&self) -> impl Iterator<Item = &Applied> {
         let any = self
             .applied
@@ -101,7 +88,7 @@ impl ApplyReport {
     }
 }
 
-/// The kernel's id of this boot; empty where it cannot be read.
+/// The kernel's id of this boot; empty if it cannot be read.
 #[must_use]
 pub fn boot_id(machine: &Machine) -> String {
     machine
@@ -109,7 +96,7 @@ pub fn boot_id(machine: &Machine) -> String {
         .unwrap_or_default()
 }
 
-/// How somebody is called.
+/// A name for the user and process.
 #[must_use]
 pub fn called(who: &Who) -> String {
     match &who.name {
@@ -142,12 +129,12 @@ fn may_merge(state: &State, plan: &Plan, boot: &str) -> Result<bool, ApplyError>
     Ok(true)
 }
 
-/// Applies a plan. Every original is in the journal, synced, before it is overwritten; so a crash at any
-/// point leaves what `rollback` needs.
+/// Applies a plan. Every original is in the synced journal before it is overwritten, so a crash at any point leaves
+/// what `rollback` needs.
 ///
 /// # Errors
-/// Nothing was changed: somebody else is at it, an earlier apply must be settled first, or the journal
-/// cannot be written. If the journal fails in mid-apply the error ends it there.
+/// Nothing was changed: another process is changing the machine, an earlier apply must be settled first, or the journal
+/// cannot be written. If the journal fails partway, the error stops the apply there.
 pub fn apply(
     hands: &mut dyn Hands,
     dir: &StateDir,
@@ -200,7 +187,7 @@ pub fn apply(
             at_realtime_ns: Some(at),
         };
         journal.append(&[done]).map_err(StateError::from)?;
-        // What the kernel places itself is no failure, and only the attempt shows it.
+        // An interrupt placed by the kernel is no failure, and only the attempt shows it.
         let failed = !outcome.is_success() && !outcome.is_managed();
         report.applied.push(Applied {
             knob: change.knob,
@@ -222,7 +209,7 @@ pub fn apply(
     Ok(report)
 }
 
-/// Takes a step; as it was taken, with what it overwrote, and how it ended.
+/// Makes one change. Returns it with what it overwrote, and its result.
 fn step(
     hands: &mut dyn Hands,
     journal: &mut Journal,
@@ -231,7 +218,7 @@ fn step(
     op: &Op,
 ) -> Result<(Op, Outcome), StateError> {
     if let Err(forbidden) = permit::check(hands.machine(), knob, op) {
-        // What may not be undone is not done, and must not stand in the journal as done.
+        // A change that may not be undone is not made and must not be journaled as made.
         let outcome = Outcome::Forbidden {
             cause: forbidden.into(),
         };
@@ -243,7 +230,7 @@ fn step(
         }])?;
         return Ok((op.clone(), outcome));
     }
-    // What is there now may be newer than the plan: the journal must hold what is overwritten.
+    // The current value may be newer than the plan: the journal must contain what is overwritten.
     let now = match op.captured(hands.machine()) {
         Ok(now) => now,
         Err(_) if matches!(op, Op::Thread { .. }) => {
@@ -257,7 +244,7 @@ fn step(
         Err(e) => return Ok((op.clone(), op.refused(&e))),
     };
     if let (Op::MakeDir { path, .. }, true) = (&now, hands.machine().exists(op.what())) {
-        // Not ours to make, so not ours to remove: the step must not stand in the journal as ours.
+        // The folder is not ours to remove, so the step must not be journaled as ours.
         let means = Some(Meaning::MadeByOthers);
         let outcome = Outcome::Refused {
             class: Refusal::Busy,

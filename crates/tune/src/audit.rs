@@ -1,4 +1,4 @@
-//! The audit: every knob as it stands on this machine for these CPUs, ranked.
+//! The audit: the state of every knob on this machine for these CPUs, ranked.
 
 use crate::answer::Effect;
 use crate::catalogue;
@@ -8,7 +8,8 @@ use crate::goal::Goal;
 use crate::knob::{Group, How, Knob, Profile, Risk, Weight};
 use crate::left::Left;
 use crate::notice::Notice;
-use crate::run_culprits::{MeasuredCulprit, RunCulprits, Win};
+use crate::remedy::{Remedy, remedies};
+use crate::run_culprits::{RunCulprits, Win};
 use crate::threads;
 use crate::wanted::Wanted;
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
@@ -19,38 +20,33 @@ use std::cmp::Reverse;
 /// One knob of an audit.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuditEntry {
-    /// Its id.
     pub id: &'static str,
-    /// Its chapter.
     pub group: Group,
-    /// What it is.
     pub title: &'static str,
-    /// How it stands.
     #[serde(flatten)]
     pub state: KnobState,
-    /// What there is; `None` where it is not known.
+    /// The current state; `None` if it is unknown.
     pub found: Option<Finding>,
-    /// What is wanted; `None` where nothing is.
+    /// The wanted state; `None` if there is none.
     #[serde(rename = "wants")]
     pub wanted: Option<Wanted>,
-    /// What to know about it.
+    /// A notice about it.
     pub notice: Option<Notice>,
-    /// How many changes would set it right now.
+    /// How many changes would correct it now.
     pub changes: usize,
-    /// What cannot be set right. In JSON view says it in words, too.
+    /// What cannot be corrected. In JSON, view adds the words.
     #[serde(skip)]
     pub left: Vec<Left>,
-    /// Boot parameters that would do it from the start.
+    /// Boot parameters that would set it from the start.
     pub boot: Vec<String>,
     /// How it can be changed.
     pub how: How,
-    /// What may go wrong.
     pub risk: Risk,
-    /// What it usually costs to leave it.
+    /// The usual cost of leaving it.
     pub weight: Weight,
-    /// What it could win back of what was measured, where a run is given.
+    /// What it could gain, according to a run, if one is given.
     pub win: Option<Win>,
-    /// Profiles that include it.
+    /// Profiles that contain it.
     pub profiles: &'static [Profile],
     /// Whether its facts were checked.
     pub verified: bool,
@@ -59,11 +55,8 @@ pub struct AuditEntry {
 /// A program that writes the same settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Competitor {
-    /// Its name.
     pub name: String,
-    /// Its process.
     pub pid: i32,
-    /// What it does.
     pub does: Competes,
 }
 
@@ -73,7 +66,7 @@ pub struct Competitor {
 pub enum Competes {
     /// It rewrites interrupt affinities every ten seconds.
     MovesInterrupts,
-    /// Its profile sets many of the same values, and its end puts its own back.
+    /// Its profile sets many of the same values, and restores its own when it ends.
     SetsProfile,
     /// It switches the profile of tuned.
     SwitchesProfile,
@@ -81,32 +74,44 @@ pub enum Competes {
     SwitchesMerging,
     /// It sets governors and energy preferences.
     SetsGovernorsAndPreferences,
-    /// It limits the frequency.
     LimitsFrequency,
-    /// It sets governors.
     SetsGovernors,
     /// It sets governors and power saving.
     SetsGovernorsAndPower,
 }
 
-/// An audit.
 #[derive(Clone, Debug)]
 pub struct Audit {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// CPUs asked about and the others.
+    /// The audited CPUs and the others.
     pub goal: Goal,
     /// The run that ranked it.
     pub run: Option<String>,
     /// Every knob, most useful first.
     pub knobs: Vec<AuditEntry>,
-    /// Programs that write the same settings.
     pub competitors: Vec<Competitor>,
-    /// Culprits of the run that no knob answers, largest first.
-    pub unanswered: Vec<String>,
+    /// The remedy for each kind of culprit of the run, the largest first; empty without a run.
+    pub remedies: Vec<Remedy>,
 }
 
-/// Programs known to write the same settings, and what they do to them.
+impl AuditEntry {
+    /// Whether its value is wrong, or, if its value does not show that, what a run measured.
+    #[must_use]
+    pub fn is_wrong(&self) -> bool {
+        let measured = || {
+            let win = self.win.as_ref();
+            win.is_some_and(|win| win.effect != Effect::Perhaps)
+        };
+        match &self.state {
+            KnobState::Wrong => true,
+            KnobState::NotApplicable(why) => why.is_for_a_recording() && measured(),
+            KnobState::Fine | KnobState::Unavailable(_) | KnobState::Unreadable(_) => false,
+        }
+    }
+}
+
+/// Programs known to write the same settings, and their effect.
 const COMPETITORS: &[(&str, Competes)] = &[
     ("irqbalance", Competes::MovesInterrupts),
     ("tuned", Competes::SetsProfile),
@@ -118,7 +123,7 @@ const COMPETITORS: &[(&str, Competes)] = &[
     ("tlp", Competes::SetsGovernorsAndPower),
 ];
 
-/// Programs that write the same settings and run now.
+/// Running programs that write the same settings.
 #[must_use]
 pub fn competitors(machine: &Machine) -> Vec<Competitor> {
     threads::processes(machine)
@@ -134,24 +139,24 @@ pub fn competitors(machine: &Machine) -> Vec<Competitor> {
         .collect()
 }
 
-/// Looks at every knob; ranks them by what a run `measured`, where one is given.
+/// Examines every knob and ranks them by what a run `measured`, if one is given.
 #[must_use]
 pub fn audit(machine: &Machine, goal: &Goal, measured: Option<&RunCulprits>) -> Audit {
     audit_of(&Inspection::new(machine, goal), measured)
 }
 
-/// The same of a machine that is inspected for more than this.
+/// The audit from an existing inspection.
 #[must_use]
 pub fn audit_of(inspection: &Inspection<'_>, measured: Option<&RunCulprits>) -> Audit {
     let Inspection { machine, goal, .. } = *inspection;
     let mut knobs: Vec<AuditEntry> = catalogue::all()
         .map(|knob| entry(inspection, knob, measured))
         .collect();
-    // Stable: equals stay in the order of the catalogue.
+    // A stable sort keeps equal entries in catalogue order.
     knobs.sort_by_key(|k| {
         let state = match k.state {
+            _ if k.is_wrong() => 0,
             KnobState::Wrong => 0,
-            KnobState::NotApplicable(_) if k.win.is_some() => 0,
             KnobState::Fine => 1,
             KnobState::Unreadable(_) => 2,
             KnobState::NotApplicable(_) => 3,
@@ -162,18 +167,14 @@ pub fn audit_of(inspection: &Inspection<'_>, measured: Option<&RunCulprits>) -> 
         let effect = k.win.as_ref().map(|w| w.effect);
         (state, guess, Reverse(total), effect, k.weight, k.risk)
     });
-    let unanswered = measured.map_or_else(Vec::new, |e| {
-        let mut left = e.unanswered();
-        left.sort_by_key(|c| Reverse(c.total_ns));
-        left.into_iter().map(MeasuredCulprit::label).collect()
-    });
+    let remedies = measured.map(|measured| remedies(inspection, &knobs, measured));
     Audit {
         schema_version: SCHEMA_VERSION,
         goal: goal.clone(),
         run: measured.map(|e| e.run.clone()),
         knobs,
         competitors: competitors(machine),
-        unanswered,
+        remedies: remedies.unwrap_or_default(),
     }
 }
 
@@ -182,7 +183,7 @@ fn entry(
     knob: &'static Knob,
     measured: Option<&RunCulprits>,
 ) -> AuditEntry {
-    let found = inspection.examine(knob);
+    let found = inspection.judge(knob);
     AuditEntry {
         id: knob.id,
         group: knob.group,
@@ -201,7 +202,7 @@ fn entry(
         how: knob.how(),
         risk: knob.risk,
         weight: knob.weight,
-        win: measured.and_then(|e| e.win(knob)),
+        win: measured.and_then(|e| e.win(knob, &inspection.goal.isolated)),
         profiles: knob.profiles,
         verified: knob.fact.is_verified(),
     }

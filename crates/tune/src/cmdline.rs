@@ -1,31 +1,28 @@
-//! The kernel command line: what it says, and what to add to it.
+//! The kernel command line: its parameters, and the ones to add.
 
 use crate::goal::Goal;
 use jitterscope_model::CpuSet;
 
-/// The value that a boot parameter should have.
+/// The wanted value of a boot parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootValue {
-    /// The bare word: `nosmt`.
+    /// The bare word, as in `nosmt`.
     Flag,
     /// `key=value`.
     Is(&'static str),
-    /// `key=value` with one of these; the first is what is written.
+    /// `key=value` with one of these; the first is written.
     OneOf(&'static [&'static str]),
     /// `key=LIST` of the isolated CPUs.
     Isolated,
-    /// `key=flag,LIST` of the isolated CPUs (`isolcpus`); flags of one key are joined.
+    /// `key=flag,LIST` of the isolated CPUs (`isolcpus`); the flags of one key are joined.
     IsolatedWith(&'static str),
     /// `key=LIST` of the housekeeping CPUs.
     Housekeeping,
 }
 
-/// One boot parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BootParam {
-    /// Its name.
     pub key: &'static str,
-    /// What it should be.
     pub value: BootValue,
 }
 
@@ -35,7 +32,7 @@ const FULL_DYNTICKS: BootParam = BootParam {
 };
 
 impl BootParam {
-    /// As it is typed, for documentation: `nohz_full=LIST`.
+    /// The documented form: `nohz_full=LIST`.
     #[must_use]
     pub fn pattern(&self) -> String {
         match self.value {
@@ -48,7 +45,7 @@ impl BootParam {
         }
     }
 
-    /// As it is typed for these CPUs.
+    /// The form for these CPUs.
     #[must_use]
     pub fn spelled(&self, goal: &Goal) -> String {
         match self.value {
@@ -68,12 +65,12 @@ impl BootParam {
     }
 }
 
-/// A command line, parameter by parameter.
+/// A parsed command line.
 #[derive(Clone, Debug, Default)]
 pub struct Cmdline(Vec<(String, Option<String>)>);
 
 impl Cmdline {
-    /// Splits `/proc/cmdline`. What follows a bare `--` is init's, not the kernel's.
+    /// Splits `/proc/cmdline`. Everything after a bare `--` belongs to init, not to the kernel.
     #[must_use]
     pub fn parse(text: &str) -> Cmdline {
         Cmdline(
@@ -89,7 +86,7 @@ impl Cmdline {
         )
     }
 
-    /// What the line says of `key`, the last time it does: `Some(None)` for the bare word.
+    /// The last value of `key` on the line: `Some(None)` for the bare word.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Option<&str>> {
         self.0
@@ -99,7 +96,7 @@ impl Cmdline {
             .map(|(_, v)| v.as_deref())
     }
 
-    /// How the parameter stands there, for display: `nohz_full=2-3`, or `None` when it does not.
+    /// The parameter for display: `nohz_full=2-3`, or `None` if it is missing.
     #[must_use]
     pub fn shown(&self, key: &str) -> Option<String> {
         self.get(key).map(|value| match value {
@@ -108,11 +105,11 @@ impl Cmdline {
         })
     }
 
-    /// Whether the line already says what `param` asks for.
+    /// Whether the line satisfies `param`.
     #[must_use]
     pub fn satisfies(&self, param: &BootParam, goal: &Goal) -> bool {
         if param.key == "rcu_nocbs" && self.satisfies(&FULL_DYNTICKS, goal) {
-            // The kernel takes the callbacks of full-dynticks CPUs away by itself.
+            // The kernel moves the callbacks of full-dynticks CPUs by itself.
             return true;
         }
         let Some(value) = self.get(param.key) else {
@@ -132,7 +129,7 @@ impl Cmdline {
                 .is_some_and(|set| !set.is_empty() && set.intersection(&goal.isolated).is_empty()),
             BootValue::IsolatedWith(flag) => value.is_some_and(|v| {
                 let (flags, cpus) = split_flags(v);
-                // A list without flags is `domain`, the parameter's first meaning.
+                // A list without flags means `domain`, the parameter's original meaning.
                 (flags.contains(&flag) || (flags.is_empty() && flag == "domain"))
                     && goal.isolated.difference(&cpus).is_empty()
             }),
@@ -148,7 +145,7 @@ fn split_flags(value: &str) -> (Vec<&str>, CpuSet) {
     (flags, list.join(",").parse().unwrap_or_default())
 }
 
-/// What to add to the line for these parameters: flags of one key joined, nothing said twice, in order.
+/// The additions to the line for these parameters, in order: flags of one key joined, without duplicates.
 #[must_use]
 pub fn compose(params: &[BootParam], goal: &Goal) -> Vec<String> {
     let mut out: Vec<(&str, Vec<&str>, String)> = Vec::new();
@@ -178,8 +175,8 @@ pub fn compose(params: &[BootParam], goal: &Goal) -> Vec<String> {
         .collect()
 }
 
-/// Parameters that were added `before` together with `new` ones: what `new` says of a key holds, but the
-/// flags of a list of CPUs (`isolcpus`) are joined.
+/// Combines parameters added `before` with `new` ones. For each key the new value wins, but the flags of a CPU list
+/// (`isolcpus`) are joined.
 #[must_use]
 pub fn merge(before: &str, new: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
@@ -312,7 +309,7 @@ mod tests {
             ("isolcpus", DOMAIN, false),
             ("rcu_nocbs=2-3", callbacks, true),
             ("rcu_nocbs=2", callbacks, false),
-            // Those of full-dynticks CPUs are taken away by that.
+            // Full dynticks moves those callbacks.
             ("nohz_full=2-3", callbacks, true),
             ("nohz_full=2", callbacks, false),
         ] {
@@ -390,7 +387,7 @@ mod tests {
                 "isolcpus=managed_irq",
             ),
             ("isolcpus=domain,2-3", "isolcpus=2-3", "isolcpus=2-3"),
-            // The last of several is what the kernel takes.
+            // The kernel uses the last of several.
             (
                 "isolcpus=domain,2-3 isolcpus=nohz,2-3",
                 "isolcpus=managed_irq,2-3",

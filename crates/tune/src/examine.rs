@@ -1,4 +1,4 @@
-//! One knob on one machine: how it stands and what would set it right. Audit and plan both rest on it.
+//! Examines one knob on one machine: its state and the changes that would correct it. Audit and plan are based on it.
 
 use crate::cmdline::{BootParam, Cmdline};
 use crate::finding::{FileValue, Finding};
@@ -10,62 +10,57 @@ use crate::notice::Notice;
 use crate::op::Op;
 use crate::threads::Thread;
 use crate::wanted::Wanted;
-use crate::{partition, settings, threads};
+use crate::{catalogue, partition, settings, threads};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use serde::Serialize;
 use std::cell::OnceCell;
 
-/// Threads named of those that may run on the isolated CPUs, at most.
+/// Maximum number of named threads that may run on the isolated CPUs.
 const MOST_NAMED: usize = 3;
 
-/// How a knob stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "cause")]
 pub enum KnobState {
-    /// Not as these CPUs want it.
+    /// Not as these CPUs need it.
     Wrong,
-    /// As they want it.
+    /// As these CPUs need it.
     Fine,
-    /// This machine has no such thing; why.
+    /// This machine has no such thing, and why.
     Unavailable(KnobReason),
-    /// It does not concern this machine or cannot be told by looking; why.
+    /// It does not concern this machine or cannot be seen in its state, and why.
     NotApplicable(KnobReason),
-    /// It is there, but not for this user to read; why.
+    /// It exists, but this user may not read it, and why.
     Unreadable(KnobReason),
 }
 
-/// What was found out about a knob.
+/// The results for a knob.
 #[derive(Clone, Debug)]
 pub struct Examination {
-    /// How it stands.
     pub state: KnobState,
-    /// What there is; `None` where it is not known.
+    /// The current state; `None` if it is unknown.
     pub found: Option<Finding>,
-    /// What is wanted; `None` where nothing is.
+    /// The wanted state; `None` if there is none.
     pub wanted: Option<Wanted>,
-    /// Changes that would set it right now.
+    /// Changes that would correct it now.
     pub ops: Vec<Op>,
-    /// What cannot be set right.
+    /// What cannot be corrected.
     pub left: Vec<Left>,
-    /// Boot parameters that the command line does not have yet.
+    /// Boot parameters missing on the command line.
     pub boot: Vec<BootParam>,
-    /// What to know when using it.
+    /// A notice about its use.
     pub notice: Option<Notice>,
 }
 
-/// A machine with a goal, read as far as needed and not twice.
+/// A machine with a goal. Each thing is read at most once, when needed.
 pub struct Inspection<'a> {
-    /// The machine.
     pub machine: &'a Machine,
-    /// The goal.
     pub goal: &'a Goal,
     cmdline: OnceCell<Cmdline>,
     threads: OnceCell<Vec<Thread>>,
 }
 
 impl<'a> Inspection<'a> {
-    /// A machine with a goal.
     #[must_use]
     pub fn new(machine: &'a Machine, goal: &'a Goal) -> Inspection<'a> {
         Inspection {
@@ -81,11 +76,41 @@ impl<'a> Inspection<'a> {
             .get_or_init(|| Cmdline::parse(&self.machine.read("/proc/cmdline").unwrap_or_default()))
     }
 
-    fn threads(&self) -> &[Thread] {
+    pub(crate) fn threads(&self) -> &[Thread] {
         self.threads.get_or_init(|| threads::all(self.machine))
     }
 
-    /// Looks at one knob.
+    /// The name of a process; `None` if it is gone.
+    pub(crate) fn process_name(&self, pid: i32) -> Option<String> {
+        self.machine.read_trimmed(format!("/proc/{pid}/comm")).ok()
+    }
+
+    /// The systemd service of a process.
+    pub(crate) fn service(&self, pid: i32) -> Option<String> {
+        let groups = self.machine.read(format!("/proc/{pid}/cgroup")).ok()?;
+        let path = groups.lines().find_map(|line| {
+            line.strip_prefix("0::")
+                .filter(|path| *path != "/")
+                .or_else(|| line.split_once(":name=systemd:").map(|(_, path)| path))
+        })?;
+        let units = path.rsplit('/');
+        let mut services = units.filter(|unit| unit.ends_with(".service"));
+        services.next().map(str::to_owned)
+    }
+
+    /// Examines one knob that was not named: a knob that does not matter on this machine is not wrong.
+    #[must_use]
+    pub fn judge(&self, knob: &Knob) -> Examination {
+        let found = self.examine(knob);
+        match catalogue::moot(knob, self.machine, self.goal) {
+            Some(why) if found.state == KnobState::Wrong => Examination {
+                found: found.found,
+                ..Examination::new(KnobState::NotApplicable(why))
+            },
+            _ => found,
+        }
+    }
+
     #[must_use]
     pub fn examine(&self, knob: &Knob) -> Examination {
         let mut found = match knob.mechanism {
@@ -317,7 +342,7 @@ impl<'a> Inspection<'a> {
                 Ok(text) => {
                     let set: CpuSet = text.parse().unwrap_or_default();
                     let covers = self.goal.isolated.difference(&set).is_empty();
-                    // What the boot parameter does, a cpuset can have done since.
+                    // A cpuset may meanwhile do what the boot parameter does.
                     if !covers && knob.id == "isolcpus-domain" && self.cpuset_does_it() {
                         let found = Some(Finding::CpusetInstead);
                         return Examination {
@@ -375,7 +400,7 @@ fn absent(knob: &Knob) -> KnobState {
     KnobState::Unavailable(KnobReason::AsDeclared { words: knob.absent })
 }
 
-/// What a file reads, which has been read.
+/// The value of a file that was read.
 fn value(reading: &settings::Reading) -> FileValue {
     let reads = reading
         .current

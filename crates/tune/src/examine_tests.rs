@@ -1,4 +1,4 @@
-//! Each sort of knob on a machine of a few files: how it stands, what is found and wanted, what would change it.
+//! Each sort of knob on a machine of a few files: its state, the found and wanted values, and the changes.
 
 use super::*;
 use crate::catalogue;
@@ -8,7 +8,7 @@ use jitterscope_model::CpuId;
 const PF_KTHREAD: u64 = 0x0020_0000;
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
-/// A knob on a machine of these files, with CPUs 2 and 3 isolated.
+/// Examines a knob on a machine of these files, with CPUs 2 and 3 isolated.
 fn examined_on(paper: &Paper, id: &str, housekeeping: &str) -> Examination {
     let goal = goal("2-3", housekeeping);
     Inspection::new(&paper.machine, &goal).examine(catalogue::find(id).unwrap())
@@ -56,9 +56,9 @@ fn files_are_counted_and_the_first_that_is_wrong_is_named() {
         )
     };
     let (right, wrong) = ("performance\n", "powersave\n");
-    let (state, told, ops, found) = of(&[right; 4]);
+    let (state, reported, ops, found) = of(&[right; 4]);
     assert_eq!(
-        (state, told, ops),
+        (state, reported, ops),
         (
             KnobState::Fine,
             Some(Finding::FilesAsWanted { files: 4 }),
@@ -66,26 +66,29 @@ fn files_are_counted_and_the_first_that_is_wrong_is_named() {
         )
     );
     assert_eq!((values(&found), found.notice), (1, None));
-    let (state, told, ops, _) = of(&[right, wrong, wrong, right]);
+    let (state, reported, ops, _) = of(&[right, wrong, wrong, right]);
     let first = file(&path(1), "powersave", None);
     let expected = Finding::FilesWrong {
         wrong: 2,
         files: 4,
         first,
     };
-    assert_eq!((state, told, ops), (KnobState::Wrong, Some(expected), 2));
-    // One alone is shown as it is, right or wrong.
-    let (state, told, ..) = of(&[wrong]);
     assert_eq!(
-        (state, told),
+        (state, reported, ops),
+        (KnobState::Wrong, Some(expected), 2)
+    );
+    // A single file is reported with its value, right or wrong.
+    let (state, reported, ..) = of(&[wrong]);
+    assert_eq!(
+        (state, reported),
         (
             KnobState::Wrong,
             Some(Finding::File(file(&path(0), "powersave", None)))
         )
     );
-    let (state, told, ..) = of(&[right]);
+    let (state, reported, ..) = of(&[right]);
     assert_eq!(
-        (state, told),
+        (state, reported),
         (
             KnobState::Fine,
             Some(Finding::File(file(&path(0), "performance", None)))
@@ -126,7 +129,7 @@ fn interrupts_that_are_still_in_force_on_isolated_cpus_move_later() {
             });
         examined("irq-aff", &both.collect::<Vec<_>>())
     };
-    // Elsewhere already, asked for and not yet moved twice, and one that is still to be asked.
+    // One is elsewhere already, two were requested and have not moved, and one is still to be requested.
     let found = of(&[
         ("0-1\n", "1\n"),
         ("0-1\n", "2\n"),
@@ -139,7 +142,7 @@ fn interrupts_that_are_still_in_force_on_isolated_cpus_move_later() {
     );
     let found = of(&[("0-1\n", "1\n"), ("0-1\n", "\n")]);
     assert_eq!((found.notice, found.state), (None, KnobState::Fine));
-    // What is in force is shown where it is not what is set.
+    // The effective value is reported if it differs from the set value.
     let shown = |effective| of(&[("0-1\n", effective)]).found;
     let path = "/proc/irq/0/smp_affinity_list";
     assert_eq!(
@@ -162,7 +165,7 @@ fn a_knob_all_of_whose_files_are_denied_is_unreadable() {
     };
     deny("/sys/class/net/a/threaded");
     if paper.machine.read("/sys/class/net/a/threaded").is_ok() {
-        eprintln!("skipped: root is denied nothing");
+        jitterscope_testing::skip("root is denied nothing");
         return;
     }
     let found = examined_on(&paper, "napi-thread", "0-1");
@@ -180,7 +183,7 @@ fn a_knob_all_of_whose_files_are_denied_is_unreadable() {
     assert_eq!(found.found, None);
 }
 
-/// A machine of these threads: (pid, name, flags, allowed CPUs).
+/// A machine with these threads: (pid, name, flags, allowed CPUs).
 fn with_threads(threads: &[(u32, &str, u64, &str)]) -> Paper {
     let paper = Paper::of(&[("/proc/cmdline", "quiet\n")]);
     for (pid, comm, flags, cpus) in threads {
@@ -207,7 +210,7 @@ fn threads_are_moved_off_where_they_can_and_told_where_they_cannot() {
         (14, "elsewhere", PF_KTHREAD, "0-1"),
         (20, "program", 0, "1-2"),
         (21, "pinned", 0, "3"),
-        // On paper it is no other process than the rest.
+        // On a fake machine it is an ordinary process.
         (std::process::id(), "like ourselves", 0, "0-1"),
     ]);
     let left = |tid, comm: &str, because| Left {
@@ -409,6 +412,47 @@ fn a_boot_parameter_is_looked_for_on_the_command_line() {
 }
 
 #[test]
+fn what_does_not_matter_here_is_wrong_for_nobody_but_who_names_it() {
+    let aspm = (
+        "/sys/module/pcie_aspm/parameters/policy",
+        "[default] performance\n",
+    );
+    let delay = (
+        "/sys/module/rcutree/parameters/nohz_full_patience_delay",
+        "0\n",
+    );
+    let (cpu, guest) = (
+        ("/proc/cpuinfo", "flags : fpu\n"),
+        ("/proc/cpuinfo", "flags : fpu hypervisor\n"),
+    );
+    let full = |list| ("/sys/devices/system/cpu/nohz_full", list);
+    let wrong = KnobState::Wrong;
+    let moot = KnobState::NotApplicable;
+    for (knob, files, judged) in [
+        ("aspm", [aspm, cpu], wrong.clone()),
+        ("aspm", [aspm, guest], moot(KnobReason::LinksOfHost)),
+        ("rcu-patience", [delay, full("2-3\n")], wrong.clone()),
+        (
+            "rcu-patience",
+            [delay, full("(null)\n")],
+            moot(KnobReason::NoFullDynticks),
+        ),
+    ] {
+        let paper = Paper::of(&files);
+        let goal = goal("2-3", "0-1");
+        let inspection = Inspection::new(&paper.machine, &goal);
+        let knob = catalogue::find(knob).unwrap();
+        let found = inspection.judge(knob);
+        assert_eq!(found.state, judged, "{} {files:?}", knob.id);
+        assert_eq!(
+            found.ops.is_empty() && found.boot.is_empty(),
+            judged != wrong
+        );
+        assert_eq!(inspection.examine(knob).state, wrong);
+    }
+}
+
+#[test]
 fn what_a_boot_parameter_did_is_read_where_the_kernel_shows_it() {
     let full = "/sys/devices/system/cpu/nohz_full";
     let dynticks = |text| {
@@ -464,7 +508,7 @@ fn a_cpuset_does_what_the_boot_parameter_would_have_done_for_the_domains_alone()
         domain(&cpuset),
         (KnobState::Fine, Some(Finding::CpusetInstead))
     );
-    // Without it, or with one that is not as wanted, it is as the kernel says.
+    // If it is missing or not as wanted, the kernel's value counts.
     let none = (
         KnobState::Wrong,
         Some(Finding::Cpus {

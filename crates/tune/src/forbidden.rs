@@ -1,41 +1,35 @@
-//! Why a step is no change of a knob, as data.
+//! Why a step is not a change that its knob makes, as data.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a step is neither taken nor undone. In JSON it has its stable `id` beside its fields.
+/// Why a step is neither made nor undone. In JSON it has its stable `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum Forbidden {
     /// The catalogue has no such knob.
     UnknownKnob {
-        /// As the journal says.
+        /// In the journal's words.
         knob: String,
     },
-    /// The knob is turned in another way.
+    /// The knob is changed in another way.
     NotItsChange {
-        /// The knob.
         knob: String,
     },
-    /// A link leads somewhere else.
+    /// A link leads elsewhere.
     LeadsAway {
-        /// Where to.
         to: String,
         /// Where it should be.
         root: String,
     },
-    /// Following the path failed.
     Lost {
-        /// What the system said.
         system: String,
     },
-    /// No such value is ever written.
+    /// A value that is never written.
     Value {
-        /// What is wrong with it.
         flaw: ValueFlaw,
     },
 }
 
-/// What is wrong with a value that is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueFlaw {
@@ -43,8 +37,7 @@ pub enum ValueFlaw {
     OwnersRights,
     /// It is an empty set of CPUs.
     NoCpus,
-    /// It is too long.
     TooLong,
-    /// It has a NUL byte.
+    /// It contains a NUL byte.
     NulByte,
 }

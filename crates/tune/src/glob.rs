@@ -1,8 +1,8 @@
-//! Names with `*`: culprits' names and families of control files.
+//! Patterns with `*`, for culprit names and families of control files.
 
 use jitterscope_platform::Machine;
 
-/// Whether `name` fits `pattern`, in which `*` stands for any text.
+/// Whether `name` matches `pattern`, in which `*` matches any text.
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
@@ -26,12 +26,12 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     true
 }
 
-/// Whether the path `path` fits `pattern` component by component: there `*` stands for text within one,
-/// and `{cpu}` for a CPU's number. A path with `.`, `..` or empty components fits none.
+/// Whether `path` matches `pattern` component by component: `*` matches text within one component, and `{cpu}` a CPU
+/// number. A path with `.`, `..` or empty components matches no pattern.
 #[must_use]
 pub fn matches_path(pattern: &str, path: &str) -> bool {
     let (mut wanted, mut have) = (pattern.split('/'), path.split('/'));
-    // What comes before the first slash: nothing, in an absolute path.
+    // The text before the first slash: empty in an absolute path.
     if (wanted.next(), have.next()) != (Some(""), Some("")) {
         return false;
     }
@@ -55,8 +55,7 @@ fn component_matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The existing files that fit `pattern`, each component of which may hold `*`; sorted as people count
-/// (2 before 10).
+/// The existing files that match `pattern`, each component of which may contain `*`; in natural order (2 before 10).
 #[must_use]
 pub fn files(machine: &Machine, pattern: &str) -> Vec<String> {
     let mut found = vec![String::new()];

@@ -1,50 +1,39 @@
-//! Which CPUs are to be quiet, and which do everybody's work.
+//! The CPUs to isolate, and the housekeeping CPUs.
 
 use jitterscope_model::{CpuId, CpuSet};
 use jitterscope_platform::Machine;
 use serde::Serialize;
 
-/// The CPUs that tuning is for. `isolated` and `housekeeping` share none.
+/// The CPUs that tuning is for. `isolated` and `housekeeping` are disjoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Goal {
-    /// CPUs to be left undisturbed.
     pub isolated: CpuSet,
-    /// Online CPUs that take over what is moved away; empty only for an audit of every CPU.
+    /// Online CPUs that take over the moved work; empty only for an audit of every CPU.
     pub housekeeping: CpuSet,
 }
 
-/// Why CPUs are meant that nobody named.
+/// Why CPUs are chosen if the user named none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultCpus {
     /// The kernel isolates them.
     Isolated,
-    /// No CPU is isolated, and this is the highest.
+    /// No CPU is isolated, and this is the highest one.
     Highest,
 }
 
-/// Why such a goal is refused.
+/// Why a goal is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoalError {
-    /// An empty list.
     #[error("no CPU is named to be isolated: name some with --cpus")]
     Empty,
     /// CPUs that the machine does not have, or that are offline.
     #[error("CPU {missing} is not online (online: {online})")]
-    NotOnline {
-        /// Those asked for in vain.
-        missing: CpuSet,
-        /// What there is.
-        online: CpuSet,
-    },
-    /// Nothing would be left.
+    NotOnline { missing: CpuSet, online: CpuSet },
+    /// No housekeeping CPU would be left.
     #[error(
         "isolating CPUs {all} would isolate every online CPU: somebody must do the machine's own work, so leave at least one out"
     )]
-    EveryCpu {
-        /// All online CPUs.
-        all: CpuSet,
-    },
-    /// The boot CPU.
+    EveryCpu { all: CpuSet },
     #[error(
         "CPU 0 cannot be isolated here: the kernel never lets it go (there is no cpu0/online), and keeps timekeeping and its own boot-time work on it; choose other CPUs"
     )]
@@ -67,7 +56,7 @@ pub fn online_cpus(machine: &Machine) -> Result<CpuSet, GoalError> {
 }
 
 impl Goal {
-    /// A goal to look at only: any online CPUs, all of them too.
+    /// A goal for an audit only: any online CPUs, including all of them.
     ///
     /// # Errors
     /// The list is empty or names a CPU that is not online.
@@ -87,11 +76,11 @@ impl Goal {
         })
     }
 
-    /// A goal to change the machine for.
+    /// A goal for changing the machine.
     ///
     /// # Errors
-    /// As [`Goal::to_audit`]; and no CPU would be left for housekeeping, or CPU 0 is named on a machine
-    /// whose kernel does not let it go.
+    /// As for [`Goal::to_audit`]; also if no housekeeping CPU would be left, or CPU 0 is named on a machine whose
+    /// kernel does not release it.
     pub fn to_apply(machine: &Machine, isolated: CpuSet) -> Result<Goal, GoalError> {
         let goal = Goal::to_audit(machine, isolated)?;
         if goal.housekeeping.is_empty() {
@@ -105,8 +94,8 @@ impl Goal {
         Ok(goal)
     }
 
-    /// Of `measured`, as many as can be isolated: all but the boot CPU where the kernel never lets it go, and
-    /// all but the lowest where no other would be left; `None` when none is.
+    /// The largest part of `measured` that can be isolated: all except a boot CPU that the kernel never releases, and
+    /// except the lowest if no other CPU would be left; `None` if none can.
     #[must_use]
     pub fn for_advice(machine: &Machine, measured: &CpuSet) -> Option<Goal> {
         let lowest: CpuSet = measured.first().into_iter().collect();
@@ -116,8 +105,8 @@ impl Goal {
             .find_map(|cpus| Goal::to_apply(machine, cpus).ok())
     }
 
-    /// The CPUs to speak of when the user names none: those the kernel isolates, else the highest one;
-    /// with which of both.
+    /// The default CPUs if the user names none: those that the kernel isolates, or else the highest one; and which of
+    /// the two.
     ///
     /// # Errors
     /// The list of online CPUs cannot be read.
@@ -176,7 +165,7 @@ mod tests {
                 .housekeeping
                 .is_empty()
         );
-        // A kernel that can take CPU 0 offline lets it be isolated as well.
+        // A kernel that can take CPU 0 offline also allows isolating it.
         std::fs::create_dir_all(dir.path().join("sys/devices/system/cpu/cpu0")).unwrap();
         std::fs::write(dir.path().join("sys/devices/system/cpu/cpu0/online"), "1\n").unwrap();
         assert!(Goal::to_apply(&m, cpus("0")).is_ok());

@@ -1,4 +1,4 @@
-//! Why something that is to be changed is gone, as data.
+//! Why the target of a change is gone, as data.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,14 @@ use serde::{Deserialize, Serialize};
 pub enum GoneBecause {
     /// The thread ended before it could be moved.
     EndedUnmoved,
-    /// The thread has ended.
     ThreadEnded,
     /// The file is no longer there.
     NoFile {
-        /// The file.
         path: String,
     },
     /// The file cannot be read.
     Unreadable {
-        /// The file.
         path: String,
-        /// What the system said.
         system: String,
     },
 }

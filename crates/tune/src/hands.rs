@@ -1,4 +1,4 @@
-//! Everything that changes the machine goes through [`Hands`], so that a test can fail or stop at any step.
+//! All changes of the machine go through [`Hands`], so that a test can fail or stop at any step.
 
 use crate::access::{Access, give};
 use jitterscope_model::CpuSet;
@@ -8,58 +8,57 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// What can be done to a machine. Paths are absolute, as on the host.
+/// The operations on a machine. Paths are absolute, as on the host.
 pub trait Hands {
     /// The machine, for reading.
     fn machine(&self) -> &Machine;
 
-    /// Writes a control file that exists, in one `write`.
+    /// Writes an existing control file with one `write`.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     fn write(&mut self, path: &str, value: &str) -> io::Result<()>;
 
-    /// Makes a folder (or a cgroup).
+    /// Creates a folder (or a cgroup).
     ///
     /// # Errors
-    /// What the system answers.
+    /// The system's error.
     fn make_dir(&mut self, path: &str) -> io::Result<()>;
 
     /// Removes an empty folder (or a cgroup without members).
     ///
     /// # Errors
-    /// What the system answers.
+    /// The system's error.
     fn remove_dir(&mut self, path: &str) -> io::Result<()>;
 
-    /// Puts a whole file in place at once: there is never half of it, and never one that others may do
-    /// more with than they should. Without `access` it is a new file.
+    /// Installs a complete file atomically: it is never partial, and other users never get more access than intended.
+    /// Without `access` it is a new file.
     ///
     /// # Errors
-    /// What the system answers.
+    /// The system's error.
     fn put_file(&mut self, path: &str, content: &str, access: Option<Access>) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// What the system answers.
+    /// The system's error.
     fn remove_file(&mut self, path: &str) -> io::Result<()>;
 
     /// Confines a thread to these CPUs.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     fn set_affinity(&mut self, pid: i32, tid: i32, cpus: &CpuSet) -> io::Result<()>;
 }
 
-/// The hands of a [`Machine`]. On a fake one, files whose current choice stands in brackets behave as the
-/// kernel's do, and a thread's affinity is the line in its `status` file.
+/// The operations on a [`Machine`]. On a fake machine, files with the current choice in brackets behave like the
+/// kernel's, and a thread's affinity is the line in its `status` file.
 #[derive(Clone, Debug)]
 pub struct MachineHands {
     machine: Machine,
 }
 
 impl MachineHands {
-    /// Hands for this machine.
     #[must_use]
     pub fn new(machine: &Machine) -> MachineHands {
         MachineHands {
@@ -68,7 +67,7 @@ impl MachineHands {
     }
 }
 
-/// Mode of folders that are made.
+/// Mode of new folders.
 const NEW_FOLDER: u32 = 0o755;
 
 /// Where a file is built before it is renamed into place.
@@ -102,7 +101,7 @@ impl Hands for MachineHands {
     fn make_dir(&mut self, path: &str) -> io::Result<()> {
         let path = self.machine.path(path);
         fs::create_dir(&path)?;
-        // Whatever the umask is: nobody else may put anything into it.
+        // Independent of the umask: no other user may add files to it.
         if fs::symlink_metadata(&path)?.mode() & 0o777 != NEW_FOLDER {
             fs::set_permissions(&path, fs::Permissions::from_mode(NEW_FOLDER))?;
         }
@@ -115,7 +114,7 @@ impl Hands for MachineHands {
 
     fn put_file(&mut self, path: &str, content: &str, access: Option<Access>) -> io::Result<()> {
         let (to, from) = (self.machine.path(path), self.machine.path(unfinished(path)));
-        // One that was there is not opened, wherever it leads: it goes.
+        // An existing one is removed, not opened, wherever it leads.
         match fs::remove_file(&from) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
@@ -162,7 +161,7 @@ fn write_choice(machine: &Machine, path: &str, now: &str, value: &str) -> io::Re
     if !plain.split_whitespace().any(|word| word == value) {
         return Err(io::Error::from(rustix::io::Errno::INVAL));
     }
-    // Only whole words are looked at: `defer` is part of `defer+madvise`.
+    // Only whole words count: `defer` is part of `defer+madvise`.
     let text: Vec<String> = plain
         .split(' ')
         .map(|word| {
@@ -210,7 +209,7 @@ mod tests {
             assert_eq!(made.is_ok(), reads.is_some(), "{now}: {value}");
             assert_eq!(paper.text("/choice"), reads.unwrap_or(now));
         }
-        // Without brackets it is no choice.
+        // Without brackets it is not a choice.
         let paper = Paper::of(&[("/text", "a b\n")]);
         MachineHands::new(&paper.machine)
             .write("/text", "c")
@@ -231,7 +230,7 @@ mod tests {
         );
         hands.remove_file("/etc/x").unwrap();
         assert!(paper.machine.list("/etc").is_empty());
-        // What cannot go keeps the file as it was.
+        // An obstacle that cannot be removed leaves the file unchanged.
         fs::create_dir(paper.machine.path("/etc/x.jitterscope-unfinished")).unwrap();
         let error = hands.put_file("/etc/x", "new", None).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);

@@ -1,5 +1,5 @@
-//! When a change takes hold, and when its undoing does. A value that reads back is not yet in force where
-//! the kernel goes on with what it queued before.
+//! When a change, or its undoing, is in force. A value that reads back may not be in force yet while the kernel
+//! continues with what it queued before.
 
 use crate::catalogue;
 use crate::op::{Op, Outcome};
@@ -10,11 +10,11 @@ use jitterscope_platform::Machine;
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The longest that the undoing of a value which a knob writes may take.
+/// Maximum undoing time of any value that a knob writes.
 pub const LONGEST_UNDOING: Nanos = Nanos(120_000_000_000);
 
 impl InForce {
-    /// Of the knob of this id; `None` when there is none.
+    /// The knob with this id; `None` if there is none.
     #[must_use]
     pub fn of(knob: &str) -> Option<InForce> {
         // Drop-ins are read at boot.
@@ -27,8 +27,7 @@ impl InForce {
 }
 
 impl Settles {
-    /// When a value that replaced `replaced` at `at` is in force. `at` and the result are nanoseconds since
-    /// the epoch.
+    /// When a value that replaced `replaced` at `at` is in force. `at` and the result are nanoseconds since the epoch.
     fn by(&self, replaced: &str, at: u64) -> InForceBy {
         match (self, self.longest(replaced)) {
             (_, Some(Nanos::ZERO)) => InForceBy::Now,
@@ -53,49 +52,43 @@ impl Settles {
     }
 }
 
-/// When one change, or its undoing, is in force.
+/// When a change, or its undoing, is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "when", rename_all = "snake_case")]
 pub enum InForceBy {
-    /// It is.
     Now,
-    /// No later than this.
+    /// At this time at the latest.
     AtLatest {
         /// Nanoseconds since the epoch.
         at_realtime_ns: u64,
         /// Counted from the write.
         within_ns: Nanos,
-        /// What shows it, where that is not the file itself; else empty.
+        /// What shows it, if not the file itself; otherwise empty.
         shown_by: String,
     },
-    /// At an event that comes when it comes.
+    /// At an event whose time is unknown.
     AtEvent {
-        /// Which.
         event: String,
     },
     /// At the next boot.
     AfterReboot,
-    /// That cannot be told.
+    /// The time is unknown.
     Unknown {
-        /// Why.
         cause: NoTime,
     },
 }
 
-/// Why it is not known when a change is in force. In JSON it has its stable `id` beside its fields.
+/// Why it is unknown when a change is in force. In JSON it has its stable `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum NoTime {
     /// No limit is known.
     NoLimit {
-        /// Why, in the words of the knob's declaration.
+        /// The reason, in the words of the knob's declaration.
         words: &'static str,
     },
-    /// The value that was replaced, which would say how long, is no number.
-    Replaced {
-        /// The value.
-        value: String,
-    },
+    /// The replaced value, which determines the time, is not a number.
+    Replaced { value: String },
 }
 
 impl InForceBy {
@@ -108,7 +101,7 @@ impl InForceBy {
         self
     }
 
-    /// As it stands at `now`, nanoseconds since the epoch: what was to come by then has come.
+    /// The state at `now`, nanoseconds since the epoch: a time that has passed becomes "now".
     #[must_use]
     pub(crate) fn at(self, now: u64) -> InForceBy {
         match self {
@@ -117,7 +110,7 @@ impl InForceBy {
         }
     }
 
-    /// Whether it still has to come at `now`, nanoseconds since the epoch.
+    /// Whether it is still in the future at `now`, nanoseconds since the epoch.
     #[must_use]
     pub fn is_ahead(&self, now: u64) -> bool {
         match self {
@@ -137,7 +130,7 @@ pub fn realtime_ns() -> u64 {
     u64::try_from(since).unwrap_or(u64::MAX)
 }
 
-/// When a change that was made at `at` is in force; `None` when it was not made.
+/// When a change made at `at` is in force; `None` if it was not made.
 #[must_use]
 pub(crate) fn applied(
     machine: &Machine,
@@ -148,7 +141,7 @@ pub(crate) fn applied(
 ) -> Option<InForceBy> {
     let in_force = InForce::of(knob)?;
     match outcome {
-        // Where a file tells what is in force, it has told.
+        // A file that shows what is in force has shown it.
         Outcome::Applied { .. } if tells(machine, op).is_some() => Some(InForceBy::Now),
         Outcome::Applied { .. } | Outcome::Pending { .. } => {
             let replaced = if let Op::Write {
@@ -168,7 +161,7 @@ pub(crate) fn applied(
     }
 }
 
-/// When the original that was written back at `at` is in force again.
+/// When the original, written back at `at`, is in force again.
 #[must_use]
 pub(crate) fn undone(machine: &Machine, knob: &str, op: &Op, at: u64) -> Option<InForceBy> {
     let in_force = InForce::of(knob)?;
@@ -193,7 +186,7 @@ pub(crate) fn undone(machine: &Machine, knob: &str, op: &Op, at: u64) -> Option<
     Some(in_force.rollback.by(replaced, at).shown(in_force.shown_by))
 }
 
-/// What the file says that tells what is in force, for a change that has one.
+/// The contents of the file that shows what is in force, for a change that has one.
 fn tells(machine: &Machine, op: &Op) -> Option<String> {
     match op {
         Op::Write {
@@ -224,7 +217,7 @@ mod tests {
         assert!(!InForceBy::Now.is_ahead(0));
         assert!(InForceBy::AfterReboot.is_ahead(u64::MAX));
         assert_eq!(InForceBy::AfterReboot.at(u64::MAX), InForceBy::AfterReboot);
-        // Later than this was written.
+        // This code was written later than that.
         assert!(realtime_ns() > 1_700_000_000_000_000_000);
     }
 
@@ -263,7 +256,7 @@ mod tests {
         }
     }
 
-    /// What a setting writes, as far as it is a number that is known beforehand.
+    /// The values that a setting writes, if they are known beforehand.
     fn written(want: &Want) -> Vec<String> {
         match want {
             Want::OneOf(values) => values
@@ -304,7 +297,7 @@ mod tests {
                 Settles::Within(time) => assert!(time <= LONGEST_UNDOING, "{}: {time}", knob.id),
                 _ => {}
             }
-            // Intervals that the kernel waits out before it looks at a new value are what lingers.
+            // Intervals linger: the kernel waits them out before it reads a new value.
             if let Mechanism::Files(settings) = knob.mechanism {
                 for setting in settings {
                     let (Place::Files(path) | Place::PerCpu(path, _)) = setting.place;

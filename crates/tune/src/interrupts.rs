@@ -1,54 +1,50 @@
-//! `/proc/interrupts` before and after: which interrupts reached which CPUs in between.
+//! Compares two readings of `/proc/interrupts`: which interrupts reached which CPUs in between.
 
 use jitterscope_model::{CpuId, CpuSet, SCHEMA_VERSION};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One reading of `/proc/interrupts`: counts by line and CPU, and what each line is.
+/// One reading of `/proc/interrupts`: counts by line and CPU, and each line's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interrupts {
     lines: BTreeMap<String, (BTreeMap<CpuId, u64>, String)>,
 }
 
-/// One CPU's count of one line, before and after.
+/// One CPU's count on one line, before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Counted {
-    /// The CPU.
     pub cpu: CpuId,
-    /// Count before.
     pub before: u64,
-    /// Count after.
     pub after: u64,
 }
 
-/// One line that counted up.
+/// One line that rose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rose {
-    /// As the kernel names it: `36` or `LOC`.
+    /// The kernel's name for it: `36` or `LOC`.
     pub line: String,
-    /// Chip, handlers, or the kernel's words for it.
+    /// Chip, handlers, or the kernel's description.
     pub what: String,
-    /// The CPUs asked about, ascending.
+    /// The selected CPUs, ascending.
     pub cpus: Vec<Counted>,
 }
 
-/// The lines that counted up on the CPUs asked about.
+/// The lines that rose on the selected CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InterruptDiff {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// CPUs asked about.
     pub cpus: CpuSet,
-    /// Lines that rose on any of them, those that rose most first.
+    /// Lines that rose on any of them, the largest rise first.
     pub rose: Vec<Rose>,
 }
 
 impl Interrupts {
-    /// Reads the text of `/proc/interrupts`; lines that make no sense are left out.
+    /// Parses `/proc/interrupts`; skips malformed lines.
     #[must_use]
     pub fn parse(text: &str) -> Interrupts {
         let mut lines = text.lines();
-        // The heading names the CPUs that are online: CPU0 CPU2 ...
+        // The heading names the online CPUs: CPU0 CPU2 ...
         let cpus: Vec<CpuId> = lines
             .next()
             .unwrap_or_default()
@@ -74,7 +70,7 @@ impl Interrupts {
         out
     }
 
-    /// What rose between `self` and `later` on these CPUs.
+    /// The rises between `self` and `later` on these CPUs.
     #[must_use]
     pub fn until(&self, later: &Interrupts, cpus: &CpuSet) -> InterruptDiff {
         let mut rose: Vec<Rose> = Vec::new();

@@ -1,12 +1,11 @@
-//! The journal: what was there before, written down and synced before anything is touched.
+//! The journal: the original values, written and synced before anything is changed.
 //!
-//! One JSON object a line, appended and synced; never rewritten. A line that is not whole (the machine
-//! died while it was written) is the last one and is left out: what it announces was not begun.
+//! One JSON object per line, appended and synced, never rewritten. An incomplete line is the last one, because the
+//! machine died while writing it. It is ignored: the step that it announces was not begun.
 //!
-//! The last field of a line, `chain`, is a checksum ([`sealed`]) of the line and all before it, so that a
-//! line that was edited, removed or put in is told from one that was torn off. It keeps mistakes out, not
-//! malice: that does the folder, which only root can write to. Version 1 had no checksums. Its lines are
-//! taken as they are as long as none with a checksum came before them; what is appended to them is sealed.
+//! The last field of a line, `chain`, is a checksum ([`sealed`]) of the line and everything before it. It distinguishes
+//! an edited, removed or inserted line from a torn one. It protects against mistakes, not against attacks; the folder,
+//! which only root can write to, does that.
 
 use crate::goal::Goal;
 use crate::op::{Op, Outcome};
@@ -21,155 +20,128 @@ use std::path::PathBuf;
 /// The journal's file in the state folder.
 pub const JOURNAL: &str = "journal.jsonl";
 
-/// The journal that was put away last, beside it.
+/// The previous journal, in the same folder.
 pub const LAST_JOURNAL: &str = "journal.last.jsonl";
 
-/// Version of the journal's lines; version 1 is read, too. Another's is refused, never guessed at.
+/// Version of the journal's lines. Other versions are refused.
 pub const JOURNAL_VERSION: u32 = 2;
 
-/// The version whose lines had no checksum.
-const WITHOUT_CHECKSUMS: u32 = 1;
-
-/// Who asked for a change.
+/// The user who requested a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Who {
-    /// User id.
     pub uid: u32,
-    /// Login name, where known; the one behind sudo.
+    /// Login name, if known; under sudo, the user who called it.
     pub name: Option<String>,
-    /// Process id.
     pub pid: u32,
-    /// Command line.
     pub command: String,
     /// Nanoseconds since the epoch.
     pub at_realtime_ns: u64,
 }
 
-/// A line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// An apply begins.
     Begin {
         /// [`JOURNAL_VERSION`].
         version: u32,
         /// The kernel's id of this boot.
         boot_id: String,
-        /// Who asked.
         who: Who,
-        /// CPUs to be quiet.
         isolated: CpuSet,
-        /// CPUs that do the work.
         housekeeping: CpuSet,
     },
-    /// A step that is about to be taken; the last of one number counts.
+    /// A step that is about to be made; the last one with a number counts.
     Intend {
         /// Its number in this journal.
         seq: u64,
         /// The knob it belongs to.
         knob: String,
-        /// The change, with what there is before it.
+        /// The change, with the original.
         op: Op,
     },
-    /// A step was taken.
+    /// A step was made.
     Done {
-        /// Its number.
         seq: u64,
-        /// How it ended.
         #[serde(flatten)]
         outcome: Outcome,
-        /// When, nanoseconds since the epoch; journals of earlier programs do not tell.
+        /// When, nanoseconds since the epoch, if the clock is available.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_realtime_ns: Option<u64>,
     },
-    /// An apply has come to its end.
+    /// An apply is complete.
     End {
         /// Whether it stopped at a refusal.
         stopped: bool,
     },
     /// A step was undone, or needs no undoing any more.
     Undone {
-        /// Its number.
         seq: u64,
-        /// What was done about it.
+        /// How it was settled.
         how: String,
-        /// When the original was written back, nanoseconds since the epoch; `None` when that was not needed,
-        /// and in journals of earlier programs.
+        /// When the original was written back, nanoseconds since the epoch; `None` if that was unnecessary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         restored_realtime_ns: Option<u64>,
     },
 }
 
-/// What went wrong with the journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// It cannot be read or written.
     #[error("the journal {}: {source}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// Somebody else may have written it.
+    /// Another user may have written it.
     #[error("the journal says what is written back to the machine: {0}")]
     Trust(#[from] TrustError),
-    /// A whole line makes no sense, or is not as it was written.
+    /// A complete line is invalid or was changed.
     #[error(
         "the journal {} is damaged at line {line} ({why}); nothing was changed: it holds the original values, so put them back by hand, then move it out of the way",
         path.display()
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
         why: String,
     },
 }
 
-/// One step as the journal tells it.
+/// One step from the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its number.
     pub seq: u64,
-    /// Its knob.
     pub knob: String,
-    /// The change.
     pub op: Op,
-    /// Which of [`State::begins`] it belongs to.
+    /// Its index in [`State::begins`].
     pub begin: usize,
-    /// How it ended; `None` when it was not taken, or the machine died over it.
+    /// Its result; `None` if it was not made, or the machine died during it.
     pub outcome: Option<Outcome>,
-    /// When it was taken, nanoseconds since the epoch, where that is known.
+    /// When it was made, nanoseconds since the epoch, if known.
     pub done_at: Option<u64>,
-    /// What was done to undo it; `None` while it stands.
+    /// How it was undone; `None` while it stands.
     pub undone: Option<String>,
-    /// When the original was written back, nanoseconds since the epoch, where it was and that is known.
+    /// When the original was written back, nanoseconds since the epoch, if it was and the time is known.
     pub restored_at: Option<u64>,
 }
 
-/// One apply as the journal tells it.
+/// One apply from the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// The boot it happened in.
+    /// The boot in which it happened.
     pub boot_id: String,
-    /// Who asked.
     pub who: Who,
-    /// For which CPUs.
     pub goal: Goal,
-    /// Whether it came to its end.
+    /// Whether it is complete.
     pub ended: bool,
 }
 
-/// The journal, understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Applies, oldest first.
     pub begins: Vec<Begun>,
-    /// Steps, in the order in which they were to be taken.
+    /// Steps, in the intended order.
     pub steps: Vec<Step>,
 }
 
@@ -179,13 +151,11 @@ impl State {
         self.steps.iter().rev().filter(|s| s.undone.is_none())
     }
 
-    /// Whether anything is in force.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.standing().next().is_some()
     }
 
-    /// The number of the next step.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         self.steps.iter().map(|s| s.seq + 1).max().unwrap_or(0)
@@ -200,7 +170,7 @@ impl State {
                 isolated,
                 housekeeping,
             } => {
-                if !(WITHOUT_CHECKSUMS..=JOURNAL_VERSION).contains(&version) {
+                if version != JOURNAL_VERSION {
                     return Err(format!(
                         "version {version}, this program writes {JOURNAL_VERSION}"
                     ));
@@ -273,26 +243,23 @@ impl State {
     }
 }
 
-/// A journal's text, understood.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// What it tells.
     pub state: State,
     /// The checksum so far.
     chain: u32,
-    /// Bytes in whole lines; what follows is torn off.
+    /// Bytes in complete lines; the rest is torn.
     whole: usize,
 }
 
-/// Understands the journal's text.
+/// Parses the journal's text.
 ///
 /// # Errors
-/// A whole line makes no sense, or its checksum does not fit; line number and reason.
+/// A complete line is invalid, or its checksum does not match: line number and reason.
 pub fn parse(text: &[u8]) -> Result<Parsed, (usize, String)> {
     let mut parsed = Parsed::default();
-    let mut any_sealed = false;
     for (i, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
-        // Torn off: nothing was done on its account.
+        // A torn line: its step was not begun.
         let Some(line) = line.strip_suffix(b"\n") else {
             break;
         };
@@ -305,30 +272,20 @@ pub fn parse(text: &[u8]) -> Result<Parsed, (usize, String)> {
         let (record, seal) = unsealed(line);
         parsed.chain = chained(parsed.chain, &record);
         match seal {
-            Some(seal) if seal == parsed.chain => any_sealed = true,
+            Some(seal) if seal == parsed.chain => {}
             Some(_) => {
                 let why = "its checksum does not fit: it was edited, or a line before it was removed or put in";
                 return Err(fault(why.into()));
             }
-            None if any_sealed => {
-                return Err(fault(
-                    "it has no checksum, though lines before it have".into(),
-                ));
-            }
-            None => {}
+            None => return Err(fault("it has no checksum".into())),
         }
         let record: Record = serde_json::from_str(&record).map_err(|e| fault(e.to_string()))?;
-        if let (Record::Begin { version, .. }, None) = (&record, seal)
-            && *version > WITHOUT_CHECKSUMS
-        {
-            return Err(fault("it has no checksum".into()));
-        }
         parsed.state.take(record).map_err(fault)?;
     }
     Ok(parsed)
 }
 
-/// CRC-32 of the checksum before it (4 bytes, the lowest first) and the record's JSON.
+/// CRC-32 of the previous checksum (4 bytes, lowest first) and the record's JSON.
 fn chained(before: u32, record: &str) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&before.to_le_bytes());
@@ -338,13 +295,13 @@ fn chained(before: u32, record: &str) -> u32 {
 
 const SEAL: &str = ",\"chain\":\"";
 
-/// The record's JSON with its checksum as its last field.
+/// The record's JSON with its checksum as the last field.
 fn sealed(record: &str, chain: u32) -> String {
     let open = record.strip_suffix('}').unwrap_or(record);
     format!("{open}{SEAL}{chain:08x}\"}}")
 }
 
-/// The JSON as it was before it was sealed, and the checksum; `None` when the line has none.
+/// The JSON without its checksum, and the checksum; `None` if the line has none.
 fn unsealed(line: &str) -> (String, Option<u32>) {
     let seal = line.strip_suffix("\"}").and_then(|rest| {
         let (open, digits) = rest.split_at_checked(rest.len().checked_sub(8)?)?;
@@ -360,7 +317,6 @@ fn unsealed(line: &str) -> (String, Option<u32>) {
     }
 }
 
-/// The open journal.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -369,18 +325,18 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal of a state folder; an empty state when there is none.
+    /// Reads the journal of a state folder; an empty state if there is none.
     ///
     /// # Errors
-    /// It cannot be read, could be somebody else's, or is damaged.
+    /// It cannot be read, could be another user's, or is damaged.
     pub fn load(folder: &TrustedFolder) -> Result<State, JournalError> {
         Ok(Journal::parsed(folder, JOURNAL)?.state)
     }
 
-    /// Reads the journal that was put away last; an empty state when there is none.
+    /// Reads the previous journal; an empty state if there is none.
     ///
     /// # Errors
-    /// It cannot be read, could be somebody else's, or is damaged.
+    /// It cannot be read, could be another user's, or is damaged.
     pub fn load_last(folder: &TrustedFolder) -> Result<State, JournalError> {
         Ok(Journal::parsed(folder, LAST_JOURNAL)?.state)
     }
@@ -395,10 +351,10 @@ impl Journal {
         parse(&text).map_err(damaged)
     }
 
-    /// Opens it to append, and cuts off a line that is not whole.
+    /// Opens it for appending, and cuts off an incomplete line.
     ///
     /// # Errors
-    /// It cannot be opened, could be somebody else's, or is damaged.
+    /// It cannot be opened, could be another user's, or is damaged.
     pub fn open(folder: &TrustedFolder) -> Result<Journal, JournalError> {
         let path = folder.path().join(JOURNAL);
         let file = folder.open_or_make(JOURNAL, OFlags::WRONLY | OFlags::APPEND, 0o644)?;
@@ -418,7 +374,7 @@ impl Journal {
     /// Appends lines and syncs them to the disk before it returns.
     ///
     /// # Errors
-    /// The disk is full or broken: then nothing may be touched.
+    /// The disk is full or broken: then nothing may be changed.
     pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
         let io_error = |source| JournalError::Io {
             path: self.path.clone(),

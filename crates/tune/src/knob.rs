@@ -1,4 +1,4 @@
-//! One entry of the catalogue: a tunable of the machine as declared data.
+//! An entry of the catalogue: a tunable of the machine as declarative data.
 
 use crate::answer::{Answer, Effect};
 use crate::cmdline::BootParam;
@@ -12,11 +12,10 @@ use jitterscope_model::{CpuSet, Subject};
 use jitterscope_platform::Machine;
 use serde::Serialize;
 
-/// The chapter of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// Keeping others off the CPUs.
+    /// Keeps other threads off the CPUs.
     Isolation,
     /// Interrupts, softirqs, network and block devices.
     Interrupts,
@@ -28,12 +27,12 @@ pub enum Group {
     Power,
     /// Memory, TLB, cross-CPU calls, security.
     Memory,
-    /// Firmware and the host below.
+    /// Firmware and the host.
     Firmware,
 }
 
 impl Group {
-    /// All of them, in the order of the catalogue.
+    /// All groups, in catalogue order.
     pub const ALL: [Group; 7] = [
         Group::Isolation,
         Group::Interrupts,
@@ -44,7 +43,6 @@ impl Group {
         Group::Firmware,
     ];
 
-    /// Heading.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -59,20 +57,19 @@ impl Group {
     }
 }
 
-/// A set of knobs applied by one name. A knob in none must be named to be changed.
+/// A set of knobs applied by one name. A knob in no profile must be named to be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// Keep everybody off the CPUs.
+    /// Keeps other threads off the CPUs.
     Isolation,
-    /// Keep packet processing off them.
+    /// Keeps packet processing off the CPUs.
     Network,
-    /// Keep them awake and at speed.
+    /// Keeps the CPUs awake and at full frequency.
     Power,
 }
 
 impl Profile {
-    /// Its name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,13 +80,13 @@ impl Profile {
     }
 }
 
-/// What may go wrong with it. `High` and `Security` are never applied unless named.
+/// The possible damage of a knob. `High` and `Security` are never applied unless named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// Other work may be a little slower.
+    /// Other work may be slightly slower.
     Low,
-    /// Something useful is lost or other work gets clearly slower.
+    /// A useful function is lost, or other work gets clearly slower.
     Medium,
     /// The machine can hang, lose data or lose a safety net.
     High,
@@ -98,7 +95,6 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// Its name on screen.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,78 +106,62 @@ impl Risk {
     }
 }
 
-/// How much the thing usually steals where nothing was measured; orders an audit without evidence.
+/// How much it usually steals without a measurement; orders an audit without evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Milliseconds at a time, or all the time.
     Major,
-    /// Microseconds, again and again.
+    /// Microseconds at a time, repeatedly.
     Minor,
-    /// Seldom, or only with certain work loads.
+    /// Rarely, or only under certain loads.
     Rare,
 }
 
-/// Which CPUs a per-CPU file is set for.
+/// The CPUs whose per-CPU file is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The isolated ones.
     Isolated,
     /// All of the goal's CPUs.
     All,
 }
 
-/// Where a value lies.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
-    /// These files; components may hold `*`.
+    /// These files; components may contain `*`.
     Files(&'static str),
-    /// One file a CPU: `{cpu}` is its number; components may hold `*`.
+    /// One file per CPU: `{cpu}` is its number; components may contain `*`.
     PerCpu(&'static str, Scope),
 }
 
-/// What a [`Want::By`] function is asked about.
+/// The argument of a [`Want::By`] function.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot<'a> {
-    /// The machine.
     pub machine: &'a Machine,
-    /// The goal.
     pub goal: &'a Goal,
-    /// The file.
     pub path: &'a str,
-    /// What it reads.
     pub current: &'a str,
 }
 
-/// Which value is wanted. A value that satisfies it is left alone.
+/// The wanted value. A value that satisfies it is not changed.
 #[derive(Clone, Copy)]
 pub enum Want {
-    /// One of these; the first is what is written.
+    /// One of these; the first is written.
     OneOf(&'static [&'static str]),
-    /// At least `enough`; else `write` is written.
-    AtLeast {
-        /// Good enough.
-        enough: i64,
-        /// What is written.
-        write: i64,
-    },
-    /// At most `enough`; else `write` is written.
-    AtMost {
-        /// Good enough.
-        enough: i64,
-        /// What is written.
-        write: i64,
-    },
-    /// CPUs without isolated ones among them; those named now stay, else all housekeeping CPUs.
+    /// At least `enough`; otherwise `write` is written.
+    AtLeast { enough: i64, write: i64 },
+    /// At most `enough`; otherwise `write` is written.
+    AtMost { enough: i64, write: i64 },
+    /// CPUs without isolated ones: those set now stay, or else all housekeeping CPUs.
     OffIsolated,
-    /// What the file of this name in the same folder reads.
+    /// The contents of the file with this name in the same folder.
     SameAs(&'static str),
-    /// `None` when it is right as it is; else what to write. The text says it in words.
+    /// `None` if the value is right; otherwise what to write. The text describes it.
     By(&'static str, fn(Spot<'_>) -> Option<String>),
 }
 
 impl Want {
-    /// The same as data, for these isolated CPUs.
+    /// The wanted value as data, for these isolated CPUs.
     #[must_use]
     pub fn value(&self, isolated: &CpuSet) -> WantedValue {
         match *self {
@@ -197,23 +177,21 @@ impl Want {
     }
 }
 
-/// One control file (or family of them) with the value wanted there.
+/// A control file (or family of them) with its wanted value.
 #[derive(Clone, Copy)]
 pub struct Setting {
-    /// Where.
     pub place: Place,
-    /// How the value is written.
+    /// The format of the value.
     pub kind: ValueKind,
-    /// Which value.
     pub want: Want,
-    /// The file in the same folder that says what is in force, where that differs from what was asked.
+    /// The file in the same folder that shows what is in force, if that differs from the request.
     pub effective: Option<&'static str>,
-    /// Whether writing the same path again after a boot means the same thing (interrupt numbers change).
+    /// Whether writing the same path after a boot means the same thing (interrupt numbers change).
     pub lasting: bool,
 }
 
 impl Setting {
-    /// A lasting setting with no separate effective value.
+    /// A lasting setting without a separate effective value.
     #[must_use]
     pub const fn new(place: Place, kind: ValueKind, want: Want) -> Setting {
         Setting {
@@ -232,61 +210,57 @@ impl Setting {
     }
 }
 
-/// Which threads a knob moves.
+/// The threads that a knob moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadFamily {
     /// Kernel threads that accept an affinity.
     Kernel,
-    /// Everybody else's threads.
     User,
 }
 
-/// How it can be seen whether a boot parameter took effect.
+/// How to see whether a boot parameter is in force.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown {
-    /// Only the command line itself tells.
+    /// Only the command line shows it.
     Cmdline,
-    /// A file with the list of CPUs; a kernel without the file has no such feature.
+    /// A file with the list of CPUs; a kernel without the file lacks the feature.
     CpuFile(&'static str),
     /// A file with one of these values.
     Reads(&'static str, ValueKind, &'static [&'static str]),
-    /// A file that is gone when the parameter took effect.
+    /// A file that is missing if the parameter is in force.
     Gone(&'static str),
 }
 
-/// What a [`Mechanism::Look`] found.
+/// The result of a [`Mechanism::Look`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Something is as it should not be: what there is, what is wanted.
+    /// A wrong state: the found and the wanted one.
     Wrong(Finding, Wanted),
-    /// It is as it should be.
     Fine(Finding),
-    /// It cannot be told on this machine, and why.
+    /// It cannot be determined on this machine, and why.
     Unavailable(KnobReason),
-    /// It does not concern this machine or cannot be read off it, and why.
+    /// It does not concern this machine or does not show in its state, and why.
     NotApplicable(KnobReason),
-    /// It is there, but not for this user to see, and why.
+    /// It exists, but this user may not see it, and why.
     Denied(KnobReason),
 }
 
-/// How the knob is turned.
 #[derive(Clone, Copy)]
 pub enum Mechanism {
     /// By writing control files.
     Files(&'static [Setting]),
-    /// By moving threads.
     Threads(ThreadFamily),
     /// By a cpuset that takes the CPUs out of the scheduler's domains.
     Partition,
-    /// By taking the CPU offline and back.
+    /// By taking the CPU offline and online again.
     Blink,
-    /// By the kernel command line alone.
+    /// Only by the kernel command line.
     Boot(Shown),
-    /// By hand: we look, say what to do, and write nothing.
+    /// By hand: the audit checks it and describes what to do.
     Look(fn(&Machine, &Goal) -> Look),
 }
 
-/// What gets in this knob's way, or the other way round.
+/// A conflict with another knob or program.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Conflict {
     /// Another knob's id, or a daemon's name.
@@ -295,22 +269,21 @@ pub struct Conflict {
     pub why: &'static str,
 }
 
-/// How its facts were checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "how", content = "note")]
 pub enum Fact {
-    /// Turned and turned back on a real kernel; says which.
+    /// Changed and restored on a real kernel; says which.
     Tried(&'static str),
-    /// Read off a real kernel, not turned there.
+    /// Seen on a real kernel, but not changed there.
     Seen(&'static str),
-    /// As kernel documentation or source describes it.
+    /// From kernel documentation or source.
     Documented(&'static str),
-    /// Not checked, or in part: says what.
+    /// Not checked, or only in part; says what.
     Unverified(&'static str),
 }
 
 impl Fact {
-    /// Whether it may be stated without a caveat.
+    /// Whether it needs no caveat.
     #[must_use]
     pub fn is_verified(self) -> bool {
         !matches!(self, Fact::Unverified(_))
@@ -320,54 +293,43 @@ impl Fact {
 /// How a knob can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum How {
-    /// At once.
     #[serde(rename = "now")]
     Now,
     /// At the next boot.
     #[serde(rename = "reboot")]
     Reboot,
-    /// By hand alone: nothing of ours writes it.
+    /// Only by hand: no code here writes it.
     #[serde(rename = "by hand")]
     ByHand,
 }
 
-/// One tunable of the machine.
+/// A tunable of the machine.
 pub struct Knob {
-    /// Stable name.
     pub id: &'static str,
-    /// Chapter.
     pub group: Group,
-    /// What it is, in a few words.
     pub title: &'static str,
-    /// What goes away, in a sentence or two.
+    /// What it removes, in a sentence or two.
     pub removes: &'static str,
-    /// How it is turned.
     pub mechanism: Mechanism,
-    /// Boot parameters that do it, or its lasting part, from the start.
+    /// Boot parameters that set it, or its lasting part, from the start.
     pub boot: &'static [BootParam],
-    /// Culprits it answers.
     pub answers: &'static [Answer],
-    /// Profiles that include it.
+    /// Profiles that contain it.
     pub profiles: &'static [Profile],
-    /// What may go wrong.
     pub risk: Risk,
-    /// What one loses.
     pub loses: &'static str,
-    /// What it usually costs to leave it.
+    /// The usual cost of leaving it.
     pub weight: Weight,
-    /// Kernels that have it.
     pub kernel: &'static str,
     /// Why a machine may not have it.
     pub absent: &'static str,
-    /// How to do it by hand, or what else there is to know.
+    /// How to do it by hand, or other notes.
     pub by_hand: &'static str,
-    /// What to look at to see that it took effect.
+    /// How to check that it is in force.
     pub check: &'static str,
     /// When a change is in force, and when its undoing is.
     pub in_force: InForce,
-    /// What gets in its way.
     pub conflicts: &'static [Conflict],
-    /// How these facts were checked.
     pub fact: Fact,
 }
 
@@ -385,12 +347,12 @@ impl Knob {
         }
     }
 
-    /// The strongest effect on a culprit; `None` when it does not answer it.
+    /// The strongest effect on a culprit on the CPUs to isolate; `None` if the knob does not answer it.
     #[must_use]
-    pub fn answers(&self, subject: &Subject) -> Option<Effect> {
+    pub fn answers(&self, subject: &Subject, cpus: &CpuSet) -> Option<Effect> {
         self.answers
             .iter()
-            .filter(|answer| answer.matches(subject))
+            .filter(|answer| answer.matches(subject, cpus))
             .map(|answer| answer.effect)
             .min()
     }

@@ -6,25 +6,27 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum KnobReason {
-    /// This machine has no such thing, for which the knob's declaration says why.
+    /// This machine has no such thing, for the reason in the knob's declaration.
     AsDeclared {
-        /// The declaration's own words ([`Knob::absent`](crate::Knob::absent)).
+        /// The declaration's text ([`Knob::absent`](crate::Knob::absent)).
         words: &'static str,
     },
     /// The system refuses to read it.
     System {
-        /// What it said, with the file.
+        /// The system's error, with the file.
         system: String,
     },
     /// No CPU is left for housekeeping.
     NoHousekeeping,
-    /// It is an act rather than a setting.
+    /// It is an action, not a setting.
     LeavesNoTrace,
     /// It is a property of programs, which a recording shows.
     ProgramsOwn,
-    /// The CPUs have no full dynticks, so that the tick stays anyway.
+    /// Some threads may be pinned to these CPUs: only a recording shows which of them are their owners.
+    OwnersUnknown,
+    /// The CPUs have no full dynticks, so the tick stays anyway.
     NoFullDynticks,
-    /// They have, and only a recording shows what keeps the tick.
+    /// They have full dynticks, and only a recording shows what keeps the tick.
     TickInRecording,
     /// No control group can have a CPU quota.
     NoQuotaPossible,
@@ -34,24 +36,24 @@ pub enum KnobReason {
     OtherUsersFiles,
     /// There is no frequency driver.
     NoFrequencyDriver,
-    /// There is one, and which is best is a matter of measurement.
+    /// There is a frequency driver, and the best setting needs a measurement.
     FrequencyDriver {
-        /// Its name.
         driver: String,
     },
-    /// resctrl is mounted: its groups say how the cache is divided.
+    /// resctrl is mounted: its groups show how the cache is divided.
     ResctrlMounted,
     /// The processor can divide its cache.
     CacheAllocationPossible,
-    /// It cannot.
     NoCacheAllocation,
-    /// A virtual machine does not see interrupts of the firmware.
+    /// A virtual machine does not see the firmware's interrupts.
     FirmwareBelowHost,
     /// The firmware's settings cannot be read.
     FirmwareHidden,
-    /// The host's settings cannot be seen from inside a virtual machine.
+    /// A virtual machine cannot see the host's settings.
     HostHidden,
-    /// This is no virtual machine.
+    /// The host manages the links of a virtual machine's devices.
+    LinksOfHost,
+    /// This is not a virtual machine.
     NoVirtualMachine,
     /// `/proc/cpuinfo` cannot be read.
     ProcessorUnknown,
@@ -62,7 +64,38 @@ pub enum KnobReason {
 }
 
 impl KnobReason {
-    /// The system's refusal to read a file.
+    /// Whether a recording can show what is wrong although the machine's state cannot.
+    #[must_use]
+    pub fn is_for_a_recording(&self) -> bool {
+        match self {
+            KnobReason::ProgramsOwn
+            | KnobReason::OwnersUnknown
+            | KnobReason::TickInRecording
+            | KnobReason::LeavesNoTrace
+            | KnobReason::FirmwareHidden
+            | KnobReason::HostHidden => true,
+            KnobReason::AsDeclared { .. }
+            | KnobReason::System { .. }
+            | KnobReason::NoHousekeeping
+            | KnobReason::NoFullDynticks
+            | KnobReason::NoQuotaPossible
+            | KnobReason::NoReceiveQueues
+            | KnobReason::OtherUsersFiles
+            | KnobReason::NoFrequencyDriver
+            | KnobReason::FrequencyDriver { .. }
+            | KnobReason::ResctrlMounted
+            | KnobReason::CacheAllocationPossible
+            | KnobReason::NoCacheAllocation
+            | KnobReason::FirmwareBelowHost
+            | KnobReason::LinksOfHost
+            | KnobReason::NoVirtualMachine
+            | KnobReason::ProcessorUnknown
+            | KnobReason::NoGuests
+            | KnobReason::KvmUnreadable => false,
+        }
+    }
+
+    /// The system's error when reading a file.
     #[must_use]
     pub(crate) fn system(error: &jitterscope_platform::FileError) -> KnobReason {
         KnobReason::System {

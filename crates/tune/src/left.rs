@@ -1,55 +1,46 @@
-//! Threads that stay on the isolated CPUs whatever is done.
+//! Threads that stay on the isolated CPUs in any case.
 
 use serde::Serialize;
 
-/// A thread that stays, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Left {
-    /// Its name.
     pub comm: String,
-    /// Its id.
     pub tid: i32,
-    /// Why.
     pub because: Stays,
 }
 
-/// Why a thread stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stays {
     /// The kernel binds it to its CPU.
     BoundToCpu,
-    /// The kernel lets nobody move it, and seldom runs it.
+    /// The kernel does not let it be moved, and rarely runs it.
     Immovable,
-    /// A kernel thread that may run on isolated CPUs only.
+    /// A kernel thread that may run only on isolated CPUs.
     OnIsolatedOnly,
-    /// A program's thread that is pinned to isolated CPUs alone, so that it is taken to belong there.
+    /// A program thread pinned to isolated CPUs only, assumed to be intended there.
     PinnedThere,
 }
 
-/// Threads that stay for one reason.
+/// Threads that stay for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftTogether {
-    /// Why.
     pub because: Stays,
-    /// By the beginning of their names, in order of appearance.
+    /// By the prefix of their names, in order of appearance.
     pub families: Vec<LeftFamily>,
 }
 
-/// Threads whose names begin alike: `kworker/1:2-events` and `kworker/u8:0`.
+/// Threads whose names share a prefix: `kworker/1:2-events` and `kworker/u8:0`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftFamily {
-    /// The beginning: `kworker`.
+    /// The prefix: `kworker`.
     pub name: String,
-    /// How many there are.
     pub threads: usize,
-    /// The name of the first.
     pub comm: String,
-    /// The id of the first.
     pub tid: i32,
 }
 
-/// One entry a reason: kernel workers and their like are many and all alike.
+/// Groups them by reason: there are many similar kernel workers.
 #[must_use]
 pub(crate) fn together(left: Vec<Left>) -> Vec<LeftTogether> {
     let mut out: Vec<LeftTogether> = Vec::new();

@@ -1,10 +1,9 @@
-//! The knob catalogue, audit, plan, apply, rollback.
+//! The knob catalogue, audit, plan, apply and rollback.
 //!
-//! A [`Knob`] is data: where it is read, what is wanted, which culprits it answers. [`audit`] looks and
-//! changes nothing. [`plan`] lists changes, [`apply`] makes them after it wrote every original into a
-//! journal, [`rollback`] puts them back from the journal alone, [`status`] compares the two. Everything
-//! that changes the machine goes through [`Hands`], everything read through
-//! [`Machine`](jitterscope_platform::Machine).
+//! A [`Knob`] is data: where it is read, which value is wanted, which culprits it answers. [`audit`] only reads.
+//! [`plan`] lists changes. [`apply`] makes them after it wrote every original into a journal, [`rollback`] restores
+//! them from the journal alone, and [`status`] compares the journal with the machine. All changes go through [`Hands`],
+//! all reads through [`Machine`](jitterscope_platform::Machine).
 #![forbid(unsafe_code)]
 
 mod access;
@@ -37,6 +36,7 @@ mod persist;
 mod plan;
 mod plan_reason;
 mod refusal;
+mod remedy;
 mod rollback;
 mod run_culprits;
 mod settings;
@@ -49,7 +49,7 @@ mod value;
 mod wanted;
 
 pub use access::Access;
-pub use answer::{Answer, CulpritPattern, Effect, Workers};
+pub use answer::{Answer, Confined, CulpritPattern, Effect, Workers};
 pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
 pub use audit::{Audit, AuditEntry, Competes, Competitor, audit, audit_of, competitors};
 pub use cmdline::{BootParam, BootValue, Cmdline};
@@ -75,6 +75,7 @@ pub use persist::{BootByHand, BootLine};
 pub use plan::{Change, Plan, PlanError, Select, Skipped, plan, plan_of};
 pub use plan_reason::{ChangeReason, Measured, SkipReason};
 pub use refusal::{Meaning, Refusal};
+pub use remedy::{Helps, PinnedProgram, REBOOT_FROM, Remedy};
 pub use rollback::{
     Drift, Lasts, LastsBecause, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing,
     is_clean, rollback, rollback_only,

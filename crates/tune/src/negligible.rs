@@ -3,19 +3,19 @@
 use crate::run_culprits::RunCulprits;
 use jitterscope_model::Nanos;
 
-/// What is under one part in this many of the stolen time,
+/// A total is negligible if it is below this fraction of the stolen time (1/100)
 pub const OF_STOLEN: u32 = 100;
-/// and under one part in this many of the measured time, is too little.
+/// and below this fraction of the measured time (1/10,000).
 pub const OF_MEASURED: u32 = 10_000;
 
 impl RunCulprits {
-    /// The time that all culprits took.
+    /// The time of all culprits.
     #[must_use]
     pub fn stolen(&self) -> Nanos {
         self.culprits.iter().map(|c| c.total_ns).sum()
     }
 
-    /// Whether it does not matter that culprits took `total`: it is under both.
+    /// Whether a `total` of culprits is negligible: it is below both limits.
     #[must_use]
     pub fn is_negligible(&self, total: Nanos) -> bool {
         let total = u128::from(total.0);
@@ -53,9 +53,9 @@ mod tests {
         let busy = measured(&[6_670, 40_000_000]);
         assert!(busy.is_negligible(Nanos(6_670)));
         assert!(!busy.is_negligible(Nanos(40_000_000)));
-        // A hundredth of what was stolen, though little of the whole.
+        // A hundredth of the stolen time, but little of the measured time.
         assert!(!measured(&[6_670, 600_000]).is_negligible(Nanos(6_670)));
-        // A ten-thousandth of the whole, though little of what was stolen.
+        // A ten-thousandth of the measured time, but little of the stolen time.
         assert!(!measured(&[1_000_000, 400_000_000]).is_negligible(Nanos(1_000_000)));
         assert!(!measured(&[]).is_negligible(Nanos(0)));
     }

@@ -1,4 +1,4 @@
-//! One change to the machine: what it is, how it is done, how it stands now, how it is undone.
+//! One change of the machine: what it is, how it is made, how it stands, how it is undone.
 
 use crate::access::Access;
 use crate::forbidden::Forbidden;
@@ -13,125 +13,95 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
 
-/// How often a control file is read again that does not hold what was written to it.
+/// How often a control file is read again if it does not contain what was written to it.
 const READINGS: u32 = 20;
 const BETWEEN_READINGS: Duration = Duration::from_millis(1);
 
-/// One change. It carries what there was before, so that it can be undone from the journal alone.
+/// One change. It contains the original, so that the journal alone suffices to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Op {
-    /// A value written to a control file.
+    /// A write to a control file.
     Write {
-        /// The file.
         path: String,
-        /// How it holds its value.
+        /// The format of its value.
         kind: ValueKind,
-        /// What it read before, to the byte; `None` until a file that an earlier step makes is there.
+        /// The exact original contents; `None` until an earlier step has created the file.
         from: Option<String>,
-        /// What is written.
         to: String,
-        /// The file that says what is in force, where that may come later.
+        /// The file that shows what is in force, if that may come later.
         effective: Option<String>,
     },
-    /// A folder made; removed again when undone.
+    /// Creates a folder; undoing removes it.
     MakeDir {
-        /// The folder.
         path: String,
-        /// Whether it is a cgroup, whose members go back to its parent before it is removed.
+        /// Whether it is a cgroup, whose members return to its parent before it is removed.
         cgroup: bool,
     },
-    /// A thread moved.
     Thread {
-        /// Its process.
         pid: i32,
-        /// Its id.
         tid: i32,
-        /// When it was started, clock ticks since boot.
+        /// Start time, clock ticks since boot.
         start_time: u64,
-        /// Its name.
         comm: String,
-        /// Where it might run before.
         from: CpuSet,
-        /// Where it may run now.
         to: CpuSet,
     },
-    /// A CPU taken offline and online again.
-    Blink {
-        /// The CPU.
-        cpu: CpuId,
-    },
-    /// A whole file put in place: a drop-in.
+    /// Takes a CPU offline and online again.
+    Blink { cpu: CpuId },
+    /// Installs a complete file: a drop-in.
     PutFile {
-        /// The file.
         path: String,
-        /// Its content before; `None` when there was none.
+        /// The original contents; `None` if the file was missing.
         from: Option<String>,
-        /// Its content.
         to: String,
-        /// Its mode and owner before; `None` when there was none, and in journals of version 1.
+        /// The original mode and owner; `None` if the file was missing.
         #[serde(default)]
         access: Option<Access>,
     },
 }
 
-/// How a change stands when one looks again.
+/// The current state of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// As before it was made (or never made).
+    /// As before the change (or it was never made).
     Original,
-    /// As it was made.
+    /// As the change made it.
     Ours,
-    /// Neither: somebody else has changed it, to this.
+    /// Neither: another process has changed it to this.
     Foreign(String),
-    /// The thing is gone, and why.
+    /// The target is gone, and why.
     Gone(GoneBecause),
 }
 
-/// How making a change ended.
+/// The result of making a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is in force; what reads back.
-    Applied {
-        /// The value in force.
-        reads: String,
-    },
+    /// It is in force.
+    Applied { reads: String },
     /// Accepted, but in force only later (an interrupt moves when it next fires).
     Pending {
-        /// What is still in force.
+        /// The value still in force.
         effective: String,
     },
-    /// The kernel said nothing and did something else.
-    Ignored {
-        /// What reads back.
-        reads: String,
-    },
-    /// The kernel refused.
+    /// The kernel reported no error but did something else.
+    Ignored { reads: String },
     Refused {
-        /// What kind of refusal.
         class: Refusal,
-        /// What the system said; in journals of earlier programs with what that means.
         why: String,
-        /// What that means here; `None` in such journals, and where `why` says all.
+        /// The meaning of the error here; `None` if `why` says everything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         means: Option<Meaning>,
     },
-    /// The thing was gone before it could be changed.
-    Gone {
-        /// Which way; in journals of earlier programs in words.
-        #[serde(alias = "why")]
-        cause: AnyVersion<GoneBecause>,
-    },
-    /// It is no change that the knob makes, so it was not tried.
-    Forbidden {
-        /// Why not.
-        cause: AnyVersion<Forbidden>,
-    },
+    /// The target was gone before it could be changed.
+    Gone { cause: AnyVersion<GoneBecause> },
+    /// It is not a change of this knob, so it was not attempted.
+    Forbidden { cause: AnyVersion<Forbidden> },
 }
 
 impl Outcome {
-    /// Whether the machine now is (or will be) as asked.
+    /// Whether the machine is (or will be) as requested.
     #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(
@@ -140,7 +110,7 @@ impl Outcome {
         )
     }
 
-    /// Whether the kernel places what was to be changed itself, which only the attempt shows: no failure.
+    /// Whether the kernel places the interrupt itself, which only the attempt shows: no failure.
     #[must_use]
     pub fn is_managed(&self) -> bool {
         matches!(
@@ -153,7 +123,7 @@ impl Outcome {
     }
 }
 
-/// What the system's answer means for this change.
+/// The meaning of the system's error for this change.
 #[must_use]
 pub fn classify(op: &Op, error: &io::Error) -> (Refusal, Meaning) {
     let errno = error
@@ -163,7 +133,7 @@ pub fn classify(op: &Op, error: &io::Error) -> (Refusal, Meaning) {
     let thread = matches!(op, Op::Thread { .. });
     use rustix::io::Errno;
     match errno {
-        // Kernels answer EIO, newer ones EPERM, for an interrupt that they place themselves.
+        // For an interrupt that they place themselves, kernels return EIO, newer ones EPERM.
         Some(Errno::IO | Errno::PERM) if interrupt => (Refusal::Managed, Meaning::KernelPlaces),
         Some(Errno::INVAL) if thread => (Refusal::Invalid, Meaning::BoundThread),
         Some(Errno::BUSY) if thread => (Refusal::Busy, Meaning::DeadlineThread),
@@ -175,7 +145,7 @@ pub fn classify(op: &Op, error: &io::Error) -> (Refusal, Meaning) {
     }
 }
 
-/// The exact text of a file that is put in place as a whole, and its access; `Ok(None)` when there is none.
+/// The exact contents and access of a file that is installed as a whole; `Ok(None)` if it is missing.
 pub(crate) fn exact_file(machine: &Machine, path: &str) -> io::Result<Option<(String, Access)>> {
     let Some(text) = exact(machine, path)? else {
         return Ok(None);
@@ -186,7 +156,7 @@ pub(crate) fn exact_file(machine: &Machine, path: &str) -> io::Result<Option<(St
     )))
 }
 
-/// The exact text of a file; `Ok(None)` when there is none.
+/// The exact contents of a file; `Ok(None)` if it is missing.
 pub(crate) fn exact(machine: &Machine, path: &str) -> io::Result<Option<String>> {
     match std::fs::read(machine.path(path)) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
@@ -207,17 +177,15 @@ pub(crate) fn exact(machine: &Machine, path: &str) -> io::Result<Option<String>>
     }
 }
 
-/// Changes of which there are many alike: one a thread, one an interrupt.
+/// Changes that occur in large numbers: one per thread or per interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpFamily {
-    /// Where threads may run.
     Threads,
-    /// Where interrupts go.
     Interrupts,
 }
 
 impl Op {
-    /// What is changed, for people.
+    /// What is changed, for display.
     #[must_use]
     pub fn what(&self) -> String {
         match self {
@@ -229,7 +197,7 @@ impl Op {
         }
     }
 
-    /// Of which family it is, where many alike are changed at once.
+    /// Its family, if it is one of many similar changes.
     #[must_use]
     pub fn family(&self) -> Option<OpFamily> {
         match self {
@@ -241,7 +209,7 @@ impl Op {
         }
     }
 
-    /// What there was, for people.
+    /// The original, for display.
     #[must_use]
     pub fn from_text(&self) -> String {
         match self {
@@ -260,7 +228,7 @@ impl Op {
         }
     }
 
-    /// What it becomes, for people.
+    /// The new value, for display.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -273,10 +241,10 @@ impl Op {
         }
     }
 
-    /// The same change with what there is before it read afresh.
+    /// The same change with a freshly read original.
     ///
     /// # Errors
-    /// It cannot be read, so it could not be put back.
+    /// It cannot be read, so it could not be restored.
     pub fn captured(&self, machine: &Machine) -> io::Result<Op> {
         let mut op = self.clone();
         match &mut op {
@@ -309,7 +277,7 @@ impl Op {
         Ok(op)
     }
 
-    /// Whether what was there before is what is wanted.
+    /// Whether the original is the wanted value.
     #[must_use]
     pub fn is_already(&self) -> bool {
         match self {
@@ -340,7 +308,7 @@ impl Op {
         }
     }
 
-    /// How it ended when the system refused it with this error.
+    /// The result when the system refuses it with this error.
     pub(crate) fn refused(&self, error: &io::Error) -> Outcome {
         let (class, meaning) = classify(self, error);
         Outcome::Refused {
@@ -393,7 +361,7 @@ impl Op {
             Standing::Ours => Outcome::Applied {
                 reads: self.to_text(),
             },
-            // A blink leaves things as they were: that is its success.
+            // A successful blink leaves everything as it was.
             Standing::Original if matches!(self, Op::Blink { .. }) => Outcome::Applied {
                 reads: "online".into(),
             },
@@ -405,8 +373,8 @@ impl Op {
         }
     }
 
-    /// How the change stands once what was just written has taken effect. While the kernel moves an
-    /// interrupt, on its next occurrence, the file tells of the old CPUs for a moment once more.
+    /// The state once the last write has taken effect. While the kernel moves an interrupt, at its next occurrence, the
+    /// file briefly shows the old CPUs again.
     pub(crate) fn settled(&self, machine: &Machine, wanted: &Standing) -> Standing {
         let mut standing = self.standing(machine);
         if matches!(self, Op::Write { .. }) && machine.is_host() {
@@ -421,11 +389,10 @@ impl Op {
         standing
     }
 
-    /// How the change stands now.
     #[must_use]
     pub fn standing(&self, machine: &Machine) -> Standing {
         match self {
-            // Without an original it was never attempted: the journal gets that first.
+            // Without an original it was never attempted: the original is journaled first.
             Op::Write { from: None, .. } => Standing::Original,
             Op::Write {
                 path,
@@ -498,10 +465,10 @@ impl Op {
         }
     }
 
-    /// Puts back what there was.
+    /// Restores the original.
     ///
     /// # Errors
-    /// What the system answers, or that what was written back does not read back.
+    /// The system's error, or the restored value does not read back.
     pub fn undo(&self, hands: &mut dyn Hands) -> io::Result<()> {
         match self {
             Op::Write {
@@ -530,7 +497,7 @@ impl Op {
                     hands.remove_file(&half)?;
                 }
                 match from {
-                    // Version 1 noted no access: what the file has now is as good as can be had.
+                    // If no access was recorded, the file keeps its current one.
                     Some(from) => {
                         let now = exact_file(hands.machine(), path)?.map(|(_, now)| now);
                         hands.put_file(path, from, access.or(now))?;
@@ -559,7 +526,7 @@ fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
     };
     let partition = format!("{path}/cpuset.cpus.partition");
     if hands.machine().exists(&partition) {
-        // Its CPUs go back to everybody, also if it should turn out that it cannot be removed.
+        // Its CPUs become available to all again, even if it cannot be removed.
         hands.write(&partition, "member")?;
     }
     for file in ["tasks", "cgroup.procs"] {
@@ -569,7 +536,7 @@ fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
         };
         for member in members.split_whitespace() {
             match hands.write(&format!("{parent}/{file}"), member) {
-                // It ended in the meantime.
+                // The thread ended meanwhile.
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
                 other => other?,
             }

@@ -1,4 +1,4 @@
-//! Each change by itself: what it says of itself, how it stands, and what its undoing leaves.
+//! Each kind of change: its texts, its state, and the result of undoing it.
 
 use super::*;
 use crate::hands::MachineHands;
@@ -200,7 +200,7 @@ fn what_was_there_before_is_read_afresh() {
     };
     assert_eq!((from.as_deref(), access.is_some()), (Some("old\n"), true));
     assert_eq!(captured(&folder(true)).unwrap(), folder(true));
-    // Another thread of that id.
+    // Another thread with that id.
     assert!(
         thread("9", "0")
             .captured(&running(56, "0-3").machine)
@@ -253,7 +253,7 @@ fn a_thread_is_moved_and_moved_back_and_one_that_has_ended_is_gone() {
             cause: GoneBecause::EndedUnmoved.into()
         }
     );
-    // Of a file that is the answer to a mistake.
+    // A missing file, as after a mistake.
     let missing = write("/none", ValueKind::Text, Some("a"), "b").perform(&mut nobody);
     assert!(
         matches!(
@@ -280,7 +280,7 @@ fn a_value_stands_as_it_reads_in_whatever_spelling() {
         op.standing(&Paper::of(&[]).machine),
         Standing::Gone(GoneBecause::NoFile { .. })
     ));
-    // What a step makes is as before until that step was taken.
+    // A file that a step creates counts as unchanged until that step is made.
     let made = write("/a", ValueKind::Text, None, "x");
     assert_eq!(
         made.standing(&Paper::of(&[("/a", "x\n")]).machine),
@@ -340,7 +340,7 @@ fn a_blink_leaves_a_cpu_online() {
             reads: "online".into()
         }
     );
-    // One that was left offline is brought back.
+    // A CPU that was left offline is brought back.
     paper.put(online, "0\n");
     assert_eq!(op.standing(&paper.machine), Standing::Ours);
     op.undo(&mut hands).unwrap();
@@ -355,7 +355,7 @@ fn a_cgroup_gives_its_cpus_and_its_members_back_before_it_goes() {
         ("/cg/cgroup.procs", "1\n"),
     ]);
     let mut hands = MachineHands::new(&paper.machine);
-    // On paper its files keep it from going, as members would.
+    // On a fake machine its files prevent its removal, as members would.
     assert!(folder(true).undo(&mut hands).is_err());
     assert_eq!(paper.text("/cg/ours/cpuset.cpus.partition"), "member");
     assert_eq!(paper.text("/cg/cgroup.procs"), "12");
@@ -370,7 +370,7 @@ fn a_cgroup_gives_its_cpus_and_its_members_back_before_it_goes() {
     assert_eq!(folder(true).standing(&paper.machine), Standing::Ours);
     folder(true).undo(&mut hands).unwrap();
     assert!(!paper.machine.exists("/cg/ours"));
-    // A plain folder has no members: whatever lies in it keeps it.
+    // A plain folder has no members: any file in it keeps it.
     paper.put("/cg/ours/cgroup.procs", "13\n");
     assert!(folder(false).undo(&mut hands).is_err());
     assert_eq!(paper.text("/cg/cgroup.procs"), "12");
@@ -394,14 +394,14 @@ fn a_drop_in_comes_and_goes_whole() {
         op.standing(&paper.machine),
         Standing::Foreign("(edited)".into())
     );
-    // Half of one is ours, and goes too.
+    // A partly written file is ours and is removed, too.
     let half = unfinished("/etc/x.conf");
     std::fs::remove_file(paper.machine.path("/etc/x.conf")).unwrap();
     paper.put(&half, "a");
     assert_eq!(op.standing(&paper.machine), Standing::Ours);
     op.undo(&mut hands).unwrap();
     assert!(!paper.machine.exists(&half) && !paper.machine.exists("/etc/x.conf"));
-    // One that was there before comes back, and that it was removed is told.
+    // An original file comes back, and its removal is reported.
     let op = file(Some("old\n"), "a\n");
     assert_eq!(
         op.standing(&paper.machine),

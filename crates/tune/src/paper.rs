@@ -1,10 +1,10 @@
-//! A machine made of a few files, for the tests beside the code.
+//! A machine made of a few files, for unit tests.
 
 use crate::goal::Goal;
 use jitterscope_platform::Machine;
 use tempfile::TempDir;
 
-/// A machine of these files, (path, text), which lives as long as its folder.
+/// A machine with these files, (path, text), for as long as its folder exists.
 pub(crate) struct Paper {
     pub(crate) machine: Machine,
     _folder: TempDir,
@@ -23,7 +23,7 @@ impl Paper {
         paper
     }
 
-    /// One more file, or another text.
+    /// Adds or replaces a file.
     pub(crate) fn put(&self, path: &str, text: &str) {
         let path = self.machine.path(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -35,7 +35,7 @@ impl Paper {
     }
 }
 
-/// These CPUs isolated, those for housekeeping.
+/// A goal with these isolated and housekeeping CPUs.
 pub(crate) fn goal(isolated: &str, housekeeping: &str) -> Goal {
     Goal {
         isolated: isolated.parse().unwrap(),

@@ -1,9 +1,9 @@
-//! Taking CPUs out of the scheduler's domains at run time, by cpusets.
+//! Takes CPUs out of the scheduler's domains at run time with cpusets.
 //!
-//! cgroup v2: an isolated partition. cgroup v1: one cpuset that keeps load balancing for the housekeeping
-//! CPUs, and none in any cpuset that reaches the isolated ones. Threads are moved by their affinity
-//! (`kthread-aff`, `systemd-aff`) rather than into the v1 cpuset, so that a program started later can
-//! still pin itself to an isolated CPU without being put anywhere first.
+//! cgroup v2: an isolated partition. cgroup v1: one cpuset with load balancing for the housekeeping CPUs, and none in
+//! any cpuset that contains isolated CPUs. Threads are moved by their affinity (`kthread-aff`, `systemd-aff`) and not
+//! into the v1 cpuset, so that a program started later can still pin itself to an isolated CPU without being moved to a
+//! cpuset first.
 
 use crate::finding::Finding;
 use crate::goal::Goal;
@@ -14,7 +14,7 @@ use crate::wanted::Wanted;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 
-/// The cgroup that we make: of the isolated CPUs on v2, of the housekeeping CPUs on v1.
+/// The cgroup that we create: for the isolated CPUs on v2, for the housekeeping CPUs on v1.
 const V2_GROUP: &str = "jitterscope.isolated";
 const V1_GROUP: &str = "jitterscope.housekeeping";
 
@@ -22,20 +22,18 @@ const CONTROL: &str = "cgroup.subtree_control";
 const ENABLE: &str = "+cpuset";
 const BALANCE: &str = "cpuset.sched_load_balance";
 
-/// How the machine's cpusets stand to the goal.
+/// The state of the machine's cpusets relative to the goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// What there is.
     pub found: Finding,
-    /// What is wanted.
     pub wanted: Wanted,
-    /// How to get there; empty when it is so.
+    /// The changes to reach the goal; empty if it is reached.
     pub ops: Vec<Op>,
-    /// Where a program is started on the isolated CPUs afterwards, and what that takes.
+    /// Where a program must be started afterwards to use the isolated CPUs.
     pub use_it: Notice,
 }
 
-/// Looks at the cpusets; `None` when the machine has none.
+/// Examines the cpusets; `None` if the machine has none.
 #[must_use]
 pub fn look(machine: &Machine, goal: &Goal) -> Option<Partition> {
     match mounted(machine)? {
@@ -44,7 +42,7 @@ pub fn look(machine: &Machine, goal: &Goal) -> Option<Partition> {
     }
 }
 
-/// Where the cpuset controller is, and whether that is cgroup v2.
+/// The mount point of the cpuset controller, and whether that is cgroup v2.
 fn mounted(machine: &Machine) -> Option<(String, bool)> {
     let has_v2 = |root: &str| {
         machine
@@ -57,7 +55,7 @@ fn mounted(machine: &Machine) -> Option<(String, bool)> {
         .find(|(root, is_v2)| if *is_v2 { has_v2(root) } else { has_v1(root) })
 }
 
-/// Where cgroups are mounted, or usually are, and whether that is cgroup v2.
+/// The mount points of cgroups, or their usual places, and whether each is cgroup v2.
 fn roots(machine: &Machine) -> Vec<(String, bool)> {
     let mounts = machine.read("/proc/mounts").unwrap_or_default();
     let mut roots: Vec<(String, bool)> = mounts
@@ -75,7 +73,7 @@ fn roots(machine: &Machine) -> Vec<(String, bool)> {
     roots
 }
 
-/// Where the cgroups are mounted that this changes; `None` when it is no change that [`look`] proposes.
+/// The mount point of the changed cgroups; `None` if [`look`] proposes no such change.
 #[must_use]
 pub fn may_make(machine: &Machine, op: &Op) -> Option<String> {
     let fits = |root: &str, is_v2: bool| {
@@ -138,7 +136,7 @@ fn cpus_in(machine: &Machine, path: &str) -> CpuSet {
         .unwrap_or_default()
 }
 
-/// CPUs that the kernel keeps out of its domains, by boot parameter or partition.
+/// CPUs that a boot parameter or partition keeps out of the kernel's domains.
 fn isolated_already(machine: &Machine) -> CpuSet {
     cpus_in(machine, "/sys/devices/system/cpu/isolated")
 }
@@ -175,7 +173,7 @@ fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
             group: group.clone(),
         }
     } else {
-        // Isolated by others, or at boot: then whoever wants to run there pins itself.
+        // Isolated by other means, or at boot: programs that want to run there pin themselves.
         pin_programs(goal)
     };
     if goal.isolated.difference(&held).is_empty() {
@@ -237,7 +235,7 @@ fn look_v2(machine: &Machine, goal: &Goal, root: &str) -> Partition {
     }
 }
 
-/// All cpusets below and with `root`, parents first.
+/// `root` and all cpusets below it, parents first.
 fn v1_groups(machine: &Machine, root: &str) -> Vec<String> {
     let mut all = vec![root.to_owned()];
     let mut next = 0;
@@ -269,7 +267,7 @@ fn look_v1(machine: &Machine, goal: &Goal, root: &str) -> Partition {
             use_it,
         };
     }
-    // Every cpuset with balancing of its own makes a domain of its CPUs.
+    // Every cpuset with load balancing makes a domain of its CPUs.
     let balancing: Vec<String> = v1_groups(machine, root)
         .into_iter()
         .filter(|g| {

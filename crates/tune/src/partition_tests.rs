@@ -1,4 +1,4 @@
-//! Machines with one or the other kind of cpusets, as they come and half way to the goal.
+//! Machines with either kind of cpusets, unchanged and halfway to the goal.
 
 use super::*;
 use crate::paper::{Paper, goal};
@@ -19,7 +19,7 @@ fn found(files: &[&[(&str, &str)]]) -> Option<Partition> {
     look(&Paper::of(&files).machine, &goal("2-3", "0-1"))
 }
 
-/// Each change in short.
+/// A short form of each change.
 fn steps(partition: &Partition) -> Vec<String> {
     let step = |op: &Op| format!("{}: {} -> {}", op.what(), op.from_text(), op.to_text());
     partition.ops.iter().map(step).collect()
@@ -49,7 +49,7 @@ fn a_partition_is_made_step_by_step() {
             format!("{OURS}/cpuset.cpus.partition: (made in this step) -> isolated"),
         ]
     );
-    // The controller is passed on already, and the group is there with another CPU.
+    // The controller is already delegated, and the group exists with another CPU.
     let (list, state) = (
         format!("{OURS}/cpuset.cpus"),
         format!("{OURS}/cpuset.cpus.partition"),
@@ -69,7 +69,7 @@ fn a_partition_is_made_step_by_step() {
             format!("{state}: isolated -> isolated")
         ]
     );
-    // Invalid, it holds nothing.
+    // An invalid partition contains no CPU.
     let void = found(&[
         &V2[..1],
         &on,
@@ -98,7 +98,7 @@ fn cpus_that_others_isolated_need_no_partition_of_ours() {
     );
 }
 
-/// A cpuset of version 1: its files for `cpus` and whether it balances.
+/// A cpuset of version 1: its files for `cpus` and load balancing.
 fn v1(group: &str, cpus: &'static str, balances: &'static str) -> [(String, &'static str); 3] {
     let file = |name: &str| format!("/sys/fs/cgroup/cpuset{group}/{name}");
     [
@@ -154,7 +154,7 @@ fn balancing_stops_in_every_cpuset_that_reaches_the_isolated_cpus() {
             format!("{root}/a/b/cpuset.sched_load_balance: 1 -> 0"),
         ]
     );
-    // What is there already is not made again.
+    // Existing folders are not created again.
     let half = [
         v1("", "0-3\n", "1\n"),
         v1("/jitterscope.housekeeping", "0,1\n", "1\n"),
@@ -221,7 +221,7 @@ fn only_what_is_proposed_may_be_made() {
     ] {
         assert_eq!(may(&op), None, "{op:?}");
     }
-    // Where else they are mounted counts too.
+    // Other mount points count, too.
     let mounted = Paper::of(&[(
         "/proc/mounts",
         "none /cg cgroup2 rw 0 0\nnone /data ext4 rw 0 0\n",

@@ -1,5 +1,5 @@
-//! What may be done in a knob's name. A journal is only text: before one of its steps is undone, and
-//! before a step is taken, it must be a change that the knob's own declaration makes.
+//! Which changes a knob permits. A journal is only text, so before one of its steps is undone, and before a step is
+//! made, it must be a change that the knob's own declaration makes.
 
 use crate::catalogue;
 use crate::forbidden::{Forbidden, ValueFlaw};
@@ -15,15 +15,15 @@ use jitterscope_platform::Machine;
 use std::io;
 use std::path::Path;
 
-/// A control file takes and gives no more than a page.
+/// A control file accepts and returns at most a page.
 const LONGEST_VALUE: usize = 4096;
-/// No drop-in is longer.
+/// Maximum size of a drop-in.
 const LONGEST_FILE: usize = 1 << 20;
 
-/// Whether this knob makes such a change, on this machine.
+/// Whether this knob makes such a change on this machine.
 ///
 /// # Errors
-/// It does not; why.
+/// It does not, and why.
 pub fn check(machine: &Machine, knob: &str, op: &Op) -> Result<(), Forbidden> {
     let root = declared(machine, knob, op)?;
     values(op)?;
@@ -31,13 +31,14 @@ pub fn check(machine: &Machine, knob: &str, op: &Op) -> Result<(), Forbidden> {
         (Op::Write { path, .. } | Op::MakeDir { path, .. }, Some(root)) => {
             stays(machine, path, &root, true)
         }
-        // A link would be replaced by the file, and not come back.
+        // Writing would replace a link with the file, and the link would be lost.
         (Op::PutFile { path, .. }, Some(root)) => stays(machine, path, &root, false),
         _ => Ok(()),
     }
 }
 
-/// Whether the knob's declaration makes such a change; where its path must lie, if it has one.
+/// Checks that the knob's declaration makes such a change. Returns the root that its path must lie under, if it has
+/// one.
 fn declared(machine: &Machine, knob: &str, op: &Op) -> Result<Option<String>, Forbidden> {
     let not_its_change = || Forbidden::NotItsChange {
         knob: knob.to_owned(),
@@ -67,7 +68,7 @@ fn declared(machine: &Machine, knob: &str, op: &Op) -> Result<Option<String>, Fo
             .iter()
             .any(|s| writes(s, path, *kind, effective.as_deref())) =>
         {
-            // `/proc` or `/sys`: every declaration begins with one.
+            // `/proc` or `/sys`: every declaration begins with one of them.
             let top = path.split('/').nth(1).unwrap_or_default();
             Ok(Some(format!("/{top}")))
         }
@@ -102,14 +103,14 @@ fn writes(setting: &Setting, path: &str, kind: ValueKind, effective: Option<&str
         && setting.effective.map(|name| sibling(path, name)).as_deref() == effective
 }
 
-/// Whether the thread, if it still lives, is one of those that are moved in this knob's name.
+/// Whether the thread, if it still runs, is one that this knob moves.
 fn is_of(machine: &Machine, family: ThreadFamily, (pid, tid, start_time): (i32, i32, u64)) -> bool {
     threads::read(machine, pid, tid)
         .filter(|thread| thread.start_time == start_time)
         .is_none_or(|thread| thread.kernel == (family == ThreadFamily::Kernel))
 }
 
-/// `/a/b`, without anything that leads back up.
+/// Whether the path is absolute and contains nothing that leads back up.
 fn is_plain(path: &str) -> bool {
     path.strip_prefix('/')
         .is_some_and(|rest| rest.split('/').all(|c| !matches!(c, "" | "." | "..")))
@@ -150,7 +151,7 @@ fn values(op: &Op) -> Result<(), Forbidden> {
     Ok(())
 }
 
-/// Whether `path`, with every link followed as far as it exists, is still below `root`.
+/// Whether `path` is still below `root` after every link in its existing part is resolved.
 fn stays(
     machine: &Machine,
     path: &str,
@@ -165,7 +166,7 @@ fn stays(
         root: root.to_owned(),
     };
     let file = machine.path(path);
-    // As much of it as is there; a link that leads nowhere is there.
+    // The existing part of the path; a dangling link exists, too.
     let mut there = Some(file.as_path());
     while let Some(part) = there {
         match std::fs::symlink_metadata(part) {
@@ -187,7 +188,7 @@ fn stays(
     let Some(part) = there else { return Ok(()) };
     let top = machine.path(root);
     let real = std::fs::canonicalize(part).map_err(lost)?;
-    // Nothing of it is there, so nothing can be written.
+    // Nothing of it exists, so nothing can be written.
     let Ok(real_top) = std::fs::canonicalize(&top) else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! Making changes last: drop-in files of our own, never an edit of a user's file.
+//! Makes changes permanent with our own drop-in files, never by editing a user's file.
 
 use crate::catalogue;
 use crate::cmdline::{BootParam, compose, merge};
@@ -14,10 +14,10 @@ const TMPFILES: &str = "/etc/tmpfiles.d/zz-jitterscope.conf";
 const MANAGER: &str = "/etc/systemd/system.conf.d/90-jitterscope.conf";
 const GRUB: &str = "/etc/default/grub.d/90-jitterscope.cfg";
 
-/// What changes that make others last go by, in a plan and in the journal.
+/// The knob name of such changes, in a plan and in the journal.
 pub const PERSIST: &str = "persist";
 
-/// Whether this makes a change last: one of the drop-ins, or a folder that one lies in.
+/// Whether this change makes others permanent: it is one of the drop-ins, or a folder for one.
 #[must_use]
 pub fn may_make(op: &Op) -> bool {
     let mut drop_ins = [SYSCTL, TMPFILES, MANAGER, GRUB].into_iter();
@@ -31,62 +31,56 @@ pub fn may_make(op: &Op) -> bool {
     }
 }
 
-/// The folders that a file lies in, from the outermost.
+/// The folders of a file, outermost first.
 fn folders_of(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/')
         .skip(1)
         .filter_map(|(at, _)| path.get(..at))
 }
 
-/// What should hold after the next boot too.
+/// What must also hold after the next boot.
 #[derive(Clone, Debug, Default)]
 pub struct Lasting {
     /// (file under /proc/sys, value).
     pub sysctls: Vec<(String, String)>,
     /// (other control file, value).
     pub files: Vec<(String, String)>,
-    /// Whether daemons are to be kept off the isolated CPUs.
+    /// Whether daemons must stay off the isolated CPUs.
     pub daemons: bool,
-    /// Boot parameters.
     pub boot: Vec<BootParam>,
 }
 
-/// The boot line's part, and how it gets there.
+/// The boot parameters, and how they are added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BootLine {
-    /// Parameters to add.
     pub add: Vec<String>,
-    /// What remains to be done by hand.
+    /// The remaining manual steps.
     pub by_hand: BootByHand,
 }
 
-/// What remains to be done by hand until boot parameters are in force. In JSON it has its stable `id`.
+/// The manual steps until boot parameters are in force. In JSON it has its stable `id`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum BootByHand {
-    /// A drop-in of GRUB holds them: its configuration is made anew, and the machine rebooted.
-    UpdateGrub {
-        /// The drop-in.
-        path: &'static str,
-    },
-    /// They are added to GRUB's configuration, which has no place for drop-ins.
+    /// A drop-in of GRUB contains them: GRUB's configuration must be regenerated, and the machine rebooted.
+    UpdateGrub { path: &'static str },
+    /// They must be added to GRUB's configuration, which has no place for drop-ins.
     EditGrub,
-    /// They are added to whatever boots the machine: no configuration of GRUB was found.
+    /// They must be added to the boot loader's configuration: none of GRUB was found.
     EditLoader,
 }
 
-/// A drop-in without what some steps wrote.
+/// A drop-in without the values of some steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Without {
-    /// It holds nothing of them.
+    /// It contains none of them.
     Same,
-    /// What is left.
     Text(String),
-    /// It holds something that may be others' as well.
+    /// It contains parameters that other knobs may need, too.
     Shared,
 }
 
-/// The drop-in `path`, which reads `text`, without what these steps (of these knobs) make last.
+/// The drop-in `path`, with contents `text`, without what these steps (of these knobs) make permanent.
 #[must_use]
 pub fn without(path: &str, text: &str, steps: &[(&str, &Op)]) -> Without {
     if path == GRUB {
@@ -130,7 +124,6 @@ pub fn without(path: &str, text: &str, steps: &[(&str, &Op)]) -> Without {
 }
 
 impl Lasting {
-    /// Adds a value written now.
     pub fn add(&mut self, path: &str, value: &str) {
         let list = if path.starts_with("/proc/sys/") {
             &mut self.sysctls
@@ -140,10 +133,10 @@ impl Lasting {
         list.push((path.to_owned(), value.to_owned()));
     }
 
-    /// The drop-ins that make it last, and the boot line's part.
+    /// The drop-ins that make it permanent, and the boot parameters.
     ///
     /// # Errors
-    /// A drop-in of ours is there and cannot be read.
+    /// An existing drop-in of ours cannot be read.
     pub fn ops(&self, machine: &Machine, goal: &Goal) -> io::Result<(Vec<Op>, Option<BootLine>)> {
         let mut ops = Vec::new();
         if !self.sysctls.is_empty() {
@@ -234,8 +227,8 @@ fn sysctl_name(path: &str) -> String {
     path.trim_start_matches("/proc/sys/").replace('/', ".")
 }
 
-/// Adds what puts the drop-in in place: folders that lack, then the file, with lines of an earlier
-/// version of it kept unless they say something else about the same thing.
+/// Adds the changes that install the drop-in: missing folders, and then the file. Lines of an earlier version stay
+/// unless they set something else for the same thing.
 fn drop_in(
     machine: &Machine,
     ops: &mut Vec<Op>,

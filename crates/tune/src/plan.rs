@@ -1,91 +1,81 @@
-//! The plan: each change with its reason, before anything is touched.
+//! The plan: each change with its reason, made before anything is changed.
 
 use crate::answer::Effect;
 use crate::audit::{Competitor, competitors};
 use crate::catalogue;
 use crate::examine::{Examination, Inspection, KnobState};
 use crate::goal::Goal;
-use crate::knob::{Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
+use crate::knob::{How, Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
 use crate::left::{LeftTogether, together};
 use crate::notice::KnobNotice;
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
 use crate::plan_reason::{ChangeReason, Measured, SkipReason};
+use crate::remedy::{REBOOT_FROM, is_under};
 use crate::run_culprits::RunCulprits;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
 use serde::Serialize;
 use std::io;
 
-/// Which knobs a plan is made of.
+/// How the knobs of a plan are selected.
 #[derive(Clone, Debug)]
 pub enum Select {
-    /// Those of a profile.
+    /// The knobs of a profile.
     Profile(Profile),
-    /// Those of any profile.
+    /// The knobs of all profiles.
     All,
-    /// These, by id, whatever their risk.
+    /// These ids, whatever their risk.
     Only(Vec<String>),
-    /// Those that answer what was measured.
+    /// The knobs that answer what was measured.
     RunCulprits(RunCulprits),
 }
 
 /// One change of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The knob's id.
     pub knob: &'static str,
-    /// The change.
     pub op: Op,
-    /// Why.
     pub why: ChangeReason,
-    /// What may go wrong.
     pub risk: Risk,
 }
 
-/// A knob that was asked for and has no change in the plan.
+/// A selected knob without a change in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// Its id.
     pub knob: &'static str,
     /// Why there is nothing to do, or what to do instead.
     #[serde(flatten)]
     pub why: SkipReason,
 }
 
-/// A plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// CPUs to be quiet and the others.
     pub goal: Goal,
-    /// Changes, in the order in which they are made.
+    /// The changes, in order.
     pub changes: Vec<Change>,
-    /// Knobs without a change.
     pub skipped: Vec<Skipped>,
-    /// What stays on the CPUs whatever is done.
+    /// Threads that stay on the CPUs in any case.
     pub left: Vec<LeftTogether>,
-    /// What the kernel command line should get, with `--persist`.
+    /// What to add to the kernel command line, with `--persist`.
     pub boot: Option<BootLine>,
-    /// What to know when using the result.
+    /// Notices about using the result.
     pub notes: Vec<KnobNotice>,
     /// Programs that write the same settings.
     pub competitors: Vec<Competitor>,
 }
 
-/// Why no plan can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// A knob that is not in the catalogue.
     #[error("there is no knob '{id}'{}", suggestion(similar))]
     UnknownKnob {
-        /// As asked.
         id: String,
-        /// Ids like it.
         similar: Vec<&'static str>,
     },
-    /// A drop-in of ours that is there cannot be read.
+    /// An existing drop-in of ours cannot be read.
     #[error("a drop-in of an earlier run cannot be read: {0}")]
     DropIn(#[from] io::Error),
 }
@@ -98,7 +88,7 @@ fn suggestion(similar: &[&str]) -> String {
     }
 }
 
-/// Makes a plan without the knobs named in `except`. `persist` adds what makes it last.
+/// Makes a plan without the knobs in `except`. `persist` adds what makes it permanent.
 ///
 /// # Errors
 /// An unknown knob is named, or an earlier drop-in of ours cannot be read.
@@ -112,10 +102,10 @@ pub fn plan(
     plan_of(&Inspection::new(machine, goal), select, except, persist)
 }
 
-/// The same of a machine that is inspected for more than this.
+/// The plan from an existing inspection.
 ///
 /// # Errors
-/// As [`plan`].
+/// See [`plan`].
 pub fn plan_of(
     inspection: &Inspection<'_>,
     select: &Select,
@@ -138,7 +128,7 @@ pub fn plan_of(
     };
     let mut lasting = Lasting::default();
     let mut left = Vec::new();
-    for (knob, why) in chosen(select, &mut plan.skipped)? {
+    for (knob, why) in chosen(select, goal, &mut plan.skipped)? {
         if except.iter().any(|id| id == knob.id) {
             plan.skipped.push(Skipped {
                 knob: knob.id,
@@ -146,7 +136,17 @@ pub fn plan_of(
             });
             continue;
         }
-        let mut found = inspection.examine(knob);
+        let mut found = match select {
+            Select::Only(_) => inspection.examine(knob),
+            _ => inspection.judge(knob),
+        };
+        if let Some(measured) = not_worth_a_reboot(select, knob, &found, &why) {
+            plan.skipped.push(Skipped {
+                knob: knob.id,
+                why: SkipReason::NotWorthReboot { measured },
+            });
+            continue;
+        }
         left.append(&mut found.left);
         if persist {
             keep(knob, &found, &mut lasting, &mut plan.skipped);
@@ -167,6 +167,21 @@ pub fn plan_of(
     Ok(plan)
 }
 
+/// What was measured, if that is too little to be worth the reboot that a knob needs.
+fn not_worth_a_reboot(
+    select: &Select,
+    knob: &Knob,
+    found: &Examination,
+    why: &ChangeReason,
+) -> Option<Measured> {
+    let (Select::RunCulprits(culprits), ChangeReason::Measured(of)) = (select, why) else {
+        return None;
+    };
+    let little = is_under(of.total_ns, REBOOT_FROM, culprits.stolen());
+    let needed = knob.how() == How::Reboot && found.state == KnobState::Wrong;
+    (needed && little).then(|| of.clone())
+}
+
 fn known(id: &str) -> Result<&'static Knob, PlanError> {
     catalogue::find(id).ok_or_else(|| PlanError::UnknownKnob {
         id: id.to_owned(),
@@ -174,9 +189,10 @@ fn known(id: &str) -> Result<&'static Knob, PlanError> {
     })
 }
 
-/// The knobs chosen, in the order in which they should be turned, each with the reason.
+/// The selected knobs in the order in which to apply them, each with its reason.
 fn chosen(
     select: &Select,
+    goal: &Goal,
     skipped: &mut Vec<Skipped>,
 ) -> Result<Vec<(&'static Knob, ChangeReason)>, PlanError> {
     let declared = |knob: &'static Knob| {
@@ -203,11 +219,12 @@ fn chosen(
         Select::RunCulprits(culprits) => {
             let mut out = Vec::new();
             for knob in catalogue::all() {
-                let Some(win) = culprits.win(knob).filter(|w| w.effect != Effect::Perhaps) else {
+                let win = culprits.win(knob, &goal.isolated);
+                let Some(win) = win.filter(|w| w.effect != Effect::Perhaps) else {
                     continue;
                 };
                 let measured = Measured::from(&win);
-                if culprits.is_negligible(win.total_ns) {
+                if win.negligible {
                     skipped.push(Skipped {
                         knob: knob.id,
                         why: SkipReason::Negligible { measured },
@@ -277,7 +294,7 @@ fn take(
 /// The knob that keeps threads off the CPUs from boot.
 const ISOLATED_AT_BOOT: &str = "isolcpus-domain";
 
-/// Notes what makes a knob last.
+/// Collects what makes a knob permanent.
 fn keep(
     knob: &'static Knob,
     found: &Examination,

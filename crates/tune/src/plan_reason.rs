@@ -1,4 +1,4 @@
-//! Why a plan changes something or leaves it alone, as data.
+//! Why a plan makes or omits a change, as data.
 
 use crate::finding::Finding;
 use crate::knob::Risk;
@@ -7,17 +7,17 @@ use crate::run_culprits::Win;
 use jitterscope_model::Nanos;
 use serde::Serialize;
 
-/// Culprits named with a reason at most.
+/// Maximum number of culprits named with a reason.
 const MOST_NAMED: usize = 3;
 
 /// What a run measured of the culprits that a knob answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Measured {
-    /// The largest of the culprits, as [`Win::culprits`] has them.
+    /// The largest culprits, as in [`Win::culprits`].
     pub culprits: Vec<String>,
     /// Time of all of them.
     pub total_ns: Nanos,
-    /// The stalls in which any of them took part; 0 where each was too short to be kept one by one.
+    /// The number of stalls with any of them; 0 if all were too short to be stored individually.
     pub count: u64,
 }
 
@@ -36,69 +36,66 @@ impl From<&Win> for Measured {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum ChangeReason {
-    /// For what the knob's declaration says that it removes.
+    /// To remove what the knob's declaration says.
     AsDeclared {
-        /// The declaration's own words ([`Knob::removes`](crate::Knob::removes)).
+        /// The declaration's text ([`Knob::removes`](crate::Knob::removes)).
         words: &'static str,
     },
-    /// A run measured what the knob answers.
+    /// A run measured culprits that the knob answers.
     Measured(Measured),
-    /// So that other changes hold after the next boot.
+    /// To make other changes permanent.
     Lasting,
 }
 
-/// Why a knob that was asked for has no change in the plan. In JSON `because` is its stable name, beside its fields.
+/// Why a selected knob has no change in the plan. In JSON `because` is its stable name, beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum SkipReason {
-    /// It is as wanted.
     AlreadySo {
-        /// What there is.
         found: Option<Finding>,
     },
-    /// It was to be left out.
     LeftOut,
     /// This machine does not have it, or it does not concern these CPUs.
     NotHere {
-        /// Why.
         cause: KnobReason,
     },
     /// It cannot be read.
     Unreadable {
-        /// Why.
         cause: KnobReason,
     },
-    /// It is set at boot only.
+    /// It is set only at boot.
     NeedsReboot {
-        /// The boot parameters, each as it is typed.
+        /// The boot parameters as typed.
         parameters: Vec<String>,
     },
-    /// Nothing writes it: it is done by hand.
+    /// It must be done by hand.
     ByHand {
-        /// How, in the declaration's own words ([`Knob::by_hand`](crate::Knob::by_hand)).
+        /// The instructions in the declaration's words ([`Knob::by_hand`](crate::Knob::by_hand)).
         words: &'static str,
     },
-    /// It must be named.
+    /// It must be named because of its risk.
     Risk {
-        /// What a run measured that it answers.
+        /// The measured culprits that it answers.
         measured: Measured,
-        /// Its risk.
         risk: Risk,
     },
-    /// What it answers took too little to matter.
+    /// Its culprits took too little time to matter.
     Negligible {
-        /// How much.
         measured: Measured,
     },
-    /// It was changed, but cannot be made to last.
+    /// Its culprits took too little time to be worth a reboot.
+    NotWorthReboot {
+        measured: Measured,
+    },
+    /// It was changed, but cannot be made permanent.
     ForNow {
-        /// The knob that does it from boot.
+        /// The knob that has the effect from boot.
         at_boot: &'static str,
     },
 }
 
 impl SkipReason {
-    /// Whether somebody who named the knob did not get it.
+    /// Whether a user who named the knob did not get it.
     #[must_use]
     pub fn is_denial(&self) -> bool {
         !matches!(

@@ -8,43 +8,42 @@ use serde::{Deserialize, Serialize};
 pub enum Refusal {
     /// An interrupt whose affinity the kernel manages.
     Managed,
-    /// EINVAL: a value that it does not take, or a thread bound to its CPU.
+    /// EINVAL: a value that it does not accept, or a thread bound to its CPU.
     Invalid,
-    /// EBUSY: in use, or taken by another.
+    /// EBUSY: in use, or taken by another process.
     Busy,
     /// EPERM or EACCES.
     NotPermitted,
     /// EROFS.
     ReadOnly,
-    /// Anything else.
     Other,
 }
 
-/// What a refusal means for the change that was refused.
+/// The meaning of a refusal for its change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meaning {
     /// The kernel places this interrupt itself.
     KernelPlaces,
-    /// The thread is bound to its CPU, or its cpuset does not allow these.
+    /// The thread is bound to its CPU, or its cpuset excludes these CPUs.
     BoundThread,
     /// A deadline thread needs its reserved CPUs.
     DeadlineThread,
-    /// The kernel does not take this value.
+    /// The kernel does not accept this value.
     ValueNotTaken,
-    /// Somebody else is using it.
+    /// Another process is using it.
     InUse,
-    /// It needs root, or the kernel forbids it even so.
+    /// It needs root, or the kernel forbids it even to root.
     NeedsRoot,
     /// The file system is read-only.
     ReadOnly,
-    /// Nothing but what the system said.
+    /// Only the system's error is known.
     SystemTells,
-    /// It is there already, made by somebody else; what the system said is its path.
+    /// Another process has already created it; the system's error is its path.
     MadeByOthers,
-    /// The kernel made another value of it; what the system said is that value.
+    /// The kernel changed the value; the system's error is the result.
     MadeOtherwise,
-    /// What a newer version wrote.
+    /// Written by a newer version.
     #[serde(other)]
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! Putting everything back, or one knob's part of it, from the journal alone.
+//! Restores everything, or one knob's changes, from the journal alone.
 
 use crate::apply::boot_id;
 use crate::forbidden::Forbidden;
@@ -17,71 +17,53 @@ use jitterscope_platform::Machine;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A value that is neither what we wrote nor what was there before.
+/// A value that is neither ours nor the original.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Drift {
-    /// The knob.
     pub knob: String,
-    /// What.
     pub path: String,
-    /// Before the apply.
     pub original: String,
-    /// What the apply wrote.
+    /// The value that the apply wrote.
     pub ours: String,
-    /// What somebody else has made of it.
+    /// The current value, set by another process.
     pub now: String,
 }
 
 /// What to do about a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDrift {
-    /// Put the original back all the same.
+    /// Restore the original anyway.
     Restore,
-    /// Leave the other's value, and forget ours.
+    /// Keep the current value, and forget ours.
     Keep,
     /// Decide later: the step stays in force.
     Later,
 }
 
-/// What became of one step.
+/// The result of undoing one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Undoing {
     /// The original is back.
     Restored,
-    /// It was as before already.
+    /// The original value was already there.
     WasOriginal,
-    /// The thing is gone.
-    Gone {
-        /// Why.
-        cause: GoneBecause,
-    },
-    /// It goes with the cgroup that it is a file of, which the apply made.
+    /// The target is gone.
+    Gone { cause: GoneBecause },
+    /// It is a file of a cgroup that the apply created, and is removed with it.
     GoesWithItsCgroup,
     /// A reboot had undone it.
     UndoneByReboot,
-    /// Somebody else has changed it, and his value was kept.
-    KeptForeign {
-        /// That value.
-        now: String,
-    },
-    /// Somebody else has changed it: not decided.
-    Drifted {
-        /// That value.
-        now: String,
-    },
-    /// It is no change that a knob of this version makes: nothing was done about it, and it stays in the
-    /// journal.
-    Forbidden {
-        /// Why.
-        cause: Forbidden,
-    },
-    /// It could not be put back.
+    /// Another process has changed it, and that value was kept.
+    KeptForeign { now: String },
+    /// Another process has changed it; undecided.
+    Drifted { now: String },
+    /// It is not a change that a knob of this version makes: it was not undone, and it stays in the journal.
+    Forbidden { cause: Forbidden },
+    /// It could not be restored.
     Failed {
-        /// What the system said.
         #[serde(rename = "system")]
         why: String,
-        /// What that means.
         means: Meaning,
     },
 }
@@ -98,44 +80,36 @@ impl Undoing {
 /// One step of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledBack {
-    /// The knob.
     pub knob: String,
-    /// What.
     pub path: String,
-    /// What was there before the apply.
+    /// The original before the apply.
     pub original: String,
-    /// What became of it.
     pub undoing: Undoing,
-    /// When the original is in force again, which may be later than it reads back; `None` when nothing was
-    /// written back.
+    /// When the original is in force again, which may be later than it reads back; `None` if nothing was written back.
     pub in_force_by: Option<InForceBy>,
 }
 
-/// A rollback.
 #[derive(Clone, Debug)]
 pub struct RollbackReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// Each step, latest first.
     pub steps: Vec<RolledBack>,
-    /// Threads started since, which had inherited a confinement and were freed: how many.
+    /// Number of threads started since that had inherited a confinement and were freed.
     pub inherited_freed: usize,
     /// Whether the machine was rebooted since the apply.
     pub rebooted: bool,
-    /// Whether a drop-in for the boot loader was removed, so that its configuration must be made anew.
+    /// Whether a drop-in for the boot loader was removed, so that its configuration must be regenerated.
     pub update_boot_loader: bool,
-    /// Changes of other knobs, which stay applied: how many.
+    /// Number of changes of other knobs, which stay applied.
     pub stays: usize,
-    /// Drop-ins of ours that still bring a change back at the next boot, and why.
+    /// Drop-ins of ours that still restore a change at the next boot, and why.
     pub lasting: Vec<Lasts>,
 }
 
-/// A drop-in that keeps what was undone.
+/// A drop-in that still contains an undone change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lasts {
-    /// The drop-in.
     pub path: String,
-    /// Why it was left.
     pub cause: LastsBecause,
 }
 
@@ -143,31 +117,29 @@ pub struct Lasts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum LastsBecause {
-    /// Its boot parameters may be those of other knobs, too.
+    /// Other knobs may need its boot parameters, too.
     Shared,
-    /// Somebody else has edited it.
+    /// It was edited by a user.
     Edited,
     /// Writing it was refused.
     Refused {
-        /// What the system said.
         why: String,
-        /// What that means; `None` where that says all.
+        /// Its meaning; `None` if the error says everything.
         means: Option<Meaning>,
     },
 }
 
-/// Why nothing was rolled back.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
-    /// The state folder or the journal.
+    /// The state folder or the journal is unusable.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Nothing of a knob that was named is applied.
+    /// A named knob has no applied change.
     #[error("nothing of {} is applied; applied {}", asked.join(", "), applied_text(applied))]
     NotApplied {
-        /// The knobs of which nothing is applied.
+        /// The knobs without applied changes.
         asked: Vec<String>,
-        /// Those of which something is.
+        /// The knobs with applied changes.
         applied: Vec<String>,
     },
 }
@@ -187,11 +159,11 @@ impl RollbackReport {
     }
 }
 
-/// Puts everything back that the journal tells of, latest first. `on_drift` decides about values that
-/// somebody else has changed since. What cannot be settled stays in the journal.
+/// Restores everything in the journal, latest first. `on_drift` decides about values that another process has changed
+/// since. Steps that cannot be settled stay in the journal.
 ///
 /// # Errors
-/// Somebody else is changing the machine, or the journal cannot be read or written.
+/// Another process is changing the machine, or the journal cannot be read or written.
 pub fn rollback(
     hands: &mut dyn Hands,
     dir: &StateDir,
@@ -202,12 +174,12 @@ pub fn rollback(
     undo_steps(hands, &locked, &state, &|_| true, on_drift)
 }
 
-/// Puts back what these knobs changed, and takes them out of the drop-ins; all else stays applied, and the
-/// journal goes on telling of it. What cannot be settled stays in the journal. `persist` names the drop-ins.
+/// Restores what these knobs changed, and removes them from the drop-ins; all other changes stay applied and in the
+/// journal. Steps that cannot be settled stay in the journal. `persist` names the drop-ins.
 ///
 /// # Errors
-/// Nothing of one of the knobs is applied; somebody else is changing the machine, or the journal cannot be
-/// read or written.
+/// One of the knobs has no applied change; another process is changing the machine, or the journal cannot be read or
+/// written.
 pub fn rollback_only(
     hands: &mut dyn Hands,
     dir: &StateDir,
@@ -230,7 +202,7 @@ pub fn rollback_only(
     let chosen = |step: &Step| knobs.contains(&step.knob);
     let mut lasting = Vec::new();
     if !knobs.iter().any(|id| id == PERSIST) {
-        // Before the values: a rollback that dies in between is repeated, and finds the knob still applied.
+        // Before the values: an interrupted rollback is repeated, and then finds the knob still applied.
         lasting = forget_at_boot(hands, &locked, &state, &chosen)?;
         state = locked.load()?;
     }
@@ -239,8 +211,8 @@ pub fn rollback_only(
     Ok(report)
 }
 
-/// Takes what the chosen steps wrote out of the drop-ins, each as a step of its own on top of the one that
-/// made the drop-in. Returns those that still hold something of it.
+/// Removes the chosen steps' values from the drop-ins, each as a new step on top of the one that made the drop-in.
+/// Returns the drop-ins that still contain some of them.
 fn forget_at_boot(
     hands: &mut dyn Hands,
     locked: &Locked,
@@ -368,7 +340,7 @@ fn undo_steps(
                 cause: cause.clone(),
             }
         } else if sound.iter().any(|made| is_file_of(&step.op, &made.op)) {
-            // A cpuset with members takes no empty list of CPUs; the whole cgroup goes presently.
+            // A cpuset with members accepts no empty list of CPUs; the whole cgroup is removed next.
             Undoing::GoesWithItsCgroup
         } else {
             undo(hands, step, rebooted, on_drift)
@@ -383,7 +355,7 @@ fn undo_steps(
             undoing,
         )?);
     }
-    // A value may have been held by one that was put back after it: a thread's CPUs by a cpuset.
+    // A value may have been blocked by one that was restored later: a thread's CPUs by a cpuset.
     for ((step, _), row) in steps.iter().zip(&mut report.steps) {
         if matches!(row.undoing, Undoing::Failed { .. }) {
             let undoing = undo(hands, step, false, on_drift);
@@ -398,7 +370,7 @@ fn undo_steps(
     Ok(report)
 }
 
-/// Writes down what became of a step, if that is settled.
+/// Journals the result of a step, if it is settled.
 fn noted(
     machine: &Machine,
     journal: &mut Journal,
@@ -406,7 +378,7 @@ fn noted(
     rebooted: bool,
     undoing: Undoing,
 ) -> Result<RolledBack, StateError> {
-    // A rollback that died after it had written is repeated: the original is back since then at the latest.
+    // Repeats a rollback that was interrupted after its write: the original is back since now at the latest.
     let written_back = undoing == Undoing::Restored
         || (undoing == Undoing::WasOriginal && !rebooted && was_in_force(step));
     let at = written_back.then(in_force::realtime_ns);
@@ -427,7 +399,7 @@ fn noted(
     })
 }
 
-/// Whether the step was taken and the machine took it.
+/// Whether the step was made and the machine accepted it.
 fn was_in_force(step: &Step) -> bool {
     matches!(
         step.outcome,
@@ -435,7 +407,7 @@ fn was_in_force(step: &Step) -> bool {
     )
 }
 
-/// Whether `op` writes a file of the cgroup that `made` makes.
+/// Whether `op` writes a file of the cgroup that `made` creates.
 fn is_file_of(op: &Op, made: &Op) -> bool {
     match (op, made) {
         (Op::Write { path: file, .. }, Op::MakeDir { path, cgroup: true }) => file
@@ -469,10 +441,10 @@ fn undo(
         Standing::Original => Undoing::WasOriginal,
         Standing::Gone(_) if rebooted => Undoing::UndoneByReboot,
         Standing::Gone(cause) => Undoing::Gone { cause },
-        // After a reboot a value of neither kind is what the machine boots with.
+        // After a reboot, a value that is neither is the boot default.
         Standing::Foreign(_) if rebooted && !on_disk => Undoing::UndoneByReboot,
         Standing::Ours => restore(hands, step),
-        // The kernel took the value in its own way when it was applied; nobody has touched it since.
+        // The kernel stored the value in its own form when it was applied, and no process has changed it since.
         Standing::Foreign(now) if step.outcome == Some(Outcome::Ignored { reads: now.clone() }) => {
             restore(hands, step)
         }
@@ -506,7 +478,7 @@ fn restore(hands: &mut dyn Hands, step: &Step) -> Undoing {
     }
 }
 
-/// A thread that was started by a confined one and inherited its affinity; what it would have had.
+/// Threads started by confined ones, which inherited their affinity, with the affinity that they would have had.
 fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> {
     let mut moved: BTreeMap<i32, (&jitterscope_model::CpuSet, &jitterscope_model::CpuSet)> =
         BTreeMap::new();
@@ -534,7 +506,7 @@ fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> 
         if thread.kernel || known.contains(&(thread.tid, thread.start_time)) {
             continue;
         }
-        // Up the family until somebody whom we moved.
+        // Up the ancestors to one that we moved.
         let mut ancestor = thread.pid;
         for _ in 0..64 {
             if let Some((from, to)) = moved.get(&ancestor) {
@@ -566,7 +538,7 @@ fn free_heirs(hands: &mut dyn Hands, heirs: Vec<Op>) -> usize {
         .count()
 }
 
-/// Opens the journal once more, to see that nothing is in force.
+/// Reads the journal again to see whether nothing is in force.
 ///
 /// # Errors
 /// It cannot be read.

@@ -1,4 +1,4 @@
-//! What becomes of one change when it is undone, and how it stands until then.
+//! The results of undoing one change, and its state until then.
 
 use super::*;
 use crate::hands::MachineHands;
@@ -19,7 +19,7 @@ fn step(op: Op, outcome: Option<Outcome>) -> Step {
     }
 }
 
-/// `/x` from "a" to "b".
+/// Changes `/x` from "a" to "b".
 fn write() -> Op {
     Op::Write {
         path: "/x".into(),
@@ -64,7 +64,7 @@ fn a_value_stands_as_it_reads_and_after_a_reboot_it_is_the_boots() {
             .map(|rebooted| now_is(&paper.machine, &write(), outcome.as_ref(), rebooted));
         assert_eq!(found, [now, rebooted], "{reads}");
     }
-    // What lies on disk a reboot leaves: a file, and a folder that is no cgroup.
+    // A reboot keeps what is on disk: a file, and a folder that is not a cgroup.
     let paper = Paper::of(&[("/x", "c")]);
     assert!(matches!(
         now_is(&paper.machine, &put(), None, true),
@@ -172,7 +172,7 @@ fn a_value_is_undone_where_it_is_ours_and_somebody_is_asked_where_it_is_not() {
             "a",
             1,
         ),
-        // The kernel took it in its own way; or it did so then, and somebody came since.
+        // The kernel stored its own form; or it did then, and another process wrote since.
         ("c", ignored("c"), false, keep, Undoing::Restored, "a", 0),
         (
             "c",
@@ -191,7 +191,7 @@ fn a_value_is_undone_where_it_is_ours_and_somebody_is_asked_where_it_is_not() {
             "{reads} {outcome:?} rebooted: {rebooted}"
         );
     }
-    // What is gone can be undone no more, and after a reboot need not.
+    // A missing target cannot be undone, and after a reboot need not be.
     let gone = |rebooted| {
         let paper = Paper::of(&[]);
         let hands = &mut MachineHands::new(&paper.machine);

@@ -1,59 +1,57 @@
-//! What a recording measured, as far as the catalogue can answer it.
+//! A recording's measurements, in the form that the catalogue can answer.
 
 use crate::answer::Effect;
-use crate::catalogue;
 use crate::knob::Knob;
 use jitterscope_model::{
-    Attribution, CulpritKey, CulpritSums, CulpritTotal, CulpritTotals, CulpritTotalsBuilder,
-    EventGrain, KeyLevel, KeyedMap, Nanos, RunManifest, Subject,
+    Attribution, CpuSet, CulpritKey, CulpritSums, CulpritTotal, CulpritTotals,
+    CulpritTotalsBuilder, EventGrain, KeyLevel, KeyedMap, Name, Nanos, RunManifest, Subject,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// One culprit of a run, over the whole run.
+/// One culprit over the whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredCulprit {
-    /// What: a program's threads together.
+    /// The culprit: a program's threads with the same allowed CPUs are combined.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Time that it took, summed over all stalls.
+    /// Its time, summed over all stalls.
     pub total_ns: Nanos,
-    /// In how many stalls.
     pub count: u64,
 }
 
-/// What a run measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCulprits {
     /// The run, for display.
     pub run: String,
     /// Measured time, summed over the CPUs.
     pub measured_ns: Nanos,
-    /// Its culprits.
     pub culprits: Vec<MeasuredCulprit>,
-    /// Which culprits took part in the same stalls, by their places in `culprits` in ascending order, and in how many
-    /// stalls: a stall of two counts once for a knob that answers both.
+    /// Which culprits took part in the same stalls, as ascending indices into `culprits`, and in how many stalls: a
+    /// stall of two culprits counts once for a knob that answers both.
     #[serde(skip)]
     pub together: Vec<(Vec<u32>, u64)>,
-    /// Which kernel events they were named by.
+    /// The kernel events by which they were named.
     #[serde(skip)]
     pub grain: EventGrain,
 }
 
-/// What a knob could win back of what was measured.
+/// The possible gain of a knob, according to the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Win {
     /// The strongest effect on any of the culprits.
     pub effect: Effect,
-    /// Time of the culprits that it answers: the most it can win back.
+    /// Time of the culprits that it answers: the maximum gain.
     pub total_ns: Nanos,
-    /// The stalls in which any of them took part, each once: waits, messages and stretches where threads were
-    /// followed. At least, where those of a run were too many different to be told apart.
+    /// The number of stalls with any of them, each counted once; with followed threads, of waits, messages and
+    /// stretches. A lower bound if a run had too many different combinations to distinguish them.
     pub count: u64,
-    /// How often in a second of measured time, times 1000.
+    /// Frequency per second of measured time, times 1000.
     pub per_second_milli: u64,
     /// The culprits, largest first: `kworker vmstat_update`.
     pub culprits: Vec<String>,
+    /// Whether that is too little to matter.
+    pub negligible: bool,
 }
 
 impl MeasuredCulprit {
@@ -66,15 +64,16 @@ impl MeasuredCulprit {
     }
 }
 
-/// Culprits told apart; the rest share a row a kind.
+/// Limit on distinguished culprits; the rest share a row per kind.
 const MOST_CULPRITS: usize = 4096;
 
 impl RunCulprits {
-    /// What a run measured, by program. `attributions` are the run's rows, and stalls are counted by them. Of
-    /// threads that were followed the time is not: messages that queue up behind one stall share its time, so that
+    /// What a run measured, by program. `attributions` are the run's rows, by which stalls are counted. With followed
+    /// threads, their time is not exclusive: messages queued behind one stall share its time, so each thread counts the
+    /// culprit's time as its own loss.
     /// what ran instead of them is counted once a thread, as what each of them lost.
     ///
-    /// # Errors
+    /// Those of the rows.
     /// Those of the rows.
     pub fn gather<E, R: Iterator<Item = Result<Attribution, E>>>(
         manifest: &RunManifest,
@@ -87,10 +86,10 @@ impl RunCulprits {
         Ok(RunCulprits::of(manifest, totals.finish()))
     }
 
-    /// The same where the totals of a run's rows are known.
+    /// The same from the known totals of a run's rows.
     #[must_use]
     pub fn of(manifest: &RunManifest, totals: CulpritTotals) -> RunCulprits {
-        let mut sums: CulpritSums<(), (Nanos, u64)> =
+        let mut sums: CulpritSums<Option<Name>, (Nanos, u64)> =
             CulpritSums::new(KeyLevel::Program, MOST_CULPRITS);
         let timed = manifest.threads.is_empty();
         let mut places = Vec::with_capacity(totals.culprits.len());
@@ -100,7 +99,7 @@ impl RunCulprits {
             count,
         } in &totals.culprits
         {
-            let place = sums.position((), subject);
+            let place = sums.position(subject.allowed(), subject);
             let sum = sums.at(place);
             sum.0 += if timed { *total_ns } else { Nanos::ZERO };
             sum.1 = sum.1.saturating_add(*count);
@@ -111,7 +110,7 @@ impl RunCulprits {
             .iter()
             .flat_map(|thread| &thread.ran_instead)
         {
-            sums.of((), &ran.subject).0 += ran.total_ns;
+            sums.of(ran.subject.allowed(), &ran.subject).0 += ran.total_ns;
         }
         let culprits = sums.into_rows().into_iter().map(|row| MeasuredCulprit {
             subject: row.subject,
@@ -127,11 +126,14 @@ impl RunCulprits {
         }
     }
 
-    /// What both runs measured: each culprit's time and stalls added up.
+    /// Combines two runs: adds up each culprit's time and stalls.
     #[must_use]
     pub fn and(mut self, other: RunCulprits) -> RunCulprits {
-        let key = |of: &MeasuredCulprit| CulpritKey::of(&of.subject, KeyLevel::Program);
-        let mut known: KeyedMap<CulpritKey, u32> =
+        let key = |of: &MeasuredCulprit| {
+            let key = CulpritKey::of(&of.subject, KeyLevel::Program);
+            (of.subject.allowed(), key)
+        };
+        let mut known: KeyedMap<(Option<Name>, CulpritKey), u32> =
             self.culprits.iter().map(key).zip(0u32..).collect();
         let mut places = Vec::with_capacity(other.culprits.len());
         for culprit in other.culprits {
@@ -161,7 +163,7 @@ impl RunCulprits {
         self
     }
 
-    /// Stalls in which any of these took part, by their places: each once.
+    /// Number of stalls with any of these culprits, by index, each counted once.
     fn stalls_of(&self, places: &[u32]) -> u64 {
         let mut answered = vec![false; self.culprits.len()];
         for place in places {
@@ -175,7 +177,7 @@ impl RunCulprits {
         };
         let together = self.together.iter().filter(|(set, _)| any(set));
         let together = together.fold(0u64, |sum, (_, stalls)| sum.saturating_add(*stalls));
-        // Evidence that was not gathered from rows knows no more than how many each has.
+        // Without rows, only the number of stalls of each culprit is known.
         let each = places
             .iter()
             .filter_map(|place| self.culprits.get(*place as usize))
@@ -183,23 +185,34 @@ impl RunCulprits {
         together.max(each.max().unwrap_or(0))
     }
 
-    /// What a knob does to one of them. A timer interrupt is the tick's or any other's where its functions were not
-    /// asked for.
-    fn effect(&self, knob: &Knob, of: &Subject) -> Option<Effect> {
+    /// The effect of a knob on one of them. Without function events, a timer interrupt may be the tick or any other
+    /// timer.
+    fn effect(&self, knob: &Knob, of: &Subject, cpus: &CpuSet) -> Option<Effect> {
         let unnamed =
             matches!(of, Subject::Timer { function: None, .. }) && self.grain != EventGrain::All;
-        let effect = knob.answers(of)?;
+        let effect = knob.answers(of, cpus)?;
         Some(if unnamed { Effect::Perhaps } else { effect })
     }
 
-    /// What `knob` could win back; `None` when nothing that was measured is its business.
+    /// The possible gain of `knob` on the CPUs to isolate; `None` if it answers nothing that was measured.
     #[must_use]
-    pub fn win(&self, knob: &Knob) -> Option<Win> {
+    pub fn win(&self, knob: &Knob, cpus: &CpuSet) -> Option<Win> {
+        self.win_of(knob, cpus, |_| true)
+    }
+
+    /// The gain for some of the culprits.
+    pub(crate) fn win_of(
+        &self,
+        knob: &Knob,
+        cpus: &CpuSet,
+        counts: impl Fn(&MeasuredCulprit) -> bool,
+    ) -> Option<Win> {
         let mut answered: Vec<(&MeasuredCulprit, Effect, u32)> = (self.culprits.iter().zip(0u32..))
-            .filter_map(|(c, place)| Some((c, self.effect(knob, &c.subject)?, place)))
+            .filter(|(culprit, _)| counts(culprit))
+            .filter_map(|(c, place)| Some((c, self.effect(knob, &c.subject, cpus)?, place)))
             .collect();
         let effect = answered.iter().map(|(_, e, _)| *e).min()?;
-        // A knob that surely removes one thing is not credited with another that it only perhaps caused.
+        // A knob that certainly removes one culprit gets no credit for another that it only may cause.
         if effect != Effect::Perhaps {
             answered.retain(|(_, e, _)| *e != Effect::Perhaps);
         }
@@ -225,20 +238,12 @@ impl RunCulprits {
             count,
             per_second_milli,
             culprits,
+            negligible: self.is_negligible(total_ns),
         })
-    }
-
-    /// Culprits that no knob answers.
-    #[must_use]
-    pub fn unanswered(&self) -> Vec<&MeasuredCulprit> {
-        self.culprits
-            .iter()
-            .filter(|c| catalogue::all().all(|k| k.answers(&c.subject).is_none()))
-            .collect()
     }
 }
 
-/// Sets of culprits by the places that these have now, of which a list has one for each place of before.
+/// Maps sets of culprits to new indices; `places` has one for each old index.
 fn moved(together: Vec<(Vec<u32>, u64)>, places: &[u32]) -> Vec<(Vec<u32>, u64)> {
     let moved = |(set, stalls): (Vec<u32>, u64)| {
         let mut set: Vec<u32> = set
@@ -254,6 +259,7 @@ fn moved(together: Vec<(Vec<u32>, u64)>, places: &[u32]) -> Vec<(Vec<u32>, u64)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue;
     use jitterscope_model::{StallSets, TimerSource, Verdict, Work};
 
     fn culprit(subject: Subject, ns: u64, count: u64) -> MeasuredCulprit {
@@ -278,7 +284,7 @@ mod tests {
                 ..RunCulprits::default()
             };
             measured
-                .win(catalogue::find("nohz-full").unwrap())
+                .win(catalogue::find("nohz-full").unwrap(), &CpuSet::new())
                 .unwrap()
                 .effect
         };
@@ -307,23 +313,28 @@ mod tests {
             ],
             ..RunCulprits::default()
         };
-        let win = measured.win(catalogue::find("vmstat").unwrap()).unwrap();
+        let win = measured
+            .win(catalogue::find("vmstat").unwrap(), &CpuSet::new())
+            .unwrap();
         assert_eq!(
             (win.total_ns, win.count, win.per_second_milli),
             (Nanos(50_000), 10, 1000)
         );
         assert_eq!(win.effect, Effect::Removes);
         assert_eq!(win.culprits, ["kworker vmstat_update"]);
-        assert!(measured.win(catalogue::find("ksm").unwrap()).is_none());
-        // Exclusion is no proof: it is marked as such.
+        assert!(
+            measured
+                .win(catalogue::find("ksm").unwrap(), &CpuSet::new())
+                .is_none()
+        );
+        // Inferred by exclusion, which is no proof, so it is marked.
         assert_eq!(
             measured
-                .win(catalogue::find("governor").unwrap())
+                .win(catalogue::find("governor").unwrap(), &CpuSet::new())
                 .unwrap()
                 .effect,
             Effect::Perhaps
         );
-        assert_eq!(measured.unanswered().len(), 1);
     }
 
     #[test]
@@ -332,10 +343,10 @@ mod tests {
             .find(|knob| {
                 ["a", "b"]
                     .iter()
-                    .all(|name| knob.answers(&thread(name)).is_some())
+                    .all(|name| knob.answers(&thread(name), &CpuSet::new()).is_some())
             })
             .unwrap();
-        // Three stalls: one of both, in several parts; one of each.
+        // Three stalls: one with both, in several parts; one with each.
         let mut measured = RunCulprits {
             measured_ns: Nanos(1_000_000_000),
             culprits: vec![culprit(thread("a"), 900, 2), culprit(thread("b"), 800, 2)],
@@ -346,10 +357,16 @@ mod tests {
             sets.add(&mut stall);
         }
         measured.together = sets.into_rows();
-        assert_eq!(measured.win(knob).map(|win| win.count), Some(3));
-        // What knows no more than each one's says no more than that holds.
+        assert_eq!(
+            measured.win(knob, &CpuSet::new()).map(|win| win.count),
+            Some(3)
+        );
+        // If only the separate counts are known, the count is a lower bound.
         measured.together.clear();
-        assert_eq!(measured.win(knob).map(|win| win.count), Some(2));
+        assert_eq!(
+            measured.win(knob, &CpuSet::new()).map(|win| win.count),
+            Some(2)
+        );
     }
 
     #[test]
@@ -402,7 +419,7 @@ mod tests {
                 ..RunCulprits::default()
             };
             measured
-                .win(governor)
+                .win(governor, &CpuSet::new())
                 .map(|win| (win.effect, win.total_ns, win.culprits.len()))
         };
         let sure = culprit(thread("sugov:1"), 3, 1);
@@ -422,7 +439,7 @@ mod tests {
     #[test]
     fn culprits_of_one_name_are_named_once_and_the_largest_first() {
         let knob = catalogue::all()
-            .find(|knob| knob.answers(&thread("a")).is_some())
+            .find(|knob| knob.answers(&thread("a"), &CpuSet::new()).is_some())
             .unwrap();
         let culprits = [("a", 1), ("b", 3), ("a", 2)]
             .map(|(name, ns)| culprit(thread(name), ns, 1))
@@ -431,13 +448,13 @@ mod tests {
             culprits,
             ..RunCulprits::default()
         }
-        .win(knob)
+        .win(knob, &CpuSet::new())
         .unwrap();
         assert_eq!(
             (win.culprits, win.per_second_milli),
             (vec!["thread b".into(), "thread a".into()], 0)
         );
-        // A culprit without a name is called by its kind alone.
+        // A culprit without a name is labelled by its kind alone.
         assert_eq!(culprit(thread(""), 1, 1).label(), "thread");
     }
 

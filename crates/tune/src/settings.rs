@@ -1,4 +1,4 @@
-//! Control files: what they read, what is wanted, what to write.
+//! Control files: their values, the wanted values, and what to write.
 
 use crate::glob;
 use crate::goal::Goal;
@@ -8,22 +8,20 @@ use crate::value::ValueKind;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{FileError, Machine};
 
-/// One control file, looked at.
+/// The state of one control file.
 #[derive(Debug)]
 pub struct Reading {
-    /// The file.
     pub path: String,
-    /// How it holds its value.
+    /// The format of its value.
     pub kind: ValueKind,
-    /// What it reads, exactly.
     pub current: Result<String, FileError>,
-    /// What is in force, where another file says so.
+    /// The value in force, if another file shows it.
     pub in_force: Option<String>,
-    /// The change that would set it right; `None` when it is right or cannot be told.
+    /// The change that would correct it; `None` if it is right or unknown.
     pub op: Option<Op>,
 }
 
-/// The files that a setting speaks of on this machine.
+/// The files of a setting on this machine.
 #[must_use]
 pub fn paths(machine: &Machine, goal: &Goal, place: Place) -> Vec<String> {
     match place {
@@ -47,8 +45,8 @@ pub fn paths(machine: &Machine, goal: &Goal, place: Place) -> Vec<String> {
     }
 }
 
-/// Looks at every file of a setting. A file that is there but has nothing to read (a device that
-/// answers ENOENT or EOPNOTSUPP) is left out; one that is not for this user is not.
+/// Reads every file of a setting. Leaves out files that exist but cannot be read for any user (a device that returns
+/// ENOENT or EOPNOTSUPP), but not files that this user may not read.
 #[must_use]
 pub fn read(machine: &Machine, goal: &Goal, setting: &Setting) -> Vec<Reading> {
     paths(machine, goal, setting.place)
@@ -90,7 +88,7 @@ fn read_one(machine: &Machine, goal: &Goal, setting: &Setting, path: String) -> 
     }
 }
 
-/// What to write there; `None` when it is right.
+/// What to write there; `None` if it is right.
 fn wanted(
     machine: &Machine,
     goal: &Goal,
@@ -117,7 +115,7 @@ fn wanted(
             if cpus.intersection(&goal.isolated).is_empty() {
                 return None;
             }
-            // CPUs that are offline or do not exist stay named only if there is nothing else.
+            // CPUs that are offline or do not exist stay only if nothing else is left.
             let rest = cpus.intersection(&goal.housekeeping);
             let to = if rest.is_empty() {
                 &goal.housekeeping
@@ -139,7 +137,7 @@ fn wanted(
     }
 }
 
-/// The file of this name in the same folder.
+/// The file with this name in the same folder.
 pub fn sibling(path: &str, name: &str) -> String {
     match path.rsplit_once('/') {
         Some((folder, _)) => format!("{folder}/{name}"),
@@ -225,12 +223,12 @@ mod tests {
         assert_eq!(list("0-3\n").as_deref(), Some("0-1"));
         assert_eq!(list("1,3\n").as_deref(), Some("1"));
         assert_eq!(list("2-3\n").as_deref(), Some("0-1"));
-        // Those that do not exist stay where nothing has to change, and go where something has.
+        // CPUs that do not exist stay if nothing must change, and are removed otherwise.
         assert_eq!([list("0,7\n"), list("2,7\n")], [None, Some("0-1".into())]);
         assert_eq!(list("nonsense\n"), None);
         let mask = |now| want(ValueKind::CpuMask, Want::OffIsolated, now);
         assert_eq!((mask("f\n").as_deref(), mask("3\n")), (Some("3"), None));
-        // Nobody is left to take over.
+        // No CPU is left to take over.
         let paper = Paper::of(&[("/a/file", "0-3\n")]);
         let setting = Setting::file("/a/file", ValueKind::CpuList, Want::OffIsolated);
         assert!(

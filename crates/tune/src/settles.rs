@@ -1,66 +1,60 @@
-//! How long a knob says that its change, and the undoing of it, takes to be in force.
+//! How long a knob's change, and its undoing, take to be in force, as declared.
 
 use jitterscope_model::Nanos;
 
-/// How long it takes from a write until the value is in force everywhere.
+/// Time from a write until the value is in force everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settles {
-    /// The write returns when it is.
+    /// In force when the write returns.
     Immediately,
-    /// No longer than this.
+    /// At most this time.
     Within(Nanos),
-    /// As long as the value that is replaced says, because what is queued keeps the delay that it was
-    /// queued with.
+    /// As long as the replaced value says, because queued work keeps its delay.
     WithinReplaced {
-        /// What 1 stands for.
+        /// The unit of the value.
         unit: Nanos,
-        /// What rounding adds to that and to the grain of the kernel's timers, which is up to 8/63 of a delay.
+        /// Additional time for rounding and for the grain of the kernel's timers, which is up to 8/63 of a delay.
         slack: Nanos,
     },
-    /// One by one, each at an event that comes when it comes: which.
+    /// One by one, each at an event whose time is unknown; names the event.
     AtNextEvent(&'static str),
     /// At the next boot.
     AfterReboot,
-    /// Nothing is written: it is done by hand.
+    /// Done by hand; nothing is written.
     ByHand,
-    /// No limit is known; why.
+    /// No known limit, and why.
     Unbounded(&'static str),
 }
 
 /// What shows that a value is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// The file that was written.
     ReadsBack,
-    /// This file.
     File(&'static str),
-    /// A recording, by this.
+    /// This property of a recording.
     Recording(&'static str),
     /// The kernel command line.
     Cmdline,
-    /// What the knob's own check says.
+    /// The knob's own check.
     Check,
 }
 
 /// When a knob's change is in force, and when its undoing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InForce {
-    /// After it was applied.
     pub apply: Settles,
-    /// After it was rolled back.
     pub rollback: Settles,
-    /// What shows it.
     pub shown_by: Sign,
-    /// What the time in force leaves behind after the rollback; empty for nothing.
+    /// What remains after the rollback; empty for nothing.
     pub leaves: &'static str,
 }
 
 impl InForce {
-    /// Both at once, and it reads back.
+    /// Both immediately, shown by reading back.
     pub const AT_ONCE: InForce = InForce::both(Settles::Immediately, Sign::ReadsBack);
-    /// Both at the next boot.
+    /// Both at the next boot, shown by the command line.
     pub const AT_BOOT: InForce = InForce::both(Settles::AfterReboot, Sign::Cmdline);
-    /// Done and undone by hand.
+    /// Made and undone by hand.
     pub const BY_HAND: InForce = InForce::both(Settles::ByHand, Sign::Check);
 
     /// The same for both.
@@ -74,14 +68,14 @@ impl InForce {
         }
     }
 
-    /// The same, but this stays behind after the rollback.
+    /// Sets what remains after the rollback.
     #[must_use]
     pub const fn leaving(mut self, leaves: &'static str) -> InForce {
         self.leaves = leaves;
         self
     }
 
-    /// The same, but the rollback takes this long.
+    /// Sets the time of the rollback.
     #[must_use]
     pub const fn undone(mut self, rollback: Settles) -> InForce {
         self.rollback = rollback;
@@ -90,7 +84,7 @@ impl InForce {
 }
 
 impl Settles {
-    /// The longest that it takes when `replaced` is replaced; `None` when no time limits it.
+    /// The longest time when `replaced` is replaced; `None` without a limit.
     #[must_use]
     pub fn longest(&self, replaced: &str) -> Option<Nanos> {
         match self {

@@ -1,4 +1,4 @@
-//! The folder that remembers what is in force, and the lock that lets one change the machine at a time.
+//! The folder that stores what is in force, and the lock that lets one process change the machine at a time.
 
 use crate::journal::{JOURNAL, Journal, JournalError, LAST_JOURNAL, State};
 use jitterscope_platform::{HeldLock, TrustError, TrustedFolder};
@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the state of the whole machine lies.
+/// The folder of the machine's state.
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/jitterscope";
 
 /// Held while the machine is changed.
@@ -19,28 +19,21 @@ pub struct StateDir {
     path: PathBuf,
 }
 
-/// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It cannot be made or opened.
+    /// It cannot be created or opened.
     #[error("the state folder {}: {source} (changing the machine needs root, or another folder by --state-dir)", path.display())]
     Io {
-        /// The folder or file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// Somebody else could have written what is in it.
+    /// Another user could have written its contents.
     #[error("the state folder says what is written back to the machine: {0}")]
     Trust(TrustError),
-    /// Somebody else is at it.
+    /// Another process holds the lock.
     #[error("another jitterscope is changing this machine right now (it holds {}): wait for it", path.display())]
-    Locked {
-        /// The lock.
-        path: PathBuf,
-    },
-    /// The journal.
+    Locked { path: PathBuf },
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
@@ -54,7 +47,7 @@ impl From<TrustError> for StateError {
     }
 }
 
-/// The folder while it is ours alone; the lock goes with it, also when we are killed.
+/// The folder while it is locked; the lock ends with this, even if we are killed.
 #[derive(Debug)]
 pub struct Locked {
     folder: TrustedFolder,
@@ -70,10 +63,10 @@ impl StateDir {
         }
     }
 
-    /// What is in force, without locking: for looking only.
+    /// The state, read without locking.
     ///
     /// # Errors
-    /// The journal cannot be read, is damaged, or somebody else could have written it.
+    /// The journal cannot be read, is damaged, or another user could have written it.
     pub fn look(&self) -> Result<State, StateError> {
         match TrustedFolder::open(&self.path)? {
             Some(folder) => Ok(Journal::load(&folder)?),
@@ -81,10 +74,10 @@ impl StateDir {
         }
     }
 
-    /// The journal that was put away last, without locking: for looking only.
+    /// The previous journal, read without locking.
     ///
     /// # Errors
-    /// It cannot be read, is damaged, or somebody else could have written it.
+    /// It cannot be read, is damaged, or another user could have written it.
     pub fn look_at_last(&self) -> Result<State, StateError> {
         match TrustedFolder::open(&self.path)? {
             Some(folder) => Ok(Journal::load_last(&folder)?),
@@ -92,10 +85,10 @@ impl StateDir {
         }
     }
 
-    /// Makes the folder if need be and locks it.
+    /// Creates the folder if necessary and locks it.
     ///
     /// # Errors
-    /// The folder cannot be made, could be written to by others, or somebody else has it locked.
+    /// The folder cannot be created, could be written to by other users, or is locked by another process.
     pub fn lock(&self) -> Result<Locked, StateError> {
         let folder = TrustedFolder::make(&self.path)?;
         let lock = folder.lock_file(LOCK)?;
@@ -112,15 +105,15 @@ impl StateDir {
 }
 
 impl Locked {
-    /// What is in force.
+    /// The state in the journal.
     ///
     /// # Errors
-    /// The journal cannot be read, is damaged, or somebody else could have written it.
+    /// The journal cannot be read, is damaged, or another user could have written it.
     pub fn load(&self) -> Result<State, StateError> {
         Ok(Journal::load(&self.folder)?)
     }
 
-    /// Opens the journal to append.
+    /// Opens the journal for appending.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -128,7 +121,7 @@ impl Locked {
         Ok(Journal::open(&self.folder)?)
     }
 
-    /// Puts the finished journal away: nothing is in force any more. The last one is kept beside it.
+    /// Renames the finished journal: nothing is in force any more. The previous one is kept in the same folder.
     ///
     /// # Errors
     /// It cannot be renamed.

@@ -1,4 +1,4 @@
-//! What is in force, by whom, and what has drifted.
+//! What is in force, which user applied it, and what has drifted.
 
 use crate::apply::boot_id;
 use crate::forbidden::Forbidden;
@@ -13,114 +13,92 @@ use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use serde::Serialize;
 
-/// How one applied change stands now.
+/// The current state of an applied change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "now", rename_all = "snake_case")]
 pub enum NowIs {
-    /// As applied.
     InForce,
     /// As applied, but not in force yet.
     Pending {
-        /// What is in force.
+        /// The value in force.
         effective: String,
     },
-    /// As it was before.
+    /// As before the apply.
     Original,
-    /// A later change of ours stands on it.
+    /// A later change of ours is on top of it.
     ChangedAgain,
-    /// Somebody else has changed it.
+    /// Another process has changed it.
     Drifted {
-        /// To.
         reads: String,
     },
-    /// Gone.
     Gone {
-        /// Why.
         cause: GoneBecause,
     },
     /// It was refused when applied.
     Refused {
-        /// What the system said; in journals of earlier programs with what that means.
         #[serde(rename = "system")]
         why: String,
-        /// What that means; `None` in such journals, and where `why` says all.
+        /// Its meaning; `None` if `why` says everything.
         means: Option<Meaning>,
     },
-    /// A reboot has undone it.
     UndoneByReboot,
-    /// It is no change that a knob of this version makes: nothing of it is looked at or undone.
+    /// It is not a change that a knob of this version makes: it is neither checked nor undone.
     Forbidden {
-        /// Why.
         cause: Forbidden,
     },
 }
 
-/// One applied change.
 #[derive(Clone, Debug)]
 pub struct StatusEntry {
-    /// The knob.
     pub knob: String,
-    /// What.
     pub path: String,
-    /// Of which family the change is, if many alike were made.
+    /// The family of the change, if there are many similar ones.
     pub family: Option<OpFamily>,
-    /// Before.
     pub original: String,
-    /// What was asked for.
     pub asked: String,
-    /// When, nanoseconds since the epoch.
+    /// When it was requested, nanoseconds since the epoch.
     pub since_realtime_ns: u64,
-    /// How it stands.
     pub standing: NowIs,
-    /// When it is in force, where the journal tells when it was made; else `None`.
+    /// When it is in force, if the journal says when it was made; otherwise `None`.
     pub in_force_by: Option<InForceBy>,
 }
 
-/// A change that was rolled back and whose undoing is not yet in force everywhere.
+/// A change that was rolled back, but whose undoing is not yet in force everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settling {
-    /// The knob.
     pub knob: String,
-    /// What.
     pub path: String,
-    /// What it reads again.
     pub original: String,
-    /// When that is in force.
+    /// When that value is in force.
     pub in_force_by: InForceBy,
 }
 
 /// One apply in force.
 #[derive(Clone, Debug, Serialize)]
 pub struct StatusApply {
-    /// Who.
     pub who: Who,
-    /// CPUs to be quiet.
     pub isolated: CpuSet,
-    /// Whether it came to its end; otherwise it was cut off.
+    /// Whether it is complete; otherwise it was interrupted.
     pub finished: bool,
-    /// Whether it was in an earlier boot.
+    /// Whether it was made in an earlier boot.
     pub before_reboot: bool,
 }
 
-/// What is in force.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// Whether anything is.
     pub active: bool,
-    /// The applies, oldest first.
     pub applies: Vec<StatusApply>,
-    /// Their changes, in order.
     pub changes: Vec<StatusEntry>,
-    /// Knobs rolled back by themselves while the rest stays applied.
+    /// Knobs rolled back separately while the rest stays applied.
     pub rolled_back: Vec<String>,
-    /// What was rolled back in this boot and takes its time to be in force, as far as a time limits it.
+    /// Changes rolled back in this boot that take some time to be in force, if that time is limited.
     pub settling: Vec<Settling>,
 }
 
 impl Status {
-    /// Those of these knobs that are applied.
+    /// Those of `knobs` that are applied.
     #[must_use]
     pub fn applied_of(&self, knobs: &[String]) -> Vec<String> {
         knobs
@@ -130,7 +108,7 @@ impl Status {
             .collect()
     }
 
-    /// Changes that somebody else has changed since.
+    /// Changes that another process has changed since.
     pub fn drifted(&self) -> impl Iterator<Item = &StatusEntry> {
         self.changes
             .iter()
@@ -147,7 +125,7 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
     let boot = boot_id(machine);
     let old = |begin: usize| state.begins.get(begin).is_some_and(|b| b.boot_id != boot);
     let now = in_force::realtime_ns();
-    // Paths of the changes seen so far, which are the later ones.
+    // Paths of the changes seen so far, which are later ones.
     let mut later: Vec<String> = Vec::new();
     let mut changes: Vec<StatusEntry> = Vec::new();
     for step in state.standing() {
@@ -156,7 +134,7 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
             Ok(()) => now_is(machine, &step.op, step.outcome.as_ref(), old(step.begin)),
             Err(cause) => NowIs::Forbidden { cause },
         };
-        // What it reads is the later change's business.
+        // The later change is responsible for its value.
         if later.contains(&path) && matches!(standing, NowIs::Drifted { .. } | NowIs::Original) {
             standing = NowIs::ChangedAgain;
         }
@@ -198,9 +176,9 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
         .collect();
     rolled_back.sort();
     rolled_back.dedup();
-    // The journal before this one tells only what may be settling still: if it cannot be read, nothing is lost.
+    // The previous journal only shows what may still be settling, so a read error loses nothing.
     let last = dir.look_at_last().unwrap_or_default();
-    // What was applied anew since is not being undone any more.
+    // A change applied again since is no longer being undone.
     let settling = settling(machine, &last, &boot, now)
         .chain(settling(machine, &state, &boot, now))
         .filter(|s| !later.contains(&s.path))
@@ -223,7 +201,7 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
     })
 }
 
-/// What was rolled back in this boot, and for how long what was applied still has its effect.
+/// Changes rolled back in this boot, and how long they still have an effect.
 fn settling<'a>(
     machine: &'a Machine,
     state: &'a State,

@@ -1,32 +1,27 @@
-//! The machine's threads and where they may run, as `/proc` tells.
+//! The machine's threads and their affinities, from `/proc`.
 
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{Machine, TaskStat};
 use std::collections::BTreeMap;
 
-/// Its affinity cannot be set from outside (`PF_NO_SETAFFINITY`).
+/// The affinity cannot be set from outside (`PF_NO_SETAFFINITY`).
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
-/// One thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its process.
     pub pid: i32,
-    /// Its own id.
     pub tid: i32,
-    /// Its name.
     pub comm: String,
-    /// When it was started, in clock ticks since boot: tells a thread from a later one with its id.
+    /// Start time, clock ticks since boot: distinguishes a thread from a later one with the same id.
     pub start_time: u64,
-    /// Where it may run.
     pub allowed: CpuSet,
-    /// Whether it is the kernel's.
+    /// Whether it is a kernel thread.
     pub kernel: bool,
-    /// Whether the kernel bound it for good.
+    /// Whether the kernel has bound it permanently.
     pub bound: bool,
 }
 
-/// All threads that can be seen. Those that end while we look are left out.
+/// All visible threads. Skips threads that end meanwhile.
 #[must_use]
 pub fn all(machine: &Machine) -> Vec<Thread> {
     let mut threads = Vec::new();
@@ -38,7 +33,7 @@ pub fn all(machine: &Machine) -> Vec<Thread> {
     threads
 }
 
-/// The names of all processes that can be seen, with their ids.
+/// The names of all visible processes, with their ids.
 #[must_use]
 pub fn processes(machine: &Machine) -> Vec<(i32, String)> {
     numbers(machine, "/proc")
@@ -56,7 +51,7 @@ pub fn parents(machine: &Machine) -> BTreeMap<i32, i32> {
         .collect()
 }
 
-/// One thread; `None` when it is gone or cannot be understood.
+/// One thread; `None` if it is gone or its files cannot be parsed.
 #[must_use]
 pub fn read(machine: &Machine, pid: i32, tid: i32) -> Option<Thread> {
     let stat = TaskStat::of_thread(machine, pid, tid)?;
@@ -128,7 +123,7 @@ mod tests {
             ("/proc/20/task/20/status", &status("2")),
             ("/proc/3/task/3/stat", &bound),
             ("/proc/3/task/3/status", &status("1")),
-            // One that has just ended, and what is no process.
+            // A thread that has just ended, and an entry that is not a process.
             ("/proc/4/task/4/stat", &user),
             ("/proc/self/task/5/stat", &user),
             ("/proc/20/stat", &user),
@@ -137,7 +132,7 @@ mod tests {
             ("/proc/3/comm", "three\n"),
         ]);
         let machine = &paper.machine;
-        let told = |t: Thread| {
+        let reported = |t: Thread| {
             (
                 t.pid,
                 t.tid,
@@ -148,7 +143,7 @@ mod tests {
             )
         };
         assert_eq!(
-            all(machine).into_iter().map(told).collect::<Vec<_>>(),
+            all(machine).into_iter().map(reported).collect::<Vec<_>>(),
             [
                 (3, 3, 77, "1".into(), true, true),
                 (20, 20, 77, "2".into(), true, false),

@@ -1,5 +1,4 @@
-//! The knobs of a machine by value, for a run to keep: what each is set to, what the audit says of it, and
-//! what was applied.
+//! The knobs of a machine by value, stored with a run: the setting of each, the audit's result, and what was applied.
 
 use crate::audit::{AuditEntry, audit};
 use crate::catalogue;
@@ -19,27 +18,23 @@ use jitterscope_model::{
 };
 use jitterscope_platform::Machine;
 
-/// Values kept of one knob: equal ones are one, so that only a machine with as many opinions has as many.
+/// Limit on stored values of one knob. Equal values are stored once.
 const MOST_VALUES: usize = 64;
-/// Applied changes kept.
 const MOST_CHANGES: usize = 1024;
-/// The longest text kept of one value or finding, bytes.
+/// Maximum text length of one value or finding, bytes.
 const LONGEST: usize = 512;
 
-/// How findings are put into words. A run keeps words for what is no value of a file, as runs always did: so it
-/// compares with those of other versions.
+/// Puts findings into words. A run stores words for everything that is not a file's value, as runs always did, so that
+/// it compares with runs of other versions.
 #[derive(Clone, Copy, Debug)]
 pub struct FindingWords {
-    /// What there is.
     pub found: fn(&Finding) -> String,
-    /// What is wanted.
     pub wanted: fn(&Wanted) -> String,
-    /// Why a knob is not judged.
     pub reason: fn(&KnobReason) -> String,
 }
 
-/// Looks at every knob for the CPUs of `goal`, and at what `tune` has in force by the journal in `dir`. Reads
-/// only.
+/// Reads every knob for the CPUs of `goal`, and what `tune` has in force according to the journal in `dir`. Changes
+/// nothing.
 #[must_use]
 pub fn tuning_state(
     machine: &Machine,
@@ -76,7 +71,7 @@ pub fn tuning_state(
     }
 }
 
-/// Every file of a knob, on all CPUs: what it is set to does not depend on which of them are measured.
+/// Every file of a knob on all CPUs: the setting does not depend on which CPUs are measured.
 fn of_files(machine: &Machine, goal: &Goal, knob: &str, settings: &[Setting]) -> KnobSetting {
     let mut kept = KnobSetting {
         knob: knob.to_owned(),
@@ -97,7 +92,7 @@ fn of_files(machine: &Machine, goal: &Goal, knob: &str, settings: &[Setting]) ->
 fn add(kept: &mut KnobSetting, place: Place, reading: &FileReading) {
     let (path, cpu) = match place {
         Place::PerCpu(pattern, _) => own_cpu(pattern, &reading.path),
-        // Numbers of interrupts and names of devices differ where nothing else does.
+        // Interrupt numbers and device names differ even between equal machines.
         Place::Files(pattern) if pattern.contains('*') => (pattern.to_owned(), None),
         Place::Files(_) => (reading.path.clone(), None),
     };
@@ -140,12 +135,12 @@ fn add(kept: &mut KnobSetting, place: Place, reading: &FileReading) {
     }
 }
 
-/// A value in one spelling: masks as lists of CPUs, choices without those not taken.
+/// A value in one spelling: masks as lists of CPUs, choices without the alternatives.
 fn spelled(kind: ValueKind, text: &str) -> String {
     cut(&kind.canonical(text).replace('\n', "; "))
 }
 
-/// A file of one CPU with `{cpu}` in place of its number, and the number.
+/// A per-CPU file with `{cpu}` instead of its number, and the number.
 fn own_cpu(pattern: &str, path: &str) -> (String, Option<CpuId>) {
     let split = || {
         let (before, _) = pattern.split_once("{cpu}")?;
@@ -157,7 +152,7 @@ fn own_cpu(pattern: &str, path: &str) -> (String, Option<CpuId>) {
     split().unwrap_or_else(|| (path.to_owned(), None))
 }
 
-/// A knob that is no file: what the audit found, in its words.
+/// A knob without a file: the audit's finding in words.
 fn in_words(knob: &str, entry: Option<&AuditEntry>, words: &FindingWords) -> KnobSetting {
     let value = match entry.map(|entry| (&entry.state, &entry.found)) {
         Some((KnobState::Wrong | KnobState::Fine, found)) => {
@@ -219,13 +214,13 @@ fn applied(status: Status) -> AppliedTuning {
             NowIs::Original => ChangeNow::Original,
             NowIs::Drifted { .. } => ChangeNow::Drifted,
             NowIs::Gone { .. } => ChangeNow::Gone,
-            // An entry that this knob cannot have made is not undone, either.
+            // An entry that this knob cannot have made is not undone either.
             NowIs::Refused { .. } | NowIs::Forbidden { .. } => ChangeNow::Refused,
             NowIs::UndoneByReboot => ChangeNow::UndoneByReboot,
         },
         since_realtime_ns: change.since_realtime_ns,
     };
-    // What a later change of ours stands on is told by that one.
+    // A change below a later one of ours is represented by that one.
     let changes = status
         .changes
         .into_iter()
@@ -301,7 +296,7 @@ mod tests {
             );
         }
         assert_eq!((kept.values.len(), kept.omitted), (MOST_VALUES, 3));
-        // One that is known is counted even so.
+        // A known value is still counted.
         add(
             &mut kept,
             several,
@@ -315,7 +310,7 @@ mod tests {
             ),
             (2, "/sys/block/*/x", 3)
         );
-        // A single file goes by its own path.
+        // A single file has its own path.
         let mut one = KnobSetting::default();
         add(
             &mut one,
@@ -339,7 +334,7 @@ mod tests {
                 &reading(&format!("/sys/cpu{cpu}/x"), Ok(value), None),
             );
         }
-        // A file without a number of its own is no CPU's, though it reads the same.
+        // A file without a CPU number belongs to no CPU, even if its contents are the same.
         add(&mut kept, own, &reading("/sys/cpu{cpu}/x", Ok("1"), None));
         let found: Vec<_> = kept
             .values
@@ -379,7 +374,7 @@ mod tests {
                 .as_deref(),
             Some("2")
         );
-        // Two that differ in what is in force are not one.
+        // Two values are different if what is in force differs.
         let mut kept = KnobSetting::default();
         for force in ["1", "2", "2"] {
             add(

@@ -1,15 +1,14 @@
-//! The forms in which control files hold their values, so that two spellings of one value compare equal.
+//! The formats of control file values, so that two spellings of one value compare equal.
 
 use jitterscope_model::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// How a control file writes its value.
+/// The format of a control file's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueKind {
     /// Words, compared without surrounding white space.
     Text,
-    /// A decimal number.
     Number,
     /// `Y` or `N`, also written `1` or `0`.
     Switch,
@@ -24,7 +23,7 @@ pub enum ValueKind {
 }
 
 impl ValueKind {
-    /// The value itself, in one spelling for each.
+    /// The value in canonical spelling.
     #[must_use]
     pub fn canonical(self, raw: &str) -> String {
         let text = raw.trim();
@@ -48,7 +47,7 @@ impl ValueKind {
         }
     }
 
-    /// Whether a file that now reads `now` holds what was written as `written`.
+    /// Whether a file that now reads `now` has the value `written`.
     #[must_use]
     pub fn holds(self, now: &str, written: &str) -> bool {
         match (
@@ -62,7 +61,7 @@ impl ValueKind {
         }
     }
 
-    /// As people want to see it: one line, without the choices not taken.
+    /// For display: one line, without the alternatives.
     #[must_use]
     pub fn shown(self, raw: &str) -> String {
         let text = match self {
@@ -80,7 +79,7 @@ impl ValueKind {
         }
     }
 
-    /// The CPUs in the value, for the two kinds that hold some.
+    /// The CPUs in the value, for the two kinds that contain CPUs.
     #[must_use]
     pub fn cpus(self, raw: &str) -> Option<CpuSet> {
         match self {
@@ -90,7 +89,7 @@ impl ValueKind {
         }
     }
 
-    /// How this kind of file wants a set of CPUs written.
+    /// A set of CPUs in this format.
     #[must_use]
     pub fn spell_cpus(self, cpus: &CpuSet) -> String {
         if self == ValueKind::CpuMask {
@@ -100,7 +99,7 @@ impl ValueKind {
         }
     }
 
-    /// What to write so that the file reads `original` again, given what was `written` over it.
+    /// What to write so that the file reads `original` again after `written`.
     #[must_use]
     pub fn restoring(self, original: &str, written: &str) -> String {
         match self {
@@ -157,7 +156,7 @@ mod tests {
         assert!(!same(ValueKind::Controllers, "cpu\n", "+cpuset"));
         assert!(!same(ValueKind::Controllers, "cpu cpuset\n", "-cpuset"));
         assert!(same(ValueKind::Controllers, "cpu io\n", "cpu io"));
-        // A sign means that only there.
+        // A sign has a meaning only there.
         assert!(!same(ValueKind::Text, "cpu cpuset", "+cpuset"));
     }
 

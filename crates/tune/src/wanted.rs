@@ -1,33 +1,28 @@
-//! What a knob should be, as data.
+//! The wanted state of a knob, as data.
 
 use jitterscope_model::CpuSet;
 use serde::Serialize;
 
-/// What is wanted of a knob on this machine. In JSON it has its stable `id` beside its fields.
+/// The wanted state of a knob on this machine. In JSON it has its stable `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum Wanted {
     /// Values of control files.
     Values {
-        /// One for each sort of file, each once.
+        /// One for each sort of file, without duplicates.
         values: Vec<WantedValue>,
     },
-    /// Boot parameters.
     BootParameters {
-        /// Each as it is typed.
         parameters: Vec<String>,
     },
-    /// An isolated partition.
     Partition {
-        /// Of these CPUs.
         cpus: CpuSet,
     },
-    /// That the scheduler balances load among the other CPUs alone.
+    /// The scheduler balances load only among the other CPUs.
     BalancedAmong {
-        /// The housekeeping CPUs.
         cpus: CpuSet,
     },
-    /// That no thread which can be moved may run on the isolated CPUs.
+    /// No movable thread may run on the isolated CPUs.
     NoThreads,
     /// To be done once, before the program starts.
     Once,
@@ -35,61 +30,49 @@ pub enum Wanted {
     NoQuota,
     /// irqbalance stopped, or kept off these CPUs.
     IrqbalanceOff {
-        /// The isolated CPUs.
         cpus: CpuSet,
     },
-    /// Receive queues of a network device.
+    /// Limit on the receive queues of a network device.
     QueuesAtMost {
-        /// As many as there are housekeeping CPUs.
+        /// The number of housekeeping CPUs.
         most: usize,
     },
     /// No program that holds performance events.
     NoPerfEvents,
-    /// No program that reads registers of other CPUs, or on housekeeping CPUs only.
+    /// No program that reads registers of other CPUs, or only on housekeeping CPUs.
     NoMsrTool,
-    /// A value.
     Value {
-        /// Which.
         value: &'static str,
     },
 }
 
-/// What the value of a control file should be.
+/// The wanted value of a control file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum WantedValue {
-    /// One of these; the first is what is written.
+    /// One of these; the first is written.
     OneOf {
-        /// Not empty.
         values: &'static [&'static str],
     },
-    /// At least `enough`; else `write` is written.
+    /// At least `enough`; otherwise `write` is written.
     AtLeast {
-        /// Good enough.
         enough: i64,
-        /// What is written.
         write: i64,
     },
-    /// At most `enough`; else `write` is written.
+    /// At most `enough`; otherwise `write` is written.
     AtMost {
-        /// Good enough.
         enough: i64,
-        /// What is written.
         write: i64,
     },
-    /// CPUs without these among them.
     NoCpuOf {
-        /// The isolated CPUs.
         cpus: CpuSet,
     },
-    /// What the file of this name in the same folder reads.
+    /// The contents of the file with this name in the same folder.
     SameAs {
-        /// Its name.
         file: &'static str,
     },
-    /// What the knob's declaration says of it.
+    /// The description in the knob's declaration.
     AsDeclared {
-        /// The declaration's own words.
         words: &'static str,
     },
 }

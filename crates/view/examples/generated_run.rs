@@ -1,18 +1,18 @@
-//! Writes runs for the tests of pages in a browser: many stalls, many CPUs, names that are markup, an audit with
-//! findings; and a page with as many frames as one may have.
+//! Writes runs for browser tests of pages: many stalls, many CPUs, names that are markup, an audit with findings; and a
+//! page with the largest number of frames.
 //!
-//! `generated_run FOLDER STALLS [CPUS]`, or with another word in place of the CPUS: `hostile`,
-//! `hostile-wakeup` (of late wake-ups, as many as there are), `findings`, `page=FILE`.
+//! `generated_run FOLDER STALLS [CPUS]`, or with one of these words instead of CPUS: `hostile`, `hostile-wakeup` (late
+//! wake-ups), `findings`, `page=FILE`.
 #![forbid(unsafe_code)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{Scenario, late, part, sent_by};
+use common::{Scenario, late, part, sent_by, thread, timer, verdict, work};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{
-    CulpritKind, KnobFinding, KnobVerdict, MachineState, Nanos, Reading, TimelineItem, TimelineRow,
-    TuningState,
+    Culprit, CulpritKind, KnobFinding, KnobVerdict, MachineState, Nanos, Reading, Subject,
+    TimelineItem, TimelineRow, TuningState,
 };
 use jitterscope_store::{RunReader, RunWriter};
 use jitterscope_testing::SplitMix64;
@@ -21,7 +21,7 @@ use jitterscope_view::{Wanted, load_drawn};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a thread may call itself: 15 bytes, none of which are ours to choose.
+/// Names that a hostile thread may have: 15 arbitrary bytes.
 const HOSTILE: [&str; 5] = [
     "<script>a()//",
     "\"><img src=x>",
@@ -29,7 +29,7 @@ const HOSTILE: [&str; 5] = [
     "'\";alert(1)//",
     "&lt;\u{202e}x",
 ];
-/// What somebody may write into a manifest as a run's label.
+/// Hostile labels in a manifest.
 const LABELS: [&str; 4] = [
     "<script>document.title='got in'</script>",
     "\"><img src=x onerror=alert(1)>'",
@@ -83,8 +83,7 @@ fn main() {
     }
 }
 
-/// The machine with an audit: a setting that wins something that was measured, one that wins nothing, one that
-/// could not be read, one that is right.
+/// A machine with an audit: a useful setting, a useless one, an unreadable one and a correct one.
 fn machine(run: &Scenario) -> MachineState {
     let finding = |knob: &str, verdict, current: &str, wanted: &str| KnobFinding {
         knob: knob.into(),
@@ -123,7 +122,7 @@ fn machine(run: &Scenario) -> MachineState {
     }
 }
 
-/// A label that no command would give, as it stands in the manifest's head.
+/// Writes a label that no command would accept into the manifest's head.
 fn relabel(run: &Path, label: &str) {
     let file = run.join("manifest.json");
     let text = fs::read_to_string(&file).expect("a manifest");
@@ -132,7 +131,7 @@ fn relabel(run: &Path, label: &str) {
     fs::write(&file, manifest.to_string()).expect("a manifest");
 }
 
-/// The page of a run, with frames as a recording's: two hundred stalls, forty frames each.
+/// Writes the page of a run with frames like a recording's: two hundred stalls, forty frames each.
 fn write_page(run: &Path, file: &Path) {
     let wanted = Wanted {
         worst: 60,
@@ -147,26 +146,18 @@ fn write_page(run: &Path, file: &Path) {
         let row = |at: u64| {
             let start = at * each + random.below(each.max(1));
             let culprit = match at % 3 {
-                0 => {
-                    part(
-                        CulpritKind::Timer,
-                        "tick_nohz_handler",
-                        "hrtimer, local_timer interrupt",
-                        1,
-                    )
-                    .culprit
-                }
-                1 => part(CulpritKind::Softirq, "TIMER", "vector 1", 1).culprit,
+                0 => timer("tick_nohz_handler"),
+                1 => Subject::Softirq(1),
                 _ => {
                     let (name, pid) = (
                         format!("worker-{}", random.below(40)),
                         100 + random.below(300),
                     );
-                    part(CulpritKind::Thread, &name, &format!("pid {pid}"), 1).culprit
+                    thread(&name, pid as i32)
                 }
             };
             let end = start + random.below(each.max(1)) + 1;
-            let culprit = std::sync::Arc::unwrap_or_clone(culprit);
+            let culprit = Culprit::from(culprit);
             let item = TimelineItem::Frame {
                 culprit,
                 ended: true,
@@ -210,7 +201,7 @@ fn write_page(run: &Path, file: &Path) {
     );
 }
 
-/// Late wake-ups of which every thread that made them late has such a name.
+/// Late wake-ups caused by threads with hostile names.
 fn hostile_wakeups() -> Scenario {
     let mut run = late(&[0, 1], None);
     run.manifest.label = "hostile-wakeup".into();
@@ -221,7 +212,7 @@ fn hostile_wakeups() -> Scenario {
             .filter(|of| of.culprit.subject.kind() == CulpritKind::Thread)
         {
             let (name, tid) = (HOSTILE[at % HOSTILE.len()], 900 + at % HOSTILE.len());
-            of.culprit = part(CulpritKind::Thread, name, &format!("pid {tid}"), 1).culprit;
+            of.culprit = thread(name, tid as i32).into();
         }
     }
     run
@@ -239,22 +230,10 @@ fn scenario(stalls: u64, cpus: u32, label: &str, hostile: bool) -> Scenario {
         let net = |random: &mut SplitMix64, mean: f64| {
             200 + random.exponential(mean).min(mean * 12.0) as u64
         };
-        let tick = part(
-            CulpritKind::Timer,
-            "tick_nohz_handler",
-            "hrtimer, local_timer interrupt",
-            net(&mut random, 3_000.0),
-        );
-        let soft = part(
-            CulpritKind::Softirq,
-            "TIMER",
-            "vector 1",
-            net(&mut random, 1_200.0),
-        );
+        let tick = part(timer("tick_nohz_handler"), net(&mut random, 3_000.0));
+        let soft = part(Subject::Softirq(1), net(&mut random, 1_200.0));
         let lead = part(
-            CulpritKind::Hypervisor,
-            "late interrupt",
-            "",
+            verdict(CulpritKind::Hypervisor, "late interrupt"),
             net(&mut random, 900.0),
         );
         let mut parts = vec![lead, tick, soft];
@@ -264,14 +243,9 @@ fn scenario(stalls: u64, cpus: u32, label: &str, hostile: bool) -> Scenario {
                 false => format!("worker-{}", random.below(40)),
             };
             let tid = 100 + random.below(300) as i32;
-            let thread = part(
-                CulpritKind::Thread,
-                &name,
-                &format!("pid {tid}"),
-                net(&mut random, 20_000.0),
-            );
+            let taken = part(thread(&name, tid), net(&mut random, 20_000.0));
             parts.push(sent_by(
-                thread,
+                taken,
                 if hostile { HOSTILE[0] } else { "waker" },
                 tid,
                 0,
@@ -285,13 +259,8 @@ fn scenario(stalls: u64, cpus: u32, label: &str, hostile: bool) -> Scenario {
             parts,
         );
     }
-    // One that every test can look for: the longest, alone.
-    let known = part(
-        CulpritKind::Kworker,
-        "vmstat_update",
-        "workqueue events",
-        30_000_000,
-    );
+    // A stall that every test can look for: the longest.
+    let known = part(work("vmstat_update", None, Some("events")), 30_000_000);
     run.stall(1, 58_500_000, vec![known]);
     run.finish()
 }

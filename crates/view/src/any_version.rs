@@ -1,12 +1,13 @@
-//! What is stored as data and was text in earlier versions, in words.
+//! Words for stored data of any version.
 
-use crate::style::tame;
 use jitterscope_model::AnyVersion;
 
-/// Said of a reason that a newer version gave, as part of a sentence.
+/// A reason that a newer version wrote, as part of a sentence.
 pub(crate) const UNKNOWN: &str = "for a reason that this version does not know";
 
-/// What it is in words: those of an earlier version as they stand, and `unknown` where a newer one wrote it.
+pub(crate) const LEFT_OUT: &str = "left out";
+
+/// The words for a value; `unknown` if a newer version wrote it.
 pub(crate) fn in_words<T>(
     of: &AnyVersion<T>,
     words: impl FnOnce(&T) -> String,
@@ -14,7 +15,7 @@ pub(crate) fn in_words<T>(
 ) -> String {
     match of {
         AnyVersion::Known(known) => words(known),
-        AnyVersion::Worded(text) => tame(text),
+        AnyVersion::Unknown(_) if of.is_left_out() => LEFT_OUT.to_owned(),
         AnyVersion::Unknown(_) => unknown.to_owned(),
     }
 }

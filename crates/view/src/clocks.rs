@@ -1,9 +1,9 @@
-//! Why a clock is not used, or used in doubt, in words.
+//! Words for why a clock is unused or doubtful.
 
 use crate::style::tame;
 use jitterscope_model::{ClockFailure, TscFlaw};
 
-/// What there is against the TSC, as part of a sentence.
+/// The objection to the TSC, as part of a sentence.
 pub(crate) fn tsc_flaw(of: &TscFlaw) -> String {
     match of {
         TscFlaw::NotWanted => "asked for by the user".into(),
@@ -21,7 +21,7 @@ pub(crate) fn tsc_flaw(of: &TscFlaw) -> String {
     }
 }
 
-/// Why another clock is used in its place, as part of a sentence, with how the TSC can be had where it can.
+/// Why another clock replaces the TSC, as part of a sentence, with a way to get the TSC if there is one.
 pub(crate) fn fallback(of: &TscFlaw) -> String {
     match of {
         TscFlaw::NotConstant | TscFlaw::StopsInIdle => format!(
@@ -35,7 +35,7 @@ pub(crate) fn fallback(of: &TscFlaw) -> String {
     }
 }
 
-/// Why no clock can be used, as part of a sentence.
+/// Why no clock is usable, as part of a sentence.
 pub(crate) fn clock_failure(of: &ClockFailure) -> String {
     match of {
         ClockFailure::Stuck => "the clock did not advance during calibration".into(),
@@ -48,19 +48,22 @@ mod tests {
 
     #[test]
     fn only_a_fallback_says_how_the_tsc_can_be_had() {
-        let told = [
+        let reported = [
             tsc_flaw(&TscFlaw::NotConstant),
             fallback(&TscFlaw::NotConstant),
         ];
-        assert!(told[0].ends_with("(no constant_tsc flag)"), "{told:?}");
+        assert!(
+            reported[0].ends_with("(no constant_tsc flag)"),
+            "{reported:?}"
+        );
         assert_eq!(
-            told[1]
-                .strip_prefix(&*told[0])
+            reported[1]
+                .strip_prefix(&*reported[0])
                 .unwrap()
                 .split("--clock tsc")
                 .count(),
             2,
-            "{told:?}"
+            "{reported:?}"
         );
         let hpet = TscFlaw::OtherClockSource {
             source: "hpet".into(),

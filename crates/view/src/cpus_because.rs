@@ -1,9 +1,9 @@
-//! Why the CPUs of a recording were chosen, in words.
+//! Words for why a recording chose its CPUs.
 
 use crate::any_version::{UNKNOWN, in_words};
 use jitterscope_model::{AnyVersion, CpusBecause};
 
-/// As part of a sentence.
+/// The reason as part of a sentence.
 #[must_use]
 pub fn cpus_because(of: &CpusBecause) -> String {
     match of {
@@ -18,7 +18,7 @@ pub fn cpus_because(of: &CpusBecause) -> String {
     }
 }
 
-/// The same of a stored run.
+/// The reason in a stored run.
 pub(crate) fn stored_cpus_because(of: &AnyVersion<CpusBecause>) -> String {
     in_words(of, cpus_because, UNKNOWN)
 }

@@ -1,4 +1,4 @@
-//! What a machine lets us see, and what was changed on it.
+//! What can be observed on a machine, and what `tune` changed on it.
 
 use crate::lines::{Lines, counted, cpus_text};
 use crate::sources::source_words;
@@ -9,11 +9,11 @@ use jitterscope_model::{SourceLoss, SourceReport, SourceStatus, visible};
 use jitterscope_tune::{NowIs, Status, called};
 use std::fmt::Write;
 
-/// More changes than these are counted rather than listed: moving threads makes hundreds.
+/// Beyond this number, changes are counted instead of listed: moving threads makes hundreds.
 const MOST_CHANGES: usize = 12;
 
-/// What `tune apply` changed and nothing has put back yet, a line for each apply and each value that somebody
-/// else has changed since; empty when there is nothing.
+/// The changes of `tune apply` that are still in place, one line for each apply and for each value that was changed
+/// again since by another program; empty if there are none.
 #[must_use]
 pub fn changed_by_tune(tuned: &Status) -> String {
     let mut text = String::new();
@@ -69,7 +69,7 @@ fn words(source: &SourceReport) -> SourceWords {
     source_words(&source.problems, &source.losses)
 }
 
-/// What all of it comes to, in a sentence or two.
+/// The overall result, in a sentence or two.
 #[must_use]
 pub fn verdict(sources: &[SourceReport]) -> String {
     let lacks = |name: &str| {
@@ -82,13 +82,16 @@ pub fn verdict(sources: &[SourceReport]) -> String {
         .filter(|s| s.status != SourceStatus::Available)
         .map(|s| s.name.as_str())
         .collect();
-    // An older kernel lacks some events, and names all that the others show.
+    // An older kernel lacks some events, but names everything that the others show.
     let named = match lacks("tracefs").filter(|tracefs| tracefs.status != SourceStatus::Degraded) {
-        Some(tracefs) => format!(
-            "Stalls can be measured here, but not who causes them: {}. To have it: {}.",
-            words(tracefs).reason,
-            words(tracefs).fix
-        ),
+        Some(tracefs) => {
+            let SourceWords { reason, fix, .. } = words(tracefs);
+            let advice = match fix.is_empty() {
+                true => String::new(),
+                false => format!(" To have it: {fix}."),
+            };
+            format!("Stalls can be measured here, but not who causes them: {reason}.{advice}")
+        }
         None if lacking.is_empty() => {
             "Stalls can be measured here, and all that names their causes is there.".into()
         }
@@ -108,7 +111,7 @@ pub fn verdict(sources: &[SourceReport]) -> String {
     }
 }
 
-/// The verdict, then the sources: what is fine on one line each, what is not with what is lost and what to do.
+/// The verdict, then the sources: an available one in a line, an unavailable one with the loss and the fix.
 #[must_use]
 pub fn render(sources: &[SourceReport], style: Style) -> String {
     let mut text = Lines::new(style);
@@ -118,7 +121,7 @@ pub fn render(sources: &[SourceReport], style: Style) -> String {
         for source in &alike {
             line(&mut text, source, style);
         }
-        // What several have in common is reported once.
+        // Sources with the same loss and reason are reported once.
         let Some(first) = alike.first() else { continue };
         let mut losses: Vec<SourceLoss> = Vec::new();
         for loss in alike.iter().flat_map(|source| &source.losses) {
@@ -136,7 +139,7 @@ pub fn render(sources: &[SourceReport], style: Style) -> String {
     text.into_text()
 }
 
-/// Sources that lack the same for the same reason together, in order of the first of them.
+/// Groups sources with the same loss and reason, in order of the first of them.
 fn alike(sources: &[SourceReport]) -> Vec<Vec<&SourceReport>> {
     let mut groups: Vec<Vec<&SourceReport>> = Vec::new();
     for source in sources {
@@ -163,7 +166,7 @@ fn line(text: &mut Lines, source: &SourceReport, style: Style) {
     let _ = writeln!(text, "{status} {name} {}", purpose(&source.name));
 }
 
-/// What a source is for.
+/// The purpose of a source.
 fn purpose(name: &str) -> &'static str {
     match name {
         "tsc" => "the clock that probes read",
@@ -187,17 +190,10 @@ mod tests {
     use super::*;
     use jitterscope_model::SourceProblem;
 
-    fn worded(reason: &str, fix: &str) -> SourceProblem {
-        SourceProblem::Worded {
-            reason: reason.into(),
-            fix: fix.into(),
-        }
-    }
-
     #[test]
     fn the_verdict_says_what_can_be_done_here_before_what_is_missing() {
         let source = |name: &str, status| SourceReport {
-            problems: vec![worded("it is not mounted", "run as root")],
+            problems: vec![SourceProblem::EventsLost { lost: 3 }],
             ..SourceReport::of_status(name, status)
         };
         let (there, not) = (SourceStatus::Available, SourceStatus::Denied);
@@ -211,9 +207,16 @@ mod tests {
         );
         let blind = verdict(&[source("tsc", there.clone()), source("tracefs", not.clone())]);
         assert!(
-            blind.contains("not who causes them: it is not mounted. To have it: run as root."),
+            blind.contains("not who causes them: the ring buffer lost 3 events. To have it: make the trace buffer larger."),
             "{blind}"
         );
+        let nothing = SourceReport {
+            problems: vec![SourceProblem::FormatUnreadable {
+                parser: "it is broken".into(),
+            }],
+            ..SourceReport::of_status("tracefs", SourceStatus::Absent)
+        };
+        assert!(verdict(&[nothing]).ends_with("not who causes them: it is broken."),);
         let smi = verdict(&[
             source("tsc", there.clone()),
             source("tracefs", there),
@@ -232,20 +235,26 @@ mod tests {
 
     #[test]
     fn what_several_lack_for_one_reason_is_reported_once() {
-        let source = |name: &str, reason: &str, loses: &str| {
+        let source = |name: &str, path: &str, loses: &str| {
             let loss = SourceLoss::Other(loses.into());
-            SourceReport::limited(name, SourceStatus::Denied, worded(reason, "mount it"), loss)
+            let problem = SourceProblem::CountersMissing { path: path.into() };
+            SourceReport::limited(name, SourceStatus::Denied, problem, loss)
         };
         let all = [
-            source("tracefs", "not mounted", "who"),
-            source("symbols", "hidden", "names"),
-            source("senders", "not mounted", "who sent"),
+            source("tracefs", "/one", "who"),
+            source("symbols", "/other", "names"),
+            source("senders", "/one", "who sent"),
         ];
         let text = render(&all, Style::default());
-        let why = format!("{:>17} not mounted\n", "why:");
+        let why = format!("{:>17} /one is not there\n", "why:");
         assert_eq!(text.matches(&why).count(), 1, "{text}");
         assert!(text.contains("lost: who; who sent\n"), "{text}");
-        assert_eq!(text.matches("fix: mount it").count(), 2, "{text}");
+        assert_eq!(
+            text.matches("fix: mount procfs: `mount -t proc proc /proc`")
+                .count(),
+            2,
+            "{text}"
+        );
         assert!(
             text.contains("denied     tracefs") && text.contains("denied     senders"),
             "{text}"
@@ -255,7 +264,9 @@ mod tests {
     #[test]
     fn long_reasons_wrap_at_80_columns() {
         let source = SourceReport {
-            problems: vec![worded(&"word ".repeat(60), "")],
+            problems: vec![SourceProblem::FormatUnreadable {
+                parser: "word ".repeat(60),
+            }],
             ..SourceReport::of_status("smi", SourceStatus::Absent)
         };
         let text = render(&[source], Style::default());

@@ -1,18 +1,18 @@
-//! What a run fails by, in words.
+//! Words for a run's doubts.
 
 use jitterscope_model::{Doubt, thousands};
 
-/// Of several, as part of a sentence: `a; b`.
+/// Several doubts as part of a sentence: `a; b`.
 #[must_use]
 pub fn doubts_text(doubts: &[Doubt]) -> String {
     doubts.iter().map(doubt).collect::<Vec<_>>().join("; ")
 }
 
-/// As part of a sentence, with what to do.
+/// One doubt as part of a sentence, with advice.
 fn doubt(of: &Doubt) -> String {
     match of {
         Doubt::EventsOutsideStalls { events, inside } => {
-            // Rounded down, so that what fails never reads as 99 %.
+            // Rounded down, so that a failing share never reads as 99 %.
             let tenths = u128::from(*inside) * 1000 / u128::from(*events).max(1);
             format!(
                 "only {}.{} % of {} kernel events fell into stalls, and 99 % must (raise --threshold)",
@@ -24,6 +24,13 @@ fn doubt(of: &Doubt) -> String {
         Doubt::EventsLost { lost, events } => {
             let (lost, events) = (thousands(*lost), thousands(*events));
             format!("{lost} kernel events were lost, and {events} were not (raise --trace-buffer)")
+        }
+        Doubt::TraceDisturbed { first_ns, time_ns } => format!(
+            "somebody wrote to the trace's controls {first_ns} after the start, and {time_ns} of it are not trusted"
+        ),
+        Doubt::EventsMissing { counted, recorded } => {
+            let (counted, recorded) = (thousands(*counted), thousands(*recorded));
+            format!("the kernel counted {counted} events of a kind and {recorded} were recorded")
         }
         Doubt::StallsUnrecorded { unrecorded, stalls } => {
             let (unrecorded, stalls) = (thousands(*unrecorded), thousands(*stalls));

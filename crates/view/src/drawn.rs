@@ -1,4 +1,4 @@
-//! From a stored run to what is drawn of it.
+//! Loads a stored run for drawing.
 
 use crate::load;
 use jitterscope_analyze::periods::Effort;
@@ -7,39 +7,36 @@ use jitterscope_analyze::{Redactor, RunSummary, SummaryBuilder};
 use jitterscope_model::{KeyLevel, RunManifest};
 use jitterscope_store::{RunReader, StoreError, StoredRow};
 
-/// A run, ready to be drawn.
+/// A run, ready for drawing.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    /// Everything but its rows; redacted where that was asked for.
+    /// Everything except its rows; redacted on request.
     pub manifest: RunManifest,
-    /// What it says.
     pub summary: RunSummary,
-    /// Its rows, as far as they are drawn.
+    /// The rows to draw.
     pub picture: Picture,
 }
 
-/// What is wanted of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// So many of the worst stalls.
+    /// The number of the worst stalls.
     pub worst: usize,
-    /// How much effort to look for periods with.
+    /// The effort of the period search.
     pub effort: Effort,
-    /// Stalls to keep.
     pub stalls: usize,
-    /// Whether names are left out.
+    /// Whether to redact names.
     pub redact: bool,
 }
 
 /// Reads a run; memory does not grow with it beyond what is wanted.
 ///
 /// # Errors
-/// A file of it is missing or damaged.
+/// A file of the run is missing or damaged.
 pub fn load_drawn(reader: &RunReader, wanted: Wanted) -> Result<Drawn, StoreError> {
     load_drawn_with(reader, wanted, &mut wanted.redact.then(Redactor::new))
 }
 
-/// As [`load_drawn`], with the redactor that other runs beside it were read with, in place of what is wanted.
+/// As [`load_drawn`], with a redactor that other runs share, instead of the one that `wanted` asks for.
 ///
 /// # Errors
 /// As [`load_drawn`].

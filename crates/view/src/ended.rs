@@ -1,10 +1,10 @@
-//! Why a CPU was not measured to the end, in words.
+//! Words for why a CPU's measurement ended early.
 
 use crate::any_version::{UNKNOWN, in_words};
 use crate::style::tame;
 use jitterscope_model::{AnyVersion, EndedEarly, MovedBecause};
 
-/// As part of a sentence.
+/// The reason as part of a sentence.
 #[must_use]
 pub(crate) fn ended_early(of: &AnyVersion<EndedEarly>) -> String {
     in_words(of, ended, UNKNOWN)

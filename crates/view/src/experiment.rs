@@ -1,4 +1,4 @@
-//! What an experiment will take, and what it came to, in words.
+//! Words for an experiment's estimate and outcome.
 
 mod json;
 mod reasons;
@@ -25,13 +25,13 @@ fn minutes(time: Nanos) -> String {
     }
 }
 
-/// A time that is left, in minutes where it is more than two: seconds of an hour would only flicker.
+/// A remaining time, in minutes above two: seconds would only flicker.
 #[must_use]
 pub fn time_left(time: Duration) -> String {
     minutes(Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
 }
 
-/// What it will take and could find.
+/// The duration of an experiment, and what it could detect.
 #[must_use]
 pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     let mut text = Lines::new(style);
@@ -90,9 +90,9 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     text.into_text()
 }
 
-/// How long it is waited; none where it is not.
+/// The waiting times; `None` if there are none.
 fn waits(of: &Estimate) -> Option<String> {
-    // At most: a second that has begun is one.
+    // Rounded up to a second.
     let time = |time: Nanos| {
         minutes(Nanos(
             time.0.div_ceil(1_000_000_000).saturating_mul(1_000_000_000),
@@ -118,14 +118,14 @@ fn waits(of: &Estimate) -> Option<String> {
     }
 }
 
-/// Whether all runs name who stole.
+/// Whether all runs name culprits.
 fn names_culprits(diff: &Diff) -> bool {
     diff.against
         .iter()
         .all(|against| against.culprits.is_some())
 }
 
-/// What it came to; `goes_on` says how one that was stopped does.
+/// The outcome; `goes_on` says how a stopped experiment continues.
 #[must_use]
 pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     let mut text = Lines::new(style);
@@ -166,7 +166,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     });
     let awaits = of.ended == Ended::AwaitsReboot;
     if awaits {
-        // Nothing is compared yet.
+        // There is no comparison yet.
     } else if of.across_reboot {
         say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference.".into());
     } else if !of.interleaved {
@@ -175,7 +175,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if let Some(why) = left_out(of.left_out_runs) {
         say(format!("{why}."));
     }
-    // Then the last says why it ended, and is no run.
+    // Then the last void reason explains the end, and is not a run.
     let void = if of.ended == Ended::Unseen {
         of.void.len().saturating_sub(1)
     } else {
@@ -226,7 +226,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
             "Undecided: whether the predicted culprits fell cannot be told.".into()
         }
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
-        // Not seen is not the same as not there.
+        // Unseen does not mean absent.
         Verified::NothingPredicted if !of.diff.as_ref().is_some_and(names_culprits) => {
             "Whether a predicted culprit was there cannot be told, for a run names nobody.".into()
         }
@@ -240,21 +240,21 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     text.into_text()
 }
 
-/// What `--auto` came to.
+/// The outcome of `--auto`.
 pub struct Sifted<'s> {
-    /// What became of the candidates.
+    /// The outcome of each candidate.
     pub candidates: &'s [Screened],
-    /// What only a reboot can try.
+    /// Knobs that need a reboot.
     pub needs_reboot: &'s [String],
-    /// What was not tried, and why.
+    /// Knobs that were not tried, with the reason.
     pub not_tried: &'s [(String, AnyVersion<NotTried>)],
-    /// Fresh pairs of what was kept.
+    /// The confirmation of the kept knobs with fresh pairs.
     pub confirmed: Option<&'s Outcome>,
-    /// Why not everything was done.
+    /// Why the experiment is incomplete.
     pub unfinished: Option<&'s str>,
 }
 
-/// What became of the candidates, and what to do.
+/// The outcome of the candidates, and the next steps.
 #[must_use]
 pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
     let mut text = Lines::new(style);
@@ -306,7 +306,7 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
     text.into_text()
 }
 
-/// What would be tried, in which steps, and how long they take.
+/// The planned steps and their duration.
 #[must_use]
 pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     let mut text = Lines::new(style);
@@ -386,6 +386,7 @@ fn reboot<S: AsRef<str>>(text: &mut Lines, knobs: &[S]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_experiment::{Arm, VoidReason};
 
     fn one_line(text: &str) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -394,7 +395,7 @@ mod tests {
     #[test]
     fn what_is_predicted_and_waited_for_is_reported_where_there_is_any() {
         let of = |predicts, apply, undo| {
-            let told = Estimate {
+            let reported = Estimate {
                 schema_version: 1,
                 interleaved: true,
                 runs: [8, 16],
@@ -407,7 +408,7 @@ mod tests {
                 scatter: 0.3,
                 detectable_fraction: Some(0.2),
             };
-            one_line(&estimate(&told, "x", Style::default()))
+            one_line(&estimate(&reported, "x", Style::default()))
         };
         assert!(of(true, 0, 0).contains("A predicted culprit that goes away"));
         assert!(!of(false, 0, 0).contains("predicted") && !of(false, 0, 0).contains("waits"));
@@ -429,15 +430,12 @@ mod tests {
 
     #[test]
     fn a_change_that_was_not_seen_is_reported_by_itself() {
-        let told = |ended, void: &[&str]| {
+        let reported = |ended, void: &[VoidReason]| {
             let of = Outcome {
                 schema_version: 1,
                 ended,
                 pairs: 0,
-                void: void
-                    .iter()
-                    .map(|why| AnyVersion::Worded((*why).to_owned()))
-                    .collect(),
+                void: void.iter().cloned().map(AnyVersion::from).collect(),
                 left_out_runs: 0,
                 interleaved: false,
                 across_reboot: false,
@@ -447,24 +445,30 @@ mod tests {
             };
             one_line(&outcome(&of, "It goes on.", Style::default()))
         };
-        let unseen = told(
-            Ended::Unseen,
-            &["events were lost", "the change was not seen within 3 min"],
-        );
-        assert!(unseen.contains("Given up, for the change was not seen within 3 min:"));
+        let not_seen = VoidReason::NotInForce {
+            arm: Arm::B,
+            within_ns: Nanos(180_000_000_000),
+        };
+        let unseen = reported(Ended::Unseen, &[VoidReason::NotMeasured, not_seen]);
         assert!(
-            unseen.contains("A run was void: events were lost."),
+            unseen.contains("Given up, for the change was not seen to be in force within"),
+            "{unseen}"
+        );
+        assert!(
+            unseen.contains("A run was void: it was not measured."),
             "{unseen}"
         );
         assert!(
             !unseen.contains("too many") && !unseen.contains("void: the change"),
             "{unseen}"
         );
-        assert!(told(Ended::Void, &["x"]).contains("too many runs were void"));
-        let awaits = told(Ended::AwaitsReboot, &["events were lost"]);
+        assert!(
+            reported(Ended::Void, &[VoidReason::NotMeasured]).contains("too many runs were void")
+        );
+        let awaits = reported(Ended::AwaitsReboot, &[VoidReason::NotMeasured]);
         assert!(
             awaits.contains("those with it come after a reboot")
-                && awaits.contains("events were lost")
+                && awaits.contains("it was not measured")
         );
         assert!(
             !awaits.contains("Undecided") && !awaits.contains("Not interleaved"),
@@ -485,10 +489,10 @@ mod tests {
             budget_ns: Nanos(1),
             fits_budget: true,
         };
-        let told = one_line(&auto_plan(&plan, Style::default()));
+        let reported = one_line(&auto_plan(&plan, Style::default()));
         assert!(
-            told.contains("made all the same: by them it chooses"),
-            "{told}"
+            reported.contains("made all the same: by them it chooses"),
+            "{reported}"
         );
     }
 }

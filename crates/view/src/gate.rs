@@ -1,4 +1,4 @@
-//! How conditions came out, in words.
+//! Words for the outcome of conditions.
 
 use crate::compare::conditions::{both_sides, condition};
 use crate::doubts::doubts_text;
@@ -7,7 +7,7 @@ use jitterscope_analyze::gate::{
     Counted, GateNote, GateReason, GateSource, GateValue, InsteadOfSpinning, MoreRuns, SourceDoubt,
 };
 
-/// What was found, with its unit.
+/// A value with its unit.
 #[must_use]
 pub fn gate_value(of: Option<GateValue>) -> String {
     match of {
@@ -20,7 +20,7 @@ pub fn gate_value(of: Option<GateValue>) -> String {
     }
 }
 
-/// Why a condition cannot be decided, as part of a sentence.
+/// Why a condition is undecided, as part of a sentence.
 #[must_use]
 pub fn gate_reason(of: &GateReason) -> String {
     match of {
@@ -113,7 +113,7 @@ fn missing(source: GateSource, why: &SourceDoubt) -> String {
     }
 }
 
-/// What is said with a condition that is kept, as part of a sentence.
+/// A note on a kept condition, as part of a sentence.
 #[must_use]
 pub fn gate_note(of: &GateNote) -> String {
     match of {

@@ -1,10 +1,10 @@
-//! Why a journal ended before its measurement, in words.
+//! Words for why a journal ended before its measurement.
 
 use crate::any_version::{UNKNOWN, in_words};
 use crate::style::tame;
 use jitterscope_model::{AnyVersion, JournalFault};
 
-/// Why a journal could not be continued; without its full stop.
+/// The reason, without a full stop.
 #[must_use]
 pub fn journal_fault(of: &AnyVersion<JournalFault>) -> String {
     let words = |of: &JournalFault| match of {

@@ -1,16 +1,15 @@
-//! JSON for programs: the summary as it is, and what it says in words beside it.
+//! JSON for programs: the summary, with words beside its data.
 
 use crate::sources::source_words;
 use crate::warnings::warning;
 use crate::words::row_explanation;
 use jitterscope_analyze::{PipelineSummary, RunSummary, SourceSummary, TimesSummary};
 
-/// One run, indented, with a newline at its end. Each warning has its sentences as `text` beside its fields,
-/// each culprit what it is as `explanation`. Of a
-/// pipeline's times those percentiles are left out that too few messages support, as everywhere.
+/// One run, indented, with a newline at its end. Each warning has its sentences as `text`, each culprit its
+/// `explanation`. Percentiles of a pipeline that too few messages support are left out, as everywhere.
 ///
 /// # Errors
-/// None in practice: the summary has no maps that JSON cannot hold.
+/// None in practice: JSON can represent all map keys of the summary.
 pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
     let mut summary = summary.clone();
     for said in &mut summary.warnings {
@@ -35,7 +34,7 @@ pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// A source with what is said of it in words beside its data.
+/// A source with words beside its data.
 #[must_use]
 pub fn with_words(source: SourceSummary) -> SourceSummary {
     SourceSummary {

@@ -1,4 +1,4 @@
-//! How conditions came out, as JUnit's XML: what build servers show.
+//! The outcome of conditions as JUnit XML, for build servers.
 
 use crate::gate::{gate_note, gate_reason, gate_value};
 use jitterscope_analyze::gate::{GateResult, GateVerdict};
@@ -7,8 +7,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use std::io;
 
-/// One suite of this name, a case a condition: a failure where it was exceeded, an error where it cannot be
-/// decided.
+/// One suite of this name with one case for each condition: a failure if it was exceeded, an error if it is undecided.
 ///
 /// # Errors
 /// None in practice: it is written to memory.

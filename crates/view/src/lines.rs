@@ -6,19 +6,17 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::style::{Style, fit, wrap_whole};
 
-/// Columns that CPUs take within a sentence.
+/// The largest width of a list of CPUs in a sentence, columns.
 const MOST_CPUS_TEXT: usize = 45;
-/// Words keep so much room, however long the heading.
+/// The least width for the words, however long the heading, columns.
 const LEAST_ROOM: usize = 20;
 
-/// A text that grows.
 pub(crate) struct Lines {
     text: String,
     width: usize,
 }
 
 impl Lines {
-    /// An empty one.
     pub(crate) fn new(style: Style) -> Lines {
         Lines {
             text: String::new(),
@@ -26,7 +24,7 @@ impl Lines {
         }
     }
 
-    /// Columns that it uses.
+    /// The width of its lines, columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
@@ -35,15 +33,15 @@ impl Lines {
         self.text.push_str(text);
     }
 
-    /// `text` broken at white space: `first` starts the first line, blanks of the same width the others. Names
-    /// that somebody else gave may be in it: they are spelt out. A word that is too long for a line is left
-    /// whole, for it is often a path to be copied.
+    /// `text` broken at white space: `first` starts the first line, blanks of the same width the others. The text may
+    /// contain untrusted names, whose control characters are escaped. A word longer than a line stays whole, because it
+    /// is often a path to copy.
     pub(crate) fn wrapped(&mut self, first: &str, text: &str) {
         let indent = first.rsplit('\n').next().unwrap_or(first).width();
         let room = self.width.saturating_sub(indent).max(LEAST_ROOM);
         let lines = wrap_whole(text, room);
         let words = lines.iter().map(String::as_str);
-        // The heading stands there even if nothing follows it.
+        // The heading appears even without text.
         let words = words.chain(lines.is_empty().then_some(""));
         for (at, words) in words.enumerate() {
             let blank = " ".repeat(indent);
@@ -74,7 +72,7 @@ pub fn cpus_text(cpus: &CpuSet) -> String {
     cpus.in_words()
 }
 
-/// The same; of a list too long for a sentence the beginning.
+/// A list of CPUs, cut if it is too long for a sentence.
 pub(crate) fn short_cpus_text(cpus: &CpuSet) -> String {
     fit(&cpus_text(cpus), MOST_CPUS_TEXT)
 }

@@ -7,9 +7,10 @@ use jitterscope_analyze::{Redactor, RunLine};
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_store::{Problem, RunEntry, StoreError};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The list without label, host and folder names. A run that cannot be read is still counted.
+/// The list without labels, host and folder names. Unreadable runs are still counted.
 #[must_use]
 pub fn redacted(runs: &[RunEntry], problems: &[Problem]) -> (Vec<RunEntry>, Vec<Problem>) {
     let mut redactor = Redactor::new();
@@ -18,6 +19,7 @@ pub fn redacted(runs: &[RunEntry], problems: &[Problem]) -> (Vec<RunEntry>, Vec<
         .map(|run| RunEntry {
             path: PathBuf::new(),
             head: redactor.head(&run.head),
+            ..run.clone()
         })
         .collect();
     let left_out = |_| {
@@ -33,7 +35,7 @@ pub fn redacted(runs: &[RunEntry], problems: &[Problem]) -> (Vec<RunEntry>, Vec<
     (runs, problems.iter().map(left_out).collect())
 }
 
-/// The list as text, oldest first, with what could not be read at its end.
+/// The list as text, oldest first, with the unreadable runs at its end.
 #[must_use]
 pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
     let mut out = String::new();
@@ -59,14 +61,14 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
             let line = RunLine::new(&run.head);
             let worst = line.max_ns.map_or_else(|| "-".into(), |ns| ns.to_string());
             unstolen |= line.stolen_fraction.is_none();
-            // Minutes are enough here: the id tells runs apart, and --json has the nanoseconds.
+            // Minutes suffice here: the id identifies a run, and --json has nanoseconds.
             let started = number::utc(line.started_realtime_ns);
             out.push_str(&format!(
                 "{}  {}  {}  {}  {} {:>8} {:>7} {:>7}\n",
                 pad(&line.id, 6),
                 started.get(..16).unwrap_or(&started),
                 pad(&words::probe(&line.probe), 8),
-                pad(&line.label, label_width),
+                pad(&run.head.label, label_width),
                 pad(
                     &if line.cpus.is_empty() {
                         "-".into()
@@ -95,6 +97,19 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
             out.push('\n');
         }
     }
+    let mut foreign: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| !run.is_own()) {
+        if let Some(owner) = owner(run) {
+            foreign.entry(owner).or_default().push(&run.head.id);
+        }
+    }
+    for (owner, ids) in foreign {
+        let text = format!("of another user (user {owner}): {}", ids.join(", "));
+        for line in style.prose(Some(Tone::Dim), 0, &text) {
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
     for problem in problems {
         let text = fit(
             &format!("unreadable: {}", problem.error),
@@ -104,6 +119,20 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
         out.push('\n');
     }
     out
+}
+
+/// The label of a run, with its owner if that is another user.
+#[must_use]
+pub fn label(run: &RunEntry) -> String {
+    match owner(run) {
+        Some(owner) if !run.is_own() => format!("{} (user {owner})", run.head.label),
+        _ => run.head.label.clone(),
+    }
+}
+
+/// The owner of a run; `None` in a redacted list.
+fn owner(run: &RunEntry) -> Option<u32> {
+    (!run.path.as_os_str().is_empty()).then_some(run.owner)
 }
 
 #[derive(Serialize)]
@@ -118,6 +147,9 @@ struct JsonRun<'a> {
     #[serde(flatten)]
     line: RunLine,
     path: std::borrow::Cow<'a, str>,
+    /// The user id of the owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -138,6 +170,7 @@ pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_jso
             .map(|run| JsonRun {
                 line: RunLine::new(&run.head),
                 path: run.path.to_string_lossy(),
+                owner: owner(run),
             })
             .collect(),
         problems: problems

@@ -1,4 +1,4 @@
-//! From a stored run to its summary.
+//! Loads the summary of a stored run.
 
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Opens the run in a folder and sums it up; memory does not grow with the run.
 ///
 /// # Errors
-/// A file of it is missing, damaged or of another schema version.
+/// A file of the run is missing, damaged or of another schema version.
 pub fn load(path: &Path) -> Result<(RunManifest, RunSummary), StoreError> {
     load_stored(path, RowSums::STORED.1, None, RowSums::STORED.0)
 }
@@ -34,15 +34,15 @@ pub fn load_periods(
     load_stored(path, worst, Some(effort), RowSums::STORED.0)
 }
 
-/// As [`load_periods`], of a run that is open.
+/// As [`load_periods`], for an open run.
 ///
 /// # Errors
-/// A file of it is missing or damaged.
+/// A file of the run is missing or damaged.
 pub fn sum_up(run: &RunReader, worst: usize, effort: Effort) -> Result<RunSummary, StoreError> {
     stored(run, worst, Some(effort), RowSums::STORED.0)
 }
 
-/// As [`load_periods`], with culprits told apart so finely.
+/// As [`load_periods`], with culprits separated at this level.
 ///
 /// # Errors
 /// As [`load`].
@@ -55,7 +55,7 @@ pub fn load_by(
     load_stored(path, worst, Some(effort), level)
 }
 
-/// As [`load_periods`], without who owns the machine, what it is called and what runs on it.
+/// As [`load_periods`], without the names of the machine's owner, of the machine and of what runs on it.
 ///
 /// # Errors
 /// As [`load`].
@@ -66,7 +66,7 @@ pub fn load_redacted(
 ) -> Result<(RunManifest, RunSummary), StoreError> {
     let reader = RunReader::open(path)?;
     let mut redactor = Some(Redactor::new());
-    // All that is read goes through the redactor before anything is made of it.
+    // The redactor processes all input before anything is derived from it.
     let (manifest, machine) = facts(&reader, &mut redactor)?;
     let builder = SummaryBuilder::new(&manifest)
         .machine(machine)
@@ -76,9 +76,9 @@ pub fn load_redacted(
     Ok((manifest, summary))
 }
 
-/// One stall of a run with its parts, as the report tells it: the only one of [`RunSummary::worst`], which is empty when
-/// the run has none of this number. What else the summary says of stalls is of this one alone. Beside it the stall as it
-/// is stored.
+/// One stall of a run with its parts, as in a report: the only entry of [`RunSummary::worst`], which is empty if the
+/// run has no stall of this id. The rest of the summary about stalls covers only this one. Also returns the stall as
+/// stored.
 ///
 /// # Errors
 /// As [`load`].
@@ -89,7 +89,7 @@ pub fn load_stall(
 ) -> Result<(RunSummary, Option<Stall>), StoreError> {
     let mut redactor = redact.then(Redactor::new);
     let (mut manifest, machine) = facts(reader, &mut redactor)?;
-    // A stall of the idle control is shown to who asks for it.
+    // A stall of the idle control is shown on request.
     if let Some(wakeup) = &mut manifest.probe.wakeup {
         wakeup.idle_control = None;
     }
@@ -112,7 +112,7 @@ pub fn load_stall(
     Ok((builder.finish(), found))
 }
 
-/// Without reading the stalls, where what was asked for is what the run was stored with.
+/// Uses the stored sums, without reading the stalls, if they answer the request.
 fn load_stored(
     path: &Path,
     worst: usize,
@@ -181,7 +181,7 @@ fn with_rows(
     Ok(builder.finish())
 }
 
-/// Everything about a run but its rows.
+/// Everything about a run except its rows.
 pub(crate) fn facts(
     reader: &RunReader,
     redactor: &mut Option<Redactor>,
@@ -195,7 +195,7 @@ pub(crate) fn facts(
     })
 }
 
-/// The rows of a run, as [`RunReader::rows`] hands them over, without what a redactor leaves out.
+/// The rows of a run, as [`RunReader::rows`] passes them, redacted on request.
 pub(crate) fn rows(
     reader: &RunReader,
     redactor: &mut Option<Redactor>,

@@ -1,10 +1,10 @@
-//! What a pipeline's placement would measure in place of the machine, in words.
+//! Words for a pipeline's bad placement.
 
 use crate::sources::record_error;
 use jitterscope_model::{Misfit, PipelineRole};
 use jitterscope_recording::pipeline::PipelineRecordError;
 
-/// What it does to the measurement, and what to do; without its full stop.
+/// The effect on the measurement and the fix, without a full stop.
 pub(crate) fn misfit(of: &Misfit) -> String {
     match of {
         Misfit::TooFewCpus {
@@ -79,13 +79,13 @@ fn names(roles: &[PipelineRole]) -> String {
     }
 }
 
-/// Why a recording of the pipeline failed, with what to do.
+/// Why a recording of the pipeline failed, with advice.
 #[must_use]
 pub fn pipeline_error(error: &PipelineRecordError) -> String {
     match error {
         PipelineRecordError::Misfit(misfits) => {
-            let told: Vec<String> = misfits.iter().map(misfit).collect();
-            format!("{}. --force measures it all the same", told.join(". "))
+            let reported: Vec<String> = misfits.iter().map(misfit).collect();
+            format!("{}. --force measures it all the same", reported.join(". "))
         }
         PipelineRecordError::Record(error) => record_error(error),
         other => other.to_string(),
@@ -157,10 +157,16 @@ mod tests {
                 "producer on node 0, accumulator on node 1",
             ),
         ] {
-            let told = misfit(&of);
-            assert!(told.contains(words) && !told.ends_with('.'), "{told}");
+            let reported = misfit(&of);
+            assert!(
+                reported.contains(words) && !reported.ends_with('.'),
+                "{reported}"
+            );
             let refused = pipeline_error(&PipelineRecordError::Misfit(vec![of]));
-            assert_eq!(refused, format!("{told}. --force measures it all the same"));
+            assert_eq!(
+                refused,
+                format!("{reported}. --force measures it all the same")
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers for people.
 
 use jitterscope_model::Nanos;
 pub(crate) use jitterscope_model::thousands;
@@ -12,7 +12,7 @@ pub(crate) fn count(n: u64) -> String {
     }
 }
 
-/// A share with three digits that mean something: `41.2 %`, `0.84 %`, `0.00012 %`.
+/// A share with up to three significant digits: `41.2 %`, `0.84 %`, `0.00012 %`.
 pub(crate) fn percent(share: f64) -> String {
     let p = share * 100.0;
     if p == 0.0 {
@@ -29,7 +29,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{p:.digits$} %")
 }
 
-/// A share in a table: one digit behind the point.
+/// A share in a table: one decimal.
 pub(crate) fn percent_cell(share: f64) -> String {
     let p = share * 100.0;
     if p > 0.0 && p < 0.05 {
@@ -39,10 +39,10 @@ pub(crate) fn percent_cell(share: f64) -> String {
     }
 }
 
-/// A share that is good when it is whole: rounded down, so that `100.0000 %` means all.
+/// A share that should be 100 %: rounded down, so that `100.0000 %` means all.
 pub(crate) fn percent_down(share: f64, digits: usize) -> String {
     let scale = 10f64.powi(i32::try_from(digits).unwrap_or(0));
-    // A millionth of the last digit is what binary fractions may lack.
+    // A millionth of the last digit compensates for binary fractions.
     let p = (share * 100.0 * scale + 1e-6).floor() / scale;
     format!("{p:.digits$} %")
 }
@@ -101,7 +101,7 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// `2026-11-20 22:19:49` of a time since the epoch, in UTC.
+/// A time since the epoch in UTC: `2026-11-20 22:19:49`.
 pub fn utc(realtime_ns: u64) -> String {
     let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(i64::MAX);
     match jiff::Timestamp::from_second(seconds) {

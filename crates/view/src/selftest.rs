@@ -13,10 +13,10 @@ use std::fmt::Write;
 
 const WIDTH: usize = 80;
 
-/// Before the further lines of a note.
+/// The indentation of a note's further lines.
 const INDENT: &str = "  ";
 
-/// Widest name of a culprit; longer ones are cut.
+/// The largest width of a culprit's name; longer ones are cut.
 const EXPECTED: usize = 27;
 
 /// A table of the kinds, the reasons of those that failed or were skipped, and the verdict.
@@ -65,7 +65,7 @@ pub fn render(report: &SelftestReport) -> String {
     out
 }
 
-/// What a selftest is at, for who waits for it.
+/// The progress of a selftest.
 #[must_use]
 pub fn step(of: SelftestStep) -> String {
     match of {
@@ -85,7 +85,7 @@ fn line(out: &mut String, [kind, expected, injected, found, named, length, verdi
     out.push('\n');
 }
 
-/// A part of a whole in percent, rounded down, so that only all of it is 100 %.
+/// A part of a whole in percent, rounded down, so that only the whole is 100 %.
 fn share(part: u64, whole: u64) -> String {
     match (u128::from(part) * 1000).checked_div(u128::from(whole)) {
         Some(thousandths) => format!("{}.{} %", thousandths / 10, thousandths % 10),
@@ -93,7 +93,7 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// The report as data, with sentences, `reason` and `said`, beside what they are made of.
+/// The report as data, with the sentences `reason` and `said` beside it.
 #[must_use]
 pub fn json(of: &SelftestReport) -> impl Serialize {
     let SelftestReport {
@@ -132,6 +132,7 @@ struct RowJson<'a> {
     found: u64,
     named: u64,
     out_of_reach: u64,
+    controls: u64,
     named_when_shifted: u64,
     length_error: Option<f64>,
     wrong: Vec<WrongJson<'a>>,
@@ -149,6 +150,7 @@ impl RowJson<'_> {
             found,
             named,
             out_of_reach,
+            controls,
             named_when_shifted,
             length_error,
             wrong,
@@ -162,6 +164,7 @@ impl RowJson<'_> {
             found: *found,
             named: *named,
             out_of_reach: *out_of_reach,
+            controls: *controls,
             named_when_shifted: *named_when_shifted,
             length_error: *length_error,
             wrong: wrong
@@ -192,7 +195,7 @@ struct SkippedJson<'a> {
     reason: String,
 }
 
-/// Why a kind did not pass; empty where it did.
+/// Why a kind did not pass; empty if it did.
 fn shortfall(row: &SelftestRow) -> String {
     let SelftestRow {
         injected,
@@ -294,7 +297,7 @@ fn notes(out: &mut String, report: &SelftestReport) {
     let _ = writeln!(out, "\n{verdict}: {passed} of {ran} kinds passed{skipped}");
 }
 
-/// One reason, wrapped, its further lines indented.
+/// One reason, wrapped, with its further lines indented.
 fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
     let lines = wrap_whole(&format!("{kind} {what}: {reason}"), WIDTH - INDENT.len());
     out.push_str(&lines.join(&format!("\n{INDENT}")));

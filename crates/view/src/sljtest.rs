@@ -7,58 +7,47 @@ use std::fmt::Write;
 /// Columns before the graph.
 const BEFORE_GRAPH: usize = 53;
 
-/// How the screen is asked for.
+/// The options of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SljSettings {
-    /// Bins.
     pub bins: usize,
     /// The knee, ticks.
     pub knee: u64,
-    /// The minimum expected, ticks.
+    /// The expected minimum, ticks.
     pub min: u64,
-    /// Sums of deltas instead of counts.
+    /// Whether to show sums of deltas instead of counts.
     pub sum: bool,
-    /// Columns of the screen.
+    /// The width of the screen, columns.
     pub width: usize,
 }
 
-/// Settings that make no histogram.
+/// Why options are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SljError {
-    /// The knee is not above the minimum.
     #[error(
         "-k {knee} must be greater than -m {min}: the knee lies above the minimum expected value"
     )]
-    Knee {
-        /// As given.
-        knee: u64,
-        /// As given.
-        min: u64,
-    },
-    /// There are more linear bins than ticks for them.
+    Knee { knee: u64, min: u64 },
+    /// There are fewer ticks than linear bins.
     #[error(
         "-k {knee} less -m {min} must be at least half of -b {bins}: {half} bins below the knee need a tick each"
     )]
     Crowded {
-        /// As given.
         knee: u64,
-        /// As given.
         min: u64,
-        /// As given.
         bins: usize,
-        /// Half the bins.
         half: usize,
     },
-    /// A number of bins that cannot be halved, or is senseless.
+    /// The number of bins is odd or unreasonable.
     #[error("-b {0} is out of range: an even number from 2 to 200")]
     Bins(usize),
-    /// A width that does not fit.
+    /// The width is too small or too large.
     #[error("-w {0} is out of range: 54 to 120")]
     Width(usize),
 }
 
 impl SljSettings {
-    /// Whether they make a histogram.
+    /// Checks that the options make a histogram.
     ///
     /// # Errors
     /// They do not.
@@ -91,18 +80,16 @@ impl SljSettings {
     }
 }
 
-/// How full the buffer of outliers was.
+/// The fill level of the outlier buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlierBuffer {
-    /// Outliers seen.
     pub seen: u64,
-    /// Outliers that fit.
     pub size: u64,
-    /// Whether a lower knee would bring more of them.
+    /// Whether a lower knee would keep more outliers.
     pub knee_decides: bool,
 }
 
-/// The screen of one CPU: with SLJ Test's own settings 28 lines of at most 80 columns.
+/// The screen of one CPU: with SLJ Test's default settings 28 lines of at most 80 columns.
 #[must_use]
 pub fn render(
     settings: SljSettings,
@@ -143,7 +130,7 @@ pub fn render(
         }
     }
     let advice = recommendations(settings, bins, result, outliers);
-    // Two lines are kept for advice, so that the screen has the same height without it.
+    // Two lines are reserved for advice, so that the height is constant.
     screen.push_str(&"\n".repeat(2usize.saturating_sub(advice.len())));
     statistics(&mut screen, result, rate);
     for line in advice {
@@ -161,8 +148,7 @@ fn percent(part: u128, whole: u128) -> f64 {
     }
 }
 
-/// A star more for each step of ln(amount - e), the largest bin filling the room; one at least for any
-/// that is not empty.
+/// One star for each step of ln(amount - e), with the largest bin filling the room; at least one for a non-empty bin.
 fn stars(amount: u128, largest: u128, room: usize) -> usize {
     if amount == 0 || room == 0 {
         return 0;
@@ -270,7 +256,7 @@ fn time(ticks: f64, rate: TickRate) -> String {
     format!("{digits:>4}{unit}")
 }
 
-/// The outlier file: milliseconds since the start, microseconds, in order of time.
+/// The outlier file: milliseconds since the start, and microseconds, sorted by time.
 #[must_use]
 pub fn outlier_file(outliers: &[(Ticks, Ticks)], start: Ticks, rate: TickRate) -> String {
     let mut sorted = outliers.to_vec();

@@ -1,4 +1,4 @@
-//! SLJ Test's screen for programs.
+//! JSON of SLJ Test's screen.
 
 use crate::ended::ended_early;
 use crate::sljtest::{OutlierBuffer, SljSettings, recommendations};
@@ -7,14 +7,12 @@ use jitterscope_analyze::sljtest::{DeltaBins, average_and_deviation};
 use jitterscope_model::{ProbeResult, SCHEMA_VERSION, TickRate, Ticks};
 use serde::Serialize;
 
-/// What was measured on one CPU.
+/// The measurements of one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct SljCpu<'a> {
-    /// Its deltas.
     pub bins: &'a DeltaBins,
-    /// Its probe's result.
     pub result: &'a ProbeResult,
-    /// How full the buffer of outliers was, when they are written to a file.
+    /// The fill level of the outlier buffer, if outliers are written to a file.
     pub outliers: Option<OutlierBuffer>,
 }
 
@@ -58,7 +56,7 @@ struct Statistics {
     samples: u64,
     runtime_ns: u64,
     measured_ns: u64,
-    /// Of the runtime, 0 to 1.
+    /// The share of the runtime, 0 to 1.
     measured_fraction: f64,
     /// Deltas that came too fast to be kept one by one; they are binned to three digits.
     dropped_records: u64,
@@ -80,10 +78,10 @@ struct Outliers {
     kept: u64,
 }
 
-/// The measurement as one JSON document, a newline at its end.
+/// The measurement as one JSON document, with a newline at its end.
 ///
 /// # Errors
-/// None in practice: it has no maps that JSON cannot hold.
+/// None in practice: JSON can represent all its map keys.
 pub fn json(
     settings: SljSettings,
     rate: TickRate,

@@ -16,7 +16,7 @@ fn rate() -> TickRate {
     }
 }
 
-/// A result of these deltas, all of them stalls from 100 ticks on.
+/// A result of these deltas; those from 100 ticks on are stalls.
 fn result(deltas: &[(u64, u64)]) -> ProbeResult {
     let sum = |f: fn(u128) -> u128| {
         deltas
@@ -113,7 +113,7 @@ Recommend decreasing knee setting from 50 ticks
 fn the_default_screen_has_28_lines_of_at_most_80_columns_whatever_is_advised() {
     let cases: [&[(u64, u64)]; 4] = [
         &QUIET,
-        // Nothing to advise.
+        // No advice.
         &[(12, 95), (60, 5)],
         &[(20, 10), (1_000_000_000, 15_000_000)],
         &[],
@@ -156,7 +156,7 @@ fn advice_follows_the_lower_half_and_the_minimum() {
         false,
         &["Recommend min setting of 4 ticks"],
     );
-    // By sum the few long ones weigh more.
+    // By sum, the few long ones weigh more.
     advises(
         &[(12, 95), (600, 5)],
         true,
@@ -182,7 +182,7 @@ fn advice_follows_the_lower_half_and_the_minimum() {
         }),
     );
     assert!(text.contains("decreasing knee"), "{text}");
-    // Where a lower knee would bring no more outliers into the file, there is no reason for one.
+    // A lower knee would not add outliers to the file, so it is not advised.
     let text = screen(
         DEFAULTS,
         &[(12, 95), (60, 5)],

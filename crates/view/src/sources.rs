@@ -1,15 +1,17 @@
-//! Sources of evidence in words: why one is not all there, what cannot be seen for it, and what to do.
+//! Words for sources of evidence: why one is incomplete, what cannot be seen without it, and the fix.
 
-use crate::any_version::{UNKNOWN, in_words};
+use crate::any_version::{LEFT_OUT, UNKNOWN, in_words};
 use crate::clocks;
 use jitterscope_analyze::SourceWords;
-use jitterscope_model::{SourceLoss, SourceProblem, TracefsFlaw};
+use jitterscope_model::{SourceLoss, SourceProblem, TracefsFlaw, TscFlaw};
 use jitterscope_recording::RecordError;
 
 const BE_ROOT: &str =
     "run as root or with CAP_DAC_OVERRIDE; where root is refused, kernel lockdown forbids tracing";
 
-/// All that is said of a source, each a part of a sentence.
+const NO_PROC: &str = "mount procfs: `mount -t proc proc /proc`";
+
+/// The words for a source, each a part of a sentence.
 #[must_use]
 pub fn source_words(problems: &[SourceProblem], losses: &[SourceLoss]) -> SourceWords {
     let join = |parts: Vec<String>| {
@@ -23,7 +25,7 @@ pub fn source_words(problems: &[SourceProblem], losses: &[SourceLoss]) -> Source
     }
 }
 
-/// What stands in the way and what to do about it: `a; b`.
+/// A problem and its fix: `a; b`.
 #[must_use]
 pub fn with_fix(of: &SourceProblem) -> String {
     match fix(of) {
@@ -32,7 +34,7 @@ pub fn with_fix(of: &SourceProblem) -> String {
     }
 }
 
-/// Why a recording failed, with what to do where it failed for want of a source.
+/// Why a recording failed, with the fix if a source is missing.
 #[must_use]
 pub fn record_error(error: &RecordError) -> String {
     if let Some(flaw) = error.tsc_flaw() {
@@ -49,7 +51,7 @@ pub fn record_error(error: &RecordError) -> String {
     }
 }
 
-/// What stands in the way, as part of a sentence.
+/// A problem as part of a sentence.
 pub(crate) fn problem(of: &SourceProblem) -> String {
     use SourceProblem as P;
     match of {
@@ -141,9 +143,9 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
         P::MsrUnreadable { cpu, system, .. } => format!("/dev/cpu/{cpu}/msr: {system}"),
         P::NoTsc { because } => in_words(because, clocks::fallback, UNKNOWN),
         P::NoClock { because } => in_words(because, clocks::clock_failure, UNKNOWN),
-        P::Worded { reason, .. } => reason.clone(),
         P::Unknown(_) => match of.id() {
             nameless if nameless.is_empty() => unknown().into(),
+            id if id == P::LEFT_OUT => LEFT_OUT.into(),
             id => format!("{} ({id})", unknown()),
         },
     }
@@ -167,22 +169,38 @@ fn flaw(of: &TracefsFlaw) -> String {
     }
 }
 
-/// The narrowest way past it, in one sentence without its full stop; empty where there is none.
+/// The mount point of tracefs.
+const TRACING: &str = "/sys/kernel/tracing";
+
+/// How to give a user the folder of tracing instances and nothing else of tracefs: the instances made there belong to
+/// the user.
+fn given(root: &str, mounted: bool) -> String {
+    let mount = match mounted {
+        true => String::new(),
+        false => format!("`mount -t tracefs tracefs {root}`, "),
+    };
+    format!(
+        "as root, once after each boot, for the user who records: {mount}`chmod o+x {root}`, `chown USER \
+         {root}/instances` (docs/rights.md)"
+    )
+}
+
+/// The least intrusive fix, as a sentence without its full stop; empty if there is none.
 pub(crate) fn fix(of: &SourceProblem) -> String {
     use SourceProblem as P;
     match of {
-        P::NoPermission { .. }
-        | P::MountRefused { denied: true, .. }
+        P::NoPermission { path } => {
+            let root = path.split_once("/instances").map_or(path.as_str(), |(root, _)| root);
+            return given(root, true);
+        }
+        P::MountRefused { denied: true, .. }
         | P::ValueRefused { denied: true, .. }
         | P::ControlUnreadable { denied: true, .. }
         | P::InstanceRefused { denied: true, .. } => BE_ROOT,
         P::LockedDown => "boot without lockdown=confidentiality; lockdown=integrity allows tracing",
-        P::MountDenied => {
-            "run as root; or have root mount it (mount -t tracefs nodev /sys/kernel/tracing) and run with \
-             CAP_DAC_OVERRIDE"
-        }
+        P::MountDenied => return given(TRACING, false),
         P::MountRefused { denied: false, .. } => {
-            "mount it by hand: mount -t tracefs nodev /sys/kernel/tracing"
+            "mount it by hand: `mount -t tracefs tracefs /sys/kernel/tracing`"
         }
         P::TracefsUnusable { .. } | P::NoEvents { .. } => "use a kernel built with CONFIG_EVENT_TRACING",
         P::TraceClock { wanted, .. } if wanted == "x86-tsc" => {
@@ -206,7 +224,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
              their callers"
         }
         P::AddressesHidden { kptr_restrict } if kptr_restrict == "2" => {
-            "sysctl kernel.kptr_restrict=1 (readers then need CAP_SYSLOG)"
+            "`sysctl kernel.kptr_restrict=1` (readers then need CAP_SYSLOG)"
         }
         P::AddressesHidden { .. } => "run with CAP_SYSLOG",
         P::FunctionNamesUnreadable { denied: true, .. } => "let this user read /proc/kallsyms",
@@ -216,7 +234,8 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         P::CountersMissing { path } if path == "/proc/schedstat" => {
             "use a kernel built with CONFIG_SCHEDSTATS"
         }
-        P::CountersMissing { .. } => "mount procfs at /proc",
+        P::CountersMissing { .. } => NO_PROC,
+        P::ControlUnreadable { path, denied: false, .. } if path.starts_with("/proc/") => NO_PROC,
         P::VirtualSmiCount
         | P::NoMsrDevice { virtual_machine: true, .. }
         | P::MsrDenied { virtual_machine: true, .. }
@@ -224,6 +243,11 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         | P::MsrUnreadable { virtual_machine: true, .. } => "count on the host",
         P::NoMsrDevice { .. } => "modprobe msr",
         P::MsrDenied { .. } => "run as root with CAP_SYS_RAWIO, without kernel lockdown",
+        P::NoTsc { because }
+            if matches!(because.known(), Some(TscFlaw::ClockSourceUnreadable { .. })) =>
+        {
+            "mount sysfs: `mount -t sysfs sysfs /sys`"
+        }
         P::NoTsc { .. } => "boot with clocksource=tsc tsc=reliable where the hardware is sound",
         P::BufferRefused { kib, .. } => return format!("ask for a smaller buffer than {kib} KiB a CPU"),
         P::NoTraceBuffer { cpu, .. } => {
@@ -232,7 +256,6 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
             );
         }
         P::CountersUnreadable { path, .. } => return format!("let this user read {path}"),
-        P::Worded { fix, .. } => fix,
         P::TraceClock { .. }
         | P::ValueRefused { denied: false, .. }
         | P::ControlUnreadable { denied: false, .. }
@@ -249,7 +272,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
     .to_owned()
 }
 
-/// What cannot be seen. Of what this version does not know the word itself.
+/// What cannot be seen; the bare word if this version does not know it.
 pub(crate) fn loss(of: &SourceLoss) -> &str {
     match of {
         SourceLoss::Measurement => "any measurement",
@@ -286,7 +309,7 @@ pub(crate) fn loss(of: &SourceLoss) -> &str {
         SourceLoss::IdleStates => "idle states",
         SourceLoss::Vectors => "interrupt vectors: the local timer and interrupts between CPUs",
         SourceLoss::ThreadStarts => "the beginning of threads",
-        SourceLoss::Renames => "threads that come by exec",
+        SourceLoss::Renames => "when a thread takes another name",
         SourceLoss::Charges => "when a thread was put on a CPU whose idle thread is not traced",
         SourceLoss::ReusedIds => "that a thread id is used again",
         SourceLoss::IpiSender => "who sent an interrupt to one CPU (Linux 6.4)",
@@ -366,16 +389,8 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_wrote_is_shown() {
+    fn what_a_newer_version_wrote_is_shown() {
         let read = |value| serde_json::from_value::<SourceReport>(value).unwrap();
-        let earlier = read(
-            json!({"name": "x", "status": "denied", "reason": "r", "loses": "l", "fix": "f", "lost": 0}),
-        );
-        let words = source_words(&earlier.problems, &earlier.losses);
-        assert_eq!(
-            (&*words.reason, &*words.loses, &*words.fix),
-            ("r", "l", "f")
-        );
         let newer = read(
             json!({"name": "x", "status": "denied", "problems": [{"id": "sun_spots"}],
             "losses": ["shade"], "lost": 0}),

@@ -3,25 +3,24 @@
 use owo_colors::{OwoColorize, Style as Ansi};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The least that every screen is made for.
+/// The smallest height that every screen fits, lines.
 const LINES: usize = 24;
 
-/// How a text is rendered.
+/// The style of a rendered text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to colour.
     pub color: bool,
-    /// Columns to use: at least 72, at most 120 are used.
+    /// The width in columns, clamped to 72..=120.
     pub width: usize,
-    /// Lines of the screen: at least 24 are used.
+    /// The height of the screen in lines, at least 24.
     pub height: usize,
-    /// Whether the terminal shows block characters; all else is ASCII, but for names.
+    /// Whether the terminal shows block characters; everything else is ASCII, except names.
     pub unicode: bool,
-    /// Whether periods were asked for: then all are listed, and that there are none too.
+    /// Whether the user asked for periods: then all are listed, and their absence is reported.
     pub periods: bool,
-    /// Whether tables show every CPU, however many.
+    /// Whether tables show every CPU.
     pub all_cpus: bool,
-    /// Whether timelines show every record, however many and however short.
+    /// Whether timelines show every record.
     pub all_records: bool,
 }
 
@@ -39,10 +38,10 @@ impl Default for Style {
     }
 }
 
-/// What stands for words that were left out.
+/// The replacement of words that do not fit.
 const CUT: &str = " ..";
 
-/// What a piece of text is.
+/// The tone of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Heading,
@@ -54,12 +53,11 @@ pub(crate) enum Tone {
 }
 
 impl Style {
-    /// Columns used.
     pub(crate) fn columns(self) -> usize {
         self.width.clamp(72, 120)
     }
 
-    /// Lines used by what is to fit on a screen.
+    /// The number of lines for a text that must fit on a screen.
     pub(crate) fn lines(self) -> usize {
         self.height.max(LINES)
     }
@@ -89,8 +87,7 @@ impl Style {
     }
 }
 
-/// A name made safe for a terminal: what would control it is spelt out, for a thread may call itself
-/// anything.
+/// A name made safe for a terminal: control characters are escaped, because a thread may have any name.
 pub(crate) fn tame(text: &str) -> String {
     jitterscope_model::visible(text).into_owned()
 }
@@ -114,7 +111,24 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     cut
 }
 
-/// `text` cut or padded to exactly `width` columns.
+/// The same, cut at its beginning: paths of one folder differ at their end.
+pub(crate) fn fit_end(text: &str, width: usize) -> String {
+    let text = tame(text);
+    if text.width() <= width {
+        return text;
+    }
+    let (mut from, mut used) = (text.len(), 2);
+    for (at, c) in text.char_indices().rev() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        from = at;
+    }
+    format!("{}{}", &".."[..2.min(width)], &text[from..])
+}
+
+/// `text`, cut or padded to exactly `width` columns.
 pub(crate) fn pad(text: &str, width: usize) -> String {
     let mut text = fit(text, width);
     let missing = width.saturating_sub(text.width());
@@ -122,12 +136,12 @@ pub(crate) fn pad(text: &str, width: usize) -> String {
     text
 }
 
-/// Words put into lines of at most `width` columns; a word that is too long for one is cut.
+/// Words in lines of at most `width` columns; a word that is too long is cut.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     wrapped(text, width, |word| fit(word, width))
 }
 
-/// The beginning of a text in at most so many lines, cut between words; a cut shows as `..`.
+/// The beginning of a text in at most `lines` lines, cut between words; a cut shows as `..`.
 pub(crate) fn shortened(text: &str, width: usize, lines: usize) -> Vec<String> {
     let mut all = wrap(text, width);
     if all.len() <= lines {
@@ -150,8 +164,8 @@ pub(crate) fn shortened(text: &str, width: usize, lines: usize) -> Vec<String> {
     all
 }
 
-/// Words, made safe for a terminal, put into lines of at most `width` columns; one that is too long for a line is
-/// left whole, for it is often a path to be copied.
+/// Words, made safe for a terminal, in lines of at most `width` columns; a word longer than a line stays whole, because
+/// it is often a path to copy.
 #[must_use]
 pub fn wrap_whole(text: &str, width: usize) -> Vec<String> {
     wrapped(text, width, str::to_owned)
@@ -159,7 +173,7 @@ pub fn wrap_whole(text: &str, width: usize) -> Vec<String> {
 
 fn wrapped(text: &str, width: usize, fitted: impl Fn(&str) -> String) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
-    for word in tame(text).split_whitespace() {
+    for word in &pieces(&tame(text), width) {
         if !line.is_empty() && line.width() + 1 + word.width() > width {
             lines.push(std::mem::take(&mut line));
         }
@@ -172,6 +186,27 @@ fn wrapped(text: &str, width: usize, fitted: impl Fn(&str) -> String) -> Vec<Str
         lines.push(line);
     }
     lines
+}
+
+/// The words of a text. A command between backquotes is one piece if it fits into a line, so that it can be copied.
+fn pieces(text: &str, width: usize) -> Vec<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let quotes = |word: &&str| word.matches('`').count() % 2 == 1;
+    let mut pieces = Vec::new();
+    let mut rest = words.as_slice();
+    while let Some((first, behind)) = rest.split_first() {
+        let closing = behind.iter().position(quotes);
+        let length = closing.filter(|_| quotes(first)).map_or(1, |at| at + 2);
+        let command = rest[..length].join(" ");
+        if command.width() <= width || length == 1 {
+            pieces.push(command);
+            rest = &rest[length..];
+        } else {
+            pieces.push((*first).to_owned());
+            rest = behind;
+        }
+    }
+    pieces
 }
 
 #[cfg(test)]
@@ -190,6 +225,14 @@ mod tests {
         assert_eq!(fit("\u{4e2d}\u{6587}\u{5b57}", 5), "\u{4e2d}..");
         assert_eq!(pad("\u{4e2d}", 4), "\u{4e2d}  ");
         assert_eq!(fit("abc", 1), ".");
+    }
+
+    #[test]
+    fn a_command_is_broken_only_where_it_fits_into_no_line() {
+        assert_eq!(wrap("do `a b`, `c d`.", 8), ["do", "`a b`,", "`c d`."]);
+        assert_eq!(wrap("`a b c d`, e", 6), ["`a b c", "d`, e"]);
+        assert_eq!(wrap("don`t `x y", 6), ["don`t", "`x y"]);
+        assert_eq!(wrap("an open `x y", 8), ["an open", "`x y"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod fold;
 
 use crate::number::{count, moment, percent, utc};
-use crate::style::{Style, Tone, fit, pad, shortened as shortened_to, wrap};
+use crate::style::{Style, Tone, fit, pad, tame, wrap};
 use crate::words;
 use fold::{Line, fold};
 use jitterscope_model::{
@@ -11,8 +11,9 @@ use jitterscope_model::{
     TimelineRow,
 };
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
-/// What a stall was to its victim.
+/// The kind of a stall, from its victim's view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StallKind {
     /// A gap between two clock reads of a spinning probe.
@@ -20,20 +21,20 @@ pub enum StallKind {
     Gap,
     /// A wake-up after its deadline.
     LateWakeup,
-    /// A message that was dealt with long after its intended publication.
+    /// A message that was received long after its intended publication.
     SlowMessage,
-    /// A followed thread that wanted to run and did not.
+    /// A followed thread that was runnable but did not run.
     Wait,
-    /// Something else ran on a watched CPU than what belongs there.
+    /// Something other than the owner ran on a watched CPU.
     Taken,
 }
 
-/// What one and several of them are called.
+/// The singular and plural nouns for a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Noun {
     pub(crate) one: &'static str,
     pub(crate) many: &'static str,
-    /// Several, as they begin a sentence.
+    /// The plural, at the beginning of a sentence.
     #[serde(skip)]
     pub(crate) heading: &'static str,
 }
@@ -46,7 +47,7 @@ impl Noun {
 }
 
 impl StallKind {
-    /// Of the runs of a probe.
+    /// The kind in the runs of a probe.
     #[must_use]
     pub fn of_probe(probe: &str) -> StallKind {
         match ProbeKind::from_word(probe) {
@@ -58,7 +59,7 @@ impl StallKind {
         }
     }
 
-    /// What those of a run are called.
+    /// The nouns of this kind.
     #[must_use]
     pub(crate) fn noun(self) -> Noun {
         let (one, many, heading) = match self {
@@ -71,7 +72,7 @@ impl StallKind {
         Noun { one, many, heading }
     }
 
-    /// What it is called, what leads to the victim's name, how it began and how it ended.
+    /// The noun, the words before the victim's name, and the events at its begin and end.
     fn words(self) -> (&'static str, &'static str, &'static str, &'static str) {
         match self {
             StallKind::Gap => (
@@ -98,138 +99,179 @@ impl StallKind {
     }
 }
 
-/// A stall to be shown. Times are relative to its start.
+/// A stall to show. Times are relative to its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineView {
     /// Its number within the run.
     pub stall: StallId,
-    /// Where.
     pub cpu: CpuId,
     /// What kind of stall.
     pub kind: StallKind,
-    /// Name of the thread that was stalled.
+    /// The name of the stalled thread.
     pub victim: String,
-    /// Length.
     pub duration: Nanos,
-    /// Start, nanoseconds since the epoch.
+    /// Its start, nanoseconds since the epoch.
     pub start_realtime_ns: u64,
-    /// Start, since that of the measurement.
+    /// Its start, since the start of the measurement.
     pub start_offset: Nanos,
-    /// Frames and instants, CPU by CPU in order of their start; a frame before what is nested in it.
+    /// Frames and instants, by CPU and then by start; a frame before those nested in it.
     pub rows: Vec<TimelineRow>,
     /// Its parts, largest first.
     pub parts: Vec<Part>,
-    /// What limits the view: `no kernel event inside`, `the trace of this stall was not kept`.
+    /// Limits of the view: `no kernel event inside`, `the trace of this stall was not kept`.
     pub remarks: Vec<String>,
 }
 
-/// Columns of the bar that shows where in the stall a frame lies.
+/// Columns of the bar that shows a frame's position in the stall.
 const BAR: usize = 20;
-/// Columns before the label: two numbers, the bar and what stands between.
+/// Columns before the label: two numbers, the bar and the separators.
 const BEFORE_LABEL: usize = 11 + 1 + 11 + 1 + BAR + 2 + 1;
-/// Column of notes that do not fit beside their label.
+/// The column of notes that do not fit beside their label.
 const NOTE: usize = 25;
-/// Lines of frames that are read at all: with more, the shortest are counted together.
-const MOST_LINES: usize = 60;
-/// Lines that short ones take.
-const SHORT_LINES: usize = 2;
-/// Nesting shown by indentation; deeper frames are indented as much.
+/// The number of culprits below a timeline that must fit on a screen.
+const FEW_PARTS: usize = 5;
+/// The least number of lines for frames.
+const LEAST_FRAMES: usize = 4;
+/// The least width of a cut note, in columns: less would be useless.
+const LEAST_NOTE: usize = 10;
+/// The deepest nesting shown by indentation; deeper frames have the same.
 const DEEPEST: usize = 8;
 
-/// The timeline as text.
+/// The timeline as text: on one screen, unless `style` asks for every record.
 #[must_use]
 pub fn render(view: &TimelineView, style: Style) -> String {
-    let mut out = String::new();
-    let mut line = |text: &str| {
-        out.push_str(text.trim_end());
-        out.push('\n');
+    let head = head(view, style);
+    let unit = Unit::of(view.duration);
+    let most = if style.all_records {
+        usize::MAX
+    } else {
+        FEW_PARTS
     };
-    let (what, victim, from, to) = view.kind.words();
+    let parts = parts(view, unit, most, style);
+    // Two edges and a line for the prompt.
+    let taken = head.len() + parts.len() + 3;
+    let room = if style.all_records {
+        usize::MAX
+    } else {
+        style.lines().saturating_sub(taken).max(LEAST_FRAMES)
+    };
+    let (_, _, from, to) = view.kind.words();
+    let edge = |at: Nanos, what: &str| {
+        let margin = " ".repeat(BAR + 3);
+        let text = format!("{:>11} {:>11} {margin}{what}", unit.of_time(at), "");
+        style.paint(Tone::Dim, &text)
+    };
+    let mut lines = head;
+    lines.push(edge(Nanos::ZERO, from));
+    lines.extend(frames(view, unit, room, style));
+    lines.push(edge(view.duration, to));
+    lines.extend(parts);
+    let mut out = String::new();
+    for line in lines {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn head(view: &TimelineView, style: Style) -> Vec<String> {
+    let (what, victim, ..) = view.kind.words();
     let title = format!(
         "{what} {} on CPU {}: {}",
         view.stall.0, view.cpu, view.duration
     );
-    line(&style.paint(Tone::Strong, &title));
-    line(&style.paint(
-        Tone::Dim,
-        &fit(
-            &format!(
-                "{} after the start, {} UTC; {victim} {}",
-                moment(view.start_offset),
-                utc(view.start_realtime_ns),
-                view.victim
-            ),
-            style.columns(),
-        ),
-    ));
+    let place = format!(
+        "{} after the start, {} UTC; {victim} {}",
+        moment(view.start_offset),
+        utc(view.start_realtime_ns),
+        view.victim
+    );
+    let mut lines = vec![
+        style.paint(Tone::Strong, &title),
+        style.paint(Tone::Dim, &fit(&place, style.columns())),
+    ];
     for remark in &view.remarks {
-        for text in wrap(remark, style.columns()) {
-            line(&style.paint(Tone::Warning, &text));
+        lines.extend(style.prose(Some(Tone::Warning), 0, remark));
+    }
+    let unit = Unit::of(view.duration).name();
+    let (start, length) = (format!("start {unit}"), format!("length {unit}"));
+    lines.push(String::new());
+    lines.push(style.paint(Tone::Dim, &format!("{start:>11} {length:>11}")));
+    lines
+}
+
+/// The frames in order of time, on as many lines as there are: if room is short, short records are merged.
+fn frames(view: &TimelineView, unit: Unit, room: usize, style: Style) -> Vec<String> {
+    let all = fold(&view.rows, view.duration, usize::MAX);
+    for notes in [true, false] {
+        let lines = frame_lines(view, unit, notes, style, &all);
+        if lines.len() <= room {
+            return lines;
         }
     }
-    line("");
-    let unit = Unit::of(view.duration);
-    let (start, length) = (
-        format!("start {}", unit.name()),
-        format!("length {}", unit.name()),
-    );
-    line(&style.paint(Tone::Dim, &format!("{start:>11} {length:>11}")));
-    let edge = |at: Nanos, what: &str| {
-        style.paint(
-            Tone::Dim,
-            &format!(
-                "{:>11} {:>11} {}{what}",
-                unit.of_time(at),
-                "",
-                " ".repeat(BAR + 3)
-            ),
-        )
+    let mut cpus: Vec<Option<CpuId>> = view.rows.iter().map(|row| row.cpu).collect();
+    cpus.dedup();
+    // A heading each, and the text below it.
+    let beside = cpus.iter().flatten().count() + 1;
+    let most = room.saturating_sub(beside).max(1);
+    let mut folded = fold(&view.rows, view.duration, most);
+    let left_out = folded.len().saturating_sub(most);
+    folded.truncate(most);
+    let mut lines = frame_lines(view, unit, false, style, &folded);
+    let left_out = match left_out {
+        0 => String::new(),
+        1 => "One later line is left out. ".to_owned(),
+        n => format!("{n} later lines are left out. "),
     };
-    line(&edge(Nanos::ZERO, from));
-    let (mut cpu, mut shortened) = (None, false);
-    let most = if style.all_records {
-        usize::MAX
-    } else {
-        MOST_LINES
-    };
-    for folded in fold(&view.rows, view.duration, most) {
-        let row = match folded {
-            Line::Row(row) => row,
+    let text = format!("{left_out}[---]: short records together; --full shows each.");
+    lines.push(style.paint(Tone::Dim, &text));
+    lines
+}
+
+fn frame_lines(
+    view: &TimelineView,
+    unit: Unit,
+    notes: bool,
+    style: Style,
+    folded: &[Line<'_>],
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut cpu = None;
+    for folded in folded {
+        let here = match folded {
+            Line::Row(row) => row.cpu,
+            Line::Short { cpu, .. } => *cpu,
+            Line::More { .. } => None,
+        };
+        if let Some(here) = here.filter(|here| cpu != Some(*here)) {
+            let text = format!("{}CPU {here}", " ".repeat(BEFORE_LABEL - 1));
+            lines.push(style.paint(Tone::Dim, &text));
+            cpu = Some(here);
+        }
+        let (depth, start, total, bar, text) = match folded {
+            Line::Row(row) => {
+                lines.extend(frame(row, view.duration, unit, notes, style));
+                continue;
+            }
             Line::Short {
                 rows,
                 depth,
                 start,
+                end,
                 total,
                 most,
+                ..
             } => {
-                let indent = " ".repeat(2 * depth.min(DEEPEST));
-                let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
-                let room = style.columns().saturating_sub(BEFORE_LABEL + indent.len());
-                let named = most.iter().map(|(what, time, times)| match times {
-                    1 => format!("{what} {time}"),
-                    times => format!("{what} {time} ({} times)", count(*times as u64)),
-                });
-                let text = format!(
-                    "{} short records: {}",
-                    count(rows as u64),
-                    named.collect::<Vec<_>>().join(", ")
-                );
-                for (at, text) in shortened_to(&text, room, SHORT_LINES)
-                    .into_iter()
-                    .enumerate()
-                {
-                    let numbers = if at == 0 {
-                        numbers.clone()
-                    } else {
-                        " ".repeat(11 + 1 + 11)
-                    };
-                    line(&style.paint(
-                        Tone::Dim,
-                        &format!("{numbers} {}{indent}{text}", " ".repeat(BAR + 3)),
-                    ));
-                }
-                shortened = true;
-                continue;
+                let indent = 2 * (*depth).min(DEEPEST);
+                let room = style.columns().saturating_sub(BEFORE_LABEL + indent);
+                let bar = format!("[{}] ", bar(*start, Some(*end), '-', view.duration));
+                (
+                    *depth,
+                    *start,
+                    *total,
+                    bar,
+                    short_records(*rows, most, room),
+                )
             }
             Line::More {
                 times,
@@ -238,61 +280,89 @@ pub fn render(view: &TimelineView, style: Style) -> String {
                 start,
                 total,
             } => {
-                let what = if frames == 1 {
+                let what = if *frames == 1 {
                     "that".to_owned()
                 } else {
                     format!("the last {frames}")
                 };
-                let indent = " ".repeat(2 * depth.min(DEEPEST));
-                let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
-                let text = format!(
-                    "{numbers} {}{indent}{what}, {times} times more",
-                    " ".repeat(BAR + 3)
-                );
-                line(&style.paint(Tone::Dim, &text));
-                continue;
+                let text = format!("{what}, {times} times more");
+                (*depth, *start, *total, " ".repeat(BAR + 3), text)
             }
         };
-        if let Some(here) = row.cpu.filter(|here| cpu != Some(*here)) {
-            line(&style.paint(
-                Tone::Dim,
-                &format!("{}CPU {here}", " ".repeat(BEFORE_LABEL - 1)),
-            ));
-            cpu = Some(here);
-        }
-        line(&frame(row, view.duration, unit, style));
+        let indent = " ".repeat(2 * depth.min(DEEPEST));
+        let numbers = format!("{:>11} {:>11}", unit.of_time(start), unit.of_time(total));
+        let text = format!("{numbers} {bar}{indent}{text}");
+        lines.push(style.paint(Tone::Dim, &text));
     }
-    line(&edge(view.duration, to));
-    if shortened {
-        line(&style.paint(
-            Tone::Dim,
-            "Short records are counted together; --full shows each.",
-        ));
-    }
-    if !view.parts.is_empty() {
-        line("");
-        for row in by_culprit(&view.parts) {
-            let share = percent(row.value.0 as f64 / view.duration.0.max(1) as f64);
-            let what = words::kind_and_name(&row.subject);
-            let text = format!("{:>11} {share:>11}  {what}", unit.of_time(row.value));
-            let text = fit(&text, style.columns());
-            // As in every other table: what the rows of one program have in common, beside its name.
-            let room = style
-                .columns()
-                .saturating_sub(unicode_width::UnicodeWidthStr::width(text.as_str()) + 2);
-            let detail = fit(&words::detail(&row.subject, row.threads()), room);
-            let detail = if detail.is_empty() {
-                detail
-            } else {
-                format!("  {detail}")
-            };
-            line(&format!("{text}{}", style.paint(Tone::Dim, &detail)));
-        }
-    }
-    out
+    lines
 }
 
-/// Who made it, each once and largest first, as the headline of a report names them.
+/// `thread make 3.94 ms, +23 short`: those with the most time, as many as fit, the first cut if necessary.
+fn short_records(rows: usize, most: &[(String, Nanos, usize)], room: usize) -> String {
+    let mut text = String::new();
+    let mut named = 0;
+    for (what, time, times) in most {
+        let left = rows.saturating_sub(named + times);
+        let rest = if left > 0 {
+            format!(", +{} short", count(left as u64))
+        } else {
+            String::new()
+        };
+        let long = format!(" {time}");
+        let separator = if text.is_empty() { "" } else { ", " };
+        let room = room.saturating_sub(text.width() + separator.len() + long.len() + rest.len());
+        let name = if text.is_empty() {
+            fit(what, room)
+        } else {
+            tame(what)
+        };
+        if name.width() > room {
+            break;
+        }
+        text += &format!("{separator}{name}{long}");
+        named += times;
+    }
+    match rows.saturating_sub(named) {
+        0 => text,
+        left => format!("{text}, +{} short", count(left as u64)),
+    }
+}
+
+/// The culprits of the time, the `most` largest first.
+fn parts(view: &TimelineView, unit: Unit, most: usize, style: Style) -> Vec<String> {
+    let rows = by_culprit(&view.parts);
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let share = |time: Nanos| percent(time.0 as f64 / view.duration.0.max(1) as f64);
+    let line = |time: Nanos, what: &str| {
+        let share = share(time);
+        format!("{:>11} {share:>11}  {what}", unit.of_time(time))
+    };
+    let mut lines = vec![String::new()];
+    for row in rows.iter().take(most) {
+        let text = line(row.value, &words::kind_and_name(&row.subject));
+        let text = fit(&text, style.columns());
+        // As in every other table: the common properties of a program's rows, beside its name.
+        let width = text.width();
+        let room = style.columns().saturating_sub(width + 2);
+        let detail = fit(&words::detail(&row.subject, row.threads()), room);
+        let detail = if detail.is_empty() {
+            detail
+        } else {
+            format!("  {detail}")
+        };
+        lines.push(format!("{text}{}", style.paint(Tone::Dim, &detail)));
+    }
+    if let Some(rest) = rows.get(most..).filter(|rest| !rest.is_empty()) {
+        let total = rest.iter().map(|row| row.value).sum();
+        let text = line(total, &format!("{} more", rest.len()));
+        lines.push(style.paint(Tone::Dim, &text));
+    }
+    lines
+}
+
+/// The culprits, each once and largest first, named as in the headline of a report.
 fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Nanos>> {
     let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
     for part in parts {
@@ -303,7 +373,8 @@ fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Nanos>> {
     rows
 }
 
-fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
+/// A frame and its note: beside its label if it fits, else below it if `notes`, else cut.
+fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, notes: bool, style: Style) -> Vec<String> {
     let length = row.end.map_or_else(String::new, |end| {
         unit.of_time(end.saturating_sub(row.start))
     });
@@ -314,27 +385,29 @@ fn frame(row: &TimelineRow, whole: Nanos, unit: Unit, style: Style) -> String {
         note.clear();
     }
     let label = fit(&format!("{indent}{label}"), room);
-    let left = room.saturating_sub(unicode_width::UnicodeWidthStr::width(label.as_str()) + 2);
-    let mut text = format!(
+    let left = room.saturating_sub(label.width() + 2);
+    let text = format!(
         "{:>11} {length:>11} [{}] {label}",
         unit.of_time(row.start),
-        bar(row, whole)
+        bar(row.start, row.end, '=', whole)
     );
-    if note.is_empty() {
-        return text;
+    let fits = note.width() <= left;
+    if note.is_empty() || (!fits && !notes && left < LEAST_NOTE) {
+        return vec![text];
     }
-    if unicode_width::UnicodeWidthStr::width(note.as_str()) <= left {
-        text += &style.paint(Tone::Dim, &format!("  {note}"));
-        return text;
+    if fits || !notes {
+        let note = style.paint(Tone::Dim, &format!("  {}", fit(&note, left)));
+        return vec![text + &note];
     }
-    // Beside the label it would be cut: it gets lines of its own.
+    let mut lines = vec![text];
     for line in wrap(&note, style.columns() - NOTE).into_iter().take(3) {
-        text += &format!("\n{}{}", " ".repeat(NOTE), style.paint(Tone::Dim, &line));
+        let note = style.paint(Tone::Dim, &line);
+        lines.push(format!("{}{note}", " ".repeat(NOTE)));
     }
-    text
+    lines
 }
 
-/// Whether it is a whole call in which no other took any time: its length says all.
+/// Whether it is a whole call without time in other calls: its length suffices.
 fn is_all_its_own(row: &TimelineRow) -> bool {
     let TimelineItem::Call {
         self_ns,
@@ -349,23 +422,20 @@ fn is_all_its_own(row: &TimelineRow) -> bool {
         .is_some_and(|end| end.saturating_sub(row.start) == *self_ns)
 }
 
-/// Where in the stall a frame lies: at least one mark, however short it is.
-fn bar(row: &TimelineRow, whole: Nanos) -> String {
+/// The position in the stall; at least one mark, however short.
+fn bar(start: Nanos, end: Option<Nanos>, mark: char, whole: Nanos) -> String {
     let at = |time: Nanos| (time.0 as f64 / whole.0.max(1) as f64 * BAR as f64) as usize;
-    let first = at(row.start).min(BAR - 1);
-    match row.end {
-        None => pad(&format!("{}|", " ".repeat(first)), BAR),
-        Some(end) => {
-            let last = at(end).clamp(first + 1, BAR);
-            pad(
-                &format!("{}{}", " ".repeat(first), "=".repeat(last - first)),
-                BAR,
-            )
-        }
-    }
+    let first = at(start).min(BAR - 1);
+    let marks = match end {
+        None => "|".to_owned(),
+        Some(end) => mark
+            .to_string()
+            .repeat(at(end).clamp(first + 1, BAR) - first),
+    };
+    pad(&format!("{}{marks}", " ".repeat(first)), BAR)
 }
 
-/// The unit of the times of a timeline, all nanoseconds of them.
+/// The unit of a timeline's times, which show every nanosecond.
 #[derive(Clone, Copy)]
 enum Unit {
     /// `1302.113`.
@@ -375,7 +445,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// That of a stall so long.
+    /// The unit for a stall of this length.
     fn of(whole: Nanos) -> Unit {
         if whole.0 < 10_000_000 {
             Unit::Micros
@@ -396,5 +466,88 @@ impl Unit {
             Unit::Micros => format!("{}.{:03}", time.0 / 1000, time.0 % 1000),
             Unit::Millis => format!("{}.{:06}", time.0 / 1_000_000, time.0 % 1_000_000),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::{Culprit, Evidence, Subject};
+
+    fn call(name: &str) -> Subject {
+        Subject::Call(name.to_owned().into())
+    }
+
+    /// Frames of varying lengths and names, on several CPUs.
+    fn crowded(cpus: u32, frames: u64) -> TimelineView {
+        let row = |cpu: u32, n: u64| TimelineRow {
+            cpu: Some(CpuId(cpu)),
+            depth: (n % 3) as usize,
+            start: Nanos(1_000 * n),
+            end: Some(Nanos(1_000 * n + 10 + 89 * (n * n % 11))),
+            item: TimelineItem::Frame {
+                culprit: Culprit {
+                    subject: call(&format!("f{}", n * 7 % 13)),
+                    sender: None,
+                },
+                ended: true,
+                named_inside: false,
+            },
+        };
+        let part = |n: u64| Part::inside(call(&format!("f{n}")), Nanos(n), Evidence::CallRecords);
+        TimelineView {
+            stall: StallId(1),
+            cpu: CpuId(0),
+            kind: StallKind::Gap,
+            victim: "victim".into(),
+            duration: Nanos(1_000 * frames),
+            start_realtime_ns: 0,
+            start_offset: Nanos::ZERO,
+            rows: (0..cpus)
+                .flat_map(|cpu| (0..frames).map(move |n| row(cpu, n)))
+                .collect(),
+            parts: (1..30).map(part).collect(),
+            remarks: vec!["Something to know of it. ".repeat(5)],
+        }
+    }
+
+    #[test]
+    fn a_crowded_stall_fits_on_a_screen_and_full_shows_all() {
+        for (cpus, frames) in [(1, 3), (1, 400), (2, 400), (4, 50)] {
+            let view = crowded(cpus, frames);
+            for height in [24, 50] {
+                let style = Style {
+                    height,
+                    ..Style::default()
+                };
+                let text = render(&view, style);
+                assert!(text.lines().count() < height, "{cpus} {frames}:\n{text}");
+                assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+                assert!(text.contains(" 24 more"), "{text}");
+            }
+            let full = Style {
+                all_records: true,
+                ..Style::default()
+            };
+            let text = render(&view, full);
+            let records = text.lines().filter(|line| line.contains('=')).count();
+            assert_eq!(records as u64, u64::from(cpus) * frames, "{text}");
+        }
+    }
+
+    #[test]
+    fn records_together_are_named_by_what_took_most() {
+        let most = [
+            ("thread make".to_owned(), Nanos(3_000_000), 2),
+            ("softirq RCU".to_owned(), Nanos(1_000), 1),
+        ];
+        let of = |rows, room| short_records(rows, &most, room);
+        assert_eq!(of(3, 60), "thread make 3.00 ms, softirq RCU 1.00 us");
+        assert_eq!(
+            of(9, 60),
+            "thread make 3.00 ms, softirq RCU 1.00 us, +6 short"
+        );
+        assert_eq!(of(9, 33), "thread make 3.00 ms, +7 short");
+        assert_eq!(of(9, 24), "thre.. 3.00 ms, +7 short");
     }
 }

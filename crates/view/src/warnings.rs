@@ -1,4 +1,4 @@
-//! What limits a run, in words, each with what to do about it.
+//! Words for the limits of a run, each with advice.
 
 use crate::any_version::{UNKNOWN, in_words};
 use crate::ended::ended_early;
@@ -42,16 +42,16 @@ pub fn warning(warning: &Warning) -> String {
                  50 ms, stalled them too. A machine with one CPU more would not show that."
             ),
         },
-        Warning::NobodyBelongs { cpus, look_ns } => format!(
+        Warning::NoOwner { cpus, look_ns } => format!(
             "No thread but the kernel's own had {} in the look of {look_ns} before the measurement, so \
              nothing counts as stolen there. Name what belongs there with --for.",
             cpus.in_words()
         ),
-        Warning::NobodyMet { whom, watching: true } => {
-            let whom = whom.as_ref().map_or_else(|| NAMED.into(), |whom| in_words(whom, owner, NAMED));
-            format!("No thread of {whom} was met on the watched CPUs, so nothing counts as stolen.")
+        Warning::OwnerNotMet { named, watching: true } => {
+            let named = named.as_ref().map_or_else(|| NAMED.into(), |named| in_words(named, owner, NAMED));
+            format!("No thread of {named} was met on the watched CPUs, so nothing counts as stolen.")
         }
-        Warning::NobodyMet { watching: false, .. } => {
+        Warning::OwnerNotMet { watching: false, .. } => {
             "No thread was followed for any time: none of the name was met, or it ended at once.".into()
         }
         Warning::CommandFailed { status } => format!("The command ended with {status}."),
@@ -59,6 +59,11 @@ pub fn warning(warning: &Warning) -> String {
             format!("{refused} threads were not followed: {most} are followed at most.")
         }
         Warning::NotFollowed { late, missed } => not_followed(*late, *missed),
+        Warning::RenamedOften { threads } => format!(
+            "{} renamed themselves so often that it was no longer recorded: what they did may be shown under any \
+             of their names.",
+            if *threads == 1 { "1 thread".to_owned() } else { format!("{} threads", crate::number::count(*threads)) },
+        ),
         Warning::UnrecordedSwitches { count, cpus } => format!(
             "The kernel did not record {} on {}: it traces nothing of some threads there \
              (often the idle thread). The time from the last record of one thread to the first of another is \
@@ -78,7 +83,7 @@ pub fn warning(warning: &Warning) -> String {
             format!(
                 "The CPU quota of control group {}{limit} was used up in {times} periods: threads in it that could \
                  have run were not let, for {time_ns} summed over the CPUs. Raise it or take it away (knob \
-                 cfs-quota); where another thread had the CPU meanwhile, the quota is only a possibility.",
+                 cfs-quota). Where another thread had the CPU meanwhile, taking that thread away alone wins nothing.",
                 visible(cgroup)
             )
         }
@@ -133,6 +138,35 @@ pub fn warning(warning: &Warning) -> String {
             "{} kernel events were lost to full buffers; stalls near them have no verdict. Raise --trace-buffer.",
             count(*lost)
         ),
+        Warning::TraceDisturbed {
+            times: often,
+            first_ns,
+            time_ns,
+            files,
+            repaired,
+        } => {
+            let now = if *repaired {
+                "All was set again as it had been"
+            } else {
+                "Not all could be set again as it had been"
+            };
+            format!(
+                "Another process wrote to the controls of our trace {}, first {first_ns} after the start ({}): of \
+                 {time_ns} nothing is said of who stole it. {now}. Let nobody reset or set up tracing while you record.",
+                times(*often),
+                files.join(", ")
+            )
+        }
+        Warning::EventsMissing {
+            event,
+            counted,
+            recorded,
+        } => format!(
+            "The kernel counted {} of the event {event}, and {} were recorded, though no record is known to be lost: who \
+             stole the time is not said. Look who else reads or filters our trace, and record again.",
+            count(*counted),
+            count(*recorded)
+        ),
         Warning::WriterBehind { waited_ns } => format!(
             "Records were lost, and the recorder had waited {waited_ns} in all until its rows were written, without \
              reading the kernel's buffers meanwhile; that may be why. Store the run on a faster disk with --runs, or \
@@ -142,14 +176,26 @@ pub fn warning(warning: &Warning) -> String {
             format!("CPU {cpu} was not measured to the end: {}.", ended_early(why))
         }
         Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults } => format!(
-            "The probe of CPU {cpu} took {faults} page faults of its own while measuring; they show as stalls. \
-             Check for memory pressure, and whether it may lock memory."
+            "The probe of CPU {cpu} took {faults} page fault{s} of its own while measuring, recorded as stall{s}. \
+             Check for memory pressure, and whether it may lock memory.",
+            s = if *faults == 1 { "" } else { "s" }
         ),
         Warning::OwnPageFaults { thread: MeasuringThread::Role(role), faults } => format!(
             "The {role} took {faults} page faults of its own after its set-up; they may show as slow messages."
         ),
-        Warning::LeftoversRemoved { count } => {
-            format!("{count} tracing instances of an earlier jitterscope that was killed were removed.")
+        Warning::LeftoversRemoved { count, kept } => {
+            let mut text = String::new();
+            if *count > 0 {
+                text = format!(
+                    "{count} tracing instances of an earlier jitterscope that was killed were removed."
+                );
+            }
+            if *kept > 0 {
+                text += &format!(
+                    " {kept} of an earlier jitterscope could not be removed, and may still record: see jitterscope doctor."
+                );
+            }
+            text.trim_start().to_owned()
         }
         Warning::TraceDiscarded { at_the_end } => format!(
             "The raw trace was not kept: the disk was {}. Stalls cannot be shown as timelines.",
@@ -225,10 +271,10 @@ pub fn warning(warning: &Warning) -> String {
     }
 }
 
-/// Said of whom this version does not know.
+/// An owner that this version does not know.
 const NAMED: &str = "those named";
 
-/// Who was named, as part of a sentence: `process 7`.
+/// The named owner, as part of a sentence: `process 7`.
 fn owner(of: &NamedOwner) -> String {
     match of {
         NamedOwner::Process { pid } => format!("process {pid}"),
@@ -262,7 +308,7 @@ fn mhz(khz: u32) -> String {
     format!("{} MHz", khz.saturating_add(500) / 1000)
 }
 
-/// What to do, as a sentence behind another one; nothing where there is nothing to do.
+/// The advice as a following sentence; empty if there is none.
 fn sentence(fix: &str) -> String {
     let mut letters = fix.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -273,45 +319,38 @@ fn sentence(fix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::AnyVersion;
     use jitterscope_model::{CpuId, SourceProblem};
 
     #[test]
     fn what_to_do_is_a_sentence() {
-        let text = |fix: &str| {
-            let problem = SourceProblem::Worded {
-                reason: "it is denied".into(),
-                fix: fix.into(),
-            };
+        let text = |problem| {
             warning(&Warning::NoKernelEvents(NoKernelEvents {
                 wanted: true,
                 problem: Some(problem),
             }))
         };
-        assert!(text("run as root").ends_with("it is denied. Run as root."));
-        assert!(text("").ends_with("it is denied."));
+        let lost = SourceProblem::EventsLost { lost: 3 };
+        assert!(text(lost).ends_with("lost 3 events. Make the trace buffer larger."));
+        let parser = "it is denied".into();
+        assert!(text(SourceProblem::FormatUnreadable { parser }).ends_with("it is denied."));
     }
 
     #[test]
     fn who_was_named_is_reported() {
-        let told = |whom| {
-            warning(&Warning::NobodyMet {
-                whom,
+        let reported = |named| {
+            warning(&Warning::OwnerNotMet {
+                named,
                 watching: true,
             })
         };
         assert!(
-            told(Some(NamedOwner::Process { pid: 7 }.into()))
+            reported(Some(NamedOwner::Process { pid: 7 }.into()))
                 .starts_with("No thread of process 7 was met")
         );
         let redis = NamedOwner::Named {
             name: "redis".into(),
         };
-        assert!(told(Some(redis.into())).starts_with("No thread of the name 'redis' was met"));
-        assert!(
-            told(Some(AnyVersion::Worded("process 9".into())))
-                .starts_with("No thread of process 9 was")
-        );
+        assert!(reported(Some(redis.into())).starts_with("No thread of the name 'redis' was met"));
     }
 
     #[test]

@@ -1,22 +1,21 @@
-//! What can be said from one run alone, and only about that run.
+//! What one run shows about itself alone.
 
 use super::Interval;
 use super::distribution::t_quantile;
 use super::sample::Moments;
 
-/// The fewest blocks of a run that say how it varied.
+/// The fewest blocks of a run from which its variation can be estimated.
 pub const FEWEST_BLOCKS: usize = 10;
 
-/// Why there is no interval within a run.
+/// The error of a run with too few blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the run has {blocks} blocks, and an interval within it takes {FEWEST_BLOCKS}")]
 pub struct TooFewBlocks {
-    /// What it has.
     pub blocks: usize,
 }
 
-/// The interval of the mean of equal blocks of one run, each long against what repeats in it. It says how
-/// the figure would have come out over another stretch of this run; another run may be somewhere else.
+/// The confidence interval of the mean of a run's equal blocks, each long against anything that repeats in it. It
+/// describes another stretch of this run, not another run.
 ///
 /// # Errors
 /// There are fewer than [`FEWEST_BLOCKS`].

@@ -1,87 +1,76 @@
-//! Under which conditions a run was measured, beyond its machine.
+//! The conditions of a measurement, beyond its machine.
 
 use jitterscope_model::{ClockKind, EventGrain, Nanos, PipelinePacing, ProbeKind, RunManifest};
 
-/// Something about how a run is measured.
+/// A property of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionKind {
-    /// Which probe measured.
     Probe,
-    /// From which length on stalls were kept.
+    /// The length from which stalls were kept.
     Threshold,
-    /// By which clock.
     Clock,
-    /// The scheduling of what measured.
+    /// The scheduling of the measuring threads.
     Priority,
     /// Whether kernel events were recorded.
     KernelEvents,
-    /// Which classes of them.
+    /// The recorded classes of kernel events.
     EventGrain,
-    /// What wake-ups or messages kept to.
+    /// The pacing of wake-ups or messages.
     Pacing,
-    /// Whether CPUs were kept from deep idle states.
+    /// Whether the recorder kept CPUs out of deep idle states.
     NoDeepIdle,
     /// The length of a message.
     RecordLength,
     /// The slots of the ring.
     RingSlots,
-    /// What belongs on watched CPUs.
+    /// The owners of watched CPUs.
     Owner,
-    /// The program whose threads were followed.
+    /// The program of the followed threads.
     Program,
-    /// The command that was started and followed.
     Command,
 }
 
 impl ConditionKind {
-    /// Whether figures of two runs say nothing of one another where it differs.
+    /// Whether a difference makes the figures of two runs incomparable.
     fn makes_incomparable(self) -> bool {
         !matches!(self, ConditionKind::KernelEvents | ConditionKind::Command)
     }
 }
 
-/// How it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionValue {
     /// The probe's word ([`ProbeKind`]), or that of a newer version.
     Probe(String),
-    /// From this length on.
     Threshold(Nanos),
-    /// This clock.
     Clock(ClockKind),
-    /// This priority in the real-time class; the fair class where there is none.
+    /// The priority in the real-time class; `None` for the fair class.
     Priority(Option<u32>),
-    /// Whether they were recorded.
+    /// Whether kernel events were recorded.
     KernelEvents(bool),
-    /// Which classes of kernel events.
     EventGrain(EventGrain),
-    /// A deadline each of these.
+    /// The time between deadlines.
     Deadlines(Nanos),
-    /// A message each of these.
     Messages {
-        /// What they kept to.
+        /// The reference of their schedule.
         pacing: PipelinePacing,
-        /// From one to the next.
+        /// The time between messages.
         interval_ns: Nanos,
     },
-    /// Whether they were kept from them.
+    /// Whether deep idle states were off.
     NoDeepIdle(bool),
-    /// So many bytes.
+    /// The length in bytes.
     RecordLength(u64),
-    /// So many.
     RingSlots(u64),
-    /// Programs that were found to belong there, by name.
+    /// Names of the owners that were found automatically.
     OwnersFound(Vec<String>),
-    /// What was named, by the thread that ran most; none where nobody ran.
+    /// The owner that the user named, as the thread that ran most; `None` if none ran.
     OwnerNamed(Option<String>),
-    /// Its name.
     Program(String),
-    /// Its words.
     Command(Vec<String>),
 }
 
 impl ConditionValue {
-    /// What it says something about.
+    /// The kind of condition.
     #[must_use]
     pub fn kind(&self) -> ConditionKind {
         match self {
@@ -102,7 +91,7 @@ impl ConditionValue {
     }
 
     fn is_like(&self, other: &ConditionValue) -> bool {
-        // A threshold is kept in ticks, whose rate is measured anew for every run: lengths that read alike are alike.
+        // A threshold is kept in ticks, whose rate is measured anew for each run: compare the printed lengths.
         let alike = |one: &Nanos, other: &Nanos| one.to_string() == other.to_string();
         match (self, other) {
             (ConditionValue::Threshold(one), ConditionValue::Threshold(other)) => alike(one, other),
@@ -122,20 +111,19 @@ impl ConditionValue {
     }
 }
 
-/// Something about how two runs were measured that was not the same.
+/// A condition that differs between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionDifference {
-    /// What.
     pub what: ConditionKind,
-    /// In the first run; none where it has no such thing.
+    /// In the first run; `None` if it does not have this condition.
     pub before: Option<ConditionValue>,
-    /// In the second.
+    /// In the second run.
     pub after: Option<ConditionValue>,
-    /// Whether figures of the two say nothing of one another.
+    /// Whether the figures of the two are incomparable.
     pub incomparable: bool,
 }
 
-/// The words before and after `--`.
+/// Splits the words at `--`.
 fn split_at_dashes(words: &[String]) -> (&[String], &[String]) {
     match words.iter().position(|word| word == "--") {
         Some(at) => (&words[..at], &words[at + 1..]),
@@ -143,7 +131,7 @@ fn split_at_dashes(words: &[String]) -> (&[String], &[String]) {
     }
 }
 
-/// The conditions of a run, one of a kind.
+/// The conditions of a run, one of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conditions(Vec<ConditionValue>);
 
@@ -174,14 +162,14 @@ impl Conditions {
             all.push(ConditionValue::RingSlots(setup.ring));
         }
         if !manifest.passive.is_empty() {
-            // What was found to belong there, or was named, is who was stolen from.
+            // The owners, found or named, define what counts as stolen.
             let chosen = manifest
                 .passive
                 .iter()
                 .filter_map(|cpu| cpu.chosen.as_ref());
             let mut names: Vec<String> = chosen.map(|chosen| chosen.comm.clone()).collect();
             names.sort_unstable();
-            // Of several that were named together, who ran most.
+            // Several owners may have been named: take the one that ran most.
             let most = manifest
                 .passive
                 .iter()
@@ -194,7 +182,8 @@ impl Conditions {
             });
         }
         if probe.kind() == Some(ProbeKind::Attach) {
-            // What one program waits for says nothing of another one; the same with other arguments is only reported.
+            // The waits of one program say nothing about another; different arguments of the same program are only
+            // reported.
             let first = manifest
                 .threads
                 .iter()
@@ -223,7 +212,7 @@ impl Conditions {
                 let (before, after) = (find(self, what), find(other, what));
                 let alike = match (&before, &after) {
                     (Some(before), Some(after)) => before.is_like(after),
-                    // Whether there were any is a condition of its own.
+                    // `KernelEvents` covers whether there were any events.
                     _ => what == ConditionKind::EventGrain,
                 };
                 let incomparable = what.makes_incomparable();

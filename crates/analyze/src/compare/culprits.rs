@@ -1,4 +1,4 @@
-//! What became of culprits.
+//! Culprits of two sides, compared.
 
 use super::poisson::{Count, dispersion};
 use super::rules::DiffRules;
@@ -9,48 +9,47 @@ use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What became of a culprit.
+/// The change of a culprit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
-    /// Only the second has it.
+    /// Only the second side has it.
     Appeared,
-    /// More of it in the second.
+    /// The second side has more of it.
     Grew,
-    /// Less of it in the second.
+    /// The second side has less of it.
     Shrank,
-    /// Only the first has it.
+    /// Only the first side has it.
     Vanished,
-    /// As much, within the margin.
+    /// Equal within the margin.
     Stayed,
-    /// Neither has it, and it was predicted.
+    /// It was predicted, and neither side has it.
     NotSeen,
 }
 
-/// A culprit of both.
+/// A culprit on both sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct CulpritDiff {
-    /// What.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Whether the changed knobs answer it: decided in a family of its own.
+    /// Whether the changed knobs should remove it. Predicted culprits are decided in their own family.
     pub predicted: bool,
-    /// What became of it, by its stolen time, whatever the verdict.
+    /// The direction of its stolen time, regardless of the verdict.
     pub became: Became,
-    /// Its events a second.
+    /// Its events per second.
     pub events: Comparison,
     /// The share of the time that it stole.
     pub stolen: Comparison,
 }
 
 impl CulpritDiff {
-    /// Kind and name: what it is called in a list of decisions.
+    /// Kind and name: its title in a list of decisions.
     #[must_use]
     pub fn title(&self) -> String {
         title(&self.subject)
     }
 
-    /// The verdict of whichever figure says more: a direction, if either has one.
+    /// The verdict of the more decisive figure: one with a direction, if there is one.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
@@ -66,24 +65,24 @@ pub(super) fn title(subject: &Subject) -> String {
     format!("{} {}", subject.kind_word(), subject.name())
 }
 
-/// What is asked of a culprit.
+/// The hypotheses about a culprit.
 pub(super) struct CulpritHypotheses {
     pub(super) subject: Subject,
     pub(super) predicted: bool,
-    /// Its events a second.
+    /// Its events per second.
     pub(super) events: Hypothesis,
     /// The share of the time that it stole.
     pub(super) stolen: Hypothesis,
 }
 
-/// What is asked of each culprit of either side; `None` where a run names nobody.
+/// The hypotheses about each culprit of either side; `None` if a run names no culprits.
 pub(super) fn culprit_hypotheses(
     sides: [&Side; 2],
     margin: f64,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritHypotheses>> {
     let mut subjects: BTreeMap<CulpritKey, Subject> = BTreeMap::new();
-    // By key: what one run calls by thread id another knows by name only.
+    // By key: one run may know a culprit by thread id, another only by name.
     let mut of_runs: [Vec<BTreeMap<CulpritKey, &CulpritFigures>>; 2] = [Vec::new(), Vec::new()];
     for (side, maps) in sides.iter().zip(&mut of_runs) {
         for run in &side.runs {
@@ -142,8 +141,8 @@ pub(super) fn culprit_hypotheses(
     let all = subjects.into_iter().map(|(key, subject)| {
         let ([mut events, stolen], predicted) = (pair(&key), predicted(&subject));
         if !predicted {
-            // How runs of one setting differ is just what one run of each cannot show: a hog's turns come evenly
-            // within a run, and in the next one there is no hog. What a change is to remove is asked all the same.
+            // Single runs cannot show how runs of one setting differ: a hog's turns come evenly within a run, and the
+            // next run has no hog. Predicted culprits are tested anyway.
             events.counts = None;
         }
         CulpritHypotheses {
@@ -185,7 +184,7 @@ pub(super) fn culprit_rows(
             });
         }
     }
-    // Those that were predicted, those of which something is known, then by how much they changed.
+    // Predicted culprits first, then decided ones, then by size of the change.
     let weight =
         |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
     let decided = |row: &CulpritDiff| matches!(row.verdict(), Verdict::Better | Verdict::Worse);
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
     use crate::compare::Design;
 
-    /// Of two figures, of which it was decided so.
+    /// A comparison of two figures with a given verdict.
     fn comparison(first: f64, second: f64, verdict: Verdict) -> Comparison {
         let value = |value: f64| Hypothesis {
             first: vec![Some(value)],

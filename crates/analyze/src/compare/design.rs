@@ -1,13 +1,13 @@
-//! How runs are set against one another.
+//! The design of a comparison.
 
 use serde::Serialize;
 
-/// How the runs of two arms belong together.
+/// How the runs of two arms are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// The n-th run of one arm was made next to the n-th of the other.
+    /// The n-th runs of both arms were made next to each other.
     Paired,
-    /// Each run stands for itself.
+    /// The runs are independent.
     Unpaired,
 }

@@ -1,4 +1,4 @@
-//! Settings side by side.
+//! Compares settings side by side.
 
 use super::conditions::{ConditionDifference, ConditionKind};
 use super::culprits::{CulpritDiff, culprit_rows};
@@ -13,86 +13,80 @@ use jitterscope_model::{CpuId, CpuSet, Doubt, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Settings side by side: each against the first.
+/// Settings, each compared with the first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diff {
-    /// Version of this structure in JSON.
+    /// The version of this structure in JSON.
     pub schema_version: u32,
-    /// What is compared.
     pub sides: Vec<SideSummary>,
-    /// Each side but the first against it.
+    /// The comparison of each further side with the first.
     pub against: Vec<Against>,
 }
 
-/// One setting.
 #[derive(Clone, Debug, Serialize)]
 pub struct SideSummary {
-    /// What the user called it.
+    /// The user's name for the side.
     pub name: String,
     /// Its runs, oldest first.
     pub runs: Vec<RunReference>,
-    /// CPUs measured.
+    /// The measured CPUs.
     pub cpus: CpuSet,
-    /// Time in which stalls were looked for, of all runs and CPUs.
+    /// The time in which stalls were looked for, over all runs and CPUs.
     pub measured_ns: Nanos,
 }
 
-/// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReference {
-    /// Its short id.
     pub id: String,
     /// The user's name for the configuration.
     pub label: String,
-    /// Where it is stored.
     pub path: String,
-    /// Host name.
     pub hostname: String,
     /// Start of the measurement, nanoseconds since the epoch.
     pub started_realtime_ns: u64,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// Stalls and kernel events that were lost.
+    /// The number of lost stalls and kernel events.
     pub lost_records: u64,
-    /// What its verdicts on culprits fail by; empty where they hold. Nobody is named where they do not.
+    /// Why its verdicts on culprits do not hold; empty if they do. If not empty, no culprit is named.
     pub doubts: Vec<Doubt>,
-    /// Where the stolen share of this very run lies, from its blocks: it says nothing of another run. Null
-    /// where no probe spun, and below ten blocks.
+    /// The stolen share of this run with its interval, from its blocks: it says nothing about another run. Null without
+    /// a spinning probe, and below ten blocks.
     pub within_run: Option<Interval>,
 }
 
-/// A setting against the first.
+/// A setting compared with the first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Against {
-    /// Which, as its place among the sides.
+    /// The index among the sides.
     pub side: usize,
-    /// How differently the two were measured. Where one of these makes them incomparable, nothing is judged. In JSON
-    /// they are words, which view puts in.
+    /// The differing conditions. If one makes the sides incomparable, there are no verdicts. In JSON they are words,
+    /// added by `view`.
     #[serde(skip)]
     pub conditions: Vec<ConditionDifference>,
-    /// What else differs between their machines. In JSON these are words, too.
+    /// The other differences between the machines. In JSON they are words, too.
     #[serde(skip)]
     pub machine: Vec<MachineDifference>,
-    /// Whether the machine of either is not known.
+    /// Whether the machine of either side is unknown.
     pub machine_unknown: bool,
-    /// Knobs that are set differently.
+    /// Knobs with different settings.
     pub knobs: Vec<String>,
     /// The figures, the total first.
     pub figures: Vec<FigureRow>,
-    /// Stolen or lost share, or mean lateness, of each CPU that both have; empty where they have one.
+    /// The stolen or lost share, or the mean lateness, of each common CPU; empty if there is only one.
     pub cpus: Vec<CpuRow>,
-    /// CPUs that only one of them measured.
+    /// CPUs that only one side measured.
     pub cpus_of_one: CpuSet,
-    /// Culprits, those that were predicted first; null where a run names nobody.
+    /// Culprits, predicted ones first; null if a run names none.
     pub culprits: Option<Vec<CulpritDiff>>,
-    /// What runs of the first, and of the second, could not see.
+    /// The blind spots of the first side's runs, and of the second's.
     #[serde(skip)]
     pub(crate) unseen: [Unseen; 2],
 }
 
 impl Against {
-    /// Of the conditions those that have to be shown: another probe has other pacing, thresholds and priorities, and
-    /// says all of it.
+    /// The conditions to show. If the probe differs, only that: another probe has other pacing, thresholds and
+    /// priorities anyway.
     pub fn told_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
         let other_probe = self
             .conditions
@@ -103,8 +97,8 @@ impl Against {
             .filter(move |difference| !other_probe || difference.what == ConditionKind::Probe)
     }
 
-    /// What was fixed to be asked before anything was measured: the totals and the culprits that were predicted, each
-    /// with what it is called and how it came out.
+    /// The questions fixed before any measurement: the totals and the predicted culprits, each with its title and
+    /// outcome.
     #[must_use]
     pub fn primary(&self) -> Vec<(String, &Comparison)> {
         let predicted = self.culprits.iter().flatten().filter(|row| row.predicted);
@@ -120,14 +114,14 @@ impl Against {
         self.totals().chain(culprits).collect()
     }
 
-    /// The totals among them.
+    /// The totals, with title and outcome.
     pub fn totals(&self) -> impl Iterator<Item = (String, &Comparison)> {
         let rows = self.figures.iter().filter(|row| row.is_total).enumerate();
         rows.filter_map(|(at, row)| Some((total_title(at, row.kind), row.comparison.as_ref()?)))
     }
 }
 
-/// What a total is called, by its place among the totals.
+/// The title of a total, by its position among the totals.
 pub(super) fn total_title(at: usize, kind: FigureKind) -> String {
     match kind.total_name() {
         Some(name) if at > 0 => format!("total ({name})"),
@@ -135,35 +129,31 @@ pub(super) fn total_title(at: usize, kind: FigureKind) -> String {
     }
 }
 
-/// A figure of both.
+/// A figure of both sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct FigureRow {
-    /// What.
     #[serde(flatten)]
     pub kind: FigureKind,
-    /// What it is counted in.
     pub unit: FigureUnit,
-    /// Whether it is the total, decided by itself.
+    /// Whether it is the total, which is decided on its own.
     pub is_total: bool,
-    /// Of each run of the first side; null where it could not tell.
+    /// The figure in each run of the first side; null where it is unknown.
     pub first: Vec<Option<f64>>,
-    /// Of each run of the second.
+    /// The figure in each run of the second side.
     pub second: Vec<Option<f64>>,
-    /// Null where it is only shown.
+    /// Null if the figure is only shown.
     pub comparison: Option<Comparison>,
 }
 
-/// A CPU of both.
+/// A CPU of both sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct CpuRow {
-    /// Which.
     pub cpu: CpuId,
-    /// How it fared.
     pub comparison: Comparison,
 }
 
-/// Compares each side with the first. `answers(knob, culprit)` says whether a knob declares that it removes
-/// a culprit; `more_knobs` were changed beside those that the machines of the runs show.
+/// Compares each side with the first. `answers(knob, culprit)` returns whether a knob declares that it removes a
+/// culprit; `more_knobs` are changed knobs that the machine states do not show.
 #[must_use]
 pub fn diff(
     sides: &[Side],
@@ -269,7 +259,7 @@ fn against(
     }
 }
 
-/// Knobs whose values differ, or that `tune` applied for one and not for the other.
+/// Knobs whose values differ, or that `tune` applied on only one side.
 fn knobs_in(machine: &[MachineDifference]) -> Vec<String> {
     let mut knobs: Vec<String> = Vec::new();
     for difference in machine
@@ -297,7 +287,7 @@ fn value_of(run: &ComparedRun, cpu: CpuId) -> Option<(f64, Basis)> {
         .map(|of| (of.value, of.basis))
 }
 
-/// A hypothesis of a figure that runs have, each with what it rests on.
+/// A hypothesis about a figure, from each run's value and basis.
 pub(super) fn hypothesis(
     sides: [&Side; 2],
     margin: Margin,
@@ -322,7 +312,7 @@ pub(super) fn hypothesis(
     }
 }
 
-/// That of a figure of every run.
+/// The hypothesis about a figure of every run.
 pub(super) fn of_figure(sides: [&Side; 2], kind: FigureKind, margin: f64) -> Hypothesis {
     hypothesis(sides, kind.margin(margin), |run| {
         let figure = run.figures.iter().find(|figure| figure.kind == kind)?;
@@ -342,7 +332,7 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
         }
     }
     let of = |kind: FigureKind| of_figure(sides, kind, rules.margin);
-    // The total was chosen before the data were seen; the other figures share an alpha of their own.
+    // The total was chosen before the data were seen; the other figures share their own alpha.
     let mut decided: BTreeMap<FigureKind, Comparison> = BTreeMap::new();
     let figures = || {
         sides

@@ -1,4 +1,4 @@
-//! Quantiles and tails, each where its arguments make sense.
+//! Quantiles and tails of distributions, each with a method that suits its arguments.
 
 use statrs::distribution::{ContinuousCDF, Gamma, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
@@ -8,7 +8,7 @@ pub(super) fn t_quantile(probability: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(probability))
 }
 
-/// Student's t up to `x`; a half without a degree of freedom, for then nothing is known.
+/// The distribution function of Student's t; 0.5 without a degree of freedom, because nothing is known then.
 pub(super) fn t_below(x: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |t| t.cdf(x))
 }
@@ -18,16 +18,17 @@ pub(super) fn normal_quantile(probability: f64) -> f64 {
     Normal::new(0.0, 1.0).map_or(f64::INFINITY, |normal| normal.inverse_cdf(probability))
 }
 
-/// From so many events on, approximations are exact to a thousandth of their standard deviation, and iterations no
-/// longer are: the library's Newton steps for the gamma distribution diverge from some 10^5 on, and those for the
-/// beta distribution do not end where 10^7 stand beside 10.
+/// From this many events on, approximations are exact to a thousandth of their standard deviation and the library's
+/// iterations fail: its Newton steps for the gamma distribution diverge from about 10^5 on, and those for the beta
+/// distribution do not end for shapes such as 10^7 and 10.
 const MANY: f64 = 1e4;
-/// The same of the beta distribution's smaller count.
+/// The same limit for the smaller shape of the beta distribution.
 const MANY_OF_BOTH: f64 = 1e3;
-/// Halvings of a range of log odds: the range is some 100 wide.
+/// The number of bisections of a range of log odds, which is about 100 wide.
 const HALVINGS: usize = 64;
 
-/// The quantile of a gamma distribution of unit scale and a large shape, by the cube root of Wilson and Hilferty.
+/// The quantile of a gamma distribution of unit scale and large shape, by the cube-root approximation of Wilson and
+/// Hilferty.
 fn gamma_of_many(shape: f64, at: f64) -> f64 {
     let root = 1.0 - 1.0 / (9.0 * shape) + normal_quantile(at) / (3.0 * shape.sqrt());
     shape * root.powi(3)
@@ -38,7 +39,7 @@ fn beta_quantile(a: f64, b: f64, at: f64) -> f64 {
     if a.min(b) >= MANY_OF_BOTH {
         return beta_of_many(a, b, at);
     }
-    // By its odds, which lie about a / b whatever the size of either.
+    // Searches by odds, which lie near a / b for any size of either.
     let of = |log_odds: f64| {
         let odds = log_odds.exp();
         odds / (1.0 + odds)
@@ -56,8 +57,8 @@ fn beta_quantile(a: f64, b: f64, at: f64) -> f64 {
     of(f64::midpoint(low, high))
 }
 
-/// The same of two large shapes: its odds are those of two gamma variables, whose cube roots are normal (Paulson's
-/// form of the F distribution).
+/// The beta quantile for two large shapes: its odds are those of two gamma variables, whose cube roots are normal
+/// (Paulson's form of the F distribution).
 fn beta_of_many(a: f64, b: f64, at: f64) -> f64 {
     let (of_a, of_b, z) = (1.0 / (9.0 * a), 1.0 / (9.0 * b), normal_quantile(at));
     // z = ((1 - of_b) r - (1 - of_a)) / sqrt(of_b r^2 + of_a), for the cube root r of (odds b / a).
@@ -69,7 +70,7 @@ fn beta_of_many(a: f64, b: f64, at: f64) -> f64 {
     odds / (1.0 + odds)
 }
 
-/// What [`beta_of_many`] inverts.
+/// The distribution function that [`beta_of_many`] inverts.
 fn beta_below_of_many(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
@@ -80,7 +81,7 @@ fn beta_below_of_many(a: f64, b: f64, x: f64) -> f64 {
     Normal::new(0.0, 1.0).map_or(f64::NAN, |normal| normal.cdf(z))
 }
 
-/// The interval of Garwood for the mean of which a count is one draw, where events come independently of one another.
+/// Garwood's confidence interval for the mean of a Poisson count.
 pub(super) fn poisson_bounds(events: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
     let quantile = |shape: f64, at: f64| {
@@ -112,7 +113,7 @@ pub(super) fn binomial_at_least(k: u64, n: u64, probability: f64) -> f64 {
     beta_reg(a, b, probability)
 }
 
-/// The interval of Clopper and Pearson for the probability of which `k` of `n` trials came true.
+/// The Clopper-Pearson interval for the probability of a success, given `k` of `n`.
 pub(super) fn binomial_interval(k: u64, n: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
     let quantile = beta_quantile;
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn bounds_of_many_events_go_on_from_those_of_few() {
-        // sqrt(n) times the normal quantile, and what the skew adds: exact to far less than a hundredth of it.
+        // sqrt(n) times the normal quantile, plus the skew term: exact to far less than a hundredth of it.
         for events in [
             9_999u64,
             10_000,
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn proportions_of_any_counts_have_bounds() {
-        // One count large: that of the small one, over the large one (Garwood's, to the small share it is).
+        // One large count: Garwood's interval of the small one over the large one, because the share is small.
         for (k, n) in [
             (10u64, 8_000_000u64),
             (10, 10_000_000),
@@ -218,7 +219,7 @@ mod tests {
                 "{k} of {n}: {mirrored:?}"
             );
         }
-        // Both large: the normal interval. On either side of the change of method.
+        // Both large: the normal interval, on either side of the change of method.
         for (k, n) in [
             (990u64, 2_000u64),
             (1_005, 2_010),
@@ -291,7 +292,7 @@ mod tests {
                 let below = beta_below_of_many(a, b, beta_of_many(a, b, at));
                 assert!((below - at).abs() < 1e-7, "{a} {b}: {below} is not {at}");
             }
-            // Nothing lies beyond the ends.
+            // Values beyond the ends.
             let ends = [-0.5, 0.0, 1.0, 1.5].map(|x| beta_below_of_many(a, b, x));
             assert_eq!(ends, [0.0, 0.0, 1.0, 1.0], "{a} {b}");
         }

@@ -1,23 +1,21 @@
-//! An estimated change with its interval.
+//! An estimated change with its confidence interval.
 
 use super::Scale;
 use super::distribution::t_quantile;
 use super::sample::{Moments, mean};
 use serde::Serialize;
 
-/// Bounds between which something lies with a stated probability.
+/// An interval that covers a value with a stated probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The lower.
     pub low: f64,
-    /// The upper.
     pub high: f64,
     /// The probability: 0.95.
     pub level: f64,
 }
 
 impl Interval {
-    /// What holds this and another one of the same level, if there is one.
+    /// The hull of this interval and another of the same level, if there is one.
     #[must_use]
     pub fn and(self, other: Option<Interval>) -> Interval {
         let Some(other) = other else { return self };
@@ -28,31 +26,27 @@ impl Interval {
         }
     }
 
-    /// Its width.
     #[must_use]
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
 }
 
-/// How much the second arm differs from the first, on a [`Scale`].
+/// The difference of the second arm from the first, on a [`Scale`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// What distances are.
     pub scale: Scale,
-    /// The mean distance.
     pub distance: f64,
-    /// Its standard error.
     pub error: f64,
-    /// Degrees of freedom of that.
+    /// The degrees of freedom of `error`.
     pub freedom: f64,
-    /// Standard deviation of the distance of one pair, or of one run of each arm.
+    /// The standard deviation of the distance of one pair, or of one run of each arm.
     pub deviation: f64,
 }
 
 impl Effect {
-    /// Of runs made in pairs (first arm, second arm), by the t distribution of their distances. `None` for
-    /// fewer than two pairs.
+    /// The effect of paired runs (first arm, second arm), from the t distribution of their distances. `None` for fewer
+    /// than two pairs.
     #[must_use]
     pub fn paired(first: &[f64], second: &[f64]) -> Option<Effect> {
         let (scale, distances) = distances(first, second);
@@ -66,8 +60,7 @@ impl Effect {
         })
     }
 
-    /// Of runs that were made by themselves (Welch: the arms may scatter differently). `None` for fewer than
-    /// two in an arm.
+    /// The effect of unpaired runs (Welch: the arms may have different variances). `None` for fewer than two in an arm.
     #[must_use]
     pub fn unpaired(first: &[f64], second: &[f64]) -> Option<Effect> {
         let scale = Scale::of(first.iter().chain(second).copied());
@@ -83,7 +76,7 @@ impl Effect {
         );
         let (va, vb) = (a.error().powi(2), b.error().powi(2));
         let below = va.powi(2) / (a.count - 1) as f64 + vb.powi(2) / (b.count - 1) as f64;
-        // Runs that are all alike have no scatter to share out.
+        // Identical runs have no variance.
         let freedom = if below > 0.0 {
             (va + vb).powi(2) / below
         } else {
@@ -112,7 +105,7 @@ impl Effect {
         }
     }
 
-    /// The interval of this level as a reader counts: shares of the first arm, or differences.
+    /// The interval of this level as a reported change: shares of the first arm, or differences.
     #[must_use]
     pub fn change_interval(&self, level: f64) -> Interval {
         let Interval { low, high, .. } = self.interval(level);
@@ -123,14 +116,13 @@ impl Effect {
         }
     }
 
-    /// The change as a reader counts.
     #[must_use]
     pub fn change(&self) -> f64 {
         self.scale.change(self.distance)
     }
 }
 
-/// The distances of pairs, and on which scale they are. What has no partner is left out.
+/// The distances of pairs, and their scale. Runs without a partner are ignored.
 #[must_use]
 pub fn distances(first: &[f64], second: &[f64]) -> (Scale, Vec<f64>) {
     let pairs = first.iter().zip(second);
@@ -143,7 +135,7 @@ pub fn distances(first: &[f64], second: &[f64]) -> (Scale, Vec<f64>) {
     )
 }
 
-/// The middle of an arm on its scale, in the figure's own unit: the geometric mean where all are above zero.
+/// The centre of an arm on its scale, in the figure's own unit: the geometric mean if all figures are above zero.
 #[must_use]
 pub fn middle(scale: Scale, figures: &[f64]) -> f64 {
     match scale {
@@ -202,7 +194,7 @@ mod tests {
 
     #[test]
     fn welch_shares_out_unequal_scatter() {
-        // Differences, for one figure is zero: means 1 and 5, variances 2/3 and 6 of four runs each.
+        // Differences, because one figure is zero: means 1 and 5, variances 2/3 and 6 of four runs each.
         let effect = Effect::unpaired(&[0.0, 1.0, 1.0, 2.0], &[2.0, 5.0, 5.0, 8.0]).unwrap();
         assert_eq!((effect.scale, effect.distance), (Scale::Difference, 4.0));
         assert!((effect.error - (20f64 / 12.0).sqrt()).abs() < 1e-12);
@@ -216,20 +208,20 @@ mod tests {
 
     #[test]
     fn arms_of_unequal_size_share_out_what_each_of_them_knows() {
-        // Differences, for one figure is zero: variances 2 of two runs and 4 of three, means 1 and 6.
+        // Differences, because one figure is zero: variances 2 of two runs and 4 of three, means 1 and 6.
         let effect = Effect::unpaired(&[0.0, 2.0], &[4.0, 6.0, 8.0]).unwrap();
         let near = |found: f64, expected: f64| {
             assert!((found - expected).abs() < 1e-3, "{found} {expected}")
         };
         near(effect.error, (2f64 / 2.0 + 4.0 / 3.0).sqrt());
         near(effect.deviation, 6f64.sqrt());
-        // (1 + 4/3)^2 / (1^2/1 + (4/3)^2/2), and the quantile of t at so many.
+        // (1 + 4/3)^2 / (1^2/1 + (4/3)^2/2), and the quantile of t at that freedom.
         near(effect.freedom, 49.0 / 17.0);
         let interval = effect.interval(0.9);
         near(interval.width() / 2.0 / effect.error, 2.393_04);
         near(f64::midpoint(interval.low, interval.high), 5.0);
         assert_eq!(effect.change_interval(0.9), interval);
-        // Without scatter there is nothing to share out.
+        // Identical runs have no variance.
         let alike = Effect::unpaired(&[0.0; 3], &[2.0; 5]).unwrap();
         assert_eq!(
             (alike.freedom, alike.error, alike.interval(0.95).width()),

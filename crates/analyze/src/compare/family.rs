@@ -1,4 +1,4 @@
-//! Hypotheses that share one alpha.
+//! Families of hypotheses that share one alpha.
 
 use super::flips::sign_flips;
 use super::poisson::{Count, two_counts};
@@ -8,28 +8,26 @@ use super::{Comparison, Design, Grain, Margin, holm};
 /// A figure of two arms, one number a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
-    /// Of the runs of the first arm; `None` for a run that could not tell.
+    /// The values of the first arm's runs; `None` for a run without the figure.
     pub first: Vec<Option<f64>>,
-    /// Of those of the second.
+    /// The values of the second arm's runs.
     pub second: Vec<Option<f64>>,
-    /// What counts as no difference.
+    /// The largest difference that does not matter.
     pub margin: Margin,
-    /// Seconds in which it could have been seen, in each arm.
+    /// Seconds of observation in each arm.
     pub seconds: [f64; 2],
-    /// Where it is a count that one run an arm may decide.
+    /// Counts, if single runs may decide the figure.
     pub counts: Option<SingleCounts>,
-    /// What it rests on: no interval is narrower than that leaves it.
+    /// The resolution of the figure: no interval is narrower.
     pub grain: Grain,
 }
 
-/// How often something came in the one run of each arm.
+/// The count in the single run of each arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SingleCounts {
-    /// In that of the first.
     pub first: Count,
-    /// In that of the second.
     pub second: Count,
-    /// The larger [`super::dispersion`] of the two; `None` where it is not known.
+    /// The larger [`super::dispersion`] of the two; `None` if unknown.
     pub dispersion: Option<f64>,
 }
 
@@ -57,9 +55,9 @@ fn kind(hypothesis: &Hypothesis) -> Kind {
     }
 }
 
-/// Decides all of a family at once: chance has `alpha` of making any of them look different. Several runs an
-/// arm are adjusted by the maximum of t over rearrangements of whole runs (Westfall and Young), single runs by
-/// Holm. What was seen in neither arm costs the others nothing.
+/// Decides a whole family at once: with probability `alpha` at most, chance makes any of them look different. Several
+/// runs in each arm are adjusted by the maximum of t over rearrangements of whole runs (Westfall and Young), single
+/// runs by Holm. A figure that neither arm saw does not cost the others anything.
 #[must_use]
 pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comparison> {
     let kinds: Vec<Kind> = hypotheses.iter().map(kind).collect();
@@ -167,7 +165,7 @@ mod tests {
         family(design, 0.05, &[hypothesis]).remove(0)
     }
 
-    /// What was seen on a virtual machine: one setting twice, and then the knob.
+    /// Observed on a virtual machine: one setting twice, and then the knob.
     #[test]
     fn one_setting_twice_is_not_better_and_a_culprit_that_went_away_is() {
         let same = Hypothesis {
@@ -191,14 +189,14 @@ mod tests {
         );
         let gone = one(Design::Unpaired, counted(8, 0, 0.6));
         assert_eq!(gone.verdict, Verdict::Better);
-        // In bursts eight may be one.
+        // In bursts, eight events may be one.
         let bursts = one(Design::Unpaired, counted(8, 0, 1.4));
         assert_eq!(
             bursts.undecided,
             Some(Undecided::Bursts { dispersion: 1.4 })
         );
         assert_eq!((bursts.more_runs, twice.more_runs), (Some(3), Some(3)));
-        // Among twenty culprits that nobody predicted the same count decides nothing.
+        // Among twenty unpredicted culprits the same count decides nothing.
         let many: Vec<Hypothesis> = std::iter::repeat_n(counted(8, 0, 0.6), 20).collect();
         assert!(
             family(Design::Unpaired, 0.05, &many)
@@ -234,7 +232,7 @@ mod tests {
         assert!(!one(Design::Paired, hypothesis(&less, &first)).not_worse());
     }
 
-    /// Events of runs of eight seconds, and their rates.
+    /// Counts of runs of eight seconds, as rates.
     fn events(first: &[u64], second: &[u64]) -> Hypothesis {
         let rates = |arm: &[u64]| {
             arm.iter()
@@ -269,7 +267,7 @@ mod tests {
                     "{runs} runs of {each}: {found:?}"
                 );
                 let interval = found.interval.unwrap();
-                // At 95 %, about 2 sqrt(2 / events) to either side, and more for few.
+                // At 95 %, about 2 sqrt(2 / events) to either side, and more for few events.
                 let events = (runs as u64 * each) as f64;
                 assert!(
                     interval.high > 1.9 * (2.0 / events).sqrt() && interval.low < -0.2,
@@ -283,7 +281,7 @@ mod tests {
         }
         let many = one(Design::Paired, events(&[200; 8], &[200; 8]));
         assert_eq!(many.verdict, Verdict::Equivalent, "{many:?}");
-        // Seen in some runs only: a difference, and as little known.
+        // Seen in some runs only: the scale is a difference, with the same uncertainty.
         let some = one(
             Design::Paired,
             events(&[1, 0, 1, 0, 1, 0], &[1, 0, 1, 0, 1, 0]),
@@ -305,7 +303,7 @@ mod tests {
         );
         assert_eq!(found.verdict, Verdict::Equivalent);
         assert!(found.interval.unwrap().width() > 0.0199, "{found:?}");
-        // A bucket that is wider than what matters tells nothing.
+        // A bucket that is wider than the margin decides nothing.
         let basis = [Basis::Bucket(0.2); 8];
         let grain = Grain::of([&basis, &basis]);
         let found = one(
@@ -386,7 +384,7 @@ mod tests {
         let bursts = std::iter::repeat_n(counted(8, 0, 1.4), 5);
         let beside: Vec<Hypothesis> = std::iter::once(counted(8, 0, 0.6)).chain(bursts).collect();
         assert_eq!(family(Design::Unpaired, 0.05, &beside)[0], alone);
-        // As evenly as by chance is not in bursts.
+        // Events as even as by chance are not bursts.
         assert_eq!(one(Design::Unpaired, counted(8, 0, 1.0)), alone);
     }
 }

@@ -1,4 +1,4 @@
-//! The figures by which runs are compared: one number a run each.
+//! The figures that comparisons use: one number for each run.
 
 use super::poisson::Count;
 use super::{Basis, Margin};
@@ -6,7 +6,7 @@ use crate::RunSummary;
 use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
 use serde::Serialize;
 
-/// Lengths over which stalls and late wake-ups are counted: fixed, so that every run counts the same.
+/// The fixed lengths over which stalls and late wake-ups are counted, so that all runs count alike.
 pub(super) const OVER: [Nanos; 5] = [
     Nanos(1_000),
     Nanos(10_000),
@@ -15,79 +15,65 @@ pub(super) const OVER: [Nanos; 5] = [
     Nanos(10_000_000),
 ];
 
-/// The width of a bucket of a histogram of three digits, as a share of what is in it.
+/// The width of a bucket of a three-digit histogram, as a share of its value.
 const BUCKET: f64 = 1e-3;
 
-/// What a figure is. Of all of them less is better.
+/// The kinds of figures. Lower is better for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case", tag = "figure")]
 pub enum FigureKind {
     /// Share of the measured time that was stolen.
     Stolen,
-    /// Stalls of this length and above, a second of one CPU; where CPUs were watched without a probe, a second in
-    /// which there was something to take it from.
-    StallsOver {
-        /// The length.
-        over_ns: Nanos,
-    },
-    /// What an instant at random waits until the next clock read, in nanoseconds.
+    /// Stalls of this length and above, per second of one CPU; on CPUs watched without a probe, per second in which an
+    /// owner had work.
+    StallsOver { over_ns: Nanos },
+    /// The wait of a random instant until the next clock read, in nanoseconds.
     Wait {
         /// The percentile.
         percentile: &'static str,
     },
-    /// A percentile of the stalls alone, nanoseconds: shown, but not judged, for removing short stalls raises
-    /// it.
+    /// A percentile of the stalls alone, in nanoseconds: shown but not judged, because removing short stalls raises it.
     Stall {
         /// The percentile.
         percentile: &'static str,
     },
-    /// Mean lateness of wake-ups with the missed deadlines filled in, nanoseconds.
+    /// The mean lateness of wake-ups with missed deadlines filled in, in nanoseconds.
     MeanLateness,
-    /// A percentile of that.
+    /// A percentile of that lateness.
     Lateness {
         /// The percentile.
         percentile: &'static str,
     },
-    /// Wake-ups that came late by this and more, a second of one CPU.
-    LateOver {
-        /// The lateness.
-        over_ns: Nanos,
-    },
-    /// Mean time of a message from its intended publication to its reception, nanoseconds.
-    MeanMessage {
-        /// By whom it was received.
-        role: PipelineRole,
-    },
-    /// A percentile of that.
+    /// Wake-ups that are late by this and more, per second of one CPU.
+    LateOver { over_ns: Nanos },
+    /// The mean time of a message from its intended publication to its reception, in nanoseconds.
+    MeanMessage { role: PipelineRole },
+    /// A percentile of that time.
     Message {
-        /// By whom it was received.
         role: PipelineRole,
         /// The percentile.
         percentile: &'static str,
     },
-    /// Messages a second that were slow.
-    SlowMessages {
-        /// By whom they were received.
-        role: PipelineRole,
-    },
-    /// How long a command took, nanoseconds.
+    /// Slow messages per second.
+    SlowMessages { role: PipelineRole },
+    /// The duration of a command, in nanoseconds.
     WallTime,
-    /// Time that followed threads, or what belongs on watched CPUs, waited for a CPU or was interrupted, as a
-    /// share of the time in which it had work to do.
+    /// The time in which followed threads, or the owners of watched CPUs, waited for a CPU or were interrupted, as a
+    /// share of the time in which they had work.
     Lost,
     /// The part of [`FigureKind::Lost`] after a wake-up or a preemption.
     Waiting,
     /// The part of [`FigureKind::Lost`] under interrupts.
     Interrupted,
-    /// Times a second that the CPU was taken from a followed thread.
+    /// Preemptions of followed threads, per second.
     Preemptions,
-    /// Times a second that a followed thread was moved to another CPU.
+    /// Migrations of followed threads to another CPU, per second.
     Migrations,
-    /// The longest of all, nanoseconds: shown with the time in which it was looked for, and never judged.
+    /// The longest of all, in nanoseconds: shown with the time of observation, and never judged.
     Worst,
 }
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureUnit {
@@ -100,7 +86,6 @@ pub enum FigureUnit {
 }
 
 impl FigureKind {
-    /// What it is counted in.
     #[must_use]
     pub fn unit(self) -> FigureUnit {
         match self {
@@ -117,19 +102,19 @@ impl FigureKind {
         }
     }
 
-    /// Whether it gets a verdict.
+    /// Whether the figure gets a verdict.
     #[must_use]
     pub fn is_judged(self) -> bool {
         !matches!(self, FigureKind::Stall { .. } | FigureKind::Worst)
     }
 
-    /// Whether it is the one that stands for all that was lost in runs of its probe.
+    /// Whether the figure is the total loss in runs of its probe.
     #[must_use]
     pub fn is_total(self) -> bool {
         self.total_name().is_some()
     }
 
-    /// What it is called as one of several totals, if it is one.
+    /// Its name among several totals, if it is one.
     pub(super) fn total_name(self) -> Option<&'static str> {
         match self {
             FigureKind::Stolen => Some("stolen"),
@@ -143,7 +128,7 @@ impl FigureKind {
         }
     }
 
-    /// What counts as no difference, where `relative` is the share that was asked for.
+    /// The largest difference that does not matter; `relative` is the requested share.
     #[must_use]
     pub fn margin(self, relative: f64) -> Margin {
         let absolute = if self.unit() == FigureUnit::Fraction {
@@ -158,16 +143,15 @@ impl FigureKind {
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// What.
     pub kind: FigureKind,
-    /// `None` where the run cannot tell: too few lie above a percentile.
+    /// `None` if the run cannot show it: too few values lie above a percentile.
     pub value: Option<f64>,
-    /// What it rests on.
+    /// The basis of the value.
     pub basis: Basis,
 }
 
-/// All figures of a run, in the order in which they are shown. `over`: its stored stalls that are as long as
-/// each of [`OVER`].
+/// All figures of a run, in the order of display. `over`: the number of its stored stalls of at least each length in
+/// [`OVER`].
 pub(super) fn figures(
     manifest: &RunManifest,
     summary: &RunSummary,
@@ -191,7 +175,7 @@ pub(super) fn figures(
 struct Figures(Vec<Figure>);
 
 impl Figures {
-    /// What is made of so many lengths that none of them matters, and figures without a verdict.
+    /// Adds a figure of so many lengths that no single one matters, or one without a verdict.
     fn add(&mut self, kind: FigureKind, value: Option<f64>) {
         self.0.push(Figure {
             kind,
@@ -200,7 +184,7 @@ impl Figures {
         });
     }
 
-    /// Events a second.
+    /// Adds a rate, in events per second.
     fn rate(&mut self, kind: FigureKind, events: u64, seconds: f64) {
         let count = Count { events, seconds };
         let value = (seconds > 0.0).then(|| count.rate());
@@ -211,7 +195,8 @@ impl Figures {
         });
     }
 
-    /// A percentile, in nanoseconds, of a histogram that has buckets of `unit` nanoseconds as far as three digits go.
+    /// Adds a percentile, in nanoseconds, of a histogram whose smallest bucket is `unit` nanoseconds wide and which has
+    /// three digits.
     fn percentile(&mut self, kind: FigureKind, value: Option<f64>, unit: f64) {
         let share = value.map_or(0.0, |value| {
             if value > 0.0 {
@@ -372,7 +357,7 @@ fn of_threads(found: &mut Figures, manifest: &RunManifest) {
     found.add(FigureKind::Lost, share(waiting + interrupted));
     found.add(FigureKind::Waiting, share(waiting));
     found.add(FigureKind::Interrupted, share(interrupted));
-    // Of the time in which they had work: a thread that sleeps more is not preempted less.
+    // Per second of work: a thread that sleeps more is not preempted less.
     found.rate(
         FigureKind::Preemptions,
         sum(|t| t.involuntary_switches),
@@ -388,8 +373,8 @@ fn of_threads(found: &mut Figures, manifest: &RunManifest) {
     );
 }
 
-/// Of CPUs that were watched: a thread that sleeps more is not stolen from less, so that everything is of the
-/// time in which there was something to take from.
+/// The figures of watched CPUs. All are relative to the time in which an owner had work: an owner that sleeps more does
+/// not lose less.
 fn of_watched(found: &mut Figures, manifest: &RunManifest, over: [u64; OVER.len()]) {
     let cpus = &manifest.passive;
     let sum = |of: fn(&PassiveCpu) -> Nanos| -> f64 { cpus.iter().map(of).sum::<Nanos>().0 as f64 };

@@ -1,15 +1,15 @@
-//! The test of pairs: had the setting no effect, each pair's distance could as well have the other sign.
+//! The sign-flip test of pairs: if the setting had no effect, each pair's distance could equally have the other sign.
 
 use super::max_t::step_down;
 
-/// Pairs up to which all flips are gone through.
+/// Up to this many pairs the test enumerates all flips.
 const EXACT: usize = 16;
-/// Flips drawn beyond that.
+/// The number of random flips beyond that.
 const DRAWS: u64 = 20_000;
-/// Whoever repeats a comparison gets the same answer.
+/// Fixed, so that a repeated comparison has the same result.
 const SEED: u64 = 0x6a69_7474_6572;
 
-/// The probability that chance alone would have made the mean distance so large in either direction.
+/// The two-sided probability that chance alone makes the mean distance this large.
 #[must_use]
 pub fn sign_flip(distances: &[f64]) -> f64 {
     sign_flips(&[distances.to_vec()])
@@ -18,9 +18,8 @@ pub fn sign_flip(distances: &[f64]) -> f64 {
         .unwrap_or(1.0)
 }
 
-/// The same for several hypotheses about the same pairs, adjusted for their number: all of a pair's
-/// distances are flipped together, so that what moves together counts once. Each must have a distance for
-/// every pair.
+/// The same for several hypotheses about the same pairs, adjusted for their number. All distances of a pair are flipped
+/// together, so that correlated figures do not count twice. Each hypothesis must have a distance for every pair.
 #[must_use]
 pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
     let pairs = hypotheses.iter().map(Vec::len).min().unwrap_or(0);
@@ -45,7 +44,7 @@ pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
     let mut observed = vec![0.0; hypotheses.len()];
     fill(&signs, &mut observed);
     let exact = pairs <= EXACT;
-    // The other half of the flips mirrors the first, and has the same statistics.
+    // The other half of the flips mirrors the first, with the same statistics.
     let flips = if exact { 1 << (pairs - 1) } else { DRAWS };
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut next = 0u64;
@@ -67,7 +66,7 @@ pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
     })
 }
 
-/// The smallest probability that so many pairs can give.
+/// The smallest probability that this many pairs can give.
 #[must_use]
 pub fn smallest_of_flips(pairs: usize) -> f64 {
     if pairs == 0 {
@@ -89,7 +88,7 @@ mod tests {
             1.0 / 128.0
         );
         assert_eq!(smallest_of_flips(8), 1.0 / 128.0);
-        // One against seven: itself, and the flips that make the sum larger.
+        // One against seven: the observed flip, and the flips with a larger sum.
         assert_eq!(
             sign_flip(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0]),
             9.0 / 128.0
@@ -156,7 +155,7 @@ mod tests {
         );
         let of = |unit: f64| sign_flips(&[one.clone(), other.iter().map(|d| d * unit).collect()]);
         assert!(of(1.0)[0] < of(1.0)[1] && of(1.0)[1] < 1.0, "{:?}", of(1.0));
-        // By powers of two nothing is rounded.
+        // Powers of two do not round.
         for unit in [1024.0, 1.0 / 1024.0] {
             assert_eq!(of(unit), of(1.0));
         }

@@ -1,13 +1,13 @@
-//! Whether more pairs would hardly decide anything.
+//! Whether more pairs are unlikely to decide anything.
 
 use super::culprits::{culprit_hypotheses, title};
 use super::diff::{of_figure, total_title};
 use super::{DiffRules, FigureKind, Hypothesis, Looks, Side};
 use jitterscope_model::Subject;
 
-/// Whether an experiment may be given up after the pairs of these sides: nothing that was fixed to be asked, and is not
-/// decided yet, is likely to be by the last look, and no other culprit is about to be called better or worse.
-/// `decided` says whether what is called so is; the other arguments are those of [`super::diff`].
+/// Whether an experiment may stop early after these pairs: no undecided planned question is likely to be decided by the
+/// last look, and no other culprit is about to become better or worse. `decided` returns whether the question of that
+/// title is decided; the other arguments are those of [`super::diff`].
 #[must_use]
 pub fn is_futile(
     sides: [&Side; 2],
@@ -37,14 +37,14 @@ pub fn is_futile(
         }
     }
     let predicted = |subject: &Subject| knobs.iter().any(|knob| answers(knob, subject));
-    // Where a run names nobody, nothing is ever decided of culprits.
+    // If a run names no culprits, culprits are never decided.
     let culprits = culprit_hypotheses(sides, rules.margin, &predicted).unwrap_or_default();
     let among = 2 * culprits.iter().filter(|of| !of.predicted).count();
     let hardly = |figure: &Hypothesis, among: usize| {
         values(figure).is_none_or(|[first, second]| looks.hardly_differs(&first, &second, among))
     };
     culprits.iter().all(|of| match of.predicted {
-        // Its stolen time decides that it is equivalent, either figure that it is not.
+        // The stolen time decides equivalence; either figure decides a difference.
         true => {
             decided(&title(&of.subject))
                 || (hardly(&of.events, 1) && is_given_up(&of.stolen, looks))
@@ -53,7 +53,7 @@ pub fn is_futile(
     })
 }
 
-/// Whether a figure is hardly decided by the last look, or never: where a run does not have it.
+/// Whether a figure is unlikely to be decided by the last look. True if a run does not have it.
 fn is_given_up(figure: &Hypothesis, looks: &Looks) -> bool {
     values(figure)
         .is_none_or(|[first, second]| looks.futile(&first, &second, figure.margin, figure.grain))

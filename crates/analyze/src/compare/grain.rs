@@ -1,41 +1,40 @@
-//! How finely a figure can be known, however alike its runs are.
+//! The resolution of a figure: how exactly it can be known even if all runs agree.
 //!
-//! Three events in each of six runs show no scatter, yet the rate is not known exactly. An interval is therefore never
-//! narrower than the Poisson error of its counts, or than the histogram bucket that it is read from, allows.
+//! Three events in each of six runs show no scatter, yet the rate is not known exactly. So an interval is never
+//! narrower than the Poisson error of its counts, or the histogram bucket behind it, allows.
 
 use super::distribution::{normal_quantile, poisson_bounds};
 use super::poisson::{Count, rate_ratio};
 use super::{Interval, Margin, Scale};
 
-/// What the figure of one run rests on.
+/// The basis of one run's figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Basis {
-    /// Many lengths, measured to a tick of the clock each: no two runs are alike unless the figure is.
+    /// Many lengths, each measured to a clock tick: equal values of two runs mean an equal figure.
     Lengths,
-    /// So many events. Also of the time that they took: it is not known better than their number, for lengths that
-    /// differ only add to what it scatters by.
+    /// A count of events. Also the basis of the time that the events took: the time is known no better than the count,
+    /// because varying lengths only add scatter.
     Events(Count),
-    /// A percentile, read from a bucket that is as wide as this share of it.
+    /// A percentile from a bucket of this width, as a share of the value.
     Bucket(f64),
-    /// Too little: a percentile with fewer than ten values above it is next to the longest, and is shown only.
+    /// Too little: a percentile with fewer than ten values above it is close to the maximum, and is only shown.
     Few,
 }
 
-/// What the figure of two arms rests on: what their runs do, taken together.
+/// The basis of the figure of two arms, pooled over their runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Grain {
     /// The scatter between runs is the whole uncertainty.
     #[default]
     Fine,
-    /// So many events of each arm.
+    /// The pooled counts of the arms.
     Counted([Count; 2]),
-    /// It is read from buckets; the widest, as a share of the figure.
+    /// The widest bucket, as a share of the figure.
     Buckets(f64),
 }
 
 impl Grain {
-    /// That of the runs of two arms. Of runs that do not all rest on the same kind of thing nothing more is known
-    /// than what they show.
+    /// The basis of two arms. If their runs differ in kind, only their scatter counts.
     #[must_use]
     pub fn of(arms: [&[Basis]; 2]) -> Grain {
         let mut counts = [Count {
@@ -68,9 +67,9 @@ impl Grain {
         }
     }
 
-    /// The narrowest interval of the change between figures of these middles: of a rate ratio given the sum of both
-    /// counts (Clopper and Pearson), of a difference from the exact bounds of each count (Garwood) put together as
-    /// Zou and Donner do. `None` where runs tell by themselves.
+    /// The narrowest possible interval of the change between figures with these centres: for a ratio of rates given the
+    /// sum of both counts (Clopper and Pearson); for a difference from the exact bounds of each count (Garwood),
+    /// combined by the method of Zou and Donner. `None` if the scatter of the runs suffices.
     pub(super) fn interval(
         self,
         scale: Scale,
@@ -82,7 +81,7 @@ impl Grain {
             (Grain::Fine, _) => return None,
             (Grain::Counted([a, b]), Scale::Ratio) => {
                 let ratio = rate_ratio(a, b, level)?;
-                // About the figure itself: time that was stolen is in no fixed proportion to a count.
+                // Scaled to the figure itself: stolen time is in no fixed proportion to a count.
                 let factor = second / first / (b.rate() / a.rate());
                 (ratio.low * factor - 1.0, ratio.high * factor - 1.0)
             }
@@ -102,7 +101,7 @@ impl Grain {
         (low.is_finite() && high.is_finite()).then_some(Interval { low, high, level })
     }
 
-    /// Whether two arms that are alike could be shown to be so by counts that are this many times as large.
+    /// Whether counts `times` as large could show two equal arms to be equivalent.
     pub(super) fn could_hold(self, times: f64, margin: Margin, scale: Scale, middle: f64) -> bool {
         let larger = |count: Count| Count {
             events: (count.events as f64 * times).round() as u64,
@@ -116,8 +115,8 @@ impl Grain {
         narrowest.is_none_or(|narrowest| margin.holds(&narrowest, scale, middle))
     }
 
-    /// The standard deviation on the scale, of one pair or one run of each arm, that would make an interval of this
-    /// many as wide as the narrowest. `None` where runs tell by themselves, or more of them make it no narrower.
+    /// The standard deviation on the scale, of one pair or one run of each arm, at which `runs` runs have the narrowest
+    /// interval. `None` if the scatter of the runs suffices, or more runs do not narrow it.
     pub(super) fn deviation(
         self,
         scale: Scale,
@@ -139,13 +138,13 @@ impl Grain {
 /// The level at which equivalence is decided.
 const EQUIVALENCE: f64 = 0.9;
 
-/// The bounds of the difference of two figures, each with the count that it rests on.
+/// The bounds of the difference of two figures, each with its count.
 fn difference([first, second]: [(f64, Count); 2], level: f64) -> Option<(f64, f64)> {
     let (a, b) = (first.1, second.1);
     if a.seconds <= 0.0 || b.seconds <= 0.0 || a.events.saturating_add(b.events) == 0 {
         return None;
     }
-    // What one event a second comes to; where an arm has none, as in the other.
+    // The figure of one event per second; an arm without events uses that of the other.
     let unit = |(figure, count): (f64, Count)| (count.events > 0).then(|| figure / count.rate());
     let bounds = |of: (f64, Count), other: (f64, Count)| {
         let unit = unit(of).or(unit(other)).unwrap_or(1.0);
@@ -201,7 +200,7 @@ mod tests {
             rate.low > 0.9 && rate.low < 1.1 && rate.high > 7.5 && rate.high < 8.5,
             "{rate:?}"
         );
-        // Each took half as long, and that is as uncertain.
+        // Each event took half as long, with the same uncertainty.
         let stolen = of(2e-6, 4e-6);
         assert!(
             (stolen.high + 1.0 - (rate.high + 1.0) / 2.0).abs() < 1e-9,
@@ -270,7 +269,7 @@ mod tests {
                 one.low < b.rate() - a.rate() && b.rate() - a.rate() < one.high,
                 "{one:?}"
             );
-            // Three times as long each.
+            // Each event takes three times as long.
             let stolen = of([(3.0 * a.rate(), a), (3.0 * b.rate(), b)]);
             let turned = of([(b.rate(), b), (a.rate(), a)]);
             for (found, wanted) in [
@@ -325,7 +324,7 @@ mod tests {
             Grain::Fine
         );
         assert_eq!(Grain::of([&[Basis::Few], &[Basis::Few]]), Grain::Fine);
-        // From no event to some there is no ratio.
+        // There is no ratio from zero events.
         let from_none = Grain::Counted([count(0), count(5)]);
         assert_eq!(from_none.interval(Scale::Ratio, 1.0, 1.0, 0.95), None);
     }

@@ -1,6 +1,6 @@
-//! Holm's adjustment, for tests of which nothing is known but their probabilities.
+//! Holm's adjustment, for tests of unknown dependence.
 
-/// Each probability as it stands among all of them.
+/// Each probability, adjusted for all of them.
 #[must_use]
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();

@@ -1,4 +1,4 @@
-//! What difference does not matter: fixed before the data are seen.
+//! The largest difference that does not matter, fixed before the data are seen.
 
 use super::{Interval, Scale};
 use serde::Serialize;
@@ -6,19 +6,18 @@ use serde::Serialize;
 /// The larger of a share of the first arm's figure and an absolute difference.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Margin {
-    /// Share of the first arm's figure: 0.1.
+    /// The share of the first arm's figure; 0.1 by default.
     pub relative: f64,
-    /// In the figure's own unit; 0 where only the share counts.
+    /// In the figure's own unit; 0 if only the share counts.
     pub absolute: f64,
 }
 
 impl Margin {
-    /// Of the share unless said otherwise.
     pub const RELATIVE: f64 = 0.1;
-    /// Of a stolen share unless said otherwise: 0.1 points.
+    /// The default difference of a stolen share: 0.1 percentage points.
     pub const STOLEN: f64 = 0.001;
 
-    /// The margin as a reader counts changes: a share of the first arm's `middle`, or a difference.
+    /// The margin as a reported change: a share of the first arm's `middle`, or a difference.
     #[must_use]
     pub fn change(&self, scale: Scale, middle: f64) -> f64 {
         match scale {
@@ -37,7 +36,7 @@ impl Margin {
         }
     }
 
-    /// Whether all of an interval of changes lies within.
+    /// Whether an interval of changes lies completely within the margin.
     #[must_use]
     pub fn holds(&self, changes: &Interval, scale: Scale, middle: f64) -> bool {
         let margin = self.change(scale, middle);
@@ -73,7 +72,7 @@ mod tests {
             level: 0.9,
         };
         assert!(stolen.holds(&within, Scale::Difference, 0.0));
-        // No margin is no permission.
+        // The zero margin allows nothing.
         assert!(!Margin::default().holds(
             &Interval {
                 low: 0.0,
@@ -95,7 +94,7 @@ mod tests {
         assert!((stolen.change(Scale::Difference, 0.05) - 0.005).abs() < 1e-12);
         assert!((stolen.distance(Scale::Ratio, 0.05) - 1.1f64.ln()).abs() < 1e-12);
         assert!((stolen.distance(Scale::Difference, 0.05) - 0.005).abs() < 1e-12);
-        // Both ends have to lie within.
+        // Both ends must lie within.
         let holds = |low, high| {
             stolen.holds(
                 &Interval {

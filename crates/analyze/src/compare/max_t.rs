@@ -1,12 +1,12 @@
 //! Many hypotheses at once: Westfall and Young's step-down maximum of t.
 
-/// Statistics that are equal but for rounding.
+/// The relative tolerance for equal statistics.
 const ALIKE: f64 = 1e-9;
 
-/// The probability, for each hypothesis, that chance alone would have made a statistic so large among all
-/// those that are no larger: adjusted for there being many, and exact where all rearrangements are gone
-/// through. `rearranged` fills in the statistics of the next rearrangement, and says whether there was one.
-/// With `drawn` the rearrangements are a sample, to which the observed one is added.
+/// For each hypothesis, the probability that chance alone makes a statistic this large among all those that are no
+/// larger. The result is adjusted for their number, and exact if the rearrangements are enumerated. `rearranged` fills
+/// in the statistics of the next rearrangement, and returns false at the end. With `drawn`, the rearrangements are a
+/// sample, to which the observed one is added.
 pub(super) fn step_down(
     observed: &[f64],
     drawn: bool,
@@ -19,7 +19,7 @@ pub(super) fn step_down(
     let mut statistics = vec![0.0; observed.len()];
     while rearranged(&mut statistics) {
         all += 1;
-        // From the smallest observed on, the largest among those so far.
+        // From the smallest observed statistic upwards: the running maximum.
         let mut largest = 0f64;
         for at in order.iter().rev() {
             largest = largest.max(statistics[*at]);

@@ -1,10 +1,9 @@
-//! Whether one setting is better than another.
+//! Decides whether one setting is better than another.
 //!
-//! The run is the unit: each gives one number a figure, and what happens within a run says nothing of how
-//! runs differ. Two arms of runs are compared on a [`Scale`], by an [`Effect`] with its interval and by a
-//! test that rearranges whole runs: [`sign_flips`] for pairs, [`permutations`] for runs that stand for
-//! themselves. Hypotheses that share an alpha are decided together ([`family`]). Nothing is ever dropped as
-//! an outlier: stalls are outliers.
+//! The unit is the run: each gives one number for each figure, because the variation within a run says nothing about
+//! the variation between runs. Two arms of runs are compared on a [`Scale`], by an [`Effect`] with its interval and by
+//! a test that rearranges whole runs: [`sign_flips`] for pairs, [`permutations`] for independent runs. Hypotheses that
+//! share an alpha are decided together ([`family`]). No run is ever dropped as an outlier: stalls are outliers.
 
 mod blocks;
 mod conditions;

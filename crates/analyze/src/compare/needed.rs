@@ -1,16 +1,16 @@
-//! How many runs would decide.
+//! The number of runs that would decide.
 
 use super::distribution::t_quantile;
 use super::{Design, Effect, smallest_of_flips, smallest_of_shuffles};
 
-/// The chance that a true effect as large as the one seen is to have of being found.
+/// The probability of detecting a true effect as large as the observed one.
 const POWER: f64 = 0.8;
-/// Each of the two ends of an equivalence has to be missed rarely.
+/// The power of each of the two one-sided tests of equivalence.
 const POWER_OF_EQUIVALENCE: f64 = 0.9;
-/// More runs than this are not advice.
+/// More runs than this are not worth advising.
 const MOST: usize = 1000;
 
-/// The fewest runs an arm of which the test can come out at this probability at all.
+/// The fewest runs in each arm with which the test can reach this probability.
 #[must_use]
 pub fn fewest(design: Design, alpha: f64) -> usize {
     let reaches = |runs: &usize| match design {
@@ -27,9 +27,9 @@ fn freedom(design: Design, runs: usize) -> f64 {
     }
 }
 
-/// Runs an arm in all that would decide, if distance and scatter stay as they are: that there is a
-/// difference, or that there is none beyond the margin (a distance on the scale), whichever takes fewer.
-/// `None` where that is more than anybody makes.
+/// The total runs in each arm that would decide if distance and scatter stay the same: that there is a difference, or
+/// that there is none beyond the margin (a distance on the scale), whichever takes fewer. `None` beyond a practical
+/// number.
 pub(super) fn runs(design: Design, effect: &Effect, alpha: f64, margin: f64) -> Option<usize> {
     let distance = effect.distance.abs();
     let enough = |runs: &usize| {
@@ -46,8 +46,7 @@ pub(super) fn runs(design: Design, effect: &Effect, alpha: f64, margin: f64) -> 
     (fewest(design, alpha)..MOST).find(enough)
 }
 
-/// The distance on the scale that so many runs an arm would find four times in five, where runs scatter like
-/// this.
+/// The distance on the scale that this many runs in each arm detect with probability 0.8, given the scatter.
 #[must_use]
 pub fn detectable(design: Design, deviation: f64, runs: usize, alpha: f64) -> Option<f64> {
     (runs >= fewest(design, alpha)).then(|| {
@@ -75,7 +74,7 @@ mod tests {
     #[test]
     fn a_small_effect_takes_more_runs_than_a_large_one() {
         let of = |distance| runs(Design::Paired, &effect(distance, 1.0), 0.05, 0.0);
-        // The textbook: (1.96 + 0.84)^2 = 7.85 and 196 at these, some more for t.
+        // Textbook values: (1.96 + 0.84)^2 = 7.85, and 196 for the second; t needs a few more.
         let (large, small) = (of(1.0).unwrap(), of(0.2).unwrap());
         assert!((9..=12).contains(&large), "{large}");
         assert!((196..=202).contains(&small), "{small}");
@@ -112,7 +111,7 @@ mod tests {
                 assert_eq!(found, Some(wanted), "{design:?} {distance} {margin}");
             }
         }
-        // Never fewer than the test takes, nor for what is no difference and no margin.
+        // Never fewer than the test needs, and none for zero distance and zero margin.
         assert_eq!(runs(Design::Paired, &effect(9.0, 0.1), 0.05, 0.0), Some(6));
         assert_eq!(runs(Design::Paired, &effect(0.0, 0.0), 0.05, 0.0), None);
         assert_eq!(runs(Design::Paired, &effect(0.01, 1.0), 0.05, 0.0), None);

@@ -1,11 +1,11 @@
-//! What two arms of one setting would seem to differ by.
+//! The apparent difference of two arms of the same setting.
 
 use super::Scale;
 use super::distribution::t_quantile;
 use super::sample::Moments;
 
-/// The noise floor of pairs, as a distance on the scale: half the width that an interval of this level has
-/// where each run is paired with the next one of the same arm. Slow drift is not in it, as it is not in pairs.
+/// The noise floor of pairs, as a distance on the scale: half the width of the interval of this level if each run is
+/// paired with the next one of the same arm. Slow drift is not included, as it is not in pairs.
 pub(super) fn of_pairs(first: &[f64], second: &[f64], scale: Scale, level: f64) -> Option<f64> {
     let neighbours = |arm: &[f64]| -> Vec<f64> {
         arm.windows(2)
@@ -16,13 +16,13 @@ pub(super) fn of_pairs(first: &[f64], second: &[f64], scale: Scale, level: f64) 
     if first.len() < 2 || all.is_empty() {
         return None;
     }
-    // They have no setting between them: their mean is zero.
+    // Both runs have the same setting: the mean is zero.
     let square = all.iter().map(|d| d * d).sum::<f64>() / all.len() as f64;
     let pairs = first.len() as f64;
     Some(t_quantile(0.5 + level / 2.0, pairs - 1.0) * (square / pairs).sqrt())
 }
 
-/// The same of runs made by themselves: from the scatter within the arms.
+/// The noise floor of unpaired runs, from the scatter within the arms.
 pub(super) fn of_runs(first: &[f64], second: &[f64], scale: Scale, level: f64) -> Option<f64> {
     let on_scale = |arm: &[f64]| arm.iter().map(|f| scale.position(*f)).collect::<Vec<f64>>();
     let of = |arm: &[f64]| {
@@ -71,7 +71,7 @@ mod tests {
                 &[2.0, 4.0, 6.0][..],
                 3.182_446 * (10f64 / 3.0 * 5.0 / 6.0).sqrt(),
             ),
-            // One arm alone scatters; t of one.
+            // Only one arm has scatter; t of one.
             (&[5.0], &[1.0, 3.0], 12.706_2 * 3f64.sqrt()),
         ] {
             for found in [of(first, second), of(second, first)] {

@@ -1,19 +1,17 @@
-//! Two counts of rare things that come independently of one another.
+//! Two counts of rare independent events.
 
 use super::Interval;
 use super::distribution::{binomial_at_least, binomial_interval};
 
-/// How often something came within a time.
+/// The number of events within a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Count {
-    /// How often.
     pub events: u64,
-    /// Seconds in which it could have come.
     pub seconds: f64,
 }
 
 impl Count {
-    /// Events in a second.
+    /// Events per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         if self.seconds > 0.0 {
@@ -23,21 +21,21 @@ impl Count {
         }
     }
 
-    /// The rate that 95 % of such measurements would have shown to be lower, where nothing came.
+    /// The 95 % upper bound of the rate if no event came.
     #[must_use]
     pub fn bound_of_none(&self) -> Option<f64> {
         (self.events == 0 && self.seconds > 0.0).then(|| 3.0 / self.seconds)
     }
 }
 
-/// The factor by which rates of two runs of one setting may differ. How much they do cannot be seen in one run
-/// of each: a machine that drifts by a tenth from run to run would pass for a changed one as soon as there are
-/// some hundred events.
+/// The factor by which the rates of two runs of one setting may differ. A single run of each cannot show their
+/// variation: with a few hundred events, a machine that drifts by a tenth from run to run would look like a changed
+/// one.
 pub const RUNS_DIFFER: f64 = 1.5;
 
-/// The probability that rates which differ by no more than [`RUNS_DIFFER`] would have put the counts so far
-/// apart in either direction, given their sum: exact, and right only where events come independently of one
-/// another or more evenly ([`dispersion`] of at most 1).
+/// The probability that rates which differ by at most [`RUNS_DIFFER`] put the counts this far apart in either
+/// direction, given their sum. It is exact, and valid only if events are independent or more even ([`dispersion`] of at
+/// most 1).
 #[must_use]
 pub fn two_counts(first: Count, second: Count) -> f64 {
     let all = first.events.saturating_add(second.events);
@@ -52,7 +50,7 @@ pub fn two_counts(first: Count, second: Count) -> f64 {
     (2.0 * above.min(below)).min(1.0)
 }
 
-/// The interval of the second rate over the first; from 0 or up to infinity where either saw nothing.
+/// The confidence interval of the second rate over the first; from 0 or up to infinity if either saw no event.
 #[must_use]
 pub fn rate_ratio(first: Count, second: Count, level: f64) -> Option<Interval> {
     let all = first.events.saturating_add(second.events);
@@ -68,16 +66,15 @@ pub fn rate_ratio(first: Count, second: Count, level: f64) -> Option<Interval> {
     })
 }
 
-/// The share of all events that would be the second's, were its rate so many times the first's.
+/// The second run's expected share of all events if its rate were `ratio` times the first's.
 fn second_share(first: Count, second: Count, ratio: f64) -> Option<f64> {
     let usable = first.seconds > 0.0 && second.seconds > 0.0;
     let weight = second.seconds * ratio;
     usable.then(|| weight / (first.seconds + weight))
 }
 
-/// Variance over mean of the counts of equal blocks of a run: 1 where events come independently of one
-/// another, less where they come evenly, more where they come in bursts. `None` for fewer than two blocks, or
-/// where nothing came.
+/// Variance over mean of the counts of a run's equal blocks: 1 for independent events, less for even ones, more for
+/// bursts. `None` for fewer than two blocks or no event.
 #[must_use]
 pub fn dispersion(blocks: &[u64]) -> Option<f64> {
     let counts: Vec<f64> = blocks.iter().map(|count| *count as f64).collect();
@@ -100,7 +97,7 @@ mod tests {
     fn eight_and_none_differ_eight_and_eight_do_not() {
         assert!((two_counts(count(8), count(0)) - 2.0 * 0.6f64.powi(8)).abs() < 1e-9);
         assert!(two_counts(count(0), count(8)) < 0.05);
-        // However many there are, a fifth more may be another run.
+        // However many events there are, a fifth more may be run-to-run variation.
         assert_eq!(two_counts(count(100_000), count(120_000)), 1.0);
         assert!(two_counts(count(1000), count(2000)) < 0.001);
         assert_eq!(two_counts(count(8), count(8)), 1.0);
@@ -175,7 +172,7 @@ mod tests {
             (equal.low - 0.6628 / 0.3372).abs() < 2e-3
                 && (equal.high - 0.8997 / 0.1003).abs() < 2e-2
         );
-        // Were the second's rate two thirds of the first's, it would have 4/7 of all events.
+        // If the second rate is two thirds of the first, it has 4/7 of all events in twice the time.
         assert!((two_counts(count(8), twice(0)) - 2.0 * (3f64 / 7.0).powi(8)).abs() < 1e-9);
         assert!((two_counts(twice(0), count(8)) - 2.0 * (3f64 / 7.0).powi(8)).abs() < 1e-9);
         let never = Count {

@@ -1,4 +1,4 @@
-//! By what rules two sides are compared.
+//! The rules of a comparison.
 
 use super::design::Design;
 use super::margin::Margin;
@@ -6,10 +6,10 @@ use super::margin::Margin;
 /// The alpha of each family.
 pub const ALPHA: f64 = 0.05;
 
-/// What is fixed before the data are seen.
+/// The rules fixed before the data are seen.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffRules {
-    /// How the runs belong together.
+    /// The relation between the runs.
     pub design: Design,
     /// The alpha of each family.
     pub alpha: f64,

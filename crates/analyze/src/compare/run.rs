@@ -1,4 +1,4 @@
-//! One run, as a comparison needs it: a number for each figure and each culprit.
+//! One run as a comparison uses it: a number for each figure and each culprit.
 
 use super::conditions::Conditions;
 use super::figure::{Figure, FigureKind, OVER, figures};
@@ -12,57 +12,52 @@ use jitterscope_model::{
     PassiveCpu, ProbeKind, RunManifest, Stall, Subject, Ticks, Verdict, Warning,
 };
 
-/// Culprits told apart.
 const MAX_CULPRITS: usize = 4096;
-/// Blocks of a run in which a culprit is counted, to see whether it comes evenly.
+/// The number of blocks of a run in which a culprit is counted, to see whether its events are even.
 const BLOCKS: usize = 20;
 
-/// A run, as a comparison needs it.
+/// A run as a comparison uses it.
 #[derive(Clone, Debug)]
 pub struct ComparedRun {
-    /// Its short id.
     pub id: String,
     /// The user's name for the configuration.
     pub label: String,
-    /// Where it is stored.
     pub path: String,
-    /// Host name.
     pub hostname: String,
     /// Start of the measurement, nanoseconds since the epoch.
     pub started_realtime_ns: u64,
     /// From the first clock read to the last.
     pub duration_ns: Nanos,
-    /// Seconds in which stalls were looked for, summed over CPUs; of watched CPUs those in which there was
-    /// something to take the CPU from.
+    /// Seconds in which stalls were looked for, summed over CPUs; for watched CPUs, seconds in which an owner had work.
     pub seconds: f64,
     /// CPUs measured.
     pub cpus: CpuSet,
-    /// CPUs that were asked for; `None` where it is all of the run.
+    /// The CPUs that the user selected; `None` for the whole run.
     pub only: Option<CpuSet>,
-    /// Records that were lost: stalls and kernel events.
+    /// The number of lost stalls and kernel events.
     pub lost: u64,
-    /// What its verdicts on culprits fail by: nobody is named then.
+    /// Why its verdicts on culprits do not hold; no culprit is named then.
     pub doubts: Vec<Doubt>,
-    /// How a COMMAND that was started and followed ended, where it failed: its time is that of a failure.
+    /// How a started and followed COMMAND failed, if it did: its time is that of a failure.
     pub failed: Option<String>,
-    /// Where the stolen share of this very run lies, from its blocks; `None` where no probe spun, or it has
-    /// too few.
+    /// The stolen share of this run with its interval, from its blocks; `None` without a spinning probe, or with too
+    /// few blocks.
     pub within_run: Option<Interval>,
-    /// Whether threads were measured wherever they ran, not CPUs.
+    /// Whether the run followed threads on any CPU instead of measuring CPUs.
     pub(super) follows_threads: bool,
     pub(super) conditions: Conditions,
     pub(super) machine: Option<MachineState>,
     pub(super) figures: Vec<Figure>,
-    /// Stolen or lost share, or mean lateness in nanoseconds, of each CPU.
+    /// The stolen or lost share, or the mean lateness in nanoseconds, of each CPU.
     pub(super) of_cpus: Vec<CpuFigure>,
-    /// `None` where nobody was named.
+    /// `None` if no culprit was named.
     pub(super) culprits: Option<Vec<CulpritFigures>>,
-    /// What it could not see.
+    /// What the run could not see.
     pub(super) unseen: Unseen,
 }
 
 impl ComparedRun {
-    /// The figure that stands for all that was lost; the first where there are several.
+    /// The value of the total; the first if there are several.
     #[must_use]
     pub fn total(&self) -> Option<f64> {
         self.figures
@@ -71,7 +66,7 @@ impl ComparedRun {
             .and_then(|figure| figure.value)
     }
 
-    /// Which figure that is.
+    /// The kind of the total.
     #[must_use]
     pub fn total_kind(&self) -> Option<FigureKind> {
         self.figures
@@ -80,7 +75,7 @@ impl ComparedRun {
             .find(|kind| kind.is_total())
     }
 
-    /// How often culprits had a part in it of which `meant` is true; `None` where nobody was named.
+    /// The number of events of culprits that satisfy `meant`; `None` if no culprit was named.
     #[must_use]
     pub fn events_of(&self, meant: &dyn Fn(&Subject) -> bool) -> Option<u64> {
         let of = |figures: &&CulpritFigures| figures.subject.as_ref().is_some_and(meant);
@@ -94,9 +89,9 @@ impl ComparedRun {
         )
     }
 
-    /// Whether both are of the same recording, and of CPUs that both have.
+    /// Whether both are of the same recording and share CPUs.
     pub(super) fn is_part_of(&self, other: &ComparedRun) -> bool {
-        // Ids are short, and folders can be copied: all that a recording was given at its start has to be the same.
+        // Ids are short, and folders can be copied: everything fixed at the start of a recording must be equal.
         let of = |run: &ComparedRun| {
             (
                 run.id.clone(),
@@ -109,7 +104,7 @@ impl ComparedRun {
         of(self) == of(other) && (whole || !self.cpus.intersection(&other.cpus).is_empty())
     }
 
-    /// Adds how long a command took: what its user waits for, and a total of its own.
+    /// Adds the duration of a command, a total of its own: it is what the user waits for.
     #[must_use]
     pub fn with_wall_time(mut self, time: Nanos) -> ComparedRun {
         let kind = FigureKind::WallTime;
@@ -123,7 +118,7 @@ impl ComparedRun {
     }
 }
 
-/// How one CPU fared in a run.
+/// One CPU's figure in a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CpuFigure {
     pub(super) cpu: CpuId,
@@ -131,19 +126,19 @@ pub(super) struct CpuFigure {
     pub(super) basis: Basis,
 }
 
-/// What one culprit did in a run.
+/// One culprit's figures in a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CulpritFigures {
     pub(super) subject: Option<Subject>,
     pub(super) count: u64,
     pub(super) total: Nanos,
-    /// How often it took a CPU, with what was too short for a row: what `total` is the sum of.
+    /// The number of events in `total`, including those too short for a row.
     pub(super) behind: u64,
-    /// Counts in equal blocks of the run; empty where the times are not known.
+    /// Counts in equal blocks of the run; empty if the times are unknown.
     pub(super) blocks: Vec<u64>,
 }
 
-/// Takes in a run's rows.
+/// Builds a [`ComparedRun`] from a run's rows.
 #[derive(Debug)]
 pub struct ComparedRunBuilder<'m> {
     manifest: &'m RunManifest,
@@ -152,13 +147,13 @@ pub struct ComparedRunBuilder<'m> {
     from: Ticks,
     span: u64,
     sums: CulpritSums<(), CulpritFigures>,
-    /// Stalls that are as long as each of the fixed lengths.
+    /// The number of stalls of at least each fixed length.
     over: [u64; OVER.len()],
     history: HistoryBuilder,
 }
 
 impl<'m> ComparedRunBuilder<'m> {
-    /// Begins with its manifest, which has only the CPUs that are asked for.
+    /// Begins with the manifest, which must have only the selected CPUs.
     #[must_use]
     pub fn new(
         manifest: &'m RunManifest,
@@ -178,7 +173,7 @@ impl<'m> ComparedRunBuilder<'m> {
         }
     }
 
-    /// A reporting interval. Those of CPUs that the manifest does not have are left out.
+    /// Adds a reporting interval. Ignores CPUs that the manifest does not have.
     pub fn interval(&mut self, row: &IntervalRow) {
         if self
             .manifest
@@ -190,7 +185,7 @@ impl<'m> ComparedRunBuilder<'m> {
         }
     }
 
-    /// A stall with its attribution. Those of CPUs that the manifest does not have are left out.
+    /// Adds a stall with its attribution. Ignores CPUs that the manifest does not have.
     pub fn stall(&mut self, stall: &Stall, attribution: &Attribution) {
         let manifest = self.manifest;
         let measured = manifest
@@ -200,7 +195,7 @@ impl<'m> ComparedRunBuilder<'m> {
             || manifest.passive.iter().any(|of| of.cpu == stall.cpu);
         let somewhere = !manifest.results.is_empty() || !manifest.passive.is_empty();
         let control = self.manifest.idle_control() == Some(stall.cpu);
-        // Threads that are followed have sums of what ran instead, with all that was too short for a row.
+        // Followed threads have sums of what ran instead, including waits too short for a row.
         if control || !manifest.threads.is_empty() || (somewhere && !measured) {
             return;
         }
@@ -226,8 +221,8 @@ impl<'m> ComparedRunBuilder<'m> {
         }
     }
 
-    /// Watched CPUs have sums of the time that each culprit took, with what was too short for a row of its own.
-    /// Counts stay those of rows, as they are of a probe's.
+    /// Watched CPUs have sums of each culprit's time, including parts too short for a row. Counts stay those of the
+    /// rows, as with a probe.
     fn below_the_threshold_too(&mut self) {
         let mut all: CulpritSums<(), (Nanos, u64)> =
             CulpritSums::new(KeyLevel::Program, MAX_CULPRITS);
@@ -248,7 +243,6 @@ impl<'m> ComparedRunBuilder<'m> {
         }
     }
 
-    /// The run.
     #[must_use]
     pub fn finish(mut self) -> ComparedRun {
         let manifest = self.manifest;
@@ -324,7 +318,7 @@ impl<'m> ComparedRunBuilder<'m> {
             .filter(|of| Some(of.cpu) != control)
             .count();
         let block = history.step_ns.0 as f64 * cpus as f64;
-        // The last step may be cut short.
+        // The last step may be shorter.
         let whole = history.stolen_ns.len().saturating_sub(1);
         let blocks: Vec<f64> = history
             .stolen_ns
@@ -333,7 +327,7 @@ impl<'m> ComparedRunBuilder<'m> {
             .map(|stolen| stolen.0 as f64 / block.max(1.0))
             .collect();
         let spun = manifest.wakeups.is_empty() && !manifest.results.is_empty();
-        // More than all cannot be stolen.
+        // A share is at most one.
         let share = |interval: Interval| Interval {
             high: interval.high.min(1.0),
             ..interval
@@ -375,8 +369,8 @@ impl<'m> ComparedRunBuilder<'m> {
     }
 }
 
-/// The time that culprits' shares are of: that of all measured CPUs, an idle control left out; what watched CPUs
-/// wanted; else the whole run.
+/// The time that culprits' shares refer to: that of all measured CPUs without an idle control; for watched CPUs, the
+/// time in which an owner had work; else the whole run.
 pub(crate) fn measured(manifest: &RunManifest) -> Nanos {
     let control = manifest.idle_control();
     let measured = manifest

@@ -9,7 +9,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Of at least two; a scatter of fewer is not known.
+    /// The moments of at least two figures; fewer have no scatter.
     pub(super) fn of(figures: &[f64]) -> Option<Moments> {
         if figures.len() < 2 {
             return None;
@@ -29,7 +29,7 @@ impl Moments {
     }
 }
 
-/// The mean; not a number for nothing.
+/// The mean; NaN for no figures.
 pub(super) fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len() as f64
 }

@@ -1,15 +1,15 @@
-//! On which scale two arms are compared.
+//! The scale on which two arms are compared.
 
 use serde::Serialize;
 
-/// What a change is counted in.
+/// The unit of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Logarithms of ratios: figures of different runs vary by factors, and a factor is what a setting
-    /// changes. Needs figures above zero.
+    /// Logarithms of ratios: figures of different runs vary by factors, and a setting changes a factor. Needs figures
+    /// above zero.
     Ratio,
-    /// Differences, in the figure's own unit: where a figure is zero in some run.
+    /// Differences in the figure's own unit, for figures that are zero in some run.
     Difference,
 }
 
@@ -33,8 +33,8 @@ impl Scale {
         }
     }
 
-    /// What a distance on this scale means to a reader: a share of the first arm (0.1: a tenth more), or the
-    /// difference itself.
+    /// A distance on this scale as a reported change: a share of the first arm (0.1: a tenth more), or the difference
+    /// itself.
     #[must_use]
     pub fn change(self, distance: f64) -> f64 {
         match self {

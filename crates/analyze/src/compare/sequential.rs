@@ -1,4 +1,4 @@
-//! Looking at an experiment more than once without fooling oneself.
+//! Sequential looks at an experiment that keep its overall error rate.
 
 use super::distribution::{t_below, t_quantile};
 use super::effect::{distances, middle};
@@ -6,21 +6,21 @@ use super::sample::Moments;
 use super::{Design, Grain, Margin, Scale, fewest};
 use serde::Serialize;
 
-/// A look at what there is.
+/// A planned look at the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Look {
-    /// After so many pairs.
+    /// The number of pairs before this look.
     pub pairs: usize,
-    /// What chance may have of being taken for an effect at this look. All looks together have 0.05.
+    /// The alpha of this look. All looks together have 0.05.
     pub alpha: f64,
 }
 
-/// When an experiment is looked at, and ends at the latest.
+/// The planned looks of an experiment; the last ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Looks([Look; 3]);
 
-/// A figure is given up when a decision has become less likely than this. What two pairs foretell is hardly anything:
-/// of a figure that goes nowhere it is so after seven pairs at the earliest, with the looks that there are.
+/// A figure is given up when the probability of a decision falls below this. Few pairs predict little: with the default
+/// looks, a figure without effect is given up after seven pairs at the earliest.
 const FUTILE: f64 = 0.1;
 
 impl Looks {
@@ -40,8 +40,8 @@ impl Looks {
         },
     ]);
 
-    /// The same in proportion, with the first look after so many pairs. `None` where those are too few for
-    /// its alpha.
+    /// The default looks, scaled so that the first comes after `pairs` pairs. `None` if those are too few for its
+    /// alpha.
     #[must_use]
     pub fn first_after(pairs: usize) -> Option<Looks> {
         let Looks(looks) = Looks::DEFAULT;
@@ -52,13 +52,13 @@ impl Looks {
         (pairs >= fewest(Design::Paired, looks[0].alpha)).then_some(Looks(scaled))
     }
 
-    /// The look after exactly so many pairs.
+    /// The look after exactly this many pairs.
     #[must_use]
     pub fn at(&self, pairs: usize) -> Option<Look> {
         self.0.into_iter().find(|look| look.pairs == pairs)
     }
 
-    /// The first that is after so many pairs or more; the last where none is.
+    /// The first look after this many pairs or more, or else the last one.
     #[must_use]
     pub fn due(&self, pairs: usize) -> Look {
         self.0
@@ -67,21 +67,19 @@ impl Looks {
             .unwrap_or(self.0[2])
     }
 
-    /// The last.
     #[must_use]
     pub fn last(&self) -> Look {
         self.0[2]
     }
 
-    /// The first.
     #[must_use]
     pub fn first(&self) -> Look {
         self.0[0]
     }
 
-    /// Whether going on is hardly worth it for this figure: were the pairs to come like those so far, neither a
-    /// difference nor equivalence would be found by the last look but one time in ten. May be asked after any pair,
-    /// for ending early never makes a verdict.
+    /// Whether continuing is hardly worth it for this figure: if later pairs resemble those so far, the probability of
+    /// finding a difference or equivalence by the last look is below 0.1. It may be called after any pair, because
+    /// stopping early never makes a verdict.
     #[must_use]
     pub fn futile(&self, first: &[f64], second: &[f64], margin: Margin, grain: Grain) -> bool {
         let Some(end) = Foretold::of(self.last(), first, second) else {
@@ -96,7 +94,7 @@ impl Looks {
         end.differs(1).max(alike) < FUTILE
     }
 
-    /// The same of a difference alone, found among so many figures.
+    /// The same for a difference alone, tested among this many figures.
     pub(super) fn hardly_differs(&self, first: &[f64], second: &[f64], among: usize) -> bool {
         if first.iter().zip(second).all(|(a, b)| a == b) {
             return true;
@@ -105,24 +103,24 @@ impl Looks {
     }
 }
 
-/// The last look, as the pairs so far foretell it.
+/// The last look, as the pairs so far predict it.
 struct Foretold {
     scale: Scale,
     alpha: f64,
-    /// Of the mean distance.
+    /// The mean distance so far.
     mean: f64,
-    /// How far it may be off.
+    /// The standard error of the predicted mean.
     scatter: f64,
-    /// By how many pairs that is known.
+    /// The degrees of freedom of `scatter`.
     freedom: f64,
-    /// What the standard error of the mean will be.
+    /// The predicted standard error of the final mean.
     error: f64,
-    /// And its degrees of freedom.
+    /// Its degrees of freedom.
     last_freedom: f64,
 }
 
 impl Foretold {
-    /// `None` where nothing is to be foretold: fewer than two pairs, all of them alike, or as many as there will be.
+    /// `None` if there is nothing to predict: fewer than two pairs, identical pairs, or no pairs left.
     fn of(last: Look, first: &[f64], second: &[f64]) -> Option<Foretold> {
         let (scale, distances) = distances(first, second);
         let seen = Moments::of(&distances)?;
@@ -142,19 +140,19 @@ impl Foretold {
         })
     }
 
-    /// The probability that the mean is beyond a limit, from this middle.
+    /// The probability that the mean is beyond `limit`, given a distribution around `middle`.
     fn beyond(&self, limit: f64, middle: f64) -> f64 {
         1.0 - t_below((limit - middle) / self.scatter, self.freedom)
     }
 
-    /// That a difference is found, where it takes what one among so many takes.
+    /// The probability of finding a difference, at the threshold for one of `among` figures.
     fn differs(&self, among: usize) -> f64 {
         let tail = self.alpha / 2.0 / among.max(1) as f64;
         let needed = t_quantile(1.0 - tail, self.last_freedom) * self.error;
         self.beyond(needed, self.mean) + self.beyond(needed, -self.mean)
     }
 
-    /// That equivalence within a distance is.
+    /// The probability of finding equivalence within a distance.
     fn is_alike(&self, within: f64) -> f64 {
         let room = within - t_quantile(0.95, self.last_freedom) * self.error;
         if room <= 0.0 {
@@ -175,7 +173,7 @@ mod tests {
         assert_eq!(looks.map(|look| look.pairs), [8, 12, 16]);
         assert_eq!(Looks::DEFAULT.at(12).map(|look| look.alpha), Some(0.015));
         assert_eq!(Looks::DEFAULT.at(9), None);
-        // Pairs that were missed are looked at with the next look, and those beyond the last with the last.
+        // Pairs after a missed look count at the next one, and those beyond the last at the last.
         assert_eq!(
             [0, 8, 9, 16, 99].map(|pairs| Looks::DEFAULT.due(pairs).pairs),
             [8, 8, 12, 16, 16]
@@ -194,7 +192,7 @@ mod tests {
             absolute: 0.0,
         };
         assert!(Looks::DEFAULT.futile(&first, &swapped, margin, Grain::Fine));
-        // A margin that such pairs can show.
+        // A margin that such pairs can resolve.
         assert!(!Looks::DEFAULT.futile(
             &first,
             &swapped,
@@ -207,12 +205,12 @@ mod tests {
         let halved: Vec<f64> = first.iter().map(|f| f / 2.0 + 0.1 * (f - 12.0)).collect();
         assert!(!Looks::DEFAULT.futile(&first, &halved, margin, Grain::Fine));
         assert!(!Looks::DEFAULT.futile(&first[..2], &swapped[..2], margin, Grain::Fine));
-        // Six pairs that go nowhere foretell too little, eight enough.
+        // Six pairs without effect predict too little, eight enough.
         let even = |pairs: usize| {
             Looks::DEFAULT.futile(&first[..pairs], &swapped[..pairs], margin, Grain::Fine)
         };
         assert!(!even(6) && even(8));
-        // Among many it takes more to differ; what is alike in every pair does not.
+        // Among many figures a difference needs more; pairs that all agree still differ.
         let less: Vec<f64> = first
             .iter()
             .map(|f| f - 1.0 - (f - 12.0).abs() / 2.0)
@@ -228,8 +226,8 @@ mod tests {
         Foretold::of(Looks::DEFAULT.last(), &[0.0; 6], &second).unwrap()
     }
 
-    /// The mean of all sixteen is the mean so far and a t of five degrees of freedom times
-    /// 2.429 * 10/16 * sqrt(1/6 + 1/10); the values are from tables of t.
+    /// The mean of all sixteen is the mean so far plus t with five degrees of freedom times 2.429 * 10/16 * sqrt(1/6 +
+    /// 1/10); the values are from tables of t.
     #[test]
     fn the_pairs_so_far_foretell_the_last_look() {
         let end = foretold();
@@ -271,7 +269,7 @@ mod tests {
             [false, true, true, false, false]
         );
         assert!(Foretold::of(last, &[0.0; 6], &[2.0; 6]).is_none());
-        // Ended after the last look, it is not given up.
+        // After the last look nothing is given up.
         let (first, second) = ([0.0; 16], [1.0, -1.0].repeat(8));
         assert!(!Looks::DEFAULT.futile(&first, &second, Margin::default(), Grain::Fine));
     }
@@ -289,7 +287,8 @@ mod tests {
 
     #[test]
     fn counts_that_will_never_show_what_is_alike_are_given_up() {
-        // Pairs that differ by a hundredth, and events so far: the last look has twice as many, and it takes some 540.
+        // Pairs that differ by a hundredth, and this many events: the last look has twice as many, and about 540 are
+        // needed.
         let first = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01];
         let second = [1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0];
         let futile = |events| {

@@ -1,21 +1,20 @@
-//! The test of runs made by themselves: had the setting no effect, any of them could as well be of the
-//! other arm.
+//! The permutation test of unpaired runs: if the setting had no effect, any run could equally be of the other arm.
 
 use super::Scale;
 use super::max_t::step_down;
 use super::sample::Moments;
 
-/// Divisions of the runs into two arms up to which all are gone through.
+/// Up to this many divisions of the runs into two arms the test enumerates all.
 const EXACT: u64 = 20_000;
-/// Divisions drawn beyond that.
+/// The number of random divisions beyond that.
 const DRAWS: u64 = 10_000;
-/// Whoever repeats a comparison gets the same answer.
+/// Fixed, so that a repeated comparison has the same result.
 const SEED: u64 = 0x6a69_7474_6572;
 
 /// The two arms of a hypothesis.
 pub type Arms = (Vec<f64>, Vec<f64>);
 
-/// The probability that chance alone would have put the arms so far apart in either direction.
+/// The two-sided probability that chance alone puts the arms this far apart.
 #[must_use]
 pub fn permutation(first: &[f64], second: &[f64]) -> f64 {
     permutations(&[(first.to_vec(), second.to_vec())])
@@ -24,8 +23,8 @@ pub fn permutation(first: &[f64], second: &[f64]) -> f64 {
         .unwrap_or(1.0)
 }
 
-/// The same for several hypotheses about the same runs, adjusted for their number. Each must have a figure
-/// for every run.
+/// The same for several hypotheses about the same runs, adjusted for their number. Each must have a figure for every
+/// run.
 #[must_use]
 pub fn permutations(hypotheses: &[Arms]) -> Vec<f64> {
     let Some((a, b)) = hypotheses.first().map(|(a, b)| (a.len(), b.len())) else {
@@ -66,7 +65,7 @@ pub fn permutations(hypotheses: &[Arms]) -> Vec<f64> {
     let (mut done, mut first_turn) = (0, true);
     step_down(&observed, !exact, |statistics| {
         if exact {
-            // All true come first, so that the observed division is the first of all.
+            // The observed division comes first: all `true` first.
             if !first_turn && !next_division(&mut in_first) {
                 return false;
             }
@@ -83,7 +82,7 @@ pub fn permutations(hypotheses: &[Arms]) -> Vec<f64> {
     })
 }
 
-/// The smallest probability that arms of so many runs can give.
+/// The smallest probability that arms of these sizes can give.
 #[must_use]
 pub fn smallest_of_shuffles(first: usize, second: usize) -> f64 {
     let mirrored = if first == second { 2.0 } else { 1.0 };
@@ -91,7 +90,7 @@ pub fn smallest_of_shuffles(first: usize, second: usize) -> f64 {
     (mirrored / count).min(1.0)
 }
 
-/// Welch's t without its sign; infinite where the arms differ and nothing scatters.
+/// The absolute value of Welch's t; infinite if the arms differ and have no scatter.
 fn welch(first: &[f64], second: &[f64]) -> f64 {
     let apart = |a: f64, b: f64, error: f64| match (a - b).abs() {
         0.0 => 0.0,
@@ -100,14 +99,14 @@ fn welch(first: &[f64], second: &[f64]) -> f64 {
     };
     match (Moments::of(first), Moments::of(second)) {
         (Some(a), Some(b)) => apart(a.mean, b.mean, a.error().hypot(b.error())),
-        // One run against several: their scatter is all that is known.
+        // One run against several: only those have scatter.
         (Some(a), None) => apart(a.mean, second[0], a.deviation),
         (None, Some(b)) => apart(first[0], b.mean, b.deviation),
         (None, None) => (first[0] - second[0]).abs(),
     }
 }
 
-/// How many ways there are to choose `chosen` of `all`; `None` beyond what is ever counted.
+/// The binomial coefficient of `all` and `chosen`; `None` beyond what is ever enumerated.
 fn divisions(all: usize, chosen: usize) -> Option<u64> {
     let chosen = chosen.min(all - chosen);
     (0..chosen).try_fold(1u64, |count, at| {
@@ -118,8 +117,7 @@ fn divisions(all: usize, chosen: usize) -> Option<u64> {
 
 /// The next division in descending order; false after the last.
 fn next_division(in_first: &mut [bool]) -> bool {
-    // As of all permutations: the last true that has a false behind it moves one to the right, and those
-    // behind it follow directly.
+    // As for all permutations: the last true before a false moves one to the right, and those after it follow directly.
     let Some(at) = in_first.windows(2).rposition(|pair| pair[0] && !pair[1]) else {
         return false;
     };

@@ -1,93 +1,76 @@
-//! Runs of one setting: a sample.
+//! The runs of one setting: a sample.
 
 use super::conditions::ConditionDifference;
 use super::run::ComparedRun;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 use jitterscope_model::CpuSet;
 
-/// What differs between machines from run to run without anybody having set it.
+/// Machine properties that differ from run to run without anyone's action.
 const BY_ITSELF: [&str; 4] = ["load.", "tuning.competitors", "tuning.findings", "cpusets"];
 
 /// Runs of one setting, oldest first.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// What the user called it.
+    /// The user's name for the side.
     pub name: String,
-    /// At least one.
     pub(super) runs: Vec<ComparedRun>,
 }
 
-/// Why runs are no sample of one setting.
+/// Why runs are not a sample of one setting.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PoolError {
-    /// Nothing to pool.
     #[error("{name}: no runs")]
-    Empty {
-        /// What the user called it.
-        name: String,
-    },
-    /// One recording stands there more than once: it would count as several.
+    Empty { name: String },
+    /// One recording appears more than once: it would count as several.
     #[error(
         "{name} has run {run} more than once (a copy of its folder?): it would count as several runs; name each \
          once, or take the copy out of the folder of runs"
     )]
-    Repeated {
-        /// What the user called it.
-        name: String,
-        /// Its id.
-        run: String,
-    },
+    Repeated { name: String, run: String },
     /// They were measured or set differently.
     #[error(
         "{name} has runs of different settings, which are no sample of either (runs {first} and {other}); name by id \
          the runs that belong together"
     )]
     Different {
-        /// What the user called it.
         name: String,
-        /// A run.
         first: String,
-        /// One that is not like it.
+        /// A run that differs.
         other: String,
-        /// What differs.
         what: Box<SettingDifference>,
-        /// How much else does.
+        /// The number of further differences.
         more: usize,
     },
 }
 
-/// Something by which two runs are not of one setting.
+/// A difference between two runs of a side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettingDifference {
-    /// How they were measured.
     Condition(ConditionDifference),
-    /// Which CPUs were.
+    /// The measured CPUs differ.
     Cpus([CpuSet; 2]),
-    /// How their machines were set.
+    /// The machine's settings differ.
     Machine(MachineDifference),
 }
 
-/// One run stands on both sides of a comparison: it would be compared with itself.
+/// One run is on both sides of a comparison: it would be compared with itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "run {run} is in both {first} and {other}: nothing can be said of a run beside itself; name by id the runs of \
      each, or leave out one of the two"
 )]
 pub struct SharedRun {
-    /// Its id.
     pub run: String,
-    /// What the user called the one side.
     pub first: String,
-    /// And the other.
     pub other: String,
 }
 
 impl Side {
-    /// Refuses sides that have a run in common with the first, however they are called: by a label, an id, a folder
-    /// or a copy of that. A run's CPUs may be compared with one another.
+    /// Refuses sides that share a run with the first, by any of its names: a label, an id, a folder or a copy of it.
+    /// Different CPUs of one run may be compared.
     ///
     /// # Errors
-    /// Which run, and in which sides.
+    /// A run is shared; the error names it and the sides.
     pub fn apart(sides: &[Side]) -> Result<(), SharedRun> {
         let Some((first, others)) = sides.split_first() else {
             return Ok(());
@@ -107,10 +90,10 @@ impl Side {
         Ok(())
     }
 
-    /// Puts runs together.
+    /// Pools runs into a side.
     ///
     /// # Errors
-    /// There are none, one is there twice, or they are not all of one setting.
+    /// There are no runs, one appears twice, or their settings differ.
     pub fn pool(name: &str, mut runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
         runs.sort_by_key(|run| run.started_realtime_ns);
         let Some(first) = runs.first() else {
@@ -130,7 +113,7 @@ impl Side {
                 .into_iter()
                 .map(SettingDifference::Condition)
                 .collect();
-            // Where threads go that were followed is an outcome, not a setting.
+            // The CPUs of followed threads are an outcome, not a setting.
             if first.cpus != run.cpus && !run.follows_threads {
                 differences.push(SettingDifference::Cpus([
                     first.cpus.clone(),
@@ -159,11 +142,11 @@ impl Side {
         })
     }
 
-    /// Runs of one arm of an experiment, which has seen to it that they are of one setting; those of both
-    /// arms in the order of their pairs.
+    /// Makes a side of the runs of an experiment's arm, which guarantees one setting. The runs of both arms are in the
+    /// order of their pairs.
     ///
     /// # Errors
-    /// There are none.
+    /// There are no runs.
     pub fn of_arm(name: &str, runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
         if runs.is_empty() {
             return Err(PoolError::Empty {
@@ -187,7 +170,7 @@ impl Side {
     }
 }
 
-/// What somebody set differently on the machines of two runs.
+/// Differences between two machines that a user or program set.
 fn settings_between(first: &ComparedRun, other: &ComparedRun) -> Vec<MachineDifference> {
     let (Some(before), Some(after)) = (&first.machine, &other.machine) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What a comparison comes to.
+//! The verdict of a comparison.
 
 use super::design::Design;
 use super::effect::{Effect, Interval, middle};
@@ -6,7 +6,7 @@ use super::poisson::{Count, rate_ratio};
 use super::{Grain, Margin, Scale, fewest, needed, noise};
 use serde::Serialize;
 
-/// What can be said of the second arm beside the first. Of all figures less is better.
+/// The verdict on the second arm against the first. Lower figures are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -14,67 +14,66 @@ pub enum Verdict {
     Better,
     /// More was lost, and not by chance.
     Worse,
-    /// It differs by less than what matters.
+    /// The difference is below the margin.
     Equivalent,
-    /// It is undecided.
     Inconclusive,
-    /// It was there in neither.
+    /// Neither arm saw it.
     NotSeen,
 }
 
-/// Why it is undecided.
+/// Why a comparison is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "because")]
 pub enum Undecided {
-    /// One run an arm says nothing of how runs differ.
+    /// A single run in each arm shows no run-to-run variation.
     SingleRuns,
-    /// One run an arm, and what is counted came in bursts.
+    /// Single runs whose events came in bursts.
     Bursts {
-        /// Variance over mean of the counts of its blocks.
+        /// Variance over mean of the counts of a run's blocks.
         dispersion: f64,
     },
-    /// No test of so few runs can come out.
+    /// The test cannot reach significance with so few runs.
     TooFewRuns {
-        /// Runs an arm that could.
+        /// The fewest runs in each arm that could.
         fewest: usize,
     },
-    /// It may be chance, and it may be more than what matters.
+    /// The difference may be chance, and may exceed the margin.
     Chance,
     /// Not every run has the figure.
     NotMeasured,
 }
 
-/// How one figure of the second arm stands beside that of the first.
+/// One figure of the second arm, compared with the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// What can be said.
     pub verdict: Verdict,
-    /// Why nothing can; null where something can.
+    /// Why there is no verdict; null if there is one.
     pub undecided: Option<Undecided>,
-    /// What `change` and its bounds are.
+    /// The scale of `change` and its bounds.
     pub scale: Scale,
-    /// The first arm's figure: the geometric mean of its runs, or the mean where some are zero.
+    /// The first arm's figure: the geometric mean of its runs, or the mean if some are zero.
     pub first: Option<f64>,
     /// The second arm's.
     pub second: Option<f64>,
-    /// By how much the second differs, as a share of the first (-0.3: a third less) or in the figure's unit.
+    /// The difference of the second arm, as a share of the first (-0.3: 30 % less) or in the figure's unit.
     pub change: Option<f64>,
-    /// Where that lies, at one minus the test's alpha; null for single runs.
+    /// The confidence interval of `change`, at one minus the test's alpha; null for single runs.
     pub interval: Option<Interval>,
-    /// The same at 90 %: within the margin it is equivalent, below its upper end it is not worse.
+    /// The interval at 90 %. If it lies within the margin the arms are equivalent; if its upper end does, the second is
+    /// not worse.
     pub interval_90: Option<Interval>,
-    /// What counts as no difference, in the unit of `change`.
+    /// The largest difference that does not matter, in the unit of `change`.
     pub margin: f64,
-    /// The probability that chance alone does this, adjusted for what was tested beside it.
+    /// The probability that chance alone does this, adjusted for the other tests.
     pub probability: Option<f64>,
-    /// What such a probability had to be at most.
+    /// The largest probability that counts as a difference.
     pub alpha: f64,
-    /// The change that two arms of one setting would show at most, as runs scatter here.
+    /// The largest change that two arms of one setting would show, given the scatter of the runs.
     pub noise_floor: Option<f64>,
-    /// Runs an arm beyond those there are that would decide; null where nothing is to be decided, or no
-    /// number that anybody makes would.
+    /// Further runs in each arm that would decide; null if there is nothing to decide, or no practical number would.
     pub more_runs: Option<usize>,
-    /// Below which rates a second of both arms lie that saw nothing, at 95 %.
+    /// The 95 % upper bounds of both rates per second, if neither arm saw an event.
     pub not_seen_below_per_sec: Option<[f64; 2]>,
 }
 
@@ -84,7 +83,7 @@ impl Comparison {
     pub fn not_worse(&self) -> bool {
         match self.verdict {
             Verdict::Better | Verdict::Equivalent | Verdict::NotSeen => true,
-            // Chance may be excluded where what it differs by does not matter.
+            // A change may be significant and still be within the margin.
             Verdict::Worse | Verdict::Inconclusive => self
                 .interval_90
                 .is_some_and(|interval| interval.high <= self.margin),
@@ -125,7 +124,7 @@ impl Comparison {
         }
     }
 
-    /// Of several runs, where `probability` is what the test says and `grain` what the figure rests on.
+    /// Several runs; `probability` is the test's, `grain` the resolution of the figure.
     pub(super) fn of_runs(
         design: Design,
         [first, second]: [&[f64]; 2],
@@ -145,7 +144,7 @@ impl Comparison {
             Design::Unpaired => noise::of_runs(first, second, scale, level),
         };
         let middles = [found.first.unwrap_or(0.0), found.second.unwrap_or(0.0)];
-        // However alike the runs are, what they count or read from buckets is known no better than that.
+        // Identical runs are still no more exact than their counts or buckets.
         let least = |level: f64| grain.interval(scale, middles[0], middles[1], level);
         let noise = grain
             .interval(scale, middles[0], middles[0], level)
@@ -158,12 +157,12 @@ impl Comparison {
             (found.interval, found.interval_90) = (Some(interval(level)), Some(interval(0.9)));
         }
         let least = fewest(design, alpha);
-        // What the test could not tell apart whatever it is, is not alike for that either.
+        // If the test cannot reach significance, the arms do not count as equivalent.
         let alike = runs >= least
             && found
                 .interval_90
                 .is_some_and(|interval| margin.holds(&interval, scale, middles[0]));
-        // Where chance is excluded there is a direction, however little it may matter.
+        // A significant change has a direction, however small it is.
         found.verdict = match found.change {
             Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
             Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
@@ -190,14 +189,13 @@ impl Comparison {
                 }
                 None => Some(least),
             };
-            // A number that was reached already was a hope; one more is the least that can decide.
+            // The predicted number was reached without a decision; one more run is the least that can decide.
             found.more_runs = all.map(|all| all.saturating_sub(runs).max(1));
         }
         found
     }
 
-    /// Of two counts, one run an arm, where `probability` is what the test says. `dispersion` is that of the
-    /// blocks of the runs, the higher of both.
+    /// Two counts, one run in each arm; `probability` is the test's, `dispersion` the higher of the runs' blocks.
     pub(super) fn of_counts(
         first: Count,
         second: Count,
@@ -222,7 +220,7 @@ impl Comparison {
             Some(_) => {}
         }
         found.probability = Some(probability);
-        // A ratio has bounds even where one of the counts is zero; they are given on the scale of the change.
+        // A ratio has bounds even if one count is zero; they are on the scale of the change.
         let bounds = |level: f64| {
             let ratio = rate_ratio(first, second, level)?;
             let of = |ratio: f64| match found.scale {
@@ -253,7 +251,7 @@ impl Comparison {
         found
     }
 
-    /// Of what was there in neither arm, in so many seconds each.
+    /// Neither arm saw the event; `seconds` are the observation times.
     pub(super) fn not_seen(
         seconds: [f64; 2],
         runs: [usize; 2],
@@ -311,7 +309,7 @@ mod tests {
             (MORE, LESS, 0.05, Verdict::Better),
             (LESS, MORE, 0.051, Verdict::Inconclusive),
             (MORE, LESS, 0.051, Verdict::Inconclusive),
-            // What is the same has none, whatever a test says.
+            // Equal arms have no direction, whatever the test says.
             ([1.0; 4], [1.0; 4], 0.0, Verdict::Equivalent),
             ([1.0; 4], [1.0; 4], 1.0, Verdict::Equivalent),
         ] {
@@ -388,7 +386,7 @@ mod tests {
         );
         near(found.low, ratio.low - 1.0);
         near(found.high, ratio.high - 1.0);
-        // From twice a second to none: all of it less, to what none of sixteen leaves possible (20.6 %).
+        // From twice a second to none: 100 % less, up to what zero of sixteen leaves possible (20.6 %).
         let gone = of_counts(16, 0, 0.5, 1.0);
         let interval = gone.interval.unwrap();
         near(interval.low, -2.0);

@@ -1,4 +1,4 @@
-//! Conditions against a comparison.
+//! Conditions on a comparison.
 
 use super::condition::{Change, Condition, Quantity};
 use super::evaluate::{GateResult, GateVerdict};
@@ -8,7 +8,7 @@ use super::reason::{GateReason, MoreRuns};
 use super::value::GateValue;
 use crate::compare::{Against, Comparison, CulpritDiff, FigureKind, Undecided, Verdict};
 
-/// Holds conditions about changes against a comparison; the others are left out, for they are about runs.
+/// Evaluates conditions about changes on a comparison. Ignores the others: they are about runs.
 #[must_use]
 pub fn evaluate_changes(conditions: &[Condition], against: &Against) -> Vec<GateResult> {
     conditions
@@ -35,7 +35,7 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
             .filter_map(|row| row.comparison.as_ref())
     };
     let culprits = against.culprits.as_deref();
-    // A worse figure of a culprit is worse. Where neither is, the one that can be decided speaks for both.
+    // One worse figure makes a culprit worse. If neither is, a decided figure stands for both.
     let of_culprits = |pattern: &str| -> Option<Vec<&Comparison>> {
         let rows = culprits?
             .iter()
@@ -64,7 +64,7 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     };
     let (verdict, why) = match change {
         Change::Total => judge(&total().collect::<Vec<_>>(), true),
-        // A pass says that nothing became worse: whatever is judged has to be known not to be.
+        // To pass means that nothing became worse: every judged figure must be known not to be worse.
         Change::Any => {
             let mut all: Vec<&Comparison> = figures().collect();
             let measured = !all.is_empty();
@@ -85,7 +85,8 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
             Some(rows) => judge(&rows, false),
         },
     };
-    // What was not seen of the first makes the second look worse, what was not seen of either may be worse.
+    // Data missing from the first side can make the second look worse; data missing from either can hide a change for
+    // the worse.
     let [of_first, of_second] = against
         .unseen
         .each_ref()
@@ -95,7 +96,7 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
         GateVerdict::Kept => of_second.or(of_first),
         GateVerdict::Undecided => None,
     };
-    // Where the two say nothing of one another, that is the reason, whatever else is missing.
+    // If the sides are not comparable, that is the reason, whatever else is missing.
     let apart = against
         .conditions
         .iter()
@@ -124,7 +125,7 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     }
 }
 
-/// The quantity of a single run whose sources a change rests on.
+/// The single-run quantity whose sources a change depends on.
 fn needs(change: &Change, against: &Against) -> Quantity {
     let told_by_events = || {
         let kinds = against.figures.iter().map(|row| row.kind);
@@ -140,8 +141,8 @@ fn needs(change: &Change, against: &Against) -> Quantity {
     }
 }
 
-/// Worse if any is, kept if all are known not to be. Of none at all: kept where none is needed, for what no
-/// run has did not become worse.
+/// Exceeded if any figure is worse, kept if all are known not to be. With no figure: kept unless one is needed, because
+/// what no run has did not become worse.
 fn judge(all: &[&Comparison], needs_one: bool) -> (GateVerdict, Option<GateReason>) {
     if all
         .iter()

@@ -1,18 +1,18 @@
-//! A condition as data, and as it is written.
+//! A condition as data, and its text form.
 
 use super::value::GateValue;
 use jitterscope_model::Nanos;
 use std::fmt;
 
-/// The percentiles that a run tells.
+/// The percentiles that a run has.
 pub(super) const PERCENTILES: [&str; 7] = ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"];
 
-/// One of the percentiles that a run tells.
+/// One of the percentiles that a run has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percentile(pub(super) usize);
 
 impl Percentile {
-    /// All of them, ascending.
+    /// All percentiles, ascending.
     pub fn all() -> impl Iterator<Item = Percentile> {
         (0..PERCENTILES.len()).map(Percentile)
     }
@@ -23,69 +23,63 @@ impl Percentile {
         PERCENTILES[self.0]
     }
 
-    /// The share that lies above it.
+    /// The share above it.
     pub(super) fn above(self) -> f64 {
         1.0 - self.name().parse::<f64>().unwrap_or(100.0) / 100.0
     }
 }
 
-/// What is looked at.
+/// The quantity that a condition tests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Quantity {
-    /// `wait.p99.9`: what an instant at random waits until a spinning probe's next clock read.
+    /// `wait.p99.9`: the wait of a random instant until a spinning probe's next clock read.
     Wait(Percentile),
-    /// `stall.p99`: of the stalls alone.
+    /// `stall.p99`: the length of stalls.
     Stall(Percentile),
-    /// `late.p99`: lateness of wake-ups, missed deadlines filled in.
+    /// `late.p99`: the lateness of wake-ups, with missed deadlines filled in.
     Late(Percentile),
-    /// `message.p99`: of messages, from the intended publication to the slower consumer.
+    /// `message.p99`: the time of messages from the intended publication to the slower consumer.
     Message(Percentile),
     /// `max`: the longest stall, latest wake-up, slowest message or longest wait.
     Max,
     /// `stolen`: stalled time, of the measured time.
     Stolen,
-    /// `lost`: time that followed threads waited or were interrupted, of the time they had work.
+    /// `lost`: the time in which followed threads waited or were interrupted, of the time in which they had work.
     Lost,
-    /// `stalls`: stalls a second of one CPU.
+    /// `stalls`: stalls per second of one CPU.
     Stalls,
-    /// `unexplained`: of the stalled time, what no recorded kernel activity explains.
+    /// `unexplained`: the part of the stalled time that no recorded kernel activity explains.
     Unexplained,
-    /// `unresolved`: of the stalled time, what has no verdict either.
+    /// `unresolved`: the part of the stalled time without any verdict.
     Unresolved,
-    /// `hypervisor`: what is ascribed to it, of the measured time.
+    /// `hypervisor`: the time attributed to it, of the measured time.
     Hypervisor,
-    /// `firmware`: what is ascribed to it, of the measured time.
+    /// `firmware`: the time attributed to it, of the measured time.
     Firmware,
-    /// `culprit(PATTERN)`: what culprits of this name or kind took, of the measured time; `*` stands for
-    /// anything.
+    /// `culprit(PATTERN)`: the time of culprits of this name or kind, of the measured time; `*` matches any text.
     Culprit(String),
-    /// `coverage`: share of the time that lay between two reads of the clock, of the worst CPU.
+    /// `coverage`: the share of the time between two measured clock reads, on the worst CPU.
     Coverage,
-    /// `worse(total)`, of `diff`: the total became worse.
+    /// `worse(total)`, for `diff`: the total became worse.
     Worse(Change),
 }
 
-/// What may have become worse.
+/// What a condition tests for a change for the worse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The total.
     Total,
-    /// Any figure or culprit that is judged.
+    /// Any judged figure or culprit.
     Any,
     /// Culprits of this name or kind.
     Culprit(String),
 }
 
-/// When it is exceeded.
+/// The comparison with the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// Above.
     Above,
-    /// Above or equal.
     AtLeast,
-    /// Below.
     Below,
-    /// Below or equal.
     AtMost,
 }
 
@@ -94,23 +88,21 @@ pub enum Operator {
 pub enum Limit {
     /// A length of time.
     Time(Nanos),
-    /// Percent.
     Percent(f64),
-    /// Times a second.
+    /// A rate per second.
     PerSec(f64),
 }
 
-/// A condition that makes a run fail.
+/// A condition under which a run fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// What is looked at.
     pub quantity: Quantity,
-    /// How it is compared, and with what; `None` for what has happened or has not.
+    /// The comparison and the limit; `None` for events that happened or not.
     pub limit: Option<(Operator, Limit)>,
 }
 
 impl Operator {
-    /// Whether a value meets it.
+    /// Whether a value satisfies the comparison.
     #[must_use]
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {
@@ -123,7 +115,7 @@ impl Operator {
 }
 
 impl Limit {
-    /// In nanoseconds, as a share, or a second.
+    /// In nanoseconds, as a share, or per second.
     #[must_use]
     pub fn value(self) -> f64 {
         match self {
@@ -133,7 +125,7 @@ impl Limit {
         }
     }
 
-    /// A value in the same unit.
+    /// A value in the unit of this limit.
     #[must_use]
     pub fn same_unit(self, value: f64) -> GateValue {
         match self {
@@ -156,7 +148,7 @@ impl fmt::Display for Operator {
 }
 
 impl fmt::Display for Limit {
-    /// As it is written, exactly.
+    /// Writes the condition exactly as a user would.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1_000_000_000 == 0 => {

@@ -1,18 +1,17 @@
-//! Why a quantity may be higher than a run tells: a source that it needs was missing, or trace was lost.
+//! Reasons why a quantity may be higher than a run shows: a needed source was missing, or trace was lost.
 
 use super::condition::Quantity;
 use super::pattern::{kind_and_rest, matches};
 use super::reason::{GateReason, GateSource, SourceDoubt};
 use crate::RunSummary;
-use jitterscope_model::{CulpritKind, EventGrain, SourceProblem, SourceStatus, Verdict};
+use jitterscope_model::{CulpritKind, Doubt, EventGrain, SourceProblem, SourceStatus, Verdict};
 
-/// What a run could not see, by what it takes to be seen.
+/// What a run could not see, by source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Unseen {
-    /// Kernel events were lost.
     pub(crate) lost: Option<GateReason>,
     events: Option<GateReason>,
-    /// What is missing of those that tell who had a CPU, whatever was done with it.
+    /// What is missing from the events that show which thread or interrupt had a CPU.
     turns: Option<GateReason>,
     symbols: Option<GateReason>,
     smi: Option<GateReason>,
@@ -20,7 +19,7 @@ pub(crate) struct Unseen {
 }
 
 impl Unseen {
-    /// That of a run.
+    /// The blind spots of a run.
     pub(crate) fn of(run: &RunSummary) -> Unseen {
         Unseen {
             lost: lost(run),
@@ -32,7 +31,7 @@ impl Unseen {
         }
     }
 
-    /// What either of two could not see.
+    /// The blind spots of either of two runs.
     pub(crate) fn or(self, other: Unseen) -> Unseen {
         Unseen {
             lost: self.lost.or(other.lost),
@@ -44,7 +43,7 @@ impl Unseen {
         }
     }
 
-    /// Why more of a quantity may have been there than was seen.
+    /// Why the true quantity may be higher than the measured one.
     pub(super) fn doubt(&self, quantity: &Quantity) -> Option<GateReason> {
         let needed = sources(quantity, self.told_by_events);
         if needed.contains(&GateSource::Events)
@@ -53,8 +52,10 @@ impl Unseen {
             return Some(why.clone());
         }
         let of = |source| match source {
-            // How long somebody waited is told by who had the CPU.
-            GateSource::Events if matches!(quantity, Quantity::Max | Quantity::Lost) => {
+            // Waits follow from the events that show who had the CPU.
+            GateSource::Events
+                if matches!(quantity, Quantity::Wait(_) | Quantity::Max | Quantity::Lost) =>
+            {
                 self.turns.clone()
             }
             GateSource::Events => self.events.clone(),
@@ -65,10 +66,11 @@ impl Unseen {
     }
 }
 
-/// The sources without which a quantity may read lower than it is.
+/// The sources without which a quantity may read too low.
 fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<GateSource> {
     match quantity {
-        // Measured by the probe itself.
+        Quantity::Wait(_) if told_by_events => vec![GateSource::Events],
+        // The probe itself measures these.
         Quantity::Wait(_)
         | Quantity::Stall(_)
         | Quantity::Late(_)
@@ -79,7 +81,7 @@ fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<GateSource> {
         | Quantity::Worse(_) => Vec::new(),
         Quantity::Max if told_by_events => vec![GateSource::Events],
         Quantity::Max => Vec::new(),
-        // What no source explains is counted by these: the fewer there are, the higher they read.
+        // Events account for the time behind these: fewer events make them read higher.
         Quantity::Lost | Quantity::Unexplained | Quantity::Unresolved | Quantity::Hypervisor => {
             vec![GateSource::Events]
         }
@@ -88,7 +90,7 @@ fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<GateSource> {
             let mut all = vec![GateSource::Events];
             let (of, name) = kind_and_rest(pattern);
             let means = |kind: CulpritKind| of == Some(kind) || matches(pattern, kind.as_str());
-            // A kind is known without names, and time that nobody explains is counted wherever firmware's is not.
+            // A kind is known without symbol names, and unexplained time is counted even where firmware's is not.
             let named = matches!(
                 of,
                 Some(CulpritKind::Kworker | CulpritKind::Timer | CulpritKind::Ipi)
@@ -112,23 +114,39 @@ fn is_told_by_events(run: &RunSummary) -> bool {
         && !timed.into_iter().any(|times| times.from_intended.count > 0)
 }
 
-/// Why nothing is to be passed or failed by what a run says of culprits.
+/// Checks the proof of the run's evidence on culprits; without it no condition on them is decided.
 ///
 /// # Errors
-/// Its evidence fails its own proof.
+/// The evidence fails its proof.
 pub(super) fn proven(run: &RunSummary) -> Result<(), GateReason> {
+    if run.trust.holds() {
+        return Ok(());
+    }
+    Err(GateReason::Unproven(run.trust.doubts.clone()))
+}
+
+/// Checks that no verdicts were withheld; otherwise unexplained time says nothing about the machine.
+///
+/// # Errors
+/// Some were withheld.
+pub(super) fn nothing_withheld(run: &RunSummary) -> Result<(), GateReason> {
     match run.trust.doubts.as_slice() {
         [] => Ok(()),
         doubts => Err(GateReason::Unproven(doubts.to_vec())),
     }
 }
 
-/// Why more of a quantity may have been there than was seen.
+/// Why the true quantity may be higher than the measured one.
 pub(super) fn doubts(quantity: &Quantity, run: &RunSummary) -> Option<GateReason> {
     Unseen::of(run).doubt(quantity)
 }
 
 fn lost(run: &RunSummary) -> Option<GateReason> {
+    let withheld = run.trust.doubts.iter().filter(|doubt| !doubt.is_of_all());
+    let withheld: Vec<Doubt> = withheld.copied().collect();
+    if !withheld.is_empty() {
+        return Some(GateReason::Unproven(withheld));
+    }
     if run.trust.lost_records > 0 {
         return Some(GateReason::EventsLost(run.trust.lost_records));
     }
@@ -145,7 +163,7 @@ fn lost(run: &RunSummary) -> Option<GateReason> {
         .then_some(GateReason::LostWithinStalls)
 }
 
-/// The same of events but for those that were not asked for because they only say what was done with a CPU.
+/// As [`missing`] for events, but ignores coarse recording: it leaves out only what was done with a CPU.
 fn missing_turns(run: &RunSummary) -> Option<GateReason> {
     let source = GateSource::Events;
     match missing(source, run)? {
@@ -166,14 +184,14 @@ fn missing_turns(run: &RunSummary) -> Option<GateReason> {
     }
 }
 
-/// Why a source was not all there.
+/// Why a source was incomplete.
 fn missing(source: GateSource, run: &RunSummary) -> Option<GateReason> {
     let is_smi = source == GateSource::Smi;
     let why = match run.sources.iter().find(|known| known.name == source.name()) {
         Some(known) if known.status != SourceStatus::Available => {
             SourceDoubt::Limited(known.problems.clone())
         }
-        // What was attributed was so by events, with the names that there were: older runs list neither.
+        // An attributed run had events and names; older runs list neither.
         None if !is_smi => return None,
         None => SourceDoubt::NotCounted,
         Some(_) if is_smi && run.run.hypervisor.is_some() => SourceDoubt::VirtualMachine,

@@ -1,4 +1,4 @@
-//! Conditions against a run.
+//! Evaluates conditions on a run.
 
 use super::condition::Condition;
 use super::names::note;
@@ -8,35 +8,32 @@ use super::value::GateValue;
 use crate::RunSummary;
 use serde::Serialize;
 
-/// How a condition came out.
+/// The outcome of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
-    /// It is not met.
+    /// The condition is not exceeded.
     Kept,
-    /// Whether it is met is not known.
     Undecided,
-    /// It is met.
     Exceeded,
 }
 
-/// A condition and how it came out.
+/// A condition and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
-    /// As it is written.
+    /// The condition in text form.
     pub condition: String,
-    /// How it came out.
     pub verdict: GateVerdict,
-    /// The value; none where it is not known.
+    /// The value; `None` if unknown.
     pub value: Option<GateValue>,
-    /// Why it cannot be decided; none where it can.
+    /// Why the condition is undecided; `None` if it is decided.
     pub why: Option<GateReason>,
-    /// What goes with a condition that is kept: that nobody was seen who has its name.
+    /// A note on a kept condition: no culprit matches its name.
     pub note: Option<GateNote>,
 }
 
 impl GateResult {
-    /// The worst of several.
+    /// The worst of several outcomes.
     #[must_use]
     pub fn worst(results: &[GateResult]) -> GateVerdict {
         results
@@ -47,7 +44,7 @@ impl GateResult {
     }
 }
 
-/// Holds each condition against a run.
+/// Evaluates each condition on a run.
 #[must_use]
 pub fn evaluate(conditions: &[Condition], run: &RunSummary) -> Vec<GateResult> {
     conditions
@@ -72,7 +69,7 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
         Ok(measured) => {
             let value = Some(limit.same_unit(measured.value));
             let holds = operator.holds(measured.value, limit.value());
-            // What is missing can only add: a limit that is exceeded already stays exceeded.
+            // Missing data can only add to the value: an exceeded limit stays exceeded.
             let certain_if_missing = holds == operator.holds(measured.at_most, limit.value());
             match measured.at_least {
                 Some(doubt) if !certain_if_missing => undecided(value, doubt),

@@ -1,7 +1,7 @@
 //! Conditions that a run must not meet: `wait.p99.9>50us, max>1ms, culprit(kworker)>0.1%`.
 //!
-//! A condition is exceeded, kept, or cannot be decided: too few samples, a source that was missing, trace
-//! that was lost. What cannot be decided is never a pass.
+//! A condition is exceeded, kept, or undecided (too few samples, a missing source, lost trace). An undecided condition
+//! never passes.
 
 mod changes;
 mod condition;

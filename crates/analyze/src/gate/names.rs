@@ -1,8 +1,8 @@
-//! Names in conditions: which culprits they mean, and which ones they were perhaps to mean.
+//! Names in conditions: the culprits that they match, and probable typing errors.
 //!
-//! A name that no culprit of a run has is kept: nothing took time under it. A misspelt name would be kept for ever,
-//! so that one that is a slip away from a word of ours is refused, and of any other it is said that nobody was seen
-//! who has it.
+//! A condition whose name matches no culprit of a run is kept: nothing took time under that name. A misspelt name would
+//! thus be kept forever. So a name one typing error away from a built-in word is refused, and for any other the result
+//! notes that no culprit matches.
 
 use super::condition::{Change, Condition, Quantity};
 use super::pattern::{is_meant, kind_and_rest, matches};
@@ -10,18 +10,18 @@ use super::reason::GateNote;
 use crate::RunSummary;
 use jitterscope_model::{CulpritKind, Subject, Verdict};
 
-/// Shorter words than this are a letter away from too much that is meant.
+/// Shorter words are one letter away from too many valid names.
 const LONG_ENOUGH: usize = 5;
-/// Names that are listed of those that were seen.
-const TOLD: usize = 3;
+/// The number of seen names that a note lists.
+const REPORTED: usize = 3;
 
-/// The words that culprits go by whatever runs on a machine.
+/// The built-in words for culprits on any machine.
 fn words() -> impl Iterator<Item = &'static str> {
     let kinds = CulpritKind::ALL.into_iter().map(CulpritKind::as_str);
     kinds.chain(Verdict::ALL.iter().map(|verdict| verdict.as_str()))
 }
 
-/// Of which word a name is a slip: a letter more, less or other, two that changed places, or capitals.
+/// The word of which a name is a typing error: one letter added, missing or changed, two swapped, or upper case.
 fn slip_of(name: &str) -> Option<&'static str> {
     if name.contains('*') || words().any(|word| word == name) {
         return None;
@@ -30,17 +30,18 @@ fn slip_of(name: &str) -> Option<&'static str> {
     if let Some(same) = words().find(|word| word.to_lowercase() == lower) {
         return Some(same);
     }
-    // Who slips has the first letter right: a worker is no kworker.
+    // Typing errors keep the first letter: `worker` is not `kworker`.
     let first = lower.chars().next();
     let long = words().filter(|word| word.len() >= LONG_ENOUGH && word.chars().next() == first);
     let mut near = long.filter(|word| strsim::osa_distance(word, &lower) <= 1);
     near.next()
 }
 
-/// Whether a pattern can be meant as it stands.
+/// Checks that a pattern is plausible as it is.
 ///
 /// # Errors
-/// It is a slip of a word for culprits; what was perhaps meant, and how a thread of that very name is.
+/// It is a typing error of a built-in word; the message names that word, and the pattern for a thread with exactly this
+/// name.
 pub fn check_name(pattern: &str) -> Result<(), String> {
     let (kind, name) = kind_and_rest(pattern);
     if let Some(unseen) = pattern.chars().find(|c| c.is_control()) {
@@ -55,7 +56,7 @@ pub fn check_name(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// What is to be said with a condition that is kept: that nobody was seen who has its name.
+/// The note on a kept condition: no culprit matches its name.
 pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<GateNote> {
     let Quantity::Culprit(pattern) = &condition.quantity else {
         return None;
@@ -63,7 +64,7 @@ pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<GateNote> 
     not_seen(pattern, &subjects(run))
 }
 
-/// The same of a comparison.
+/// The same for a comparison.
 pub(super) fn note_of_change(
     change: &Change,
     seen: Option<&[crate::compare::CulpritDiff]>,
@@ -77,7 +78,7 @@ pub(super) fn note_of_change(
     )
 }
 
-/// Whom a run tells of, those who took most first.
+/// The culprits of a run, largest first.
 fn subjects(run: &RunSummary) -> Vec<&Subject> {
     let attributed = run.attribution.iter();
     let rows = attributed.flat_map(|of| of.culprits.iter().chain(&of.unexplained.classes));
@@ -111,7 +112,7 @@ fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<GateNote> {
     let alike: Vec<String> = names
         .iter()
         .filter(|name| near(name))
-        .take(TOLD)
+        .take(REPORTED)
         .cloned()
         .collect();
     Some(match (alike.is_empty(), names.is_empty()) {
@@ -119,13 +120,13 @@ fn not_seen(pattern: &str, seen: &[&Subject]) -> Option<GateNote> {
         (false, _) => GateNote::Alike(alike),
         (true, true) => GateNote::Nobody,
         (true, false) => {
-            names.truncate(TOLD);
+            names.truncate(REPORTED);
             GateNote::Others(names)
         }
     })
 }
 
-/// Kind and name, as a culprit stands in reports.
+/// Kind and name, as in reports.
 fn title(subject: &Subject) -> String {
     format!("{} {}", subject.kind_word(), subject.name())
 }

@@ -1,25 +1,24 @@
-//! Reading conditions.
+//! Parses conditions.
 
 use super::condition::{Change, Condition, Limit, Operator, PERCENTILES, Percentile, Quantity};
 use super::names::check_name;
 use jitterscope_model::Nanos;
 
-/// What is wrong with a list of conditions.
+/// The error in a list of conditions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{condition}': {why}")]
 pub struct ParseError {
-    /// The condition.
     pub condition: String,
-    /// What is wrong with it, and what would be right.
+    /// The error, and a correct form.
     pub why: String,
 }
 
-/// The words that a condition may begin with.
+/// The words with which a condition may begin.
 const WORDS: &str = "wait.pN, stall.pN, late.pN, message.pN, max, stolen, lost, stalls, unexplained, unresolved, \
                      hypervisor, firmware, culprit(NAME), coverage, and for diff worse(total), worse(any), \
                      worse(culprit NAME)";
 
-/// What a limit has to be.
+/// The unit of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Unit {
     Time,
@@ -28,10 +27,10 @@ enum Unit {
     None,
 }
 
-/// Reads a list of conditions, separated by commas.
+/// Parses a list of conditions, separated by commas.
 ///
 /// # Errors
-/// One of them makes no sense; which, why, and what would.
+/// One of them is invalid; the error names it, the reason and a correct form.
 pub fn parse(text: &str) -> Result<Vec<Condition>, ParseError> {
     let parts = split(text);
     if parts.iter().all(|part| part.trim().is_empty()) {
@@ -53,7 +52,7 @@ fn wrong(condition: &str, why: impl Into<String>) -> ParseError {
     }
 }
 
-/// At commas outside of parentheses.
+/// Splits at commas outside parentheses.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0usize);
     for (at, c) in text.char_indices() {
@@ -75,7 +74,7 @@ fn condition(text: &str) -> Result<Condition, ParseError> {
     if text.is_empty() {
         return Err(wrong(text, "an empty condition between two commas"));
     }
-    // A pattern may have a comparison in it: it ends with its parenthesis.
+    // A pattern may contain a comparison sign: it ends at its parenthesis.
     let search_from = match (text.find('('), text.find(['<', '>'])) {
         (Some(open), Some(sign)) if open < sign => text
             .find(')')
@@ -242,7 +241,7 @@ fn limit(
     };
     let number = |digits: &str| -> Result<f64, ParseError> {
         let digits = digits.trim();
-        // No exponents, signs or words: what is meant must be seen at a glance.
+        // No exponents, signs or words, so that the value is clear at a glance.
         let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         digits
             .parse::<f64>()
@@ -353,7 +352,7 @@ mod tests {
             Some((Operator::AtMost, Limit::Percent(100.0)))
         );
         assert_eq!(limit("stolen>100.1%"), None);
-        // A whole number is exact, any other one rounded.
+        // A whole number is exact, any other is rounded.
         let time = |ns| Some((Operator::Above, Limit::Time(Nanos(ns))));
         assert_eq!(limit("max>9200000001s"), time(9_200_000_001_000_000_000));
         assert_eq!(limit("max>9007199254740993ns"), time(9_007_199_254_740_993));

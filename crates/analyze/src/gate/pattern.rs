@@ -1,8 +1,8 @@
-//! Whom a name in a condition means.
+//! Matches names in conditions with culprits.
 
 use jitterscope_model::{CulpritKind, Subject};
 
-/// Whether `text` is what the pattern says; `*` stands for anything.
+/// Whether `text` matches the pattern; `*` matches any text.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -15,7 +15,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// A kind, where a pattern begins with one, and what follows: `kworker vmstat_update`.
+/// A kind at the beginning of a pattern, and the rest: `kworker vmstat_update`.
 pub(super) fn kind_and_rest(pattern: &str) -> (Option<CulpritKind>, &str) {
     let parts = pattern.split_once(' ');
     match parts.and_then(|(kind, rest)| Some((CulpritKind::from_word(kind)?, rest.trim_start()))) {
@@ -24,8 +24,8 @@ pub(super) fn kind_and_rest(pattern: &str) -> (Option<CulpritKind>, &str) {
     }
 }
 
-/// Whether a culprit is meant: by its name, that of its process, its kind, or its kind and name with a blank between
-/// them; `*` stands for anything.
+/// Whether the pattern matches a culprit by its name, its process's name, its kind, or kind and name separated by a
+/// blank; `*` matches any text.
 #[must_use]
 pub fn is_meant(pattern: &str, subject: &Subject) -> bool {
     if let (Some(kind), name) = kind_and_rest(pattern)

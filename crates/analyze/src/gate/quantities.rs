@@ -1,7 +1,7 @@
-//! What a run says of a quantity, and how far that can be relied on.
+//! The value of a quantity in a run, and its reliability.
 
 use super::condition::{Percentile, Quantity};
-use super::doubts::{doubts, proven};
+use super::doubts::{doubts, nothing_withheld, proven};
 use super::pattern::{is_meant, matches};
 use super::reason::{Counted, GateReason, InsteadOfSpinning};
 use crate::RunSummary;
@@ -9,25 +9,25 @@ use crate::cpu::{OF_TIME, SUPPORT};
 use crate::percentiles::Percentiles;
 use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
 
-/// A value, and why it may be too low; or why there is none.
+/// A value, and why it may be too low.
 pub(super) struct Measured {
     pub(super) value: f64,
-    /// What may be missing of it: the true value may be higher.
+    /// Why the true value may be higher, if it may.
     pub(super) at_least: Option<GateReason>,
-    /// What it is at most, with what may be missing.
+    /// The upper bound of the value, with everything that may be missing.
     pub(super) at_most: f64,
 }
 
 type Answer = Result<Measured, GateReason>;
 
-/// No probe spun, and nothing stands for it.
+/// No probe spun, and no other quantity replaces it.
 const NO_PROBE_SPUN: GateReason = GateReason::NoProbeSpun(InsteadOfSpinning::Nothing);
 
 fn whole(value: f64) -> Answer {
     least(value, None)
 }
 
-/// A value that may be any amount too low.
+/// A value without an upper bound.
 fn least(value: f64, at_least: Option<GateReason>) -> Answer {
     let at_most = if at_least.is_some() {
         f64::INFINITY
@@ -41,7 +41,7 @@ fn least(value: f64, at_least: Option<GateReason>) -> Answer {
     })
 }
 
-/// Refuses a name that only threads bear which go by their process: how much of that is theirs is not known.
+/// Refuses a name that only threads have which are reported by their process: their share of it is unknown.
 fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), GateReason> {
     let rows = run.attribution.iter().flat_map(|attribution| {
         attribution
@@ -49,7 +49,7 @@ fn goes_by_its_process(pattern: &str, run: &RunSummary) -> Result<(), GateReason
             .iter()
             .chain(&attribution.unexplained.classes)
     });
-    // Where threads or CPUs were followed, it is told from their accounts, which have the threads' names.
+    // Accounts of followed threads and watched CPUs have the threads' own names.
     let mut rows = rows.filter(|row| {
         run.threads.is_empty() && run.passive.is_empty() && !is_meant(pattern, &row.subject)
     });
@@ -74,13 +74,13 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
     match quantity {
         Quantity::Wait(percentile) => {
             let wait = percentile_of(&total.instant_percentiles_ns, *percentile, NO_PROBE_SPUN)?;
-            // The time that lies above it holds this many such waits.
+            // The number of such waits that fit into the time above the percentile.
             let supported_wait = supported(
                 wait,
                 total.waits_above(percentile.above(), wait),
                 Counted::Waits,
             );
-            // Where it rests on too few, it is no shorter than a lower one that does not.
+            // An unsupported percentile is at least as long as a lower supported one.
             let lower = OF_TIME
                 .iter()
                 .take_while(|(name, _)| *name != percentile.name());
@@ -143,10 +143,12 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             least(value, doubts(quantity, run))
         }
         Quantity::Unexplained => {
+            nothing_withheld(run)?;
             let attribution = attributed(run)?;
             least(attribution.unexplained.share, doubts(quantity, run))
         }
         Quantity::Unresolved => {
+            nothing_withheld(run)?;
             let attribution = attributed(run)?;
             let value = unresolved(run).0 as f64 / attribution.stalled_ns.0.max(1) as f64;
             least(value, doubts(quantity, run))
@@ -216,7 +218,7 @@ fn max(run: &RunSummary) -> Option<Nanos> {
     run.probe.total.max_ns.or(slowest).or(waited).or(kept_off)
 }
 
-/// What belongs on watched CPUs had of them or could have had.
+/// The time in which the owners of watched CPUs had work.
 fn wanted(run: &RunSummary) -> Nanos {
     run.passive.iter().map(PassiveCpu::wanted_ns).sum()
 }
@@ -226,8 +228,7 @@ fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, GateReason
     run.attribution.as_ref().ok_or(GateReason::NobodyNamed)
 }
 
-/// What culprits took, of the measured time; of followed threads and of watched CPUs, of the time that there
-/// was work.
+/// The time of matching culprits, of the measured time; for followed threads and watched CPUs, of the time with work.
 fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
     proven(run)?;
     let (taken, all): (Nanos, Nanos) = if !run.passive.is_empty() {
@@ -260,7 +261,7 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
             .filter(|row| meant(&row.subject))
             .map(|row| row.total_ns)
             .sum();
-        // Who is stopped is kept from running, too.
+        // A stopped thread is kept from running, too.
         let wanted =
             |t: &jitterscope_model::ThreadAccount| t.running_ns + t.waiting_ns + t.stopped_ns;
         (taken, run.threads.iter().map(wanted).sum())
@@ -289,7 +290,7 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
     }
 }
 
-/// Whether it is the host that is meant, and not all that nobody explains with it.
+/// Whether the pattern matches the host but not all unresolved time.
 fn means_host(meant: &dyn Fn(&Subject) -> bool) -> bool {
     let any = |kind: CulpritKind| {
         Verdict::ALL
@@ -299,7 +300,7 @@ fn means_host(meant: &dyn Fn(&Subject) -> bool) -> bool {
     any(CulpritKind::Hypervisor) && !any(CulpritKind::Unresolved)
 }
 
-/// Stolen time of which no record tells who took it.
+/// Stolen time that no record attributes.
 fn unresolved(run: &RunSummary) -> Nanos {
     let classes = run
         .attribution

@@ -1,91 +1,81 @@
-//! Why a condition cannot be decided, and what goes with one that is kept, as data.
+//! Why a condition is undecided, and notes on kept ones, as data.
 
 use crate::compare::ConditionDifference;
 use jitterscope_model::{Doubt, SourceProblem};
 
-/// Why a condition cannot be decided.
+/// Why a condition is undecided.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GateReason {
-    /// It is about changes, and there is one run.
+    /// The condition is about changes, and there is one run.
     OnlyDiffCompares,
     /// The run's evidence fails its own proof.
     Unproven(Vec<Doubt>),
     /// Kernel events were lost.
     EventsLost(u64),
-    /// Stalls have no record.
+    /// Stalls without a record.
     StallsUnrecorded(u64),
-    /// Stalls have losses of records within them.
+    /// Stalls with lost records inside.
     LostWithinStalls,
-    /// A source that it takes was not all there.
+    /// A needed source was incomplete.
     Source {
-        /// Which.
         source: GateSource,
-        /// Why.
         why: SourceDoubt,
     },
     /// No kernel events were recorded.
     NobodyNamed,
-    /// No probe spun.
     NoProbeSpun(InsteadOfSpinning),
     /// No probe slept and woke.
     NoProbeSlept,
-    /// No messages were passed.
+    /// The run passed no messages.
     NoMessages,
-    /// They were, and none was received.
+    /// No consumer received a message.
     NoMessagesReceived,
-    /// Nothing was measured.
     NothingMeasured,
-    /// No thread was followed that had work.
+    /// No followed thread had work.
     NoWork,
-    /// Too few lie above a percentile for it to be known.
+    /// Too few values lie above the percentile.
     FewAbove(Counted),
-    /// A percentile rests on too few.
+    /// The percentile rests on too few values.
     RestsOnFew {
-        /// What.
         of: Counted,
-        /// So many lie above it.
+        /// The number above it.
         above: f64,
-        /// So many it takes.
         needed: u128,
     },
-    /// A name that only threads bear which are reported together with their process.
+    /// Only threads that are reported with their process have this name.
     GoesByProcess {
-        /// The thread's name.
         thread: String,
-        /// The name that it is reported by.
+        /// The name of the process in reports.
         program: String,
     },
-    /// What a hypervisor takes from a thread that runs is seen by probes alone.
+    /// Only probes see the time that a hypervisor takes from a running thread.
     HostNotRecorded,
-    /// A share of the time has no explanation, and may have been the hypervisor's.
+    /// This share of the time is unexplained, and may have been the hypervisor's.
     HostMayHaveTaken(f64),
     /// Some runs of a comparison name no culprits.
     NotAllNamed,
-    /// None of a comparison's figures was measured on both sides.
+    /// Both sides of a comparison have no figure in common.
     NoFigureCompared,
     /// Nothing could be compared.
     NothingCompared,
-    /// The sides of a comparison were measured under conditions that make them say nothing of one another.
+    /// The conditions of the two sides make them incomparable.
     NotComparable(ConditionDifference),
     /// Figures may be worse.
     MayBeWorse {
-        /// So many.
         open: usize,
-        /// Of these.
         all: usize,
         /// What would decide it.
         help: MoreRuns,
     },
 }
 
-/// A source without which some quantities read lower than they are.
+/// A source without which some quantities read too low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateSource {
-    /// Kernel events: all that is known of culprits, threads and watched CPUs.
+    /// Kernel events: the source for culprits, threads and watched CPUs.
     Events,
-    /// Names of functions.
     Symbols,
-    /// What tells firmware from whatever else is below the kernel.
+    /// SMI counts, which separate firmware from other causes below the kernel.
     Smi,
 }
 
@@ -101,61 +91,54 @@ impl GateSource {
     }
 }
 
-/// Why a source does not serve.
+/// Why a source is not usable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceDoubt {
-    /// It was not all there.
+    /// The source was incomplete.
     Limited(Vec<SourceProblem>),
-    /// The run did not look for it.
+    /// The run did not use the source.
     NotCounted,
-    /// A virtual machine's count does not see what the host's firmware does.
+    /// On a virtual machine, the count does not include the host's firmware.
     VirtualMachine,
 }
 
-/// What was measured where no probe spun.
+/// What a run measured instead of spinning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsteadOfSpinning {
-    /// Nothing that would stand for it.
     Nothing,
-    /// How late wake-ups were.
+    /// The lateness of wake-ups.
     Lateness,
-    /// What had work on followed threads or watched CPUs.
+    /// The work of followed threads or watched CPUs.
     Work,
 }
 
-/// What percentiles are of.
+/// The values behind a percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Waits.
     Waits,
-    /// Stalls.
     Stalls,
-    /// Wake-ups.
     WakeUps,
-    /// Messages.
     Messages,
 }
 
-/// What would decide whether a figure is worse.
+/// How many runs would decide whether a figure is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoreRuns {
-    /// Nothing: not every run has it.
+    /// None: not every run has the figure.
     NotMeasured,
-    /// So many runs more of each side, perhaps.
+    /// Perhaps this many more runs of each side.
     Some(usize),
-    /// No number of runs that anybody makes.
     Unknown,
 }
 
-/// What goes with a condition that is kept: nobody was seen who has its name.
+/// A note on a kept condition: no culprit matches its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateNote {
-    /// None of this kind was seen.
+    /// No culprit of this kind was seen.
     NoneSeen,
-    /// Nobody of the name, but these, whose names are alike.
+    /// No culprit has the name; these have similar names.
     Alike(Vec<String>),
-    /// Nobody of the name; these took most.
+    /// No culprit has the name; these took the most time.
     Others(Vec<String>),
-    /// Nobody at all.
     Nobody,
 }

@@ -1,15 +1,15 @@
-//! What a condition is decided by, as data.
+//! The value that decides a condition, as data.
 
 use jitterscope_model::Nanos;
 
-/// What was found of the quantity of a condition.
+/// The value of a condition's quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GateValue {
     /// A length of time.
     Time(Nanos),
-    /// A share of something.
+    /// A share of a whole.
     Share(f64),
-    /// Times a second.
+    /// A rate per second.
     PerSec(f64),
     /// Whether something became worse.
     BecameWorse(bool),

@@ -146,7 +146,6 @@ pub(super) const CALLS: &[&str] = &[
     "__wbinvd",
 ];
 
-/// Softirq vectors.
 pub(super) const SOFTIRQS: &[&str] = &[
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
@@ -170,5 +169,4 @@ pub(super) const NMIS: &[&str] = &[
     "perf_ibs_nmi_handler",
 ];
 
-/// Page faults.
 pub(super) const FAULTS: &[&str] = &["page_fault_user", "page_fault_kernel"];

@@ -1,13 +1,13 @@
-//! Names that are no user's: of kernel functions, vectors and threads, and of daemons that most machines have.
+//! Public names: of kernel functions, vectors and threads, and of common daemons.
 //!
-//! They are public knowledge, so a redacted run keeps them. What each does is said in `view`.
+//! A redacted run keeps them. `view` explains what each does.
 
 mod functions;
 mod threads;
 
 use jitterscope_model::{NameOf, SchedClass, Subject, Task};
 
-/// A list of names, by what bears them.
+/// A list of names, by the kind of their bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameList {
     /// Functions of high-resolution timers and of the timer wheel.
@@ -16,24 +16,21 @@ pub enum NameList {
     Work,
     /// Functions that one CPU calls on another, and the vectors that carry them.
     Calls,
-    /// Softirq vectors.
     Softirqs,
     /// Interrupt vectors that are neither timer nor call.
     Vectors,
     /// Handlers of non-maskable interrupts.
     Nmis,
-    /// Page faults.
     Faults,
-    /// Threads of the kernel, by their whole name.
+    /// Kernel threads, by their whole name.
     Threads,
-    /// Threads of the kernel, by how their names begin.
+    /// Kernel threads, by the beginning of their name.
     ThreadPrefixes,
     /// Daemons, by the whole name of their thread.
     Daemons,
 }
 
 impl NameList {
-    /// All of them.
     pub const ALL: [NameList; 10] = [
         NameList::Timers,
         NameList::Work,
@@ -47,7 +44,7 @@ impl NameList {
         NameList::Daemons,
     ];
 
-    /// Those that are names of functions and vectors.
+    /// The lists of functions and vectors.
     const FUNCTIONS: [NameList; 7] = [
         NameList::Timers,
         NameList::Work,
@@ -58,7 +55,7 @@ impl NameList {
         NameList::Faults,
     ];
 
-    /// Its names; of beginnings the more special ones first.
+    /// The names in the list; longer beginnings come before shorter ones.
     #[must_use]
     pub fn names(self) -> &'static [&'static str] {
         match self {
@@ -89,20 +86,19 @@ impl NameList {
 /// A name of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KnownName {
-    /// Which list has it.
+    /// The list with the name.
     pub list: NameList,
-    /// The name, or how it begins, as the list has it.
+    /// The name, or its beginning, as in the list.
     pub name: &'static str,
 }
 
 impl KnownName {
-    /// The idle task.
     pub const IDLE: KnownName = KnownName {
         list: NameList::ThreadPrefixes,
         name: threads::IDLE,
     };
 
-    /// By which name of a list a culprit goes; `None` of what is in none.
+    /// The listed name of a culprit; `None` if no list has it.
     #[must_use]
     pub fn of(subject: &Subject) -> Option<KnownName> {
         let list = match subject.kind().name_of() {
@@ -123,7 +119,8 @@ impl KnownName {
     }
 }
 
-/// The idle task goes by its id, the kernel's threads by their flags where those were read: names can be chosen.
+/// Identifies the idle task by its id and kernel threads by their flags, where those were read: a user can choose any
+/// name.
 fn of_thread(task: &Task) -> Option<KnownName> {
     if task.tid == Some(0) || task.class == Some(SchedClass::Idle) {
         return Some(KnownName::IDLE);
@@ -146,20 +143,20 @@ fn beginning(name: &str) -> Option<KnownName> {
         .map(|known| KnownName { list, name: known })
 }
 
-/// Whether this very name is that of a function or a vector: a word of the kernel, not of who uses it.
+/// Whether this is exactly the name of a function or a vector: a kernel word that reveals nothing about the user.
 pub(crate) fn is_function(name: &str) -> bool {
     NameList::FUNCTIONS
         .iter()
         .any(|list| list.find(name).is_some())
 }
 
-/// Whether this very name is that of an interrupt vector.
+/// Whether this is exactly the name of an interrupt vector.
 pub(crate) fn is_vector(name: &str) -> bool {
     NameList::Vectors.find(name).is_some()
 }
 
-/// Whether a thread's name is one of the kernel's, or of a daemon that most machines have: whole, or a known
-/// beginning with nothing but a CPU's or a worker's number behind it.
+/// Whether a thread's name is that of a kernel thread or a common daemon: the whole name, or a known beginning followed
+/// only by the number of a CPU or a worker.
 pub(crate) fn is_kernel_thread(name: &str) -> bool {
     let numbered = |rest: &str| {
         rest.len() <= 8
@@ -176,7 +173,7 @@ pub(crate) fn is_kernel_thread(name: &str) -> bool {
         || NameList::ThreadPrefixes.names().iter().any(begins)
 }
 
-/// A function's name without what the compiler appends: `.isra.0`, `.constprop.1`, `.cold`.
+/// A function's name without the compiler's suffix: `.isra.0`, `.constprop.1`, `.cold`.
 fn plain(name: &str) -> &str {
     match name.split_once('.') {
         Some((function, rest))
@@ -276,7 +273,7 @@ mod tests {
         }
         for unknown in [
             timer("nobodys_timer"),
-            // What stands behind a dot is the compiler's only where it is one of its words.
+            // Only the compiler's own words after a dot are a suffix.
             timer("tick_nohz_handler.acme"),
             work(None),
             thread("bash"),

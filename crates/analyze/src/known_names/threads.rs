@@ -1,9 +1,9 @@
-//! Threads.
+//! Names of threads.
 
-/// How the names of idle tasks begin, and that of whoever calls himself so.
+/// The beginning of the names of idle tasks. A user's thread may imitate it.
 pub(super) const IDLE: &str = "swapper/";
 
-/// Threads of the kernel, by their whole name.
+/// Kernel threads, by their whole name.
 pub(super) const WHOLE: &[&str] = &[
     "rcu_preempt",
     "rcu_sched",
@@ -17,8 +17,8 @@ pub(super) const WHOLE: &[&str] = &[
     "psimon",
 ];
 
-/// Threads of the kernel, by how their names begin; more special ones first. Those of this program are among
-/// them, for they say nothing about who uses the machine.
+/// Kernel threads, by the beginning of their name; longer ones first. This program's threads are included: they reveal
+/// nothing about the user.
 pub(super) const PREFIXES: &[&str] = &[
     "js-spin/",
     "jitterscope",
@@ -50,5 +50,5 @@ pub(super) const PREFIXES: &[&str] = &[
     "watchdog/",
 ];
 
-/// Daemons that most machines have, by their whole name.
+/// Common daemons, by their whole name.
 pub(super) const DAEMONS: &[&str] = &["systemd-journal", "irqbalance", "tuned"];

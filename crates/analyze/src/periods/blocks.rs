@@ -1,28 +1,28 @@
 //! Phase coherence that bursts do not fake.
 //!
-//! The H-test takes events to be independent. Stalls come in bursts, at all scales: a burst's events have
-//! phases close together at many frequencies, and a few bursts look like a period. What a burst cannot fake
-//! is agreement *between* bursts. So the window is cut into blocks; each block counts with the vector sum
-//! of its events' phases, as one observation, and only the agreement of blocks is judged: for overtone k
+//! The H-test assumes independent events. Stalls come in bursts, at all scales: the events of a burst have close phases
+//! at many frequencies, and a few bursts look like a period. A burst cannot fake agreement *between* bursts. So the
+//! window is cut into blocks. Each block counts as one observation, the vector sum of its events' phases, and only the
+//! agreement of blocks is judged: for overtone k
 //!
 //! ```text
 //! T_k = |Σ_b v_bk|² / Σ_b |v_bk|²      v_bk = Σ_{events of block b} exp(2πi k f t)
 //! ```
 //!
-//! Given the lengths |v_bk|, and block phases that are uniform and independent, E T_k^p <= p! (Khintchine's
-//! inequality for Steinhaus sums), the moments of the exponential that plain events have asymptotically,
-//! so 2·ΣT_k takes the place of Z²ₘ in the H statistic, with the effective number of blocks in the place of
-//! the number of events. Blocks shorter than a burst let its events count apart, blocks longer than it do
-//! not; no one knows how long bursts are, so the judgement is the worst over lengths from one event a block
-//! to [`FEWEST_BLOCKS`] blocks. A clock has the same phase in all of them and loses little.
+//! Given the lengths |v_bk|, and uniform and independent block phases, E T_k^p <= p! (Khintchine's inequality for
+//! Steinhaus sums). These are the moments of the exponential distribution that plain events have asymptotically, so
+//! 2·ΣT_k replaces Z²ₘ in the H statistic, and the effective number of blocks replaces the number of events. Blocks
+//! shorter than a burst count its events separately, longer blocks do not. The length of bursts is unknown, so the
+//! statistic is the worst over lengths from one event a block to [`FEWEST_BLOCKS`] blocks. A clock has the same phase
+//! in all blocks and loses little.
 
 use super::htest::OVERTONES;
 use std::f64::consts::TAU;
 
-/// Blocks of the coarsest cut: fewer cannot tell agreement from chance after all frequencies tried.
+/// The number of blocks in the coarsest cut. Fewer cannot separate agreement from chance after all tried frequencies.
 const FEWEST_BLOCKS: usize = 24;
 
-/// Sums over the events of a block: cosine and sine for each overtone.
+/// The sums over a block's events: cosine and sine for each overtone.
 #[derive(Clone, Copy)]
 struct Vectors([(f64, f64); OVERTONES]);
 
@@ -48,15 +48,15 @@ impl Vectors {
     }
 }
 
-/// The H statistic of `times` (ascending, seconds within a window of `span`) at a frequency, over blocks of
-/// that length which makes it smallest.
+/// The H statistic of `times` (ascending, seconds within a window of `span`) at a frequency, minimised over the length
+/// of blocks.
 pub(super) fn h(times: &[f64], span: f64, frequency: f64) -> f64 {
     let events: Vec<Vectors> = times
         .iter()
         .map(|time| Vectors::of(*time, frequency))
         .collect();
     let mut worst = h_of(&events);
-    // Cuts in steps of a factor of two, each at two offsets, for a cut may go through a burst.
+    // Cuts in steps of a factor of two, each at two offsets, because a cut may split a burst.
     let mut blocks = FEWEST_BLOCKS;
     while blocks < 2 * times.len() {
         for offset in [0.0, 0.5] {
@@ -72,7 +72,7 @@ pub(super) fn h(times: &[f64], span: f64, frequency: f64) -> f64 {
     worst
 }
 
-/// The vectors of blocks of 1/`per_second`, those without events left out.
+/// The vectors of blocks of 1/`per_second` seconds, without empty blocks.
 fn gathered(times: &[f64], events: &[Vectors], per_second: f64, offset: f64) -> Vec<Vectors> {
     let mut blocks: Vec<Vectors> = Vec::new();
     let mut last = None;
@@ -102,7 +102,7 @@ fn h_of(blocks: &[Vectors]) -> f64 {
         if squares <= 0.0 {
             break;
         }
-        // With few blocks of weight high overtones find coincidences, not pulses.
+        // With few effective blocks, high overtones find coincidences instead of pulses.
         let effective = squares * squares / fourths;
         if k > 0 && ((k + 1) * 3) as f64 > effective {
             break;
@@ -122,7 +122,7 @@ mod tests {
         let clock: Vec<f64> = (0..500).map(|n| f64::from(n) * 0.02).collect();
         let one_a_block = super::super::htest::h(&clock, 50.0);
         assert!(h(&clock, 10.0, 50.0) > 300.0 && one_a_block > 300.0);
-        // 500 events within a millisecond, and nothing else: one observation.
+        // 500 events within a millisecond, and no others: one observation.
         let burst: Vec<f64> = (0..500).map(|n| 3.0 + f64::from(n) * 2e-6).collect();
         assert!(super::super::htest::h(&burst, 50.0) > 300.0);
         assert!(h(&burst, 10.0, 50.0) < 5.0);
@@ -135,7 +135,7 @@ mod tests {
         );
     }
 
-    /// Times that come about every twenty milliseconds.
+    /// Times about every twenty milliseconds.
     fn jittered(count: u32) -> Vec<f64> {
         let mut random = jitterscope_testing::SplitMix64(3);
         (0..count)
@@ -173,7 +173,7 @@ mod tests {
             of.0[0] = (c, s);
             of
         };
-        // |(3, 0) + (0, 4) + (3, 4)|^2 over 9 + 16 + 25, twice; the overtones of nothing end it.
+        // |(3, 0) + (0, 4) + (3, 4)|^2 over 9 + 16 + 25, twice; the zero overtones end the sum.
         near(
             h_of(&[block(3.0, 0.0), block(0.0, 4.0), block(3.0, 4.0)]),
             2.0 * (36.0 + 64.0) / 50.0,
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn few_blocks_of_weight_have_few_overtones() {
-        // One of weight ten beside five of one: 11025 / 10005 of a block, whatever the number.
+        // One block of weight ten and five of one: 11025 / 10005 effective blocks, whatever the number.
         let of = |times: &[f64], weight: u32| {
             let mut all: Vec<Vectors> = times.iter().map(|time| Vectors::of(*time, 50.0)).collect();
             let heavy = all[0];
@@ -191,9 +191,9 @@ mod tests {
             h_of(&all)
         };
         let aligned: Vec<f64> = (0..6).map(|n| f64::from(n) * 0.02).collect();
-        // All of one phase: the first overtone alone, (10 + 5)^2 / (100 + 5).
+        // All with the same phase: the first overtone alone, (10 + 5)^2 / (100 + 5).
         near(of(&aligned, 10), 2.0 * 225.0 / 105.0);
-        // Six alike have two overtones: twice 2 * 36 / 6, less 4.
+        // Six equal blocks have two overtones: twice 2 * 36 / 6, less 4.
         near(of(&aligned, 1), 20.0);
     }
 
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_judgement_is_that_of_the_cut_that_says_least() {
-        // Bursts of eight within two milliseconds, at a phase of their own each: as one event each.
+        // Bursts of eight within two milliseconds, each at its own phase: each counts as one event.
         let mut random = jitterscope_testing::SplitMix64(9);
         let starts: Vec<f64> = (0..40)
             .map(|n| f64::from(n) * 0.25 + 0.1 * random.uniform())

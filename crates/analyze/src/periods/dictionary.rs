@@ -1,39 +1,36 @@
-//! Periods that a Linux kernel is known to have.
+//! Known periods of a Linux kernel.
 //!
-//! A name here is the word for its period wherever one is: a stored summary and JSON hold it, and the former is read
-//! back by it ([`called`]), as the words of verdicts, phases and evidence are (`model/culprit/`). So this table has them
-//! and view prints them as they stand.
+//! The name in this table is the only word for its period: stored summaries and JSON contain it, and reading a summary
+//! looks it up ([`called`]), as for the words of verdicts, phases and evidence (`model/culprit/`). `view` prints it
+//! unchanged.
 
 use super::of_kind::{TickOwner, of_kind};
 use jitterscope_model::{CulpritKind, Nanos};
 
-/// A period with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// How long.
     pub period: Nanos,
     what: What,
 }
 
-/// What has a period.
+/// The source of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// Something of this kernel.
+    /// An activity of this kernel.
     Job(&'static str),
     /// A timer tick.
     Tick(Tick),
 }
 
-/// A timer tick, by whose it may be.
+/// A timer tick, with a name for each possible owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tick {
-    /// Its frequency.
     hz: u32,
-    /// It is this kernel's.
+    /// The name of this kernel's tick.
     own: &'static str,
-    /// It is this kernel's, or its host has the same.
+    /// The name if this kernel and its host may have the same tick.
     either: &'static str,
-    /// This kernel has another.
+    /// The name of the host's tick, if this kernel has another.
     hosts: &'static str,
 }
 
@@ -65,19 +62,19 @@ macro_rules! tick {
     };
 }
 
-/// The machine of which a run's periods are.
+/// The tick-related properties of a run's machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TickOf {
-    /// The frequency of its kernel's tick; `None` where that could not be read.
+    /// The frequency of its kernel's tick; `None` if unreadable.
     pub kernel_hz: Option<u32>,
     /// Whether it has a host, which has a tick, too.
     pub virtual_machine: bool,
 }
 
 impl Known {
-    /// What it is called where it can be what a culprit of this kind does at this period, `None` standing for all
-    /// stalls of a CPU: threads and devices have no tick, a kernel has the one that it was built with, and a host's
-    /// is a possibility only where this kernel saw nothing itself.
+    /// The name of the period for a culprit of this kind, or for all stalls of a CPU (`None`). Threads and devices have
+    /// no tick, a kernel has the one it was built with, and the host's tick is a possibility only where this kernel
+    /// recorded nothing itself.
     #[must_use]
     pub fn name(&self, kind: Option<CulpritKind>, of: TickOf) -> Option<&'static str> {
         let tick = match self.what {
@@ -107,9 +104,8 @@ impl Known {
     }
 }
 
-/// The kernel's own defaults: 1/HZ, `WATCHDOG_INTERVAL` of the clocksource watchdog, `vm.stat_interval`,
-/// `PSI_FREQ`, `vm.dirty_writeback_centisecs`, two fifths of `kernel.watchdog_thresh`, and the
-/// machine-check poll.
+/// The kernel's own defaults: 1/HZ, `WATCHDOG_INTERVAL` of the clocksource watchdog, `vm.stat_interval`, `PSI_FREQ`,
+/// `vm.dirty_writeback_centisecs`, two fifths of `kernel.watchdog_thresh`, and the machine-check poll.
 const DICTIONARY: [Known; 10] = [
     tick!(1000, 1000),
     tick!(3333, 300),
@@ -123,7 +119,7 @@ const DICTIONARY: [Known; 10] = [
     known_as(300_000_000, "machine-check poll"),
 ];
 
-/// The name of a period as the dictionary has it.
+/// Looks up a name in the dictionary.
 pub(super) fn called(name: &str) -> Option<&'static str> {
     DICTIONARY
         .iter()
@@ -131,10 +127,10 @@ pub(super) fn called(name: &str) -> Option<&'static str> {
         .find(|known| *known == name)
 }
 
-/// Two thousandths: jiffies round, and timers of a second are deferred by some.
+/// The relative tolerance: jiffies round, and timers of a second may be deferred.
 const TOLERANCE: f64 = 0.002;
 
-/// What is known to have this period.
+/// The known period of this length.
 #[must_use]
 pub fn known(period: Nanos) -> Option<Known> {
     let near = |entry: &Known| (period.0 as f64 / entry.period.0 as f64 - 1.0).abs() <= TOLERANCE;
@@ -168,13 +164,13 @@ mod tests {
             ..metal
         };
         for (millis, kind, of, name) in [
-            // A sleeper of ten milliseconds has none.
+            // A thread that sleeps for ten milliseconds has no tick.
             (10, Some(Thread), guest, None),
             (10, Some(Thread), TickOf::default(), None),
-            // Nor is a timer of this kernel one of another frequency.
+            // A timer of this kernel does not have another frequency.
             (10, Some(Timer), guest, None),
             (4, Some(Timer), guest, Some("timer tick at HZ=250")),
-            // Where this kernel saw nothing.
+            // This kernel recorded nothing.
             (10, Some(Unresolved), metal, None),
             (10, None, metal, None),
             (
@@ -196,7 +192,7 @@ mod tests {
                 Some("timer tick at HZ=250, this kernel's or the host's"),
             ),
             (4, None, metal, Some("timer tick at HZ=250")),
-            // Its own frequency is not known.
+            // The kernel's frequency is unknown.
             (
                 10,
                 Some(Timer),

@@ -1,4 +1,4 @@
-//! Gathering the times, in bounded memory.
+//! Gathers the times of stalls, in bounded memory.
 
 use super::of_kind::of_kind;
 use super::search::{FEWEST, Period, SearchSettings, find};
@@ -12,32 +12,31 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How much memory and time a search may take. Those who stole most are searched first.
+/// The memory and time for a search. Groups with more stolen time are searched first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Times kept of a group: the first ones, for a period only shows in a window without holes.
+    /// The number of times kept of a group: the first ones, because a period only shows in a window without holes.
     pub times: usize,
-    /// Groups; what comes after them is not searched.
+    /// The number of groups; later ones are not searched.
     pub groups: usize,
-    /// Cost of all searches together, in times looked at; one costs some 40 us for each period found and
-    /// once more.
+    /// The cost of all searches together, in times examined; one costs about 40 us for each found period, plus once.
     pub cost: u64,
 }
 
 impl Effort {
-    /// About half a second and 20 MiB, however long the run: for reports that nobody asked for periods.
+    /// About half a second and 20 MiB for a run of any length: for reports whose user did not ask for periods.
     pub const BRIEF: Effort = Effort {
         times: 512,
         groups: 1024,
         cost: 10_000,
     };
-    /// Some ten seconds and 80 MiB at most.
+    /// At most about ten seconds and 80 MiB.
     pub const THOROUGH: Effort = Effort {
         times: 8192,
         groups: 1024,
         cost: 300_000,
     };
-    /// All of the first few groups: for a measurement of a few CPUs that is still in memory.
+    /// All times of the first few groups: for a measurement of a few CPUs that is still in memory.
     pub const FULL: Effort = Effort {
         times: 8192,
         groups: 256,
@@ -45,25 +44,24 @@ impl Effort {
     };
 }
 
-/// Bins of a spectrum that cost as much as a time.
+/// The number of spectrum bins that cost as much as one time.
 const BINS_A_TIME: u64 = 650;
 
-/// Whose times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PeriodGroup {
-    /// The CPU that stalled.
+    /// The stalled CPU.
     pub cpu: CpuId,
     /// The culprit; `None` for all stalls of the CPU.
     pub culprit: Option<(CulpritKind, Name)>,
 }
 
-/// Whether a part is left out of the search for periods. The cost of a switch goes with whoever was switched to;
-/// loss is nobody; what is unresolved between a culprit's events is in step with that culprit.
+/// Whether the search ignores a part. The cost of a switch is in step with the next thread; loss has no culprit;
+/// unresolved time between a culprit's events is in step with that culprit.
 fn is_nobody(part: &Part) -> bool {
     let subject = &part.culprit.subject;
     match subject.kind() {
         CulpritKind::Switch | CulpritKind::Loss => true,
-        // Nor does the probe's own storing of a stall come by itself.
+        // The probe's bookkeeping follows a stall, so it has no period of its own.
         CulpritKind::Unresolved => {
             part.placement != Placement::Whole
                 || subject.as_verdict() == Some(Verdict::OwnBookkeeping)
@@ -72,23 +70,22 @@ fn is_nobody(part: &Part) -> bool {
     }
 }
 
-/// What was found for one group.
+/// The periods of one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPeriods {
-    /// Whose.
     pub group: PeriodGroup,
     /// The most significant first; never empty.
     pub periods: Vec<Period>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Groups that were searched.
+    /// The number of searched groups.
     pub searched: usize,
-    /// Groups that had times enough and were not, at least: the effort was used up.
+    /// The number of groups, at least, that had enough times but were not searched: the effort was used up.
     pub left_out: usize,
-    /// Those with a period, in order.
+    /// Groups with a period, in order.
     pub groups: Vec<GroupPeriods>,
 }
 
@@ -96,7 +93,7 @@ pub struct Found {
 struct Times {
     starts: Vec<Ticks>,
     full: bool,
-    /// How much time they stole, to know which matter.
+    /// The stolen time, which determines the order of the search.
     weight: u64,
 }
 
@@ -111,44 +108,37 @@ impl Times {
     }
 }
 
-/// Subjects whose culprits are remembered; beyond it all are forgotten and looked for again.
-const MOST_REMEMBERED: usize = 1024;
-
-/// Number of a culprit; `None` for all stalls of a CPU.
+/// The number of a culprit; `None` for all stalls of a CPU.
 type Whose = Option<u32>;
 
-/// Takes in stalls, and says which periods they have.
+/// Collects stalls and finds their periods.
 #[derive(Debug)]
 pub struct PeriodSearch {
     effort: Effort,
     groups: FxHashMap<(CpuId, Whose), Times>,
-    /// Numbers of the culprits that have a group; there are no more of them than groups.
+    /// The numbers of the culprits with a group; there are at most as many as groups.
     culprits: KeyedMap<(CulpritKind, Name), u32>,
-    /// Their numbers by subject: a stall's culprits are most often those of the stalls before it.
-    remembered: KeyedMap<Subject, u32>,
-    /// The same of culprits that parts share.
+    /// The numbers of culprits by their shared pointer.
     met: MetCulprits<u32>,
-    /// Culprits of the stall at hand, and what they stole.
+    /// The culprits of the current stall, with their stolen time.
     seen: Vec<(u32, u64)>,
     refused: bool,
 }
 
 impl PeriodSearch {
-    /// Nothing yet.
     #[must_use]
     pub fn new(effort: Effort) -> PeriodSearch {
         PeriodSearch {
             effort,
             groups: FxHashMap::default(),
             culprits: KeyedMap::default(),
-            remembered: KeyedMap::default(),
             met: MetCulprits::default(),
             seen: Vec::new(),
             refused: false,
         }
     }
 
-    /// One stall: a time of its CPU, and of every culprit that was seen in it.
+    /// Adds a stall: its time counts for its CPU and for each of its culprits.
     pub fn add(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
         self.push((stall.cpu, None), stall.start, stall.length().0);
         let mut seen = std::mem::take(&mut self.seen);
@@ -174,40 +164,27 @@ impl PeriodSearch {
         self.seen = seen;
     }
 
-    /// The number of a culprit that parts share: found without a look at its names where it was asked for before.
+    /// The number of a shared culprit. A known pointer saves the look-up by name.
     fn shared_culprit(&mut self, culprit: &Arc<Culprit>) -> Option<u32> {
         if let Some(known) = self.met.get(culprit) {
             return Some(*known);
         }
         let number = self.culprit(&culprit.subject)?;
-        if self.met.len() >= MOST_REMEMBERED {
-            self.met.clear();
-        }
         Some(*self.met.of(culprit, |_| number))
     }
 
-    /// The number of a subject's culprit; `None` where it has none and there is room for no more groups.
+    /// The number of a subject's culprit; `None` if it is new and no room is left.
     fn culprit(&mut self, subject: &Subject) -> Option<u32> {
-        if let Some(known) = self.remembered.get(subject) {
+        // By the name in tables: a period belongs to a program, not to one of its threads.
+        let culprit = (subject.kind(), Name::from(subject.of_process().name()));
+        if let Some(known) = self.culprits.get(&culprit) {
             return Some(*known);
         }
-        // By what the tables call it: a period is that of a program, not of one of its threads.
-        let culprit = (subject.kind(), Name::from(subject.of_process().name()));
-        let number = match self.culprits.get(&culprit) {
-            Some(known) => *known,
-            None if self.groups.len().max(self.culprits.len()) >= self.effort.groups => {
-                return None;
-            }
-            None => {
-                let number = self.culprits.len() as u32;
-                self.culprits.insert(culprit, number);
-                number
-            }
-        };
-        if self.remembered.len() >= MOST_REMEMBERED {
-            self.remembered.clear();
+        if self.groups.len().max(self.culprits.len()) >= self.effort.groups {
+            return None;
         }
-        self.remembered.insert(subject.clone(), number);
+        let number = self.culprits.len() as u32;
+        self.culprits.insert(culprit, number);
         Some(number)
     }
 
@@ -224,8 +201,8 @@ impl PeriodSearch {
         }
     }
 
-    /// The periods of a measurement from `start` to `end`. A CPU's stalls as a whole are searched only
-    /// where none of them is attributed; groups without a period are left out.
+    /// The periods of a measurement from `start` to `end`. A CPU's stalls as a whole are searched only if none of them
+    /// is attributed; groups without a period are left out.
     #[must_use]
     pub fn finish(self, start: Ticks, end: Ticks, rate: TickRate, false_alarm: f64) -> Found {
         let culprits: FxHashMap<u32, (CulpritKind, Name)> = self
@@ -238,7 +215,7 @@ impl PeriodSearch {
             cpu,
             culprit: whose.map(culprit),
         };
-        // In order: of groups that stole as much the first ones are searched.
+        // Sorted: of groups with equal stolen time the first ones are searched.
         let groups: BTreeMap<PeriodGroup, Times> = self
             .groups
             .into_iter()
@@ -256,7 +233,7 @@ impl PeriodSearch {
             .collect();
         worth.sort_by_key(|(_, times)| Reverse(times.weight));
         let window = |times: &Times| {
-            // Where not all were kept, the window ends with the last one kept.
+            // If not all times were kept, the window ends with the last one kept.
             let last = times.starts.iter().max().copied().filter(|_| times.full);
             rate.nanos(last.unwrap_or(end).since(start))
         };

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-/// Overtones that the H-test looks at, as its authors have it.
+/// The number of overtones of the H-test, as its authors chose it.
 pub(super) const OVERTONES: usize = 20;
 
 /// Z²ₘ for m = 1 to `overtones`: with uniform phases each is χ² with 2m degrees of freedom.
@@ -28,7 +28,7 @@ fn z_squared(times: &[f64], frequency: f64, overtones: usize) -> [f64; OVERTONES
     z
 }
 
-/// Z²ₘ at the highest m.
+/// Z²ₘ at the largest m.
 pub(super) fn z_at(times: &[f64], frequency: f64, overtones: usize) -> f64 {
     z_squared(times, frequency, overtones)[overtones - 1]
 }
@@ -36,8 +36,8 @@ pub(super) fn z_at(times: &[f64], frequency: f64, overtones: usize) -> f64 {
 /// Frequencies of a [`z_grid`].
 pub(super) const GRID: usize = 17;
 
-/// [`z_at`] of `first`, `first + step` and so on. The phase of a time at the next frequency is that of the last
-/// one turned by an angle of its own: two sines and cosines a time, however many frequencies.
+/// [`z_at`] at `first`, `first + step` and so on. The phase of a time at the next frequency is the last one rotated by
+/// a fixed angle: two sines and cosines for each time, for any number of frequencies.
 pub(super) fn z_grid(times: &[f64], first: f64, step: f64, overtones: usize) -> [f64; GRID] {
     let (mut cosines, mut sines) = ([[0.0; GRID]; OVERTONES], [[0.0; GRID]; OVERTONES]);
     for time in times {
@@ -64,10 +64,10 @@ pub(super) fn z_grid(times: &[f64], first: f64, step: f64, overtones: usize) -> 
     })
 }
 
-/// The H statistic: the largest of Z²ₘ - 4m + 4, each event counting by itself.
+/// The H statistic: the largest of Z²ₘ - 4m + 4, with each event counted separately.
 #[cfg(test)]
 pub(super) fn h(times: &[f64], frequency: f64) -> f64 {
-    // With few events high overtones find coincidences, not pulses.
+    // With few events, high overtones find coincidences instead of pulses.
     let overtones = (times.len() / 3).clamp(1, OVERTONES);
     let z = z_squared(times, frequency, overtones);
     z[..overtones]
@@ -77,7 +77,7 @@ pub(super) fn h(times: &[f64], frequency: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The natural logarithm of the probability that uniform phases give an H as large.
+/// The natural logarithm of the probability that uniform phases give an H this large.
 pub(super) fn ln_probability(h: f64) -> f64 {
     -0.398_405 * h
 }
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Times of which some come every ten milliseconds and some whenever it happens.
+    /// Some times every ten milliseconds and some at random.
     fn mixed(regular: u32, random: usize) -> Vec<f64> {
         let mut seed = SplitMix64(11);
         let mut times: Vec<f64> = (0..regular)
@@ -157,7 +157,7 @@ mod tests {
                 .fold(0.0, f64::max);
             assert!((h(&times, 100.0) - best).abs() < 1e-9, "{regular} {random}");
         }
-        // de Jager and Buesching: exp(-0.4 H), nearly.
+        // de Jager and Büsching: approximately exp(-0.4 H).
         assert!((ln_probability(10.0) + 4.0).abs() < 0.02);
     }
 }

@@ -1,19 +1,19 @@
-//! Periods without a clock: intervals of one length, whose phase drifts too far for a spectrum.
+//! Periods without a clock: intervals of equal length whose phase drifts too far for a spectrum.
 //!
-//! For a process that forgets, the logarithm of an interval is spread over more than a factor of two: of
-//! exponential intervals 2w/e lie within ±w of any length, of a mixture of them fewer, and of those that a
-//! dead time of half the shortest period leaves (see `thinned`) at most twice as many. So if a share well
-//! above [`BY_CHANCE`] lies within ±[`WIDTH`] of one length, they are regular.
+//! For a process without memory, the logarithm of an interval is spread over more than a factor of two: of exponential
+//! intervals 2w/e lie within ±w of any length, of a mixture fewer, and of those after a dead time of half the shortest
+//! period (see `thinned`) at most twice as many. So if a share well above [`BY_CHANCE`] lies within ±[`WIDTH`] of one
+//! length, the intervals are regular.
 
-/// Relative half width of "one length".
+/// The relative half width of "equal length".
 const WIDTH: f64 = 0.05;
-/// Share of intervals within it that a process without memory can have: 4 · WIDTH / e is 0.074.
+/// The share of intervals within it that a process without memory can have: 4 · WIDTH / e is 0.074.
 const BY_CHANCE: f64 = 0.1;
-/// Share that must lie within it for the events to be reported as regular, however many they are.
+/// The share that must lie within it for the events to count as regular, however many they are.
 const MOST: f64 = 0.5;
 
-/// The length (seconds) that most intervals have, and ln of the probability of so many by chance, all
-/// lengths tried; `None` when they are not most.
+/// The length (seconds) that most intervals have, and ln of the probability of this by chance over all tried lengths;
+/// `None` if no length has most of them.
 pub(super) fn regular(times: &[f64]) -> Option<(f64, f64)> {
     let mut intervals: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     intervals.sort_by(f64::total_cmp);
@@ -32,7 +32,7 @@ pub(super) fn regular(times: &[f64]) -> Option<(f64, f64)> {
     if n < 2 || (count as f64) < MOST * n as f64 {
         return None;
     }
-    // The one that the window begins with is given.
+    // The interval that starts the window is given.
     let ln = ln_tail(n - 1, count - 1) + (n as f64).ln();
     Some((intervals[best.0 + count / 2], ln))
 }
@@ -117,7 +117,7 @@ mod tests {
         // 1.05 over 0.95 is 1.105.
         near(of(&[1.0, 1.1]), 1.1, 2, 2);
         near(of(&[1.0, 1.11]), 1.0, 1, 2);
-        // The middle one of those that are alike, wherever they lie among the rest.
+        // The middle one of the equal ones, wherever they lie among the rest.
         near(of(&[1.02, 0.2, 1.0, 9.0, 1.04]), 1.02, 3, 5);
         near(of(&[1.0, 1.0, 1.0, 1.05, 1.05, 3.0]), 1.0, 5, 6);
         assert_eq!([of(&[]), of(&[1.0])], [None; 2]);

@@ -1,29 +1,27 @@
-//! What a period of a culprit can be, by the culprit's kind: the one place that says so.
+//! The possible periods of a culprit, by its kind: the only place that defines them.
 
 use jitterscope_model::CulpritKind;
 
-/// Whose timer tick something periodic may be.
+/// The possible owner of a timer tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TickOwner {
-    /// Nobody's.
     Nobody,
-    /// This kernel's.
     Kernel,
-    /// This kernel's, or its host's: this kernel saw nothing itself.
+    /// This kernel or its host, because this kernel recorded nothing itself.
     KernelOrHost,
 }
 
-/// What holds for the periods of a kind.
+/// Properties of the periods of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OfKind {
-    /// Whether it can come at a period that the kernel keeps: a thread that happens to sleep for 10 ms is no tick, nor
-    /// is a device.
+    /// Whether it can follow a kernel period: a thread or a device that happens to have a period of 10 ms is not a
+    /// tick.
     pub(super) of_kernel: bool,
-    /// Whose tick it may be.
+    /// The possible owner of its tick.
     pub(super) tick: TickOwner,
 }
 
-/// What holds for the periods of this kind.
+/// The properties for a kind.
 pub(super) fn of_kind(kind: CulpritKind) -> OfKind {
     let (of_kernel, tick) = match kind {
         CulpritKind::Thread | CulpritKind::PageFault => (false, TickOwner::Nobody),
@@ -40,6 +38,7 @@ pub(super) fn of_kind(kind: CulpritKind) -> OfKind {
         | CulpritKind::Mce
         | CulpritKind::RtThrottle
         | CulpritKind::Quota
+        | CulpritKind::QuotaBeside
         | CulpritKind::Stopped
         | CulpritKind::Loss
         | CulpritKind::Unknown => (true, TickOwner::Nobody),

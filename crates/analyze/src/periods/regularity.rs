@@ -1,27 +1,27 @@
-//! Whether what comes regularly is driven by a clock.
+//! Decides whether a clock drives regular events.
 //!
-//! A clock's pulses are late by chance, but each is due at a multiple of the period whatever the one before
-//! did: a long interval is followed by a short one, so that neighbouring intervals are correlated by -1/2.
-//! Who sleeps for a time, works and sleeps again starts from when it woke: its intervals are independent,
-//! their errors add up, and its phase drifts. The lag-one correlation of intervals tells one from the other
-//! (von Neumann 1941; the same distinction as white phase and white frequency noise of oscillators).
+//! A clock's pulses are late by chance, but each is due at a multiple of the period regardless of the previous one: a
+//! long interval is followed by a short one, so neighbouring intervals are correlated by -1/2. A process that sleeps
+//! for a time, works and sleeps again starts from its own wake-up: its intervals are independent, their errors add up,
+//! and its phase drifts. The lag-one correlation of intervals separates the two (von Neumann 1941; the same distinction
+//! as white phase and white frequency noise of oscillators).
 
 use serde::{Deserialize, Serialize};
 
-/// What keeps a period.
+/// The driver of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regularity {
     /// A clock: lateness does not add up.
     Clocked,
-    /// Each interval starts from the event before: the phase drifts.
+    /// Each interval starts at the previous event: the phase drifts.
     Drifting,
-    /// Too few neighbouring intervals to tell.
+    /// Too few neighbouring intervals to decide.
     Undecided,
 }
 
 impl Regularity {
-    /// Its name in JSON and reports.
+    /// The word in JSON and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,20 +32,20 @@ impl Regularity {
     }
 }
 
-/// Fewest pairs of neighbouring intervals.
+/// The fewest pairs of neighbouring intervals.
 const FEWEST_PAIRS: usize = 20;
-/// Standard errors that the correlation must lie from the other hypothesis: one in some 10,000.
+/// The distance, in standard errors, of the correlation from the rejected hypothesis: one in about 10,000.
 const SURE: f64 = 3.7;
-/// A deviation of this share of the period is another event, not a late one.
+/// An interval that deviates by more than this share of the period belongs to another event, not a late one.
 const CLOSE: f64 = 0.25;
 
-/// Intervals that differ by no more than this share of the period (in the median) are as even as a clock's,
-/// whatever drives them: their errors would take a hundred thousand periods to add up to one.
+/// Intervals whose median deviation is at most this share of the period count as clocked, whatever drives them: their
+/// errors would take a hundred thousand periods to add up to one.
 const EVEN: f64 = 1e-5;
 
-/// Judges events (ascending, seconds) that come about every `period` seconds.
+/// Judges events (ascending, seconds) about every `period` seconds.
 pub(super) fn judge(times: &[f64], period: f64) -> Regularity {
-    // Deviations of intervals from whole periods; `None` where what comes next is no neighbour.
+    // Deviations of intervals from whole periods; `None` where the next event is not a neighbour.
     let deviations: Vec<Option<f64>> = times
         .windows(2)
         .map(|pair| {
@@ -75,21 +75,21 @@ pub(super) fn judge(times: &[f64], period: f64) -> Regularity {
     let correlation = rank_correlation(&pairs);
     let error = 1.0 / (pairs.len() as f64).sqrt();
     match correlation {
-        // Independent intervals have none.
+        // Independent intervals have a correlation of 0.
         r if r < -SURE * error => Regularity::Clocked,
-        // A clock's have -1/2 (their ranks -0.48).
+        // A clock's intervals have -1/2 (their ranks -0.48).
         r if r > -0.48 + SURE * error => Regularity::Drifting,
         _ => Regularity::Undecided,
     }
 }
 
-/// The median; zero of nothing.
+/// The median; zero for no values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Spearman's: lateness has a heavy tail, which a plain correlation would hang on.
+/// Spearman's rank correlation: lateness has a heavy tail, which would dominate a plain correlation.
 fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
     let ranks = |of: &dyn Fn(&(f64, f64)) -> f64| {
         let mut order: Vec<usize> = (0..pairs.len()).collect();
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use jitterscope_testing::SplitMix64;
 
-    /// Events of a clock of one second, each late by up to so much.
+    /// Events of a one-second clock, each late by up to `late`.
     fn clock(events: usize, late: f64) -> Vec<f64> {
         let mut random = SplitMix64(4);
         (0..events)
@@ -129,7 +129,7 @@ mod tests {
             .collect()
     }
 
-    /// Events of a sleeper of one second, who sleeps up to so much longer each time.
+    /// Events of a one-second sleeper, each sleep longer by up to `longer`.
     fn sleeper(events: usize, longer: f64) -> Vec<f64> {
         let (mut random, mut at) = (SplitMix64(4), 0.0);
         (0..events)
@@ -146,7 +146,7 @@ mod tests {
             (&[(1.0, 10.0), (2.0, 11.0), (3.0, 900.0)][..], 1.0),
             (&[(1.0, 9.0), (2.0, 8.0), (3.0, -900.0)], -1.0),
             (&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0)], 0.5),
-            // Equal ones share their ranks: 0.5, 0.5, 2 beside 0, 1, 2.
+            // Equal values share their ranks: 0.5, 0.5, 2 beside 0, 1, 2.
             (&[(1.0, 1.0), (1.0, 2.0), (2.0, 3.0)], 0.75f64.sqrt()),
             (&[(1.0, 1.0), (1.0, 2.0)], 0.0),
         ] {
@@ -181,7 +181,7 @@ mod tests {
         ] {
             assert_eq!(judge(&times, 1.0), wanted, "{what}");
         }
-        // A clock that is a hundredth off is one.
+        // A clock that is off by a hundredth still is a clock.
         let slow: Vec<f64> = clock(400, 1e-6).iter().map(|time| time * 1.01).collect();
         assert_eq!(judge(&slow, 1.0), Clocked);
     }
@@ -190,14 +190,14 @@ mod tests {
     fn twenty_neighbours_are_enough_of_what_is_even() {
         assert_eq!(judge(&clock(22, 0.0), 1.0), Regularity::Clocked);
         assert_eq!(judge(&clock(21, 0.0), 1.0), Regularity::Undecided);
-        // One that is missing parts neighbours: of 22 events, the intervals beside the gap are none.
+        // A missing event separates its neighbours: of 22 events, the intervals beside the gap do not count.
         let mut gap = clock(24, 0.0);
         gap.remove(10);
         assert_eq!(judge(&gap, 1.0), Regularity::Undecided);
         let mut gap = clock(26, 0.0);
         gap.remove(10);
         assert_eq!(judge(&gap, 1.0), Regularity::Clocked);
-        // A quarter of the period early or late is a neighbour yet.
+        // A quarter of the period early or late still is a neighbour.
         let at = |length: f64| (0..40).map(|n| f64::from(n) * length).collect::<Vec<f64>>();
         let judged = [0.74, 0.75, 1.25, 1.26].map(|length| judge(&at(length), 1.0));
         assert_eq!(

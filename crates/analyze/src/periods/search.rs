@@ -1,4 +1,4 @@
-//! The search through one series of times.
+//! Searches one series of times for periods.
 
 use super::dictionary::{Known, frequencies, known};
 use super::htest::{GRID, ln_probability, z_at, z_grid};
@@ -7,14 +7,13 @@ use super::spectrum::{SHORTEST, candidates, highest_frequency};
 use super::{blocks, intervals};
 use jitterscope_model::Nanos;
 
-/// How a search is made.
+/// The settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchSettings {
-    /// The shortest period.
     pub shortest: Nanos,
-    /// Probability of finding a period where there is none, over the whole search.
+    /// The probability of finding a period where there is none, over the whole search.
     pub false_alarm: f64,
-    /// Searches of which this is one; the false alarms are shared among them.
+    /// The number of searches; they share the false alarms.
     pub searches: usize,
 }
 
@@ -28,56 +27,53 @@ impl Default for SearchSettings {
     }
 }
 
-/// A period that the times have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Period {
-    /// How long.
     pub period: Nanos,
-    /// The natural logarithm of the probability of such a finding without a period, all trials counted.
+    /// The natural logarithm of the probability of such a result without a period, over all trials.
     pub ln_probability: f64,
-    /// Stalls in the pulse: the tenth of the period in which most of them fall.
+    /// Stalls in the pulse: the tenth of the period with most of them.
     pub in_pulse: u64,
-    /// Stalls looked at; those closer together than half the shortest period are one.
+    /// Examined stalls; those closer together than half the shortest period count as one.
     pub events: u64,
-    /// Share of the periods that have a stall in the pulse.
+    /// The share of periods with a stall in the pulse.
     pub hit: f64,
     /// Whether a clock keeps it.
     pub regularity: Regularity,
-    /// What is known to have this period.
+    /// The known activity with this period.
     pub known: Option<Known>,
 }
 
-/// Fewest events and fewest periods in the window to say anything.
+/// The fewest events and the fewest periods in the window for a result.
 pub(super) const FEWEST: usize = 10;
 const CYCLES: f64 = 5.0;
-/// Periods of one series.
+/// The largest number of periods of one series.
 const MOST_PERIODS: usize = 4;
 const CANDIDATES: usize = 24;
 /// The pulse's share of the period.
 const PULSE: f64 = 0.1;
-/// A pulse in fewer of the periods than this is in step with something periodic, but does not come
-/// periodically itself; it is taken out and not reported.
+/// A pulse in fewer of the periods than this is in step with something periodic, but is not periodic itself; it is
+/// removed and not reported.
 const LEAST_HIT: f64 = 0.2;
-/// What is named comes in this share of its periods at least; less may be a fraction or a multiple of
-/// something else that happens to be as long.
+/// A named period has a stall in this share of its periods at least; with less it may be a fraction or a multiple of
+/// another period that happens to have this length.
 const NAMED_HIT: f64 = 0.5;
-/// A pulse that holds no more than this of what a tenth of the period holds by chance is nothing to act
-/// on: stalls that come in bursts are not as independent as the test takes them to be.
+/// A pulse with no more than this times the stalls that a tenth of the period has by chance is not worth acting on:
+/// bursts are less independent than the test assumes.
 const LEAST_EXCESS: f64 = 1.5;
-/// A fundamental has at least this share of the power of its strongest overtone: under noise the strongest of
-/// many is far above the mean...
+/// A fundamental has at least this share of the power of its strongest overtone: with noise, the strongest of many is
+/// far above the mean...
 const LEAST_POWER: f64 = 0.25;
-/// ...and then so much power (Z², twice the logarithm of its chance) as a mere fraction has once in a thousand
+/// ...and at least this power (Z², twice the logarithm of its chance), which a mere fraction has once in a thousand
 /// times.
 const LEAST_OWN: f64 = 14.0;
-/// Denominators up to which a frequency is a fraction of one already found: what is left of a pulse that
-/// was taken out beats with it.
+/// Up to this denominator, a fraction of a found frequency is not reported: the rest of a removed pulse beats with it.
 const FRACTIONS: i32 = 8;
-/// Independent frequencies lie 1/span apart; the search looks finer, which finds a little more.
+/// Independent frequencies lie 1/span apart; a finer search finds a little more.
 const OVERSAMPLING: f64 = 3.0;
 
-/// The significant periods of `times` (ascending, from the start of a window of length `span`), the most
-/// significant first.
+/// The significant periods of `times` (ascending, from the start of a window of length `span`), the most significant
+/// first.
 #[must_use]
 pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Period> {
     let span = span.as_secs_f64();
@@ -100,7 +96,7 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
         let hit = (cycles as f64 / (span * frequency)).min(1.0);
         let in_pulse = before - left.len();
         let excess = in_pulse as f64 / (PULSE * before as f64);
-        // It must have come round as often as the window must have had room for.
+        // The pulse must occur in enough of the window's periods.
         if hit < LEAST_HIT || excess < LEAST_EXCESS || (cycles as f64) < CYCLES {
             continue;
         }
@@ -125,7 +121,7 @@ pub fn find(times: &[Nanos], span: Nanos, settings: SearchSettings) -> Vec<Perio
     found
 }
 
-/// What comes after intervals of one length, though at no fixed phase.
+/// A period of intervals of equal length without a fixed phase.
 fn without_a_clock(times: &[f64], span: f64, settings: SearchSettings) -> Option<Period> {
     if times.len() < FEWEST || span <= 0.0 {
         return None;
@@ -142,7 +138,7 @@ fn without_a_clock(times: &[f64], span: f64, settings: SearchSettings) -> Option
         in_pulse: regular as u64,
         events: times.len() as u64,
         hit,
-        // A clock would have shown in the spectrum, but for few events.
+        // Unless there are few events, a clock would have shown in the spectrum.
         regularity: match judge(times, period) {
             Regularity::Drifting => Regularity::Drifting,
             _ => Regularity::Undecided,
@@ -151,7 +147,8 @@ fn without_a_clock(times: &[f64], span: f64, settings: SearchSettings) -> Option
     })
 }
 
-/// Seconds; of events closer together than half the shortest period the first: a burst is one event.
+/// Times in seconds, with events closer together than half the shortest period merged into the first: a burst is one
+/// event.
 fn thinned(times: &[Nanos], shortest: Nanos) -> Vec<f64> {
     let mut kept: Vec<Nanos> = Vec::with_capacity(times.len());
     for time in times {
@@ -165,7 +162,7 @@ fn thinned(times: &[Nanos], shortest: Nanos) -> Vec<f64> {
     kept.into_iter().map(Nanos::as_secs_f64).collect()
 }
 
-/// The most significant frequency, and ln of its probability; `None` when none is significant.
+/// The most significant frequency, and ln of its probability; `None` if none is significant.
 fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Option<(f64, f64)> {
     let lowest = CYCLES / span;
     let highest = (1e9 / settings.shortest.0.max(1) as f64).min(highest_frequency(span));
@@ -182,9 +179,8 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
         .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (top, top_h) = *scored.first()?;
-    // Overtones of a narrow pulse are as significant as its fundamental, and so may be a fraction of it,
-    // whose own overtones they all are. But a fraction has no power of its own: of those that have, the
-    // lowest is meant.
+    // Overtones of a narrow pulse are as significant as its fundamental, and so may be a fraction of it, whose own
+    // overtones they all are. But a fraction has no power of its own: the lowest frequency with power is the right one.
     let family: Vec<(f64, f64, f64)> = scored
         .iter()
         .filter(|(f, h)| *h >= 0.5 * top_h && related(top, *f, span))
@@ -202,10 +198,10 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
     (ln_corrected <= settings.false_alarm.ln()).then_some((frequency, ln_corrected))
 }
 
-/// Frequencies that are tried on either side of another.
+/// The number of frequencies tried on either side of another.
 const EITHER_SIDE: i32 = (GRID / 2) as i32;
 
-/// The frequency nearby at which the times agree best, to a small part of 1/span.
+/// The nearby frequency at which the times agree best, to a small part of 1/span.
 fn refined(times: &[f64], span: f64, around: f64) -> f64 {
     let best_of = |centre: f64, step: f64, overtones: usize| {
         let grid = z_grid(
@@ -226,7 +222,7 @@ fn refined(times: &[f64], span: f64, around: f64) -> f64 {
     best_of(fine, 1.0 / (400.0 * span), 10)
 }
 
-/// Whether `high` is a whole multiple of `low`, as far as a window of this length can tell.
+/// Whether `high` is a whole multiple of `low`, within the resolution of the window.
 fn is_multiple(high: f64, low: f64, span: f64) -> bool {
     let times = (high / low).round();
     times >= 1.0 && (high - times * low).abs() <= (1.0 + 0.05 * times) / span
@@ -240,14 +236,14 @@ fn related(a: f64, b: f64, span: f64) -> bool {
     }
 }
 
-/// Whether what was found already explains this frequency.
+/// Whether a found frequency already explains this one.
 fn explained(taken: &[f64], frequency: f64, span: f64) -> bool {
     taken
         .iter()
         .any(|t| (1..=FRACTIONS).any(|q| related(t / f64::from(q), frequency, span)))
 }
 
-/// The part of the period in which most events fall.
+/// The part of the period with most events.
 struct Pulse {
     frequency: f64,
     start: f64,
@@ -278,11 +274,11 @@ impl Pulse {
     }
 
     fn has(&self, time: f64) -> bool {
-        // A little before the first phase too: its own rounding must not keep an event out.
+        // Slightly before the first phase too: rounding must not exclude its own event.
         (time * self.frequency - self.start + 1e-9).rem_euclid(1.0) <= PULSE + 2e-9
     }
 
-    /// Periods with an event in the pulse.
+    /// The number of periods with an event in the pulse.
     fn hits(&self, times: &[f64]) -> usize {
         let mut cycles: Vec<i64> = times
             .iter()

@@ -2,11 +2,10 @@ use super::super::dictionary::TickOf;
 use super::*;
 use jitterscope_testing::SplitMix64;
 
-/// Points in time that a seed repeats.
 struct Random(SplitMix64);
 
 impl Random {
-    /// A Poisson process of this many events a second.
+    /// A Poisson process with this rate per second.
     fn poisson(&mut self, rate: f64, span: f64) -> Vec<f64> {
         let (mut time, mut times) = (0.0, Vec::new());
         loop {
@@ -50,7 +49,7 @@ fn near(period: &Period, wanted: f64) -> bool {
     (period.period.as_secs_f64() / wanted - 1.0).abs() < 0.002
 }
 
-/// Whether a planted period is found in noise as the best one.
+/// Checks that a planted period is found in noise as the best one.
 fn finds(random: &mut Random, period: f64, [jitter, keep, noise]: [f64; 3]) -> Result<(), String> {
     let span = (period * 80.0).clamp(1.0, 120.0);
     let mut times = random.pulses(period, jitter, keep, span);
@@ -64,7 +63,7 @@ fn finds(random: &mut Random, period: f64, [jitter, keep, noise]: [f64; 3]) -> R
     }
 }
 
-/// At noise as strong as the pulses an overtone is taken for the period now and then: in 2 of the first 1,000 of these
+/// With noise as strong as the pulses, an overtone is sometimes taken for the period: in 2 of the first 1,000 of these
 /// cases, and in none of the first 100.
 #[test]
 fn a_planted_period_is_found_in_noise() {
@@ -81,9 +80,10 @@ fn a_planted_period_is_found_in_noise() {
         wrong.extend(finds(&mut random, period, of).err());
         assert!(case >= 100 || wrong.is_empty(), "{wrong:#?}");
     }
-    // At 2 in 1,000 there are 0.6 on average; beyond 3 lies less than one in two hundred. At 3 in 100 there are 9.
+    // At 2 in 1,000, 0.6 are expected; more than 3 have a probability below one in two hundred. At 3 in 100, 9 are
+    // expected.
     assert!(wrong.len() <= 3, "{} of {cases}: {wrong:#?}", wrong.len());
-    // What was once taken for something else.
+    // Earlier misidentified cases.
     for (seed, period, of) in [
         (
             1_486_097_155_569_361_323,
@@ -122,7 +122,7 @@ fn poisson_noise_has_no_period_at_the_stated_rate() {
         let times = nanos(random.poisson([8.0, 40.0, 150.0][trial % 3], span));
         alarms += usize::from(!find(&times, Nanos((span * 1e9) as u64), settings).is_empty());
     }
-    // 7.5 of 150 are allowed on average; beyond 17 lies less than one in a thousand.
+    // 7.5 of 150 are expected; more than 17 have a probability below one in a thousand.
     assert!(
         alarms <= 17,
         "{alarms} false alarms in {trials} trials at 5 %"
@@ -187,7 +187,7 @@ fn a_burst_is_one_event_as_long_as_it_lasts_less_than_half_the_shortest_period()
 
 #[test]
 fn multiples_and_fractions_are_told_as_far_as_the_window_goes() {
-    // Within (1 + times / 20) / span: 0.11 of twice, 0.105 of once.
+    // Within (1 + times / 20) / span: 0.11 for two, 0.105 for one.
     for (high, low, is) in [
         (100.0, 50.0, true),
         (100.1, 50.0, true),
@@ -240,7 +240,7 @@ fn a_pulse_is_the_tenth_of_the_period_in_which_most_fall_over_its_end_too() {
     ] {
         assert_eq!(pulse.has(time), has, "{time}");
     }
-    // Those of one period are one hit, and 1.98 and 2.02 are of one.
+    // Events of one period are one hit, and 1.98 and 2.02 belong to the same period.
     assert_eq!(pulse.hits(&times), 5);
     assert_eq!(pulse.hits(&[1.98, 2.02, 2.3]), 1);
     let early = Pulse::of(&[0.3, 1.31, 2.39, 3.7], 1.0);
@@ -275,7 +275,7 @@ fn a_clock_is_told_with_its_pulses_and_how_often_it_comes() {
         (only.hit - 1.0).abs() < 1e-9 && only.regularity == Regularity::Clocked,
         "{only:?}"
     );
-    // One in four is left out, at no period of its own.
+    // One in four is missing, without a period of its own.
     let some = clock(|n| (31 * n * n + 17 * n) % 101 >= 25);
     let (left, most) = (some.len() as u64, search(some, 10.0)[0]);
     assert!((130..170).contains(&left), "{left}");
@@ -284,7 +284,7 @@ fn a_clock_is_told_with_its_pulses_and_how_often_it_comes() {
         (Nanos(50_000_000), left, left)
     );
     assert!((most.hit - left as f64 / 200.0).abs() < 1e-9, "{most:?}");
-    // The more searches there are, the less a finding says: as many times the probability.
+    // More searches make a result less significant: the probability is multiplied.
     let settings = SearchSettings {
         searches: 100,
         ..SearchSettings::default()
@@ -299,7 +299,7 @@ fn what_comes_after_intervals_of_one_length_is_told_without_a_clock() {
     let mut intervals: Vec<f64> = (0..600)
         .map(|_| 0.02 * (1.0 + 0.05 * random.uniform()))
         .collect();
-    // Now and then a longer one.
+    // Sometimes a longer interval.
     intervals
         .iter_mut()
         .step_by(10)
@@ -336,7 +336,7 @@ fn what_comes_after_intervals_of_one_length_is_told_without_a_clock() {
     )
     .unwrap();
     assert!((among.ln_probability - found.ln_probability - 100f64.ln()).abs() < 1e-9);
-    // Too few, nowhere, rarely, or shorter than was asked for.
+    // Too few events, no span, too rare, or shorter than requested.
     assert!(without_a_clock(&times[..9], span, settings).is_none());
     assert!(without_a_clock(&times, 0.0, settings).is_none());
     assert!(without_a_clock(&times, 60.0, settings).is_none());

@@ -1,13 +1,13 @@
-//! The power spectrum of binned counts, to find candidates.
+//! The power spectrum of binned counts, as the source of candidates.
 
 use super::transform::Powers;
 use jitterscope_model::Nanos;
 
-/// The shortest period unless said otherwise.
+/// The default shortest period.
 pub(super) const SHORTEST: Nanos = Nanos(500_000);
 
-/// Frequencies (Hz) worth a closer look, at most `most`, between `lowest` and `highest`. `times` are
-/// seconds from the start of a window of `span` seconds.
+/// At most `most` candidate frequencies (Hz) between `lowest` and `highest`. `times` are seconds from the start of a
+/// window of `span` seconds.
 pub(super) fn candidates(
     times: &[f64],
     span: f64,
@@ -30,8 +30,8 @@ pub(super) fn candidates(
             .filter(|(power, k)| *power >= powers.at(k - 1) && *power >= powers.at(k + 1))
     };
     let strongest = strongest(peaks(), most);
-    // A train of pulses is as strong in its overtones as in its fundamental; of the strong ones the
-    // lowest are therefore as good as the strongest.
+    // The overtones of a pulse train are as strong as its fundamental, so the lowest strong frequencies are as good
+    // candidates as the strongest.
     let strong = strongest.first().map_or(0.0, |peak| peak.0 / 3.0);
     let low = peaks()
         .filter(|(power, _)| *power >= strong)
@@ -48,8 +48,7 @@ pub(super) fn candidates(
     chosen.into_iter().map(|k| k as f64 / span).collect()
 }
 
-/// The `most` highest of these peaks, the highest first and of equal ones the first: a long window has hundreds of
-/// thousands.
+/// The `most` highest peaks, the highest first and of equal ones the first: a long window has hundreds of thousands.
 fn strongest(peaks: impl Iterator<Item = (f32, usize)>, most: usize) -> Vec<(f32, usize)> {
     let mut kept: Vec<(f32, usize)> = Vec::with_capacity(most + 1);
     for peak in peaks {
@@ -62,7 +61,7 @@ fn strongest(peaks: impl Iterator<Item = (f32, usize)>, most: usize) -> Vec<(f32
     kept
 }
 
-/// Bins that show frequencies up to `highest`.
+/// The number of bins that resolves frequencies up to `highest`.
 fn enough(highest: f64, span: f64) -> usize {
     ((2.0 * highest * span).ceil() as usize)
         .min(MOST_BINS)
@@ -70,15 +69,15 @@ fn enough(highest: f64, span: f64) -> usize {
         .clamp(64, MOST_BINS)
 }
 
-/// Bins of a search for periods of the usual lengths.
+/// The number of bins of a search for periods of the usual lengths.
 pub(super) fn bins(span: f64) -> usize {
     enough(1.0 / SHORTEST.as_secs_f64(), span)
 }
 
-/// Memory for one search: four bytes a bin, so 4 MiB.
+/// The memory bound of one search: four bytes a bin, so 4 MiB.
 const MOST_BINS: usize = 1 << 20;
 
-/// The highest frequency that the bins of a window can show, Hz.
+/// The highest frequency that the bins of a window resolve, Hz.
 pub(super) fn highest_frequency(span: f64) -> f64 {
     MOST_BINS as f64 / (2.0 * span)
 }
@@ -129,7 +128,7 @@ mod tests {
             );
             found
         };
-        // Half of the room is for the lowest of the strong ones.
+        // Half of the places are for the lowest strong frequencies.
         let found = of(0.5, 500.0, 8);
         assert!(
             [50.0, 100.0, 150.0, 200.0]
@@ -138,7 +137,7 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(of(0.5, 500.0, 2)[0], 50.0);
-        // From the lowest frequency asked for up to the highest.
+        // From the lowest requested frequency to the highest.
         assert!(of(50.0, 120.0, 4).contains(&50.0) && of(50.0, 120.0, 4).contains(&100.0));
         assert!(of(60.0, 120.0, 4).contains(&100.0));
         assert!(of(50.0, 100.0, 4).contains(&50.0));

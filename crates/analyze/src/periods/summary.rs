@@ -1,4 +1,4 @@
-//! Periods as a report shows them.
+//! Periods as they appear in a report.
 
 use super::dictionary::TickOf;
 use super::gather::Found;
@@ -9,42 +9,39 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The significant periods of a run's stalls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeriodSummary {
-    /// Series of stalls that were searched: one a culprit and CPU.
+    /// The number of searched series: one for each culprit and CPU.
     pub searched: usize,
-    /// Series that were not, at least: what stole less came after what a report spends on this.
+    /// The number of series, at least, that were not searched because the effort was used up; they stole less.
     pub left_out: usize,
-    /// Probability of any row where nothing is periodic.
+    /// The probability of any row if nothing is periodic.
     pub false_alarm: f64,
     /// The most significant first.
     pub rows: Vec<PeriodRow>,
 }
 
-/// A name of the dictionary. Spelt out, a reader of the field would have to borrow it from what it reads.
+/// A name of the dictionary, as a type alias: serde would otherwise borrow the field from the input.
 type KnownName = &'static str;
 
 /// A period of one culprit's stalls on one CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeriodRow {
-    /// Where.
     pub cpu: CpuId,
-    /// What kind of culprit; null for all stalls of a CPU without attribution.
+    /// The kind of the culprit; null for all stalls of a CPU without attribution.
     pub kind: Option<CulpritKind>,
-    /// Its name.
     pub name: Option<Name>,
-    /// How long.
     pub period_ns: Nanos,
-    /// Whether a clock keeps it: `clocked`, `drifting`, or `undecided` where too few follow one another.
+    /// The driver: `clocked`, `drifting`, or `undecided` if there are too few neighbouring stalls.
     pub regularity: Regularity,
-    /// What a Linux machine is known to do at this period.
+    /// The known activity of a Linux machine with this period.
     #[serde(deserialize_with = "of_dictionary")]
     pub known: Option<KnownName>,
-    /// Stalls looked at: the first so many, a burst within a quarter of a millisecond as one.
+    /// The number of examined stalls, up to a limit; a burst within a quarter of a millisecond counts as one.
     pub stalls: u64,
-    /// Of them, those in the tenth of the period in which most fall.
+    /// The number of them in the tenth of the period with most of them.
     pub in_pulse: u64,
-    /// Share of the periods that have such a stall.
+    /// The share of the periods with such a stall.
     pub hit_fraction: f64,
-    /// Decimal logarithm of the probability that stalls without a period show one as clear.
+    /// The decimal logarithm of the probability that stalls without a period show one this clear.
     pub log10_probability: f64,
 }
 
@@ -53,7 +50,7 @@ fn of_dictionary<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static s
 }
 
 impl PeriodSummary {
-    /// What was found, on such a machine.
+    /// The result of a search, for this machine.
     #[must_use]
     pub fn new(found: Found, of: TickOf) -> PeriodSummary {
         let mut rows: Vec<PeriodRow> = found
@@ -92,7 +89,7 @@ impl PeriodSummary {
 }
 
 impl From<Found> for PeriodSummary {
-    /// On a machine of which nothing is known.
+    /// The result for an unknown machine.
     fn from(found: Found) -> PeriodSummary {
         PeriodSummary::new(found, TickOf::default())
     }

@@ -1,28 +1,28 @@
 //! The powers of a long series of counts at all frequencies, in the memory of the series.
 //!
-//! A planned transform of 2^20 bins takes four times its data for factors and scratch, and would be the largest thing in
-//! the memory of a recorder by far. So two neighbouring bins, which are real, are one complex number; the series is
-//! split by frequency (Gentleman and Sande 1966) until its parts are short; the library transforms those; and the powers
-//! take the place of what they are made of.
+//! A planned transform of 2^20 bins takes four times its data for factors and scratch, and would be by far the largest
+//! item in a recorder's memory. So two neighbouring real bins form one complex number; the series is split by frequency
+//! (Gentleman and Sande 1966) until its parts are short; the library transforms the parts; and the powers replace their
+//! inputs.
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex32;
 use std::f64::consts::PI;
 
-/// Complex numbers that are transformed at once.
+/// The number of complex numbers in one transform.
 const BLOCK: usize = 1 << 13;
 
 /// |X(k)|² of a series of real numbers, for k up to half their number.
 pub(super) struct Powers {
-    /// Each in the real part, at `place(k)`.
+    /// Each power is in the real part at `place(k)`.
     values: Vec<Complex32>,
-    /// How often the series was split in two.
+    /// The number of splits in two.
     splits: u32,
 }
 
 impl Powers {
-    /// Of `bins` counts, each less their mean; `events` are the bins that each event falls in, the last one where they lie
-    /// beyond. `bins` is a power of two and at least 4.
+    /// The powers of `bins` counts less their mean. `events` are the bins of the events; bins beyond the end count as
+    /// the last one. `bins` is a power of two and at least 4.
     pub(super) fn of_counts(events: impl ExactSizeIterator<Item = usize>, bins: usize) -> Powers {
         let mean = events.len() as f32 / bins as f32;
         let mut values = vec![Complex32::new(-mean, -mean); bins / 2];
@@ -47,12 +47,12 @@ impl Powers {
         powers
     }
 
-    /// The power at `k` periods a window; `k` is less than half the number of bins.
+    /// The power at `k` periods in the window; `k` is less than half the number of bins.
     pub(super) fn at(&self, k: usize) -> f32 {
         self.values[self.place(k)].re
     }
 
-    /// Where the transform of the pairs has its number k: each split took the lowest bit that was left of k.
+    /// The index of number k of the pairs' transform: each split consumed the lowest remaining bit of k.
     fn place(&self, k: usize) -> usize {
         let block = self.values.len() >> self.splits;
         let low = k & ((1 << self.splits) - 1);
@@ -64,7 +64,7 @@ impl Powers {
         part * block + (k >> self.splits)
     }
 
-    /// From the transform of the pairs to the powers of the series.
+    /// Replaces the transform of the pairs by the powers of the series.
     fn square(&mut self) {
         let pairs = self.values.len();
         let zero = self.values[0];
@@ -80,8 +80,8 @@ impl Powers {
     }
 }
 
-/// Splits until a part is no longer than a block; says how often. First comes what makes the even numbers of the
-/// transform, then what makes the odd ones.
+/// Splits until a part is no longer than a block; returns the number of splits. The first half yields the even numbers
+/// of the transform, the second half the odd ones.
 fn split(values: &mut [Complex32]) -> u32 {
     let (mut length, mut splits) = (values.len(), 0);
     while length > BLOCK {

@@ -1,4 +1,4 @@
-//! Distributions of a run, as curves to the nines.
+//! Distributions of a run, as curves on the scale of nines.
 
 use crate::FineNanos;
 use crate::counts::Counts;
@@ -8,38 +8,34 @@ use jitterscope_model::{
 };
 use std::collections::HashMap;
 
-/// CPUs that get a curve of their own.
+/// The number of CPUs with their own curve.
 const MOST_CPUS: usize = 4;
 
-/// What a curve is of.
+/// The quantity of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveOf {
-    /// Time between adjacent clock reads, of all measured CPUs.
+    /// Time between adjacent clock reads, over all measured CPUs.
     Deltas,
-    /// The same of one CPU.
+    /// The same for one CPU.
     DeltasOf(CpuId),
-    /// Lateness of wake-ups, each as it was.
+    /// The plain lateness of wake-ups.
     Lateness,
-    /// The same with the deadlines filled in that were slept through.
+    /// The lateness with missed deadlines filled in.
     LatenessCorrected,
     /// From the actual publication to the reception.
     Transit(PipelineRole),
     /// From the intended publication to the reception.
     FromIntended(PipelineRole),
-    /// Between receptions.
     Inter(PipelineRole),
-    /// Lengths of stalls.
     Stalls,
 }
 
-/// A distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Of what.
     pub of: CurveOf,
-    /// How many there are.
+    /// The number of values.
     pub count: u64,
-    /// Values, ascending, with how many have each.
+    /// Values, ascending, each with its count.
     pub counts: Vec<(FineNanos, u64)>,
 }
 
@@ -50,9 +46,9 @@ impl Curve {
         (count > 0).then_some(Curve { of, count, counts })
     }
 
-    /// The share above each value, on the scale of the nines (0 at the smallest, 1 at 90 %, 2 at 99 %, ...),
-    /// thinned to what an eye can tell apart. It ends where [`SUPPORT`] lie above: what is beyond rests on fewer,
-    /// and only the longest of all is shown ([`Curve::longest`]).
+    /// The share above each value, on the scale of nines (0 at the smallest, 1 at 90 %, 2 at 99 %, ...), thinned to
+    /// visible differences. It ends where [`SUPPORT`] values lie above: beyond that only the longest is shown
+    /// ([`Curve::longest`]).
     #[must_use]
     pub fn nines(&self) -> Vec<(f64, f64)> {
         let mut points: Vec<(f64, f64)> = Vec::new();
@@ -63,7 +59,7 @@ impl Curve {
             if u128::from(above) < SUPPORT {
                 break;
             }
-            // The value is that of everyone from the share below it on.
+            // The value holds from the share below it on.
             let above = above as f64 / self.count as f64;
             below = below.saturating_add(*n).min(self.count);
             let nines = -above.log10();
@@ -84,7 +80,7 @@ impl Curve {
         points
     }
 
-    /// The longest of all, where one of all lies above on the scale of the nines.
+    /// The longest value, at the position where one of all lies above.
     #[must_use]
     pub fn longest(&self) -> (f64, f64) {
         let longest = self.counts.last().map_or(0.0, |(value, _)| value.0);
@@ -106,7 +102,7 @@ impl Curve {
     }
 }
 
-/// The curves of a run. `lengths`: of its stalls, for a run whose manifest has no distribution.
+/// The curves of a run. `lengths`: the stalls, for a run whose manifest has no distribution.
 pub(super) fn of(manifest: &RunManifest, lengths: HashMap<u64, u64>) -> Vec<Curve> {
     if let Some(pipeline) = &manifest.pipeline {
         let times = |of, times: &MessageTimes| {
@@ -210,7 +206,7 @@ mod tests {
     fn the_nines_are_where_they_should_be() {
         let points = curve(&[(10, 900), (100, 90), (1000, 9), (9000, 1)]).nines();
         let near = |(x, y): (f64, f64), (wx, wy): (f64, f64)| (x - wx).abs() < 1e-9 && y == wy;
-        // Beyond 99 % lie fewer than ten: what is there is the longest, and no percentile.
+        // Fewer than ten lie beyond 99 %: only the longest is shown there.
         let wanted = [(0.0, 10.0), (1.0, 100.0), (2.0, 1000.0)];
         assert_eq!(points.len(), wanted.len());
         assert!(

@@ -1,5 +1,4 @@
-//! A run as it is drawn: its stalls with their parts, in so many rows as a page can hold, and what charts
-//! show of all of them.
+//! The drawable form of a run: its stalls and parts, limited to what a page can hold, and the data of the charts.
 
 mod curves;
 mod offsets;
@@ -16,85 +15,79 @@ use sample::Sample;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Stalls that are kept unless said otherwise.
+/// The default number of kept stalls.
 pub const MOST_STALLS: usize = 100_000;
-/// Culprits told apart; the rest share a row a kind.
+/// The number of separate culprits; the rest share a row for each kind.
 const MOST_CULPRITS: usize = 512;
-/// Ways in which parts differ, but for their lengths, that are told apart.
+/// The number of separate combinations of part properties other than lengths.
 const MOST_SORTS: usize = 16_384;
-/// Lanes told apart; what is beyond them shares the last.
+/// The number of separate lanes; further ones share the last.
 const MOST_LANES: usize = 1_024;
 
-/// Where stalls are drawn: a CPU, or a thread that was followed.
+/// The lane of a stall: a CPU, or a followed thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// A measured CPU.
     Cpu(CpuId),
-    /// A thread.
     Thread {
-        /// Its id.
         tid: i32,
         /// Its name, or its role in a pipeline.
         name: String,
     },
-    /// Threads beyond those that are told apart.
+    /// Threads beyond the limit.
     Others,
 }
 
-/// One culprit, over the whole run, an idle control left out.
+/// One culprit over the whole run, without an idle control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrawnCulprit {
-    /// What all its parts have in common.
+    /// The common properties of its parts.
     pub subject: Subject,
-    /// How many threads or workers it is about: 0 for what has none.
+    /// The number of its threads or workers; 0 if it has none.
     pub threads: u64,
-    /// Stalls in which it had a part.
+    /// The number of stalls in which it had a part.
     pub count: u64,
-    /// Its parts, summed.
     pub total: Nanos,
     /// Its largest part of a stall.
     pub max: Nanos,
 }
 
-/// What parts can have in common but for their lengths.
+/// The common properties of parts, other than lengths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartSort {
-    /// Whose parts: an index into [`Picture::culprits`].
+    /// The culprit: an index into [`Picture::culprits`].
     pub culprit: usize,
-    /// One of them, without its lengths; `None` of those beyond what is told apart.
+    /// One of these parts, without its lengths; `None` for parts beyond the limit.
     pub part: Option<Part>,
 }
 
 /// One part of a drawn stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawnPart {
-    /// Of which sort: an index into [`Picture::sorts`].
+    /// An index into [`Picture::sorts`].
     pub sort: usize,
-    /// Time in which it was the innermost thing running.
+    /// The time in which it was the innermost frame.
     pub net: Nanos,
     /// From its first entry to its last exit.
     pub gross: Nanos,
 }
 
-/// One stall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawnStall {
     /// Its number within the run.
     pub id: StallId,
-    /// Where it is drawn: an index into [`Picture::lanes`].
+    /// An index into [`Picture::lanes`].
     pub lane: usize,
-    /// Where the victim ran.
+    /// The victim's CPU.
     pub cpu: CpuId,
-    /// Start, since that of the measurement.
+    /// Its start, since the start of the measurement.
     pub start: Nanos,
-    /// Length.
     pub length: Nanos,
     /// In order of first appearance; empty without attribution.
     pub parts: Vec<DrawnPart>,
 }
 
 impl DrawnStall {
-    /// Its largest part.
     #[must_use]
     pub fn largest(&self) -> Option<DrawnPart> {
         self.parts
@@ -104,29 +97,27 @@ impl DrawnStall {
     }
 }
 
-/// A run as it is drawn.
+/// The drawable form of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// Start of the measurement, nanoseconds since the epoch.
     pub began_realtime_ns: u64,
     /// From its start to its end.
     pub duration: Nanos,
-    /// The time that was measured, of all CPUs together, an idle control left out.
+    /// The measured time of all CPUs together, without an idle control.
     pub measured: Nanos,
-    /// Stalls that were read, an idle control's included.
+    /// The number of stalls read, including those of an idle control.
     pub stalls_read: u64,
-    /// Those that are drawn, by start. When not all are, each span of time keeps its shortest and its longest
-    /// of each lane, and the longest of all are there.
+    /// The drawn stalls, by start. If not all are drawn, each span of time keeps its shortest and its longest of each
+    /// lane, and the longest of all stay.
     pub stalls: Vec<DrawnStall>,
-    /// Where they are drawn.
     pub lanes: Vec<Lane>,
-    /// By total.
     pub culprits: Vec<DrawnCulprit>,
-    /// What their parts can have in common.
+    /// The combinations of part properties.
     pub sorts: Vec<PartSort>,
-    /// Distributions, to the nines.
+    /// Distributions, on the scale of nines.
     pub curves: Vec<Curve>,
-    /// When within a second stalls began, of all that were read.
+    /// The offsets of stalls within a second, for all stalls read.
     pub offsets: OffsetMap,
 }
 
@@ -135,12 +126,12 @@ struct Sum {
     count: u64,
     total: Nanos,
     max: Nanos,
-    /// The stall that was counted last.
+    /// The stall counted last.
     last: Option<StallId>,
     of_last: Nanos,
 }
 
-/// Takes in a run's rows as [`crate::SummaryBuilder`] does, and gives its picture.
+/// Takes a run's rows as [`crate::SummaryBuilder`] does, and builds its picture.
 #[derive(Debug)]
 pub struct PictureBuilder<'m> {
     manifest: &'m RunManifest,
@@ -155,9 +146,9 @@ pub struct PictureBuilder<'m> {
     sort_of: HashMap<SortKey, usize>,
     rest_of: HashMap<usize, usize>,
     offsets: OffsetMap,
-    /// Stalls of the idle control whose attribution is still to come.
+    /// Stalls of the idle control that wait for their attribution.
     of_control: HashSet<StallId>,
-    /// Lengths of the stalls, to three digits, where the manifest has no distribution.
+    /// Lengths of the stalls, to three digits, if the manifest has no distribution.
     lengths: HashMap<u64, u64>,
 }
 
@@ -172,7 +163,7 @@ type SortKey = (
 );
 
 impl<'m> PictureBuilder<'m> {
-    /// Begins the picture of a run that has so many stalls; at most `most` of them are kept.
+    /// Begins the picture of a run with `stalls` stalls; keeps at most `most` of them.
     #[must_use]
     pub fn new(manifest: &'m RunManifest, stalls: u64, most: usize) -> PictureBuilder<'m> {
         let duration = manifest.duration();
@@ -200,7 +191,7 @@ impl<'m> PictureBuilder<'m> {
             of_control: HashSet::new(),
             lengths: HashMap::new(),
         };
-        // In order of the CPUs, and those too that nothing stalled.
+        // In order of the CPUs, including those without stalls.
         if !by_thread {
             for result in &manifest.results {
                 builder.lane(i64::from(result.cpu.0), || Lane::Cpu(result.cpu));
@@ -239,14 +230,13 @@ impl<'m> PictureBuilder<'m> {
         let called = account.map(|account| account.role.as_ref().unwrap_or(&account.comm).clone());
         self.lane(i64::from(tid), || Lane::Thread {
             tid,
-            // By the account's name: a command that was started was called otherwise before it was executed.
+            // The name in the account: a started command had another name before it was executed.
             name: called
                 .filter(|name| !name.is_empty())
                 .unwrap_or_else(|| stall.victim.comm.to_string()),
         })
     }
 
-    /// One stall.
     pub fn stall(&mut self, stall: &Stall) {
         let rate = self.manifest.rate;
         let drawn = DrawnStall {
@@ -272,7 +262,7 @@ impl<'m> PictureBuilder<'m> {
         self.sample.add(drawn);
     }
 
-    /// The attribution of a stall taken in before.
+    /// Adds the attribution of an earlier stall.
     pub fn attribution(&mut self, attribution: &Attribution) {
         let counted = !self.of_control.remove(&attribution.stall);
         let kept = self.sample.is_kept(attribution.stall);
@@ -339,7 +329,6 @@ impl<'m> PictureBuilder<'m> {
         })
     }
 
-    /// The picture.
     #[must_use]
     pub fn finish(mut self) -> Picture {
         let mut rows: Vec<(usize, DrawnCulprit)> =
@@ -378,7 +367,7 @@ impl<'m> PictureBuilder<'m> {
     }
 }
 
-/// `summary`'s row of a culprit: who triggered it, and its rate.
+/// The summary's row of a culprit, with its triggers and rate.
 #[must_use]
 pub fn summary_row<'s>(
     summary: &'s RunSummary,
@@ -392,7 +381,7 @@ pub fn summary_row<'s>(
         .find(|row| row.subject == *subject)
 }
 
-/// Rounded up to three significant digits, as the histograms of the probes are.
+/// Rounded up to three significant digits, like the probes' histograms.
 fn three_digits(value: u64) -> u64 {
     let mut step = 1u64;
     while value / step >= 1000 {

@@ -1,27 +1,26 @@
-//! When within a second, or a smaller unit, stalls begin: what comes regularly makes a line there.
+//! The offsets of stalls within a second or a smaller unit: periodic stalls form a line.
 
 use jitterscope_model::Nanos;
 
-/// Columns at most: seconds, or groups of them.
+/// The largest number of columns, each a unit or several.
 const COLUMNS: u64 = 240;
-/// Steps of the offset.
+/// The number of offset steps.
 const ROWS: usize = 100;
-/// Units, largest first. The first of which a run has ten is taken.
+/// Units in nanoseconds, largest first. The first that fits ten times into the run is used.
 const UNITS: [u64; 3] = [1_000_000_000, 100_000_000, 10_000_000];
 const ENOUGH: u64 = 10;
 
-/// Starts of stalls by unit of time (across) and by offset within it (down).
+/// Counts of stalls by unit of time (across) and by offset within it (down).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffsetMap {
     /// A second, or less for a short run.
     pub unit: Nanos,
-    /// Units that share a column.
+    /// The number of units in a column.
     pub units_per_column: u64,
-    /// How many columns.
     pub columns: usize,
-    /// How many steps a unit is cut into.
+    /// The number of steps in a unit.
     pub rows: usize,
-    /// Column by column: how many stalls began there.
+    /// The number of stalls in each cell, column by column.
     pub counts: Vec<u64>,
 }
 
@@ -44,7 +43,7 @@ impl OffsetMap {
         }
     }
 
-    /// The same by a larger unit, a multiple of its own; `None` where it has no finer one, or has units together.
+    /// The map with a larger unit, a multiple of this one; `None` if that is impossible, or a column has several units.
     #[must_use]
     pub fn in_unit(&self, unit: Nanos) -> Option<OffsetMap> {
         let of = unit.0 / self.unit.0.max(1);
@@ -61,7 +60,7 @@ impl OffsetMap {
         };
         for (at, n) in self.counts.iter().enumerate() {
             let (column, row) = ((at / self.rows) as u64, (at % self.rows) as u64);
-            // A row of this map is within one of that.
+            // Each row of this map lies within one row of the result.
             let rows = self.rows as u64;
             let within = ((column % of) * rows + row) / of;
             map.counts[(column / of * rows + within) as usize] += n;
@@ -74,7 +73,7 @@ impl OffsetMap {
         let column = usize::try_from(column)
             .unwrap_or(usize::MAX)
             .min(self.columns - 1);
-        // Below ROWS, for the remainder is below the unit.
+        // Below ROWS, because the remainder is below the unit.
         let row =
             (u128::from(start.0 % self.unit.0) * ROWS as u128 / u128::from(self.unit.0)) as usize;
         self.counts[column * ROWS + row] += 1;
@@ -111,7 +110,7 @@ mod tests {
         wanted.counts.truncate(6 * ROWS);
         assert_eq!((coarse.columns, &coarse.counts), (6, &wanted.counts));
         assert_eq!(fine.in_unit(fine.unit), None);
-        // No multiple of its own, and one whose columns are of several units.
+        // A unit that is not a multiple, and columns of several units.
         assert_eq!(fine.in_unit(Nanos(250_000_000)), None);
         let day = OffsetMap::new(Nanos(86_400_000_000_000));
         assert_eq!(day.in_unit(Nanos(day.unit.0 * 10)), None);

@@ -1,18 +1,18 @@
-//! So many stalls as a page can hold.
+//! Limits the number of stalls to what a page can hold.
 
 use super::{DrawnPart, DrawnStall};
 use jitterscope_model::{Nanos, StallId};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-/// The longest stalls of all that stay whatever else does, when not all can.
+/// The number of longest stalls that always stay.
 const LONGEST: usize = 1_000;
 
-/// The stalls that stay. When there are more than may, each lane's time is cut into spans, and each span
-/// keeps its shortest and its longest: what is drawn of it then has the right extent.
+/// The stalls to keep. If there are too many, each lane's time is cut into spans, and each span keeps its shortest and
+/// its longest stall, so that the drawing has the right extent.
 #[derive(Debug)]
 pub(super) struct Sample {
-    /// `None` while all stay.
+    /// `None` if all stay.
     spans: Option<Spans>,
     kept: HashMap<StallId, Kept>,
 }
@@ -20,21 +20,21 @@ pub(super) struct Sample {
 #[derive(Debug)]
 struct Kept {
     stall: DrawnStall,
-    /// How many reasons there are to keep it.
+    /// The number of reasons to keep it.
     reasons: u8,
 }
 
 #[derive(Debug)]
 struct Spans {
     length: u64,
-    /// By lane and number of the span: the shortest and the longest.
+    /// The shortest and the longest stall, by lane and number of the span.
     ends: HashMap<(usize, u64), (StallId, StallId)>,
     longest: BTreeSet<(Nanos, Reverse<StallId>)>,
     most_longest: usize,
 }
 
 impl Sample {
-    /// Of `stalls` on so many lanes, `most` stay.
+    /// Keeps `most` of `stalls` on `lanes` lanes.
     pub(super) fn new(stalls: u64, most: usize, lanes: usize, duration: Nanos) -> Sample {
         let all = usize::try_from(stalls).is_ok_and(|stalls| stalls <= most);
         let most_longest = LONGEST.min(most / 4).max(1);
@@ -109,7 +109,7 @@ impl Sample {
         }
     }
 
-    /// All that stayed, by start.
+    /// All kept stalls, by start.
     pub(super) fn finish(self) -> Vec<DrawnStall> {
         let mut stalls: Vec<DrawnStall> = self.kept.into_values().map(|kept| kept.stall).collect();
         stalls.sort_by_key(|stall| (stall.start, stall.id));

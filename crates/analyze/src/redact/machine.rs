@@ -1,4 +1,4 @@
-//! The machine's state without what names its owner.
+//! Redacts the machine's state.
 
 use super::words;
 use super::{Redactor, is_slug, kernel_version, listed, processor, release};
@@ -11,11 +11,11 @@ use jitterscope_model::{
 use jitterscope_model::{ChangeNow, CpuGroup, Hierarchy, KnobVerdict};
 use std::collections::BTreeMap;
 
-/// What a reading becomes whose value is left out.
+/// The value of a redacted reading.
 const LEFT_OUT: &str = "left_out";
 
 impl Redactor {
-    /// The machine that a run was made on.
+    /// The redacted machine of a run.
     #[must_use]
     pub fn machine(&mut self, machine: &MachineState) -> MachineState {
         MachineState {
@@ -78,7 +78,7 @@ impl Redactor {
     }
 }
 
-/// The reading with its value kept as far as `keep` lets it. Reasons are texts of the system and go.
+/// The reading with the value that `keep` allows. Reasons are system texts and are removed.
 fn kept<T, U>(reading: &Reading<T>, keep: impl FnOnce(&T) -> Option<U>) -> Reading<U> {
     match reading {
         Reading::Value(value) => {
@@ -86,7 +86,7 @@ fn kept<T, U>(reading: &Reading<T>, keep: impl FnOnce(&T) -> Option<U>) -> Readi
         }
         Reading::Absent => Reading::Absent,
         Reading::Denied => Reading::Denied,
-        Reading::Unreadable(_) => Reading::Unreadable(AnyVersion::Worded(String::new())),
+        Reading::Unreadable(_) => Reading::Unreadable(AnyVersion::left_out()),
         Reading::Newer(_) => Reading::Newer(LEFT_OUT.into()),
     }
 }
@@ -100,7 +100,7 @@ fn word(reading: &Reading<String>) -> Reading<String> {
     kept(reading, |text| value(text))
 }
 
-/// A setting's value: a word that is listed, or numbers and lists of them.
+/// A setting's value: a listed word, or numbers and lists of them.
 fn value(text: &str) -> Option<String> {
     let numbers = text.len() <= 256
         && text
@@ -235,7 +235,7 @@ fn kernel(kernel: &KernelState) -> KernelState {
     }
 }
 
-/// Whether the flaw is there and something is done about it; with what is the kernel's prose.
+/// Whether the flaw exists and is mitigated; the means are the kernel's prose.
 fn mitigation(text: &str) -> String {
     let known = ["Not affected", "Mitigation", "Vulnerable", "Unknown"];
     known

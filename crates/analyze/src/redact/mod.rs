@@ -1,10 +1,10 @@
-//! A run as it can be handed to others: who owns the machine, what it is called and what runs on it is left
-//! out. What passes is listed ([`words`]); every struct is built anew from what is known to be harmless, so
-//! that a field which nobody thought of here stays out.
+//! Redacts a run for others to read: removes the names of the machine's owner, of the machine and of what runs on it.
+//! The allowed words are listed ([`words`]). Every struct is built anew from data known to be harmless, so a field that
+//! this code does not handle is left out.
 //!
-//! It works on data, before anything is rendered or written. Threads, functions and devices that are in no
-//! list get names that are the same throughout one [`Redactor`]: `thread-1`, in the order in which they are
-//! met. There is no table back.
+//! Redaction works on data, before rendering or writing. Threads, functions and devices that are in no list get
+//! pseudonyms that are constant within one [`Redactor`]: `thread-1`, in the order of their appearance. No table maps
+//! them back.
 
 mod machine;
 mod probe;
@@ -16,7 +16,7 @@ mod words;
 use crate::known_names;
 use jitterscope_model::{
     AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
-    EndedEarly, EventClass, HostFacts, JournalEnd, JournalFault, MachineAudit, MovedBecause, Part,
+    EndedEarly, EventClass, HostFacts, JournalEnd, JournalFault, MetCulprits, MovedBecause, Part,
     PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
     ProbeResult, RanInstead, RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount,
     ThreadRef, WakeupResult,
@@ -24,12 +24,12 @@ use jitterscope_model::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Stands for a text that is left out.
+/// The replacement of a removed text.
 const LEFT_OUT: &str = "left out";
-/// Names of one sort told apart; the rest share one.
+/// The number of separate names of one kind; the rest share one.
 const MOST: usize = 65_536;
 
-/// Takes the names out of one run, or of the runs of one list.
+/// Redacts one run, or the runs of one list.
 #[derive(Debug, Default)]
 pub struct Redactor {
     labels: Pseudonyms,
@@ -40,9 +40,11 @@ pub struct Redactor {
     histograms: Pseudonyms,
     queues: Pseudonyms,
     groups: Pseudonyms,
+    /// Redacted culprits, so that the parts of one still share it.
+    culprits: MetCulprits<Arc<Culprit>>,
 }
 
-/// Names in the order in which they were met.
+/// Names in the order of their appearance.
 #[derive(Debug, Default)]
 struct Pseudonyms(HashMap<String, usize>);
 
@@ -60,13 +62,11 @@ impl Pseudonyms {
 }
 
 impl Redactor {
-    /// Nothing met yet.
     #[must_use]
     pub fn new() -> Redactor {
         Redactor::default()
     }
 
-    /// A run's head.
     #[must_use]
     pub fn head(&mut self, head: &RunHead) -> RunHead {
         RunHead {
@@ -83,7 +83,7 @@ impl Redactor {
         }
     }
 
-    /// A run's manifest. What only a replay needs (costs of edges, sleeping work items) is left out.
+    /// The redacted manifest. Leaves out what only a replay needs (edge costs, sleeping work items).
     #[must_use]
     pub fn manifest(&mut self, manifest: &RunManifest) -> RunManifest {
         RunManifest {
@@ -126,7 +126,6 @@ impl Redactor {
             sleeping_works: Vec::new(),
             senders_dropped: manifest.senders_dropped,
             events_in_gaps: manifest.events_in_gaps,
-            audit: MachineAudit::new(),
             self_noise: self_noise(&manifest.self_noise),
             trace: manifest.trace.clone(),
             interrupted: manifest.interrupted,
@@ -134,7 +133,6 @@ impl Redactor {
         }
     }
 
-    /// A stall.
     #[must_use]
     pub fn stall(&mut self, stall: &Stall) -> Stall {
         let comm = Comm::new(&self.thread(&stall.victim.comm.to_string()));
@@ -150,7 +148,7 @@ impl Redactor {
         }
     }
 
-    /// The attribution of a stall.
+    /// The redacted attribution of a stall.
     #[must_use]
     pub fn attribution(&mut self, attribution: &Attribution) -> Attribution {
         let parts = attribution
@@ -164,7 +162,7 @@ impl Redactor {
         }
     }
 
-    /// The tag of a histogram.
+    /// The redacted tag of a histogram.
     #[must_use]
     pub fn tag(&mut self, tag: &str) -> String {
         let words = [
@@ -185,12 +183,8 @@ impl Redactor {
     }
 
     fn part(&mut self, part: &Part) -> Part {
-        let culprit = &part.culprit;
         Part {
-            culprit: Arc::new(Culprit {
-                subject: subject::redacted(self, &culprit.subject),
-                sender: culprit.sender.as_ref().map(|sender| self.sender(sender)),
-            }),
+            culprit: self.culprit(&part.culprit),
             phase: part.phase.as_ref().map(subject::phase),
             moved_from: part.moved_from,
             net: part.net,
@@ -202,6 +196,17 @@ impl Redactor {
         }
     }
 
+    fn culprit(&mut self, culprit: &Arc<Culprit>) -> Arc<Culprit> {
+        if let Some(known) = self.culprits.get(culprit) {
+            return Arc::clone(known);
+        }
+        let redacted = Arc::new(Culprit {
+            subject: subject::redacted(self, &culprit.subject),
+            sender: culprit.sender.as_ref().map(|sender| self.sender(sender)),
+        });
+        Arc::clone(self.culprits.of(culprit, |_| redacted))
+    }
+
     fn sender(&mut self, sender: &Sender) -> Sender {
         Sender {
             context: sender.context,
@@ -210,6 +215,7 @@ impl Redactor {
             tgid: sender.tgid,
             cpu: sender.cpu,
             via: sender.via.as_ref().map(|via| self.function(via).into()),
+            beneath: sender.beneath.as_ref().map(|name| self.thread(name).into()),
         }
     }
 
@@ -364,11 +370,11 @@ impl Redactor {
         }
     }
 
-    /// `interrupt LOC (Local timer interrupts)`, `softirq NET_RX`: the code stays, the description goes.
+    /// `interrupt LOC (Local timer interrupts)`, `softirq NET_RX`, `stat steal`: the code stays, the description goes.
     fn counter(&mut self, counter: &CounterTotal) -> CounterTotal {
         let mut parts = counter.name.split(' ');
         let name = match (parts.next(), parts.next()) {
-            (Some(file @ ("interrupt" | "softirq")), Some(code))
+            (Some(file @ ("interrupt" | "softirq" | "stat")), Some(code))
                 if words::COUNTERS.contains(&code) =>
             {
                 format!("{file} {code}")
@@ -426,14 +432,14 @@ fn result(result: &ProbeResult) -> ProbeResult {
     }
 }
 
-/// What is kept of what this version knows; words of whose making nothing is known are left out.
+/// The part of a known value to keep; words of unknown origin are removed.
 fn any_version<T>(of: &AnyVersion<T>, keep: impl FnOnce(&T) -> Option<T>) -> AnyVersion<T> {
     of.known()
         .and_then(keep)
-        .map_or_else(|| AnyVersion::Worded(LEFT_OUT.into()), AnyVersion::Known)
+        .map_or_else(AnyVersion::left_out, AnyVersion::Known)
 }
 
-/// Whoever had a probe moved is left out.
+/// Removes the process that moved a probe.
 fn ended_early(of: &AnyVersion<EndedEarly>) -> AnyVersion<EndedEarly> {
     any_version(of, |of| match of {
         EndedEarly::Moved {
@@ -452,7 +458,7 @@ fn ended_early(of: &AnyVersion<EndedEarly>) -> AnyVersion<EndedEarly> {
     })
 }
 
-/// What the system said may name a file.
+/// The system's message may name a file.
 fn journal_fault(of: &AnyVersion<JournalFault>) -> AnyVersion<JournalFault> {
     any_version(of, |of| match of {
         JournalFault::StockOverfilled => Some(JournalFault::StockOverfilled),
@@ -479,7 +485,7 @@ fn wakeup(result: &WakeupResult) -> WakeupResult {
     }
 }
 
-/// Classes that this version does not know may be anything.
+/// Unknown classes may contain anything.
 fn self_noise(noise: &SelfNoise) -> SelfNoise {
     let mut noise = noise.clone();
     if let Some(price) = &mut noise.events {
@@ -498,7 +504,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.len() <= 10 && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Lower case, digits and hyphens, as stable ids have them.
+/// Lower case, digits and hyphens, as in stable ids.
 fn is_slug(text: &str) -> bool {
     text.len() <= 40
         && text
@@ -506,7 +512,7 @@ fn is_slug(text: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// The six digits of base 36 of a run's id, which the recorder makes up.
+/// The six base-36 digits of a run's id, which the recorder generates.
 fn id(id: &str) -> String {
     let made_up = id.len() == 6
         && id
@@ -519,7 +525,7 @@ fn id(id: &str) -> String {
     }
 }
 
-/// The numbers at the beginning: `0.1.0` of `0.1.0-acme`.
+/// The leading numbers: `0.1.0` of `0.1.0-acme`.
 fn version(text: &str) -> String {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -530,7 +536,7 @@ fn version(text: &str) -> String {
         .to_owned()
 }
 
-/// `6.1.0` and, of a real-time kernel, `-rt12`: what follows is the builder's.
+/// `6.1.0` and, for a real-time kernel, `-rt12`: the rest is the builder's choice.
 fn release(text: &str) -> String {
     let rt = text
         .split(['-', '+'])
@@ -548,7 +554,7 @@ fn kernel_version(text: &str) -> String {
         .join(" ")
 }
 
-/// A processor's name without words that no maker uses.
+/// A processor's name without words that no manufacturer uses.
 fn processor(text: &str) -> String {
     let model = |word: &str| {
         word.len() <= 9

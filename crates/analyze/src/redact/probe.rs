@@ -1,4 +1,4 @@
-//! How a run was measured, without what a newer version may have named.
+//! Redacts how a run was measured: removes names of newer versions.
 
 use super::LEFT_OUT;
 use jitterscope_model::{EventGrain, ProbeKind, ProbeSettings};

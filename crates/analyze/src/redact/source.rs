@@ -1,4 +1,4 @@
-//! Sources: how much there was of each passes, and what limits it where that names nothing of the machine's.
+//! Redacts sources: keeps their status, and their problems if those contain no names of the machine.
 
 use super::{LEFT_OUT, any_version, listed, words};
 use jitterscope_model::{
@@ -29,8 +29,8 @@ pub(super) fn source(source: &SourceReport) -> SourceReport {
     }
 }
 
-/// What there is against the TSC, where that is figures of the machine's kind alone: its clock is in the machine's
-/// state, too.
+/// The objection to the TSC, if it consists of figures typical for the machine's model; its clock is part of the
+/// machine's state anyway.
 pub(super) fn tsc_flaw(of: &AnyVersion<TscFlaw>) -> AnyVersion<TscFlaw> {
     any_version(of, |of| match of {
         TscFlaw::OtherClockSource { source } => Some(TscFlaw::OtherClockSource {
@@ -43,18 +43,15 @@ pub(super) fn tsc_flaw(of: &AnyVersion<TscFlaw>) -> AnyVersion<TscFlaw> {
     })
 }
 
-/// A problem, or that there was one which may name something.
+/// A problem, or a marker for one that may contain names.
 pub(super) fn problem(problem: &SourceProblem) -> SourceProblem {
     if names_nothing(problem) {
         return problem.clone();
     }
-    SourceProblem::Worded {
-        reason: LEFT_OUT.into(),
-        fix: String::new(),
-    }
+    SourceProblem::left_out()
 }
 
-/// Whether it has figures and CPUs alone.
+/// Whether a problem consists only of figures and CPUs.
 fn names_nothing(problem: &SourceProblem) -> bool {
     match problem {
         SourceProblem::MountDenied
@@ -93,7 +90,6 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         | SourceProblem::NoStealColumn { .. }
         | SourceProblem::CountersVersion { .. }
         | SourceProblem::MsrUnreadable { .. }
-        | SourceProblem::Worded { .. }
         | SourceProblem::Unknown(_) => false,
     }
 }

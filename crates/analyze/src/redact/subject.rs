@@ -1,20 +1,21 @@
-//! A culprit without what names its owner: every variant is built anew from what is known to be harmless.
+//! Redacts a culprit: every variant is built anew from data known to be harmless.
 
 use super::{LEFT_OUT, Redactor, listed, words};
 use crate::known_names;
 use jitterscope_model::{
-    About, Evidence, Meanwhile, Phase, Quota, SchedClass, Subject, Task, TimerSource, Work, Worker,
+    About, CpuSet, Evidence, Meanwhile, Phase, Quota, SchedClass, Subject, Task, TimerSource, Work,
+    Worker,
 };
 
-/// The same subject.
 pub(super) fn redacted(by: &mut Redactor, subject: &Subject) -> Subject {
     match subject {
         Subject::Thread(of) => Subject::Thread(task(by, of)),
         Subject::Throttle(of) => Subject::Throttle(task(by, of)),
-        // Whose group it is stays out; how tight it is says nothing of its owner.
+        // The group's owner is removed; its limit reveals nothing about the owner.
         Subject::Quota(of) => Subject::Quota(Quota {
             cgroup: LEFT_OUT.into(),
             limit: of.limit,
+            beside: of.beside.as_ref().map(|of| task(by, of)),
         }),
         Subject::Work(of) => Subject::Work(work(by, of)),
         Subject::Interrupt { number, action } => Subject::Interrupt {
@@ -49,16 +50,21 @@ pub(super) fn redacted(by: &mut Redactor, subject: &Subject) -> Subject {
     }
 }
 
-/// Ids, name and class; its owner stays out.
+/// Keeps ids, name, class and CPUs; removes the owner.
 fn task(by: &mut Redactor, of: &Task) -> Task {
     Task {
         tid: of.tid,
         tgid: of.tgid,
         process: of.process.as_ref().map(|process| by.thread(process).into()),
         comm: by.thread(&of.comm).into(),
+        was: of.was.as_ref().map(|was| by.thread(was).into()),
         class: class(of.class.as_ref()),
         owner: None,
         kernel: of.kernel,
+        allowed: of
+            .allowed
+            .clone()
+            .filter(|list| list.parse::<CpuSet>().is_ok()),
     }
 }
 
@@ -107,7 +113,7 @@ fn about(by: &mut Redactor, of: &About) -> About {
     }
 }
 
-/// Words of our own tables.
+/// Words of this program's own tables.
 pub(super) fn phase(of: &Phase) -> Phase {
     match of {
         Phase::Other(_) => Phase::Other(LEFT_OUT.into()),
@@ -115,7 +121,7 @@ pub(super) fn phase(of: &Phase) -> Phase {
     }
 }
 
-/// Words of our own tables.
+/// Words of this program's own tables.
 pub(super) fn evidence(of: &Evidence) -> Evidence {
     match of {
         Evidence::Other(_) => Evidence::Other(LEFT_OUT.into()),

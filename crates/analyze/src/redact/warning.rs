@@ -1,4 +1,4 @@
-//! Warnings: figures and CPUs pass, what somebody else worded does not.
+//! Redacts warnings: keeps figures and CPUs, removes texts of other origin.
 
 use super::any_version;
 use super::source::tsc_flaw;
@@ -9,9 +9,10 @@ pub(super) fn warning(warning: &Warning) -> Warning {
     let text = || LEFT_OUT.to_owned();
     match warning {
         Warning::NoFreeCpu { .. }
-        | Warning::NobodyBelongs { .. }
+        | Warning::NoOwner { .. }
         | Warning::TooManyThreads { .. }
         | Warning::NotFollowed { .. }
+        | Warning::RenamedOften { .. }
         | Warning::UnrecordedSwitches { .. }
         | Warning::Folded { .. }
         | Warning::FrequencyChanged { .. }
@@ -23,6 +24,9 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::DroppedRecords { .. }
         | Warning::TraceLost { .. }
         | Warning::WriterBehind { .. }
+        // Its files and events are the kernel's.
+        | Warning::TraceDisturbed { .. }
+        | Warning::EventsMissing { .. }
         | Warning::OwnPageFaults { .. }
         | Warning::LeftoversRemoved { .. }
         | Warning::TraceDiscarded { .. }
@@ -41,14 +45,14 @@ pub(super) fn warning(warning: &Warning) -> Warning {
                 problem,
             })
         }
-        Warning::NobodyMet { whom, watching } => {
-            let kept = |whom: &NamedOwner| match whom {
-                NamedOwner::Process { .. } => Some(whom.clone()),
+        Warning::OwnerNotMet { named, watching } => {
+            let kept = |named: &NamedOwner| match named {
+                NamedOwner::Process { .. } => Some(named.clone()),
                 NamedOwner::Named { .. } => None,
             };
-            let whom = whom.as_ref().map(|whom| any_version(whom, kept));
-            Warning::NobodyMet {
-                whom,
+            let named = named.as_ref().map(|named| any_version(named, kept));
+            Warning::OwnerNotMet {
+                named,
                 watching: *watching,
             }
         }

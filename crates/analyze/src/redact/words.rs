@@ -1,14 +1,50 @@
-//! The words that say nothing about who owns a machine. What is in no list here is left out, or gets a
-//! pseudonym.
+//! The words that reveal nothing about a machine's owner. Any other word is removed, or gets a pseudonym.
 
-/// Vectors, codes of `/proc/interrupts` and softirqs, by which counters are known.
+/// Vectors, codes of `/proc/interrupts` and softirqs that identify counters.
 pub(super) const COUNTERS: &[&str] = &[
-    "LOC", "RES", "CAL", "TLB", "NMI", "PMI", "IWI", "SPU", "RTR", "TRM", "THR", "DFR", "MCE",
-    "MCP", "HYP", "HRE", "HVS", "PIN", "NPI", "PIW", "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK",
-    "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
+    "LOC",
+    "RES",
+    "CAL",
+    "TLB",
+    "NMI",
+    "PMI",
+    "IWI",
+    "SPU",
+    "RTR",
+    "TRM",
+    "THR",
+    "DFR",
+    "MCE",
+    "MCP",
+    "HYP",
+    "HRE",
+    "HVS",
+    "PIN",
+    "NPI",
+    "PIW",
+    "HI",
+    "TIMER",
+    "NET_TX",
+    "NET_RX",
+    "BLOCK",
+    "IRQ_POLL",
+    "TASKLET",
+    "SCHED",
+    "HRTIMER",
+    "RCU",
+    "user",
+    "nice",
+    "system",
+    "idle",
+    "iowait",
+    "irq",
+    "softirq",
+    "steal",
+    "guest",
+    "guest_nice",
 ];
 
-/// Kinds of device interrupts, by how a handler's name begins.
+/// Kinds of device interrupts, by the beginning of a handler's name.
 pub(super) const DEVICES: &[&str] = &[
     "nvme",
     "virtio",
@@ -121,7 +157,7 @@ pub(super) const VALUES: &[&str] = &[
     "n",
 ];
 
-/// Flaws of processors, as the kernel names them.
+/// Processor flaws, as the kernel names them.
 pub(super) const FLAWS: &[&str] = &[
     "gather_data_sampling",
     "ghostwrite",
@@ -171,7 +207,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "WQ_POWER_EFFICIENT_DEFAULT",
 ];
 
-/// Words of `uname -v` that tell kernels apart.
+/// Words of `uname -v` that distinguish kernels.
 pub(super) const KERNEL_VERSION: &[&str] = &[
     "SMP",
     "PREEMPT",
@@ -180,7 +216,7 @@ pub(super) const KERNEL_VERSION: &[&str] = &[
     "PREEMPT_LAZY",
 ];
 
-/// Words of processors' names; a word with a digit of up to nine characters is a model's number.
+/// Words of processor names; a word of up to nine characters with a digit is a model number.
 pub(super) const PROCESSORS: &[&str] = &[
     "Intel(R)",
     "Xeon(R)",
@@ -215,7 +251,7 @@ pub(super) const PROCESSORS: &[&str] = &[
     "POWER",
 ];
 
-/// Makers of machines and firmware.
+/// Manufacturers of machines and firmware.
 pub(super) const MAKERS: &[&str] = &[
     "Dell Inc.",
     "HP",
@@ -251,7 +287,6 @@ pub(super) const MAKERS: &[&str] = &[
     "Quanta Cloud Technology Inc.",
 ];
 
-/// Signatures of hypervisors.
 pub(super) const HYPERVISORS: &[&str] = &[
     "KVMKVMKVM",
     "Microsoft Hv",
@@ -262,7 +297,6 @@ pub(super) const HYPERVISORS: &[&str] = &[
     "unknown",
 ];
 
-/// Architectures.
 pub(super) const ARCHITECTURES: &[&str] = &[
     "x86_64",
     "aarch64",
@@ -273,7 +307,7 @@ pub(super) const ARCHITECTURES: &[&str] = &[
     "x86",
 ];
 
-/// Programs that write the machine's settings.
+/// Programs that change the machine's settings.
 pub(super) const COMPETITORS: &[&str] = &[
     "irqbalance",
     "tuned",
@@ -285,7 +319,7 @@ pub(super) const COMPETITORS: &[&str] = &[
     "tlp",
 ];
 
-/// Workqueues of the kernel itself.
+/// The kernel's own workqueues.
 pub(super) const QUEUES: &[&str] = &[
     "writeback",
     "blkcg_punt_bio",
@@ -295,7 +329,7 @@ pub(super) const QUEUES: &[&str] = &[
     "raid5wq",
 ];
 
-/// Functions through which the kernel sends, wakes and queues.
+/// Functions by which the kernel sends, wakes and queues.
 pub(super) const SENDERS: &[&str] = &[
     "try_to_wake_up",
     "ttwu_queue_wakelist",
@@ -317,7 +351,6 @@ pub(super) const SENDERS: &[&str] = &[
     "kick_all_cpus_sync",
 ];
 
-/// Sources of evidence.
 pub(super) const SOURCES: &[&str] = &[
     "tracefs",
     "senders",
@@ -333,5 +366,4 @@ pub(super) const SOURCES: &[&str] = &[
     "perf",
 ];
 
-/// Roles of threads.
 pub(super) const ROLES: &[&str] = &["producer", "accumulator", "journaller"];

@@ -1,4 +1,4 @@
-//! Clock deltas in SLJ Test's bins: linear up to a knee, two to a decade above it.
+//! Clock deltas in SLJ Test's bins: linear up to a knee, two bins a decade above it.
 
 mod outliers;
 
@@ -6,20 +6,19 @@ pub use outliers::{CpuBins, Outliers};
 
 use jitterscope_model::{ProbeResult, Ticks};
 
-/// Deltas in bins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeltaBins {
-    /// Upper bounds, inclusive; the last bin has none and takes all longer ones.
+    /// Upper bounds, inclusive; the last bin has none and takes all longer deltas.
     pub upper: Vec<Ticks>,
-    /// Deltas in each bin: one more than there are bounds.
+    /// The number of deltas in each bin: one more than there are bounds.
     pub counts: Vec<u64>,
     /// Their sums, ticks.
     pub sums: Vec<u128>,
 }
 
 impl DeltaBins {
-    /// `bins` of them (even, two at least): the lower half from `min` to `knee` in equal steps, the upper
-    /// half at 2 and 10 times the knee, 20 and 100 times, and so on; the last one is open.
+    /// `bins` bins (even, at least two): the lower half from `min` to `knee` in equal steps, the upper half at 2 and 10
+    /// times the knee, 20 and 100 times, and so on; the last one is open.
     #[must_use]
     pub fn new(bins: usize, min: Ticks, knee: Ticks) -> DeltaBins {
         let half = (bins / 2).max(1);
@@ -51,22 +50,21 @@ impl DeltaBins {
         self.sums[bin] += u128::from(delta.0) * u128::from(count);
     }
 
-    /// Adds the deltas of a result that are below its threshold, which are exact.
+    /// Adds a result's deltas below its threshold, which are exact.
     pub fn add_below(&mut self, result: &ProbeResult) {
         for (delta, count) in &result.below {
             self.add(Ticks(u64::from(*delta)), *count);
         }
     }
 
-    /// Adds the stalls of a result from its histogram, to three significant digits: for when not every
-    /// stall could be kept.
+    /// Adds a result's stalls from its histogram, to three significant digits, if not every stall was kept.
     pub fn add_above(&mut self, result: &ProbeResult) {
         for (delta, count) in &result.above {
             self.add(Ticks(*delta), *count);
         }
     }
 
-    /// How many bins lie below the knee.
+    /// The number of bins below the knee.
     #[must_use]
     pub fn lower_half(&self) -> usize {
         self.counts.len() / 2
@@ -161,7 +159,7 @@ mod tests {
         assert_eq!(of(0, 0, 0), (0.0, 0.0));
         // 2, 4, 4, 4, 5, 5, 7, 9.
         assert_eq!(of(8, 40, 232), (5.0, 2.0));
-        // A billion of 20 ticks and one of a million: what is lost of the squares in floating point is not lost.
+        // A billion of 20 ticks and one of a million: the result must not lose the small term to floating point.
         let (mean, deviation) = of(
             1_000_000_001,
             20_001_000_000,
@@ -171,7 +169,7 @@ mod tests {
             (mean - 20.001).abs() < 1e-6 && (deviation - 31.622).abs() < 1e-2,
             "{mean} {deviation}"
         );
-        // Half of a billion of a billion ticks each, the others of two more: squares differ in their last digits.
+        // Half of a billion of a billion ticks each, the others of two more: the squares differ in their last digits.
         let (half, long) = (500_000_000u64, 1_000_000_000u128);
         let squares = u128::from(half) * (long * long + (long + 2) * (long + 2));
         assert_eq!(
@@ -186,7 +184,7 @@ mod tests {
             (deviation / 4_294_967_296.0 - 1.0).abs() < 1e-9,
             "{deviation}"
         );
-        // Sums that contradict one another.
+        // Contradictory sums.
         assert_eq!(of(2, 10, 1).1, 0.0);
     }
 

@@ -1,4 +1,4 @@
-//! What SLJ Test's screen is made of, gathered while it is measured.
+//! The data of SLJ Test's screen, gathered during the measurement.
 
 use super::DeltaBins;
 use crate::periods::PeriodSearch;
@@ -8,7 +8,7 @@ use jitterscope_model::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// What is kept of one CPU.
+/// The data of one CPU.
 #[derive(Debug)]
 struct OfCpu {
     bins: DeltaBins,
@@ -28,15 +28,15 @@ pub struct Outliers {
 /// The deltas of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuBins {
-    /// All of them, in their bins.
+    /// All deltas, in their bins.
     pub bins: DeltaBins,
-    /// Outliers that were taken in one by one.
+    /// The number of outliers added one by one.
     pub seen: u64,
 }
 
 impl Outliers {
-    /// Counts in bins like these, which are empty; keeps the last `room` outliers of each CPU; gives them to
-    /// a search for periods, if there is one.
+    /// Counts in copies of these empty bins, keeps the last `room` outliers of each CPU, and passes them to a period
+    /// search, if there is one.
     #[must_use]
     pub fn new(empty: DeltaBins, room: usize, periods: Option<PeriodSearch>) -> Outliers {
         Outliers {
@@ -47,8 +47,8 @@ impl Outliers {
         }
     }
 
-    /// The deltas of a CPU, whose result has those below the threshold. Where stalls were dropped, those above
-    /// it are to three digits.
+    /// The deltas of a CPU; its result has those below the threshold. If stalls were dropped, those above it are to
+    /// three digits.
     #[must_use]
     pub fn bins(&self, result: &ProbeResult) -> CpuBins {
         let own = self.cpus.get(&result.cpu);
@@ -64,7 +64,7 @@ impl Outliers {
         }
     }
 
-    /// The outliers that were kept, CPU by CPU: when each began, and its length.
+    /// The kept outliers, CPU by CPU: start and length.
     pub fn last(&self) -> impl Iterator<Item = (Ticks, Ticks)> + '_ {
         self.cpus.values().flat_map(|cpu| cpu.last.iter().copied())
     }

@@ -1,4 +1,4 @@
-//! Rates of what comes rarely: runs that count alike are not known exactly for that.
+//! Rates of rare events: equal counts of runs do not mean that a rate is known exactly.
 
 use crate::{MOST_WRONG, is_direction, lower_bound};
 use jitterscope_analyze::compare::{
@@ -6,20 +6,18 @@ use jitterscope_analyze::compare::{
 };
 use jitterscope_testing::SplitMix64;
 
-/// Seconds of a run.
+/// The length of a run in seconds.
 const RUN: f64 = 8.0;
 const EXPERIMENTS: u64 = 400;
 
-/// How events come.
 #[derive(Clone, Copy, Debug)]
 enum Comes {
-    /// Independently of one another.
     ByChance,
-    /// One after the same time as the other, from a random moment on.
+    /// Equidistant events, from a random start.
     Evenly,
 }
 
-/// The events of a run in which so many are expected.
+/// The number of events of a run with this expectation.
 fn run(random: &mut SplitMix64, comes: Comes, mean: f64) -> u64 {
     match comes {
         Comes::Evenly => (mean + random.uniform()).floor() as u64,
@@ -34,7 +32,7 @@ fn run(random: &mut SplitMix64, comes: Comes, mean: f64) -> u64 {
     }
 }
 
-/// An experiment of this many runs an arm.
+/// An experiment with this many runs in each arm.
 fn experiment(seed: u64, comes: Comes, design: Design, runs: usize, means: [f64; 2]) -> Comparison {
     let mut random = SplitMix64(seed);
     let counts = means.map(|mean| {

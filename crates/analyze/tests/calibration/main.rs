@@ -1,8 +1,8 @@
-//! Whether intervals hold what they say, and counts of single runs are decided as rarely by chance as they should be,
-//! over simulated machines. The criteria are those that were set before the methods were chosen. What experiments and
-//! comparisons of labels say is in the calibration of `crates/experiment`.
+//! Checks on simulated machines that intervals have their stated coverage, and that counts of single runs are decided
+//! by chance as rarely as stated. The criteria were fixed before the methods were chosen. The calibration in
+//! `crates/experiment` covers experiments and comparisons of labels.
 //!
-//! Ignored, for they take minutes: `cargo xtask test calibration` runs them.
+//! Ignored by default, because the tests take minutes: `cargo xtask test calibration` runs them.
 
 mod few_events;
 mod processes;
@@ -15,12 +15,13 @@ use jitterscope_testing::SplitMix64;
 use processes::{ALL, Machine, PLAIN, Process, RUN, Run, Setting};
 use statrs::distribution::{Beta, ContinuousCDF};
 
-/// Experiments behind each coverage.
+/// The number of experiments for each coverage.
 const EXPERIMENTS: usize = 1000;
-/// Wrong verdicts of 400 that are still as they should be: 20 are expected, one time in a hundred it is more.
+/// The largest accepted number of wrong verdicts in 400: 20 are expected, and a correct method exceeds this one time in
+/// a hundred.
 const MOST_WRONG: usize = 31;
 
-/// The probability that is lower with 99 %, from how often something came true.
+/// The 99 % lower bound of a probability, from the number of hits.
 fn lower_bound(hits: usize, of: usize) -> f64 {
     if hits == 0 {
         return 0.0;
@@ -40,7 +41,7 @@ type Figure = (&'static str, fn(&Run) -> f64);
 const STOLEN: Figure = ("stolen", Run::stolen);
 const WAIT: Figure = ("wait", Run::wait);
 
-/// Stalls of which many runs have none.
+/// Stalls that many runs do not have.
 fn rare(process: Process) -> Figure {
     match process {
         Process::Bursty | Process::HeavyTailed => ("rate over 300 us", |run| run.rate_over(300e-6)),
@@ -49,7 +50,7 @@ fn rare(process: Process) -> Figure {
     }
 }
 
-/// Runs of both arms: in pairs, each in an order drawn by lot, or in an order drawn for all of them.
+/// The runs of both arms: in pairs, each in random order, or all in random order.
 fn arms(
     process: Process,
     seed: u64,
@@ -88,8 +89,8 @@ fn figures(arms: &[Vec<Run>; 2], figure: Figure) -> [Vec<f64>; 2] {
     [0, 1].map(|arm| arms[arm].iter().map(figure.1).collect())
 }
 
-/// Coverage of the truth at 95 %, and the width beside that of one who knows how estimates scatter. Without a
-/// `truth` (a distance on the scale) it is what the other half of the experiments found on average.
+/// Checks the coverage of the truth at 95 %, and the width relative to the optimum given the scatter of the estimates.
+/// Without a `truth` (a distance on the scale), the truth is the mean of the other half of the experiments.
 fn check_coverage(what: &str, found: &[Effect], truth: Option<f64>) -> Result<(), String> {
     let (one, other) = found.split_at(found.len() / 2);
     let mut hits = 0;
@@ -140,7 +141,7 @@ const FEWER: Setting = Setting {
 fn intervals_hold_what_they_say() {
     let mut wrong = Vec::new();
     for process in ALL {
-        // Lengths are scaled, and with them what they sum to; what is waited for is not in proportion.
+        // Lengths and their sums scale; waits are not in proportion.
         let figures_of = [
             (STOLEN, LESS, Some(0.8f64.ln()), Scale::Ratio),
             (WAIT, LESS, None, Scale::Ratio),
@@ -161,7 +162,7 @@ fn intervals_hold_what_they_say() {
                     for ((figure, _, _, scale), found) in asked.iter().zip(&mut found) {
                         let [first, second] = figures(&arms, *figure);
                         for (runs, found) in taken.iter().zip(found) {
-                            // What neither arm saw is reported as such, with a bound in place of an interval.
+                            // If neither arm saw it, the result is a bound instead of an interval.
                             if first[..*runs]
                                 .iter()
                                 .chain(&second[..*runs])
@@ -181,8 +182,8 @@ fn intervals_hold_what_they_say() {
                     for (runs, found) in taken.iter().zip(found) {
                         let found: Vec<Effect> = found.into_iter().flatten().collect();
                         let what = format!("{process:?} {design:?} {runs} {}", figure.0);
-                        // Figures near zero are ratios in one experiment and differences in the next, and
-                        // those are two truths.
+                        // Figures near zero are ratios in one experiment and differences in the next: two different
+                        // truths.
                         assert!(
                             found.len() > EXPERIMENTS / 2,
                             "{what}: {} on that scale",
@@ -219,8 +220,7 @@ fn is_direction(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// One run an arm, a culprit that was predicted: only what comes evenly is decided, and equal arms are rarely
-/// called different.
+/// Single runs, a predicted culprit: only even events are decided, and equal arms are rarely called different.
 #[test]
 #[ignore = "takes minutes: cargo xtask test calibration"]
 fn counts_of_single_runs_are_decided_only_where_that_is_sound() {

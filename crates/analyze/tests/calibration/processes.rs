@@ -1,16 +1,14 @@
-//! Stalls as machines have them: in bursts, by the clock, heavy-tailed, drifting.
+//! Realistic stalls: in bursts, periodic, heavy-tailed, drifting.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use jitterscope_testing::SplitMix64;
 
-/// Seconds of a run.
+/// The length of a run in seconds.
 pub const RUN: f64 = 10.0;
-/// Seconds between runs.
 const BREAK: f64 = 1.5;
-/// Culprits that the stalls are of.
+/// The number of culprits.
 pub const CULPRITS: usize = 8;
 
-/// How stalls come.
 #[derive(Clone, Copy, Debug)]
 pub enum Process {
     Bursty,
@@ -26,12 +24,12 @@ pub const ALL: [Process; 4] = [
     Process::Drifting,
 ];
 
-/// What a setting changes: how often stalls come, and how long they are.
+/// The effect of a setting on the frequency and the length of stalls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     pub rate: f64,
     pub length: f64,
-    /// Stolen by one culprit more, in shares of the time.
+    /// Stolen by one additional culprit, in shares of the time.
     pub injected: f64,
 }
 
@@ -41,7 +39,7 @@ pub const PLAIN: Setting = Setting {
     injected: 0.0,
 };
 
-/// A machine whose time goes on from run to run.
+/// A machine whose time continues from run to run.
 pub struct Machine {
     process: Process,
     random: SplitMix64,
@@ -49,7 +47,7 @@ pub struct Machine {
     drift: f64,
 }
 
-/// What a run measured.
+/// The measurements of a run.
 pub struct Run {
     /// (when, seconds, culprit).
     stalls: Vec<(f64, f64, usize)>,
@@ -121,13 +119,13 @@ impl Machine {
             }
             Process::HeavyTailed => {
                 poisson(random, 100.0 * setting.rate, |random, at| {
-                    // Pareto with an infinite variance, but for the longest that a machine survives.
+                    // Pareto with an infinite variance, up to a limit.
                     let length = (2e-6 * (1.0 - random.uniform()).powf(-1.0 / 1.3)).min(20e-3);
                     stalls.push((at, length, random.below(CULPRITS as u64) as usize));
                 });
             }
             Process::Drifting => {
-                // A tenth more from run to run, and a walk on top of it.
+                // A tenth more from run to run, plus a random walk.
                 self.drift += 0.1 + 0.15 * random.normal();
                 let level = self.drift.clamp(-2.0, 2.0).exp();
                 poisson(random, 100.0 * setting.rate * level, |random, at| {
@@ -143,7 +141,7 @@ impl Machine {
             *length *= setting.length;
         }
         if setting.injected > 0.0 {
-            // Some 40 us at a time, as a competitor that is woken a hundred times a second or less.
+            // About 40 us at a time, as a competitor that is woken at most a hundred times a second.
             let mean = 40e-6;
             poisson(&mut self.random, setting.injected / mean, |random, at| {
                 stalls.push((at, mean * random.exponential(1.0), CULPRITS));
@@ -163,7 +161,7 @@ fn poisson(random: &mut SplitMix64, rate: f64, mut each: impl FnMut(&mut SplitMi
 }
 
 impl Run {
-    /// (when, seconds, culprit), each in seconds from its begin.
+    /// (when, seconds, culprit); times are in seconds from the start.
     pub fn stalls(&self) -> &[(f64, f64, usize)] {
         &self.stalls
     }
@@ -172,7 +170,7 @@ impl Run {
         self.stalls.iter().map(|(_, length, _)| length).sum::<f64>() / RUN
     }
 
-    /// Stalls of this length and above in a second.
+    /// Stalls of at least this length, per second.
     pub fn rate_over(&self, threshold: f64) -> f64 {
         self.stalls
             .iter()
@@ -181,7 +179,7 @@ impl Run {
             / RUN
     }
 
-    /// What an instant at random waits, but for one in ten thousand.
+    /// The 99.99th percentile of the wait of a random instant.
     pub fn wait(&self) -> f64 {
         let mut lengths: Vec<f64> = self.stalls.iter().map(|(_, length, _)| *length).collect();
         lengths.sort_by(|a, b| b.total_cmp(a));
@@ -213,7 +211,7 @@ impl Run {
             .count() as f64
     }
 
-    /// Its counts in twenty equal blocks.
+    /// Counts in twenty equal blocks.
     pub fn blocks_of(&self, culprit: usize) -> Vec<u64> {
         let mut blocks = vec![0; 20];
         for (at, _, of) in &self.stalls {

@@ -100,7 +100,6 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             control_events: 200,
             control_inside: 2,
         },
-        audit: MachineAudit::new(),
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: false,
@@ -108,7 +107,7 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
     }
 }
 
-/// Wake-ups of which this CPU's are only measured to compare the others with.
+/// A wake-up measurement with this CPU as the idle control.
 pub fn with_control(cpu: u32) -> WakeupConditions {
     let idle_control = Some(CpuId(cpu));
     WakeupConditions {
@@ -135,7 +134,7 @@ pub fn stall(id: u64, cpu: u32, start: u64, length: u64) -> Stall {
 pub fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
     let subject = match Verdict::parse(kind, name) {
         Some(verdict) => Subject::verdict(verdict),
-        // Whatever is called so.
+        // An unknown kind with this name.
         None => Subject::Unknown {
             kind: kind.as_str().into(),
             name: name.into(),

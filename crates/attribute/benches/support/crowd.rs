@@ -1,4 +1,4 @@
-//! Threads that crowd on one CPU, for a bench and for tests: each brings along where the follower comes from.
+//! Threads that compete for one CPU, for a bench and for tests. Each user imports the follower from its own path.
 
 use super::{FollowerSettings, Lexicon, ThreadFollower};
 use jitterscope_model::{
@@ -45,7 +45,9 @@ pub fn follower() -> ThreadFollower {
         new_threads: false,
         children: false,
         names: Vec::new(),
+        user: None,
         most_threads: 1 << 20,
+        virtual_machine: false,
     });
     follower.measure(Ticks(0), Ticks(u64::MAX));
     follower

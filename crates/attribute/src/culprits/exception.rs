@@ -1,10 +1,9 @@
-//! Exceptions of the victim itself: page faults and machine checks. Neither has an exit record: they last until
-//! the next exception or the end of the stall.
+//! Exceptions of the victim itself: page faults and machine checks. They have no exit record, and last until the next
+//! exception or the end of the stall.
 
 use super::{Kind, by_itself};
 use jitterscope_model::{Evidence, Subject};
 
-/// Page faults.
 pub(super) static FAULT: Kind = Kind {
     evidence: Evidence::ExceptionRecord,
     subject: |frame, _| Subject::PageFault {
@@ -13,7 +12,6 @@ pub(super) static FAULT: Kind = Kind {
     trigger: by_itself,
 };
 
-/// Machine checks.
 pub(super) static MACHINE_CHECK: Kind = Kind {
     evidence: Evidence::ExceptionRecord,
     subject: |frame, _| Subject::MachineCheck {

@@ -1,9 +1,8 @@
-//! The CPU idled: an affair of its idle thread, but for whoever waits for the way out.
+//! Idle time, which belongs to the idle thread; but a waiting thread also waits for the idle exit.
 
 use super::{Kind, by_itself};
 use jitterscope_model::{About, Culprit, Evidence, Subject, Verdict};
 
-/// Idle states.
 pub(super) static STATE: Kind = Kind {
     evidence: Evidence::WakeupRecords,
     subject: |frame, _| {
@@ -13,7 +12,7 @@ pub(super) static STATE: Kind = Kind {
     trigger: by_itself,
 };
 
-/// The way out of idle, to a thread that could run.
+/// The exit from idle, to a runnable thread.
 pub(crate) fn idle_exit() -> Culprit {
     Subject::verdict(Verdict::IdleExit).into()
 }

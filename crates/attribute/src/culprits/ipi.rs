@@ -4,10 +4,10 @@ use super::{Kind, Naming};
 use crate::occupancy::Frame;
 use jitterscope_model::{Evidence, KernelAddr, Subject};
 
-/// The vector by which a CPU is told to look whom to run.
+/// The vector that makes a CPU reschedule.
 const RESCHEDULE: &str = "reschedule";
 
-/// Interrupt vectors; a function called through one names it.
+/// Interrupt vectors. A function called through one provides its name.
 pub(super) static VECTOR: Kind = Kind {
     evidence: Evidence::VectorRecords,
     subject: vector,

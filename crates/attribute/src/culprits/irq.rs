@@ -3,7 +3,6 @@
 use super::{Kind, by_itself};
 use jitterscope_model::{Evidence, Subject};
 
-/// Device handlers.
 pub(super) static HANDLER: Kind = Kind {
     evidence: Evidence::HandlerRecords,
     subject: |frame, naming| {

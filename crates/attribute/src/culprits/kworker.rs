@@ -4,7 +4,7 @@ use super::{Kind, Naming};
 use crate::occupancy::Frame;
 use jitterscope_model::{Evidence, KernelAddr, Subject, Work, Worker};
 
-/// Work items, nested in their worker's turn, which they name.
+/// Work items. They are nested in their worker's turn, and provide its name.
 pub(super) static WORK: Kind = Kind {
     evidence: Evidence::WorkRecords,
     subject,

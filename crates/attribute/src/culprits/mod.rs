@@ -1,7 +1,7 @@
 //! The kinds of culprit, one file each, and the table of them.
 //!
-//! Which records open and close a frame is [`occupancy`](crate::occupancy)'s affair; a [`Kind`] says what the
-//! frame rests on, and who is to blame for it.
+//! [`occupancy`](crate::occupancy) decides which records open and close a frame; a [`Kind`] states the frame's evidence
+//! and its culprit.
 
 mod exception;
 mod idle;
@@ -13,6 +13,7 @@ mod nmi;
 mod nobody;
 mod origin;
 mod outside;
+mod quota;
 mod softirq;
 mod stopped;
 mod switch;
@@ -20,41 +21,40 @@ mod thread;
 mod timer;
 mod withheld;
 
-use crate::bandwidth::Bandwidth;
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Class, Frame, NameId, NameTable, Outcome};
 use crate::senders::{Senders, Trigger};
-use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, Subject, TaskRef};
+use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, Quota, Subject, TaskRef};
 
 pub(crate) use idle::idle_exit;
-pub(crate) use loss::lost;
+pub(crate) use loss::no_verdict;
 pub(crate) use nobody::unrecorded;
 pub(crate) use origin::Origin;
 pub(crate) use outside::{EdgeVerdict, Host, OutsideQuestion, edge, late_interrupt, unseen};
+pub(crate) use quota::quota_evidence;
 pub(crate) use stopped::{stopped, stopped_by};
 pub(crate) use switch::context_switch;
 pub(crate) use timer::local_timer;
-pub(crate) use withheld::{Waits, Withheld, WithheldTurns, quota_beside_idle, withheld};
+pub(crate) use withheld::{Waits, Withheld, WithheldTurns, withheld};
 
-/// What frames of one class are, to whom asks for a name.
+/// How to name frames of one class.
 pub(crate) struct Kind {
-    /// The tracepoints that it rests on, for the evidence column.
+    /// The tracepoints behind it, for the evidence column.
     pub(crate) evidence: Evidence,
-    /// What it was.
     subject: fn(&Frame, &Naming<'_>) -> Subject,
-    /// Who triggered it.
+    /// Its trigger, if known.
     trigger: fn(&Frame, &Naming<'_>) -> Option<Trigger>,
 }
 
-/// Of kinds that are triggered by nobody in particular.
+/// For kinds without a particular trigger.
 fn by_itself(_: &Frame, _: &Naming<'_>) -> Option<Trigger> {
     None
 }
 
-/// What the kernel's own trace calls a thread whose name it does not know.
+/// The kernel's own word for a thread without a known name.
 const UNNAMED: &str = "<...>";
 
-/// What naming a frame may look at.
+/// The data for naming a frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Naming<'a> {
     /// The CPU of the frame.
@@ -64,13 +64,14 @@ pub(crate) struct Naming<'a> {
     pub(crate) names: &'a NameTable,
     pub(crate) senders: &'a Senders,
     pub(crate) lexicon: &'a dyn Lexicon,
-    pub(crate) bandwidth: &'a Bandwidth,
-    /// The frame stands for many of its kind: one sender would be named for all.
+    /// The quotas that throttled time of the window refers to.
+    pub(crate) quotas: &'a [Quota],
+    /// Whether the frame sums many of its kind, which have different senders.
     pub(crate) folded: bool,
 }
 
 impl Naming<'_> {
-    /// A thread as its turn's records name it; by its id where they do not.
+    /// A thread, named by its turn's records, or else by its id.
     pub(crate) fn task(&self, frame: &Frame) -> TaskRef {
         let comm = self.names.comm(frame.named());
         let asked = || {
@@ -94,13 +95,13 @@ impl Naming<'_> {
     }
 }
 
-/// The kind of a class.
 pub(crate) fn kind(class: Class) -> &'static Kind {
     match class {
         Class::Turn => &thread::TURN,
         Class::Unrecorded => &nobody::UNRECORDED,
         Class::NotSeen => &nobody::NOT_SEEN,
         Class::Lost => &loss::LOST,
+        Class::Throttled => &quota::THROTTLED,
         Class::Work => &kworker::WORK,
         Class::Softirq => &softirq::SOFTIRQ,
         Class::HrtimerFunction => &timer::HIGH_RESOLUTION,
@@ -116,9 +117,9 @@ pub(crate) fn kind(class: Class) -> &'static Kind {
     }
 }
 
-/// Whom to blame for a frame. A frame whose exit was never seen is blamed on nobody: its extent is unknown. Not
-/// so a thread's: no two have the CPU at once, so it had it until the victim did, or another that left no
-/// record. Kernels have been met that record no switch away from some threads.
+/// The culprit of a frame. If its exit was not recorded, it has no culprit, because its extent is unknown. A thread's
+/// turn is an exception: only one thread has the CPU at a time, so it had the CPU until the victim did, or until
+/// another thread did that left no record. Some kernels record no switch away from some threads.
 pub(crate) fn culprit_of(frame: &Frame, naming: &Naming<'_>) -> Culprit {
     match is_seen(frame) {
         true => culprit_while_open(frame, naming),
@@ -126,16 +127,16 @@ pub(crate) fn culprit_of(frame: &Frame, naming: &Naming<'_>) -> Culprit {
     }
 }
 
-/// Whether the end of a frame was seen, or need not be.
+/// Whether a frame's end was recorded, or needs no record.
 pub(crate) fn is_seen(frame: &Frame) -> bool {
     frame.outcome == Outcome::Closed || frame.class.is_endless() || frame.class.is_root()
 }
 
-/// Whom to blame for a frame that is known to go on beyond what is looked at.
+/// The culprit of a frame that is known to continue after the window.
 pub(crate) fn culprit_while_open(frame: &Frame, naming: &Naming<'_>) -> Culprit {
     let of = kind(frame.class);
     let subject = (of.subject)(frame, naming);
-    // Of a folded frame it is asked for all the same, and after the subject: names that are asked for stay known.
+    // Also called for a folded frame, and after the subject, because a lookup keeps a name in the cache.
     let sender =
         (of.trigger)(frame, naming).map(|trigger| naming.senders.sender(trigger, naming.lexicon));
     Culprit {
@@ -144,7 +145,7 @@ pub(crate) fn culprit_while_open(frame: &Frame, naming: &Naming<'_>) -> Culprit 
     }
 }
 
-/// Who triggered a frame, as far as its culprit says so.
+/// The trigger of a frame, if its culprit has one.
 fn told_trigger(frame: &Frame, naming: &Naming<'_>) -> Option<Trigger> {
     if naming.folded {
         None

@@ -1,9 +1,8 @@
-//! Non-maskable interrupts: `nmi_handler`, written when the handler has ended.
+//! Non-maskable interrupts: `nmi_handler`, written when the handler ends.
 
 use super::{Kind, by_itself};
 use jitterscope_model::{Evidence, KernelAddr, Subject};
 
-/// NMI handlers.
 pub(super) static HANDLER: Kind = Kind {
     evidence: Evidence::NmiRecord,
     subject: |frame, naming| Subject::Nmi(naming.lexicon.function(KernelAddr(frame.key))),

@@ -1,4 +1,4 @@
-//! Time of which no record says whose it was.
+//! Time that no record assigns to a thread.
 
 use super::{Kind, Naming, by_itself};
 use crate::occupancy::Frame;
@@ -11,7 +11,7 @@ pub(super) static UNRECORDED: Kind = Kind {
     trigger: by_itself,
 };
 
-/// Who was seen at the end of it is part of the subject: it may have had the CPU for all or some of the time.
+/// The subject includes the thread that was seen at the end: it may have had the CPU for all or some of the time.
 pub(crate) fn unrecorded(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let seen = frame
         .seen_at_end()

@@ -1,19 +1,19 @@
-//! What a culprit's names follow from, in numbers: the same few come again and again, and are named once.
+//! The numbers that determine a culprit's names. The same few combinations recur, and are named once.
 
 use super::{Naming, is_seen, told_trigger};
 use crate::occupancy::{Class, CommId, Frame};
 use crate::senders::Trigger;
 use jitterscope_model::Verdict;
 
-/// As long as names stay what they are, equal origins have equal culprits.
+/// While names do not change, equal origins have equal culprits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
-    /// Time that is nobody's.
+    /// A verdict without a thread.
     Verdict(Verdict),
-    /// A thread's turn.
     Turn {
         tid: i32,
         comm: CommId,
+        was: Option<CommId>,
         prio: i16,
         waker: Option<Trigger>,
     },
@@ -27,7 +27,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// That of a frame; `None` where its culprit follows from more than a few numbers.
+    /// The origin of a frame; `None` if more than a few numbers determine its culprit.
     pub(crate) fn of(frame: &Frame, naming: &Naming<'_>) -> Option<Origin> {
         match frame.class {
             _ if !is_seen(frame) => None,
@@ -36,12 +36,13 @@ impl Origin {
                 Some(Origin::Turn {
                     tid: frame.tid,
                     comm: frame.named(),
+                    was: frame.was(),
                     prio: frame.priority(),
                     waker,
                 })
             }
-            // From its workqueue, which is looked for; from the victim; from the CPU.
-            Class::Work | Class::Unrecorded | Class::NotSeen => None,
+            // It depends on its workqueue, which is looked up; on the victim; on the CPU; on the window.
+            Class::Work | Class::Unrecorded | Class::NotSeen | Class::Throttled => None,
             Class::Lost
             | Class::Softirq
             | Class::HrtimerFunction

@@ -1,39 +1,55 @@
-//! What no record explains, told apart by exclusion as far as the evidence goes.
+//! Classifies by exclusion what no record explains.
 
 use crate::costs::Edge;
 use jitterscope_model::{
     About, Confidence, Culprit, Evidence, Name, Nanos, Part, Subject, Ticks, Verdict,
 };
 
-/// A stall shorter than this without any event is within reach of memory, a busy sibling thread or the
-/// microarchitecture, and too short for most exits to a hypervisor.
+/// A stall shorter than this without any event can come from memory, a busy sibling thread or the microarchitecture,
+/// and is too short for most exits to a hypervisor.
 const SHORT: Nanos = Nanos(1000);
+/// A shorter stall is not taken for a pause of the whole machine, even if others coincide: exceptions without a record
+/// take less, and may occur on several CPUs at once.
+const LONGER_THAN_EXCEPTIONS: Nanos = Nanos(200_000);
 /// The unit in which `/proc/stat` counts stolen time.
 const COUNTED_IN: Nanos = Nanos(10_000_000);
 
-/// What is known about a stall that has no kernel event inside.
+/// The facts about a stall without kernel events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutsideQuestion<'a> {
-    /// Its length.
     pub(crate) length: Nanos,
     /// Whether this is a virtual machine.
     pub(crate) virtual_machine: bool,
-    /// Other measured CPUs that stalled at the same instant, without events or not.
+    /// The number of other measured CPUs that stalled at the same instant, with events or without.
     pub(crate) simultaneous: usize,
-    /// How many CPUs were measured.
+    /// Whether significantly many such stalls coincide with others.
+    pub(crate) beyond_chance: bool,
+    /// The number of measured CPUs.
     pub(crate) measured: usize,
-    /// System management interrupts counted around the stall; `None` where they cannot be counted.
+    /// System management interrupts around the stall; `None` if they cannot be counted.
     pub(crate) smi: Option<u64>,
-    /// Interrupt vectors without a tracepoint that counted up around the stall.
+    /// Interrupt vectors without a tracepoint whose counters rose around the stall.
     pub(crate) untraced: &'a [String],
-    /// Time that the host gave to others, as counted around the stall and not yet charged to another.
+    /// Stolen time around the stall that is not yet assigned to another stall.
     pub(crate) stolen: Nanos,
-    /// Page faults of the victim that were counted around the stall, left no record, and were not yet charged.
+    /// Page faults of the victim around the stall without a record that are not yet assigned to another stall.
     pub(crate) faults: u64,
     /// A change of CPU frequency was recorded nearby.
     pub(crate) frequency_change: bool,
-    /// It begins where the stall before it ended: the probe was storing that one.
+    /// Whether it begins where the previous stall ended: the probe was storing that one.
     pub(crate) adjacent: bool,
+}
+
+impl OutsideQuestion<'_> {
+    /// Whether its verdict may depend on other CPUs' stalls.
+    pub(crate) fn asks_for_others(&self) -> bool {
+        self.measured > 1 && (!self.virtual_machine || self.smi > Some(0) || self.may_be_pause())
+    }
+
+    /// Whether it is long enough for a pause of the whole machine.
+    fn may_be_pause(&self) -> bool {
+        self.length >= LONGER_THAN_EXCEPTIONS || stolen(self.length, self.stolen).is_some()
+    }
 }
 
 /// The verdict on a stall without kernel events, most specific first.
@@ -45,7 +61,7 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
         ..alone(Subject::verdict(verdict), sure, evidence)
     };
     if q.smi.is_some_and(|count| count > 0) {
-        let sure = if q.simultaneous > 0 {
+        let sure = if q.beyond_chance {
             Confidence::High
         } else {
             Confidence::Medium
@@ -78,7 +94,7 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
         return alone(verdict, Confidence::Low, Evidence::TooShort);
     }
     if q.virtual_machine {
-        if q.simultaneous > 0 {
+        if q.beyond_chance && q.may_be_pause() {
             return among(
                 Verdict::VirtualMachinePaused,
                 Confidence::Medium,
@@ -95,7 +111,7 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
             ),
         };
     }
-    if q.measured > 1 && q.simultaneous + 1 == q.measured && q.smi.is_none() {
+    if q.beyond_chance && q.simultaneous + 1 == q.measured && q.smi.is_none() {
         return among(
             Verdict::AllCpusAtOnce,
             Confidence::Low,
@@ -106,9 +122,8 @@ pub(crate) fn unseen(question: &OutsideQuestion<'_>) -> Part {
     alone(verdict, Confidence::Low, Evidence::NothingSeen)
 }
 
-/// How sure it is that the time stolen by the host is this stall; `None` when it need not be. A kernel counts
-/// it in hundredths of a second, and adds up what is shorter: a stall that is short beside what was counted is
-/// not shown to be part of it.
+/// How certain it is that counted stolen time is this stall; `None` if it need not be. A kernel counts in hundredths of
+/// a second, and accumulates shorter times: a stall that is short compared with the count need not be part of it.
 fn stolen(length: Nanos, counted: Nanos) -> Option<Confidence> {
     if counted == Nanos::ZERO || length.0 < counted.0 / 16 {
         return None;
@@ -121,26 +136,25 @@ fn stolen(length: Nanos, counted: Nanos) -> Option<Confidence> {
     })
 }
 
-/// Whose an edge is, beyond what is granted to its neighbour.
+/// The verdict on the part of an edge that is not granted to its neighbour.
 pub(crate) struct EdgeVerdict {
     pub(crate) verdict: Verdict,
     pub(crate) confidence: Confidence,
     pub(crate) evidence: Evidence,
 }
 
-/// What is known of the host where an edge lies.
+/// The facts about the host around an edge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Host {
-    /// Whether there is one.
+    /// Whether there is a host.
     pub(crate) present: bool,
-    /// Time that it gave to others, as counted around the stall and not yet charged to another.
+    /// Stolen time around the stall that is not yet assigned to another stall.
     pub(crate) stolen: Nanos,
-    /// Since when the interrupt was due that is the stall's first event, at the latest; `None` where that is not
-    /// known.
+    /// The latest possible due time of the interrupt that is the stall's first event; `None` if unknown.
     pub(crate) due: Option<Ticks>,
 }
 
-/// The verdict on the time before an interrupt for which it was due.
+/// The verdict on the time before an interrupt since it was due.
 pub(crate) fn late_interrupt() -> EdgeVerdict {
     let (confidence, evidence) = (Confidence::Medium, Evidence::LateInterruptInVm);
     EdgeVerdict {
@@ -150,7 +164,7 @@ pub(crate) fn late_interrupt() -> EdgeVerdict {
     }
 }
 
-/// The verdict on what is left of a lead, hole or trail, so long.
+/// The verdict on the remaining part of a lead, hole or trail of this length.
 pub(crate) fn edge(edge: Edge, length: Nanos, host: Host) -> EdgeVerdict {
     let stolen = || stolen(length, host.stolen);
     let (verdict, confidence, evidence) = match edge {
@@ -160,14 +174,14 @@ pub(crate) fn edge(edge: Edge, length: Nanos, host: Host) -> EdgeVerdict {
                 sure,
                 Evidence::StealCountBeforeInterrupt,
             ),
-            // An exception without a record may have begun it, which keeps no interrupt away.
+            // An exception without a record may have begun it; but that delays no interrupt.
             None => (
                 Verdict::BeforeFirstEvent,
                 Confidence::Low,
                 Evidence::LeadInterruptInVm,
             ),
         },
-        // A fault, a switch or a system call is the thread's own doing: no host delivers it late.
+        // A fault, a switch or a system call comes from the thread itself: no host delays it.
         Edge::LeadSwitch | Edge::LeadOther if host.present => (
             Verdict::BeforeFirstEvent,
             Confidence::Low,
@@ -190,7 +204,7 @@ pub(crate) fn edge(edge: Edge, length: Nanos, host: Host) -> EdgeVerdict {
     }
 }
 
-/// A frame whose exit was never recorded.
+/// A frame whose exit was not recorded.
 pub(crate) fn left_open(records: &Evidence) -> Culprit {
     Subject::Verdict(Verdict::FrameLeftOpen, About::Frame(records.clone())).into()
 }
@@ -215,7 +229,7 @@ mod tests {
         (verdict, part.confidence, part.evidence)
     }
 
-    /// A microsecond, on one of two measured CPUs, on bare metal, of which nothing is known.
+    /// A stall of one microsecond, on one of two measured CPUs, on bare metal, without evidence.
     fn plain() -> OutsideQuestion<'static> {
         OutsideQuestion {
             length: SHORT,
@@ -227,7 +241,7 @@ mod tests {
     #[test]
     fn the_most_specific_evidence_is_told() {
         let names = ["PIN".to_owned()];
-        // Each question has all the evidence of those after it.
+        // Each question has all the evidence of the later ones.
         let nothing = plain();
         let faulted = OutsideQuestion {
             faults: 1,
@@ -287,10 +301,11 @@ mod tests {
         }
         let both = OutsideQuestion {
             simultaneous: 1,
+            beyond_chance: true,
             ..smi
         };
         assert_eq!(verdict_of(&both).1, Confidence::High);
-        // Interrupts that were counted and are none.
+        // Zero interrupts were counted.
         assert_eq!(
             verdict_of(&OutsideQuestion {
                 smi: Some(0),
@@ -314,6 +329,7 @@ mod tests {
                 length: Nanos(999),
                 virtual_machine,
                 simultaneous: 1,
+                beyond_chance: true,
                 ..plain()
             };
             assert_eq!(
@@ -331,6 +347,7 @@ mod tests {
     fn all_measured_cpus_at_once_is_firmware_where_its_interrupts_cannot_be_counted() {
         let all = OutsideQuestion {
             simultaneous: 2,
+            beyond_chance: true,
             measured: 3,
             ..plain()
         };
@@ -351,10 +368,9 @@ mod tests {
                 smi: Some(0),
                 ..all.clone()
             },
-            // One CPU is all of them whenever it stalls.
+            // All of them may coincide by chance.
             OutsideQuestion {
-                simultaneous: 0,
-                measured: 1,
+                beyond_chance: false,
                 ..all
             },
         ] {
@@ -384,30 +400,35 @@ mod tests {
             )
         );
         let ms = 1_000_000;
-        // A sixteenth of it may be part of it.
+        // A sixteenth of the count may be part of it.
         assert_eq!(with(10 * ms / 16 - 1, 10 * ms).0, Verdict::NoEventInVm);
         assert_eq!(
             with(10 * ms / 16, 10 * ms),
             (Verdict::CpuTaken, Confidence::Medium, Evidence::StealCount)
         );
-        // All of it, as far as hundredths of a second tell.
+        // The whole count, within its resolution of hundredths of a second.
         assert_eq!(with(10 * ms - 1, 10 * ms).1, Confidence::Medium);
         assert_eq!(with(10 * ms, 10 * ms).1, Confidence::High);
         assert_eq!(with(30 * ms, 20 * ms).1, Confidence::High);
         assert_eq!(with(30 * ms, 20 * ms - 1).1, Confidence::Medium);
-        let paused = OutsideQuestion {
-            simultaneous: 1,
-            stolen: Nanos(ms),
-            ..vm
+        let paused = |length: u64, stolen: u64, beyond_chance: bool| {
+            verdict_of(&OutsideQuestion {
+                simultaneous: 1,
+                beyond_chance,
+                length: Nanos(length),
+                stolen: Nanos(stolen),
+                ..vm.clone()
+            })
         };
-        assert_eq!(
-            verdict_of(&paused),
-            (
-                Verdict::VirtualMachinePaused,
-                Confidence::Medium,
-                Evidence::HypervisorPresent
-            )
-        );
+        let (sure, evidence) = (Confidence::Medium, Evidence::HypervisorPresent);
+        let is = (Verdict::VirtualMachinePaused, sure, evidence);
+        let long = LONGER_THAN_EXCEPTIONS.0;
+        assert_eq!(paused(long, 0, true), is);
+        assert_eq!(paused(long - 1, 0, true).0, Verdict::NoEventInVm);
+        assert_eq!(paused(long, 0, false).0, Verdict::NoEventInVm);
+        // The counted time must be this stall's.
+        assert_eq!(paused(long - 1, 16 * (long - 1), true), is);
+        assert_eq!(paused(long - 1, 16 * long, true).0, Verdict::NoEventInVm);
     }
 
     #[test]
@@ -484,7 +505,7 @@ mod tests {
             verdict_of(Edge::LeadInterrupt, 10 * ms / 16 - 1, 10 * ms),
             uncounted
         );
-        // What no host delivers it takes no time from, whatever was counted.
+        // No host delays this edge, so counted stolen time does not matter.
         assert_eq!(
             verdict_of(Edge::LeadOther, 12 * ms, 10 * ms),
             (nobody, Confidence::Low, Evidence::LeadInVm)

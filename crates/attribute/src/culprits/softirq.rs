@@ -3,7 +3,7 @@
 use super::{Kind, by_itself};
 use jitterscope_model::{Evidence, Subject};
 
-/// Softirqs; a timer function run by one names it.
+/// Softirqs. A timer function that one runs provides its name.
 pub(super) static SOFTIRQ: Kind = Kind {
     evidence: Evidence::SoftirqRecords,
     subject: |frame, _| Subject::Softirq(u32::try_from(frame.key).unwrap_or(u32::MAX)),

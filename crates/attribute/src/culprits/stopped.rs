@@ -1,4 +1,4 @@
-//! A victim that is not let run at all.
+//! A victim that is stopped.
 
 use crate::lexicon::Lexicon;
 use crate::senders::Senders;
@@ -8,7 +8,7 @@ use jitterscope_model::{Culprit, StoppedBy, Subject, Ticks, Verdict};
 const STOPPED: u16 = 0x4;
 const TRACED: u16 = 0x8;
 
-/// What has stopped a thread that left its CPU in this state; `None` where nothing has.
+/// What stopped a thread that left its CPU in this state; `None` if nothing did.
 pub(crate) fn stopped_by(state: u16) -> Option<StoppedBy> {
     match state {
         STOPPED => Some(StoppedBy::Signal),
@@ -17,8 +17,7 @@ pub(crate) fn stopped_by(state: u16) -> Option<StoppedBy> {
     }
 }
 
-/// Whom to blame for a stop that began at `since`. A signal for a thread that is stopped already is not what
-/// stopped it.
+/// The culprit of a stop that began at `since`. A signal sent to an already stopped thread is not the cause.
 pub(crate) fn stopped(
     by: StoppedBy,
     victim: i32,
@@ -31,6 +30,7 @@ pub(crate) fn stopped(
             subject: Subject::verdict(Verdict::StoppedBySignal),
             sender: senders.stopper(victim, since, lexicon),
         },
+        StoppedBy::Freezer => Subject::verdict(Verdict::Frozen).into(),
         StoppedBy::Tracer => Subject::verdict(Verdict::StoppedByTracer).into(),
     }
 }

@@ -1,4 +1,4 @@
-//! What switching contexts costs by itself, up to the cost measured on this machine.
+//! The cost of the context switch itself, up to the measured cost on this machine.
 
 use jitterscope_model::{Culprit, Subject, Verdict};
 

@@ -8,18 +8,28 @@ use jitterscope_model::{Evidence, SchedClass, Subject, Work, Worker};
 pub(super) static TURN: Kind = Kind {
     evidence: Evidence::SwitchRecords,
     subject,
-    trigger: |frame, naming| naming.senders.woken_by(frame.tid, naming.cpu, frame.start),
+    trigger: |frame, naming| {
+        naming
+            .senders
+            .woken_by(frame.tid, naming.cpu, frame.opened, naming.lexicon)
+    },
 };
 
-/// A thread that has the CPU. A worker is one of which no item was seen: its own name is all there is.
+/// A thread that has the CPU. A worker here has no recorded item, so only its own name is known.
 fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let task = naming.task(frame);
     let known = frame.priority() != Frame::NO_PRIORITY;
     let named = naming.lexicon.task(&task);
-    // A thread may call itself anything; the kernel's own are known by their flags.
+    // Any thread may choose this name; flags identify kernel threads.
     if !task.comm.as_bytes().starts_with(b"kworker/") || named.is_of_user() {
         let class = named.class.clone().filter(|_| known || task.tid == 0);
-        return Subject::Thread(jitterscope_model::Task { class, ..named });
+        let was = frame.was().and_then(|was| naming.names.comm(was));
+        let was = was.map(|was| naming.lexicon.text(was));
+        return Subject::Thread(jitterscope_model::Task {
+            class,
+            was,
+            ..named
+        });
     }
     let worker = Worker {
         tid: Some(task.tid),

@@ -1,10 +1,10 @@
-//! The local timer interrupt and the timer functions that it, or the TIMER softirq, runs.
+//! The local timer interrupt, and the timer functions that it or the TIMER softirq runs.
 
 use super::{Kind, Naming, by_itself};
 use crate::occupancy::Frame;
 use jitterscope_model::{Evidence, KernelAddr, Subject, TimerSource};
 
-/// The interrupt itself; the longest function that it ran names it.
+/// The interrupt itself. The longest function that it ran provides its name.
 pub(super) static LOCAL_TIMER: Kind = Kind {
     evidence: Evidence::LocalTimerRecords,
     subject: |_, _| local_timer(Some(TimerSource::Interrupt)),
@@ -15,7 +15,12 @@ pub(super) static LOCAL_TIMER: Kind = Kind {
 pub(super) static HIGH_RESOLUTION: Kind = Kind {
     evidence: Evidence::TimerRecords,
     subject: |frame, naming| function(frame, naming, TimerSource::HighResolution),
-    trigger: by_itself,
+    // The owner of a process's timer; most functions send no signal.
+    trigger: |frame, naming| {
+        naming
+            .senders
+            .armed_by(naming.cpu, (frame.opened, frame.end))
+    },
 };
 
 /// The function of a timer of the wheel.
@@ -33,7 +38,7 @@ fn function(frame: &Frame, naming: &Naming<'_>, source: TimerSource) -> Subject 
     }
 }
 
-/// The interrupt, of which no function is looked at.
+/// The interrupt, without regard to its functions.
 pub(crate) fn local_timer(source: Option<TimerSource>) -> Subject {
     Subject::Timer {
         function: None,

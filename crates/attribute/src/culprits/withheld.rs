@@ -1,29 +1,29 @@
-//! The victim could run, or was stopped, and the scheduler gave its CPU to who would not have had it otherwise:
-//! a lesser class, or nobody.
+//! The victim was runnable, or stopped, and the scheduler gave its CPU to a lesser class or left it idle.
 //!
-//! | the victim | the CPU | it was kept from running by |
+//! | the victim | the CPU | what kept the victim from running |
 //! |---|---|---|
 //! | real-time, runnable | idles, or runs a fair thread | real-time throttling (`sched_rt_runtime_us`), or its successor, the fair server |
-//! | deadline, runnable | idles, or runs a lesser class | its own budget |
-//! | fair, runnable | idles | a CPU quota above it, if that was counted meanwhile; else nothing that is known |
-//! | fair, runnable | runs another thread | that thread; perhaps a quota, if that was counted meanwhile |
-//! | stopped | whatever it does | who stopped it |
-//! | asleep, though it only reads the clock | whatever it does | a freezer, or what a page fault waits for |
+//! | deadline, runnable | idles, or runs a lesser class | its own budget; or its `sched_yield`, if no interrupt made it leave |
+//! | fair, runnable | idles | no known reason |
+//! | fair, runnable | runs another thread | that thread |
+//! | stopped | any | what stopped it |
+//! | asleep, although it only reads the clock | any | a freezer, or the wait of a page fault |
+//!
+//! Time that a CPU quota took from a fair victim is already separated: see `windows/throttled.rs`.
 
 use super::{Naming, stopped, stopped_by};
-use crate::bandwidth::is_idle_exit;
-use crate::occupancy::{Frame, Window};
+use crate::occupancy::{Before, Frame, Window};
 use jitterscope_model::{
-    Confidence, Culprit, Evidence, Nanos, Quota, StoppedBy, Subject, TickRate, Ticks, Verdict,
+    Confidence, Culprit, Evidence, Nanos, StoppedBy, Subject, TickRate, Ticks, Verdict,
 };
 
 /// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u16 = 0xff;
-/// A wake-up is recorded before the thread is on a run queue: whom the scheduler chooses within this time, it
-/// may have chosen without knowing.
+/// A wake-up is recorded before the thread is on a run queue: within this time, the scheduler may choose another thread
+/// without knowing of it.
 const ON_ITS_WAY: Nanos = Nanos(1_000_000);
 
-/// Since when the victim could run, as far as that is not known from the switches of its CPU.
+/// The start of the victim's wait, if the switches of its CPU do not show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waits {
     /// Since when it is on its way to this CPU's run queue.
@@ -32,53 +32,61 @@ pub(crate) struct Waits {
     pub(crate) prio: i16,
 }
 
-/// What kept the victim from running in a turn of another's.
+/// What kept the victim from running during another thread's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Withheld {
-    /// The turn's thread by itself, or the victim's own sleep.
+    /// Only the turn's thread, or the victim's own sleep.
     No,
     /// Throttling of its class.
     RealTime,
-    /// Its budget ran out.
+    /// Its deadline budget ran out.
     Deadline,
-    /// Nobody had the CPU though it could run.
+    /// It gave up the rest of its period.
+    Yielded,
+    /// The CPU idled although it was runnable.
     Idle,
-    /// Another thread had the CPU, which is in order; but it might not have been allowed to run either.
-    Perhaps,
+    /// Another thread had the CPU by right; but from then on a throttled victim would not have been allowed to run
+    /// either.
+    Perhaps(Ticks),
+    /// The CPU idled when it was woken at that time: this is the idle exit, unless it takes too long.
+    LeavesIdle(Ticks),
     /// It has been stopped since then.
     Stopped(StoppedBy, Ticks),
-    /// It slept, and does so by nothing of its own.
+    /// It slept, but not voluntarily.
     Asleep,
 }
 
-/// What kept the victim from running, by frame of a window; behind the last one nothing did, so that most windows
-/// need no memory for it.
+/// What kept the victim from running, by frame of a window. Frames beyond the end have `No`, so most windows need no
+/// memory for this.
 #[derive(Debug)]
 pub(crate) struct WithheldTurns(Vec<Withheld>);
 
 impl WithheldTurns {
-    /// What did in the turn of a frame.
+    /// What kept the victim from running in the turn of a frame.
     pub(crate) fn at(&self, frame: u32) -> Withheld {
         self.0.get(frame as usize).copied().unwrap_or(Withheld::No)
     }
 }
 
-/// What the victim was doing.
+/// The state of the victim.
 #[derive(Clone, Copy)]
 enum Victim {
-    /// It ran, slept, or is not known of.
+    /// It ran, slept, or its state is unknown.
     Other,
-    /// It could run, and from then on was surely on the run queue.
+    /// It was runnable, and surely on the run queue from `known` on.
     Could {
         prio: i16,
+        since: Ticks,
         known: Ticks,
+        /// No interrupt made it leave its CPU.
+        by_itself: bool,
     },
     Stopped(StoppedBy, Ticks),
     Asleep,
 }
 
-/// What kept the victim from running, by frame of the window; found at each turn. `waits`: when it began to wait
-/// for this CPU, as wake-ups and moves to it tell, in order of time. `spins`: it only reads the clock.
+/// What kept the victim from running, by frame of the window, determined for each turn. `waits`: when it began to wait
+/// for this CPU, by wake-ups and moves, in order of time. `spins`: it only reads the clock.
 pub(crate) fn withheld(
     window: &Window,
     victim: i32,
@@ -87,7 +95,7 @@ pub(crate) fn withheld(
     rate: TickRate,
 ) -> WithheldTurns {
     let on_its_way = rate.ticks(ON_ITS_WAY);
-    // It was let go on before the window begins.
+    // It continued before the window begins.
     let over = |since: Ticks| {
         waits
             .iter()
@@ -97,11 +105,13 @@ pub(crate) fn withheld(
     let mut state = Victim::Other;
     let of = |frame: &Frame| {
         while let Some(wait) = waits.next_if(|wait| wait.since <= frame.opened) {
-            // Who runs already is not woken.
+            // A wake-up of a runnable thread changes nothing.
             if !matches!(state, Victim::Could { .. }) {
                 state = Victim::Could {
                     prio: wait.prio,
+                    since: wait.since,
                     known: wait.since + on_its_way,
+                    by_itself: false,
                 };
             }
         }
@@ -118,19 +128,39 @@ pub(crate) fn withheld(
                 Some(by) if !over(frame.opened) => Victim::Stopped(by, frame.opened),
                 _ if left == 0 => Victim::Could {
                     prio: before.prio,
+                    since: frame.opened,
                     known: frame.opened,
+                    by_itself: before.state & Before::BY_ITSELF != 0,
                 },
                 _ if spins && stopped_by(left).is_none() => Victim::Asleep,
                 _ => Victim::Other,
             };
         }
-        match state {
+        // It was woken in the middle of the turn.
+        let woken = waits.peek().filter(|wait| wait.since < frame.end);
+        let now = match (state, woken) {
+            (Victim::Other, Some(wait)) => Victim::Could {
+                prio: wait.prio,
+                since: wait.since,
+                known: Ticks(u64::MAX),
+                by_itself: false,
+            },
+            (state, _) => state,
+        };
+        match now {
             Victim::Other => Withheld::No,
             Victim::Stopped(by, since) => Withheld::Stopped(by, since),
             Victim::Asleep => Withheld::Asleep,
-            // Whoever had the CPU before, or was chosen without knowing of it, has it by right.
-            Victim::Could { known, .. } if frame.opened < known => Withheld::No,
-            Victim::Could { prio, .. } => by_class(prio, frame),
+            Victim::Could {
+                prio,
+                since,
+                known,
+                by_itself,
+            } => match by_class(prio, since, frame.opened < known, frame) {
+                // The kernel detects a used-up budget in an interrupt; a thread yields in a system call.
+                Withheld::Deadline if by_itself => Withheld::Yielded,
+                withheld => withheld,
+            },
         }
     };
     let mut turns = Vec::new();
@@ -144,38 +174,42 @@ pub(crate) fn withheld(
     WithheldTurns(turns)
 }
 
-/// Who can run by class, and who was given the CPU.
-fn by_class(victim: i16, turn: &Frame) -> Withheld {
+/// What kept a victim of this class, runnable since `since`, from running in this turn. `early`: the turn may have
+/// begun before the scheduler knew that the victim was runnable; then its thread had the CPU by right.
+fn by_class(victim: i16, since: Ticks, early: bool, turn: &Frame) -> Withheld {
     let idle = turn.tid == 0;
     match victim {
         Frame::NO_PRIORITY => Withheld::No,
+        Frame::FIRST_FAIR.. if !idle => Withheld::Perhaps(since),
+        Frame::FIRST_FAIR.. if early => Withheld::LeavesIdle(since),
+        Frame::FIRST_FAIR.. => Withheld::Idle,
+        _ if early => Withheld::No,
         i16::MIN..0 if idle || turn.priority() >= 0 => Withheld::Deadline,
         0..Frame::FIRST_FAIR if idle || turn.priority() >= Frame::FIRST_FAIR => Withheld::RealTime,
-        Frame::FIRST_FAIR.. if idle => Withheld::Idle,
-        Frame::FIRST_FAIR.. => Withheld::Perhaps,
         _ => Withheld::No,
     }
 }
 
 impl Withheld {
-    /// Whom to blame for the turn instead of its thread; `None` when that is its thread.
-    pub(crate) fn culprit(
-        self,
-        turn: &Frame,
-        window: &Window,
-        naming: &Naming<'_>,
-    ) -> Option<Culprit> {
+    /// Whether the culprit is something other than the turn's thread.
+    pub(crate) fn is_kept_away(self) -> bool {
+        !matches!(
+            self,
+            Withheld::No | Withheld::Perhaps(_) | Withheld::LeavesIdle(_)
+        )
+    }
+
+    /// The culprit of the turn, if it is not its thread.
+    pub(crate) fn culprit(self, turn: &Frame, naming: &Naming<'_>) -> Option<Culprit> {
         let verdict = |verdict| Some(Subject::verdict(verdict).into());
         match self {
-            Withheld::No | Withheld::Perhaps => None,
+            Withheld::No | Withheld::Perhaps(_) | Withheld::LeavesIdle(_) => None,
             Withheld::RealTime => {
                 Some(Subject::Throttle(naming.lexicon.task(&naming.task(turn))).into())
             }
             Withheld::Deadline => verdict(Verdict::DeadlineBudget),
-            Withheld::Idle => match quota(window, naming) {
-                Some(quota) => Some(Subject::Quota(quota).into()),
-                None => verdict(Verdict::RunnableIdle),
-            },
+            Withheld::Yielded => verdict(Verdict::YieldedPeriod),
+            Withheld::Idle => verdict(Verdict::RunnableIdle),
             Withheld::Stopped(by, since) => Some(stopped(
                 by,
                 naming.victim,
@@ -187,44 +221,19 @@ impl Withheld {
         }
     }
 
-    /// What the verdict on such a turn rests on, and how sure it is; `None` where that is the turn's affair.
-    pub(crate) fn basis(
-        self,
-        window: &Window,
-        naming: &Naming<'_>,
-    ) -> Option<(Evidence, Confidence)> {
+    /// Evidence and confidence of the verdict on such a turn; `None` if the turn's own apply.
+    pub(crate) fn basis(self) -> Option<(Evidence, Confidence)> {
         match self {
-            Withheld::No | Withheld::RealTime => None,
+            Withheld::No | Withheld::Perhaps(_) | Withheld::LeavesIdle(_) | Withheld::RealTime => {
+                None
+            }
             Withheld::Deadline | Withheld::Stopped(..) => {
                 Some((Evidence::LeavingState, Confidence::High))
             }
-            Withheld::Asleep => Some((Evidence::LeavingState, Confidence::Low)),
-            Withheld::Idle => Some(match quota(window, naming) {
-                Some(_) => (Evidence::QuotaCount, Confidence::Medium),
-                None => (Evidence::LeavingState, Confidence::Low),
-            }),
-            Withheld::Perhaps => quota(window, naming)
-                .map(|_| (Evidence::SwitchRecordsWhileThrottled, Confidence::Medium)),
+            Withheld::Yielded => Some((Evidence::LeavingState, Confidence::Medium)),
+            Withheld::Asleep | Withheld::Idle => Some((Evidence::LeavingState, Confidence::Low)),
         }
     }
-}
-
-/// The quota that may have kept the victim from running in the window.
-fn quota(window: &Window, naming: &Naming<'_>) -> Option<Quota> {
-    naming
-        .bandwidth
-        .quota(naming.victim, window.from, window.until)
-}
-
-/// A thread was woken beside an idle CPU and waited so long: that was a quota if one was counted, unless it can
-/// be no more than the way out of idle.
-pub(crate) fn quota_beside_idle(
-    waited: Ticks,
-    window: &Window,
-    naming: &Naming<'_>,
-    rate: TickRate,
-) -> Option<Quota> {
-    quota(window, naming).filter(|_| !is_idle_exit(waited, rate))
 }
 
 #[cfg(test)]
@@ -236,7 +245,7 @@ mod tests {
     const FAIR: i16 = 120;
     const STOPPED: u16 = 4;
 
-    /// A thread's turn from `at` on; `left`: the victim left the CPU for it in this state.
+    /// A thread's turn from `at` on; `left`: the state in which the victim left the CPU for it.
     fn turn(at: u64, tid: i32, prio: i16, left: Option<u16>) -> Frame {
         let frame = Frame {
             prio,
@@ -274,20 +283,22 @@ mod tests {
         use Withheld::{Deadline, Idle, No, Perhaps, RealTime};
         // Deadline, the most and the least urgent real-time thread, and fair ones.
         let others = [-1, 0, 99, 100, 139];
+        const SINCE: Ticks = Ticks(5);
         for (victim, beside_idle, beside_others) in [
             (Frame::NO_PRIORITY, No, [No; 5]),
             (-1, Deadline, [No, Deadline, Deadline, Deadline, Deadline]),
             (0, RealTime, [No, No, No, RealTime, RealTime]),
             (99, RealTime, [No, No, No, RealTime, RealTime]),
-            (100, Idle, [Perhaps; 5]),
-            (139, Idle, [Perhaps; 5]),
+            (100, Idle, [Perhaps(SINCE); 5]),
+            (139, Idle, [Perhaps(SINCE); 5]),
         ] {
             assert_eq!(
-                by_class(victim, &turn(0, 0, FAIR, None)),
+                by_class(victim, SINCE, false, &turn(0, 0, FAIR, None)),
                 beside_idle,
                 "{victim}"
             );
-            let found = others.map(|prio| by_class(victim, &turn(0, 8, prio, None)));
+            let found =
+                others.map(|other| by_class(victim, SINCE, false, &turn(0, 8, other, None)));
             assert_eq!(
                 found,
                 beside_others,
@@ -310,50 +321,72 @@ mod tests {
                 turn(400, 8, FAIR, None),
             ]
         };
-        // The bit above the states marks who was preempted.
+        // The bit above the states marks a preempted thread.
         for runnable in [0, 0x100] {
             assert_eq!(
                 kept(0, &turns(runnable), &[], false),
-                [No, Perhaps, Perhaps, No, No]
+                [No, Perhaps(Ticks(100)), Perhaps(Ticks(100)), No, No]
             );
         }
-        for (spins, told) in [(false, No), (true, Asleep)] {
-            assert_eq!(kept(0, &turns(1), &[], spins), [No, told, told, No, No]);
+        for (spins, reported) in [(false, No), (true, Asleep)] {
+            assert_eq!(
+                kept(0, &turns(1), &[], spins),
+                [No, reported, reported, No, No]
+            );
         }
         for spins in [false, true] {
             let by = Stopped(StoppedBy::Signal, Ticks(100));
             assert_eq!(kept(0, &turns(STOPPED), &[], spins), [No, by, by, No, No]);
         }
-        // Time without an owner is nobody's turn.
+        // Time without a known thread is no thread's turn.
         let mut unrecorded = turns(0);
         unrecorded[2] = Frame::nobody(crate::occupancy::Class::Unrecorded, Ticks(200));
-        assert_eq!(kept(0, &unrecorded, &[], false), [No, Perhaps, No, No, No]);
+        let perhaps = Perhaps(Ticks(100));
+        assert_eq!(kept(0, &unrecorded, &[], false), [No, perhaps, No, No, No]);
     }
 
     #[test]
     fn a_stop_that_was_over_before_the_window_began_is_none() {
         let stopped = |woken: u64| {
             let turns = [turn(100, 8, FAIR, Some(STOPPED)), turn(500, 9, FAIR, None)];
-            kept(400, &turns, &[woken], false) != [Withheld::No; 2]
+            kept(400, &turns, &[woken], false)
+                .iter()
+                .any(|kept| kept.is_kept_away())
         };
         assert_eq!([99, 100, 400, 401].map(stopped), [true, false, false, true]);
     }
 
     #[test]
-    fn a_wake_up_counts_from_a_millisecond_after_it_unless_the_victim_could_run_already() {
-        use Withheld::{No, Perhaps};
+    fn an_idle_cpu_is_a_riddle_from_a_millisecond_after_the_wake_up() {
+        use Withheld::{Idle, LeavesIdle, No, Perhaps};
         let known = 1000 + ON_ITS_WAY.0;
-        let turns = [900, 1000, known - 1, known].map(|at| turn(at, 8, FAIR, None));
-        assert_eq!(kept(0, &turns, &[1000], false), [No, No, No, Perhaps]);
+        let turns = |tid| {
+            [800, 900, 1000, known - 1, known].map(|at| Frame {
+                end: Ticks(if at == 800 { 900 } else { at + 500 }),
+                ..turn(at, tid, FAIR, None)
+            })
+        };
+        let leaves = LeavesIdle(Ticks(1000));
+        assert_eq!(
+            kept(0, &turns(0), &[1000], false),
+            [No, leaves, leaves, leaves, Idle]
+        );
+        let perhaps = Perhaps(Ticks(1000));
+        assert_eq!(
+            kept(0, &turns(8), &[1000], false),
+            [No, perhaps, perhaps, perhaps, perhaps]
+        );
+        // It was already runnable.
         let turns = [
             turn(900, 8, FAIR, Some(0)),
-            turn(1000, 9, FAIR, None),
+            turn(1000, 0, FAIR, None),
             turn(1001, 8, FAIR, None),
         ];
-        assert_eq!(kept(0, &turns, &[1000], false), [Perhaps; 3]);
+        let perhaps = Perhaps(Ticks(900));
+        assert_eq!(kept(0, &turns, &[1000], false), [perhaps, Idle, perhaps]);
         // Of several wake-ups the first counts.
-        let turns = [turn(known, 8, FAIR, None)];
-        assert_eq!(kept(0, &turns, &[1000, 2000], false), [Perhaps]);
-        assert_eq!(kept(0, &turns, &[1001], false), [No]);
+        let turns = [turn(known, 0, FAIR, None)];
+        assert_eq!(kept(0, &turns, &[1000, 2000], false), [Idle]);
+        assert_eq!(kept(0, &turns, &[1001], false), [LeavesIdle(Ticks(1001))]);
     }
 }

@@ -1,7 +1,7 @@
-//! When more happens than is worth keeping: the oldest slices become sums.
+//! Memory limit: the oldest slices become sums.
 //!
-//! Between two marks the order of slices matters to nobody but who wants a picture. Each culprit's there are
-//! put together: the sums stay exact, the places do not, and each such slice says so.
+//! Only a picture needs the order of slices between two marks. So the slices of each culprit there are joined: the sums
+//! stay exact, but positions are lost, and each such slice has a flag.
 
 use super::frame::{Class, Frame, NONE, Outcome};
 use super::names::CommId;
@@ -12,12 +12,12 @@ use jitterscope_model::Ticks;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-/// Culprits told apart between two marks, those with the most time; the others are summed by class.
+/// Maximum of distinct culprits between two marks, those with the most time; the others are summed by class.
 const MOST_CULPRITS: usize = 1024;
-/// The newest slices stay as they are: a charge may still change them.
+/// The newest slices stay unchanged, because a later charge may still change them.
 const NEWEST: u64 = 8;
 
-/// How urgent a turn's thread was, as far as that decides by what right it had the CPU.
+/// How urgent a turn's thread was, in the classes that decide whether it had the CPU by right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Urgency {
     Unknown,
@@ -37,14 +37,13 @@ impl Urgency {
     }
 }
 
-/// What joins slices: the turn, and what ran in it.
+/// The key of a sum: the turn, and the frame inside it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Culprit {
     root: (Class, i32, CommId, Urgency),
     leaf: (Class, u64, u64, bool),
 }
 
-/// A culprit's sum in the making.
 struct Sum {
     key: Culprit,
     root: Frame,
@@ -52,8 +51,8 @@ struct Sum {
     length: Ticks,
 }
 
-/// Folds all slices but the newest, span by span between marks. The first slice of a span stays: its mark
-/// may have been made in the middle of it.
+/// Folds all slices but the newest, span by span between marks. The first slice of a span stays, because its mark may
+/// be in the middle of it.
 pub(super) fn fold(ring: &mut Ring) {
     let end = ring.base + ring.slices.len() as u64;
     let last = end.saturating_sub(NEWEST).max(ring.base);
@@ -94,13 +93,13 @@ pub(super) fn fold(ring: &mut Ring) {
     ring.fold_at = ring.cap.max(ring.bytes() * 2);
 }
 
-/// Where a span begins in what is rebuilt.
+/// The beginning of a span in the rebuilt data.
 struct Span {
     slice: usize,
     frame: u32,
 }
 
-/// For each frame the one that names it: itself, or the longest fitting one inside.
+/// For each frame the frame that names it: itself, or the longest suitable one inside.
 fn namers(ring: &Ring) -> Vec<u32> {
     let mut namers: Vec<u32> = (0..ring.frames.len() as u32).collect();
     for (index, frame) in ring.frames.iter().enumerate() {
@@ -128,13 +127,13 @@ struct Rebuilt {
 }
 
 impl Rebuilt {
-    /// A slice stays as it is.
+    /// Keeps a slice unchanged.
     fn keep(&mut self, slice: Slice) {
         self.kept.push(self.slices.len());
         self.slices.push(slice);
     }
 
-    /// Sums up slices, and lays the sums end to end.
+    /// Sums up slices, and puts the sums end to end.
     fn sum_up(&mut self, ring: &Ring, from: usize, to: usize, namers: &[u32]) {
         let Some(start) = ring
             .slices
@@ -199,9 +198,9 @@ impl Rebuilt {
         }
     }
 
-    /// Puts the sums in the place of what they sum up. The newest slices keep their numbers.
+    /// Replaces the slices by their sums. The newest slices keep their numbers.
     fn take_over(mut self, ring: &mut Ring, bounds: &[u64], spans: &[Span]) {
-        // Of the old frames only those that something refers to are needed.
+        // Only the old frames with references are needed.
         let mut needed: Vec<u32> = Vec::new();
         let kept = self.kept.iter().map(|at| self.slices[*at].frame);
         let marks = ring.marks.iter().map(|marked| marked.top);
@@ -251,7 +250,7 @@ impl Rebuilt {
     }
 }
 
-/// Those with the most time keep their names, however late they came.
+/// The culprits with the most time keep their names, however late they came.
 fn most_are_named(sums: Vec<Sum>) -> Vec<Sum> {
     if sums.len() <= MOST_CULPRITS {
         return sums;
@@ -287,17 +286,19 @@ fn most_are_named(sums: Vec<Sum>) -> Vec<Sum> {
 impl Culprit {
     fn of(root: &Frame, leaf: &Frame) -> Culprit {
         let (key, subject) = match leaf.class {
-            // Of these the key is only the object that pairs the entry with its exit.
+            // Their key only identifies the object that pairs the entry with its exit.
             Class::Work | Class::HrtimerFunction | Class::WheelFunction | Class::Call => {
                 (0, leaf.subject)
             }
-            Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost => (0, 0),
+            Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost | Class::Throttled => {
+                (0, 0)
+            }
             Class::Nmi | Class::Fault | Class::MachineCheck | Class::Idle | Class::Softirq => {
                 (leaf.key, 0)
             }
             Class::LocalTimer | Class::Vector | Class::Irq => (leaf.key, leaf.subject),
         };
-        // Whether its end was seen decides whether it is named at all.
+        // Only a frame with a recorded end can be named.
         let seen = leaf.outcome != Outcome::Unseen;
         Culprit {
             root: (root.class, root.tid, root.named(), Urgency::of(root)),
@@ -305,7 +306,7 @@ impl Culprit {
         }
     }
 
-    /// All of a class together. The idle task is one of its own.
+    /// The key for all of a class together. The idle task stays separate.
     fn without_name(self) -> Culprit {
         let (class, tid, comm, urgency) = self.root;
         let root = if tid == 0 {
@@ -365,7 +366,7 @@ mod tests {
         }
     }
 
-    /// A turn that goes on, with `inside` it.
+    /// An open turn, with frames `inside` it.
     fn named(outside: Frame, inside: &[Frame]) -> Vec<u32> {
         let mut ring = Ring::new(outside);
         ring.frames.extend(inside);
@@ -378,13 +379,13 @@ mod tests {
         let closed = Outcome::Closed;
         let work = |start, end| frame(Class::Work, 0, (start, end), closed);
         assert_eq!(named(turn, &[]), [0]);
-        // Shorter than the turn, and the first: it names it all the same.
+        // It provides the name, although it is short and the first one.
         assert_eq!(named(turn, &[work(10, 20)]), [1, 1]);
         assert_eq!(
             named(turn, &[work(10, 20), work(30, 60), work(70, 80)]),
             [2, 1, 2, 3]
         );
-        // Of two as long the first.
+        // Of two equally long ones the first.
         assert_eq!(named(turn, &[work(10, 20), work(30, 40)]), [1, 1, 2]);
         let inside = [
             frame(Class::Vector, 0, (100, 200), closed),

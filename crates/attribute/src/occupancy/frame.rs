@@ -1,23 +1,25 @@
-//! Frames: what is open on a CPU, one inside the other.
+//! Frames: nested intervals of activity on a CPU.
 
 use super::names::{CommId, NameId, NameTable};
 use super::record::Record;
 use jitterscope_model::Ticks;
 
-/// What a frame is.
+/// The class of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum Class {
-    // The root of a stack: whose turn it is.
+    // The roots of a stack: these say whose turn it is.
     /// A thread has the CPU.
     Turn,
-    /// Between the last record of one thread and the first of another, with no switch recorded.
+    /// Between the last record of one thread and the first of another, without a recorded switch.
     Unrecorded,
-    /// No record has said yet who has the CPU.
+    /// Before any record that shows who has the CPU.
     NotSeen,
-    /// Records were lost.
     Lost,
-    // What belongs to a thread, and goes on with it when it comes back.
+    /// A thread's turn, or idle time, in which a quota kept the victim from running. Only windows have it. Key: the
+    /// index of the quota.
+    Throttled,
+    // Frames that belong to a thread, and continue when it comes back.
     /// A work item; subject: its function.
     Work,
     /// A softirq; key: its vector. With threaded interrupts it can be switched out.
@@ -26,11 +28,11 @@ pub(crate) enum Class {
     HrtimerFunction,
     /// The function of a timer of the wheel.
     WheelFunction,
-    /// A page fault, which has no exit record; key: 1 when user code faulted.
+    /// A page fault, which has no exit record; key: 1 if user code faulted.
     Fault,
-    /// A machine check, likewise; key: the bank.
+    /// A machine check, also without an exit record; key: the bank.
     MachineCheck,
-    // What belongs to the CPU, and cannot be switched out.
+    // Frames that belong to the CPU, and cannot be switched out.
     /// The local timer's interrupt.
     LocalTimer,
     /// Another vector; key: its name.
@@ -41,20 +43,20 @@ pub(crate) enum Class {
     Irq,
     /// A non-maskable interrupt; key: the handler.
     Nmi,
-    /// An idle state; key: which, [`Record::IDLE_ENDS`] when it has been left and idle goes on.
+    /// An idle state; key: its number, or [`Record::IDLE_ENDS`] if it has been left and idle continues.
     Idle,
 }
 
 impl Class {
-    /// Whether it says whose turn it is.
+    /// Whether it is a root, which says whose turn it is.
     pub(crate) fn is_root(self) -> bool {
         matches!(
             self,
-            Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost
+            Class::Turn | Class::Unrecorded | Class::NotSeen | Class::Lost | Class::Throttled
         )
     }
 
-    /// Whether it goes on with its thread.
+    /// Whether it belongs to a thread, and continues with it.
     pub(crate) fn is_of_thread(self) -> bool {
         matches!(
             self,
@@ -67,12 +69,12 @@ impl Class {
         )
     }
 
-    /// Whether there is no exit record: it lasts until what must end it.
+    /// Whether it has no exit record, and lasts until another record must end it.
     pub(crate) fn is_endless(self) -> bool {
         matches!(self, Class::Fault | Class::MachineCheck)
     }
 
-    /// A vector's interrupt. No two of them nest: they run with interrupts disabled.
+    /// Whether it is a vector's interrupt. These never nest, because they run with interrupts disabled.
     pub(crate) fn is_vector(self) -> bool {
         matches!(self, Class::LocalTimer | Class::Vector)
     }
@@ -81,42 +83,40 @@ impl Class {
 /// How a frame ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It has not, as far as is known.
+    /// Its end is not known yet.
     Open,
-    /// By its exit, or by what must end it.
+    /// By its exit record, or by a record that must end it.
     Closed,
-    /// Its exit left no record: something outside of it ended, or goes on.
+    /// Its exit left no record: a frame outside of it ended, or continues.
     Unseen,
 }
 
-/// No frame.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// One interval of activity on a CPU. Frames refer to each other by position.
+/// One interval of activity on a CPU. Frames refer to each other by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Time of the record that opened it: before `start` when its thread was switched out meanwhile.
+    /// Time of the record that opened it: before `start` if its thread was switched out meanwhile.
     pub(crate) opened: Ticks,
-    /// From.
     pub(crate) start: Ticks,
-    /// To; of an open one, to as far as anything is known.
+    /// The end; for an open frame, the last known time.
     pub(crate) end: Ticks,
-    /// Pairs it with its exit. Of a turn: who had the CPU before, see [`Frame::before`].
+    /// Pairs it with its exit. For a turn: the previous thread, see [`Frame::before`].
     pub(crate) key: u64,
-    /// What it is named by. Of a turn: the state of who had the CPU before. Of time without an owner: who was seen
-    /// at its end, see [`Frame::seen_at_end`].
+    /// What it is named by. For a turn: the state in which the previous thread left. For time without a known thread:
+    /// the thread that was seen at its end, see [`Frame::seen_at_end`].
     pub(crate) subject: u64,
-    /// In whose time.
+    /// The thread in whose time it is.
     pub(crate) tid: i32,
-    /// The frame that it is nested in, [`NONE`] of a root.
+    /// The frame that it is nested in; [`NONE`] for a root.
     pub(crate) parent: u32,
-    /// Of a turn: the thread's name when it began.
+    /// For a turn: the thread's name when it began.
     pub(crate) comm: CommId,
-    /// Of a turn: the thread's name when it was switched out; a program may have begun in between.
+    /// For a turn: the thread's name when it was switched out; it may have executed another program in between.
     pub(crate) end_comm: CommId,
-    /// Of a turn: the kernel's priority; [`Frame::NO_PRIORITY`] where no record had it.
+    /// For a turn: the kernel's priority; [`Frame::NO_PRIORITY`] if no record had it.
     pub(crate) prio: i16,
-    /// Of a turn: that of its end, where it is known; the thread may have taken another class in between.
+    /// For a turn: the priority at its end, if known; the thread may have changed its class in between.
     pub(crate) end_prio: i16,
     pub(crate) class: Class,
     pub(crate) outcome: Outcome,
@@ -124,17 +124,22 @@ pub(crate) struct Frame {
 
 const _: () = assert!(size_of::<Frame>() <= 64);
 
-/// Who had a CPU before a turn.
+/// The thread that had a CPU before a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Before {
     pub(crate) tid: i32,
     pub(crate) prio: i16,
-    /// The kernel's low bits: 0 when it could have gone on.
+    /// The kernel's low state bits, 0 if it was still runnable; plus [`Before::BY_ITSELF`].
     pub(crate) state: u16,
 }
 
+impl Before {
+    /// No interrupt can have made it leave: the last one in its turn ended well before. No kernel state uses this bit.
+    pub(crate) const BY_ITSELF: u16 = 0x8000;
+}
+
 impl Frame {
-    /// The kernel's priorities from here on are of the fair class; below 0 are those of the deadline class.
+    /// The kernel's priorities from this on are of the fair class; those below 0 are of the deadline class.
     pub(crate) const FIRST_FAIR: i16 = 100;
     /// No record had the priority.
     pub(crate) const NO_PRIORITY: i16 = i16::MIN;
@@ -157,29 +162,31 @@ impl Frame {
         }
     }
 
-    /// Time without an owner.
+    /// Time without a known thread.
     pub(crate) fn nobody(class: Class, at: Ticks) -> Frame {
         Frame::root(class, -1, at)
     }
 
-    /// A thread is known to have the CPU, and no record says since when.
+    /// The turn of a thread that is known to have the CPU, without a record of its beginning.
     pub(crate) fn inferred_turn(tid: i32, at: Ticks) -> Frame {
         Frame::root(Class::Turn, tid, at)
     }
 
-    /// A switch gives the CPU to a thread.
-    pub(crate) fn turn(switch: &Record, at: Ticks) -> Frame {
+    /// A switch gives the CPU to a thread; `by_itself`: the previous thread was not interrupted then.
+    pub(crate) fn turn(switch: &Record, by_itself: bool, at: Ticks) -> Frame {
         let (prev, next) = (switch.prev(), switch.next());
+        let state = switch.prev_state() & !Before::BY_ITSELF;
+        let by_itself = if by_itself { Before::BY_ITSELF } else { 0 };
         Frame {
             key: u64::from(prev.tid as u32) | u64::from(prev.prio as u16) << 32,
-            subject: u64::from(switch.prev_state()),
+            subject: u64::from(state | by_itself),
             comm: next.comm,
             prio: next.prio,
             ..Frame::root(Class::Turn, next.tid, at)
         }
     }
 
-    /// A work item that a worker had under way.
+    /// A work item that a worker had in progress.
     pub(crate) fn item(tid: i32, work: u64, function: u64, begun: Ticks) -> Frame {
         Frame {
             key: work,
@@ -188,7 +195,7 @@ impl Frame {
         }
     }
 
-    /// What a record opens inside another frame.
+    /// A frame that a record opens inside another one.
     pub(crate) fn inside(class: Class, record: &Record, at: Ticks) -> Frame {
         Frame {
             key: record.key,
@@ -197,7 +204,7 @@ impl Frame {
         }
     }
 
-    /// Who had the CPU before this turn; `None` when no switch says.
+    /// The thread that had the CPU before this turn; `None` if no switch shows it.
     pub(crate) fn before(&self) -> Option<Before> {
         (self.class == Class::Turn && self.subject <= u64::from(u16::MAX)).then_some(Before {
             tid: self.key as u32 as i32,
@@ -206,14 +213,14 @@ impl Frame {
         })
     }
 
-    /// The thread that had the CPU at the end of time without an owner; `None` of all other frames.
+    /// The thread that had the CPU at the end of time without a known thread; `None` for all other frames.
     pub(crate) fn seen_at_end(&self) -> Option<i32> {
         let is_known = self.class == Class::Unrecorded && self.subject <= u64::from(u32::MAX);
         is_known.then_some(self.subject as u32 as i32)
     }
 
-    /// The thread's name: at the end of its turn where that is known, for it may have begun another
-    /// program in the middle.
+    /// The thread's name: the one at the end of its turn if known, because it may have executed another program in
+    /// between.
     pub(crate) fn named(&self) -> CommId {
         if self.end_comm == CommId::UNKNOWN {
             self.comm
@@ -222,8 +229,14 @@ impl Frame {
         }
     }
 
-    /// The priority of a turn's thread: as urgent as it was at either end. A thread that became more urgent
-    /// in the middle went on by that, and one that became less had the CPU by what it was before.
+    /// The name of a turn's thread at its beginning, if it was renamed and no record tells when.
+    pub(crate) fn was(&self) -> Option<CommId> {
+        let known = self.comm != CommId::UNKNOWN && self.end_comm != CommId::UNKNOWN;
+        (known && self.comm != self.end_comm).then_some(self.comm)
+    }
+
+    /// The priority of a turn's thread: the more urgent one of its beginning and end. A thread that became more urgent
+    /// kept the CPU because of that, and one that became less urgent had the CPU because of its earlier priority.
     pub(crate) fn priority(&self) -> i16 {
         match (self.prio, self.end_prio) {
             (known, Frame::NO_PRIORITY) | (Frame::NO_PRIORITY, known) => known,
@@ -231,12 +244,12 @@ impl Frame {
         }
     }
 
-    /// Whether an exit with these numbers is this frame's.
+    /// Whether an exit with these numbers closes this frame.
     pub(crate) fn is_closed_by(&self, class: Class, record: &Record) -> bool {
         self.class == class
             && match class {
                 Class::LocalTimer => true,
-                // A descriptor may carry one function after the other.
+                // A descriptor can be reused for another function.
                 Class::Call => self.key == record.key && self.subject == record.subject,
                 _ => self.key == record.key,
             }

@@ -1,4 +1,4 @@
-//! Whose a CPU is: records in, the stack always known, slices while somebody asks.
+//! The state machine of a CPU: takes records, always knows the stack, and keeps slices while a mark is open.
 
 use super::frame::{Class, Frame, Outcome};
 use super::names::CommId;
@@ -12,34 +12,42 @@ use jitterscope_model::{ExecutionContext, Nanos, TickRate, Ticks};
 
 /// `EXIT_DEAD` and `EXIT_ZOMBIE` of a switch's state.
 const ENDED: u16 = 0x30;
-/// Two frames of the ring's limit are kept for what stands in for something not seen.
+/// Marks a thread that was preempted within the kernel.
+const PREEMPTED: u16 = 0x100;
+/// The time from the end of an interrupt to the switch that it causes is shorter.
+const AFTER_INTERRUPT: Nanos = Nanos(50_000);
+/// A thread that is being frozen is interrupted or woken, and sleeps within this time.
+const AT_ONCE: Nanos = Nanos(100_000);
+/// Two frames of the ring's limit are reserved for things that no record shows.
 const DEEPEST: usize = Ring::DEEPEST - 2;
 
-/// A turn that no switch began, and the time before it that has no owner: the scheduler's next charge may
-/// tell where the one ends and the other begins.
+/// A turn without a recorded switch, and the time before it without a known thread: the scheduler's next charge may
+/// show where one ends and the other begins.
 #[derive(Clone, Copy, Debug)]
 struct Inferred {
-    /// Since when it has no owner.
+    /// The beginning of the time without a known thread.
     from: Ticks,
-    /// Number of the slice that is; the next one is the turn's.
+    /// Number of its slice; the next one is the turn's.
     slice: Option<u64>,
 }
 
-/// One CPU. Everything comes in order of time: its records, arrivals of threads from other CPUs, losses,
-/// and proofs. A record costs the same whatever came before, and no memory unless a mark is open.
+/// One CPU. All input comes in order of time: its records, arrivals of threads from other CPUs, losses, and proofs.
+/// Each record costs the same, and needs no memory unless a mark is open.
 #[derive(Debug)]
 pub(crate) struct Machine {
     rate: TickRate,
     ring: Ring,
     parked: Parked,
-    /// When the slice under way began.
+    /// The beginning of the current slice.
     since: Ticks,
-    /// The last record that is not after that.
+    /// The last record up to `since`.
     began: Option<Beside>,
-    /// Time of what came last.
+    /// Time of the last input.
     now: Ticks,
     /// When the thread whose turn it is was last known to have the CPU.
     known: Ticks,
+    /// When an interrupt or a softirq last ended; `None` before the first one.
+    interrupted: Option<Ticks>,
     inferred: Option<Inferred>,
     switches: u64,
     unrecorded: u64,
@@ -55,53 +63,59 @@ impl Machine {
             began: None,
             now: Ticks(0),
             known: Ticks(0),
+            interrupted: None,
             inferred: None,
             switches: 0,
             unrecorded: 0,
         }
     }
 
-    /// Folds what is kept beyond so many bytes.
-    #[cfg(test)]
+    /// Sets the limit in bytes beyond which slices are folded.
     #[must_use]
     pub(crate) fn with_cap(mut self, bytes: usize) -> Machine {
         self.ring.set_cap(bytes);
         self
     }
 
-    /// Whether a thread has the CPU that no switch was seen to put there, and no charge told since when.
+    /// Whether a thread has the CPU without a recorded switch, and without a charge that shows since when.
     pub(crate) fn was_put_on_unseen(&self, tid: i32) -> bool {
         self.inferred.is_some() && self.ring.root().tid == tid
     }
 
-    /// Switches that were recorded.
+    /// The number of recorded switches.
     pub(crate) fn switches(&self) -> u64 {
         self.switches
     }
 
-    /// Switches that must have been and left no record.
+    /// The number of switches that must have happened without a record.
     pub(crate) fn unrecorded_switches(&self) -> u64 {
         self.unrecorded
     }
 
-    /// Bytes of slices and frames that are kept now.
+    /// Bytes of the slices and frames that are kept now.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.ring.bytes()
     }
 
-    /// Whose turn it is, as far as is known: the frame at the bottom.
+    /// The root frame, which says whose turn it is.
     pub(crate) fn turn(&self) -> &Frame {
         self.ring.root()
     }
 
-    /// The thread that has the CPU, where it is in its own code as far as is known: nothing else is under way.
+    /// The thread that has the CPU, if no frame is open inside its turn: then it runs its own code.
     pub(crate) fn in_its_own_code(&self) -> Option<i32> {
         let root = self.ring.root();
         (self.ring.stack.len() == 1 && root.class == Class::Turn).then_some(root.tid)
     }
 
-    /// Whether an interrupt or a softirq is under way.
+    /// Whether the thread that has the CPU has only just got it, or has just been interrupted.
+    pub(crate) fn has_just_begun(&self, at: Ticks) -> bool {
+        let since = self.interrupted.unwrap_or_default();
+        at.since(since.max(self.ring.root().start)) <= self.rate.ticks(AT_ONCE)
+    }
+
+    /// Whether an interrupt or a softirq is in progress.
     pub(crate) fn is_interrupted(&self) -> bool {
         let interrupts =
             |class: Class| class.is_vector() || matches!(class, Class::Irq | Class::Softirq);
@@ -110,13 +124,12 @@ impl Machine {
             .any(|index| interrupts(self.ring.frame(*index).class))
     }
 
-    /// Takes in a record.
     pub(crate) fn record(&mut self, record: &Record) {
         if record.context == ExecutionContext::Nmi && record.kind != RecordKind::Nmi {
-            // Inside a handler, which writes its own record when it ends.
+            // Inside an NMI handler, which writes its own record when it ends.
             return;
         }
-        // Per-CPU records are in order; should a page be misread, time must still not run backwards.
+        // Records per CPU are in order; but even if a page is misread, time must not run backwards.
         let at = record.time.max(self.now);
         self.now = at;
         let beside = record.kind.beside();
@@ -146,13 +159,42 @@ impl Machine {
         self.began = Some(beside);
     }
 
-    /// A thread comes to this CPU from another one, or its id begins again: what it left open here before is
-    /// not open any more.
+    /// A thread comes to this CPU from another one, or its id is reused: frames that it left open here are no longer
+    /// open.
     pub(crate) fn arrived(&mut self, tid: i32, at: Ticks) {
         self.parked.forget_before(tid, at);
     }
 
-    /// Records between two times were lost: nothing of what stood is known any more.
+    /// A thread is renamed. If it has this CPU, its turn is split at the new name; inside an interrupt, the turn gets
+    /// both names.
+    pub(crate) fn renamed(&mut self, tid: i32, (old, comm): (CommId, CommId), at: Ticks) {
+        let root = *self.ring.root();
+        let of_thread = |index: &u32| self.ring.frame(*index).class.is_of_thread();
+        if root.class != Class::Turn
+            || root.tid != tid
+            || !self.ring.stack[1..].iter().all(of_thread)
+        {
+            return;
+        }
+        let at = at.max(self.now);
+        self.cut(at, Some(Beside::Other));
+        let mut left = Left::new(at);
+        while self.ring.stack.len() > 1 {
+            left.push(self.ring.pop(at, Outcome::Closed));
+        }
+        self.ring.root_mut().end_comm = old;
+        let renamed = Frame {
+            start: at,
+            end: at,
+            comm,
+            ..root
+        };
+        self.ring.replace_root(at, Outcome::Closed, renamed);
+        self.reopen(&left, at);
+        (self.now, self.inferred, self.began) = (at, None, Some(Beside::Other));
+    }
+
+    /// Records between two times were lost: the stack is unknown from then on.
     pub(crate) fn lost(&mut self, from: Ticks, to: Ticks) {
         let from = from.max(self.since);
         self.cut(from, None);
@@ -161,13 +203,14 @@ impl Machine {
         self.ring
             .replace_root(from, Outcome::Unseen, Frame::nobody(Class::Lost, from));
         let to = to.max(from).max(self.now);
+        self.interrupted = None;
         self.cut(to, None);
         self.ring
             .replace_root(to, Outcome::Closed, Frame::nobody(Class::NotSeen, to));
         (self.now, self.known, self.inferred, self.began) = (to, to, None, None);
     }
 
-    /// A thread is known to run in its own code at `at`: no interrupt is open then, whatever records say.
+    /// A thread is known to run in its own code at `at`: no interrupt is open then, even if records suggest otherwise.
     pub(crate) fn running(&mut self, tid: i32, at: Ticks) {
         let at = at.max(self.now);
         self.cut(at, None);
@@ -181,23 +224,23 @@ impl Machine {
         (self.now, self.known, self.inferred, self.began) = (at, at, None, None);
     }
 
-    /// From `at` on slices are kept; not from before what came last.
+    /// Opens a mark: keeps slices from `at` on, but none before the current slice.
     pub(crate) fn open_mark(&mut self, at: Ticks) -> Mark {
         self.ring.open(at.max(self.since))
     }
 
-    /// What the CPU did from a mark to `until`.
+    /// The CPU's activity from a mark to `until`.
     pub(crate) fn close_mark(&mut self, mark: Mark, until: Ticks, window: &mut Window) {
         let under_way = self.under_way(until);
         self.ring.close(mark, until, under_way, window);
     }
 
-    /// The same, and the mark stays open.
+    /// The same, but the mark stays open.
     pub(crate) fn peek(&self, mark: &Mark, until: Ticks, window: &mut Window) {
         self.ring.peek(mark, until, self.under_way(until), window);
     }
 
-    /// Nobody asks any more.
+    /// Closes a mark without a result.
     pub(crate) fn release(&mut self, mark: Mark) {
         self.ring.release(mark);
     }
@@ -213,15 +256,15 @@ impl Machine {
         }
     }
 
-    /// Work items and softirqs that threads had under way when they left: tid, when it left, and the
-    /// frames, outermost first.
+    /// Work items and softirqs that threads had in progress when they left: tid, time of leaving, and the frames,
+    /// outermost first.
     pub(crate) fn parked(&self) -> impl Iterator<Item = (i32, Ticks, Vec<Frame>)> {
         self.parked
             .iter()
             .map(|(tid, left)| (tid, left.at, left.frames().copied().collect()))
     }
 
-    /// Something that a thread had under way when it left, as if that had been recorded.
+    /// Adds a frame that a thread had in progress when it left, as if it had been recorded.
     pub(crate) fn park(&mut self, tid: i32, at: Ticks, frame: Frame) {
         if self.ring.root().class == Class::Turn && self.ring.root().tid == tid {
             return;
@@ -231,7 +274,7 @@ impl Machine {
         self.parked.put(tid, left);
     }
 
-    /// Ends the slice under way.
+    /// Ends the current slice.
     fn cut(&mut self, at: Ticks, ended: Option<Beside>) -> Option<u64> {
         if at <= self.since {
             return None;
@@ -255,7 +298,7 @@ impl Machine {
         self.ring.push(Frame::inside(class, record, at));
     }
 
-    /// Closes what is above the lowest `keep` frames: the exits left no record.
+    /// Closes all but the lowest `keep` frames: their exits left no record.
     fn unwind(&mut self, keep: usize, at: Ticks) {
         while self.ring.stack.len() > keep {
             let class = self.ring.frame(self.ring.top()).class;
@@ -271,8 +314,8 @@ impl Machine {
         }
     }
 
-    /// A record that opens and closes nothing parts the time of whoever has the CPU: the edges of a stall
-    /// lie between records.
+    /// A record that opens and closes no frame still ends a slice of the thread's own time, because the edges of a
+    /// stall lie between records.
     fn point(&mut self, at: Ticks, beside: Beside) {
         if self.ring.stack.len() == 1 {
             self.cut(at, Some(beside));
@@ -281,7 +324,7 @@ impl Machine {
 
     fn enter(&mut self, class: Class, record: &Record, at: Ticks, beside: Beside) {
         self.cut(at, Some(beside));
-        // Interrupts of one sort do not nest, nor do softirqs: one that is open lost its exit.
+        // Interrupts of one class do not nest, nor do softirqs: an open one lost its exit.
         let twin = |open: Class| match class {
             Class::LocalTimer | Class::Vector => open.is_vector(),
             Class::Irq | Class::Softirq => open == class,
@@ -302,7 +345,7 @@ impl Machine {
         self.open(class, record, at);
     }
 
-    /// An interrupt ends the idle state that it comes in.
+    /// An interrupt ends the current idle state.
     fn leave_idle_state(&mut self, record: &Record, at: Ticks) {
         let top = *self.ring.frame(self.ring.top());
         let in_state = top.class == Class::Idle && top.key != Record::IDLE_ENDS;
@@ -320,6 +363,9 @@ impl Machine {
     }
 
     fn exit(&mut self, class: Class, record: &Record, at: Ticks, beside: Beside) {
+        if class.is_vector() || matches!(class, Class::Irq | Class::Softirq) {
+            self.interrupted = Some(at);
+        }
         let frames = &self.ring;
         let opened = |index: &u32| frames.frame(*index).is_closed_by(class, record);
         match frames.stack.iter().rposition(opened) {
@@ -332,7 +378,7 @@ impl Machine {
         }
     }
 
-    /// An exception ends where the next begins.
+    /// An exception ends where the next one begins.
     fn replace(&mut self, class: Class, record: &Record, at: Ticks, beside: Beside) {
         self.cut(at, Some(beside));
         let frames = &self.ring;
@@ -356,7 +402,7 @@ impl Machine {
         self.open(Class::Idle, record, at);
     }
 
-    /// The record is written when the handler has ended. No other record of this CPU can lie within.
+    /// The record is written when the handler ends. No other record of this CPU can be in between.
     fn nmi(&mut self, record: &Record, at: Ticks) {
         let start = (at - self.rate.ticks(Nanos(record.subject)))
             .max(self.known)
@@ -372,16 +418,23 @@ impl Machine {
         self.cut(at, Some(Beside::Switch));
         let (prev, next) = (record.prev(), record.next());
         self.leave(prev.tid, record.prev_state() & ENDED != 0, at);
+        let after = self.rate.ticks(AFTER_INTERRUPT);
+        let turn = self.ring.root().start;
+        let preempted = record.prev_state() & PREEMPTED != 0;
+        let by_itself = !preempted
+            && self
+                .interrupted
+                .is_some_and(|ended| ended < turn || at.since(ended) > after);
         let root = self.ring.root_mut();
         root.end_comm = prev.comm;
         root.end_prio = prev.prio;
         self.ring
-            .replace_root(at, Outcome::Closed, Frame::turn(record, at));
+            .replace_root(at, Outcome::Closed, Frame::turn(record, by_itself, at));
         self.resume(next.tid, at);
         self.inferred = None;
     }
 
-    /// A thread leaves the CPU: what belongs to it goes on when it comes back.
+    /// A thread leaves the CPU: its frames continue when it comes back.
     fn leave(&mut self, tid: i32, ended: bool, at: Ticks) {
         if self.ring.stack.len() == 1 {
             self.parked.take(tid);
@@ -408,9 +461,12 @@ impl Machine {
     }
 
     fn resume(&mut self, tid: i32, at: Ticks) {
-        let Some(left) = self.parked.take(tid) else {
-            return;
-        };
+        if let Some(left) = self.parked.take(tid) {
+            self.reopen(&left, at);
+        }
+    }
+
+    fn reopen(&mut self, left: &Left, at: Ticks) {
         for frame in left.frames() {
             self.ring.push(Frame {
                 start: at,
@@ -428,12 +484,12 @@ impl Machine {
         match root.class {
             Class::Turn if root.tid == tid => {}
             Class::Turn => {
-                // Somewhere between its last record and this one a switch left no record.
+                // Somewhere between its last record and this one, a switch left no record.
                 self.unrecorded += 1;
                 let from = self.known.max(self.since);
                 self.cut(from, Some(Beside::Other));
                 self.leave(root.tid, false, from);
-                // Who has the CPU at the end of it may have had it all along; nothing says since when.
+                // The thread that has the CPU at the end may have had it all the time; no record shows since when.
                 let comm = if record.kind == RecordKind::Switch {
                     record.prev().comm
                 } else {
@@ -452,13 +508,13 @@ impl Machine {
         }
     }
 
-    /// Ends time without an owner with the turn of a thread that was seen.
+    /// Ends time without a known thread by the turn of a thread that was seen.
     fn infer(&mut self, tid: i32, from: Ticks, at: Ticks, beside: Beside) {
         let slice = self.cut(at, Some(beside));
         self.ring
             .replace_root(at, Outcome::Closed, Frame::inferred_turn(tid, at));
         if slice.is_some() {
-            // Room for what a charge may give to the turn.
+            // Adds a slice that a later charge may assign to the turn.
             let began = Some(beside);
             let turn = self.ring.top();
             self.ring.keep(Slice {
@@ -474,7 +530,7 @@ impl Machine {
         self.resume(tid, at);
     }
 
-    /// The scheduler charges the running thread for what it has run: so long, at least, it has had the CPU.
+    /// The scheduler charges the running thread for its run time: it has had the CPU for at least that long.
     fn charge(&mut self, record: &Record, at: Ticks) {
         if record.charged() != record.tid {
             return;
@@ -496,7 +552,7 @@ impl Machine {
         else {
             return;
         };
-        // A mark may have been made in the middle.
+        // A mark may be in the middle.
         nobodys.end = began.max(nobodys.start);
         let (began, frame) = (nobodys.end, nobodys.frame);
         if let Some(turn) = self.ring.slice_mut(slice + 1) {

@@ -1,13 +1,13 @@
-//! Names that records share, each kept once: a record holds a number instead.
+//! Interned names: records contain a number instead.
 
 use jitterscope_model::{Comm, KeyedMap, Name};
 use std::sync::Arc;
 
-/// Names of each sort that are told apart. There are as many as there are programs, interrupts and vectors;
-/// only who renames threads on purpose gets beyond it.
+/// Maximum of distinct names of each sort. There are as many as programs, interrupts and vectors; only deliberate
+/// renaming exceeds it.
 const MOST: usize = 1 << 16;
 
-/// A name of a thread; [`NameTable::comm`] has the text.
+/// A thread's name; [`NameTable::comm`] has the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CommId(pub(crate) u32);
 
@@ -21,11 +21,11 @@ impl CommId {
 pub(crate) struct NameId(pub(crate) u32);
 
 impl NameId {
-    /// Beyond what the table holds.
+    /// Beyond the table's limit.
     pub(crate) const UNKNOWN: NameId = NameId(u32::MAX);
 }
 
-/// Names seen last that are found without hashing them in full.
+/// Size of the caches of recent names, which avoid a full hash.
 const RECENT: usize = 64;
 
 /// The names of all records of a recording.
@@ -33,11 +33,11 @@ const RECENT: usize = 64;
 pub(crate) struct NameTable {
     comms: Vec<Comm>,
     comm_ids: KeyedMap<Comm, CommId>,
-    /// Numbers of threads' names seen lately, by a few of their bytes.
+    /// A cache of recent threads' names, indexed by a few of their bytes.
     recent_comms: [CommId; RECENT],
     names: Vec<Name>,
     name_ids: KeyedMap<Name, NameId>,
-    /// Numbers of other names seen lately, by where they lie: a decoder hands out the same text again.
+    /// A cache of recent other names, indexed by address: a decoder reuses the same text.
     recent_names: [NameId; RECENT],
 }
 
@@ -85,7 +85,7 @@ impl NameTable {
     pub(crate) fn name_id(&mut self, name: &Name) -> NameId {
         let place = (name.as_ptr().addr() >> 4) % RECENT;
         let recent = self.recent_names[place];
-        // The table holds on to its texts, so no other can lie where one of them does.
+        // The table keeps its texts alive, so no other text can have the same address.
         if self
             .name(recent)
             .is_some_and(|known| Arc::ptr_eq(known, name))

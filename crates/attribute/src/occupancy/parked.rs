@@ -1,18 +1,17 @@
-//! What threads had open when they left a CPU.
+//! Frames that threads left open when they left a CPU.
 
 use super::frame::Frame;
 use jitterscope_model::Ticks;
 use rustc_hash::FxHashMap;
 
-/// Threads remembered. Beyond it all are forgotten, which costs names, not time.
+/// Maximum of threads. Beyond it all are forgotten, which loses names, but no time.
 const MOST: usize = 4096;
-/// Frames of one thread that are remembered: a fault in a timer function in a softirq in a work item.
+/// Maximum of frames per thread: a fault in a timer function in a softirq in a work item.
 const DEEPEST: usize = 4;
 
-/// What one thread had open.
+/// The open frames of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
-    /// When it left.
     pub(crate) at: Ticks,
     frames: [Option<Frame>; DEEPEST],
 }
@@ -25,7 +24,7 @@ impl Left {
         }
     }
 
-    /// Adds a frame, from the innermost outwards.
+    /// Adds a frame. Frames come innermost first.
     pub(crate) fn push(&mut self, frame: Frame) {
         if let Some(free) = self.frames.iter_mut().find(|frame| frame.is_none()) {
             *free = Some(frame);
@@ -42,14 +41,13 @@ impl Left {
     }
 }
 
-/// What all threads of a CPU had open, by thread id.
+/// The open frames of all threads of a CPU, by thread id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parked {
     threads: FxHashMap<i32, Left>,
 }
 
 impl Parked {
-    /// A thread leaves.
     pub(crate) fn put(&mut self, tid: i32, left: Left) {
         if left.is_empty() {
             self.threads.remove(&tid);
@@ -61,7 +59,7 @@ impl Parked {
         self.threads.insert(tid, left);
     }
 
-    /// A thread is back, has been elsewhere, or has ended.
+    /// A thread is back, has run elsewhere, or has ended.
     pub(crate) fn take(&mut self, tid: i32) -> Option<Left> {
         if self.threads.is_empty() {
             None
@@ -70,7 +68,7 @@ impl Parked {
         }
     }
 
-    /// What a thread left open before `at` is not open any more.
+    /// Frames that a thread left open before `at` are no longer open.
     pub(crate) fn forget_before(&mut self, tid: i32, at: Ticks) {
         if self.threads.get(&tid).is_some_and(|left| left.at < at) {
             self.threads.remove(&tid);
@@ -106,7 +104,7 @@ mod tests {
     fn what_a_thread_left_is_its_own_until_it_is_back_or_comes_from_elsewhere_later() {
         let mut parked = Parked::default();
         assert!(parked.take(7).is_none());
-        // From the innermost outwards they are put, and outermost first they are told; no more than are remembered.
+        // Frames are added innermost first, and returned outermost first, up to the maximum.
         parked.put(7, left(100, &[1, 2, 3, 4, 5]));
         assert_eq!(
             parked
@@ -115,7 +113,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             [(7, vec![4, 3, 2, 1])]
         );
-        // An arrival of that very moment or before is that of the stay which it left.
+        // An arrival at or before the time of leaving belongs to the stay that ended then.
         for at in [99, 100] {
             parked.forget_before(7, Ticks(at));
         }
@@ -128,7 +126,7 @@ mod tests {
         parked.put(7, left(100, &[1]));
         parked.forget_before(7, Ticks(101));
         assert!(parked.take(7).is_none());
-        // Who leaves again with nothing has nothing.
+        // A thread that leaves again without frames has none.
         parked.put(7, left(100, &[1]));
         parked.put(7, left(200, &[]));
         assert!(parked.take(7).is_none());

@@ -1,46 +1,41 @@
-//! What each kind of record does to a CPU's stack: one look-up instead of asking every kind of frame.
+//! The effect of each kind of record on a CPU's stack, in one look-up.
 
 use super::frame::Class;
 use super::record::RecordKind;
 
-/// What a record does.
+/// The effect of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Another thread gets the CPU.
     Switch,
-    /// A frame begins.
     Open(Class),
-    /// A frame ends.
     Close(Class),
-    /// The frame of an exception takes the place of the one before.
+    /// The frame of an exception replaces the previous one.
     Replace(Class),
-    /// A handler that ended just now, and says how long it ran.
+    /// A handler has just ended; the record states its length.
     Nmi,
-    /// Idle states change.
+    /// The idle state changes.
     Idle,
-    /// It says how long a thread has run.
+    /// The scheduler states how long a thread has run.
     Charge,
     /// Nothing begins or ends.
     Point,
 }
 
-/// What a record is to the edges of a stall: they are told apart by what lies beside them.
+/// The class of a record beside the edges of a stall, which decides the class of the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
-    /// A switch.
     Switch,
     /// The entry of a hardware interrupt.
     InterruptEntry,
-    /// The entry of a softirq.
     SoftirqEntry,
     /// The exit of an interrupt or of a softirq.
     InterruptExit,
-    /// Any other record.
     Other,
 }
 
 impl RecordKind {
-    /// What it does.
+    /// Its effect on the stack.
     pub(crate) fn effect(self) -> Effect {
         match self {
             RecordKind::Switch => Effect::Switch,
@@ -69,13 +64,12 @@ impl RecordKind {
         }
     }
 
-    /// Whether the thread that it names surely has the CPU. A flush may be written in the middle of a
-    /// switch.
+    /// Whether the thread in the record surely has the CPU. A flush may be written in the middle of a switch.
     pub(crate) fn proves(self) -> bool {
         self != RecordKind::TlbFlush
     }
 
-    /// What it is to an edge.
+    /// Its class beside an edge.
     pub(crate) fn beside(self) -> Beside {
         match self {
             RecordKind::Switch => Beside::Switch,

@@ -1,10 +1,10 @@
-//! A kernel event in 32 bytes: what the machine of a CPU needs of it.
+//! A kernel event in 32 bytes: the data that a CPU's machine needs.
 
 use super::names::{CommId, NameId, NameTable};
 use jitterscope_model::{EventKind, ExecutionContext, KernelEvent, TaskRef, Ticks};
 
-/// What a record says, as far as it concerns who has the CPU. [`Record::key`] pairs an entry with its exit;
-/// [`Record::subject`] is what is named later.
+/// The kind of a record, reduced to what affects the CPU's stack. [`Record::key`] pairs an entry with its exit;
+/// [`Record::subject`] is used for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum RecordKind {
@@ -36,21 +36,21 @@ pub(crate) enum RecordKind {
     WorkEnd,
     /// Key: the handler; subject: how long it ran, in nanoseconds.
     Nmi,
-    /// Key: 1 when user code faulted.
+    /// Key: 1 if user code faulted.
     Fault,
     /// Key: the bank.
     MachineCheck,
-    /// Key: the state, [`Record::IDLE_ENDS`] when it ends.
+    /// Key: the state, or [`Record::IDLE_ENDS`].
     Idle,
-    /// Key: the thread charged; subject: for how long, in nanoseconds.
+    /// Key: the charged thread; subject: its run time, in nanoseconds.
     Charge,
-    /// It may be written in the middle of a switch, when the thread that it names has already left.
+    /// It may be written in the middle of a switch, when the named thread has already left.
     TlbFlush,
-    /// Nothing that opens or closes anything.
+    /// Opens and closes no frame.
     Point,
 }
 
-/// A thread as a switch has it.
+/// A thread in a switch record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) tid: i32,
@@ -64,7 +64,7 @@ pub(crate) struct Record {
     pub(crate) time: Ticks,
     pub(crate) key: u64,
     pub(crate) subject: u64,
-    /// The thread that had the CPU when it was written; of a switch the one that leaves it.
+    /// The thread that had the CPU when it was written; for a switch, the one that leaves.
     pub(crate) tid: i32,
     small: u16,
     pub(crate) kind: RecordKind,
@@ -74,10 +74,9 @@ pub(crate) struct Record {
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
-    /// The key of the record that says that an idle state was left.
+    /// The key of a record that an idle state was left.
     pub(crate) const IDLE_ENDS: u64 = u64::MAX;
 
-    /// What the machine needs of `event`.
     pub(crate) fn new(event: &KernelEvent, names: &mut NameTable) -> Record {
         use RecordKind as Kind;
         let mut small = 0;
@@ -91,7 +90,8 @@ impl Record {
                 tid = prev.tid;
                 small = (*prev_state & 0xffff) as u16;
                 let prev_comm = names.comm_id(prev.comm).0;
-                let prios = u64::from(prio(prev) as u16) | u64::from(prio(next) as u16) << 16;
+                let prios = u64::from(frame_priority(prev) as u16)
+                    | u64::from(frame_priority(next) as u16) << 16;
                 let next_is = pack(next.tid, names.comm_id(next.comm));
                 (Kind::Switch, next_is, prios | u64::from(prev_comm) << 32)
             }
@@ -135,7 +135,7 @@ impl Record {
             | EventKind::SchedMigrate { .. }
             | EventKind::TaskNew { .. }
             | EventKind::TaskRename { .. }
-            | EventKind::StopSignal { .. }
+            | EventKind::Signal { .. }
             | EventKind::WorkQueued { .. }
             | EventKind::CsdQueued { .. }
             | EventKind::IpiSendCpu { .. }
@@ -154,7 +154,7 @@ impl Record {
         }
     }
 
-    /// Who leaves the CPU, of a switch.
+    /// For a switch: the thread that leaves the CPU.
     pub(crate) fn prev(&self) -> Task {
         Task {
             tid: self.tid,
@@ -163,12 +163,12 @@ impl Record {
         }
     }
 
-    /// In what state, of a switch: the kernel's low bits.
+    /// For a switch: its state, the kernel's low bits.
     pub(crate) fn prev_state(&self) -> u16 {
         self.small
     }
 
-    /// Who gets the CPU, of a switch.
+    /// For a switch: the thread that gets the CPU.
     pub(crate) fn next(&self) -> Task {
         let (tid, comm) = (self.key as u32 as i32, CommId((self.key >> 32) as u32));
         Task {
@@ -178,13 +178,14 @@ impl Record {
         }
     }
 
-    /// The thread that is charged, of a charge.
+    /// For a charge: the charged thread.
     pub(crate) fn charged(&self) -> i32 {
         self.key as u32 as i32
     }
 }
 
-fn prio(task: &TaskRef) -> i16 {
+/// A thread's priority, as frames store it.
+pub(crate) fn frame_priority(task: &TaskRef) -> i16 {
     task.prio.clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }
 
@@ -197,7 +198,7 @@ fn name(names: &mut NameTable, name: &jitterscope_model::Name) -> u64 {
     u64::from(id)
 }
 
-/// The vector of the local timer has a kind of its own: what it runs names it.
+/// The local timer's vector has its own kind, because its functions provide its name.
 fn or_timer(vector: &str, timer: RecordKind, other: RecordKind) -> RecordKind {
     if vector == "local_timer" {
         timer

@@ -1,7 +1,7 @@
-//! What is open on a CPU, and, as long as somebody asked, what was.
+//! The open frames of a CPU, and, while a mark is open, its recent activity.
 //!
-//! While no mark is open the frames are those of the stack and nothing else: a record costs no memory. From
-//! the first open mark on, slices and closed frames are kept until the last mark that needs them is closed.
+//! Without an open mark it only has the frames of the stack: a record needs no memory. From the first open mark on, it
+//! keeps slices and closed frames until the last mark that needs them is closed.
 
 use super::fold;
 use super::frame::{Frame, NONE, Outcome};
@@ -10,13 +10,12 @@ use super::window::Window;
 use jitterscope_model::Ticks;
 use std::collections::VecDeque;
 
-/// Bytes of slices and frames before the oldest are folded into sums.
+/// Maximum bytes of slices and frames; beyond it the oldest are folded into sums.
 const CAP_BYTES: usize = 4 << 20;
-/// Frames that are not needed any more are left where they are until there are so many.
+/// Unneeded frames are only removed when there are this many.
 const WORTH_MOVING: usize = 1024;
 
-/// Somebody wants to know what happens from a moment on. It is closed or dropped once, by the ring that
-/// gave it.
+/// A request for the activity from a moment on. Each mark must be closed or released once, by its own ring.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Mark(u64);
@@ -25,28 +24,28 @@ pub(crate) struct Mark(u64);
 pub(super) struct Marked {
     id: u64,
     pub(super) at: Ticks,
-    /// Number of the first slice that can touch it.
+    /// Number of the first slice that may overlap it.
     pub(super) position: u64,
     /// The innermost frame when it was made.
     pub(super) top: u32,
-    /// Position of the first frame that was opened after it.
+    /// Index of the first frame that was opened after it.
     pub(super) first_frame: u32,
 }
 
-/// Slices, frames, and who needs them.
+/// Slices, frames, and the marks that need them.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// Positions of the open frames, outermost first; never empty.
+    /// Indices of the open frames, outermost first; never empty.
     pub(super) stack: Vec<u32>,
     /// In order of opening.
     pub(super) frames: Vec<Frame>,
     pub(super) slices: VecDeque<Slice>,
-    /// Number of the first slice that is kept.
+    /// Number of the first slice.
     pub(super) base: u64,
     /// In order of `position`.
     pub(super) marks: Vec<Marked>,
     next_mark: u64,
-    /// Bytes at which slices are folded next: somewhat more than remained the last time.
+    /// The next fold happens at this size in bytes: somewhat more than what the last one left.
     pub(super) fold_at: usize,
     pub(super) cap: usize,
 }
@@ -65,8 +64,6 @@ impl Ring {
         }
     }
 
-    /// Another limit than the usual one.
-    #[cfg(test)]
     pub(super) fn set_cap(&mut self, bytes: usize) {
         (self.cap, self.fold_at) = (bytes, bytes);
     }
@@ -79,7 +76,7 @@ impl Ring {
         self.slices.len() * size_of::<Slice>() + self.frames.len() * size_of::<Frame>()
     }
 
-    /// Position of the innermost frame.
+    /// Index of the innermost frame.
     pub(super) fn top(&self) -> u32 {
         self.stack.last().copied().unwrap_or(0)
     }
@@ -88,7 +85,7 @@ impl Ring {
         &self.frames[index as usize]
     }
 
-    /// The frame that says whose turn it is.
+    /// The root frame, which says whose turn it is.
     pub(super) fn root(&self) -> &Frame {
         self.frame(self.stack[0])
     }
@@ -104,7 +101,7 @@ impl Ring {
         self.frames.push(Frame { parent, ..frame });
     }
 
-    /// Closes the innermost frame, which is not the root.
+    /// Closes the innermost frame, which must not be the root.
     pub(super) fn pop(&mut self, end: Ticks, outcome: Outcome) -> Frame {
         let index = self.stack.pop().unwrap_or(0) as usize;
         let frame = &mut self.frames[index];
@@ -116,13 +113,13 @@ impl Ring {
         closed
     }
 
-    /// It is somebody else's turn. Nothing but the root is open.
+    /// Begins another turn. Only the root is open.
     pub(super) fn replace_root(&mut self, end: Ticks, outcome: Outcome, root: Frame) {
         self.pop(end, outcome);
         self.push(root);
     }
 
-    /// Keeps a slice, if anybody wants it; its number.
+    /// Appends a slice if a mark is open; returns its number.
     pub(super) fn keep(&mut self, slice: Slice) -> u64 {
         let number = self.base + self.slices.len() as u64;
         self.slices.push_back(slice);
@@ -132,7 +129,7 @@ impl Ring {
         number
     }
 
-    /// A slice by its number, if it is still there and not folded.
+    /// A slice by its number, unless it is gone or folded.
     pub(super) fn slice_mut(&mut self, number: u64) -> Option<&mut Slice> {
         let index = usize::try_from(number.checked_sub(self.base)?).ok()?;
         self.slices.get_mut(index).filter(|slice| !slice.folded)
@@ -153,14 +150,14 @@ impl Ring {
         Mark(id)
     }
 
-    /// Where a mark stands: they are numbered in the order in which they were made.
+    /// The index of a mark: they are numbered in order of creation.
     fn place(&self, mark: &Mark) -> Option<usize> {
         self.marks
             .binary_search_by_key(&mark.0, |marked| marked.id)
             .ok()
     }
 
-    /// What was kept since a mark, with `under_way` behind it, up to `until`.
+    /// The slices since a mark, followed by `under_way`, up to `until`.
     pub(super) fn close(
         &mut self,
         mark: Mark,
@@ -176,7 +173,7 @@ impl Ring {
         self.forget(index);
     }
 
-    /// The same, and the mark stays open.
+    /// The same, but the mark stays open.
     pub(super) fn peek(&self, mark: &Mark, until: Ticks, under_way: Slice, window: &mut Window) {
         match self.place(mark) {
             Some(index) => self.copy(&self.marks[index], until, under_way, window),
@@ -184,7 +181,7 @@ impl Ring {
         }
     }
 
-    /// Nobody wants to know any more.
+    /// Closes a mark without a result.
     pub(super) fn release(&mut self, mark: Mark) {
         if let Some(index) = self.place(&mark) {
             self.forget(index);
@@ -193,12 +190,12 @@ impl Ring {
 
     fn copy(&self, marked: &Marked, until: Ticks, under_way: Slice, window: &mut Window) {
         window.clear(marked.at, until);
-        // What was open when the mark was made, outermost first, and then all that was opened since.
+        // First the frames that were open when the mark was made, outermost first, then all later ones.
         let mut standing = [0; Self::DEEPEST];
         let mut depth = 0;
         let mut at = marked.top;
         while at != NONE && depth < standing.len() {
-            // After folding the frames of before stand among the others.
+            // After folding, earlier frames are mixed with the others.
             if at < marked.first_frame {
                 standing[depth] = at;
                 depth += 1;
@@ -222,7 +219,7 @@ impl Ring {
             .skip(skip)
             .take_while(|slice| slice.start < until);
         let kept = kept.chain(std::iter::once(&under_way).filter(|slice| slice.start < until));
-        // Of what was opened later nothing is asked: a wait may be looked at long after it was over.
+        // Later frames are not copied, because a wait may be closed long after its end.
         let first = (marked.first_frame as usize).min(self.frames.len());
         let named = kept
             .clone()
@@ -246,8 +243,8 @@ impl Ring {
         }
     }
 
-    /// Frames nested deeper than any kernel nests them mean that exits were lost; two more may stand in for
-    /// what is not seen.
+    /// Deeper nesting than any kernel's means that exits were lost; two more frames are reserved for things that no
+    /// record shows.
     pub(super) const DEEPEST: usize = 26;
 
     fn forget(&mut self, mark: usize) {
@@ -275,7 +272,7 @@ impl Ring {
         }
     }
 
-    /// With no mark open only what is on the stack is needed.
+    /// Without an open mark only the frames on the stack are needed.
     fn keep_stack_only(&mut self) {
         for (to, from) in self.stack.iter_mut().enumerate() {
             self.frames[to] = self.frames[*from as usize];
@@ -285,7 +282,7 @@ impl Ring {
         self.frames.truncate(self.stack.len());
     }
 
-    /// Takes out frames before `dead` that nothing refers to.
+    /// Removes frames before `dead` without references.
     fn drop_dead_frames(&mut self, dead: usize) {
         let mut needed: Vec<u32> = Vec::new();
         for from in self

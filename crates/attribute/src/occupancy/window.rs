@@ -1,37 +1,39 @@
-//! The answer to "whose was this CPU between two times".
+//! The activity of a CPU between two times.
 
 use super::frame::{Class, Frame, NONE, Outcome};
 use super::names::CommId;
+use super::plan::Beside;
 use super::slice::Slice;
-use jitterscope_model::Ticks;
+use jitterscope_model::{Quota, Ticks};
 
-/// What a CPU did between two times. It depends on nothing that was recorded later.
+/// The activity of a CPU between two times. It does not depend on later records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    /// From.
     pub(crate) from: Ticks,
-    /// To.
     pub(crate) until: Ticks,
-    /// In order; they touch and fill the window.
+    /// In order, adjacent, and filling the window.
     pub(crate) slices: Vec<Slice>,
-    /// In order of opening, clipped to the window. Slices and frames refer to them by position.
+    /// In order of opening, clipped to the window. Slices and frames refer to them by index.
     pub(crate) frames: Vec<Frame>,
+    /// The quotas that frames of throttled time refer to.
+    pub(crate) quotas: Vec<Quota>,
 }
 
 impl Window {
-    /// Ready to be filled again, without giving memory back.
+    /// Resets it for reuse, and keeps its memory.
     pub(super) fn clear(&mut self, from: Ticks, until: Ticks) {
         (self.from, self.until) = (from, until.max(from));
         self.slices.clear();
         self.frames.clear();
+        self.quotas.clear();
     }
 
-    /// A frame as it was known at the end of the window.
+    /// Adds a frame, as it was known at the end of the window.
     pub(super) fn add_frame(&mut self, frame: &Frame, parent: u32) {
         let over =
             frame.outcome != Outcome::Open && frame.end <= self.from && frame.start < self.from;
         if over || frame.start > self.until {
-            // It only keeps the place of what is not of this window.
+            // A placeholder for a frame outside of this window.
             self.frames.push(Frame::nobody(Class::NotSeen, self.until));
             return;
         }
@@ -49,7 +51,7 @@ impl Window {
         self.frames.push(frame);
     }
 
-    /// A slice, clipped to the window.
+    /// Adds a slice, clipped to the window.
     pub(super) fn add_slice(&mut self, slice: Slice) {
         let mut slice = slice;
         if slice.start < self.from {
@@ -65,7 +67,7 @@ impl Window {
         }
     }
 
-    /// Begins the window earlier than the CPU can tell of.
+    /// Begins the window earlier than the CPU's data.
     pub(crate) fn begin_at(&mut self, from: Ticks) {
         if from >= self.from {
             return;
@@ -89,6 +91,82 @@ impl Window {
         self.from = from;
     }
 
+    /// Assigns time of a turn to a quota that kept the victim from running in it. Interruptions of the turn stay
+    /// unchanged.
+    pub(crate) fn throttle(&mut self, turn: u32, (from, to): (Ticks, Ticks), quota: &Quota) {
+        if from >= to {
+            return;
+        }
+        let outer = *self.frame(turn);
+        let known = self.quotas.iter().position(|known| known == quota);
+        let number = known.unwrap_or_else(|| {
+            self.quotas.push(quota.clone());
+            self.quotas.len() - 1
+        });
+        let index = self.frames.len() as u32;
+        self.frames.push(Frame {
+            class: Class::Throttled,
+            key: number as u64,
+            start: from,
+            end: to,
+            parent: NONE,
+            outcome: Outcome::Closed,
+            ..outer
+        });
+        let own = |class: Class| matches!(class, Class::Turn | Class::Work | Class::Idle);
+        let slices = std::mem::take(&mut self.slices);
+        for slice in slices {
+            let before_and_after = slice.end <= from || slice.start >= to;
+            let is_own = || {
+                let mut chain = self.chain(slice.frame);
+                self.root(slice.frame) == turn
+                    && chain
+                        .all(|at| own(self.frame(at).class) || self.frame(at).class.is_endless())
+            };
+            if before_and_after || !is_own() {
+                self.slices.push(slice);
+                continue;
+            }
+            let (middle, end) = (slice.start.max(from), slice.end.min(to));
+            let between = Some(Beside::Other);
+            for (part, frame) in [
+                ((slice.start, middle), slice.frame),
+                ((middle, end), index),
+                ((end, slice.end), slice.frame),
+            ] {
+                if part.0 < part.1 {
+                    self.slices.push(Slice {
+                        start: part.0,
+                        end: part.1,
+                        frame,
+                        began: if part.0 == slice.start {
+                            slice.began
+                        } else {
+                            between
+                        },
+                        ended: if part.1 == slice.end {
+                            slice.ended
+                        } else {
+                            between
+                        },
+                        ..slice
+                    });
+                }
+            }
+        }
+        for frame in &mut self.frames[..index as usize] {
+            if frame.parent == turn && from <= frame.start && frame.end <= to {
+                frame.parent = index;
+            }
+        }
+        let outer = &mut self.frames[turn as usize];
+        if outer.start == from {
+            outer.start = to;
+        } else if outer.end == to {
+            outer.end = from;
+        }
+    }
+
     /// A frame of this window.
     pub(crate) fn frame(&self, index: u32) -> &Frame {
         &self.frames[index as usize]
@@ -101,12 +179,12 @@ impl Window {
         })
     }
 
-    /// The frame that says whose turn it was.
+    /// The root frame, which says whose turn it was.
     pub(crate) fn root(&self, index: u32) -> u32 {
         self.chain(index).last().unwrap_or(index)
     }
 
-    /// Time of which only the sums are known, because there was too much of it.
+    /// Time with only sums, because there was too much activity.
     pub(crate) fn folded(&self) -> Ticks {
         Ticks(
             self.slices
@@ -117,8 +195,8 @@ impl Window {
         )
     }
 
-    /// The frame inside this one that names it, if there is one: the timer function names the timer's
-    /// interrupt, the work item its worker's turn. The longest counts, of equals the first.
+    /// The frame inside this one that names it, if any: the timer function names the timer's interrupt, the work item
+    /// its worker's turn. The longest one wins, or the first of equals.
     pub(crate) fn named_by(&self, index: u32) -> Option<u32> {
         let frame = self.frame(index);
         let names_it = |child: &Frame| {
@@ -223,10 +301,10 @@ mod tests {
         let (open, closed, unseen) = (Outcome::Open, Outcome::Closed, Outcome::Unseen);
         assert_eq!(cut((120, 180), closed), Some((120, 180, closed, true)));
         assert_eq!(cut((120, 200), unseen), Some((120, 200, unseen, true)));
-        // What comes after the window is not known in it, be it the name that the thread then has.
+        // Later facts are unknown in the window, including a later name of the thread.
         assert_eq!(cut((50, 201), closed), Some((100, 200, open, false)));
         assert_eq!(cut((50, 60), open), Some((100, 200, open, false)));
-        // Over when it begins, or not yet begun when it ends.
+        // It ends when the window begins, or begins when the window ends.
         assert_eq!([cut((50, 100), closed), cut((201, 300), open)], [None; 2]);
         assert_eq!(cut((50, 101), closed), Some((100, 101, closed, true)));
         assert_eq!(cut((100, 100), closed), Some((100, 100, closed, true)));
@@ -288,7 +366,7 @@ mod tests {
         let (closed, unseen) = (Outcome::Closed, Outcome::Unseen);
         let namer = |outer: Frame, inside: &[Frame]| {
             let mut window = window();
-            // One of before, so that positions are not those of the frames inside.
+            // An earlier one, so that indices differ from those of the frames inside.
             window
                 .frames
                 .push(frame(Class::Irq, NONE, (100, 105), closed));
@@ -316,13 +394,13 @@ mod tests {
             namer(timer(closed), &[function((190, 190), closed)]),
             Some(2)
         );
-        // What was not seen to end names only what was not either.
+        // A frame without a recorded end only names one that has none either.
         assert_eq!(namer(timer(closed), &[function((120, 130), unseen)]), None);
         assert_eq!(
             namer(timer(unseen), &[function((120, 130), unseen)]),
             Some(2)
         );
-        // Not what is inside of something else, nor what names frames of another class.
+        // Neither a frame inside another one, nor a frame that names another class.
         let elsewhere = Frame {
             parent: 0,
             ..function((120, 130), closed)

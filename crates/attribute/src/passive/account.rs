@@ -7,7 +7,7 @@ use jitterscope_model::{
 };
 use std::collections::BTreeMap;
 
-/// Threads that belong and are told apart.
+/// Maximum of distinct belonging threads.
 const MOST_THREADS: usize = 4096;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ struct Own {
     ran: Ticks,
 }
 
-/// What counts in ticks until the end.
+/// Sums, in ticks until the report.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     running: Ticks,
@@ -37,7 +37,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// A thread that belongs had the CPU.
+    /// A belonging thread had the CPU.
     pub(super) fn ran(&mut self, thread: ThreadRef, length: Ticks) {
         self.running = self.running + length;
         if let Some(own) = self.of(thread) {
@@ -45,14 +45,14 @@ impl Account {
         }
     }
 
-    /// It was put on the CPU.
+    /// A belonging thread got the CPU.
     pub(super) fn run_begins(&mut self, thread: ThreadRef) {
         if let Some(own) = self.of(thread) {
             own.runs += 1;
         }
     }
 
-    /// Somebody else had the CPU, in place of what belongs there or beside it.
+    /// Another thread had the CPU, instead of a belonging thread or beside it.
     pub(super) fn had(&mut self, stolen: bool, subject: &Subject, length: Ticks) {
         let sums = if stolen {
             &mut self.instead
@@ -73,7 +73,7 @@ impl Account {
         }))
     }
 
-    /// In nanoseconds, for the report.
+    /// The account in nanoseconds, for the report.
     pub(super) fn sum_up(
         &self,
         cpu: CpuId,
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!((first.tid, first.runs, first.running_ns), (1, 2, Nanos(7)));
         assert_eq!(first.comm, "renamed");
         assert_eq!(summed.running_ns, Nanos(2 * (MOST_THREADS as u64 + 3) + 5));
-        // No stretch, no length.
+        // Without a stretch there is no length.
         assert_eq!((summed.stretches, summed.longest_ns), (0, Nanos::ZERO));
     }
 }

@@ -1,4 +1,4 @@
-//! One watched CPU: its machine, its waits, and the stall under way.
+//! One watched CPU: its machine, its waits, and the current stall.
 
 use super::account::Account;
 use super::members::Wait;
@@ -13,13 +13,11 @@ use std::collections::BTreeMap;
 pub(super) struct Cpu {
     id: CpuId,
     pub(super) machine: Machine,
-    /// The window under way.
     pub(super) mark: Option<Mark>,
-    /// Who waits, in order of the beginning; also those of the window that wait no more.
+    /// The waiting threads, in order of their beginning, including waits of this window that have ended.
     pub(super) waits: Vec<Wait>,
-    /// The stall under way.
     pub(super) pending: Option<PassiveStall>,
-    /// A short time of its victim's behind it: part of the stall if it goes on then.
+    /// A short time of the victim's own after it: part of the stall if the stall continues afterwards.
     pub(super) bridge: Option<(ThreadRef, Ticks, Ticks)>,
     pub(super) account: Account,
     /// The time of its last record.
@@ -45,14 +43,14 @@ impl Cpu {
         }
     }
 
-    /// The pieces of a window, which follow those of the one before.
+    /// Adds the pieces of a window, which directly follow the previous window.
     pub(super) fn take_in(
         &mut self,
         pieces: Vec<Piece>,
         settings: &PassiveSettings,
         finished: &mut Vec<PassiveStall>,
     ) {
-        // How long each had the CPU at a stretch, but for what interrupted it.
+        // The time of each turn, without its interruptions.
         let mut turns: BTreeMap<(bool, usize), (Subject, Ticks)> = BTreeMap::new();
         for Piece {
             start,
@@ -112,7 +110,7 @@ impl Cpu {
         }
     }
 
-    /// The stall that goes on at `start`, or a new one.
+    /// The current stall if it continues at `start`, or else a new one.
     fn stall_from(
         &mut self,
         start: Ticks,
@@ -143,10 +141,10 @@ impl Cpu {
             .get_or_insert_with(|| PassiveStall::new(id, victim, start))
     }
 
-    /// The stall under way has ended, if there is one.
+    /// Ends the current stall, if there is one.
     pub(super) fn end_stall(&mut self, threshold: Ticks, finished: &mut Vec<PassiveStall>) {
         if let Some((thread, from, until)) = self.bridge.take() {
-            // Nothing followed it: it was the thread's own.
+            // The stall did not continue: it was the thread's own time.
             self.account.ran(thread, until.since(from));
         }
         let Some(stall) = self.pending.take() else {

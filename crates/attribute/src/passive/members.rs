@@ -1,31 +1,35 @@
-//! The threads that belong on watched CPUs, and what each is doing.
+//! The threads that belong on watched CPUs, and their states.
 
+use crate::culprits::Waits;
 use jitterscope_model::{Comm, CpuId, Phase, ThreadRef, Ticks};
 use std::collections::BTreeMap;
 
 /// A thread that belongs on the watched CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belonging {
-    /// Which.
     pub thread: ThreadRef,
-    /// Only on this CPU; on all of them where there is none.
+    /// Only on this CPU; on all of them if `None`.
     pub on: Option<CpuId>,
-    /// Whether it sleeps, as far as is known.
+    /// Whether it sleeps, if known.
     pub asleep: bool,
 }
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing tells, or it is on a CPU that is not watched.
+    /// Unknown, or on a CPU that is not watched.
     Unknown,
-    /// It sleeps.
     Asleep,
-    /// It has this CPU; when it was woken last, though it had not left the CPU.
-    Running { cpu: CpuId, woken: Option<Ticks> },
-    /// It waits for this CPU, by one of the CPU's waits. `guessed`: that rests on a wake-up which came just
-    /// before it went to sleep.
-    Waiting { cpu: CpuId, guessed: bool },
+    /// It has this CPU. `woken`: when it was last woken, although it had not left the CPU.
+    Running {
+        cpu: CpuId,
+        woken: Option<Ticks>,
+    },
+    /// It waits for this CPU, in one of the CPU's waits. `guessed`: because of a wake-up just before it went to sleep.
+    Waiting {
+        cpu: CpuId,
+        guessed: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,11 +52,31 @@ pub(super) struct Wait {
     pub(super) since: Ticks,
     pub(super) until: Option<Ticks>,
     pub(super) phase: Phase,
-    /// Who woke it: CPU and thread.
+    /// Its priority, as the kernel counts it, if a wake-up or a move shows it.
+    pub(super) prio: Option<i16>,
+    /// The CPU and thread that woke it.
     pub(super) woken_by: Option<(CpuId, i32)>,
 }
 
-/// All of them.
+impl Wait {
+    pub(super) fn of(tid: i32, since: Ticks, phase: Phase) -> Wait {
+        Wait {
+            tid,
+            since,
+            until: None,
+            phase,
+            prio: None,
+            woken_by: None,
+        }
+    }
+
+    /// The beginning of the wait, if the switches of the CPU do not show it.
+    pub(super) fn reported(&self) -> Option<(i32, Waits)> {
+        let since = self.since;
+        self.prio.map(|prio| (self.tid, Waits { since, prio }))
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Members {
     threads: BTreeMap<i32, Member>,
@@ -60,6 +84,8 @@ pub(super) struct Members {
     most: usize,
     pub(super) refused: u64,
     pub(super) ever: bool,
+    /// Threads that belong since the last call.
+    pub(super) newly: Vec<i32>,
 }
 
 impl Members {
@@ -70,10 +96,11 @@ impl Members {
             most,
             refused: 0,
             ever: false,
+            newly: Vec::new(),
         }
     }
 
-    /// One more. One that is known stays as it is.
+    /// Adds a thread. A known one stays unchanged.
     pub(super) fn add(&mut self, who: Belonging) {
         if self.threads.contains_key(&who.thread.tid) || who.thread.tid == 0 {
             return;
@@ -83,6 +110,7 @@ impl Members {
             return;
         }
         self.ever = true;
+        self.newly.push(who.thread.tid);
         let state = if who.asleep {
             State::Asleep
         } else {
@@ -98,7 +126,7 @@ impl Members {
         );
     }
 
-    /// A record names a thread: threads of a wanted name belong from then on, and threads rename themselves.
+    /// A record names a thread: threads with a wanted name belong from then on, and names may change.
     pub(super) fn meet(&mut self, tid: i32, comm: Comm) {
         if let Some(member) = self.threads.get_mut(&tid) {
             member.id.comm = comm;
@@ -111,7 +139,7 @@ impl Members {
         }
     }
 
-    /// Whether threads of this name belong.
+    /// Whether threads with this name belong.
     pub(super) fn is_wanted(&self, comm: Comm) -> bool {
         self.names.contains(&comm)
     }
@@ -136,7 +164,7 @@ impl Members {
             .map(|member| member.id)
     }
 
-    /// What threads did on a CPU is not known any more.
+    /// The threads' activity on a CPU is no longer known.
     pub(super) fn forget(&mut self, gone: CpuId) {
         for member in self.threads.values_mut() {
             let there = match member.state {

@@ -1,8 +1,8 @@
-//! CPUs that are watched while they do what they do: all that is not the work that belongs there steals.
+//! CPUs that are watched in normal operation: any activity other than the work that belongs there can steal time.
 //!
-//! No probe runs, so nobody notices a stall. A stall here is a stretch, as long as can be, in which something
-//! that belongs on the CPU had it or could have had it, and something else ran. `windows::passive` says of each
-//! nanosecond what it was; here it is kept who waits for which CPU, stretches become stalls, and all is summed.
+//! There is no probe that could notice a stall. A stall here is a maximal stretch in which a thread that belongs on the
+//! CPU had it or was runnable there, and something else ran. `windows::passive` classifies each nanosecond. This module
+//! tracks which thread waits for which CPU, joins stretches to stalls, and sums up.
 //!
 //! Records of all CPUs come in order of time; nothing here reads a file or a clock.
 

@@ -1,4 +1,4 @@
-//! What is watched, and how.
+//! The settings of watching.
 
 use jitterscope_model::{Comm, CpuSet, TickRate, Ticks};
 
@@ -7,14 +7,13 @@ use jitterscope_model::{Comm, CpuSet, TickRate, Ticks};
 pub struct PassiveSettings {
     /// Ticks to nanoseconds.
     pub rate: TickRate,
-    /// Which.
     pub cpus: CpuSet,
-    /// Stretches of stolen time no further apart count as one.
+    /// Stretches of stolen time with at most this distance count as one.
     pub join_within: Ticks,
-    /// Stretches of this length or longer are stalls; all count in sums.
+    /// Stretches of at least this length are stalls; all stretches count in sums.
     pub threshold: Ticks,
-    /// Whether threads that a belonging process makes belong, too.
+    /// Whether threads that a belonging process makes also belong.
     pub new_threads: bool,
-    /// Threads of these names belong wherever they are met.
+    /// Threads with these names belong wherever they appear.
     pub names: Vec<Comm>,
 }

@@ -1,9 +1,9 @@
-//! Who has a CPU for how long: a look before it is watched, to find what belongs there.
+//! Shares of threads in CPUs' time, measured before watching begins, to find the threads that belong there.
 
 use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, ThreadRef, Ticks};
 use std::collections::{BTreeMap, HashMap};
 
-/// Threads told apart a CPU; those that come later have no share.
+/// Maximum of threads per CPU; later ones have no share.
 const MOST_THREADS: usize = 4096;
 
 #[derive(Debug)]
@@ -13,7 +13,7 @@ struct Cpu {
     threads: HashMap<i32, (Comm, Ticks)>,
 }
 
-/// Shares of CPUs, interrupts included.
+/// Shares of CPUs, including interrupts.
 #[derive(Debug)]
 pub struct Shares {
     from: Ticks,
@@ -21,7 +21,6 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Nothing seen yet.
     #[must_use]
     pub fn new(from: Ticks) -> Shares {
         Shares {
@@ -30,7 +29,7 @@ impl Shares {
         }
     }
 
-    /// A record of a CPU, in order of time.
+    /// Adds a record of a CPU. Records come in order of time.
     pub fn event(&mut self, event: &KernelEvent) {
         let at = event.time.max(self.from);
         let cpu = self.cpus.entry(event.cpu).or_insert(Cpu {
@@ -38,7 +37,7 @@ impl Shares {
             now: None,
             threads: HashMap::new(),
         });
-        // The first record tells who has had the CPU all along.
+        // The first record shows who has had the CPU so far.
         let had = match &event.kind {
             EventKind::SchedSwitch { prev, .. } => prev.tid,
             // It may be written in the middle of a switch.
@@ -56,8 +55,8 @@ impl Shares {
         }
     }
 
-    /// The threads that had a CPU until `until`, but for the idle thread: how long, most time first. A name is
-    /// empty where no record had it.
+    /// The threads that had a CPU until `until`, without the idle thread, with their times; most time first. A name is
+    /// empty if no record had it.
     #[must_use]
     pub fn largest(&self, cpu: CpuId, until: Ticks) -> Vec<(ThreadRef, Ticks)> {
         let Some(cpu) = self.cpus.get(&cpu) else {
@@ -135,7 +134,7 @@ mod tests {
             comm: Comm::new(&format!("t{tid}")),
             prio: 120,
         };
-        // The record's own thread is not looked at: it can be either.
+        // The record's own thread is not used: it can be either.
         on(
             time,
             9999,
@@ -191,7 +190,7 @@ mod tests {
             [7, 8]
         );
         assert!(all.largest(CpuId(2), Ticks(500)).is_empty());
-        // What came before it was looked at does not count.
+        // Time before the beginning does not count.
         let early = shares(300, &[switch(100, 6, 7), switch(350, 7, 8)]);
         assert_eq!(
             largest(&early, 360)[..2],
@@ -216,7 +215,7 @@ mod tests {
             largest(&shares(100, &events), 400)[..2],
             [(8, "t8".into(), 200), (7, "t7".into(), 100)]
         );
-        // A switch that left no record: who writes the next record has had the CPU.
+        // A switch left no record: the thread in the next record has had the CPU.
         let events = [
             switch(200, 7, 8),
             on(300, 5, EventKind::SoftirqEntry { vec: 1 }),

@@ -1,27 +1,24 @@
-//! A stretch of stolen time, as long as can be.
+//! A maximal stretch of stolen time.
 
 use crate::culprits;
 use crate::part_sums::{PartKey, PartSums};
 use jitterscope_model::{
-    Attribution, Confidence, CpuId, Culprit, Evidence, Part, Phase, Stall, StallId, Subject,
-    ThreadRef, TickRate, Ticks, Verdict,
+    Attribution, CpuId, Culprit, Evidence, Phase, Stall, StallId, Subject, ThreadRef, TickRate,
+    Ticks, Verdict,
 };
 use std::sync::Arc;
 
-/// Something ran on a watched CPU though what belongs there could have. Its parts sum to its length.
+/// Something ran on a watched CPU although a belonging thread was runnable. Its parts sum to its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassiveStall {
-    /// Where.
     pub cpu: CpuId,
-    /// Who could have run: of several the first.
+    /// The first belonging thread that was runnable.
     pub victim: ThreadRef,
-    /// From.
     pub start: Ticks,
-    /// To.
     pub end: Ticks,
     sums: PartSums,
-    /// Whether records were lost before it ended.
-    lost: bool,
+    /// Why it gets no verdict, if records before its end are missing.
+    withheld: Option<Verdict>,
 }
 
 impl PassiveStall {
@@ -32,11 +29,11 @@ impl PassiveStall {
             start,
             end: start,
             sums: PartSums::default(),
-            lost: false,
+            withheld: None,
         }
     }
 
-    /// It went on until then, and this had the CPU.
+    /// Extends it to `until`: this culprit had the CPU.
     pub(super) fn extend(
         &mut self,
         until: Ticks,
@@ -48,7 +45,8 @@ impl PassiveStall {
         let at = |time: Ticks| rate.nanos(time.since(self.start));
         let net = at(until).saturating_sub(at(self.end));
         self.end = until;
-        let (evidence, moved_from) = (&Evidence::ThreadRecords, None);
+        let evidence = culprits::quota_evidence(culprit.kind());
+        let (evidence, moved_from) = (&evidence.unwrap_or(Evidence::ThreadRecords), None);
         self.sums.add(
             PartKey {
                 culprit,
@@ -60,24 +58,23 @@ impl PassiveStall {
         );
     }
 
-    /// It went on until then, between two records, too short for anything but the way from one to the other.
+    /// Extends it to `until` by time between two records, too short for other activity.
     pub(super) fn bridge(&mut self, until: Ticks, rate: TickRate) {
         let between = Subject::verdict(Verdict::BetweenEvents);
         self.extend(until, &between.into(), Phase::Interrupted, rate);
     }
 
-    /// Records were lost before it ended: it gets no verdict.
-    pub(super) fn withhold(&mut self) {
-        self.lost = true;
+    /// Withholds the verdict, because records before its end are missing for this reason.
+    pub(super) fn withhold(&mut self, why: Verdict) {
+        self.withheld = Some(why);
     }
 
-    /// How long.
     #[must_use]
     pub fn length(&self) -> Ticks {
         self.end.since(self.start)
     }
 
-    /// The same as a stall and its attribution, for the store.
+    /// Converts it to a stall and its attribution, for the store.
     #[must_use]
     pub fn into_stall(self, id: StallId, rate: TickRate) -> (Stall, Attribution) {
         let stall = Stall {
@@ -87,14 +84,8 @@ impl PassiveStall {
             start: self.start,
             end: self.end,
         };
-        let parts = if self.lost {
-            let length = rate.nanos(stall.length());
-            let part = Part::whole(
-                culprits::lost(),
-                length,
-                Confidence::High,
-                Evidence::LostRecords,
-            );
+        let parts = if let Some(why) = self.withheld {
+            let part = culprits::no_verdict(why, rate.nanos(stall.length()));
             vec![part.in_phase(Phase::LostRecords)]
         } else {
             self.sums.into_parts()

@@ -1,5 +1,4 @@
-//! CPUs on paper: what is stolen, what is beside, and that nothing that comes later changes it. One tick is
-//! one nanosecond.
+//! Simulated CPUs: stolen time, time beside, and independence of later records. One tick is one nanosecond.
 
 mod bounds;
 
@@ -158,7 +157,7 @@ fn row((stall, attribution): &(Stall, Attribution)) -> (u64, u64, Vec<(String, u
 fn interrupts_steal_from_what_has_the_cpu() {
     let mut events = vec![switch(100, 0, SLEEPS, OWN)];
     events.extend(tick(300, 350, OWN));
-    // Behind it at once: no code of the thread's ran in between.
+    // Directly after it: the thread ran no code in between.
     events.extend(softirq(355, 400, OWN));
     events.extend(tick(600, 620, OWN));
     events.push(switch(900, OWN, SLEEPS, 0));
@@ -196,7 +195,7 @@ fn who_runs_while_it_sleeps_takes_nothing_from_it() {
     let mut events = vec![switch(100, 0, SLEEPS, OWN), switch(200, OWN, SLEEPS, OTHER)];
     events.extend(tick(250, 280, OTHER));
     events.push(switch(500, OTHER, SLEEPS, 0));
-    // An interrupt in idle time delays nobody either.
+    // An interrupt in idle time delays no thread either.
     events.extend(tick(600, 640, 0));
     events.push(switch(800, 0, SLEEPS, OWN));
     let (cpu, stalls) = watch(&events, 1000);
@@ -215,15 +214,15 @@ fn who_runs_while_it_sleeps_takes_nothing_from_it() {
 fn who_has_the_cpu_while_it_waits_steals() {
     let events = [
         switch(100, 0, SLEEPS, OWN),
-        // Preempted, and by one after the other.
+        // Preempted, by one after the other.
         switch(200, OWN, RUNNABLE, OTHER),
         switch(300, OTHER, SLEEPS, 300),
         switch(450, 300, SLEEPS, OWN),
-        // Asleep while another runs, which goes on after the wake-up.
+        // Asleep while another runs, which continues after the wake-up.
         switch(500, OWN, SLEEPS, OTHER),
         waking(700, 9, OWN, HERE),
         switch(800, OTHER, RUNNABLE, OWN),
-        // Asleep, and the way out of idle.
+        // Asleep, with the exit from idle.
         switch(900, OWN, SLEEPS, 0),
         waking(950, 9, OWN, HERE),
         switch(960, 0, RUNNABLE, OWN),
@@ -253,7 +252,7 @@ fn one_of_its_own_kind_steals_nothing() {
     let events = [
         switch(100, 0, SLEEPS, OWN),
         switch(300, OWN, RUNNABLE, TWIN),
-        // It sleeps, and the other one has waited all along.
+        // It sleeps, and the other one has waited all the time.
         switch(500, TWIN, SLEEPS, OTHER),
         switch(600, OTHER, SLEEPS, OWN),
     ];
@@ -278,7 +277,7 @@ fn a_wait_ends_where_the_thread_is_moved_away_and_begins_where_it_comes() {
         switch(100, 0, SLEEPS, OWN),
         switch(200, OWN, RUNNABLE, OTHER),
         moved(260, 9, OWN, HERE, ELSEWHERE),
-        // It runs there, nobody tells; then it is brought back.
+        // It runs on an unwatched CPU; then it is moved back.
         moved(500, 9, OWN, ELSEWHERE, HERE),
         switch(540, OTHER, RUNNABLE, OWN),
     ];
@@ -296,7 +295,7 @@ fn a_thread_whose_waker_puts_it_elsewhere_never_waited_here() {
     let events = [
         switch(100, 0, SLEEPS, OWN),
         switch(200, OWN, SLEEPS, OTHER),
-        // The record of a wake-up names the CPU where the thread was; then its waker chooses.
+        // A wake-up's record names the thread's last CPU; then its waker chooses one.
         waking(300, 9, OWN, HERE),
         moved(302, 9, OWN, HERE, ELSEWHERE),
         switch(500, OTHER, SLEEPS, 0),
@@ -304,7 +303,7 @@ fn a_thread_whose_waker_puts_it_elsewhere_never_waited_here() {
     let (cpu, stalls) = watch(&events, 600);
     assert!(stalls.is_empty(), "{stalls:?}");
     assert_eq!(times(&cpu), [100, 0, 0, 300, 100, 100]);
-    // By somebody else, later: it did wait.
+    // Moved later by another thread: it did wait.
     let mut events = events;
     events[3] = moved(302, 8, OWN, HERE, ELSEWHERE);
     assert_eq!(watch(&events, 600).0.waiting_ns, Nanos(2));
@@ -322,7 +321,7 @@ fn a_wake_up_on_the_way_to_sleep_is_a_wait() {
         watch(&events, 100_000).0.waiting_ns
     };
     assert_eq!(wakes(89_990), Nanos(5_000));
-    // It had that wake-up long before it slept.
+    // That wake-up was long before it slept.
     assert_eq!(wakes(50_000), Nanos::ZERO);
 }
 
@@ -336,7 +335,12 @@ fn records_that_were_lost_withhold_the_verdict() {
     ] {
         watch.event(&event, &NoNames);
     }
-    watch.lost(HERE, Ticks(300), Ticks(600), &NoNames);
+    watch.lost(
+        HERE,
+        (Ticks(300), Ticks(600)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &NoNames,
+    );
     for event in tick(700, 720, OWN).into_iter().chain(tick(800, 830, OWN)) {
         watch.event(&event, &NoNames);
     }
@@ -356,7 +360,7 @@ fn records_that_were_lost_withhold_the_verdict() {
             .iter()
             .all(|evidence| **evidence != Evidence::LostRecords)
     );
-    // Behind a loss nothing is known until a record tells who has the CPU.
+    // After a loss nothing is known until a record shows who has the CPU.
     assert_eq!(
         times(&cpu),
         [100 + 300 - 50, 50, 100, 0, 0, 100 + 300 + 100]
@@ -369,13 +373,13 @@ fn a_cpu_that_went_offline_is_unknown_from_its_last_record_on() {
     watch.measure(Ticks(0), Ticks(1000));
     watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
     watch.event(&switch(300, OWN, SLEEPS, 0), &NoNames);
-    // What it wrote in its last moments is still to come.
+    // Its last records are still to come.
     watch.gone(HERE, Ticks(410));
     watch.event(&switch(400, 0, SLEEPS, OWN), &NoNames);
     let cpu = watch.finish(Ticks(1000), &NoNames).remove(0);
     assert_eq!(times(&cpu), [200, 0, 0, 0, 100, 700]);
     assert!(cpu.ended_early.is_some());
-    // One that is back is watched again, and nothing is known of the time in between.
+    // A CPU that comes back is watched again; the time in between is unknown.
     let mut watch = PassiveWatch::new(settings());
     watch.measure(Ticks(0), Ticks(1000));
     watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
@@ -433,7 +437,7 @@ fn threads_that_a_belonging_one_makes_belong_and_a_used_id_is_a_new_thread() {
         ),
         switch(200, OWN, SLEEPS, 400),
         switch(300, 400, 0x10, OTHER),
-        // The id is used again, by a stranger.
+        // The id is reused by an unrelated thread.
         on(
             ELSEWHERE,
             350,
@@ -459,7 +463,7 @@ fn threads_that_a_belonging_one_makes_belong_and_a_used_id_is_a_new_thread() {
     });
     events.iter().for_each(|event| watch.event(event, &NoNames));
     let cpu = watch.finish(Ticks(500), &NoNames).remove(0);
-    // What came before the first record of the CPU is not known.
+    // The time before the CPU's first record is unknown.
     assert_eq!(times(&cpu), [100, 0, 0, 200, 0, 100]);
     assert_eq!(cpu.threads[0].tid, 400);
 }
@@ -488,7 +492,7 @@ fn what_belongs_on_one_cpu_is_a_stranger_on_another() {
     assert_eq!(times(&cpu), [0, 0, 0, 200, 200, 100]);
 }
 
-/// Anything that a kernel could write, sensible or not.
+/// Any records that a kernel could write, sensible or not.
 fn records() -> impl Strategy<Value = Vec<KernelEvent>> {
     let who = || prop_oneof![Just(0), Just(OWN), Just(TWIN), Just(OTHER), Just(300)];
     let state = prop_oneof![Just(RUNNABLE), Just(SLEEPS), Just(0x10_u64), Just(0x100)];
@@ -508,7 +512,7 @@ fn records() -> impl Strategy<Value = Vec<KernelEvent>> {
                 };
                 match what {
                     0..=2 => {
-                        // Now and then a switch left no record.
+                        // Some switches leave no record.
                         let prev = if what == 0 { one } else { has };
                         has = other;
                         switch(now, prev, state, other)
@@ -561,7 +565,7 @@ proptest! {
         for (n, event) in events.iter().enumerate() {
             if let Some((_, gap)) = lost.filter(|(at, _)| *at == n) {
                 ignore_until = event.time + Ticks(gap);
-                watch.lost(HERE, event.time, ignore_until, &NoNames);
+                watch.lost(HERE, (event.time, ignore_until), jitterscope_model::Verdict::TraceDataLost, &NoNames);
             }
             if event.time >= ignore_until {
                 watch.event(event, &NoNames);
@@ -595,7 +599,7 @@ proptest! {
             let mut stalls = Vec::new();
             for (n, event) in events.iter().enumerate() {
                 watch.event(event, &NoNames);
-                // Whenever it is asked.
+                // Independently of when they are taken.
                 if finish && n % 3 == 0 {
                     stalls.extend(watch.take_stalls());
                 }

@@ -1,19 +1,20 @@
-//! Who waits for which watched CPU, and what that makes of its time.
+//! Tracks which thread waits for which watched CPU, and splits the CPU's time.
 
 use super::cpu::Cpu;
 use super::members::{Belonging, Member, Members, State, Wait};
 use super::settings::PassiveSettings;
 use super::stall::PassiveStall;
-use crate::bandwidth::Bandwidth;
-use crate::culprits::Naming;
+use crate::bandwidth::{Bandwidth, GroupThrottled};
+use crate::culprits::{Naming, Waits};
 use crate::lexicon::Lexicon;
-use crate::occupancy::{NameTable, Record, Window};
+use crate::occupancy::{NameTable, Record, Window, frame_priority};
 use crate::senders::Senders;
 use crate::windows::passive::{Change, Piece, Waiting, pieces};
+use crate::windows::throttled::{self, Throttling};
 use crate::windows::{Named, Scratch};
 use jitterscope_model::{
-    Comm, CpuId, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef, ThreadRef,
-    Ticks,
+    Comm, CpuId, DrainTurn, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef,
+    ThreadRef, Ticks, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -21,15 +22,15 @@ use std::collections::BTreeMap;
 const TASK_STATES: u64 = 0xff;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 const ENDED: u64 = 0x30;
-/// A wake-up this long before its thread went to sleep may have come while it was on its way; a move this long
-/// after a wake-up, by the waker itself, is how the thread's CPU was chosen.
+/// A wake-up within this time before its thread went to sleep may have come while the thread was going to sleep; a move
+/// within this time after a wake-up, by the waker itself, is the choice of the thread's CPU.
 const AT_ONCE: Nanos = Nanos(20_000);
-/// Waits of one window, beyond which it is closed.
+/// Maximum of waits per window; beyond it the window is closed.
 const MOST_WAITS: usize = 1024;
-/// The id of no thread.
+/// An id of no thread.
 const NOBODY: i32 = -1;
 
-/// Watches CPUs. Hand over the records of all CPUs in order of time.
+/// Watches CPUs. Pass the records of all CPUs in order of time.
 #[derive(Debug)]
 pub struct PassiveWatch {
     settings: PassiveSettings,
@@ -37,10 +38,9 @@ pub struct PassiveWatch {
     members: Members,
     names: NameTable,
     senders: Senders,
-    /// Quotas are not counted here.
     bandwidth: Bandwidth,
     window: Window,
-    /// And its names.
+    /// Memory for its names.
     scratch: Scratch,
     finished: Vec<PassiveStall>,
     from: Ticks,
@@ -50,10 +50,9 @@ pub struct PassiveWatch {
 }
 
 impl PassiveWatch {
-    /// Threads that can belong.
+    /// Maximum of belonging threads.
     pub const MOST_THREADS: usize = 4096;
 
-    /// Nothing belongs anywhere yet.
     #[must_use]
     pub fn new(settings: PassiveSettings) -> PassiveWatch {
         PassiveWatch {
@@ -63,7 +62,7 @@ impl PassiveWatch {
                 .map(|id| (id, Cpu::new(id, settings.rate)))
                 .collect(),
             members: Members::new(settings.names.clone(), PassiveWatch::MOST_THREADS),
-            senders: Senders::new(settings.rate),
+            senders: senders_of(&settings),
             settings,
             names: NameTable::default(),
             bandwidth: Bandwidth::default(),
@@ -77,7 +76,7 @@ impl PassiveWatch {
         }
     }
 
-    /// Time from `from` to `until` counts; until then none does.
+    /// Sets the time span that counts; before this call none does.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         (self.from, self.until) = (from, until);
     }
@@ -87,9 +86,9 @@ impl PassiveWatch {
         self.members.add(who);
     }
 
-    /// Whether anything ever belonged.
+    /// Whether any thread ever belonged.
     #[must_use]
-    pub fn met_anybody(&self) -> bool {
+    pub fn met_owner(&self) -> bool {
         self.members.ever
     }
 
@@ -99,7 +98,7 @@ impl PassiveWatch {
         self.members.refused
     }
 
-    /// Switches that must have been and are not recorded, by CPU.
+    /// Switches that must have happened but were not recorded, by CPU.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
         let all = self
@@ -109,7 +108,7 @@ impl PassiveWatch {
         all.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Time in which more happened than is kept in order.
+    /// Time with more activity than can be kept in order.
     #[must_use]
     pub fn folded(&self) -> Ticks {
         self.folded
@@ -120,31 +119,54 @@ impl PassiveWatch {
         self.senders.lost(from, to);
     }
 
-    /// Records of senders that were dropped though somebody might have asked for them: there were too many at once.
+    /// Records of senders that were dropped although they might have been needed, because there were too many at once.
     #[must_use]
     pub fn senders_dropped(&self) -> u64 {
         self.senders.dropped()
     }
 
-    /// A record, of the watched CPUs or of a sender.
+    /// The counts of CPU quotas up to the end of the next records.
+    pub fn quotas(&mut self, turn: &DrainTurn) {
+        self.bandwidth.turn(turn, self.from <= self.now);
+    }
+
+    /// Control groups that were throttled.
+    pub fn throttled(&self) -> impl Iterator<Item = &GroupThrottled> {
+        self.bandwidth.throttled()
+    }
+
+    /// Threads that belong since the last call.
+    pub fn take_newly_followed(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.members.newly)
+    }
+
+    /// A record of the watched CPUs or of a sender.
     pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         self.now = self.now.max(event.time);
         self.senders.note(event);
         match &event.kind {
-            // These come from all CPUs, and concern whom they name.
+            // These come from all CPUs, and affect the threads that they name.
             EventKind::SchedWaking { task, target } => {
                 self.members.meet(task.tid, task.comm);
-                return self.woken(event, task.tid, *target, lexicon);
+                return self.woken(event, task, *target, lexicon);
             }
             EventKind::SchedMigrate { task, from, to } => {
                 self.members.meet(task.tid, task.comm);
                 if let Some(cpu) = self.cpus.get_mut(to) {
                     cpu.machine.arrived(task.tid, event.time);
                 }
-                return self.migrated(event, task.tid, (*from, *to), lexicon);
+                return self.migrated(event, task, (*from, *to), lexicon);
             }
             EventKind::TaskNew { tid, comm, thread } => {
+                self.bandwidth.begun(*tid, event.tid);
                 return self.begun(event, *tid, *comm, *thread);
+            }
+            EventKind::TaskRename { tid, old, comm } => {
+                let names = (self.names.comm_id(*old), self.names.comm_id(*comm));
+                for cpu in self.cpus.values_mut() {
+                    cpu.machine.renamed(*tid, names, event.time);
+                }
+                return self.members.meet(*tid, *comm);
             }
             EventKind::CsdQueued { .. }
             | EventKind::WorkQueued { .. }
@@ -161,10 +183,10 @@ impl PassiveWatch {
             return;
         };
         if cpu.gone.is_some_and(|gone| gone < at) {
-            // It is back.
+            // It is back online.
             let last = cpu.last;
             cpu.gone = None;
-            self.lost(id, last, at, lexicon);
+            self.lost(id, (last, at), Verdict::TraceDataLost, lexicon);
         }
         let Some(cpu) = self.cpus.get_mut(&id) else {
             return;
@@ -197,7 +219,7 @@ impl PassiveWatch {
                 .get(turn.tid)
                 .is_some_and(|member| !is_running(member, id))
         {
-            // No switch recorded that it was put on.
+            // No recorded switch put it on the CPU.
             self.put_on(id, turn.tid, at);
         }
         if ended && own {
@@ -219,8 +241,7 @@ impl PassiveWatch {
             .cpus
             .get(&id)
             .is_some_and(|cpu| cpu.waits.iter().any(|w| w.until.is_none()));
-        // A wait is one window, so that its culprits are named with all that is known of them; so is a turn of
-        // somebody else's.
+        // A wait is one window, so that its culprits are named with all available facts; so is another thread's turn.
         if left || came || !waits {
             self.close(id, at, lexicon);
         }
@@ -231,7 +252,7 @@ impl PassiveWatch {
         } else if left {
             self.switched_out(id, prev.tid, prev_state, at);
         } else if let Some(member) = self.members.get_mut(prev.tid) {
-            // It belongs elsewhere.
+            // It belongs on another CPU.
             member.state = State::Unknown;
         }
         if came {
@@ -261,20 +282,12 @@ impl PassiveWatch {
             return;
         };
         let guessed = phase == Phase::WaitAfterWakeUp;
-        self.wait(id, tid, at, phase, None, guessed);
+        self.wait(id, Wait::of(tid, at, phase), guessed);
     }
 
-    /// A thread waits for a watched CPU.
-    fn wait(
-        &mut self,
-        id: CpuId,
-        tid: i32,
-        since: Ticks,
-        phase: Phase,
-        woken_by: Option<(CpuId, i32)>,
-        guessed: bool,
-    ) {
-        let Some(member) = self.members.get_mut(tid) else {
+    /// A thread begins to wait for a watched CPU.
+    fn wait(&mut self, id: CpuId, wait: Wait, guessed: bool) {
+        let Some(member) = self.members.get_mut(wait.tid) else {
             return;
         };
         let Some(cpu) = self.cpus.get_mut(&id).filter(|_| member.belongs_on(id)) else {
@@ -282,13 +295,7 @@ impl PassiveWatch {
             return;
         };
         member.state = State::Waiting { cpu: id, guessed };
-        cpu.waits.push(Wait {
-            tid,
-            since,
-            until: None,
-            phase,
-            woken_by,
-        });
+        cpu.waits.push(wait);
     }
 
     fn end_wait_of(&mut self, member: &Member, at: Ticks) {
@@ -315,8 +322,8 @@ impl PassiveWatch {
         }
     }
 
-    fn woken(&mut self, event: &KernelEvent, tid: i32, target: CpuId, lexicon: &dyn Lexicon) {
-        let at = event.time;
+    fn woken(&mut self, event: &KernelEvent, task: &TaskRef, target: CpuId, lexicon: &dyn Lexicon) {
+        let (at, tid) = (event.time, task.tid);
         let Some(member) = self.members.get(tid).copied() else {
             return;
         };
@@ -337,29 +344,27 @@ impl PassiveWatch {
                 return;
             }
             (State::Waiting { guessed: false, .. }, _) => return,
-            // It slept after all.
+            // It did sleep.
             (State::Waiting { guessed: true, .. }, _) => self.end_wait_of(&member, at),
             (State::Unknown | State::Asleep, _) => {}
         }
-        self.wait(
-            target,
-            tid,
-            at,
-            Phase::WaitAfterWakeUp,
-            Some((event.cpu, event.tid)),
-            false,
-        );
+        let wait = Wait {
+            prio: Some(frame_priority(task)),
+            woken_by: Some((event.cpu, event.tid)),
+            ..Wait::of(tid, at, Phase::WaitAfterWakeUp)
+        };
+        self.wait(target, wait, false);
         self.close_if_long(target, at, lexicon);
     }
 
     fn migrated(
         &mut self,
         event: &KernelEvent,
-        tid: i32,
+        task: &TaskRef,
         (from, to): (CpuId, CpuId),
         lexicon: &dyn Lexicon,
     ) {
-        let at = event.time;
+        let (at, tid) = (event.time, task.tid);
         let Some(member) = self.members.get(tid).copied() else {
             return;
         };
@@ -377,7 +382,7 @@ impl PassiveWatch {
             if let Some((waits, index)) = found {
                 phase = waits[index].phase.clone();
                 if waits[index].woken_by == Some(by) && at.since(waits[index].since) <= at_once {
-                    // Its waker only now chose a CPU for it: it never waited here.
+                    // Its waker only chose a CPU for it now: it never waited here.
                     waits.remove(index);
                 } else {
                     waits[index].until = Some(at);
@@ -386,8 +391,12 @@ impl PassiveWatch {
         } else if matches!(member.state, State::Running { cpu, .. } if cpu != from) {
             return;
         }
-        // Only threads that can run are moved.
-        self.wait(to, tid, at, phase, None, false);
+        // Only runnable threads are moved.
+        let wait = Wait {
+            prio: Some(frame_priority(task)),
+            ..Wait::of(tid, at, phase)
+        };
+        self.wait(to, wait, false);
         self.close_if_long(to, at, lexicon);
     }
 
@@ -395,7 +404,7 @@ impl PassiveWatch {
         for cpu in self.cpus.values_mut() {
             cpu.machine.arrived(tid, event.time);
         }
-        // Whoever bore this id before has ended unseen.
+        // The earlier thread with this id has ended without a record.
         if let Some(before) = self.members.remove(tid) {
             self.end_wait_of(&before, event.time);
         }
@@ -410,8 +419,14 @@ impl PassiveWatch {
         }
     }
 
-    /// Records of a CPU were lost between `at` and `to`.
-    pub fn lost(&mut self, id: CpuId, at: Ticks, to: Ticks, lexicon: &dyn Lexicon) {
+    /// Records of a CPU were lost between `at` and `to`, or are not trusted, as `why` says.
+    pub fn lost(
+        &mut self,
+        id: CpuId,
+        (at, to): (Ticks, Ticks),
+        why: Verdict,
+        lexicon: &dyn Lexicon,
+    ) {
         if !self.cpus.contains_key(&id) {
             return;
         }
@@ -421,33 +436,33 @@ impl PassiveWatch {
             return;
         };
         if let Some(stall) = cpu.pending.as_mut().filter(|stall| stall.end >= at) {
-            stall.withhold();
+            stall.withhold(why);
         }
         cpu.waits.clear();
         cpu.machine.lost(at, to);
         self.senders.lost(at, to);
     }
 
-    /// A CPU was found to be offline at `at`, somewhat after its last record: from that on nothing is known of
-    /// it, unless it comes back.
+    /// A CPU was found to be offline at `at`, some time after its last record: from then on nothing is known of it,
+    /// unless it comes back.
     pub fn gone(&mut self, id: CpuId, at: Ticks) {
         if let Some(cpu) = self.cpus.get_mut(&id) {
             cpu.gone = Some(at);
         }
     }
 
-    /// Whether a CPU was found to be offline, and wrote no record since.
+    /// Whether a CPU was found to be offline, and has written no record since.
     #[must_use]
     pub fn is_gone(&self, id: CpuId) -> bool {
         self.cpus.get(&id).is_some_and(|cpu| cpu.gone.is_some())
     }
 
-    /// Stalls that are complete by now. One is when a record says what came after it.
+    /// Stalls that are complete so far: a stall is complete when a record shows what came after it.
     pub fn take_stalls(&mut self) -> Vec<PassiveStall> {
         std::mem::take(&mut self.finished)
     }
 
-    /// What became of each CPU's time, as of `at`.
+    /// The accounts of all CPUs, as of `at`.
     pub fn finish(&mut self, at: Ticks, lexicon: &dyn Lexicon) -> Vec<PassiveCpu> {
         let at = at.min(self.until);
         let ids: Vec<CpuId> = self.cpus.keys().copied().collect();
@@ -455,7 +470,8 @@ impl PassiveWatch {
         let mut results = Vec::new();
         for id in ids {
             if let Some(cpu) = self.cpus.get(&id).filter(|cpu| cpu.gone.is_some()) {
-                self.lost(id, cpu.last, cpu.last, lexicon);
+                let last = cpu.last;
+                self.lost(id, (last, last), Verdict::TraceDataLost, lexicon);
             }
             self.close(id, at, lexicon);
             let Some(cpu) = self.cpus.get_mut(&id) else {
@@ -484,7 +500,7 @@ impl PassiveWatch {
         }
     }
 
-    /// Ends the window of a CPU, takes in what it says, and begins the next.
+    /// Ends the window of a CPU, evaluates it, and begins the next.
     fn close(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
         let (measured_from, measured_until) = (self.from, self.until);
         let PassiveWatch {
@@ -506,23 +522,36 @@ impl PassiveWatch {
         cpu.mark = Some(cpu.machine.open_mark(at));
         *folded = *folded + window.folded();
         let changes = changes(&cpu.waits, members);
+        let waited: Vec<(i32, Waits)> = cpu.waits.iter().filter_map(Wait::reported).collect();
         cpu.waits.retain(|wait| wait.until.is_none());
         if window.until <= measured_from {
             return;
         }
-        // Whom throttling keeps from the CPU.
+        // The thread that throttling keeps from the CPU.
         let victim = cpu.waits.first().map_or(NOBODY, |wait| wait.tid);
         let victim = changes
             .iter()
             .find_map(|c| c.waiting.as_ref())
             .map_or(victim, |w| w.thread.tid);
+        let of_victim = waited.iter().filter(|(tid, _)| *tid == victim);
+        let waits: Vec<Waits> = of_victim.map(|(_, waits)| *waits).collect();
+        let throttling = Throttling {
+            cpu: id,
+            victim,
+            waits: &waits,
+            bandwidth,
+            lexicon,
+            rate: settings.rate,
+            is_over: false,
+        };
+        throttled::mark(window, &throttling);
         let naming = Naming {
             cpu: id,
             victim,
             names,
             senders,
             lexicon,
-            bandwidth,
+            quotas: &window.quotas,
             folded: false,
         };
         let named = Named::reusing(std::mem::take(scratch), window, naming, &[], settings.rate);
@@ -543,11 +572,18 @@ impl PassiveWatch {
     }
 }
 
+fn senders_of(settings: &PassiveSettings) -> Senders {
+    let mut senders = Senders::of_some_wakings(settings.rate);
+    let cpus = settings.cpus.iter();
+    cpus.for_each(|cpu| senders.records_wakings_of(cpu));
+    senders
+}
+
 fn is_running(member: &Member, on: CpuId) -> bool {
     matches!(member.state, State::Running { cpu, .. } if cpu == on)
 }
 
-/// Who of all that wait comes first, over time.
+/// The first of all waiting threads, over time.
 fn changes(waits: &[Wait], members: &Members) -> Vec<Change> {
     let mut moments: Vec<Ticks> = waits
         .iter()

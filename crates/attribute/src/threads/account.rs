@@ -7,7 +7,7 @@ use jitterscope_model::{CpuId, CpuShare, ThreadAccount, ThreadRef, TickRate, Tic
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What counts in ticks until the end.
+/// Sums, in ticks until the report.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) running: Ticks,
@@ -28,13 +28,13 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// It was put on a CPU.
+    /// The thread got a CPU.
     pub(super) fn run_begins(&mut self, cpu: CpuId) {
         self.runs += 1;
         self.cpus.entry(cpu).or_default().0 += 1;
     }
 
-    /// It ran there for so long.
+    /// The thread ran there for this long.
     pub(super) fn ran(&mut self, cpu: CpuId, length: Ticks) {
         if length == Ticks(0) {
             return;
@@ -44,7 +44,7 @@ impl Account {
         share.1 = share.1 + length;
     }
 
-    /// Something ran instead. Waiting itself is counted by state; this is about who.
+    /// Something ran instead. The waiting time itself is counted by state; this sums the culprits.
     pub(super) fn episode(&mut self, episode: &Episode, cache: &mut CulpritCache) {
         let length = episode.length();
         match episode.kind {
@@ -54,7 +54,7 @@ impl Account {
             }
             EpisodeKind::Stopped => {}
         }
-        // By number of the turn: where it is among those met so far.
+        // The index of each turn in `turns`.
         let mut places: FxHashMap<usize, usize> = FxHashMap::default();
         let mut turns: Vec<(&SharedCulprit, Ticks)> = Vec::with_capacity(episode.slices.len());
         for slice in &episode.slices {
@@ -70,7 +70,7 @@ impl Account {
         }
     }
 
-    /// In nanoseconds, for the report.
+    /// The account in nanoseconds, for the report.
     pub(super) fn sum_up(
         &self,
         thread: ThreadRef,
@@ -88,7 +88,7 @@ impl Account {
             comm: thread.comm.to_string(),
             role: role.map(str::to_owned),
             running_ns: ns(self.running),
-            // Running that later records contradicted is unknown, its interrupts with it.
+            // Running time that later records contradicted is unknown, and so are its interruptions.
             interrupted_ns: ns(self.interrupted.min(self.running)),
             waiting_ns: ns(self.waiting),
             preempted_ns: ns(self.preempted),

@@ -1,9 +1,10 @@
-//! Waits that go on when the recording ends: all of a CPU's end at one moment, so they are looked at once.
+//! Waits that are open at the end of the recording: all of a CPU's end at the same moment, so they are evaluated
+//! together.
 //!
-//! Who waits for a CPU has none of its turns himself. So of two who still wait for it when it is over, what came
-//! after the later one began to wait is the same for both: it is named once, for the one who has waited longest. Of
-//! the others only the beginning is their own. Where there are so many of them that even copies would fill the
-//! memory, sums are reported instead: exact of the largest culprits, and of the rest by process.
+//! A thread that waits for a CPU has none of its turns. So two threads that wait until the end see the same turns after
+//! the later one began to wait. These are named once, for the thread that has waited longest. Each of the others only
+//! has its own beginning. If there are so many that even copies would fill the memory, sums are reported instead: exact
+//! for the largest culprits, and by process for the rest.
 
 use super::cpus::{Asking, Cpus, Seen};
 use super::follower::ThreadFollower;
@@ -16,33 +17,34 @@ use jitterscope_model::{CpuId, Culprit, Evidence, Nanos, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Slices that the waits of all threads may take that go on at the end.
+/// Maximum of slices for all waits that are open at the end.
 const MOST_SLICES: usize = 1 << 17;
-/// A wake-up is recorded before its thread is on a run queue, and what ran in this time is judged by that.
+/// A wake-up is recorded before its thread is on a run queue, which affects the verdict on turns within this time.
 const OWN: Nanos = Nanos(1_000_000);
 
-/// What the one saw who has waited longest for a CPU, from the newest slice on summed up for those who came later.
+/// The view of the thread that has waited longest for a CPU. For later threads it is summed up, from the newest slice
+/// on.
 pub(super) struct Tail {
     slices: Vec<Slice>,
-    /// Of those that begin a turn on the CPU: from there on the window of any who waits is the same.
+    /// The slices that begin a turn on the CPU: from such a slice on, all waiting threads see the same.
     turns: Vec<usize>,
-    /// Beginnings of slices that are sums already, each with the length of all such from there on.
+    /// Beginnings of slices that are already sums, each with the total length of these from there on.
     folded: Vec<(Ticks, Ticks)>,
-    /// By slice: which of `culprits`.
+    /// The index in `culprits`, by slice.
     numbers: Vec<u32>,
     culprits: Vec<(Culprit, Evidence)>,
-    /// By culprit, of the slices from `summed` on.
+    /// By culprit: the sum of the slices from `summed` on.
     sums: Vec<Ticks>,
     summed: usize,
-    /// Slices that one wait may take.
+    /// Maximum of slices for one wait.
     share: usize,
     own: Ticks,
 }
 
-/// A part of a wait that others have in common with it.
+/// The part of a wait that others share.
 pub(super) struct Common {
     pub(super) slices: Vec<Slice>,
-    /// Whether the order of what happened is not reported.
+    /// Whether it only has sums, without the order of events.
     pub(super) summed: bool,
 }
 
@@ -66,7 +68,7 @@ impl Tail {
         let mut known: FxHashMap<(Culprit, Evidence), u32> = FxHashMap::default();
         let mut culprits = Vec::new();
         let number = |slice: &Slice| {
-            // One sender would be named for all.
+            // A sum has no single sender.
             let subject = slice.culprit.subject.clone();
             let key = (
                 Culprit {
@@ -95,7 +97,7 @@ impl Tail {
         }
     }
 
-    /// From when on the wait that began at `from` is like all others.
+    /// The point from which the wait that began at `from` equals all others.
     pub(super) fn common_from(&self, from: Ticks) -> Option<(usize, Ticks)> {
         let place = self
             .turns
@@ -104,7 +106,7 @@ impl Tail {
         Some((first, self.slices[first].start))
     }
 
-    /// From then on, time of which only sums were kept anyway.
+    /// The total length of slices from then on that are already sums.
     fn folded_from(&self, from: Ticks) -> Ticks {
         let place = self.folded.partition_point(|(start, _)| *start < from);
         self.folded
@@ -112,7 +114,7 @@ impl Tail {
             .map_or(Ticks(0), |(_, length)| *length)
     }
 
-    /// That part of it. Who came later is asked about first.
+    /// The shared part from a slice on. Must be called for later threads first.
     pub(super) fn common(&mut self, first: usize) -> Common {
         if self.slices.len() - first <= self.share {
             return Common {
@@ -145,7 +147,7 @@ impl Tail {
 }
 
 impl ThreadFollower {
-    /// Ends the waits that go on at the end and have much in common.
+    /// Ends the open waits that have much in common.
     pub(super) fn end_common_waits(&mut self, at: Ticks, lexicon: &dyn Lexicon) {
         let mut waiting: BTreeMap<(CpuId, bool), Vec<(Ticks, i32)>> = BTreeMap::new();
         for (tid, thread) in &self.threads {
@@ -153,9 +155,9 @@ impl ThreadFollower {
                 continue;
             };
             let known = *prio != Frame::NO_PRIORITY;
-            // Throttling of a class, or of a group, is an affair of each alone.
+            // Throttling of a class, or of a group, differs between threads.
             let plain = (!known || *prio >= Frame::FIRST_FAIR) && !self.senders.is_spinner(*tid);
-            if plain && leg.from < at && self.bandwidth.quota(*tid, leg.from, at).is_none() {
+            if plain && leg.from < at && self.bandwidth.rises(*tid, leg.from, at).is_empty() {
                 waiting
                     .entry((leg.cpu, known))
                     .or_default()
@@ -176,7 +178,7 @@ impl ThreadFollower {
                 continue;
             };
             let mut tail = Tail::new(seen, share, own);
-            // The longest last: it, too, takes no more than its share.
+            // The longest comes last: it also takes no more than its share.
             for (_, tid) in later.iter().rev() {
                 self.end_wait_in(*tid, at, Some(&mut tail), lexicon);
             }
@@ -184,7 +186,7 @@ impl ThreadFollower {
         }
     }
 
-    /// What one who waits saw of its CPU, and where turns began in it.
+    /// A waiting thread's view of its CPU, and the beginnings of turns in it.
     fn seen_by(&self, tid: i32, cpu: CpuId, at: Ticks, lexicon: &dyn Lexicon) -> Option<Seen> {
         let thread = self.threads.get(&tid)?;
         let State::Runnable { leg, .. } = &thread.state else {
@@ -206,7 +208,7 @@ impl ThreadFollower {
 }
 
 impl Cpus {
-    /// A wait whose later part is known: only its beginning is looked at.
+    /// Ends a wait whose later part is known: only evaluates its beginning.
     pub(super) fn close_into(
         &mut self,
         cpu: CpuId,
@@ -233,7 +235,7 @@ impl Cpus {
     }
 }
 
-/// Puts slices behind others, with turns of their own.
+/// Appends slices, with separate turn numbers.
 pub(super) fn append(slices: &mut Vec<Slice>, more: Vec<Slice>) {
     let base = slices.last().map_or(0, |last| last.turn + 1);
     slices.extend(more.into_iter().map(|slice| Slice {

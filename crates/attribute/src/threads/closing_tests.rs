@@ -7,13 +7,13 @@ use std::sync::Arc;
 mod crowd;
 use crowd::{Names, at, follower, task};
 
-/// Threads 1 to `threads` take turns on one CPU, each put aside by the next, with ticks and idle threads in between;
-/// some were woken rather than put aside. The time of the last record comes with it.
+/// Threads 1 to `threads` take turns on one CPU, each preempted by the next, with ticks and idle time in between; some
+/// are woken instead of preempted. Also returns the time of the last record.
 fn crowd(threads: i32, turns: u64) -> (ThreadFollower, Ticks) {
     crowd_of(threads, &(1..=threads).collect::<Vec<i32>>(), turns)
 }
 
-/// The same, and only some of them are followed.
+/// The same, with only some of them followed.
 fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Ticks) {
     let mut follower = follower();
     for &tid in followed {
@@ -41,7 +41,7 @@ fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Tick
     }
     for turn in 0..turns {
         time += 100_000 + (turn * 7_919) % 900_000;
-        // Now and then nobody runs, or one who sleeps at its end and is woken in the next turn.
+        // Some turns are idle, or a thread sleeps at its end and is woken in the next turn.
         let to = if turn % 11 == 5 { 0 } else { next };
         let state = u64::from(turn % 5 == 3 && on != 0);
         let kind = EventKind::SchedSwitch {
@@ -89,7 +89,7 @@ fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Tick
     (follower, Ticks(time))
 }
 
-/// What an episode says, whatever numbers its turns have.
+/// The content of an episode, without the numbers of its turns.
 fn slices_of(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> {
     let before = std::iter::once(None).chain(episode.slices.iter().map(|slice| Some(slice.turn)));
     let slices = episode.slices.iter().zip(before);
@@ -116,10 +116,10 @@ fn waits_that_end_together_are_told_as_each_would_be_alone() {
         .filter_map(|tid| Some((tid, follower.under_way(tid, end, &Names)?)))
         .collect();
     assert!(alone.len() > 50, "{}", alone.len());
-    // Waits that ended before may have been too many to be reported in order.
+    // Waits that ended earlier may have been too many to be reported in order.
     let before = follower.folded();
     follower.finish(end, &Names);
-    // Who had the CPU at last was interrupted in its turn; that is no wait.
+    // The last thread on the CPU was interrupted in its turn; that is not a wait.
     let waits = follower
         .take_episodes()
         .into_iter()
@@ -165,7 +165,7 @@ fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_e
             "{episode:?}"
         );
     }
-    // What is no thread is reported to the tick, and so are all threads together.
+    // Everything but single threads is exact to the tick, and so is the sum of all threads.
     let sums = |episode: &Episode| {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for slice in &episode.slices {
@@ -185,10 +185,10 @@ fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_e
     );
 }
 
-/// So much happened that the oldest of it was folded into sums while they waited.
+/// The oldest activity was folded into sums while they waited.
 #[test]
 fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
-    // None of these has a turn, or one in the first third.
+    // These have no turn, or one in the first third.
     let followed: Vec<i32> = (19_999..=20_000).chain(4_001..=4_002).collect();
     let (mut alone, end) = crowd_of(20_000, &followed, 14_000);
     for tid in &followed {
@@ -211,7 +211,7 @@ fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
     assert_eq!(together.folded(), alone.folded());
 }
 
-/// Turns of threads by their ids, ten each, one after the other.
+/// Turns of threads by their ids, ten ticks each, one after the other.
 fn turns_of(tids: &[i32]) -> Vec<Slice> {
     let slice = |(turn, tid): (usize, &i32)| {
         let culprit = Culprit::from(Subject::Thread(Task {
@@ -232,7 +232,7 @@ fn turns_of(tids: &[i32]) -> Vec<Slice> {
 
 fn tail(share: usize, own: u64) -> Tail {
     let folded = vec![(Ticks(10), Ticks(5)), (Ticks(20), Ticks(7))];
-    // The slice at 10 goes on with the turn that began at 0.
+    // The slice at 10 continues the turn that began at 0.
     Tail::new(
         Seen {
             slices: turns_of(&[1, 2, 1, 3]),
@@ -268,7 +268,7 @@ fn waits_are_alike_from_the_first_turn_that_began_when_each_was_surely_on_its_qu
 #[test]
 fn a_common_part_that_is_within_the_share_is_told_in_order_and_a_longer_one_as_sums() {
     let mut tail = tail(2, 0);
-    let told = |common: Common| {
+    let reported = |common: Common| {
         let slices = common.slices.iter().map(|slice| {
             let tid = slice
                 .culprit
@@ -281,16 +281,16 @@ fn a_common_part_that_is_within_the_share_is_told_in_order_and_a_longer_one_as_s
         (slices.collect::<Vec<_>>(), common.summed)
     };
     assert_eq!(
-        told(tail.common(2)),
+        reported(tail.common(2)),
         (vec![(20, 30, 1), (30, 40, 3)], false)
     );
-    // Who came later is asked about first.
+    // Later threads must be queried first.
     assert_eq!(
-        told(tail.common(1)),
+        reported(tail.common(1)),
         (vec![(10, 20, 1), (20, 30, 2), (30, 40, 3)], true)
     );
     assert_eq!(
-        told(tail.common(0)),
+        reported(tail.common(0)),
         (vec![(0, 20, 1), (20, 30, 2), (30, 40, 3)], true)
     );
 }

@@ -1,71 +1,75 @@
-//! The machines of all CPUs, asked for by threads that wait.
+//! The machines of all CPUs, which waiting threads query.
 
 use crate::bandwidth::Bandwidth;
 use crate::culprits::{Naming, Waits};
+use crate::lateness::{Expiries, late_ticks};
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
+use crate::windows::throttled::{self, Throttling};
 use crate::windows::{CulpritCache, Named, Scratch, Slice, wait};
-use jitterscope_model::{CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
+use jitterscope_model::{Comm, CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Of a kernel that records no switch away from a CPU's idle thread a good part is missing. One that records nothing
-/// of some single thread lacks a few a second, and a charge for each of all others would cost more than it tells: not
-/// before so many are missing, and one in so many of those that are recorded.
+/// A kernel that records no switch away from a CPU's idle thread misses a large share. One that misses the switches of
+/// a single thread misses a few a second, and charges for all threads would cost more than they help. So charges need
+/// this many missing switches, and at least one per this many recorded switches.
 const FEW_MISSING: u64 = 4;
 const RARELY: u64 = 100;
-/// On a single CPU.
+/// The same for a single CPU.
 const OFTEN: u64 = 10;
 
-/// One CPU.
 #[derive(Debug)]
 struct Cpu {
     machine: Machine,
-    /// The interrupt that is under way in the time of a followed thread.
+    /// The timers of a virtual machine's CPU, whose host may be late with them.
+    expiries: RefCell<Expiries>,
+    /// The interrupt in progress in a followed thread's time.
     interrupt: Option<(Ticks, Mark)>,
 }
 
-/// All CPUs.
 #[derive(Debug)]
 pub(super) struct Cpus {
     rate: TickRate,
+    virtual_machine: bool,
     cpus: FxHashMap<CpuId, Cpu>,
     names: NameTable,
-    /// Memory of the last answer, for the next.
+    /// Memory of the last answer, for reuse.
     window: Window,
-    /// The slices that waits were given.
+    /// The slices of waits.
     cache: RefCell<CulpritCache>,
     /// Memory of the last window's names, and the culprits of all windows so far.
     scratch: RefCell<Scratch>,
-    /// Time of which only sums were kept.
+    /// Time with only sums.
     folded: Ticks,
 }
 
-/// Who asks, and who can tell names.
+/// The querying thread, and the sources of names.
 pub(super) struct Asking<'a> {
     pub(super) thread: ThreadRef,
     pub(super) senders: &'a Senders,
     pub(super) lexicon: &'a dyn Lexicon,
     pub(super) bandwidth: &'a Bandwidth,
-    /// When it began to wait for this CPU, where its switches there do not tell.
+    /// When it began to wait for this CPU, if its switches there do not show it.
     pub(super) waits: Option<Waits>,
 }
 
-/// What one who waits saw of his CPU.
+/// A waiting thread's view of its CPU.
 pub(super) struct Seen {
     pub(super) slices: Vec<Slice>,
-    /// The numbers of the slices at which turns on the CPU begin.
+    /// Indices of the slices at which turns on the CPU begin.
     pub(super) turns: Vec<usize>,
-    /// Beginnings and lengths of that of which only sums were kept, in order.
+    /// Beginnings and lengths of time with only sums, in order.
     pub(super) folded: Vec<(Ticks, Ticks)>,
 }
 
 impl Cpus {
-    pub(super) fn new(rate: TickRate) -> Cpus {
+    pub(super) fn new(rate: TickRate, virtual_machine: bool) -> Cpus {
         Cpus {
             rate,
+            virtual_machine,
             cpus: FxHashMap::default(),
             names: NameTable::default(),
             window: Window::default(),
@@ -79,15 +83,20 @@ impl Cpus {
         let rate = self.rate;
         self.cpus.entry(cpu).or_insert_with(|| Cpu {
             machine: Machine::new(rate),
+            expiries: RefCell::default(),
             interrupt: None,
         })
     }
 
-    /// Takes in a record of its CPU. An interrupt is minded if it is one in a followed thread's time. When
-    /// it began, and the mark that it was given, if it has ended with this record.
+    /// Processes a record of its CPU. `mind`: whether an interrupt would be in a followed thread's time. If an
+    /// interrupt in such time has ended with this record, returns its beginning and its mark.
     pub(super) fn record(&mut self, event: &KernelEvent, mind: bool) -> Option<(Ticks, Mark)> {
         let record = Record::new(event, &mut self.names);
+        let virtual_machine = self.virtual_machine;
         let cpu = self.cpu(event.cpu);
+        if virtual_machine {
+            cpu.expiries.get_mut().note(event);
+        }
         let was = cpu.machine.is_interrupted();
         cpu.machine.record(&record);
         match (was, cpu.machine.is_interrupted()) {
@@ -100,7 +109,7 @@ impl Cpus {
         }
     }
 
-    /// The interrupt under way on a CPU concerns no waiting thread any more.
+    /// The interrupt in progress on a CPU no longer affects a followed thread.
     pub(super) fn forget_interrupt(&mut self, cpu: CpuId) {
         let cpu = self.cpu(cpu);
         if let Some((_, mark)) = cpu.interrupt.take() {
@@ -108,22 +117,27 @@ impl Cpus {
         }
     }
 
-    /// Whether an interrupt is under way on a CPU.
+    /// Whether an interrupt is in progress on a CPU.
     pub(super) fn is_interrupted(&mut self, cpu: CpuId) -> bool {
         self.cpu(cpu).machine.is_interrupted()
     }
 
-    /// Somebody begins to wait for a CPU.
+    /// Whether the thread that has a CPU has only just got it, or has just been interrupted.
+    pub(super) fn has_just_begun(&mut self, cpu: CpuId, at: Ticks) -> bool {
+        self.cpu(cpu).machine.has_just_begun(at)
+    }
+
+    /// A thread begins to wait for a CPU.
     pub(super) fn open(&mut self, cpu: CpuId, at: Ticks) -> Mark {
         self.cpu(cpu).machine.open_mark(at)
     }
 
-    /// Somebody waited, and nobody asks who had the CPU.
+    /// A wait ended, and its culprits are not needed.
     pub(super) fn release(&mut self, cpu: CpuId, mark: Mark) {
         self.cpu(cpu).machine.release(mark);
     }
 
-    /// Who had a CPU from when it was asked for to `to`.
+    /// Ends a wait: who had the CPU from its mark to `to`.
     pub(super) fn close(
         &mut self,
         cpu: CpuId,
@@ -134,12 +148,12 @@ impl Cpus {
         let mut window = std::mem::take(&mut self.window);
         self.cpu(cpu).machine.close_mark(mark, to, &mut window);
         self.folded = self.folded + window.folded();
-        let slices = self.slices(&mut window, cpu, (from, to), asking);
+        let slices = self.slices(&mut window, cpu, (from, to), true, asking);
         self.window = window;
         slices
     }
 
-    /// The same, and the thread goes on waiting.
+    /// The same, but the thread continues to wait.
     pub(super) fn peek(
         &self,
         cpu: CpuId,
@@ -147,15 +161,16 @@ impl Cpus {
         (from, to): (Ticks, Ticks),
         asking: &Asking<'_>,
     ) -> Vec<Slice> {
-        self.peek_window(cpu, mark, (from, to), asking).0
+        self.peek_window(cpu, mark, (from, to), false, asking).0
     }
 
-    /// The same, with what the CPU did.
+    /// The same, with the CPU's window.
     fn peek_window(
         &self,
         cpu: CpuId,
         mark: &Mark,
         (from, to): (Ticks, Ticks),
+        is_over: bool,
         asking: &Asking<'_>,
     ) -> (Vec<Slice>, Window) {
         let mut window = Window::default();
@@ -163,10 +178,13 @@ impl Cpus {
             Some(cpu) => cpu.machine.peek(mark, to, &mut window),
             None => return (Vec::new(), window),
         }
-        (self.slices(&mut window, cpu, (from, to), asking), window)
+        (
+            self.slices(&mut window, cpu, (from, to), is_over, asking),
+            window,
+        )
     }
 
-    /// The same, of a wait that ends.
+    /// The same, for a wait that ends.
     pub(super) fn close_early(
         &mut self,
         cpu: CpuId,
@@ -174,13 +192,13 @@ impl Cpus {
         times: (Ticks, Ticks),
         asking: &Asking<'_>,
     ) -> Vec<Slice> {
-        let (slices, window) = self.peek_window(cpu, &mark, times, asking);
+        let (slices, window) = self.peek_window(cpu, &mark, times, true, asking);
         self.fold(window.folded());
         self.release(cpu, mark);
         slices
     }
 
-    /// Who had a CPU until now, where turns on it began, and of when only sums were kept.
+    /// Who had a CPU until now, where its turns began, and where there are only sums.
     pub(super) fn peek_turns(
         &self,
         cpu: CpuId,
@@ -188,7 +206,7 @@ impl Cpus {
         times: (Ticks, Ticks),
         asking: &Asking<'_>,
     ) -> Seen {
-        let (slices, window) = self.peek_window(cpu, mark, times, asking);
+        let (slices, window) = self.peek_window(cpu, mark, times, false, asking);
         let begins = |slice: &&crate::occupancy::Slice| {
             !slice.folded && window.frame(window.root(slice.frame)).start == slice.start
         };
@@ -208,12 +226,12 @@ impl Cpus {
         }
     }
 
-    /// The slices that waits were given.
+    /// The slices of waits.
     pub(super) fn cache(&mut self) -> &mut CulpritCache {
         self.cache.get_mut()
     }
 
-    /// Of this time only sums were kept, or reported.
+    /// For this time only sums were kept, or reported.
     pub(super) fn fold(&mut self, length: Ticks) {
         self.folded = self.folded + length;
     }
@@ -223,6 +241,7 @@ impl Cpus {
         window: &mut Window,
         cpu: CpuId,
         (from, to): (Ticks, Ticks),
+        is_over: bool,
         asking: &Asking<'_>,
     ) -> Vec<Slice> {
         window.begin_at(from);
@@ -234,17 +253,38 @@ impl Cpus {
             waits,
         } = *asking;
         let (names, victim) = (&self.names, thread.tid);
+        let throttling = Throttling {
+            cpu,
+            victim,
+            waits: waits.as_slice(),
+            bandwidth,
+            lexicon,
+            rate: self.rate,
+            is_over,
+        };
+        throttled::mark(window, &throttling);
         let naming = Naming {
             cpu,
             victim,
             names,
             senders,
             lexicon,
-            bandwidth,
+            quotas: &window.quotas,
             folded: false,
         };
         let scratch = self.scratch.take();
-        let named = Named::reusing(scratch, window, naming, waits.as_slice(), self.rate);
+        let late = match self.cpus.get(&cpu).filter(|_| self.virtual_machine) {
+            Some(cpu) => late_ticks(
+                window,
+                victim,
+                &mut cpu.expiries.borrow_mut(),
+                lexicon,
+                self.rate,
+            ),
+            None => Vec::new(),
+        };
+        let named = Named::reusing(scratch, window, naming, waits.as_slice(), self.rate)
+            .with_late_ticks(late);
         let slices = wait::slices(&named, &mut self.cache.borrow_mut());
         self.scratch.replace(named.into_scratch());
         slices
@@ -258,14 +298,22 @@ impl Cpus {
             .collect()
     }
 
-    /// A thread comes from another CPU, where it may have ended what it had begun here.
+    /// A thread comes from another CPU, where it may have ended frames that it opened here.
     pub(super) fn arrived(&mut self, cpu: CpuId, tid: i32, at: Ticks) {
         if let Some(cpu) = self.cpus.get_mut(&cpu) {
             cpu.machine.arrived(tid, at);
         }
     }
 
-    /// A thread begins: what another of its id left is not its.
+    /// A thread is renamed.
+    pub(super) fn renamed(&mut self, tid: i32, (old, comm): (Comm, Comm), at: Ticks) {
+        let names = (self.names.comm_id(old), self.names.comm_id(comm));
+        self.cpus
+            .values_mut()
+            .for_each(|cpu| cpu.machine.renamed(tid, names, at));
+    }
+
+    /// A thread begins: frames of an earlier thread with its id do not belong to it.
     pub(super) fn begun(&mut self, tid: i32, at: Ticks) {
         self.cpus
             .values_mut()
@@ -278,19 +326,19 @@ impl Cpus {
         self.cpu(cpu).machine.lost(from, to);
     }
 
-    /// Time of which only sums were kept.
+    /// Time with only sums.
     pub(super) fn folded(&self) -> Ticks {
         self.folded
     }
 
-    /// Whether a thread has a CPU that no switch was seen to put there.
+    /// Whether a thread has a CPU without a recorded switch.
     pub(super) fn was_put_on_unseen(&self, cpu: CpuId, tid: i32) -> bool {
         self.cpus
             .get(&cpu)
             .is_some_and(|cpu| cpu.machine.was_put_on_unseen(tid))
     }
 
-    /// Whether enough switches are missing among those that are recorded to ask for charges.
+    /// Whether enough switches are missing, relative to the recorded ones, to enable charges.
     pub(super) fn misses_switches(&self) -> bool {
         let wanted = |missing: u64, switches: u64, one_in: u64| {
             missing >= FEW_MISSING && missing.saturating_mul(one_in) >= switches
@@ -301,7 +349,7 @@ impl Cpus {
             .values()
             .map(of)
             .fold((0, 0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
-        // A CPU with few switches of its own would be lost among busy ones.
+        // A CPU with few switches would not matter among busy ones.
         wanted(missing, switches, RARELY)
             || self
                 .cpus
@@ -310,7 +358,7 @@ impl Cpus {
                 .any(|(missing, switches)| wanted(missing, switches, OFTEN))
     }
 
-    /// How many, by CPU.
+    /// The number of unrecorded switches, by CPU.
     pub(super) fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
         let all = self
             .cpus

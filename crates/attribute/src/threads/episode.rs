@@ -1,4 +1,4 @@
-//! One stretch in which a followed thread did not get on, and who had the CPU instead.
+//! A stretch in which a followed thread made no progress, and what had the CPU instead.
 
 use crate::culprits;
 use crate::part_sums::{PartKey, PartSums};
@@ -8,10 +8,10 @@ use jitterscope_model::{
 };
 use std::sync::Arc;
 
-/// Why the thread did not get on.
+/// Why the thread made no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EpisodeKind {
-    /// The CPU was taken from it while it was runnable.
+    /// It was preempted while runnable.
     Preempted,
     /// It was woken, and had to wait for a CPU.
     WaitAfterWakeUp,
@@ -34,36 +34,32 @@ impl EpisodeKind {
     }
 }
 
-/// A stretch in which a followed thread was runnable, or stopped, and did not get on. Its slices are in order, touch,
-/// and fill it.
+/// A stretch in which a followed thread was runnable, or stopped, and made no progress. Its slices are in order,
+/// adjacent, and fill it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Episode {
-    /// Whose.
     pub thread: ThreadRef,
-    /// Why; of several that were joined, that of the first.
+    /// The kind; for several joined ones, the kind of the first.
     pub kind: EpisodeKind,
-    /// Where it ended.
+    /// The CPU where it ended.
     pub cpu: CpuId,
-    /// Where it began, when the thread was moved meanwhile.
+    /// The CPU where it began, if the thread was moved meanwhile.
     pub migrated_from: Option<CpuId>,
-    /// From.
     pub start: Ticks,
-    /// To.
     pub end: Ticks,
-    /// Who had the CPU.
+    /// What had the CPU.
     pub slices: Vec<Slice>,
-    /// Who woke it, of a wait after a wake-up.
+    /// For a wait after a wake-up: the waker.
     pub waker: Option<Sender>,
 }
 
 impl Episode {
-    /// How long.
     #[must_use]
     pub fn length(&self) -> Ticks {
         self.end.since(self.start)
     }
 
-    /// What of it lies between two times; empty when nothing does.
+    /// Its slices between two times.
     pub(crate) fn clipped(&self, from: Ticks, to: Ticks) -> impl Iterator<Item = Slice> + '_ {
         self.slices.iter().filter_map(move |slice| {
             let (start, end) = (slice.start.max(from), slice.end.min(to));
@@ -75,12 +71,12 @@ impl Episode {
         })
     }
 
-    /// Whether the next may be reported as one with it: a stop is another matter than what others took.
+    /// Whether the next one may be joined to it: a stop is not joined to other kinds.
     pub(super) fn joins(&self, next: &Episode) -> bool {
         (self.kind == EpisodeKind::Stopped) == (next.kind == EpisodeKind::Stopped)
     }
 
-    /// It and what followed at once as one.
+    /// Joins the next one, which followed at once.
     pub(super) fn join(&mut self, next: Episode) {
         if next.start > self.end {
             let turn = self.slices.last().map_or(0, |slice| slice.turn + 1);
@@ -106,7 +102,7 @@ impl Episode {
         self.end = next.end;
     }
 
-    /// The same as a stall and its attribution, for the store.
+    /// Converts it to a stall and its attribution, for the store.
     #[must_use]
     pub fn as_stall(&self, id: StallId, rate: TickRate) -> (Stall, Attribution) {
         let stall = Stall {
@@ -193,7 +189,7 @@ mod tests {
             (joined.end, joined.migrated_from, joined.length()),
             (Ticks(45), None, Ticks(35))
         );
-        // What lies between is the scheduler's.
+        // The time between belongs to the scheduler.
         joined.join(episode(2, 50, &[(60, 0)]));
         assert_eq!(slices(&joined)[4..], [(45, 50, 5), (50, 60, 6)]);
         assert_eq!(**joined.slices[4].culprit, culprits::context_switch());
@@ -201,7 +197,7 @@ mod tests {
             (joined.cpu, joined.migrated_from),
             (CpuId(2), Some(CpuId(1)))
         );
-        // It says where it was first.
+        // It keeps the CPU of its beginning.
         joined.join(episode(3, 60, &[(61, 0)]));
         assert_eq!(
             (joined.cpu, joined.migrated_from, joined.start),

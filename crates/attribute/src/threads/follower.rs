@@ -1,8 +1,9 @@
-//! The state machine: records in, episodes and accounts out.
+//! The state machine: takes records, returns episodes and accounts.
 
 use super::Episode;
 use super::account::Account;
 use super::cpus::Cpus;
+use super::freezes::Freezes;
 use super::state::{ENDED, Start, State, Thread};
 use super::summed::Room;
 use crate::bandwidth::{Bandwidth, GroupThrottled};
@@ -11,12 +12,11 @@ use crate::lexicon::Lexicon;
 use crate::senders::Senders;
 use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
-    Attribution, Comm, Confidence, CpuId, DrainTurn, EventKind, Evidence, KernelEvent, Nanos, Part,
-    Phase, StallId, ThreadAccount, ThreadRef, TickRate, Ticks,
+    Attribution, Comm, CpuId, DrainTurn, EventKind, KernelEvent, Nanos, Phase, StallId,
+    ThreadAccount, ThreadRef, TickRate, Ticks, Verdict,
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// Losses remembered.
 const MOST_LOSSES: usize = 256;
 
 /// How threads are followed.
@@ -24,32 +24,36 @@ const MOST_LOSSES: usize = 256;
 pub struct FollowerSettings {
     /// Ticks to nanoseconds.
     pub rate: TickRate,
-    /// Episodes of a thread that are no further apart count as one.
+    /// Episodes of a thread with at most this distance count as one.
     pub join_within: Ticks,
-    /// How long episodes are remembered for messages; zero when there are none.
+    /// How long episodes are kept for messages; zero without messages.
     pub remember: Ticks,
-    /// Whether the threads of a followed process that begin later are followed, too.
+    /// Whether later threads of a followed process are followed, too.
     pub new_threads: bool,
-    /// Whether processes that a followed one makes are followed, too.
+    /// Whether processes that a followed process makes are followed, too.
     pub children: bool,
-    /// Threads of these names are followed wherever they are met.
+    /// Threads with these names are followed wherever they appear.
     pub names: Vec<Comm>,
-    /// No more threads than this are followed.
+    /// Restricts `names` to this user, because any user may use a name. A thread is not followed until its user is
+    /// known.
+    pub user: Option<u32>,
+    /// Maximum of followed threads.
     pub most_threads: usize,
+    /// A virtual machine: its host may stop a CPU in the middle of a turn.
+    pub virtual_machine: bool,
 }
 
-/// What is followed.
+/// A thread to follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Following {
-    /// Which thread.
     pub thread: ThreadRef,
-    /// What it does in a probe.
+    /// Its role in a probe.
     pub role: Option<&'static str>,
-    /// What is known of it now.
+    /// Its known state at the start.
     pub start: Start,
 }
 
-/// Follows threads. Hand over the records of all CPUs in order of time.
+/// Follows threads. Pass the records of all CPUs in order of time.
 #[derive(Debug)]
 pub struct ThreadFollower {
     pub(super) settings: FollowerSettings,
@@ -58,7 +62,8 @@ pub struct ThreadFollower {
     pub(super) cpus: Cpus,
     pub(super) senders: Senders,
     pub(super) bandwidth: Bandwidth,
-    /// Followed since they were taken.
+    pub(super) freezes: Freezes,
+    /// Threads followed since the last `take_newly_followed`.
     newly: Vec<i32>,
     pub(super) finished: Vec<Episode>,
     pub(super) from: Ticks,
@@ -67,26 +72,27 @@ pub struct ThreadFollower {
     pub(super) refused: u64,
     pub(super) met_late: u64,
     pub(super) missed: u64,
-    pub(super) losses: VecDeque<(Ticks, Ticks)>,
-    /// For the slices that waits are given.
+    pub(super) losses: VecDeque<(Ticks, Ticks, Verdict)>,
+    /// The remaining capacity for slices of waits.
     pub(super) room: Room,
-    /// Until when the last loss of each CPU reaches.
+    /// The end of each CPU's last loss.
     pub(super) blind: BTreeMap<CpuId, Ticks>,
-    /// Whether the scheduler's charges are recorded, as far as it is known.
+    /// Whether a charge of the scheduler has been recorded.
     pub(super) has_charges: bool,
 }
 
 impl ThreadFollower {
-    /// Follows nobody yet.
+    /// Follows no thread yet.
     #[must_use]
     pub fn new(settings: FollowerSettings) -> ThreadFollower {
         ThreadFollower {
-            cpus: Cpus::new(settings.rate),
+            cpus: Cpus::new(settings.rate, settings.virtual_machine),
             senders: Senders::new(settings.rate),
-            settings,
             threads: BTreeMap::new(),
             ended: Vec::new(),
             bandwidth: Bandwidth::default(),
+            freezes: Freezes::new(settings.rate),
+            settings,
             newly: Vec::new(),
             finished: Vec::new(),
             from: Ticks(u64::MAX),
@@ -102,7 +108,7 @@ impl ThreadFollower {
         }
     }
 
-    /// Follows a thread from `at` on. Records between `at` and now must still come.
+    /// Follows a thread from `at` on. Records after `at` must not have been passed yet.
     pub fn follow(&mut self, who: Following, at: Ticks) {
         if self.threads.contains_key(&who.thread.tid) {
             return;
@@ -129,17 +135,18 @@ impl ThreadFollower {
             told_until: Ticks(0),
             doubted: None,
             history: VecDeque::new(),
+            slept_at_once: false,
         };
         self.newly.push(who.thread.tid);
         self.threads.insert(who.thread.tid, thread);
     }
 
-    /// Time from `from` to `until` counts; until then none does.
+    /// Sets the time span that counts; before this call none does.
     pub fn measure(&mut self, from: Ticks, until: Ticks) {
         (self.from, self.until) = (from, until);
     }
 
-    /// Whether any thread is followed that has not ended.
+    /// Whether no followed thread is left.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.threads.is_empty()
@@ -151,37 +158,38 @@ impl ThreadFollower {
         self.refused
     }
 
-    /// Whether a good part of the switches (one in a hundred, and four) left no record: only a charge says then
-    /// since when a thread has its CPU.
+    /// Whether a large share of switches (at least one in a hundred, and four) left no record: then only a charge shows
+    /// since when a thread has had its CPU.
     #[must_use]
     pub fn misses_switches(&self) -> bool {
         self.cpus.misses_switches()
     }
 
-    /// Switches that must have been and are not recorded, by CPU. Kernels have been met that record
-    /// nothing of some threads, so that others seem to leave a CPU that they were never put on.
+    /// Switches that must have happened but were not recorded, by CPU. Some kernels record nothing of some threads, so
+    /// that other threads seem to leave a CPU without having been put on it.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
         self.cpus.unrecorded_switches()
     }
 
-    /// Time that followed threads waited in which more happened than is kept: each culprit's sum is exact there,
-    /// the order of events and their senders are not known.
+    /// Waiting time of followed threads with more activity than can be kept: sums per culprit are exact there, but the
+    /// order of events and their senders are unknown.
     #[must_use]
     pub fn folded(&self) -> Ticks {
         self.cpus.folded()
     }
 
-    /// Records of senders that were dropped though somebody might have asked for them: there were too many at once.
+    /// Records of senders that were dropped although they might have been needed, because there were too many at once.
     #[must_use]
     pub fn senders_dropped(&self) -> u64 {
         self.senders.dropped()
     }
 
-    /// What was counted of CPU quotas up to the end of the records that are handed over next.
+    /// The counts of CPU quotas up to the end of the next records.
     pub fn quotas(&mut self, turn: &DrainTurn) {
-        // Threads are followed from the beginning of the measurement on.
+        // Threads are only followed from the beginning of the measurement on.
         self.bandwidth.turn(turn, true);
+        self.freezes.turn(turn);
     }
 
     /// Control groups that were throttled.
@@ -189,12 +197,12 @@ impl ThreadFollower {
         self.bandwidth.throttled()
     }
 
-    /// Threads that are followed since this was asked last.
+    /// Threads followed since the last call.
     pub fn take_newly_followed(&mut self) -> Vec<i32> {
         std::mem::take(&mut self.newly)
     }
 
-    /// A record, of the measured CPUs or of a sender.
+    /// A record of the measured CPUs or of a sender.
     pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
         self.now = self.now.max(event.time);
         self.senders.note(event);
@@ -205,35 +213,46 @@ impl ThreadFollower {
                 next,
             } => {
                 match prev_state & ENDED {
-                    0 => self.meet(prev, event.time),
-                    _ => self.miss(prev, event.time),
+                    0 => self.meet(prev, event.time, lexicon),
+                    _ => self.miss(prev, event.time, lexicon),
                 }
                 self.switched_out(event, prev, *prev_state);
                 self.cpus.forget_interrupt(event.cpu);
                 self.cpus.record(event, false);
-                self.meet(next, event.time);
+                self.meet(next, event.time, lexicon);
                 self.switched_in(event, next, lexicon);
             }
             EventKind::SchedWaking { task, target } => {
-                self.meet(task, event.time);
+                self.meet(task, event.time, lexicon);
                 self.woken(event, task, *target, lexicon);
             }
             EventKind::SchedMigrate { task, to, .. } => self.migrated(event, task, *to, lexicon),
             EventKind::StatRuntime { tid, runtime_ns } => {
                 self.charged(event, *tid, Nanos(*runtime_ns), lexicon);
             }
-            EventKind::TaskNew { tid, comm, thread } => self.begun(event, *tid, *comm, *thread),
-            EventKind::TaskRename { tid, comm } => self.renamed(event, *tid, *comm),
+            EventKind::TaskNew { tid, comm, thread } => {
+                self.begun(event, *tid, *comm, *thread, lexicon);
+            }
+            EventKind::TaskRename { tid, old, comm } => {
+                self.cpus.renamed(*tid, (*old, *comm), event.time);
+                self.renamed(event, *tid, *comm, lexicon);
+            }
             _ => self.on_cpu(event, lexicon),
         }
     }
 
-    /// Records of a CPU were lost between `at` and `to`.
-    pub fn lost(&mut self, cpu: CpuId, at: Ticks, to: Ticks, lexicon: &dyn Lexicon) {
+    /// Records of a CPU were lost between `at` and `to`, or are not trusted, as `why` says.
+    pub fn lost(
+        &mut self,
+        cpu: CpuId,
+        (at, to): (Ticks, Ticks),
+        why: Verdict,
+        lexicon: &dyn Lexicon,
+    ) {
         if self.losses.len() >= MOST_LOSSES {
             self.losses.pop_front();
         }
-        self.losses.push_back((at, to));
+        self.losses.push_back((at, to, why));
         self.senders.lost(at, to);
         let touched: Vec<i32> = self
             .threads
@@ -241,7 +260,7 @@ impl ThreadFollower {
             .filter(|(_, thread)| match &thread.state {
                 State::Running { cpu: on, .. } => *on == cpu,
                 State::Runnable { leg, .. } => leg.cpu == cpu,
-                // Whoever let it go on may have done so from any CPU.
+                // The process that let it continue may have done so from any CPU.
                 State::Stopped(_) => true,
                 _ => false,
             })
@@ -259,7 +278,7 @@ impl ThreadFollower {
                 thread.state = State::Unknown { lossy: true };
             }
         }
-        // What woke a sleeper may be among what was lost.
+        // The wake-up of a sleeper may be among the lost records.
         for thread in self.threads.values_mut() {
             if matches!(thread.state, State::Blocked)
                 && thread.doubted.is_none_or(|of| of < thread.since)
@@ -277,7 +296,7 @@ impl ThreadFollower {
         self.senders.lost(from, to);
     }
 
-    /// Episodes that are complete by now.
+    /// Episodes that are complete so far.
     pub fn take_episodes(&mut self) -> Vec<Episode> {
         let settled = self.now - self.settings.join_within;
         for thread in self.threads.values_mut() {
@@ -292,8 +311,7 @@ impl ThreadFollower {
         std::mem::take(&mut self.finished)
     }
 
-    /// Splits a slow message between two followed threads, whose records up to its reception were handed
-    /// over.
+    /// Splits a slow message between two followed threads. Requires their records up to its reception.
     #[must_use]
     pub fn split(
         &self,
@@ -303,18 +321,11 @@ impl ThreadFollower {
         lexicon: &dyn Lexicon,
     ) -> Attribution {
         let rate = self.settings.rate;
-        if self
-            .losses
-            .iter()
-            .any(|(from, to)| *from <= window.received && window.intended <= *to)
-        {
+        let touched =
+            |(from, to, _): &&(Ticks, Ticks, _)| *from <= window.received && window.intended <= *to;
+        if let Some((.., why)) = self.losses.iter().find(touched) {
             let stalled = rate.nanos(window.received.since(window.intended));
-            let part = Part::whole(
-                culprits::lost(),
-                stalled,
-                Confidence::High,
-                Evidence::LostRecords,
-            );
+            let part = culprits::no_verdict(*why, stalled);
             return Attribution {
                 stall: id,
                 parts: vec![part.in_phase(Phase::LostRecords)],
@@ -328,9 +339,9 @@ impl ThreadFollower {
         split_message(id, window, producer, consumer, rate)
     }
 
-    /// What a followed thread suffered after `since`, oldest first.
+    /// A followed thread's episodes after `since`, oldest first.
     fn history(&self, tid: i32, since: Ticks) -> impl Iterator<Item = &Episode> + Clone {
-        // Its last messages are split when a thread has ended.
+        // The last messages of a thread are split after it has ended.
         let ended = || self.ended.iter().rev().find(|thread| thread.id.tid == tid);
         self.threads
             .get(&tid)
@@ -372,7 +383,7 @@ impl ThreadFollower {
             .ended
             .iter()
             .chain(self.threads.values())
-            // Those that came when it was over are in the last pages, too.
+            // The last pages also contain threads that began after the end.
             .filter(|t| t.since > from && t.from < at)
             .map(sum_up)
             .collect();
@@ -380,12 +391,12 @@ impl ThreadFollower {
         accounts
     }
 
-    /// Whether what happens at `at` counts.
+    /// Whether events at `at` count.
     pub(super) fn counts(&self, at: Ticks) -> bool {
         self.from <= at && at <= self.until
     }
 
-    /// The time up to `at` goes to what the thread was doing.
+    /// Adds the time up to `at` to the thread's current state.
     pub(super) fn account(&mut self, tid: i32, at: Ticks) {
         let (from, until) = (self.from, self.until);
         let Some(thread) = self.threads.get_mut(&tid) else {

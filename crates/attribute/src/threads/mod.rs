@@ -1,10 +1,10 @@
-//! Threads followed through the scheduler: what became of their time, and who ran instead of them.
+//! Threads that are followed through the scheduler: how they spent their time, and what ran instead of them.
 //!
-//! A spinning probe notices its stalls by itself. Any other thread is followed from outside: its
-//! `sched_switch`, `sched_waking` and `sched_migrate_task` records say when it ran, when it was runnable
-//! and had no CPU, and when it slept; interrupts that came while it ran took it away without a switch. An
-//! [`Episode`] is one stretch of either kind, cut into [`Slice`](crate::Slice)s among those who had the CPU. A slow
-//! message between two followed threads is split among their episodes by [`split_message`](crate::split_message).
+//! A spinning probe notices its stalls by itself. Any other thread is followed from outside: its `sched_switch`,
+//! `sched_waking` and `sched_migrate_task` records show when it ran, when it was runnable without a CPU, and when it
+//! slept; interrupts during its turn took time without a switch. An [`Episode`] is a wait or an interruption, cut into
+//! [`Slice`](crate::Slice)s by what had the CPU. [`split_message`](crate::split_message) splits a slow message between
+//! two followed threads among their episodes.
 //!
 //! Records of all CPUs come in order of time; nothing here reads a file or a clock.
 
@@ -13,6 +13,7 @@ mod closing;
 mod cpus;
 mod episode;
 mod follower;
+mod freezes;
 mod renamed;
 mod state;
 mod stopped;

@@ -1,19 +1,26 @@
-//! Threads that come by a name: by exec, by giving it to themselves, or because they had it all along.
+//! Threads that are followed because of their name, which they got by exec, by renaming, or had from the beginning.
 
 use super::follower::{Following, ThreadFollower};
 use super::state::{Start, State};
+use crate::lexicon::Lexicon;
 use jitterscope_model::{Comm, ExecutionContext, KernelEvent, TaskRef, ThreadRef, Ticks};
 
 impl ThreadFollower {
-    /// A thread has another name. One of a name that is followed begins with it, and runs, for only the thread
-    /// itself calls exec.
-    pub(super) fn renamed(&mut self, event: &KernelEvent, tid: i32, comm: Comm) {
+    /// A thread is renamed. If it gets a followed name, following begins now. If it renamed itself, as exec does, it is
+    /// running.
+    pub(super) fn renamed(
+        &mut self,
+        event: &KernelEvent,
+        tid: i32,
+        comm: Comm,
+        lexicon: &dyn Lexicon,
+    ) {
         let by_itself = event.tid == tid && event.context == ExecutionContext::Thread;
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.id.comm = comm;
             return;
         }
-        if tid == 0 || !self.settings.names.contains(&comm) {
+        if !self.is_meant(tid, comm, lexicon) {
             return;
         }
         self.follow_by_name(ThreadRef { tid, comm }, event.time);
@@ -30,12 +37,12 @@ impl ThreadFollower {
         }
     }
 
-    /// Follows a thread that has the name and was not known to: what it did under it before, nobody saw.
-    pub(super) fn meet(&mut self, task: &TaskRef, at: Ticks) {
+    /// Follows a thread with the name that was not known before: its earlier activity under that name was not seen.
+    pub(super) fn meet(&mut self, task: &TaskRef, at: Ticks, lexicon: &dyn Lexicon) {
         if let Some(thread) = self.threads.get_mut(&task.tid) {
-            // Threads rename themselves.
+            // Threads can be renamed.
             thread.id.comm = task.comm;
-        } else if task.tid != 0 && self.settings.names.contains(&task.comm) {
+        } else if self.is_meant(task.tid, task.comm, lexicon) {
             self.met_late += u64::from(self.counts(at));
             self.follow_by_name(
                 ThreadRef {
@@ -47,22 +54,30 @@ impl ThreadFollower {
         }
     }
 
-    /// A thread of the name leaves its CPU for good and was never met.
-    pub(super) fn miss(&mut self, task: &TaskRef, at: Ticks) {
-        let wanted = task.tid != 0 && self.settings.names.contains(&task.comm);
-        if wanted && !self.threads.contains_key(&task.tid) {
+    /// A thread with the name ends without having been seen before.
+    pub(super) fn miss(&mut self, task: &TaskRef, at: Ticks, lexicon: &dyn Lexicon) {
+        if self.is_meant(task.tid, task.comm, lexicon) && !self.threads.contains_key(&task.tid) {
             self.missed += u64::from(self.counts(at));
         }
     }
 
-    /// Threads of a followed name that were first met by a switch or a wake-up while it was measured: the time
-    /// before that is not in their accounts.
+    /// Whether a thread has a followed name, and belongs to the right user.
+    pub(super) fn is_meant(&self, tid: i32, comm: Comm, lexicon: &dyn Lexicon) -> bool {
+        let of_user = |user| {
+            let owner = lexicon.identity(tid, comm).owner;
+            owner.is_some_and(|owner| owner.uid == user)
+        };
+        tid != 0 && self.settings.names.contains(&comm) && self.settings.user.is_none_or(of_user)
+    }
+
+    /// Threads with a followed name that first appeared in a switch or a wake-up during the measurement: their accounts
+    /// do not include earlier time.
     #[must_use]
     pub fn met_late(&self) -> u64 {
         self.met_late
     }
 
-    /// Threads of a followed name of which nothing was seen but their end.
+    /// Threads with a followed name that were only seen to end.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed

@@ -1,4 +1,4 @@
-//! What a followed thread is doing.
+//! The state of a followed thread.
 
 use super::Episode;
 use super::account::Account;
@@ -11,18 +11,18 @@ use std::collections::VecDeque;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 pub(super) const ENDED: u64 = 0x30;
 
-/// Part of a wait that was spent on one CPU's run queue.
+/// The part of a wait on one CPU's run queue.
 #[derive(Debug)]
 pub(super) struct Leg {
     pub(super) cpu: CpuId,
     pub(super) from: Ticks,
     pub(super) mark: Mark,
-    /// Its priority, as the kernel counts it; `None` where the records of this CPU tell when it began to wait.
+    /// Its priority, as the kernel counts it; `None` if the records of this CPU show when it began to wait.
     pub(super) prio: Option<i16>,
 }
 
 impl Leg {
-    /// When it began to wait here, where its switches there do not tell.
+    /// When it began to wait here, if its switches there do not show it.
     pub(super) fn waits(&self) -> Option<Waits> {
         self.prio.map(|prio| Waits {
             since: self.from,
@@ -31,58 +31,51 @@ impl Leg {
     }
 }
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Debug)]
 pub(super) enum State {
-    /// No record has said yet. All records since are there, so that the first one tells what it did all
-    /// along; not so when `lossy`.
-    Unknown { lossy: bool },
+    /// Unknown: no record shows it yet. If not `lossy`, all records since are available, so the first one will also
+    /// show the earlier state.
+    Unknown {
+        lossy: bool,
+    },
     /// It has this CPU.
     Running {
-        /// Which.
         cpu: CpuId,
-        /// When somebody last woke it though it had not yet left the CPU, and for where.
+        /// When it was last woken, although it had not yet left the CPU, and for which CPU.
         woken: Option<(Ticks, CpuId)>,
     },
-    /// It could run and does not.
+    /// It is runnable without a CPU.
     Runnable {
-        /// Whether it was switched out runnable, rather than woken.
+        /// Whether it was preempted, rather than woken.
         preempted: bool,
-        /// Whether that rests on a wake-up that came just before it was switched out: it sleeps after all
-        /// if another one comes.
+        /// Whether this is assumed because of a wake-up just before it was switched out: another wake-up means that it
+        /// did sleep.
         guessed: bool,
-        /// Where it waits now.
         leg: Leg,
-        /// Who had the CPUs where it waited before.
+        /// What had the CPUs where it waited before.
         before: Vec<Slice>,
         /// The first CPU where it waited.
         first_cpu: CpuId,
-        /// Who woke it.
         waker: Option<Sender>,
         /// Its priority, as the kernel counts it.
         prio: i16,
     },
-    /// It sleeps.
     Blocked,
-    /// It is not let run, until it is woken.
+    /// It is stopped, until it is woken.
     Stopped(StoppedBy),
-    /// It has ended.
     Exited,
 }
 
-/// What is known of a thread when following it begins.
+/// The known state of a thread when following begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// Nothing.
     #[default]
     Unknown,
-    /// It sleeps.
     Asleep,
-    /// It is stopped.
     Stopped(StoppedBy),
 }
 
-/// One followed thread.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) id: ThreadRef,
@@ -91,14 +84,16 @@ pub(super) struct Thread {
     pub(super) since: Ticks,
     pub(super) from: Ticks,
     pub(super) appeared: bool,
-    /// Where it last ran, or was moved to.
+    /// The CPU where it last ran, or was moved to.
     pub(super) cpu: Option<CpuId>,
     pub(super) account: Account,
-    /// The last episode, which the next may follow at once.
+    /// The last episode, which the next one may directly follow.
     pub(super) pending: Option<Episode>,
     /// End of the last episode.
     pub(super) told_until: Ticks,
-    /// When records were first lost since it went to sleep; of an earlier sleep where it lies before `since`.
+    /// When records were first lost since it went to sleep; if before `since`, during an earlier sleep.
     pub(super) doubted: Option<Ticks>,
     pub(super) history: VecDeque<Episode>,
+    /// Whether it went to sleep like a frozen thread: right after an interrupt or a wake-up.
+    pub(super) slept_at_once: bool,
 }

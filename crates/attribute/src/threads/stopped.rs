@@ -1,4 +1,4 @@
-//! Threads that a signal or a tracer has stopped.
+//! Threads that are stopped by a signal or a tracer.
 
 use super::follower::ThreadFollower;
 use super::state::{State, Thread};
@@ -9,13 +9,13 @@ use crate::windows::Slice;
 use jitterscope_model::{CpuId, Evidence, StoppedBy, Ticks};
 use std::sync::Arc;
 
-/// What has stopped a thread that a switch takes off its CPU in this state.
+/// What stopped a thread that a switch takes off its CPU in this state.
 pub(super) fn stopped_by(prev_state: u64) -> Option<StoppedBy> {
     culprits::stopped_by(u16::try_from(prev_state & 0xff).unwrap_or_default())
 }
 
 impl ThreadFollower {
-    /// If the thread was stopped, it is no longer.
+    /// Ends the stop of a thread, if it was stopped.
     pub(super) fn end_stop(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
@@ -31,7 +31,7 @@ impl ThreadFollower {
         self.suffered(episode, false);
     }
 
-    /// The stop of a thread up to `until`, with whoever had sent the signal by when it began.
+    /// The stop of a thread up to `until`, with the sender of the signal before its beginning.
     pub(super) fn stop(
         &self,
         thread: &Thread,

@@ -1,5 +1,5 @@
-//! Waits of which sums are reported in place of what happened in order: where very many threads want a CPU, each of them
-//! waits for turns of all the others, and the slices of all of them would grow with the square of their number.
+//! Waits that are reported as sums instead of in order: if very many threads want a CPU, each of them waits for turns
+//! of all the others, so the total number of slices would grow with the square of the number of threads.
 
 use crate::windows::Slice;
 use jitterscope_model::{Culprit, Evidence, KeyedMap, Nanos, Subject, Task, TickRate, Ticks};
@@ -7,24 +7,24 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Culprits told apart in a wait of which sums are told: of few threads, and of very many.
+/// Distinct culprits in a summed wait: for few threads, and for very many.
 pub(super) const MOST_CULPRITS: usize = 256;
 pub(super) const FEWEST_CULPRITS: usize = 8;
-/// Slices that all waits which end within [`SPAN`] may take.
+/// Maximum of slices for all waits that end within [`SPAN`].
 const MOST_SLICES: usize = 1 << 15;
-/// A second of the records' own time, so that a replay tells the same.
+/// A second by the records' timestamps, so that a replay gives the same result.
 const SPAN: Nanos = Nanos(1_000_000_000);
 
-/// How much may still be reported in order.
+/// The remaining capacity for slices in order.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Since when it is counted.
+    /// Beginning of the current span.
     since: Ticks,
     reported: usize,
 }
 
 impl Room {
-    /// Whether a wait that ends now may be reported in so many slices.
+    /// Whether a wait that ends now may be reported with this many slices.
     pub(super) fn takes(&mut self, at: Ticks, slices: usize, rate: TickRate) -> bool {
         if at.since(self.since) >= rate.ticks(SPAN) {
             (self.since, self.reported) = (at, 0);
@@ -35,22 +35,22 @@ impl Room {
     }
 }
 
-/// All that a culprit took in a wait.
+/// The total time of a culprit in a wait.
 pub(super) struct Sum<'a> {
     pub(super) culprit: &'a Culprit,
     pub(super) evidence: &'a Evidence,
     pub(super) length: Ticks,
 }
 
-/// A sum, and which in order of appearance.
+/// A sum, and its index in order of appearance.
 type Numbered<'a> = (usize, Sum<'a>);
 
-/// A wait's slices as sums, end to end.
+/// Converts a wait's slices to sums, end to end.
 pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
     let Some(first) = slices.first() else {
         return Vec::new();
     };
-    // A sum of several turns has no one sender.
+    // A sum of several turns has no single sender.
     let mut places: KeyedMap<(&Subject, &Evidence), usize> = KeyedMap::default();
     let mut sums: Vec<(Culprit, &Evidence, Ticks)> = Vec::new();
     for Slice {
@@ -84,7 +84,8 @@ pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
     laid_out(first.start, sums, FEWEST_CULPRITS)
 }
 
-/// Sums end to end from `start` on: the `most` largest threads, what is no thread, and the other threads by process.
+/// Puts sums end to end, from `start` on: the `most` largest threads, everything that is not a thread, and the other
+/// threads by process.
 pub(super) fn laid_out<'a>(
     start: Ticks,
     sums: impl Iterator<Item = Sum<'a>>,
@@ -121,7 +122,7 @@ pub(super) fn laid_out<'a>(
     found.into_iter().enumerate().map(slice).collect()
 }
 
-/// Threads by process, the longest first: the `most` that took longest, and all others in one.
+/// Sums threads by process, longest first: the `most` largest, and all others in one.
 fn by_process<'a>(threads: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<(Subject, Ticks)> {
     let mut sums: BTreeMap<Subject, Ticks> = BTreeMap::new();
     for thread in threads {
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn sums_keep_the_length_and_the_largest() {
-        // Each of 100 threads has two turns, the later ones longer ones.
+        // Each of 100 threads has two turns; later turns are longer.
         let slices: Vec<Slice> = (0..200)
             .map(|n| turn(n, n as i32 % 100, "worker", 1 + n as u64 % 100))
             .collect();
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn of_more_programs_than_are_told_apart_the_rest_is_one_row_and_every_length_is_kept() {
-        // The eight longest threads go by their ids, eight programs of the others by their names.
+        // The eight longest threads have ids, eight programs of the others have names.
         let slices: Vec<Slice> = (0..30)
             .map(|n| turn(n, n as i32 + 1, &format!("c{}", n % 20), 1 + n as u64))
             .collect();
@@ -256,17 +257,17 @@ mod tests {
                 .map(|n| (Some(n + 1), 1 + n as u64))
                 .collect::<BTreeMap<_, _>>()
         );
-        // What is left of each program: it is told whole, or is part of the last row.
+        // The rest of each program is reported completely, or is part of the last row.
         let left = |n: u64| if n < 2 { 1 + n + 21 + n } else { 1 + n };
         let mut all: BTreeMap<String, u64> = (0..20).map(|n| (format!("c{n}"), left(n))).collect();
-        let (rest, told): (Vec<&Slice>, Vec<&Slice>) = programs
+        let (rest, listed): (Vec<&Slice>, Vec<&Slice>) = programs
             .into_iter()
             .partition(|one| &*task(one).comm == "<...>");
-        assert_eq!((told.len(), rest.len()), (FEWEST_CULPRITS, 1));
-        for one in &told {
+        assert_eq!((listed.len(), rest.len()), (FEWEST_CULPRITS, 1));
+        for one in &listed {
             assert_eq!(all.remove(&*task(one).comm), Some(length(one)));
         }
-        let lengths: Vec<u64> = told.into_iter().map(length).collect();
+        let lengths: Vec<u64> = listed.into_iter().map(length).collect();
         assert_eq!(
             lengths,
             [24, 22, 20, 19, 18, 17, 16, 15],

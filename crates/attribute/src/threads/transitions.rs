@@ -1,4 +1,4 @@
-//! What each record does to the threads that it touches.
+//! The effect of each record on the threads that it concerns.
 
 use super::closing::{Tail, append};
 use super::cpus::Asking;
@@ -8,19 +8,19 @@ use super::stopped::stopped_by;
 use super::summed::summed;
 use super::{Episode, EpisodeKind};
 use crate::lexicon::Lexicon;
-use crate::occupancy::{Frame, Mark};
+use crate::occupancy::{Frame, Mark, frame_priority};
 use jitterscope_model::{
     Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks,
 };
 
 /// Sleep states of `prev_state`; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u64 = 0xff;
-/// A wake-up this long before its thread went to sleep may have come while it was on its way.
+/// A wake-up within this time before its thread went to sleep may have come while the thread was going to sleep.
 const WOKEN_ON_THE_WAY: Nanos = Nanos(1_000_000);
-/// Episodes of a thread kept to split messages with.
+/// Maximum of episodes per thread for splitting messages.
 const MOST_HISTORY: usize = 1 << 14;
 
-/// How a wait after a wake-up began.
+/// The beginning of a wait after a wake-up.
 #[derive(Default)]
 struct Waking {
     waker: Option<Sender>,
@@ -28,18 +28,20 @@ struct Waking {
     prio: i16,
 }
 
-/// A thread's priority, as frames have it.
-fn priority(task: &TaskRef) -> i16 {
-    i16::try_from(task.prio).unwrap_or(Frame::NO_PRIORITY)
-}
-
 impl ThreadFollower {
-    pub(super) fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, is_thread: bool) {
+    pub(super) fn begun(
+        &mut self,
+        event: &KernelEvent,
+        tid: i32,
+        comm: Comm,
+        is_thread: bool,
+        lexicon: &dyn Lexicon,
+    ) {
         self.cpus.begun(tid, event.time);
         self.bandwidth.begun(tid, event.tid);
         let known = |thread: &Thread| !matches!(thread.state, State::Unknown { lossy: false });
         if self.threads.get(&tid).is_some_and(known) {
-            // Whoever bore this id before has ended unseen.
+            // The earlier thread with this id has ended without a record.
             self.account(tid, event.time);
             self.retire(tid);
         }
@@ -48,8 +50,7 @@ impl ThreadFollower {
         } else {
             self.settings.children
         };
-        if (wanted && self.threads.contains_key(&event.tid)) || self.settings.names.contains(&comm)
-        {
+        if (wanted && self.threads.contains_key(&event.tid)) || self.is_meant(tid, comm, lexicon) {
             let thread = ThreadRef { tid, comm };
             self.follow(
                 Following {
@@ -79,7 +80,7 @@ impl ThreadFollower {
         );
     }
 
-    /// A thread has ended: its account stays.
+    /// A thread has ended: its account is kept.
     fn retire(&mut self, tid: i32) {
         if let Some(mut thread) = self.threads.remove(&tid) {
             if let State::Runnable { leg, .. } = std::mem::replace(&mut thread.state, State::Exited)
@@ -97,6 +98,7 @@ impl ThreadFollower {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
+        thread.slept_at_once = self.cpus.has_just_begun(event.cpu, event.time);
         match &thread.state {
             State::Running { cpu, .. } if *cpu == event.cpu => {}
             State::Unknown { lossy: false } => {
@@ -106,7 +108,7 @@ impl ThreadFollower {
                 };
             }
             State::Runnable { .. } => {
-                // Its being put on the CPU was not seen.
+                // The switch that put it on the CPU left no record.
                 let unseen = std::mem::replace(&mut thread.state, State::Unknown { lossy: true });
                 if let State::Runnable { leg, .. } = unseen {
                     self.cpus.release(leg.cpu, leg.mark);
@@ -128,11 +130,11 @@ impl ThreadFollower {
             self.retire(tid);
         } else if prev_state & TASK_STATES == 0 {
             thread.account.involuntary += u64::from(counts);
-            // The leg is opened when the switch is on record: it names who comes next.
+            // The wait begins after the switch is recorded, which names the next thread.
             thread.state = State::Blocked;
-            self.preempted(event, tid, priority(prev));
+            self.preempted(event, tid, frame_priority(prev));
         } else if let Some(by) = stopped_by(prev_state) {
-            // What wakes a thread just before is the signal itself.
+            // A wake-up just before comes from the signal itself.
             thread.state = State::Stopped(by);
         } else {
             thread.account.voluntary += u64::from(counts);
@@ -150,14 +152,14 @@ impl ThreadFollower {
                     Waking {
                         waker: None,
                         guessed: true,
-                        prio: priority(prev),
+                        prio: frame_priority(prev),
                     },
                 );
             }
         }
     }
 
-    /// A sleeper has a CPU, and no record woke it: it may have waited since records were lost.
+    /// A sleeper has a CPU without a recorded wake-up: it may have waited since records were lost.
     fn doubt(&mut self, tid: i32) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
@@ -172,12 +174,12 @@ impl ThreadFollower {
         }
     }
 
-    /// Whether a CPU's records of this time were lost: what becomes of whoever waits there cannot be seen.
+    /// Whether a CPU's records of this time were lost: a thread that waits there cannot be observed.
     fn is_blind(&self, cpu: CpuId, at: Ticks) -> bool {
         self.blind.get(&cpu).is_some_and(|until| at < *until)
     }
 
-    /// A wait after a wake-up begins.
+    /// Begins a wait after a wake-up.
     fn wait_for(&mut self, tid: i32, from: Ticks, cpu: CpuId, waking: Waking) {
         let blind = self.is_blind(cpu, from);
         let Some(thread) = self.threads.get_mut(&tid) else {
@@ -210,7 +212,7 @@ impl ThreadFollower {
         };
     }
 
-    /// A wait begins with the switch itself.
+    /// Begins a wait with the switch itself.
     fn preempted(&mut self, event: &KernelEvent, tid: i32, prio: i16) {
         let mark = self.cpus.open(event.cpu, event.time);
         let leg = Leg {
@@ -261,8 +263,8 @@ impl ThreadFollower {
         }
     }
 
-    /// A thread is charged for its running. Kernels have been met that record no switch away from some
-    /// idle threads: then this tells when the thread was put on the CPU.
+    /// The scheduler charges a thread for its run time. Some kernels record no switch away from some idle threads: then
+    /// this shows when the thread was put on the CPU.
     pub(super) fn charged(
         &mut self,
         event: &KernelEvent,
@@ -283,7 +285,7 @@ impl ThreadFollower {
             State::Unknown { lossy } => lossy,
             State::Exited => false,
         };
-        // Not before what is already reported.
+        // Not before the time that is already reported.
         let reported_until = match &thread.state {
             State::Runnable { leg, .. } => leg.from.max(thread.since),
             _ => thread.since,
@@ -301,6 +303,7 @@ impl ThreadFollower {
         target: CpuId,
         lexicon: &dyn Lexicon,
     ) {
+        self.thawed(event, task.tid, lexicon);
         let Some(thread) = self.threads.get_mut(&task.tid) else {
             return;
         };
@@ -312,7 +315,7 @@ impl ThreadFollower {
                 return;
             }
             State::Runnable { guessed: true, .. } => {
-                // It slept after all.
+                // It did sleep.
                 if let State::Runnable { leg, .. } =
                     std::mem::replace(&mut thread.state, State::Blocked)
                 {
@@ -327,7 +330,7 @@ impl ThreadFollower {
         let waking = Waking {
             waker,
             guessed: false,
-            prio: priority(task),
+            prio: frame_priority(task),
         };
         self.wait_for(task.tid, event.time, target, waking);
         if let Some(thread) = self.threads.get_mut(&task.tid) {
@@ -404,7 +407,7 @@ impl ThreadFollower {
         self.seen(event, [nmi, ended], lexicon);
     }
 
-    /// A record says which thread has its CPU; it may have ended interrupts.
+    /// A record shows which thread has its CPU; it may have ended interrupts.
     fn seen(
         &mut self,
         event: &KernelEvent,
@@ -416,7 +419,7 @@ impl ThreadFollower {
             State::Runnable { .. } | State::Stopped(_) | State::Blocked => true,
             State::Unknown { .. } | State::Exited => false,
         };
-        // Where charges are recorded one is still to come, and says since when.
+        // If charges are recorded, one will follow and show since when.
         if !self.has_charges
             && self.cpus.was_put_on_unseen(event.cpu, event.tid)
             && self.threads.get(&event.tid).is_some_and(elsewhere)
@@ -448,7 +451,7 @@ impl ThreadFollower {
         }
     }
 
-    /// An interrupt ended in somebody's time.
+    /// An interrupt ended in a followed thread's time.
     fn interrupted(
         &mut self,
         event: &KernelEvent,
@@ -460,7 +463,7 @@ impl ThreadFollower {
         let Some(thread) = self.threads.get(&event.tid).filter(running) else {
             return self.cpus.release(event.cpu, mark);
         };
-        // An NMI tells its length when it ends; nothing overlaps what was reported before.
+        // An NMI states its length at its end; it must not overlap what is already reported.
         let start = start.max(thread.since).max(thread.told_until);
         if start >= event.time {
             return self.cpus.release(event.cpu, mark);
@@ -489,12 +492,12 @@ impl ThreadFollower {
         self.suffered(episode, false);
     }
 
-    /// A wait, or a stop, is over: whoever had the CPUs meanwhile is reported.
+    /// Ends a wait or a stop, and reports what had the CPUs meanwhile.
     pub(super) fn end_wait(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
         self.end_wait_in(tid, at, None, lexicon);
     }
 
-    /// The same; `tail`: what it has in common with other waits that end now.
+    /// The same; `tail`: the part that it shares with other waits that end now.
     pub(super) fn end_wait_in(
         &mut self,
         tid: i32,
@@ -560,9 +563,8 @@ impl ThreadFollower {
         self.suffered(episode, bounded);
     }
 
-    /// The wait of a thread that is not known to have ended, as far as it has been seen; `None` when it
-    /// began after `before`. A thread that must have run since was put on its CPU unseen, and a
-    /// record of it, or the scheduler's charge for it, is still to come.
+    /// The observed part of an open wait; `None` if it began after `before`. If the thread must have run since, the
+    /// switch to it left no record, and a record of the thread, or the scheduler's charge for it, is still to come.
     pub(super) fn under_way(
         &self,
         tid: i32,
@@ -616,7 +618,7 @@ impl ThreadFollower {
         })
     }
 
-    /// `bounded`: whether the caller bounds how much it reports.
+    /// `bounded`: whether the caller limits the number of slices.
     pub(super) fn suffered(&mut self, mut episode: Episode, bounded: bool) {
         let (from, until) = (self.from, self.until);
         let Some(thread) = self.threads.get_mut(&episode.thread.tid) else {

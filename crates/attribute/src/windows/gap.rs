@@ -1,4 +1,4 @@
-//! A spinning probe's gap: each nanosecond to somebody.
+//! A spinning probe's gap: assigns each nanosecond to a culprit.
 
 use super::Named;
 use super::numbered::CulpritNo;
@@ -10,10 +10,10 @@ use jitterscope_model::{
     Verdict,
 };
 
-/// Parts of a stall of a busy CPU, about.
+/// The usual number of parts of a stall on a busy CPU.
 const USUAL_PARTS: usize = 16;
 
-/// A piece of a stall and its culprit. Pieces are in order, touch, and fill the stall.
+/// A piece of a stall and its culprit. Pieces are in order, adjacent, and fill the stall.
 #[derive(Clone, Debug)]
 struct Piece {
     start: Ticks,
@@ -24,7 +24,7 @@ struct Piece {
     evidence: Evidence,
 }
 
-/// Teaches `costs` the edges of a stall.
+/// Adds the edges of a stall to `costs`.
 pub(crate) fn learn(named: &Named<'_>, costs: &mut EdgeCosts) {
     for slice in &named.window.slices {
         if let (None, Some(edge)) = (named.owner(slice), edge_of(slice)) {
@@ -33,8 +33,8 @@ pub(crate) fn learn(named: &Named<'_>, costs: &mut EdgeCosts) {
     }
 }
 
-/// The class of a slice that is the victim's own: it lies between records. `None` of folded ones, and where
-/// there is no record at all.
+/// The class of a slice of the victim's own time, which lies between records. `None` for folded ones, and if there is
+/// no record at all.
 fn edge_of(slice: &Slice) -> Option<Edge> {
     match (slice.began, slice.ended) {
         (None, Some(first)) => Some(Edge::lead(first)),
@@ -44,7 +44,7 @@ fn edge_of(slice: &Slice) -> Option<Edge> {
     }
 }
 
-/// Splits a stall that has records inside.
+/// Splits a stall with records inside.
 pub(crate) fn split(
     stall: &Stall,
     named: &Named<'_>,
@@ -57,13 +57,36 @@ pub(crate) fn split(
     for slice in &named.window.slices {
         let owner = named.owner(slice);
         match owner {
-            // Records of others part no frame.
-            Some(_) if owner == last => {
-                if let Some(piece) = pieces.last_mut() {
-                    piece.end = slice.end;
+            // Slices with the same owner form one piece.
+            Some(at) => {
+                let host_from = named.host_from(slice, at).unwrap_or(slice.end);
+                let certain = Slice {
+                    end: host_from,
+                    ..*slice
+                };
+                if certain.end > certain.start {
+                    match pieces.last_mut().filter(|_| owner == last) {
+                        Some(piece) => piece.end = certain.end,
+                        None => pieces.push(inside(at, &certain, named)),
+                    }
+                }
+                if slice.end > host_from {
+                    let perhaps = Slice {
+                        start: host_from,
+                        ..*slice
+                    };
+                    let piece = inside(at, &perhaps, named);
+                    let confidence = match piece.confidence {
+                        Confidence::High => Confidence::Medium,
+                        lower => lower,
+                    };
+                    pieces.push(Piece {
+                        confidence,
+                        evidence: Evidence::LateInterruptInVm,
+                        ..piece
+                    });
                 }
             }
-            Some(owner) => pieces.push(inside(owner, slice, named)),
             None => edge_pieces(&mut pieces, slice, named, costs, host),
         }
         last = owner;
@@ -95,7 +118,7 @@ fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
     }
 }
 
-/// An edge as one or two pieces: what its neighbour is granted, and the rest.
+/// Splits an edge into the part that its neighbour is granted, and the rest.
 fn edge_pieces(
     pieces: &mut Vec<Piece>,
     slice: &Slice,
@@ -103,7 +126,7 @@ fn edge_pieces(
     costs: &EdgeCosts,
     host: Host,
 ) {
-    // What was folded lies between records, too.
+    // A folded slice also lies between records.
     let edge = edge_of(slice).unwrap_or(Edge::HoleOther);
     let neighbour = neighbour(edge, slice, named).filter(|_| !slice.folded);
     let granted = if neighbour.is_some() {
@@ -116,7 +139,7 @@ fn edge_pieces(
         Edge::HoleSwitch | Edge::HoleSoftirq | Edge::HoleOther => Placement::Hole,
         Edge::TrailInterrupt | Edge::TrailSwitch | Edge::TrailOther => Placement::Trail,
     };
-    // What is granted lies beside the neighbour: before it, unless this is a trail.
+    // The granted part is next to the neighbour: at the end of the edge, or at the beginning of a trail.
     let trailing = placement == Placement::Trail;
     let cut = if trailing {
         slice.start + granted
@@ -149,7 +172,7 @@ fn edge_pieces(
     };
     let length = named.rate.nanos(rest.1.since(rest.0));
     let whose = culprits::edge(edge, length, host);
-    // From when the interrupt was due the CPU stood still; before that something may have run that left no record.
+    // From the due time of the interrupt on, the CPU stood still; before that, activity without a record may have run.
     let unresolved = whose.verdict.kind() == CulpritKind::Unresolved;
     let due = host
         .due
@@ -168,7 +191,7 @@ fn edge_pieces(
         .for_each(|piece| pieces.push(piece));
 }
 
-/// Who bears the entry or exit cost of an edge: the scheduler beside a switch, else the frame that opens
+/// The frame that bears the entry or exit cost of an edge: the scheduler beside a switch, else the frame that opens
 /// after it or closed before it.
 fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> {
     let mut frames = 0..named.window.frames.len() as u32;
@@ -190,26 +213,28 @@ fn neighbour(edge: Edge, slice: &Slice, named: &Named<'_>) -> Option<CulpritNo> 
     named.kind(culprit).is_explained().then_some(culprit)
 }
 
-/// Sums the pieces a culprit, in order of first appearance. Times become nanoseconds at the pieces'
+/// Sums the pieces by culprit, in order of first appearance. Times are converted to nanoseconds at the pieces'
 /// boundaries, so that rounding cancels and the parts sum to the stall exactly.
 fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> Vec<Part> {
     let at = |t: Ticks| rate.nanos(t.since(stall.start));
     let usual = pieces.len().min(USUAL_PARTS);
     let mut parts: Vec<Part> = Vec::with_capacity(usual);
-    // Of each part its culprit, and how long its longest piece is.
-    let mut places: Vec<(CulpritNo, Ticks)> = Vec::with_capacity(usual);
+    // Each part's culprit, whether the host may have had that time, and the length of its longest piece.
+    let mut places: Vec<((CulpritNo, bool), Ticks)> = Vec::with_capacity(usual);
     let mut start = Nanos::ZERO;
     for piece in pieces {
         let end = at(piece.end);
         let net = end.saturating_sub(start);
         start = end;
         let length = piece.end.since(piece.start);
+        let perhaps_host = piece.evidence == Evidence::LateInterruptInVm;
+        let key = (piece.culprit, perhaps_host);
         let place = places
             .iter()
-            .position(|(own, _)| *own == piece.culprit)
+            .position(|(own, _)| *own == key)
             .unwrap_or_else(|| {
                 parts.push(new_part(piece, named));
-                places.push((piece.culprit, Ticks(0)));
+                places.push((key, Ticks(0)));
                 places.len() - 1
             });
         let (part, (_, longest)) = (&mut parts[place], &mut places[place]);
@@ -226,7 +251,7 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
     }
     for index in (0..named.window.frames.len() as u32).filter(|index| named.counts(*index)) {
         let (frame, culprit) = (named.frame(index), named.culprit_no(index));
-        let Some(place) = places.iter().position(|(own, _)| *own == culprit) else {
+        let Some(place) = places.iter().position(|(own, _)| own.0 == culprit) else {
             continue;
         };
         let mut around = std::iter::successors(named.outside(index), |at| named.outside(*at));
@@ -234,7 +259,7 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
             parts[place].gross += at(frame.end).saturating_sub(at(frame.start));
         }
     }
-    // Rounding at many boundaries can leave a gross a nanosecond under its net.
+    // Rounding at many boundaries can leave a gross one nanosecond below its net.
     for part in &mut parts {
         part.gross = part.gross.max(part.net);
     }

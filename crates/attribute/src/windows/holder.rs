@@ -1,25 +1,20 @@
-//! Who had the CPU for which a thread waited.
+//! What had the CPU that a thread waited for.
 
 use super::Named;
 use crate::culprits;
 use crate::occupancy::{Class, Outcome};
-use jitterscope_model::{Culprit, Subject};
+use jitterscope_model::Culprit;
 use std::sync::Arc;
 
-/// As elsewhere, but that a turn still under way at the end is the culprit's, and that the idle thread where
-/// another one could run is the way out of idle: unless idle took over while the thread could run, or lasted
-/// longer than that takes while a quota was counted.
+/// Like other windows, with two exceptions: a turn still open at the end has its culprit; and the idle thread, while
+/// another thread was runnable, counts as idle exit, unless the CPU began to idle while the thread was runnable.
 pub(super) fn culprit(owner: u32, named: &Named<'_>) -> Arc<Culprit> {
     let frame = named.frame(owner);
-    if frame.is_turn() && frame.tid == 0 && !named.is_withheld(owner) {
-        let quota =
-            culprits::quota_beside_idle(frame.gross(), named.window, &named.naming, named.rate);
-        return Arc::new(
-            quota.map_or_else(culprits::idle_exit, |quota| Subject::Quota(quota).into()),
-        );
+    if frame.is_turn() && frame.tid == 0 && !named.is_kept_away(owner) {
+        return named.share(culprits::idle_exit());
     }
     if frame.outcome == Outcome::Open && frame.class != Class::Turn {
-        return Arc::new(named.culprit_while_open(owner));
+        return named.share(named.culprit_while_open(owner));
     }
     named.culprit(owner)
 }

@@ -1,18 +1,17 @@
-//! A late wake-up, split into what it was late for.
+//! A late wake-up, split by what caused the lateness.
 //!
-//! The victim sleeps when its stall begins, so the question is not who took the CPU away but who did not
-//! give it: the timer that fired late, an idle state that took its time to leave, an interrupt in
-//! between, a thread that is more urgent or simply was there first, and the kernel's own way from the
-//! wake-up to the victim's next instruction.
+//! The victim sleeps when its stall begins, so the question is not what took the CPU from it, but what delayed it: the
+//! timer that fired late, an idle state with a slow exit, an interrupt in between, a thread with higher priority or an
+//! earlier turn, and the kernel's own path from the wake-up to the victim's next instruction.
 
 use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Outcome, Record, Window};
 use jitterscope_model::{
-    About, Attribution, Confidence, Culprit, CulpritKind, Evidence, Meanwhile, Part, Phase,
-    Placement, Stall, Subject, TickRate, Ticks, Verdict,
+    About, Attribution, Confidence, Culprit, Evidence, Meanwhile, Part, Phase, Placement, Stall,
+    Subject, TickRate, Ticks, Verdict,
 };
 
-/// The victim is woken.
+/// A wake-up of the victim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Woken {
     pub(crate) at: Ticks,
@@ -21,7 +20,7 @@ pub(crate) struct Woken {
 }
 
 impl Woken {
-    /// From then on it waits for its CPU.
+    /// The wait for its CPU that begins then.
     pub(crate) fn waits(&self) -> Waits {
         Waits {
             since: self.at,
@@ -30,8 +29,8 @@ impl Woken {
     }
 }
 
-/// Splits a late wake-up: `stall` reaches from the deadline to the wake-up, `window` is its CPU's. The parts
-/// are in order of first appearance and sum to the stall's length exactly.
+/// Splits a late wake-up. `stall` goes from the deadline to the wake-up, `window` is its CPU's. The parts are in order
+/// of first appearance and sum to the stall's length exactly.
 pub(crate) fn split(
     stall: &Stall,
     window: &Window,
@@ -45,14 +44,12 @@ pub(crate) fn split(
         from: stall.start,
         rate,
         start: stall.start,
-        window,
         found: Vec::new(),
     };
     let changes = changes(stall, window, wakings);
     let mut changes = changes.iter().peekable();
     let mut victim = Victim {
         woken: false,
-        since: stall.start,
         prio: None,
     };
     for slice in &window.slices {
@@ -72,16 +69,14 @@ pub(crate) fn split(
     }
 }
 
-/// What is known of the victim at one instant.
+/// The state of the victim at one instant.
 #[derive(Clone, Copy)]
 struct Victim {
     woken: bool,
-    /// Since when.
-    since: Ticks,
     prio: Option<i32>,
 }
 
-/// A moment from which the victim is woken, or sleeps.
+/// A moment when the victim is woken, or goes to sleep.
 struct Change {
     at: Ticks,
     woken: bool,
@@ -90,14 +85,8 @@ struct Change {
 
 impl Change {
     fn to(&self, before: Victim) -> Victim {
-        let since = if self.woken == before.woken {
-            before.since
-        } else {
-            self.at
-        };
         Victim {
             woken: self.woken,
-            since,
             prio: self.prio.or(before.prio),
         }
     }
@@ -110,7 +99,7 @@ fn changes(stall: &Stall, window: &Window, wakings: &[Woken]) -> Vec<Change> {
     let mut changes = Vec::new();
     for turn in window.frames.iter().filter(|frame| frame.is_turn()) {
         if let Some(before) = turn.before().filter(|before| before.tid == tid) {
-            // If it went to sleep, what wakes it is still to come.
+            // If it went to sleep, its wake-up is still to come.
             let woken = before.state & TASK_STATES == 0;
             changes.push(Change {
                 at: turn.start,
@@ -138,15 +127,17 @@ fn changes(stall: &Stall, window: &Window, wakings: &[Woken]) -> Vec<Change> {
 /// Sleep and stop states of a switch; the bit above them marks a preempted task, which is runnable.
 const TASK_STATES: u16 = 0xff;
 
-/// Who has the CPU.
+/// What has the CPU.
 enum Occupant<'a> {
-    /// An interrupt, or what it runs.
+    /// An interrupt, or a function that it runs.
     Interrupt(&'a Frame),
-    /// The idle thread, in this state, until then.
-    Idle(Option<u64>, Ticks),
-    /// Somebody, or nobody, for the victim was kept from running.
+    /// The idle thread, in this state.
+    Idle(Option<u64>),
+    /// Another thread or idle, because a quota kept the victim from running.
+    Throttled(&'a Frame),
+    /// Another thread or idle, because the victim was kept from running.
     Withheld(&'a Frame, Withheld),
-    /// The idle thread or who came after it: no record tells; what is known of it.
+    /// The idle thread or the thread after it, because no record tells which. Holds the known facts.
     Unrecorded(&'a Frame),
     /// A thread's turn, and the frame inside that names it: a worker's item.
     Thread(&'a Frame, &'a Frame),
@@ -154,7 +145,7 @@ enum Occupant<'a> {
 }
 
 impl<'a> Occupant<'a> {
-    /// `last`: the window ends with it.
+    /// `last`: whether the window ends with it.
     fn of(
         window: &'a Window,
         innermost: u32,
@@ -174,53 +165,49 @@ impl<'a> Occupant<'a> {
         let turn = frame(root);
         let kept = withheld.at(root);
         match turn.class {
-            Class::Turn if !matches!(kept, Withheld::No | Withheld::Perhaps) => {
-                Occupant::Withheld(turn, kept)
-            }
+            Class::Throttled => Occupant::Throttled(turn),
+            Class::Turn if kept.is_kept_away() => Occupant::Withheld(turn, kept),
             Class::Turn if turn.tid != 0 => {
                 let mut inside = window.chain(innermost);
                 let item = inside.find(|at| frame(*at).class == Class::Work);
                 let item = item.or_else(|| window.named_by(root));
                 Occupant::Thread(turn, item.map_or(turn, frame))
             }
-            // The victim runs in the end. Kernels have been met that record no way out of idle.
+            // The victim runs at the end. Some kernels record no idle exit.
             Class::Turn if last && turn.outcome == Outcome::Open => Occupant::Unrecorded(turn),
             Class::Turn => {
                 let state = window
                     .chain(innermost)
                     .map(frame)
                     .find(|frame| frame.class == Class::Idle);
-                Occupant::Idle(state.map(|state| state.key), turn.end)
+                Occupant::Idle(state.map(|state| state.key))
             }
             Class::Unrecorded => Occupant::Unrecorded(turn),
             _ => Occupant::NotSeen,
         }
     }
 
-    fn verdict(&self, victim: Victim, naming: &Naming<'_>, parts: &Parts<'_>) -> (Phase, Culprit) {
-        let window = parts.window;
-        let (phase, subject) = match (self, victim.woken) {
-            (Occupant::Withheld(turn, kept), _) => {
-                let culprit = kept.culprit(turn, window, naming);
-                return (Phase::Withheld, culprit.unwrap_or_else(culprits::idle_exit));
+    fn verdict(&self, victim: Victim, naming: &Naming<'_>) -> (Phase, Culprit) {
+        match self {
+            Occupant::Withheld(turn, kept) => {
+                let culprit = kept.culprit(turn, naming);
+                (Phase::Withheld, culprit.unwrap_or_else(culprits::idle_exit))
             }
-            (Occupant::Idle(_, until), true) => {
-                let waited = until.since(victim.since);
-                match culprits::quota_beside_idle(waited, window, naming, parts.rate) {
-                    Some(quota) => (Phase::Withheld, Subject::Quota(quota)),
-                    None => (Phase::Dispatch, Subject::verdict(Verdict::LeavingIdle)),
-                }
+            Occupant::Throttled(frame) => {
+                (Phase::Withheld, culprits::culprit_while_open(frame, naming))
             }
-            _ => self.plain(victim, naming),
-        };
-        (phase, subject.into())
+            _ => {
+                let (phase, subject) = self.plain(victim, naming);
+                (phase, subject.into())
+            }
+        }
     }
 
-    /// What there is to say where the victim was not kept from running.
+    /// The verdict if the victim was not kept from running.
     fn plain(&self, victim: Victim, naming: &Naming<'_>) -> (Phase, Subject) {
         match (self, victim.woken) {
             (Occupant::Interrupt(frame), _) if frame.class == Class::LocalTimer => {
-                // Which function it runs is not looked at.
+                // Its function does not matter here.
                 (Phase::Interrupt, culprits::local_timer(None))
             }
             (Occupant::Interrupt(frame), _) => (
@@ -230,14 +217,16 @@ impl<'a> Occupant<'a> {
             (Occupant::Thread(turn, _), _) if turn.tid == naming.victim => {
                 (Phase::Dispatch, Subject::verdict(Verdict::ReturnToThread))
             }
-            (Occupant::Idle(..) | Occupant::Withheld(..), true) => {
+            (Occupant::Idle(_) | Occupant::Withheld(..) | Occupant::Throttled(_), true) => {
                 (Phase::Dispatch, Subject::verdict(Verdict::LeavingIdle))
             }
-            (Occupant::Idle(None, _) | Occupant::Withheld(..), false) => idle_exit(About::Nothing),
-            (Occupant::Idle(Some(Record::IDLE_ENDS), _), false) => {
+            (Occupant::Idle(None) | Occupant::Withheld(..) | Occupant::Throttled(_), false) => {
+                idle_exit(About::Nothing)
+            }
+            (Occupant::Idle(Some(Record::IDLE_ENDS)), false) => {
                 late_timer(About::Meanwhile(Meanwhile::IdleEnded))
             }
-            (Occupant::Idle(Some(state), _), false) => {
+            (Occupant::Idle(Some(state)), false) => {
                 idle_exit(u32::try_from(*state).map_or(About::Nothing, About::IdleState))
             }
             (Occupant::Unrecorded(frame), true) => {
@@ -267,16 +256,15 @@ impl<'a> Occupant<'a> {
     }
 }
 
-struct Parts<'a> {
+struct Parts {
     start: Ticks,
     from: Ticks,
     rate: TickRate,
-    window: &'a Window,
     found: Vec<Part>,
 }
 
-impl Parts<'_> {
-    /// The time since the last call belongs to what was going on.
+impl Parts {
+    /// Assigns the time since the last call to the current occupant.
     fn until(&mut self, to: Ticks, occupant: &Occupant<'_>, victim: Victim, naming: &Naming<'_>) {
         if to <= self.from {
             return;
@@ -285,7 +273,7 @@ impl Parts<'_> {
         let elapsed = |at: Ticks| self.rate.nanos(at.since(self.start));
         let net = elapsed(to).saturating_sub(elapsed(self.from));
         self.from = to;
-        let (phase, culprit) = occupant.verdict(victim, naming, self);
+        let (phase, culprit) = occupant.verdict(victim, naming);
         let same =
             |part: &&mut Part| part.phase.as_ref() == Some(&phase) && *part.culprit == culprit;
         if let Some(known) = self.found.iter_mut().find(same) {
@@ -297,8 +285,7 @@ impl Parts<'_> {
         let confidence = match (&phase, known) {
             (Phase::LateTimer | Phase::RunQueue, false) => Confidence::Low,
             (Phase::LateTimer | Phase::IdleExit, _) => Confidence::Medium,
-            (Phase::Withheld, _) if culprit.kind() == CulpritKind::Quota => Confidence::Medium,
-            (Phase::Withheld, _) if culprit.kind() == CulpritKind::Unresolved => Confidence::Low,
+            (Phase::Withheld, _) => culprit.kind().confidence(),
             _ => Confidence::High,
         };
         let placement = if phase == Phase::Dispatch {
@@ -306,10 +293,8 @@ impl Parts<'_> {
         } else {
             Placement::Inside
         };
-        let evidence = match culprit.kind() {
-            CulpritKind::Quota => Evidence::QuotaCount,
-            _ => Evidence::WakeupRecords,
-        };
+        let evidence = culprits::quota_evidence(culprit.kind());
+        let evidence = evidence.unwrap_or(Evidence::WakeupRecords);
         let part = Part::inside(culprit, net, evidence).in_phase(phase);
         self.found.push(Part {
             placement,

@@ -86,7 +86,7 @@ fn timer(from: u64, to: u64) -> [KernelEvent; 2] {
     ]
 }
 
-/// The same events, each with the thread that has the CPU then, as far as they say.
+/// The same events, each with the thread that has the CPU then, by the switches among them.
 fn whole(events: &[KernelEvent]) -> Vec<KernelEvent> {
     let mut tid = 0;
     let mut whole = Vec::new();
@@ -205,7 +205,7 @@ fn a_kernel_worker_is_named_by_its_item_before_the_wake_up_and_after_it() {
         let ran = About::Meanwhile(Meanwhile::Worked(item(function)));
         Subject::Verdict(Verdict::LateTimer, ran)
     };
-    // As in a spinning probe's stalls: what the worker does between items is the longest item's.
+    // As in a spinning probe's stalls, the worker's own activity between items counts for the longest item.
     assert_eq!(
         parts_of,
         [
@@ -363,7 +363,7 @@ proptest! {
 
 #[test]
 fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
-    // The idle thread's way out, to whomever, is not recorded: the interrupt comes in another's time.
+    // The idle thread's exit is not recorded: the interrupt comes in another thread's time.
     let in_time_of = |tid| timer(1320, 1500).map(|event| KernelEvent { tid, ..event });
     let [entry, exit] = in_time_of(77);
     let events = [switch(100, victim(), idle()), entry, waking(1400), exit];
@@ -375,7 +375,7 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
             (Phase::RunQueue, "<...>".into(), 150),
         ]
     );
-    // It comes in the idle thread's own time: so far the CPU idled.
+    // It comes in the idle thread's own time: until then the CPU idled.
     let [entry, exit] = in_time_of(0);
     let events = [switch(100, victim(), idle()), entry, waking(1400), exit];
     assert_eq!(
@@ -386,7 +386,7 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
             (Phase::RunQueue, "unrecorded switch".into(), 150),
         ]
     );
-    // Somebody leaves the CPU who was never put on it.
+    // A thread leaves the CPU without a record that put it there.
     let hog = task(77, "hog", 120);
     let left = KernelEvent {
         tid: 77,
@@ -400,7 +400,7 @@ fn an_idle_thread_that_leaves_no_records_is_not_blamed() {
         parts_of[1],
         (Phase::RunQueue, "unrecorded switch".into(), 400)
     );
-    // Its name is that of the record, and the scheduler's charge says since when it ran.
+    // The record has its name, and the scheduler's charge shows since when it ran.
     let events = [switch(100, victim(), idle()), waking(1100), left.clone()];
     let part = attribute(&stall(1000, 1650), &events, TickRate::NANOSECONDS)
         .parts
@@ -491,7 +491,7 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
         rests_on(0, &woken),
         (Confidence::High, Evidence::WakeupRecords)
     );
-    // It could run when idle took over.
+    // It was runnable when the CPU began to idle.
     let runnable = |time, prev, next| {
         at(
             time,
@@ -543,7 +543,7 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
     );
 }
 
-/// What goes on around a wake-up that is 100 late: woken 40 after the deadline, by thread 60 that was there first.
+/// Events around a wake-up that is 100 late: woken 40 after the deadline, behind thread 60, which had the CPU.
 fn waits_behind_another(due: u64) -> Vec<KernelEvent> {
     let other = task(60, "other", 120);
     vec![
@@ -578,7 +578,7 @@ fn wake_ups_that_are_handed_over_together_are_each_ones_own() {
         .flat_map(|due| waits_behind_another(*due))
         .collect();
     let mut events = whole(&events);
-    // One of somebody else, and one of long ago, are nobody's business here.
+    // Another thread's wake-up, and an old one, do not matter here.
     let mut foreign = waking(1020);
     foreign.kind = EventKind::SchedWaking {
         task: task(61, "x", 120),
@@ -623,7 +623,7 @@ fn each_part_says_how_sure_it_is_what_it_rests_on_and_where_it_lies() {
             (Confidence::High, behind, records()),
         ]
     );
-    // No record tells who had the CPU.
+    // No record shows what had the CPU.
     let blind = attribute(
         &stall(1000, 1100),
         &whole(&[waking(1040)]),
@@ -647,7 +647,7 @@ fn records_that_were_lost_in_it_withhold_the_verdict_on_a_wake_up() {
         measured: 1,
     };
     let mut attributor = Attributor::new(settings);
-    // Of several losses each counts.
+    // Each of several losses counts.
     for from in [1010, 5000] {
         attributor.lost(CpuId(1), Ticks(from), Ticks(from + 10));
     }

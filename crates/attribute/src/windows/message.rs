@@ -1,4 +1,4 @@
-//! A slow message between two followed threads, split among what held it up.
+//! A slow message between two followed threads, split by what delayed it.
 
 use super::SharedCulprit;
 use crate::part_sums::{PartKey, PartSums};
@@ -8,7 +8,7 @@ use jitterscope_model::{
 };
 use std::sync::Arc;
 
-/// A message's times.
+/// The times of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageWindow {
     /// When it was due.
@@ -17,11 +17,11 @@ pub struct MessageWindow {
     pub published: Ticks,
     /// When it was received.
     pub received: Ticks,
-    /// When the message before it was published.
+    /// When the previous message was published.
     pub published_before: Ticks,
-    /// When the message before it was received.
+    /// When the previous message was received.
     pub received_before: Ticks,
-    /// How long the producer waited for a slot, just before it published.
+    /// How long the producer waited for a slot, just before the publication.
     pub waited: Ticks,
 }
 
@@ -35,7 +35,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// Time that the message's own times tell of, and no thread's.
+    /// Time that only the message's own times explain, and no thread's episode.
     fn own(start: Ticks, end: Ticks, phase: Phase, verdict: Verdict) -> Piece {
         let culprit = Arc::new(Culprit::from(Subject::verdict(verdict)).into());
         Piece {
@@ -49,8 +49,8 @@ impl Piece {
     }
 }
 
-/// Splits the time from when a message was due to its reception. `producer` and `consumer` are what the
-/// two threads suffered, in order of time. The parts sum to the whole exactly.
+/// Splits the time from a message's intended time to its reception. `producer` and `consumer` are the episodes of the
+/// two threads, in order of time. The parts sum to the whole exactly.
 #[must_use]
 pub fn split_message<'e>(
     id: StallId,
@@ -100,7 +100,7 @@ pub fn split_message<'e>(
     }
 }
 
-/// Fills a window: what lies in an episode with its slices, the rest with whatever `other` says.
+/// Fills a time span: with the slices of episodes where there are any, and with `other` elsewhere.
 fn cover<'e>(
     pieces: &mut Vec<Piece>,
     (from, to): (Ticks, Ticks),
@@ -132,7 +132,7 @@ fn cover<'e>(
     }
 }
 
-/// Before `busy_until` the thread was dealing with earlier messages; what lies after it is unexplained.
+/// Before `busy_until` the thread processed earlier messages; later time is unexplained.
 fn queueing_until(pieces: &mut Vec<Piece>, busy_until: Ticks, from: Ticks, to: Ticks) {
     let cut = busy_until.clamp(from, to);
     if cut > from {

@@ -1,6 +1,6 @@
-//! Windows on a CPU's time: each a pure function of one window's slices, which adds what only it knows, as the
-//! edges of a spinning probe's gap, the phases of a late wake-up, the stalls of a message's two threads, or what was
-//! theft on a CPU that is only watched.
+//! Windows on a CPU's time. Each is a pure function of one window's slices, and adds what is specific to its kind: the
+//! edges of a spinning probe's gap, the phases of a late wake-up, the stalls of a message's two threads, or theft on a
+//! CPU that is only watched.
 
 pub(crate) mod gap;
 mod holder;
@@ -10,6 +10,7 @@ mod named;
 mod numbered;
 pub(crate) mod passive;
 mod shared_culprit;
+pub(crate) mod throttled;
 pub(crate) mod wait;
 
 pub use message::{MessageWindow, split_message};

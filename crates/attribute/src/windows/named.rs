@@ -1,9 +1,11 @@
-//! The frames of one window, named when they are first asked for.
+//! The frames of one window, named on demand.
 
 use super::numbered::{CulpritNo, NumberedCulprits};
 use crate::culprits::{self, Naming, Origin, Waits, Withheld, WithheldTurns};
 use crate::occupancy::{Class, Frame, Slice, Window};
-use jitterscope_model::{Confidence, Culprit, CulpritKind, Evidence, Subject, TickRate, Verdict};
+use jitterscope_model::{
+    Confidence, Culprit, CulpritKind, Evidence, Part, Subject, TickRate, Ticks, Verdict,
+};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -11,22 +13,26 @@ use std::sync::Arc;
 pub(crate) struct Named<'a> {
     pub(crate) window: &'a Window,
     pub(crate) naming: Naming<'a>,
-    /// By frame: whether it stands for many. Behind the last one none does, so that most windows need no memory for
-    /// it; a folded window may have very many frames.
+    /// By frame: whether it sums many. Frames beyond the end do not, so most windows need no memory for this; a
+    /// folded window may have very many frames.
     folded: Vec<bool>,
     /// By frame: what kept the victim from running in that turn.
     withheld: WithheldTurns,
     pub(crate) rate: TickRate,
+    /// Times in which a tick was due in another thread's turn and did not come, as [`late_ticks`] has them.
+    ///
+    /// [`late_ticks`]: crate::lateness::late_ticks
+    late: Vec<(Ticks, Ticks)>,
     /// By frame: the frame that counts for the victim, itself or one outside of it.
     owners: Vec<Option<u32>>,
-    /// By frame: which of the culprits.
+    /// By frame: its culprit, once it is known.
     known: RefCell<Vec<Option<CulpritNo>>>,
     culprits: RefCell<NumberedCulprits>,
-    /// Whether frames of one origin are named once.
+    /// Whether frames with the same origin are named once.
     once: bool,
 }
 
-/// Memory of a window's names, for the next window.
+/// Memory of a window's names, for reuse by the next window.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     owners: Vec<Option<u32>>,
@@ -35,14 +41,21 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Names may be others from here on.
+    /// From now on names may differ from earlier ones.
     pub(crate) fn forget_names(&mut self) {
         self.culprits.forget_names();
+    }
+
+    /// The same part, with the shared value of its culprit.
+    pub(crate) fn shared(&mut self, part: Part) -> Part {
+        self.culprits.bound();
+        let culprit = self.culprits.share(Arc::unwrap_or_clone(part.culprit));
+        Part { culprit, ..part }
     }
 }
 
 impl<'a> Named<'a> {
-    /// `waits`: when the victim began to wait for this CPU, beside what its switches tell.
+    /// `waits`: when the victim began to wait for this CPU, in addition to its switches.
     pub(crate) fn new(
         window: &'a Window,
         naming: Naming<'a>,
@@ -52,7 +65,7 @@ impl<'a> Named<'a> {
         Named::reusing(Scratch::default(), window, naming, waits, rate)
     }
 
-    /// The same in memory of an earlier window.
+    /// The same, with the memory of an earlier window.
     pub(crate) fn reusing(
         scratch: Scratch,
         window: &'a Window,
@@ -86,6 +99,7 @@ impl<'a> Named<'a> {
             folded,
             withheld,
             rate,
+            late: Vec::new(),
             owners,
             known,
             culprits,
@@ -93,9 +107,25 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// Frames of one origin are named once, in earlier windows too, until [`Scratch::forget_names`] is called.
+    /// Names frames with the same origin only once, also across windows, until [`Scratch::forget_names`] is called.
     pub(crate) fn named_once(self) -> Named<'a> {
         Named { once: true, ..self }
+    }
+
+    /// Ticks were late in turns of others.
+    pub(crate) fn with_late_ticks(self, late: Vec<(Ticks, Ticks)>) -> Named<'a> {
+        Named { late, ..self }
+    }
+
+    /// From when on the time of a slice may be the host's, because a tick that was due came only at its end.
+    pub(crate) fn host_from(&self, slice: &Slice, owner: u32) -> Option<Ticks> {
+        let frame = self.frame(owner);
+        if !matches!(frame.class, Class::Turn | Class::Work) || self.is_kept_away(owner) {
+            return None;
+        }
+        let place = self.late.partition_point(|(_, came)| *came < slice.end);
+        let (due, came) = *self.late.get(place)?;
+        (came == slice.end).then(|| due.max(slice.start))
     }
 
     /// Its memory, for another window.
@@ -121,17 +151,17 @@ impl<'a> Named<'a> {
         self.window.frame(index)
     }
 
-    /// The frame whose time a slice is; `None` when it is the victim's own.
+    /// The frame that has a slice's time; `None` if it is the victim's own.
     pub(crate) fn owner(&self, slice: &Slice) -> Option<u32> {
         self.owner_of(slice.frame)
     }
 
-    /// The frame, or the nearest one outside of it, that counts for the victim; `None` when that is its own turn.
+    /// The frame, or the nearest one outside of it, that counts for the victim; `None` if that is its own turn.
     pub(crate) fn owner_of(&self, index: u32) -> Option<u32> {
         self.owners[index as usize]
     }
 
-    /// The frame that counts for the victim around this one; `None` when nothing but its own turn does.
+    /// The frame around this one that counts for the victim; `None` if there is only its own turn.
     pub(crate) fn outside(&self, index: u32) -> Option<u32> {
         let parent = self.window.chain(index).nth(1)?;
         self.owner_of(parent)
@@ -142,17 +172,20 @@ impl<'a> Named<'a> {
         self.owner_of(index) == Some(index)
     }
 
-    /// Whom to blame for a frame.
+    /// The culprit of a frame.
     pub(crate) fn culprit(&self, index: u32) -> Arc<Culprit> {
         self.culprit_of(self.culprit_no(index))
     }
 
-    /// The culprit of a number.
+    /// The shared value of a culprit.
+    pub(crate) fn share(&self, culprit: Culprit) -> Arc<Culprit> {
+        self.culprits.borrow_mut().share(culprit)
+    }
+
     pub(crate) fn culprit_of(&self, number: CulpritNo) -> Arc<Culprit> {
         Arc::clone(self.culprits.borrow().culprit(number))
     }
 
-    /// The kind of a culprit.
     pub(crate) fn kind(&self, number: CulpritNo) -> CulpritKind {
         self.culprits.borrow().culprit(number).kind()
     }
@@ -165,7 +198,7 @@ impl<'a> Named<'a> {
             .of(Origin::Verdict(verdict), culprit)
     }
 
-    /// Whom to blame for a frame, as a number.
+    /// The number of a frame's culprit.
     pub(crate) fn culprit_no(&self, index: u32) -> CulpritNo {
         if let Some(known) = self.known.borrow()[index as usize] {
             return known;
@@ -180,7 +213,7 @@ impl<'a> Named<'a> {
         if let Some(withheld) = self.withheld_culprit(index) {
             return numbered.number(withheld);
         }
-        // A frame whose exit is missing has no name, whatever is inside.
+        // A frame without a recorded exit has no name, whatever is inside.
         let is_seen = culprits::is_seen(self.frame(index));
         let namer = self
             .window
@@ -199,7 +232,7 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// What kept the victim from running in the turn of a frame; a worker's items are its own doing.
+    /// What kept the victim from running in the turn of a frame; a worker's items belong to its turn.
     fn withheld(&self, index: u32) -> Withheld {
         let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
         if own {
@@ -209,39 +242,37 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// Whom to blame for a turn that its thread owes to that.
+    /// The culprit of a turn, if the victim was kept from running in it.
     fn withheld_culprit(&self, index: u32) -> Option<Culprit> {
         let turn = self.frame(self.window.root(index));
-        self.withheld(index)
-            .culprit(turn, self.window, &self.naming)
+        self.withheld(index).culprit(turn, &self.naming)
     }
 
-    /// Whether something else than the frame itself is to blame for it, as this victim sees it.
+    /// Whether the victim was kept from running in the frame, so that its culprit is not the frame itself.
     pub(crate) fn is_kept_away(&self, index: u32) -> bool {
-        !matches!(self.withheld(index), Withheld::No | Withheld::Perhaps)
+        self.withheld(index).is_kept_away()
     }
 
-    /// Whether any frame stands for many: what was inside of others may be missing.
+    /// Whether any frame sums many: frames inside others may be missing.
     pub(crate) fn has_folded(&self) -> bool {
         !self.folded.is_empty()
     }
 
-    /// Whether a frame stands for many.
+    /// Whether a frame sums many.
     pub(crate) fn is_folded(&self, index: u32) -> bool {
         self.folded.get(index as usize).copied().unwrap_or(false)
     }
 
-    /// Whether the victim waited for an idle CPU by no more than the way out of idle.
-    pub(crate) fn is_withheld(&self, index: u32) -> bool {
-        self.withheld(index) != Withheld::No
-    }
-
-    /// What the verdict on a frame rests on where that is not the frame's own records, and how sure it is.
+    /// Evidence and confidence of the verdict on a frame; `None` if the frame's own records apply.
     pub(crate) fn basis(&self, index: u32) -> Option<(Evidence, Confidence)> {
-        self.withheld(index).basis(self.window, &self.naming)
+        if self.frame(index).class != Class::Throttled {
+            return self.withheld(index).basis();
+        }
+        let kind = self.kind(self.culprit_no(index));
+        culprits::quota_evidence(kind).map(|evidence| (evidence, kind.confidence()))
     }
 
-    /// Whom to blame for a frame that goes on beyond the window.
+    /// The culprit of a frame that continues after the window.
     pub(crate) fn culprit_while_open(&self, index: u32) -> Culprit {
         if let Some(withheld) = self.withheld_culprit(index) {
             return withheld;
@@ -258,9 +289,9 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The frame, or the nearest one outside of it, that counts for a victim; `None` when that is its own turn.
+/// The frame, or the nearest one outside of it, that counts for a victim; `None` if that is its own turn.
 fn owner_of(index: u32, window: &Window, victim: i32) -> Option<u32> {
-    // Faults and idle states are affairs of their own thread alone.
+    // Faults and idle states only concern their own thread.
     let is_private = |index: u32| {
         let class = window.frame(index).class;
         class == Class::Idle

@@ -1,28 +1,26 @@
-//! Culprits by number, from window to window.
+//! Interned culprits, shared by all windows.
 
 use crate::culprits::Origin;
 use jitterscope_model::{Culprit, KeyedMap};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Culprits that are remembered: a machine's usual ones, each with its usual senders.
+/// Maximum of culprits: a machine's usual ones, each with its usual senders.
 const MOST: usize = 1 << 12;
 
-/// Stands for a culprit: equal numbers, equal culprits, until [`NumberedCulprits::bound`] forgets them.
+/// The number of a culprit: equal numbers mean equal culprits, until [`NumberedCulprits::bound`] forgets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CulpritNo(u32);
 
-/// Those that were met, each once: the same few come in window after window.
+/// The known culprits, each once, because the same few recur in window after window.
 #[derive(Debug, Default)]
 pub(super) struct NumberedCulprits {
     all: Vec<Arc<Culprit>>,
     numbers: KeyedMap<Arc<Culprit>, CulpritNo>,
-    /// By what they follow from.
     origins: FxHashMap<Origin, CulpritNo>,
 }
 
 impl NumberedCulprits {
-    /// The number of a culprit.
     pub(super) fn number(&mut self, culprit: Culprit) -> CulpritNo {
         if let Some(known) = self.numbers.get(&culprit) {
             return *known;
@@ -33,7 +31,13 @@ impl NumberedCulprits {
         number
     }
 
-    /// The number of the culprit of this origin: the one that it had before, or else that of what `make` says.
+    /// The shared value of all equal culprits.
+    pub(super) fn share(&mut self, culprit: Culprit) -> Arc<Culprit> {
+        let number = self.number(culprit);
+        Arc::clone(self.culprit(number))
+    }
+
+    /// The number of the culprit with this origin; `make` creates the culprit if the origin is new.
     pub(super) fn of(&mut self, origin: Origin, make: impl FnOnce() -> Culprit) -> CulpritNo {
         if let Some(known) = self.origins.get(&origin) {
             return *known;
@@ -43,17 +47,16 @@ impl NumberedCulprits {
         number
     }
 
-    /// The culprit of a number.
     pub(super) fn culprit(&self, number: CulpritNo) -> &Arc<Culprit> {
         &self.all[number.0 as usize]
     }
 
-    /// Names may be others from here on: what an origin had before says nothing of what it has now.
+    /// From now on names may differ from earlier ones, so known origins are invalid.
     pub(super) fn forget_names(&mut self) {
         self.origins.clear();
     }
 
-    /// Forgets all where there are too many, and with them their numbers.
+    /// Forgets all culprits and their numbers if there are too many.
     pub(super) fn bound(&mut self) {
         if self.all.len() > MOST {
             *self = NumberedCulprits::default();
@@ -96,7 +99,7 @@ mod tests {
         let origin = Origin::Verdict(Verdict::ContextSwitch);
         let first = all.of(origin, || culprit(1));
         assert_eq!(all.of(origin, || unreachable!()), first);
-        // Another one with the same culprit has the same number.
+        // Another origin with the same culprit has the same number.
         assert_eq!(
             all.of(Origin::Verdict(Verdict::LateTimer), || culprit(1)),
             first

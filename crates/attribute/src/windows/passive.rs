@@ -1,38 +1,38 @@
-//! A CPU that is watched: what of its time what belongs there had, could have had, or did not want.
+//! A watched CPU: which part of its time belonging threads had, were denied, or did not want.
 //!
-//! Theft takes a victim: time is stolen when something that belongs on the CPU could use it and something else
-//! had it. That is so while a thread of it has the CPU and an interrupt runs on top, and while one waits for the
-//! CPU and none of its kind has it. What runs while all that belongs there sleeps takes nothing: it is beside,
-//! and idle time is idle, whoever interrupts it.
+//! Theft needs a victim: time is stolen when a thread that belongs on the CPU could use it and something else had it.
+//! That is the case while a belonging thread has the CPU and an interrupt runs on top of it, and while one waits for
+//! the CPU and no belonging thread has it. Activity while all belonging threads sleep takes nothing from them: it is
+//! beside. Idle time is idle, even if it is interrupted.
 //!
-//! What the records do not hold is not known: the way into the kernel before an entry's record and out of
-//! it after an exit's counts as the thread's own, and so does a page fault, which has no exit.
+//! Records do not show the kernel's entry path before an entry's record and its exit path after an exit's record; this
+//! time counts as the thread's own. So does a page fault, which has no exit record.
 
 use super::{Named, holder, wait};
 use crate::occupancy::Class;
 use jitterscope_model::{Culprit, Phase, ThreadRef, Ticks};
 use std::sync::Arc;
 
-/// What a stretch of a watched CPU's time was to what belongs there.
+/// The relation of a stretch of a watched CPU's time to the belonging threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It had the CPU.
+    /// A belonging thread had the CPU.
     Own(ThreadRef),
-    /// It could have had it.
+    /// A belonging thread was denied the CPU.
     Stolen {
         victim: ThreadRef,
         phase: Phase,
         culprit: Arc<Culprit>,
     },
-    /// It had no use for it, and somebody else had.
+    /// No belonging thread wanted the CPU, and something else ran.
     Beside(Arc<Culprit>),
-    /// It had no use for it, and nobody had.
+    /// No belonging thread wanted the CPU, and it idled.
     Idle,
-    /// No record tells.
+    /// No record shows it.
     Unknown,
 }
 
-/// A piece of a watched CPU's time. Pieces are in order, touch, and fill the window.
+/// A piece of a watched CPU's time. Pieces are in order, adjacent, and fill the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) start: Ticks,
@@ -42,22 +42,22 @@ pub(crate) struct Piece {
     pub(crate) turn: usize,
 }
 
-/// A thread that waits for the CPU, and since what.
+/// A thread that waits for the CPU, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) thread: ThreadRef,
     pub(crate) phase: Phase,
 }
 
-/// From a moment on this thread, the first of all that do, waits for the CPU; or none does.
+/// From a moment on, this is the first of all threads that wait for the CPU, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) at: Ticks,
     pub(crate) waiting: Option<Waiting>,
 }
 
-/// Splits a window of a CPU. `changes` are in order of time, those from before the window first; `belongs` gives
-/// a thread's name if it belongs on the CPU.
+/// Splits a window of a CPU. `changes` are in order of time, those from before the window first; `belongs` returns a
+/// thread's name if it belongs on the CPU.
 pub(crate) fn pieces(
     named: &Named<'_>,
     changes: &[Change],
@@ -83,17 +83,15 @@ pub(crate) fn pieces(
     found.found
 }
 
-/// Who has the CPU.
+/// What has the CPU.
 enum Has {
-    /// A thread that belongs there; an interrupt or a softirq on top of it.
+    /// A belonging thread, and an interrupt or a softirq on top of it, if any.
     Own(ThreadRef, Option<u32>),
     /// Something else.
     Other(u32),
-    /// The idle thread.
     Idle(u32),
     /// A thread that no record names.
     Unrecorded(u32),
-    /// Not known.
     Unknown,
 }
 
@@ -103,10 +101,11 @@ impl Has {
         let turn = named.frame(root);
         match turn.class {
             Class::Turn => {}
+            Class::Throttled => return Has::Other(root),
             Class::Unrecorded => return Has::Unrecorded(root),
             _ => return Has::Unknown,
         }
-        // Faults are an affair of whoever faults, and so are idle states.
+        // Faults only concern the faulting thread, and idle states the idle thread.
         let counts = |at: &u32| {
             let class = named.frame(*at).class;
             class != Class::Idle && !class.is_endless()

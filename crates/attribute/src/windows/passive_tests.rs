@@ -1,7 +1,6 @@
-//! Frames and waits written by hand, and what they make of a CPU's time.
+//! Hand-written frames and waits, and the resulting split of a CPU's time.
 
 use super::*;
-use crate::bandwidth::Bandwidth;
 use crate::culprits::Naming;
 use crate::lexicon::Lexicon;
 use crate::occupancy::{Frame, NameTable, Outcome, Slice, Window};
@@ -59,6 +58,7 @@ fn window(frames: Vec<Frame>, slices: &[(u64, u32)], until: u64) -> Window {
         until: Ticks(until),
         slices,
         frames,
+        ..Window::default()
     }
 }
 
@@ -80,11 +80,10 @@ fn waits_no_more(at: u64) -> Change {
     }
 }
 
-/// (start, end, fate in short, turn), after it was seen that pieces touch, fill the window, and that no two
-/// neighbours are the same.
+/// (start, end, short fate, turn). Also checks that pieces are adjacent and fill the window, and that no two neighbours
+/// are equal.
 fn rows_of(window: &Window, changes: &[Change]) -> Vec<(u64, u64, String, usize)> {
     let (names, senders) = (NameTable::default(), Senders::new(TickRate::NANOSECONDS));
-    let bandwidth = &Bandwidth::default();
     let (cpu, lexicon) = (CpuId(1), &ByNumber);
     let (names, senders) = (&names, &senders);
     let naming = Naming {
@@ -93,7 +92,7 @@ fn rows_of(window: &Window, changes: &[Change]) -> Vec<(u64, u64, String, usize)
         names,
         senders,
         lexicon,
-        bandwidth,
+        quotas: &[],
         folded: false,
     };
     let named = Named::new(window, naming, &[], TickRate::NANOSECONDS);
@@ -132,7 +131,7 @@ fn row(start: u64, end: u64, fate: &str, turn: usize) -> (u64, u64, String, usiz
     (start, end, fate.to_owned(), turn)
 }
 
-/// A turn of this thread with a softirq from 20 to 30, parted by a record at 60.
+/// A turn of this thread with a softirq from 20 to 30, and a record at 60.
 fn turn_of(tid: i32) -> Window {
     let frames = vec![
         frame(Class::Turn, tid, NONE, (0, 100)),
@@ -144,7 +143,7 @@ fn turn_of(tid: i32) -> Window {
 #[test]
 fn what_belongs_loses_only_what_interrupts_take() {
     let interrupted = format!("{} of {OWN} by", Phase::Interrupted);
-    // Another that belongs and waits loses nothing to it.
+    // Another belonging thread that waits loses nothing.
     for changes in [vec![], vec![waits(10, 101)]] {
         let found = rows_of(&turn_of(OWN), &changes);
         assert_eq!(found.len(), 3, "{found:?}");
@@ -189,7 +188,7 @@ fn others_are_beside_until_somebody_waits_and_from_then_on_they_steal() {
         &[waits(40, OWN), waits_no_more(40), waits(100, OWN)],
     );
     assert_eq!(found[2..], [row(30, 100, "beside t200", 0)]);
-    // Another victim is another piece.
+    // Another victim makes another piece.
     let found = rows_of(&turn_of(OTHER), &[waits(40, OWN), waits(50, 101)]);
     assert_eq!(found[3].2, stolen);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Culprits of waits, each named once: of many who wait for a CPU at the same time each sees the same turns on it.
+//! Culprits of waits, each named once: many threads that wait for a CPU at the same time see the same turns on it.
 
 use super::Named;
 use super::holder::culprit;
@@ -10,19 +10,18 @@ use rustc_hash::FxHashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Frames whose culprits are kept, before all of them are forgotten: some seconds of busy CPUs.
+/// Maximum of frames with known culprits, some seconds of busy CPUs; beyond it all are forgotten.
 const MOST_FRAMES: usize = 1 << 14;
 
 /// A culprit that slices share.
 #[derive(Clone, Debug)]
 pub struct SharedCulprit {
     culprit: Arc<Culprit>,
-    /// `None` where whoever made it has no numbers.
+    /// Its number; `None` if its creator has none.
     number: Option<SubjectNo>,
 }
 
 impl SharedCulprit {
-    /// The same to share.
     pub(crate) fn shared(&self) -> &Arc<Culprit> {
         &self.culprit
     }
@@ -53,7 +52,7 @@ impl From<Culprit> for SharedCulprit {
     }
 }
 
-/// What makes a frame that is over the same one, whoever looks at it: then it has the same culprit, too.
+/// The identity of a closed frame. Equal values have the same culprit for every victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Known {
     cpu: CpuId,
@@ -65,6 +64,7 @@ struct Known {
     tid: i32,
     class: u8,
     comm: CommId,
+    was: Option<CommId>,
     prio: i16,
 }
 
@@ -81,6 +81,7 @@ impl Known {
             ..
         } = *frame;
         let (comm, prio, class) = (frame.named(), frame.priority(), class as u8);
+        let was = frame.was();
         Known {
             cpu,
             opened,
@@ -91,22 +92,22 @@ impl Known {
             tid,
             class,
             comm,
+            was,
             prio,
         }
     }
 }
 
-/// Culprits of frames that waits met so far.
+/// Culprits of the frames in waits so far.
 #[derive(Debug, Default)]
 pub(crate) struct CulpritCache {
     frames: FxHashMap<Known, Arc<SharedCulprit>>,
-    /// That of the scheduler's own time, once it was asked for.
+    /// The culprit of the scheduler's own time, once it is needed.
     context_switch: Option<Arc<SharedCulprit>>,
     pub(crate) subjects: Subjects,
 }
 
 impl CulpritCache {
-    /// The number of a culprit's subject.
     pub(crate) fn number(&mut self, culprit: &SharedCulprit) -> SubjectNo {
         culprit
             .number
@@ -121,7 +122,7 @@ impl CulpritCache {
         )
     }
 
-    /// Whom to blame for a frame in somebody's wait.
+    /// The culprit of a frame in a thread's wait.
     pub(super) fn culprit(&mut self, owner: u32, named: &Named<'_>) -> Arc<SharedCulprit> {
         let known = named
             .is_the_same_for_all(owner)
@@ -143,8 +144,8 @@ impl CulpritCache {
 }
 
 impl Named<'_> {
-    /// Whether a frame has the same culprit in every window that it lies in: it is over, nothing of it was cut off or
-    /// summed up, and no victim is to blame for it himself.
+    /// Whether a frame has the same culprit in every window: it is closed, neither cut nor summed, and the victim was
+    /// not kept from running in it.
     fn is_the_same_for_all(&self, index: u32) -> bool {
         let frame = self.frame(index);
         frame.outcome == Outcome::Closed

@@ -1,27 +1,25 @@
-//! A stretch in which a thread did not get on: who had its CPU.
+//! A stretch in which a thread made no progress: what had its CPU.
 
 use super::Named;
 use super::holder::culprit;
 use super::shared_culprit::{CulpritCache, SharedCulprit};
-use jitterscope_model::{Evidence, Subject, Ticks};
+use crate::culprits;
+use jitterscope_model::{Evidence, Ticks};
 use std::sync::Arc;
 
 /// A piece of an episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// From.
     pub start: Ticks,
-    /// To.
     pub end: Ticks,
-    /// Who had the CPU.
+    /// What had the CPU.
     pub culprit: Arc<SharedCulprit>,
-    /// What that rests on.
     pub evidence: Evidence,
-    /// Number of the turn on the CPU within its episode: slices that an interrupt parts belong to one turn.
+    /// Number of the turn within its episode: slices that are separated by an interrupt belong to one turn.
     pub turn: usize,
 }
 
-/// What a frame is to a wait.
+/// The owner of a frame in a wait.
 #[derive(Clone)]
 struct Owner {
     culprit: Arc<SharedCulprit>,
@@ -29,7 +27,7 @@ struct Owner {
     turn: usize,
 }
 
-/// Who had a CPU while the victim did not get on. The slices are in order, touch, and fill the window.
+/// What had a CPU while the victim made no progress. The slices are in order, adjacent, and fill the window.
 pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> {
     let mut found: Vec<Slice> = Vec::with_capacity(named.window.slices.len());
     // By frame.
@@ -46,25 +44,34 @@ pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> 
                     .insert(owner_of(owner, named, cache))
                     .clone(),
             },
-            // The scheduler's own time, beside the victim's.
+            // Neither another frame's time nor the victim's: the scheduler's own.
             None => Owner {
                 culprit: cache.context_switch(),
                 evidence: Evidence::ThreadRecords,
                 turn: named.window.frames.len(),
             },
         };
-        match found
-            .last_mut()
-            .filter(|last| last.turn == turn && last.culprit == culprit)
-        {
-            Some(last) => last.end = slice.end,
-            None => found.push(Slice {
-                start: slice.start,
-                end: slice.end,
-                culprit,
-                evidence,
-                turn,
-            }),
+        let owner = named.owner(slice);
+        let host_from = owner
+            .and_then(|owner| named.host_from(slice, owner))
+            .unwrap_or(slice.end);
+        let certain = (slice.start, host_from, evidence);
+        let perhaps = (host_from, slice.end, Evidence::LateInterruptInVm);
+        for (start, end, evidence) in [certain, perhaps] {
+            let is_same = |last: &&mut Slice| {
+                last.turn == turn && last.culprit == culprit && last.evidence == evidence
+            };
+            match found.last_mut().filter(is_same) {
+                _ if start == end => {}
+                Some(last) => last.end = end,
+                None => found.push(Slice {
+                    start,
+                    end,
+                    culprit: Arc::clone(&culprit),
+                    evidence,
+                    turn,
+                }),
+            }
         }
     }
     found
@@ -77,11 +84,7 @@ fn owner_of(owner: u32, named: &Named<'_>, cache: &mut CulpritCache) -> Owner {
         .filter(|outer| cache.culprit(*outer, named) == own)
         .last()
         .unwrap_or(owner) as usize;
-    let evidence = match named.basis(owner) {
-        Some((evidence @ Evidence::SwitchRecordsWhileThrottled, _)) => evidence,
-        _ if matches!(own.subject, Subject::Quota(_)) => Evidence::QuotaCount,
-        _ => Evidence::ThreadRecords,
-    };
+    let evidence = culprits::quota_evidence(own.kind()).unwrap_or(Evidence::ThreadRecords);
     Owner {
         culprit: own,
         evidence,
@@ -89,7 +92,7 @@ fn owner_of(owner: u32, named: &Named<'_>, cache: &mut CulpritCache) -> Owner {
     }
 }
 
-/// The turn that a frame belongs to: the outermost frame around it of the same culprit.
+/// The turn that a frame belongs to: the outermost frame around it with the same culprit.
 pub(super) fn turn(owner: u32, named: &Named<'_>) -> usize {
     let own = culprit(owner, named);
     let around = std::iter::successors(named.outside(owner), |at| named.outside(*at));

@@ -1,4 +1,4 @@
-//! A machine on paper: one measured CPU, one victim, events written by hand. One tick is one nanosecond.
+//! A simulated machine: one measured CPU, one victim, hand-written events. One tick is one nanosecond.
 
 use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
 use jitterscope_model::{
@@ -117,7 +117,7 @@ pub fn attributor(virtual_machine: bool) -> Attributor {
     attributor
 }
 
-/// The same events, each with the thread that has the CPU then: the victim, until a switch says otherwise.
+/// The same events, each with the thread that has the CPU then: the victim, until a switch.
 pub fn with_current(events: &[KernelEvent]) -> Vec<KernelEvent> {
     let mut tid = VICTIM;
     let mut whole = Vec::new();

@@ -1,14 +1,15 @@
-//! What lies near a stall without records, and how near that must be.
+//! Evidence near a stall without records, and how near it must be.
 
 use crate::common::*;
 use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints};
 use jitterscope_model::{CpuId, EventKind, Gap, KernelEvent, TickRate, Ticks};
 
 const FAR: CpuId = CpuId(2);
+const S: u64 = 1_000_000_000;
 
-/// The verdict on a stall of 50 us from 1 ms on.
-fn told(attributor: &mut Attributor) -> String {
-    let stall = stall(1_000_000, 1_050_000);
+/// The verdict on a stall of 50 us, beginning at one second.
+fn reported(attributor: &mut Attributor) -> String {
+    let stall = stall(S, S + 50_000);
     attributor.announce(
         CPU,
         Gap {
@@ -36,20 +37,20 @@ fn stalls_began_together_within_five_microseconds_on_other_cpus() {
                 },
             );
         }
-        told(&mut a)
+        reported(&mut a)
     };
     let (alone, together) = ("outside this kernel", "all CPUs at once");
     for (start, wanted) in [
-        (994_999, alone),
-        (995_000, together),
-        (1_005_000, together),
-        (1_005_001, alone),
+        (S - 5001, alone),
+        (S - 5000, together),
+        (S + 5000, together),
+        (S + 5001, alone),
     ] {
         assert_eq!(with(FAR, &[start]), wanted, "{start}");
     }
-    // Another of its own CPU is not another CPU; of several of another CPU any will do.
-    assert_eq!(with(CPU, &[999_000]), alone);
-    assert_eq!(with(FAR, &[10, 999_000, 1_040_000]), together);
+    // Another stall of its own CPU does not count; of several stalls of another CPU any may match.
+    assert_eq!(with(CPU, &[S - 1000]), alone);
+    assert_eq!(with(FAR, &[10, S - 1000, S + 40_000]), together);
 }
 
 #[test]
@@ -60,15 +61,15 @@ fn what_stops_several_cpus_stops_them_for_about_as_long() {
             a.announce(
                 FAR,
                 Gap {
-                    start: Ticks(999_000 + n as u64 * 500),
+                    start: Ticks(S - 1000 + n as u64 * 500),
                     length: Ticks(*length),
                 },
             );
         }
-        told(&mut a)
+        reported(&mut a)
     };
     let (alone, together) = ("outside this kernel", "all CPUs at once");
-    // The stall lasts 50 us. Any of those nearby may be the one.
+    // The stall lasts 50 us. Any of the nearby ones may match.
     for (lengths, wanted) in [
         (&[24_999][..], alone),
         (&[25_000], together),
@@ -99,12 +100,12 @@ fn all_is_as_many_as_are_measured() {
             a.announce(
                 CpuId(*cpu),
                 Gap {
-                    start: Ticks(1_000_000),
+                    start: Ticks(S),
                     length: Ticks(50_000),
                 },
             );
         }
-        assert_eq!(told(&mut a), wanted, "{measured} {others:?}");
+        assert_eq!(reported(&mut a), wanted, "{measured} {others:?}");
     }
 }
 
@@ -113,7 +114,7 @@ fn a_change_of_frequency_counts_within_a_tenth_of_a_millisecond_and_not_after_th
     let with = |times: &[u64], target| {
         let mut a = attributor(false);
         for time in times {
-            // Any CPU may say so.
+            // Any CPU may record it.
             let kind = EventKind::CpuFrequency {
                 target,
                 khz: 1_000_000,
@@ -123,20 +124,20 @@ fn a_change_of_frequency_counts_within_a_tenth_of_a_millisecond_and_not_after_th
                 ..at(*time, kind)
             });
         }
-        told(&mut a)
+        reported(&mut a)
     };
     let (none, changed) = ("outside this kernel", "frequency change");
     for (time, wanted) in [
-        (899_999, none),
-        (900_000, changed),
-        (1_050_000, changed),
-        (1_050_001, none),
+        (S - 100_001, none),
+        (S - 100_000, changed),
+        (S + 50_000, changed),
+        (S + 50_001, none),
     ] {
         assert_eq!(with(&[time], CPU), wanted, "{time}");
     }
-    assert_eq!(with(&[999_999], FAR), none);
+    assert_eq!(with(&[S - 1], FAR), none);
     // Any of several.
-    assert_eq!(with(&[10, 990_000, 1_200_000], CPU), changed);
+    assert_eq!(with(&[10, S - 10_000, S + 200_000], CPU), changed);
 }
 
 #[test]
@@ -165,21 +166,17 @@ fn what_is_lost_touches_a_stall_at_its_ends_and_more_losses_take_none_back() {
         losses
             .iter()
             .for_each(|(from, to)| a.lost(CPU, Ticks(*from), Ticks(*to)));
-        told(&mut a)
+        reported(&mut a)
     };
     let (none, lost) = ("outside this kernel", "trace data lost");
     for (loss, wanted) in [
-        ((900_000, 999_999), none),
-        ((900_000, 1_000_000), lost),
-        ((1_050_000, 1_060_000), lost),
-        ((1_050_001, 1_060_000), none),
+        ((S - 100_000, S - 1), none),
+        ((S - 100_000, S), lost),
+        ((S + 50_000, S + 60_000), lost),
+        ((S + 50_001, S + 60_000), none),
     ] {
         assert_eq!(with(&[loss]), wanted, "{loss:?}");
-        assert_eq!(
-            with(&[(10, 20), loss, (2_000_000, 3_000_000)]),
-            wanted,
-            "{loss:?}"
-        );
+        assert_eq!(with(&[(10, 20), loss, (2 * S, 3 * S)]), wanted, "{loss:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Time before an interrupt on a virtual machine: the host's only from when the interrupt is known to have been due.
+//! Time before an interrupt on a virtual machine: the host's, but only from the known due time of the interrupt.
 
 use crate::common::*;
 use jitterscope_attribute::{Attributor, OutsideHints};
@@ -9,10 +9,10 @@ use jitterscope_model::{
 
 const MS: u64 = 1_000_000;
 const PERIOD: u64 = 4 * MS;
-/// Where in it ticks are due.
+/// The offset of the ticks' due time in the period.
 const DUE: u64 = 1_234_567;
 
-/// A tick that came `late`, in a stall that had begun `stood` before, the `n`th of its CPU.
+/// The `n`th tick of its CPU, which came `late`, in a stall that had begun `stood` before.
 fn tick(attributor: &mut Attributor, n: u64, late: u64, stood: u64) -> Vec<String> {
     let came = n * PERIOD + DUE + late;
     let events = [
@@ -28,7 +28,7 @@ fn tick(attributor: &mut Attributor, n: u64, late: u64, stood: u64) -> Vec<Strin
     ))
 }
 
-/// One that has seen twenty ticks a microsecond late, of which the first half of each was granted to the tick.
+/// An attributor after twenty ticks that were a microsecond late; the first half of each was granted to the tick.
 fn settled(virtual_machine: bool) -> (Attributor, u64) {
     let mut attributor = attributor(virtual_machine);
     for n in 1..=20 {
@@ -49,8 +49,8 @@ fn a_tick_is_late_from_when_it_was_due_and_what_was_before_is_nobodys() {
             "timer/tick_nohz_handler 1500"
         ]
     );
-    // And of a tick that was due when the CPU stood still: its delivery alone took the host so long. When it was due is
-    // known to within the delay of the earliest.
+    // Also for a tick that was due when the CPU stood still: its delivery alone took the host this long. Its due time
+    // is known to within the delay of the earliest tick.
     assert_eq!(
         tick(&mut attributor, n + 1, 11_000, 10_300),
         [
@@ -63,7 +63,8 @@ fn a_tick_is_late_from_when_it_was_due_and_what_was_before_is_nobodys() {
 
 #[test]
 fn a_trap_before_a_tick_that_comes_in_time_is_not_the_hosts() {
-    // Uprobes: each takes the thread two microseconds, with interrupts enabled, and some tick comes within.
+    // Uprobes: each takes two microseconds of the thread, with interrupts enabled, and some tick comes within that
+    // time.
     let (mut attributor, n) = settled(true);
     assert_eq!(
         tick(&mut attributor, n, 1000, 2000),
@@ -82,6 +83,47 @@ fn without_a_host_nothing_is_late() {
         [
             "unresolved/before first event 399500",
             "timer/tick_nohz_handler 1500"
+        ]
+    );
+}
+
+#[test]
+fn a_thread_has_medium_confidence_where_a_tick_was_due_in_its_turn() {
+    let parts = |virtual_machine, late| {
+        let (mut attributor, n) = settled(virtual_machine);
+        let noise = task(200, "noise", 120);
+        let ticks = |n: u64, late: u64| {
+            let came = n * PERIOD + DUE + late;
+            [
+                enter(came, "local_timer"),
+                hrtimer(came + 200, 1),
+                hrtimer_exit(came + 900),
+                exit(came + 1000, "local_timer"),
+            ]
+        };
+        let (from, to) = (n * PERIOD, (n + 3) * PERIOD);
+        let mut events = vec![switch(from + 1000, victim(), noise)];
+        events.extend(ticks(n, 1000));
+        events.extend(ticks(n + 1, late));
+        events.extend(ticks(n + 2, 1000));
+        events.push(switch(to, noise, victim()));
+        let got = attribute(&mut attributor, &stall(from, to + 1000), &events);
+        let of_noise = got
+            .parts
+            .iter()
+            .filter(|part| part.culprit.subject.name() == "noise");
+        let shown =
+            of_noise.map(|part| format!("{} {:?} {}", part.net.0, part.confidence, part.evidence));
+        shown.collect::<Vec<_>>()
+    };
+    let certain = ["11996000 High sched_switch"];
+    assert_eq!(parts(true, 1000), certain);
+    assert_eq!(parts(false, MS), certain);
+    assert_eq!(
+        parts(true, MS),
+        [
+            "10997000 High sched_switch",
+            "999000 Medium an interrupt came later than it was due, on a virtual machine"
         ]
     );
 }
@@ -135,12 +177,12 @@ fn an_interrupt_that_another_cpu_sent_is_late_from_when_it_was_sent() {
             "ipi/ipi_mb 1000"
         ]
     );
-    // On its way when the CPU stood still.
+    // The call was under way when the CPU stood still.
     assert_eq!(
         call(Some(49_000)),
         ["hypervisor/late interrupt 40000", "ipi/ipi_mb 1000"]
     );
-    // Not that one: the CPU would have had it long before.
+    // Another call: the CPU would have got this one long before.
     for sent in [None, Some(20_000)] {
         assert_eq!(
             call(sent),
@@ -192,7 +234,7 @@ fn a_reschedule_is_late_from_when_it_was_sent_if_that_is_how_the_cpu_was_interru
             reschedule
         ]
     );
-    // It may be under way for as long as stalls begin together.
+    // It may be under way for as long as stalls count as simultaneous.
     assert_eq!(
         interrupted("reschedule", 45_000),
         ["hypervisor/late interrupt 40000", reschedule]

@@ -1,4 +1,4 @@
-//! Attribution against machines on paper.
+//! Attribution on simulated machines.
 
 mod common;
 mod exclusion;

@@ -1,4 +1,4 @@
-//! Whatever the kernel seems to have done: the parts of a stall sum to its length, and nothing panics.
+//! For any kernel activity: the parts of a stall sum to its length, and nothing panics.
 
 use crate::common::*;
 use jitterscope_attribute::{Attributor, AttributorSettings, OutsideHints};
@@ -71,7 +71,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
     ]
 }
 
-/// Events in time order over a few stalls, some outside of them.
+/// Events in order of time over a few stalls, some outside of them.
 fn events() -> impl Strategy<Value = Vec<KernelEvent>> {
     proptest::collection::vec((0u64..400, kind()), 0..60).prop_map(|steps| {
         let mut now = 0;
@@ -157,11 +157,11 @@ proptest! {
             stalls.push(stall(start, start + length));
             start += length;
         }
-        // However far the drain had come when a stall was attributed.
+        // Independently of the progress of the drain when a stall is attributed.
         let run = |behind: &[u64]| {
             let mut a = attributor(true);
             let (mut given, mut sent) = (0, 0);
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for (stall, behind) in stalls.iter().zip(behind) {
                 let drained = stall.end.0 + behind;
                 let until = senders.partition_point(|event| event.time.0 <= drained).max(sent);
@@ -171,12 +171,12 @@ proptest! {
                 local[given..until].iter().for_each(|event| a.event(event));
                 given = until;
                 a.announce(CPU, Gap { start: stall.start, length: stall.length() });
-                told.push(match wakeups {
+                reported.push(match wakeups {
                     true => a.attribute_wakeup(stall, &Names),
                     false => a.attribute(stall, &OutsideHints::default(), &Names),
                 });
             }
-            told
+            reported
         };
         prop_assert_eq!(run(&behind), run(&[0; 6]));
     }

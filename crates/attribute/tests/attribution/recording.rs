@@ -1,4 +1,4 @@
-//! What an attributor knows of a whole recording, beside its stalls.
+//! An attributor's results about a whole recording, other than its stalls.
 
 use crate::common::*;
 use jitterscope_attribute::{Attributor, Edge, FrequencyChanges, Lexicon, OutsideHints};
@@ -8,7 +8,7 @@ use jitterscope_model::{
 };
 use std::cell::Cell;
 
-/// A tick that takes its CPU for 400, a hundred after a stall began and a hundred before it ends.
+/// A tick of 400 ticks' length, which begins `lead` after the beginning of a stall and ends a hundred before its end.
 fn tick_in_stall(a: &mut Attributor, start: u64, lead: u64) -> jitterscope_model::Stall {
     let events = [
         enter(start + lead, "local_timer"),
@@ -41,7 +41,7 @@ fn the_warm_up_teaches_what_an_edge_costs_and_what_is_passed_over_teaches_nothin
             (cost.smallest.0, cost.samples)
         })
     };
-    // Nothing happened in it.
+    // No event is in it.
     a.learn(&stall(10, 500), &Names);
     assert_eq!(samples(&a), [(0, 0); 2]);
     for n in 1..=8 {
@@ -58,7 +58,7 @@ fn the_warm_up_teaches_what_an_edge_costs_and_what_is_passed_over_teaches_nothin
         (18, 18),
         "its events are gone"
     );
-    // What was learnt is granted from the first measured stall on.
+    // The measured costs are granted from the first measured stall on.
     let stall = tick_in_stall(&mut a, 20_000, 150);
     assert_eq!(
         shown(&attribute(&mut a, &stall, &[])),
@@ -84,7 +84,7 @@ fn what_takes_less_than_the_threshold_need_not_lie_in_a_gap() {
         a.finish(&[(CPU, Ticks(9000))]);
         (a.events_in_gaps().events, a.events_in_gaps().too_short)
     };
-    // Of the threshold the way there and back takes 300.
+    // 300 of the threshold are for entry and exit.
     assert_eq!(
         [None, Some(700), Some(701)].map(too_short),
         [(4, 0), (4, 0), (4, 2)]
@@ -164,7 +164,7 @@ fn an_item_that_sleeps_is_its_workers_until_the_id_begins_again() {
     }
 }
 
-/// Who woke the thread that took the CPU.
+/// The waker of the thread that took the CPU.
 fn waker_of(a: &mut Attributor, noise: TaskRef) -> Option<i32> {
     let events = [switch(1500, victim(), noise), switch(9000, noise, victim())];
     let got = attribute(a, &stall(1000, 9500), &events);
@@ -227,7 +227,7 @@ fn a_stall_in_which_more_happens_than_is_kept_says_for_how_long_and_its_sums_are
         Ticks(many * 50) < folded && folded < whole.length(),
         "{folded:?}"
     );
-    // It adds up over the stalls.
+    // Sums over the stalls.
     attribute(
         &mut a,
         &stall(5_000_000, 5_001_000),
@@ -258,7 +258,7 @@ fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
     assert_eq!(a.senders_dropped(), 3);
 }
 
-/// Calls every function by its current name.
+/// Gives every function its current name.
 struct Renamed(Cell<&'static str>);
 
 impl Lexicon for Renamed {
@@ -271,12 +271,12 @@ impl Lexicon for Renamed {
     }
 }
 
-/// A thread that somebody woke runs instead of the victim, and a timer function in its time.
+/// A woken thread runs instead of the victim, and a timer function runs in its time.
 #[test]
 fn names_are_asked_for_again_once_they_may_be_others() {
     let (mut a, names) = (attributor(false), Renamed(Cell::new("first")));
     let noise = task(200, "noise", 120);
-    let mut told = |now: u64, forget: bool| {
+    let mut reported = |now: u64, forget: bool| {
         let wakes = EventKind::SchedWaking {
             task: noise,
             target: CPU,
@@ -309,14 +309,14 @@ fn names_are_asked_for_again_once_they_may_be_others() {
         )
     };
     let both = |name: &str| (name.to_owned(), name.to_owned());
-    assert_eq!(told(1_000, false), both("first"));
+    assert_eq!(reported(1_000, false), both("first"));
     names.0.set("second");
     assert_eq!(
-        told(2_000, false),
+        reported(2_000, false),
         both("first"),
         "they were asked for once"
     );
-    assert_eq!(told(3_000, true), both("second"));
+    assert_eq!(reported(3_000, true), both("second"));
 }
 
 #[test]

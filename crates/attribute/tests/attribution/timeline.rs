@@ -1,4 +1,4 @@
-//! Where a moment lies on a timeline.
+//! The position of a moment on a timeline.
 
 use crate::common::*;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows};
@@ -23,7 +23,7 @@ fn is_frame(row: &TimelineRow) -> bool {
     matches!(row.item, TimelineItem::Frame { .. })
 }
 
-/// (start within the stall, depth) of what is no frame.
+/// (start within the stall, depth) of rows that are not frames.
 fn instants(events: &[KernelEvent]) -> Vec<(u64, usize)> {
     let rows = rows(true, events);
     rows.iter()
@@ -32,7 +32,7 @@ fn instants(events: &[KernelEvent]) -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// `start..end name` of each frame, indented by its depth; `?` where no end was seen.
+/// `start..end name` of each frame, indented by its depth; `?` without a recorded end.
 fn frames(spins: bool, events: &[KernelEvent]) -> Vec<String> {
     let line = |row: &TimelineRow| {
         let TimelineItem::Frame { culprit, ended, .. } = &row.item else {
@@ -166,10 +166,15 @@ fn each_record_that_opens_nothing_and_says_something_is_told_as_what_it_is() {
         ),
         (EventKind::CpuIdle { state: None }, TimelineItem::IdleEnds),
     ] {
-        let told = rows(true, &[at(1500, kind)]);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let reported = rows(true, &[at(1500, kind)]);
+        assert_eq!(reported.len(), 1, "{reported:?}");
         assert_eq!(
-            (&told[0].item, told[0].start.0, told[0].end, told[0].depth),
+            (
+                &reported[0].item,
+                reported[0].start.0,
+                reported[0].end,
+                reported[0].depth
+            ),
             (&item, 500, None, 0)
         );
     }
@@ -206,10 +211,10 @@ fn of_a_victim_that_does_not_spin_what_concerns_it_is_shown_wherever_it_happens(
     let wakes = |time, task| at(time, EventKind::SchedWaking { task, target: CPU });
     let events = [
         switch(900, idle, victim()),
-        // Its own doings.
+        // The victim's own activity.
         stop(1050),
         switch(1100, victim(), noise),
-        // Another's, of which only what touches the victim is shown.
+        // Another thread's activity: only events that concern the victim are shown.
         stop(1150),
         wakes(1200, victim()),
         wakes(1250, task(201, "third", 120)),
@@ -222,7 +227,7 @@ fn of_a_victim_that_does_not_spin_what_concerns_it_is_shown_wherever_it_happens(
             },
         ),
         switch(1400, noise, idle),
-        // Nobody's.
+        // The idle thread's activity.
         stop(1500),
         switch(1600, idle, victim()),
         wakes(1700, noise),
@@ -294,4 +299,47 @@ fn of_frames_that_begin_together_the_outer_one_comes_first_and_a_turn_without_le
             "    500..600 hrtimer_wakeup"
         ]
     );
+}
+
+/// Two threads take turns so often that a recorder only keeps sums.
+#[test]
+fn a_crowded_stall_is_shown_turn_by_turn_and_each_tick_where_it_was() {
+    const TURNS: u64 = 60_000;
+    let (start, length) = (1000, 10);
+    let crowd = [task(201, "crowd-a", 120), task(202, "crowd-b", 120)];
+    let mut events = vec![switch(start, victim(), crowd[0])];
+    for n in 1..TURNS {
+        let time = start + n * length;
+        if n % 250 == 0 {
+            events.push(enter(time - 6, "local_timer"));
+            events.push(exit(time - 4, "local_timer"));
+        }
+        let (prev, next) = (crowd[(n as usize + 1) % 2], crowd[n as usize % 2]);
+        events.push(switch(time, prev, next));
+    }
+    let end = start + TURNS * length;
+    events.push(switch(end, crowd[(TURNS as usize + 1) % 2], victim()));
+    let stall = stall(start, end);
+    let of = TimelineOf {
+        stall: &stall,
+        spins: false,
+        producer: None,
+    };
+    let events = with_current(&events);
+    let senders = Senders::new(TickRate::NANOSECONDS);
+    let rows = timeline_rows(&of, &events, &senders, TickRate::NANOSECONDS, &Names);
+    let of_depth = |depth| -> Vec<(u64, u64)> {
+        let frames = rows
+            .iter()
+            .filter(|row| is_frame(row) && row.depth == depth);
+        let times = frames.filter_map(|row| Some((row.start.0, row.end?.0)));
+        times.filter(|(start, end)| start < end).collect()
+    };
+    let turns: Vec<(u64, u64)> = (0..TURNS).map(|n| (n * length, (n + 1) * length)).collect();
+    assert!(of_depth(0) == turns, "{} turns", of_depth(0).len());
+    let ticks: Vec<(u64, u64)> = (1..TURNS.div_ceil(250))
+        .map(|n| n * 250 * length)
+        .map(|at| (at - 6, at - 4))
+        .collect();
+    assert_eq!(of_depth(1), ticks);
 }

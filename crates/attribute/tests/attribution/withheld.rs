@@ -1,10 +1,10 @@
-//! A spinning victim that could run, or was stopped, and was not let.
+//! A spinning victim that was runnable, or stopped, and was not allowed to run.
 
 use crate::common::*;
 use jitterscope_attribute::Attributor;
 use jitterscope_model::{
-    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, SchedClass, Subject,
-    TaskRef, ThrottledGroup, Ticks,
+    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, Nanos, SchedClass,
+    Subject, TaskRef, ThrottledGroup, Ticks,
 };
 
 fn idle() -> TaskRef {
@@ -92,7 +92,7 @@ fn without_a_count_that_rose_it_is_not_explained_and_no_idle_latency() {
         leaves(1000, victim(), 0, idle()),
         leaves(31_000_000, idle(), 0, victim()),
     ];
-    // No quota, one of others, and one that was not used up.
+    // No quota, another group's, and one that was not used up.
     for groups in [&[][..], &["/other"][..]] {
         let got = attribute(
             &mut with_quota(31_000_000, groups),
@@ -112,7 +112,7 @@ fn without_a_count_that_rose_it_is_not_explained_and_no_idle_latency() {
 }
 
 #[test]
-fn while_another_thread_has_the_cpu_a_quota_is_but_a_possibility() {
+fn beside_another_thread_a_quota_takes_what_was_counted() {
     let other = task(200, "make", 120);
     let events = [
         leaves(1000, victim(), 0, other),
@@ -123,16 +123,30 @@ fn while_another_thread_has_the_cpu_a_quota_is_but_a_possibility() {
         &stall(1000, 31_000_000),
         &events,
     );
-    assert_eq!(shown(&got), ["thread/make 30999000"]);
+    // The kernel counted 30 ms: the rest of the turn belongs to its thread.
     assert_eq!(
-        certainty(&got)[0],
-        (Confidence::Medium, Evidence::SwitchRecordsWhileThrottled)
+        shown(&got),
+        ["quota_beside/CPU quota 30000000", "thread/make 999000"]
     );
+    assert_eq!(got.explained(), Nanos(999_000));
+    assert_eq!(
+        certainty(&got),
+        [
+            (Confidence::Medium, Evidence::SwitchRecordsWhileThrottled),
+            (Confidence::High, Evidence::SwitchRecords)
+        ]
+    );
+    let Subject::Quota(quota) = &got.parts[0].culprit.subject else {
+        panic!("{:?}", got.parts)
+    };
+    let beside = quota.beside.as_ref().map(|task| (task.tid, &*task.comm));
+    assert_eq!(beside, Some((Some(200), "make")));
     let got = attribute(
         &mut with_quota(31_000_000, &[]),
         &stall(1000, 31_000_000),
         &events,
     );
+    assert_eq!(shown(&got), ["thread/make 30999000"]);
     assert_eq!(
         certainty(&got)[0],
         (Confidence::High, Evidence::SwitchRecords)
@@ -141,7 +155,7 @@ fn while_another_thread_has_the_cpu_a_quota_is_but_a_possibility() {
 
 #[test]
 fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
-    for (prio, told) in [
+    for (prio, reported) in [
         (10, "rt_throttle/RT throttling 49999000"),
         (-1, "rt_throttle/deadline budget 49999000"),
     ] {
@@ -150,15 +164,15 @@ fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
             leaves(1000, own, 0, idle()),
             leaves(50_000_000, idle(), 0, own),
         ];
-        // A quota does not concern them.
+        // A quota does not affect them.
         let got = attribute(
             &mut with_quota(50_000_000, &["/box"]),
             &stall(1000, 50_000_000),
             &events,
         );
-        assert_eq!(shown(&got), [told]);
+        assert_eq!(shown(&got), [reported]);
     }
-    // Among threads of its class a deadline thread is not throttled.
+    // Among threads of its own class, a deadline thread is not throttled.
     let own = task(VICTIM, "js-spin/1", -1);
     let other = task(300, "dl", -1);
     let events = [leaves(1000, own, 0, other), leaves(5000, other, 1, own)];
@@ -167,9 +181,55 @@ fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
 }
 
 #[test]
+fn a_deadline_thread_that_no_interrupt_made_leave_gave_up_the_rest_of_its_period() {
+    let own = task(VICTIM, "js-spin/1", -1);
+    let reported = |interrupt: u64, length: u64, preempted: u64| {
+        let events = [
+            switch(500, idle(), own),
+            enter(interrupt, "local_timer"),
+            exit(interrupt + length, "local_timer"),
+            leaves(1_000_000, own, preempted, idle()),
+            leaves(9_000_000, idle(), 0, own),
+        ];
+        let got = attribute(
+            &mut attributor(false),
+            &stall(1_000_000, 9_000_000),
+            &events,
+        );
+        (shown(&got), certainty(&got)[0].0)
+    };
+    let yielded = (
+        vec!["stopped/yielded its period 8000000".to_owned()],
+        Confidence::Medium,
+    );
+    let used_up = (
+        vec!["rt_throttle/deadline budget 8000000".to_owned()],
+        Confidence::High,
+    );
+    assert_eq!(reported(700_000, 9_000, 0), yielded);
+    assert_eq!(reported(985_000, 9_000, 0), used_up);
+    // It was preempted within the kernel: such a thread does not yield.
+    assert_eq!(reported(700_000, 9_000, 0x100), used_up);
+    // The interrupt that let it run did not make it leave.
+    let events = [
+        enter(985_000, "local_timer"),
+        exit(990_000, "local_timer"),
+        switch(991_000, idle(), own),
+        leaves(1_000_000, own, 0, idle()),
+        leaves(9_000_000, idle(), 0, own),
+    ];
+    let got = attribute(
+        &mut attributor(false),
+        &stall(1_000_000, 9_000_000),
+        &events,
+    );
+    assert_eq!((shown(&got), certainty(&got)[0].0), yielded);
+}
+
+#[test]
 fn who_takes_another_class_in_its_turn_has_the_cpu_by_the_more_urgent_one() {
-    // `chrt -f 99 hog` is let run while real-time threads are throttled, and then has the CPU by right. And one that
-    // gives up its class in its turn had the CPU by that.
+    // `chrt -f 99 hog` is allowed to run while real-time threads are throttled, and then has the CPU by right. A thread
+    // that gives up its class during its turn also had the CPU by right.
     let own = task(VICTIM, "js-spin/1", 98);
     let (fair, urgent) = (task(200, "chrt", 120), task(200, "hog", 0));
     for (begins, ends) in [(fair, urgent), (urgent, fair)] {
@@ -179,12 +239,12 @@ fn who_takes_another_class_in_its_turn_has_the_cpu_by_the_more_urgent_one() {
         ];
         let got = attribute(&mut attributor(false), &stall(1000, 900_000_000), &events);
         assert_eq!(shown(&got), [format!("thread/{} 899999000", ends.comm)]);
-        let Subject::Thread(told) = &got.parts[0].culprit.subject else {
+        let Subject::Thread(reported) = &got.parts[0].culprit.subject else {
             panic!("{:?}", got.parts)
         };
-        assert_eq!(told.class, Some(SchedClass::RealTime(99)));
+        assert_eq!(reported.class, Some(SchedClass::RealTime(99)));
     }
-    // As far as the stall reaches it was none.
+    // Within the stall it was not real-time.
     let events = [leaves(1000, own, 0, fair), leaves(900_000, urgent, 0, own)];
     let got = attribute(&mut attributor(false), &stall(1000, 800_000), &events);
     assert_eq!(shown(&got), ["rt_throttle/RT throttling 799000"]);
@@ -202,14 +262,21 @@ fn a_stopped_victim_is_told_as_stopped_whoever_has_the_cpu_and_by_whom() {
     let mut a = attributor(true);
     let stop = KernelEvent {
         tid: 77,
-        ..at(900, EventKind::StopSignal { tid: VICTIM })
+        ..at(
+            900,
+            EventKind::Signal {
+                tid: VICTIM,
+                sig: 19,
+                code: 0,
+            },
+        )
     };
     a.sender_event(&stop);
     let got = attribute(&mut a, &stall(1000, 1_000_000), &events);
     assert_eq!(shown(&got), ["stopped/stopped by a signal 999000"]);
     let sender = got.parts[0].culprit.sender.as_ref().unwrap();
     assert_eq!((sender.tid, sender.comm.as_deref()), (77, Some("task77")));
-    // A tracer's stop is another matter.
+    // A tracer's stop is another case.
     let events = [
         leaves(1000, victim(), 8, idle()),
         leaves(1_000_000, idle(), 0, victim()),

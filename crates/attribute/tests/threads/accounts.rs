@@ -1,4 +1,4 @@
-//! What an account says of a thread, all of it.
+//! All fields of a thread's account.
 
 use crate::common::*;
 use jitterscope_attribute::{Following, Start, ThreadFollower};
@@ -108,7 +108,12 @@ fn a_switch_that_left_no_record_is_counted_unless_records_were_lost() {
         [(CpuId(1), 1)]
     );
     let mut follower = run(&[A], &[first]);
-    follower.lost(CpuId(1), Ticks(150), Ticks(250), &Names);
+    follower.lost(
+        CpuId(1),
+        (Ticks(150), Ticks(250)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &Names,
+    );
     tick(300, 310, 1, HOG)
         .iter()
         .for_each(|event| follower.event(event, &Names));
@@ -161,10 +166,10 @@ fn a_thread_that_is_charged_on_another_cpu_has_been_there_for_as_long_as_it_is_c
         shares(&[charged(1000, 1, A, 300)]),
         [(0, 1, 700), (1, 1, 1300)]
     );
-    // On its own CPU that is nothing new, and what another thread is charged with it says nothing of where it is.
+    // A charge on its own CPU is nothing new, and a charge for another thread does not show where it is.
     assert_eq!(shares(&[charged(1000, 0, A, 300)]), [(0, 1, 2000)]);
     assert_eq!(shares(&[charged(1000, 1, HOG, 300)]), [(0, 1, 2000)]);
-    // Not before what is already reported: it was set aside at 900.
+    // Not before the time that is already reported: it was preempted at 900.
     assert_eq!(
         shares(&[switch(900, 0, A, 0, HOG), charged(1000, 1, A, 300)]),
         [(0, 1, 900), (1, 1, 1100)]
@@ -189,7 +194,7 @@ fn a_thread_has_an_account_if_any_of_its_time_was_measured() {
                 },
             )
         };
-        // The one that is followed ends at 500, and makes another at 400.
+        // The followed thread ends at 500, and makes another at 400.
         for event in [switch(0, 0, 0, 0, A), born(400), switch(500, 0, A, 16, 0)] {
             follower.event(&event, &Names);
         }
@@ -203,7 +208,7 @@ fn a_thread_has_an_account_if_any_of_its_time_was_measured() {
         accounts(0, 1000),
         [(A, 0, 500, false), (B, 400, 1000, true)]
     );
-    // One that begins with the measurement appears in it.
+    // A thread that begins with the measurement appears in it.
     assert_eq!(
         accounts(400, 1000),
         [(A, 400, 500, false), (B, 400, 1000, true)]
@@ -219,7 +224,7 @@ fn a_thread_has_an_account_if_any_of_its_time_was_measured() {
 
 #[test]
 fn episodes_no_further_apart_than_is_said_are_one_unless_one_of_them_is_a_stop() {
-    let told = |gap: u64, state: u64| {
+    let reported = |gap: u64, state: u64| {
         let events = [
             switch(0, 1, 0, 0, A),
             switch(100, 1, A, 0, HOG),
@@ -233,15 +238,15 @@ fn episodes_no_further_apart_than_is_said_are_one_unless_one_of_them_is_a_stop()
         shown(&follower.take_episodes())
     };
     assert_eq!(
-        told(10, 0),
+        reported(10, 0),
         ["preempted 100-400: hog 100, context switch 10, hog 190"]
     );
     assert_eq!(
-        told(11, 0),
+        reported(11, 0),
         ["preempted 100-200: hog 100", "preempted 211-400: hog 189"]
     );
     assert_eq!(
-        told(10, 4),
+        reported(10, 4),
         [
             "preempted 100-200: hog 100",
             "stopped 210-400: stopped by a signal 190"

@@ -1,4 +1,4 @@
-//! The machine on paper.
+//! The simulated machine.
 
 use jitterscope_attribute::{Episode, FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
@@ -15,7 +15,10 @@ pub struct Names;
 impl Lexicon for Names {
     fn function(&self, addr: KernelAddr) -> Name {
         match addr.0 {
+            1 => "tick_nohz_handler".into(),
             2 => "vmstat_update".into(),
+            3 => "sched_cfs_period_timer".into(),
+            4 => "__cfsb_csd_unthrottle".into(),
             other => format!("f{other}").into(),
         }
     }
@@ -117,7 +120,9 @@ pub fn settings() -> FollowerSettings {
         new_threads: true,
         children: false,
         names: Vec::new(),
+        user: None,
         most_threads: 100,
+        virtual_machine: false,
     }
 }
 

@@ -1,8 +1,11 @@
-//! Who is followed, and what a follower says of itself.
+//! Which threads are followed, and a follower's results about itself.
 
 use crate::common::*;
-use jitterscope_attribute::{FollowerSettings, Following, Start, ThreadFollower};
-use jitterscope_model::{CpuId, EventKind, Nanos, StoppedBy, ThreadRef, Ticks};
+use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_model::{
+    Comm, CpuId, EventKind, KernelAddr, Name, Nanos, Owner, StoppedBy, TaskIdentity, ThreadRef,
+    Ticks,
+};
 
 fn follower(settings: FollowerSettings) -> ThreadFollower {
     let mut follower = ThreadFollower::new(settings);
@@ -14,17 +17,18 @@ fn follower(settings: FollowerSettings) -> ThreadFollower {
 fn no_more_threads_are_followed_than_may_be_ended_ones_among_them_and_the_others_are_counted() {
     let mut follower = follower(FollowerSettings {
         most_threads: 2,
+        virtual_machine: false,
         ..settings()
     });
     assert!(follower.is_idle());
     follow(&mut follower, A);
     follow(&mut follower, B);
-    // One that is followed already is not refused.
+    // A thread that is already followed is not refused.
     follow(&mut follower, A);
     assert_eq!((follower.refused(), follower.is_idle()), (0, false));
     follow(&mut follower, HOG);
     assert_eq!(follower.refused(), 1);
-    // Those that ended are reported, and so take a place.
+    // Ended threads are reported, so they also take a place.
     for event in [switch(0, 1, 0, 0, A), switch(100, 1, A, 16, 0)] {
         follower.event(&event, &Names);
     }
@@ -79,7 +83,19 @@ fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
 fn where_records_of_senders_were_lost_a_wait_is_not_told_who_caused_it() {
     let stopped = |lost: Option<(u64, u64)>| {
         let mut follower = run(&[A], &[switch(0, 1, 0, 0, A)]);
-        follower.event(&at(900, 0, 7, EventKind::StopSignal { tid: A }), &Names);
+        follower.event(
+            &at(
+                900,
+                0,
+                7,
+                EventKind::Signal {
+                    tid: A,
+                    sig: 19,
+                    code: 0,
+                },
+            ),
+            &Names,
+        );
         if let Some((from, to)) = lost {
             follower.senders_lost(Ticks(from), Ticks(to));
         }
@@ -106,7 +122,7 @@ fn where_records_of_senders_were_lost_a_wait_is_not_told_who_caused_it() {
 
 #[test]
 fn an_episode_is_handed_over_when_none_can_join_it_any_more() {
-    // Those within ten are one.
+    // Those within a distance of ten are one.
     let mut follower = run(
         &[A],
         &[
@@ -145,11 +161,16 @@ fn a_thread_of_which_nothing_is_known_and_one_that_is_stopped_are_told_apart_aft
             },
             Ticks(0),
         );
-        follower.lost(CpuId(1), Ticks(300), Ticks(400), &Names);
+        follower.lost(
+            CpuId(1),
+            (Ticks(300), Ticks(400)),
+            jitterscope_model::Verdict::TraceDataLost,
+            &Names,
+        );
         let account = follower.finish(Ticks(1000), &Names).remove(0);
         (account.stopped_ns, account.blocked_ns, account.unknown_ns)
     };
-    // Whoever let it go on may have done so from any CPU; what sleeps sleeps until a record wakes it.
+    // The process that let it continue may have done so from any CPU; a sleeper sleeps until a record wakes it.
     let stopped = Start::Stopped(StoppedBy::Signal);
     assert_eq!(account(stopped), (Nanos(300), Nanos::ZERO, Nanos(700)));
     assert_eq!(
@@ -174,7 +195,7 @@ fn a_thread_whose_class_no_record_tells_is_not_said_to_be_throttled() {
             thread: true,
         },
     );
-    // It waits behind another, and long after it was made nobody has its CPU.
+    // It waits behind another, and long after it was made its CPU idles.
     let events = [
         switch(0, 0, 0, 0, A),
         switch(10, 0, A, 1, HOG),
@@ -218,4 +239,66 @@ fn faults_count_from_the_first_measured_moment_to_the_last() {
         .iter()
         .for_each(|event| follower.event(event, &Names));
     assert_eq!(follower.finish(Ticks(1000), &Names)[0].page_faults, 2);
+}
+
+/// Names of threads that belong to users: odd ids to user 1000, others to root.
+struct OfUsers;
+
+impl Lexicon for OfUsers {
+    fn function(&self, addr: KernelAddr) -> Name {
+        Names.function(addr)
+    }
+
+    fn comm(&self, tid: i32) -> Option<Name> {
+        Names.comm(tid)
+    }
+
+    fn identity(&self, tid: i32, _: Comm) -> TaskIdentity {
+        let owner = match tid {
+            // A thread without a known user.
+            90.. => None,
+            _ if tid % 2 == 1 => Some(Owner::user(1000)),
+            _ => Some(Owner::user(0)),
+        };
+        TaskIdentity {
+            owner,
+            ..TaskIdentity::default()
+        }
+    }
+}
+
+#[test]
+fn of_a_name_that_anybody_takes_only_one_user_s_threads_are_followed() {
+    let named = |user| FollowerSettings {
+        names: vec![Comm::new("rx")],
+        user,
+        ..settings()
+    };
+    let rx = |tid| EventKind::TaskRename {
+        tid,
+        old: Comm::new("sh"),
+        comm: Comm::new("rx"),
+    };
+    let born = |tid| EventKind::TaskNew {
+        tid,
+        comm: Comm::new("rx"),
+        thread: false,
+    };
+    for (user, followed) in [
+        (None, vec![40, 41, 50, 51, 90]),
+        (Some(1000), vec![41, 51]),
+        (Some(0), vec![40, 50]),
+        (Some(7), vec![]),
+    ] {
+        let mut follower = follower(named(user));
+        for tid in [40, 41, 90] {
+            follower.event(&at(100, 0, tid, rx(tid)), &OfUsers);
+        }
+        for tid in [50, 51] {
+            follower.event(&at(200, 0, HOG, born(tid)), &OfUsers);
+        }
+        let mut tids = follower.take_newly_followed();
+        tids.sort_unstable();
+        assert_eq!(tids, followed, "{user:?}");
+    }
 }

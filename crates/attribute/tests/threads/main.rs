@@ -1,9 +1,11 @@
-//! Threads followed on a machine on paper: two CPUs, events written by hand, one tick a nanosecond.
+//! Threads followed on a simulated machine: two CPUs, hand-written events, one tick per nanosecond.
 
 mod accounts;
 mod common;
 mod following;
 mod messages;
 mod properties;
+mod quotas;
+mod renames;
 mod scenarios;
 mod withheld;

@@ -1,4 +1,4 @@
-//! A slow message, split.
+//! Splitting a slow message.
 
 use crate::common::*;
 use jitterscope_attribute::{
@@ -64,11 +64,11 @@ fn machine() -> jitterscope_attribute::ThreadFollower {
 
 #[test]
 fn the_producers_stall_and_its_catching_up() {
-    let told = split(&machine(), window([900, 2500, 2600, 2200, 2300, 0]));
+    let reported = split(&machine(), window([900, 2500, 2600, 2200, 2300, 0]));
     assert_eq!(
-        told,
+        reported,
         [
-            // From 900 to 1000 and from 2000 to 2200 it was dealing with earlier messages.
+            // From 900 to 1000 and from 2000 to 2200 it processed earlier messages.
             "queueing: earlier messages 300",
             "producer stalled: hog 1000",
             "unexplained: no record 400",
@@ -78,18 +78,18 @@ fn the_producers_stall_and_its_catching_up() {
 
 #[test]
 fn the_consumers_absence_its_interrupts_and_its_queue() {
-    let told = split(&machine(), window([5500, 5500, 6400, 5400, 6300, 0]));
+    let reported = split(&machine(), window([5500, 5500, 6400, 5400, 6300, 0]));
     assert_eq!(
-        told,
+        reported,
         [
             "consumer not running: kworker/1:0 500",
             "queueing: earlier messages 300",
             "unexplained: no record 100"
         ]
     );
-    let told = split(&machine(), window([6990, 6990, 7150, 6900, 6910, 0]));
+    let reported = split(&machine(), window([6990, 6990, 7150, 6900, 6910, 0]));
     assert_eq!(
-        told,
+        reported,
         [
             "unexplained: no record 60",
             "consumer interrupted: local_timer 100"
@@ -99,9 +99,9 @@ fn the_consumers_absence_its_interrupts_and_its_queue() {
 
 #[test]
 fn a_full_ring_is_the_consumers_doing_where_it_did_not_run() {
-    let told = split(&machine(), window([4800, 6200, 6300, 4700, 6200, 1400]));
+    let reported = split(&machine(), window([4800, 6200, 6300, 4700, 6200, 1400]));
     assert_eq!(
-        told,
+        reported,
         [
             "ring full: ring full 400",
             "consumer not running: kworker/1:0 1000",
@@ -115,13 +115,13 @@ fn a_message_near_lost_records_gets_no_verdict() {
     let mut follower = machine();
     follower.lost(
         jitterscope_model::CpuId(1),
-        Ticks(8000),
-        Ticks(8100),
+        (Ticks(8000), Ticks(8100)),
+        jitterscope_model::Verdict::TraceDataLost,
         &Names,
     );
-    let told = split(&follower, window([8050, 8060, 8200, 7000, 7001, 0]));
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("lost records"), "{told:?}");
+    let reported = split(&follower, window([8050, 8060, 8200, 7000, 7001, 0]));
+    assert_eq!(reported.len(), 1);
+    assert!(reported[0].starts_with("lost records"), "{reported:?}");
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn a_wait_whose_end_was_not_seen_still_counts() {
         switch(9000, 0, A, 0, HOG),
     ];
     let follower = run(&[A, B], &events);
-    let told = split(&follower, window([500, 500, 4000, 400, 450, 0]));
+    let reported = split(&follower, window([500, 500, 4000, 400, 450, 0]));
     assert_eq!(
-        told,
+        reported,
         [
             "unexplained: no record 500",
             "consumer not running: hog 3000"
@@ -153,12 +153,12 @@ fn messages_are_split_also_when_their_threads_have_ended() {
         switch(3000, 1, B, 16, 0),
         switch(3000, 0, A, 16, 0),
     ];
-    let told = split(
+    let reported = split(
         &run(&[A, B], &events),
         window([900, 900, 2100, 800, 850, 0]),
     );
     assert_eq!(
-        told,
+        reported,
         [
             "unexplained: no record 200",
             "consumer not running: hog 1000"
@@ -175,12 +175,12 @@ fn a_consumer_that_was_moved_while_it_waited_says_from_where() {
         migrate(1500, 0, B, 1, 0),
         switch(2000, 0, A, 0, B),
     ];
-    let told = split(
+    let reported = split(
         &run(&[A, B], &events),
         window([900, 900, 2100, 800, 850, 0]),
     );
     assert_eq!(
-        told,
+        reported,
         [
             "unexplained: no record 200",
             "consumer not running from 1: hog 500",
@@ -212,7 +212,7 @@ fn timeline(
         spins: false,
         producer,
     };
-    let told = |row: TimelineRow| {
+    let reported = |row: TimelineRow| {
         let TimelineItem::Frame { culprit, .. } = row.item else {
             return "instant".into();
         };
@@ -232,7 +232,7 @@ fn timeline(
         TickRate::NANOSECONDS,
         &Names,
     );
-    rows.into_iter().map(told).collect()
+    rows.into_iter().map(reported).collect()
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn the_timeline_of_a_message_shows_both_its_threads_cpus() {
     let mut events = vec![
         switch(10, 0, 0, 0, A),
         switch(20, 1, 0, 0, B),
-        // The producer is held up, and is still when the message has been read.
+        // The producer is delayed, and still is when the message has been read.
         switch(1200, 0, A, 0, HOG),
         switch(1400, 1, B, 1, 0),
     ];
@@ -298,7 +298,7 @@ fn the_timeline_of_a_wait_shows_the_cpu_where_its_thread_was_last_before_it_and_
 
 #[test]
 fn a_producer_that_is_stopped_when_its_message_is_due_is_told_as_stopped_up_to_now() {
-    let told = |published: u64| {
+    let reported = |published: u64| {
         let mut follower = run(&[A, B], &[switch(0, 0, 0, 0, A), switch(0, 1, 0, 0, B)]);
         follower.event(&switch(1000, 0, A, 4, 0), &Names);
         tick(3000, 3100, 1, HOG)
@@ -307,19 +307,19 @@ fn a_producer_that_is_stopped_when_its_message_is_due_is_told_as_stopped_up_to_n
         split(&follower, window([900, published, published, 900, 900, 0]))
     };
     assert_eq!(
-        told(2000),
+        reported(2000),
         [
             "unexplained: no record 100",
             "producer stalled: stopped by a signal 1000"
         ]
     );
     // It was stopped after it had published.
-    assert_eq!(told(1000), ["unexplained: no record 100"]);
+    assert_eq!(reported(1000), ["unexplained: no record 100"]);
 }
 
 #[test]
 fn what_a_thread_suffered_is_remembered_for_as_long_as_is_said() {
-    let told = |remember: u64, second: u64| {
+    let reported = |remember: u64, second: u64| {
         let settings = FollowerSettings {
             remember: Ticks(remember),
             ..settings()
@@ -344,7 +344,7 @@ fn what_a_thread_suffered_is_remembered_for_as_long_as_is_said() {
         ["unexplained: no record 1200"].as_slice(),
     );
     // The second wait ends 500 after the first, or 501.
-    assert_eq!(told(500, 2400), whole);
-    assert_eq!(told(500, 2401), forgotten);
-    assert_eq!(told(0, 2400), forgotten);
+    assert_eq!(reported(500, 2400), whole);
+    assert_eq!(reported(500, 2401), forgotten);
+    assert_eq!(reported(0, 2400), forgotten);
 }

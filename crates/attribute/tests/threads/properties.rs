@@ -1,8 +1,11 @@
-//! Whatever the records say: nothing panics, and every nanosecond is somebody's.
+//! For any records: nothing panics, and every nanosecond is assigned.
 
 use crate::common::*;
 use jitterscope_attribute::{MessageWindow, ThreadFollower};
-use jitterscope_model::{CpuId, EventKind, ExecutionContext, KernelEvent, Nanos, StallId, Ticks};
+use jitterscope_model::{
+    CpuId, DrainTurn, EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, StallId,
+    ThrottledGroup, Ticks,
+};
 use proptest::prelude::*;
 
 fn tid() -> impl Strategy<Value = i32> {
@@ -26,6 +29,14 @@ fn kind() -> impl Strategy<Value = EventKind> {
         2 => Just(EventKind::VectorExit { vector: "local_timer".into() }),
         1 => Just(EventKind::SoftirqEntry { vec: 3 }),
         1 => Just(EventKind::SoftirqExit { vec: 3 }),
+        1 => (2..5_u64).prop_map(|function| EventKind::HrtimerEntry {
+            hrtimer: 7,
+            function: KernelAddr(function),
+            now: Nanos(0),
+        }),
+        1 => Just(EventKind::HrtimerExit { hrtimer: 7 }),
+        1 => (tid(), tid(), tid())
+            .prop_map(|(tid, old, new)| EventKind::TaskRename { tid, old: comm(old), comm: comm(new) }),
         1 => (0..300_u64).prop_map(|delta_ns| EventKind::NmiHandler {
             handler: jitterscope_model::KernelAddr(9),
             delta_ns,
@@ -33,7 +44,29 @@ fn kind() -> impl Strategy<Value = EventKind> {
     ]
 }
 
-fn events() -> impl Strategy<Value = Vec<(u64, u32, i32, EventKind, bool)>> {
+/// For the inner and the outer group: the throttled time, and how often.
+type Throttled = (u64, u64, u64);
+
+fn counted(at: u64, (inner, outer, times): Throttled) -> DrainTurn {
+    let group = |cgroup: &str, throttled_us| ThrottledGroup {
+        cgroup: cgroup.into(),
+        quota_us: 20_000,
+        period_us: 100_000,
+        times,
+        throttled_us,
+    };
+    let groups = |levels: &[&str]| levels.iter().map(|level| (*level).into()).collect();
+    DrainTurn {
+        quotas_read: Ticks(at),
+        members: vec![(A, groups(&["/a/b", "/a"])), (B, groups(&["/a"]))],
+        throttled: vec![group("/a/b", inner), group("/a", outer)],
+        ..DrainTurn::default()
+    }
+}
+
+type Step = (u64, u32, i32, EventKind, bool, Option<Throttled>);
+
+fn events() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(
         (
             0..40_u64,
@@ -41,6 +74,7 @@ fn events() -> impl Strategy<Value = Vec<(u64, u32, i32, EventKind, bool)>> {
             tid(),
             kind(),
             prop::bool::weighted(0.03),
+            prop::option::weighted(0.2, (0..60_000_u64, 0..60_000_u64, 0..2_u64)),
         ),
         0..200,
     )
@@ -48,16 +82,23 @@ fn events() -> impl Strategy<Value = Vec<(u64, u32, i32, EventKind, bool)>> {
 
 proptest! {
     #[test]
-    fn time_is_conserved(steps in events(), from in 0..500_u64) {
+    fn time_is_conserved(
+        steps in events(),
+        from in 0..500_u64,
+        scale in prop::sample::select(vec![1, 200_000]),
+    ) {
         let mut follower = ThreadFollower::new(settings());
         follower.measure(Ticks(from), Ticks(u64::MAX));
         follow(&mut follower, A);
         follow(&mut follower, B);
         let mut now = 0;
-        for (gap, cpu, current, kind, loss) in steps {
-            now += gap;
+        for (gap, cpu, current, kind, loss, quotas) in steps {
+            now += gap * scale;
+            if let Some(throttled) = quotas {
+                follower.quotas(&counted(now + 20 * scale, throttled));
+            }
             if loss {
-                follower.lost(CpuId(cpu), Ticks(now), Ticks(now + 5), &Names);
+                follower.lost(CpuId(cpu), (Ticks(now), Ticks(now + 5)), jitterscope_model::Verdict::TraceDataLost, &Names);
             }
             let context = ExecutionContext::ALL[now as usize % 4];
             let event = KernelEvent { time: Ticks(now), cpu: CpuId(cpu), tid: current, context, kind };

@@ -1,9 +1,9 @@
-//! What a followed thread goes through, and what is reported of it.
+//! The states of a followed thread, and the reports about them.
 
 use crate::common::*;
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
-    Comm, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StoppedBy,
+    Comm, EventKind, Evidence, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StoppedBy,
     TaskIdentity, ThreadRef, Ticks,
 };
 use std::cell::Cell;
@@ -27,7 +27,7 @@ fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
         (a.running_ns, a.waiting_ns, a.preempted_ns),
         (Nanos(1400), Nanos(500), Nanos(500))
     );
-    // What it did before its first record is not known; after it went to sleep it slept.
+    // Its state before its first record is unknown; after it went to sleep it slept.
     assert_eq!((a.unknown_ns, a.blocked_ns), (Nanos(100), Nanos(1000)));
     assert_eq!(
         (
@@ -45,7 +45,55 @@ fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
     );
 }
 
-/// Says of each thread one process.
+#[test]
+fn a_thread_behind_which_another_waits_is_less_sure_where_a_tick_was_late() {
+    const PERIOD: u64 = 4_000_000;
+    let sure = |virtual_machine, late: u64| {
+        let mut follower = ThreadFollower::new(FollowerSettings {
+            virtual_machine,
+            ..settings()
+        });
+        follower.measure(Ticks(0), Ticks(u64::MAX));
+        follow(&mut follower, A);
+        let mut events = vec![switch(100, 1, 0, 0, A), switch(1000, 1, A, 0, HOG)];
+        for n in 1..=15 {
+            let came = n * PERIOD + 1_000_000 + if n == 14 { late } else { 1000 };
+            let [enter, exit] = tick(came, came + 1000, 1, HOG);
+            let function = EventKind::HrtimerEntry {
+                hrtimer: 77,
+                function: KernelAddr(1),
+                now: Nanos(came + 200),
+            };
+            let ended = EventKind::HrtimerExit { hrtimer: 77 };
+            let inner = [
+                at(came + 200, 1, HOG, function),
+                at(came + 900, 1, HOG, ended),
+            ];
+            events.extend([enter].into_iter().chain(inner).chain([exit]));
+        }
+        events.extend([
+            switch(16 * PERIOD, 1, HOG, 1, A),
+            switch(17 * PERIOD, 1, A, 1, 0),
+        ]);
+        for event in &events {
+            follower.event(event, &Names);
+        }
+        follower.finish(Ticks(18 * PERIOD), &Names);
+        let episodes = follower.take_episodes();
+        let of_hog = episodes[0].slices.iter().filter(|slice| {
+            slice.culprit.subject.name() == "hog" && slice.evidence == Evidence::LateInterruptInVm
+        });
+        of_hog
+            .map(|slice| (slice.start.0, slice.end.0))
+            .collect::<Vec<_>>()
+    };
+    let came = 14 * PERIOD + 2_000_000;
+    assert_eq!(sure(true, 1_000_000), [(came - 999_000, came)]);
+    assert_eq!(sure(true, 1000), []);
+    assert_eq!(sure(false, 1_000_000), []);
+}
+
+/// Assigns every thread to one process.
 struct Learns(Cell<Option<i32>>);
 
 impl Lexicon for Learns {
@@ -108,7 +156,7 @@ fn a_woken_thread_waits_behind_the_turn_that_was_under_way_and_is_told_who_woke_
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(2000), &Names);
     let episodes = follower.take_episodes();
-    // The worker's turn is named by its work item until that ends, then by itself.
+    // The worker's turn has the name of its work item until that ends, and then its own.
     assert_eq!(
         shown(&episodes),
         ["wait after wake-up 1000-1500: vmstat_update 500"]
@@ -234,20 +282,20 @@ fn a_wait_that_moves_to_another_cpu_is_told_leg_by_leg() {
 fn interrupts_in_its_time_are_told_and_stay_part_of_its_running() {
     let mut events = vec![switch(0, 1, 0, 0, A)];
     events.extend(tick(1000, 1200, 1, A));
-    // At once after it: one stall.
+    // Directly after it: one stall.
     events.extend([
         at(1205, 1, A, EventKind::SoftirqEntry { vec: 1 }),
         at(1300, 1, A, EventKind::SoftirqExit { vec: 1 }),
     ]);
     events.extend(tick(5000, 5100, 1, A));
-    // In somebody else's time.
+    // In another thread's time.
     events.push(switch(6000, 1, A, 1, HOG));
     events.extend(tick(6100, 6200, 1, HOG));
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(7000), &Names);
-    let told = shown(&follower.take_episodes());
+    let reported = shown(&follower.take_episodes());
     assert_eq!(
-        told,
+        reported,
         [
             "interrupted 1000-1300: local_timer 200, context switch 5, TIMER 95",
             "interrupted 5000-5100: local_timer 100",
@@ -287,9 +335,9 @@ fn an_nmi_interrupts_a_thread_once_whether_it_comes_alone_or_in_an_interrupt() {
     ];
     let mut follower = run(&[A], &events);
     let accounts = follower.finish(Ticks(7000), &Names);
-    let told = shown(&follower.take_episodes());
+    let reported = shown(&follower.take_episodes());
     assert_eq!(
-        told,
+        reported,
         [
             "interrupted 1000-1200: local_timer 60, f7 40, local_timer 100",
             "interrupted 4970-5000: f7 30"
@@ -362,7 +410,7 @@ fn threads_that_begin_are_followed_from_birth_and_ended_ones_keep_their_account(
         at(100, 0, A, born),
         switch(150, 1, 0, 0, B),
         switch(900, 1, B, 16, 0),
-        // Its id again, for a stranger: not ours.
+        // Its id is reused by an unrelated thread: not followed.
         switch(950, 1, 0, 0, B),
     ];
     let mut follower = run(&[A], &events);
@@ -394,6 +442,7 @@ fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
             B,
             EventKind::TaskRename {
                 tid: B,
+                old: comm(HOG),
                 comm: comm(B),
             },
         )
@@ -404,7 +453,7 @@ fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
         switch(9_100, 1, 0, 0, B),
         switch(9_200, 1, B, 16, 0),
     ];
-    // It runs the program of its maker first, under that name.
+    // First it runs its creator's program, under that name.
     let mut by_exec = follower(&[[renamed(100)].as_slice(), &rest].concat());
     let accounts = by_exec.finish(Ticks(10_000), &Names);
     assert_eq!(accounts.len(), 1);
@@ -417,7 +466,7 @@ fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
     );
     assert_eq!((by_exec.met_late(), by_exec.missed()), (0, 0));
 
-    // Without the record, the switch away from it tells, and that it had the name before is counted.
+    // Without the record, the switch away from it shows the name, and is counted as late.
     let mut late = follower(&rest);
     let accounts = late.finish(Ticks(10_000), &Names);
     assert_eq!(
@@ -426,7 +475,7 @@ fn a_thread_that_comes_by_exec_is_followed_from_then_on() {
     );
     assert_eq!((late.met_late(), late.missed()), (1, 0));
 
-    // One that ends before anything was seen of it is counted, too.
+    // A thread that ends before anything else of it is seen is counted, too.
     let mut missed = follower(&[switch(500, 1, B, 16, 0)]);
     assert!(missed.finish(Ticks(10_000), &Names).is_empty());
     assert_eq!((missed.met_late(), missed.missed()), (0, 1));
@@ -442,6 +491,7 @@ fn a_followed_thread_that_takes_another_name_goes_on_under_it() {
             A,
             EventKind::TaskRename {
                 tid: A,
+                old: comm(A),
                 comm: comm(HOG),
             },
         ),
@@ -486,7 +536,7 @@ fn processes_are_followed_only_when_children_are_wanted() {
 fn a_wake_up_on_the_way_to_sleep_makes_a_wait_unless_another_one_follows() {
     let way = [
         switch(0, 1, 0, 0, A),
-        // Another CPU wakes it while it is on its way out.
+        // Another CPU wakes it while it is going to sleep.
         waking(990, 0, B, A, 1),
         switch(1000, 1, A, 1, HOG),
     ];
@@ -512,7 +562,12 @@ fn a_wake_up_on_the_way_to_sleep_makes_a_wait_unless_another_one_follows() {
 #[test]
 fn lost_records_make_time_unknown_until_the_thread_is_seen_again() {
     let mut follower = run(&[A], &[switch(0, 1, 0, 0, A)]);
-    follower.lost(jitterscope_model::CpuId(1), Ticks(500), Ticks(900), &Names);
+    follower.lost(
+        jitterscope_model::CpuId(1),
+        (Ticks(500), Ticks(900)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &Names,
+    );
     follower.event(&switch(1000, 1, A, 1, 0), &Names);
     let account = &follower.finish(Ticks(1500), &Names)[0];
     assert_eq!(
@@ -539,38 +594,59 @@ fn a_sleeper_that_runs_without_a_wake_up_may_have_waited_since_records_were_lost
         .map(|ns| ns.0)
     };
     let put_on = switch(1000, 1, 0, 0, A);
-    // Whoever woke it did so on another CPU, whose records are missing.
+    // Its waker ran on another CPU, whose records are missing.
     let mut lossy = begin();
-    lossy.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
+    lossy.lost(
+        jitterscope_model::CpuId(0),
+        (Ticks(400), Ticks(900)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &Names,
+    );
     assert_eq!(
         account(lossy, std::slice::from_ref(&put_on)),
         [300, 600, 0, 1100]
     );
-    // A wake-up that is on record tells that it slept until then.
+    // A recorded wake-up shows that it slept until then.
     let mut woken = begin();
-    woken.lost(jitterscope_model::CpuId(0), Ticks(400), Ticks(900), &Names);
+    woken.lost(
+        jitterscope_model::CpuId(0),
+        (Ticks(400), Ticks(900)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &Names,
+    );
     assert_eq!(
         account(woken, &[waking(950, 0, B, A, 1), put_on]),
         [850, 0, 50, 1100]
     );
-    // A loss of an earlier sleep is none of this one.
+    // A loss during an earlier sleep does not matter.
     let mut earlier = begin();
-    earlier.lost(jitterscope_model::CpuId(0), Ticks(150), Ticks(160), &Names);
-    let told = [
+    earlier.lost(
+        jitterscope_model::CpuId(0),
+        (Ticks(150), Ticks(160)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &Names,
+    );
+    let reported = [
         waking(200, 0, B, A, 1),
         switch(200, 1, 0, 0, A),
         switch(300, 1, A, 1, 0),
         switch(400, 1, 0, 0, A),
     ];
-    assert_eq!(account(earlier, &told), [200, 0, 0, 1800]);
+    assert_eq!(account(earlier, &reported), [200, 0, 0, 1800]);
 }
 
 #[test]
 fn who_comes_to_a_cpu_while_its_records_are_lost_is_not_told_to_wait_there() {
     let lost = |follower: &mut ThreadFollower| {
-        follower.lost(jitterscope_model::CpuId(1), Ticks(500), Ticks(900), &Names);
+        follower.lost(
+            jitterscope_model::CpuId(1),
+            (Ticks(500), Ticks(900)),
+            jitterscope_model::Verdict::TraceDataLost,
+            &Names,
+        );
     };
-    // Woken for that CPU from another one, it ran there and went to sleep again, unseen. Nobody waits for 1,200.
+    // Woken for that CPU from another one, it ran there and went to sleep again without records. No thread waits for
+    // 1,200.
     let mut follower = run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 1, HOG)]);
     lost(&mut follower);
     let seen_again = tick(900, 910, 1, HOG);
@@ -583,8 +659,8 @@ fn who_comes_to_a_cpu_while_its_records_are_lost_is_not_told_to_wait_there() {
         follower.event(event, &Names);
     }
     let account = &follower.finish(Ticks(2000), &Names)[0];
-    let told = shown(&follower.take_episodes());
-    assert_eq!(told, ["wait after wake-up 1700-1800: hog 100"]);
+    let reported = shown(&follower.take_episodes());
+    assert_eq!(reported, ["wait after wake-up 1700-1800: hog 100"]);
     assert_eq!(
         (account.blocked_ns, account.unknown_ns, account.waiting_ns),
         (Nanos(500), Nanos(1100), Nanos(100))
@@ -625,9 +701,9 @@ fn only_the_measured_time_counts() {
         (account.running_ns, account.waiting_ns),
         (Nanos(850), Nanos(150))
     );
-    let told = shown(&follower.take_episodes());
+    let reported = shown(&follower.take_episodes());
     assert_eq!(
-        told,
+        reported,
         [
             "preempted 1000-1100: hog 100",
             "preempted 1950-2000: hog 50"
@@ -645,7 +721,7 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
     let events = [
         switch(0, 1, A, 1, 0),
         waking(1000, 0, B, A, 1),
-        // The idle thread's way out is not recorded.
+        // The idle thread's exit is not recorded.
         at(1500, 1, A, charge),
         switch(1501, 1, A, 1, 0),
     ];
@@ -656,7 +732,7 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
         (Nanos(200), Nanos(301), Nanos(0))
     );
     assert_eq!(account.runs, 1);
-    // Charges are recorded only once such a switch was seen: until then nobody is blamed for the time.
+    // Charges are recorded only after such a switch was seen: until then the time has no culprit.
     let without: Vec<_> = events
         .into_iter()
         .filter(|event| !matches!(event.kind, EventKind::StatRuntime { .. }))
@@ -670,7 +746,7 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
     assert!(follower.take_episodes().is_empty());
 }
 
-/// Its own turn was taken for time in which it waited, and that for the way of a switch.
+/// Its own turn was counted as waiting time, and that as the time of a switch.
 #[test]
 fn a_thread_put_on_the_cpu_unseen_waits_until_it_is_seen_where_nothing_is_charged() {
     let page_fault = EventKind::PageFault {
@@ -680,7 +756,7 @@ fn a_thread_put_on_the_cpu_unseen_waits_until_it_is_seen_where_nothing_is_charge
     };
     let events = [
         switch(0, 1, 0, 0, A),
-        // Throttled: the idle thread has the CPU, and its way out is not recorded.
+        // Throttled: the idle thread has the CPU, and its exit is not recorded.
         switch(1000, 1, A, 0, 0),
         at(
             1100,
@@ -706,7 +782,7 @@ fn a_thread_put_on_the_cpu_unseen_waits_until_it_is_seen_where_nothing_is_charge
     assert_eq!(shown(&follower.take_episodes()), [waited]);
 }
 
-/// The idle thread's way out is recorded of all turns but some.
+/// The idle thread's exit is recorded in all turns but some.
 #[test]
 fn charges_are_wanted_where_a_good_part_of_the_switches_is_missing() {
     let missing = |turns: u64, every: u64| {
@@ -733,7 +809,7 @@ fn a_quiet_cpu_whose_switches_are_missing_is_not_lost_among_busy_ones() {
         events.push(switch(turn * 100 + 10, 0, 0, 0, B));
         events.push(switch(turn * 100 + 20, 0, B, 1, 0));
         if turn % 100 == 0 {
-            // The idle thread's way out is never recorded.
+            // The idle thread's exit is never recorded.
             events.push(switch(turn * 100 + 90, 1, A, 1, 0));
         }
     }
@@ -742,12 +818,23 @@ fn a_quiet_cpu_whose_switches_are_missing_is_not_lost_among_busy_ones() {
 
 #[test]
 fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() {
-    let stop = |time, sender| at(time, 0, sender, EventKind::StopSignal { tid: A });
+    let stop = |time, sender| {
+        at(
+            time,
+            0,
+            sender,
+            EventKind::Signal {
+                tid: A,
+                sig: 19,
+                code: 0,
+            },
+        )
+    };
     let events = [
         switch(100, 1, 0, 0, A),
         stop(900, HOG),
         switch(1000, 1, A, 4, 0),
-        // It is stopped already: this one did nothing.
+        // It is already stopped: this signal had no effect.
         stop(2000, B),
         waking(5000, 0, B, A, 1),
         switch(5200, 1, 0, 0, A),
@@ -815,9 +902,14 @@ fn a_thread_that_was_stopped_before_and_is_not_let_go_on_is_stopped_all_along() 
         shown(&follower.take_episodes()),
         ["stopped 100-1000: stopped by a signal 900"]
     );
-    // Whoever let it go on may be in what was lost.
+    // The record of its continuation may be lost.
     let mut follower = run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 4, 0)]);
-    follower.lost(jitterscope_model::CpuId(0), Ticks(500), Ticks(900), &Names);
+    follower.lost(
+        jitterscope_model::CpuId(0),
+        (Ticks(500), Ticks(900)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &Names,
+    );
     let account = &follower.finish(Ticks(1000), &Names)[0];
     assert_eq!(
         (account.stopped_ns, account.unknown_ns),

@@ -1,4 +1,4 @@
-//! Followed threads that could run beside an idle CPU.
+//! Followed threads that were runnable while the CPU idled.
 
 use crate::common::*;
 use jitterscope_attribute::ThreadFollower;
@@ -81,7 +81,7 @@ fn a_thread_that_is_woken_while_its_group_is_throttled_waits_for_the_quota() {
         episodes(1, &wait(90 * MS)),
         ["wait after wake-up 30000000-90000000: CPU quota 60000000"]
     );
-    // Without throttling, and no longer than that takes, it is the way out of idle.
+    // Without throttling, and up to the maximum length, it is the idle exit.
     assert_eq!(
         episodes(0, &wait(90 * MS)),
         ["wait after wake-up 30000000-90000000: idle exit 60000000"]
@@ -101,11 +101,16 @@ fn idle_that_takes_over_long_after_a_wake_up_is_no_way_out_of_idle() {
         switch(40 * MS, 1, HOG, 1, 0),
         switch(90 * MS, 1, 0, 0, A),
     ];
-    let told = ["wait after wake-up 30000000-90000000: hog 10000000, runnable but idle 50000000"];
-    assert_eq!(episodes(0, &events), told);
-    let told = ["wait after wake-up 30000000-90000000: hog 10000000, CPU quota 50000000"];
-    assert_eq!(episodes(1, &events), told);
-    // It was on its way to the run queue when idle took over: that is no riddle.
+    let reported =
+        ["wait after wake-up 30000000-90000000: hog 10000000, runnable but idle 50000000"];
+    assert_eq!(episodes(0, &events), reported);
+    let reported = ["wait after wake-up 30000000-90000000: CPU quota 10000000, CPU quota 50000000"];
+    assert_eq!(
+        episodes(1, &events),
+        reported,
+        "it was throttled beside the hog"
+    );
+    // It was on its way to the run queue when the CPU began to idle: this is explained.
     let events = [
         switch(10, 1, 0, 0, A),
         switch(20 * MS, 1, A, 1, HOG),
@@ -150,8 +155,8 @@ fn a_real_time_thread_set_aside_for_idle_or_a_fair_one_was_throttled_over_all_tu
             ..between(80 * MS, task(0), fifo)
         },
     ];
-    let told = ["preempted 30000000-80000000: RT throttling 1000000, RT throttling 49000000"];
-    assert_eq!(episodes(1, &events), told);
+    let reported = ["preempted 30000000-80000000: RT throttling 1000000, RT throttling 49000000"];
+    assert_eq!(episodes(1, &events), reported);
 }
 
 #[test]
@@ -164,10 +169,10 @@ fn a_thread_that_was_moved_waits_on_as_it_did() {
         switch(50 * MS, 0, B, 1, 0),
         switch(90 * MS, 0, 0, 0, A),
     ];
-    let told = [
-        "preempted 30000000-90000000: hog 1000000, CPU quota 9000000, not seen 10000000, CPU quota 40000000",
+    let reported = [
+        "preempted 30000000-90000000: CPU quota 1000000, CPU quota 9000000, not seen 10000000, CPU quota 40000000",
     ];
-    assert_eq!(episodes(1, &events), told);
+    assert_eq!(episodes(1, &events), reported);
 }
 
 #[test]
@@ -207,17 +212,17 @@ fn what_one_who_waits_is_told_of_a_turn_is_not_told_to_another_by_whose_class_it
                 switch(10, 1, 0, 1, 400),
                 wakes(task(A)),
                 wakes(urgent),
-                // Long after both were woken a fair thread is let run.
+                // Long after both were woken, a fair thread is allowed to run.
                 switch(2 * MS, 1, 400, 0, HOG),
                 next(4 * MS, task(HOG), first),
                 next(6 * MS, first, second),
             ],
         );
         follower.finish(Ticks(7 * MS), &Names);
-        let mut told = shown(&follower.take_episodes());
-        told.retain(|episode| episode.starts_with("wait"));
-        told.sort();
-        told
+        let mut reported = shown(&follower.take_episodes());
+        reported.retain(|episode| episode.starts_with("wait"));
+        reported.sort();
+        reported
     };
     let before = "wait after wake-up 20000-";
     assert_eq!(
@@ -236,4 +241,75 @@ fn what_one_who_waits_is_told_of_a_turn_is_not_told_to_another_by_whose_class_it
             format!("{before}6000000: kworker/1:0 1980000, hog 2000000, b 2000000"),
         ]
     );
+}
+
+/// Follows A, whose group's freezer was written to in the second turn.
+fn with_freezer(written: bool, events: &[KernelEvent]) -> Vec<String> {
+    let mut follower = ThreadFollower::new(settings());
+    follower.measure(Ticks(0), Ticks(u64::MAX));
+    follow(&mut follower, A);
+    for (until, frozen) in [(1, false), (300 * MS, false), (350 * MS, written)] {
+        follower.quotas(&DrainTurn {
+            quotas_read: Ticks(until),
+            frozen: if frozen { vec![A] } else { Vec::new() },
+            ..DrainTurn::default()
+        });
+    }
+    for event in events {
+        follower.event(event, &Names);
+    }
+    follower.finish(Ticks(900 * MS), &Names);
+    shown(&follower.take_episodes())
+}
+
+#[test]
+fn who_sleeps_at_once_while_a_freezer_is_written_to_is_frozen_until_another_process_wakes_it() {
+    let call = |time, exits| {
+        let vector = "reschedule".into();
+        let kind = match exits {
+            false => EventKind::VectorEntry { vector },
+            true => EventKind::VectorExit { vector },
+        };
+        at(time, 1, A, kind)
+    };
+    // It sleeps from its interrupt on, in a state that differs between cgroup versions 1 and 2.
+    let events = |slept: u64, waker: i32, state: u64| {
+        [
+            switch(10, 1, 0, 0, A),
+            call(310 * MS, false),
+            call(310 * MS + 1000, true),
+            switch(slept, 1, A, state, 0),
+            waking(700 * MS, 0, waker, A, 1),
+            switch(700 * MS, 1, 0, 0, A),
+        ]
+    };
+    let at_once = 310 * MS + 4000;
+    let frozen = "stopped 310004000-700000000: frozen by a control group 389996000".to_owned();
+    let interrupt = "interrupted 310000000-310001000: reschedule 1000".to_owned();
+    for state in [1, 2] {
+        assert_eq!(
+            with_freezer(true, &events(at_once, B, state)),
+            [interrupt.clone(), frozen.clone()]
+        );
+    }
+    // No write; it continued for a while first; or a thread of its own process wakes it.
+    for (written, slept, waker) in [
+        (false, at_once, B),
+        (true, 311 * MS, B),
+        (true, at_once, A),
+        (true, at_once, 0),
+    ] {
+        let reported = with_freezer(written, &events(slept, waker, 1));
+        let only = std::slice::from_ref(&interrupt);
+        assert_eq!(reported, only, "{written} {slept} {waker}");
+    }
+    // An earlier sleep is a sleep.
+    let before: Vec<KernelEvent> = events(at_once, B, 1)
+        .into_iter()
+        .map(|event| KernelEvent {
+            time: Ticks(event.time.0.saturating_sub(200 * MS)),
+            ..event
+        })
+        .collect();
+    assert_eq!(with_freezer(true, &before).len(), 1);
 }

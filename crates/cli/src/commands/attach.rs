@@ -1,6 +1,7 @@
-//! `attach`: what becomes of the time of the user's own threads.
+//! `attach`: the time of the user's own threads.
 
 use super::gate::Gates;
+use super::leftovers;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::recording_args::{KeptArgs, kib};
@@ -22,10 +23,10 @@ use jitterscope_recording::{
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 
-/// How long a process or a name is followed unless said otherwise.
+/// The default duration for a process or a name.
 const DURATION: Nanos = Nanos(10_000_000_000);
 
-/// The shortest wait or interruption that is kept one by one, unless said otherwise; sums have them all.
+/// The default length of the shortest wait or interruption that is kept one by one; sums include all.
 const THRESHOLD: Nanos = Nanos(50_000);
 
 /// Arguments of `attach`.
@@ -35,7 +36,7 @@ const THRESHOLD: Nanos = Nanos(50_000);
 }))]
 #[command(mut_arg("trace_buffer", |arg| arg.help("Trace buffer of each CPU")))]
 #[command(after_help = "\
-Follows threads through the kernel's scheduler: how long they ran, waited for a CPU (behind whom), slept \
+Follows threads through the kernel's scheduler: how long they ran, waited for a CPU (and which threads had it), slept \
 and were interrupted (by what), where they ran, and their worst stalls, each decomposed. It disturbs them \
 only by the cost of recording. Needs root and tracefs.
 
@@ -55,6 +56,12 @@ pub struct AttachArgs {
     /// Follow every thread of this name, also those that begin meanwhile
     #[arg(long, value_name = "NAME", group = "target")]
     pub comm: Option<String>,
+    /// --comm: only threads of this user, by number or name; anybody may take a name
+    #[arg(long, value_name = "USER", requires = "comm", value_parser = user)]
+    pub uid: Option<u32>,
+    /// Follow so many threads at most [default: 1024 of a name, 32768 otherwise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub most_threads: Option<u32>,
     /// --comm: wait for a thread of the name when there is none yet; the duration then begins with it
     #[arg(long, requires = "comm")]
     pub wait: bool,
@@ -93,10 +100,10 @@ pub struct AttachArgs {
     pub quiet: bool,
 }
 
-/// Runs it.
+/// Runs `attach`.
 ///
 /// # Errors
-/// There is nothing to follow, the kernel's events cannot be had, or the report cannot be printed.
+/// There is nothing to follow, kernel events are unavailable, or the report cannot be printed.
 pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     beside_a_report(&args.kept.output, args.quiet)?;
     args.gates.of_one_run()?;
@@ -116,6 +123,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         },
         followed,
         wait: args.wait,
+        most_threads: args.most_threads.and_then(|most| most.try_into().ok()),
         children: args.children || of_command,
         duration: args.duration.or((!of_command).then_some(DURATION)),
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
@@ -137,8 +145,9 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         Form::of(args.json, args.full),
     )?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
+    leftovers::tell_left_behind(outcome.taken_down);
     let own = args.gates.hold(None, &summary, delivered)?;
-    // A command that failed did not do what the conditions are about.
+    // After a failed command the conditions do not apply.
     Ok(match outcome.command.map(Exit::of_command) {
         None | Some(Exit::Ok) => own,
         Some(failed) => failed,
@@ -157,7 +166,10 @@ fn followed(args: &AttachArgs) -> Result<Followed, UsageError> {
                     "the kernel keeps 15 bytes of a thread's name: following '{cut}'"
                 ));
             }
-            Ok(Followed::Named(name.clone()))
+            Ok(Followed::Named {
+                name: name.clone(),
+                user: args.uid,
+            })
         }
         _ if args.command.is_empty() => Err(UsageError(
             "nothing to follow: give --pid PID, --tid TID, --comm NAME, or -- COMMAND".into(),
@@ -168,6 +180,24 @@ fn followed(args: &AttachArgs) -> Result<Followed, UsageError> {
             to_stderr: args.json,
         }),
     }
+}
+
+/// A user id, from a number or a name in `/etc/passwd`.
+fn user(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let of_user = |line: &str| {
+        // `ann:x:1000:1000:...`
+        let mut fields = line.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (name == text).then(|| number.parse().ok())?
+    };
+    users
+        .lines()
+        .find_map(of_user)
+        .ok_or_else(|| "there is no such user in /etc/passwd; give a number".into())
 }
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {

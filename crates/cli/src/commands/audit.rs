@@ -1,4 +1,4 @@
-//! `audit`: which knobs are wrong for these CPUs, most useful first. It changes nothing.
+//! `audit`: the wrong knobs for these CPUs, most useful first. It changes nothing.
 
 use super::scope::Scope;
 use crate::exit::{Exit, UsageError};
@@ -24,7 +24,7 @@ pub struct AuditArgs {
     json: bool,
 }
 
-/// A goal that cannot be meant is a wrong argument; one that cannot be read is a failure.
+/// An impossible goal is a wrong argument; an unreadable machine is a failure.
 pub fn goal_error(error: GoalError) -> anyhow::Error {
     match error {
         GoalError::Unknown(_) => error.into(),
@@ -32,10 +32,10 @@ pub fn goal_error(error: GoalError) -> anyhow::Error {
     }
 }
 
-/// Runs it.
+/// Runs `audit`.
 ///
 /// # Errors
-/// No such knob, run or CPU; the run or the machine cannot be read.
+/// A knob, run or CPU does not exist, or the run or the machine cannot be read.
 pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = args.scope.machine();
     let measured = args.scope.measured(places)?;
@@ -55,7 +55,7 @@ pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
         };
         output::result(&tuning::explanation(
             knob,
-            &Inspection::new(&machine, &goal).examine(knob),
+            &Inspection::new(&machine, &goal).judge(knob),
             &goal,
             output::style(),
         ))?;

@@ -1,4 +1,4 @@
-//! What `diff` and `experiment` have in common: which runs are meant, and what a knob predicts.
+//! Common parts of `diff` and `experiment`: the sides, and what a knob predicts.
 
 use crate::exit::UsageError;
 use jitterscope_analyze::Redactor;
@@ -9,14 +9,14 @@ use jitterscope_tune::{Effect, catalogue};
 use jitterscope_view::compare::{CompareError, load_compared_with, pool_error};
 use std::path::Path;
 
-/// The runs meant by a label, an id, `latest` or a folder, each with `@CPUS` behind it or without. With a redactor,
-/// which is that of all sides, they are called by their label as it leaves it.
+/// The runs of a label, an id, `latest` or a folder, each optionally with `@CPUS`. All sides share the redactor; with
+/// one, sides are called by their redacted label.
 ///
 /// # Errors
-/// There is none, one cannot be read, or they are not of one setting.
+/// There is no run, one cannot be read, or they have different settings.
 pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyhow::Result<Side> {
     let (paths, cpus) = match resolve_all(runs, wanted) {
-        // A label may have an @ in it.
+        // A label may contain an @.
         Ok(paths) => (paths, None),
         Err(error) => match wanted.rsplit_once('@') {
             None => return Err(error.into()),
@@ -49,7 +49,7 @@ pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyho
     Ok(Side::pool(&name, loaded).map_err(|error| UsageError(pool_error(&error)))?)
 }
 
-/// A comparison without where its runs lie.
+/// The comparison without the paths of its runs.
 pub fn without_paths(mut found: Diff) -> Diff {
     for run in found.sides.iter_mut().flat_map(|side| &mut side.runs) {
         run.path.clear();
@@ -57,8 +57,8 @@ pub fn without_paths(mut found: Diff) -> Diff {
     found
 }
 
-/// Whether a knob declares that it removes a culprit, and does not only perhaps.
+/// Whether a knob declares that it certainly removes a culprit, on any CPU.
 pub fn answers(knob: &str, subject: &Subject) -> bool {
-    catalogue::find(knob)
-        .is_some_and(|knob| knob.answers(subject).is_some_and(|e| e != Effect::Perhaps))
+    let effect = catalogue::find(knob).and_then(|knob| knob.answers(subject, &CpuSet::new()));
+    effect.is_some_and(|effect| effect != Effect::Perhaps)
 }

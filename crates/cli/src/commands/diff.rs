@@ -66,10 +66,10 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Runs it.
+/// Runs `diff`.
 ///
 /// # Errors
-/// A run is not there or cannot be read, or a label has runs of different settings.
+/// A run does not exist or cannot be read, or a label has runs of different settings.
 pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
     let mut redactor = args.redact.on.then(Redactor::new);
@@ -114,7 +114,7 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     hold(args, &sides, &found)
 }
 
-/// Conditions about changes hold for each comparison, the others for every run but the first side's.
+/// Applies conditions about changes to each comparison, and the others to every run except those of the first side.
 fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
     let (changes, of_runs): (Vec<_>, Vec<_>) = args
         .gates

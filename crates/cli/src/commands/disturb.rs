@@ -13,10 +13,10 @@ pub struct DisturbArgs {
     settings: String,
 }
 
-/// Injects, and writes what it did to stdout.
+/// Injects the disturbance and writes its record to stdout.
 ///
 /// # Errors
-/// The machine does not allow it, or it failed in the middle.
+/// The machine does not allow it, or the injection failed.
 pub fn run(args: &DisturbArgs) -> anyhow::Result<Exit> {
     inject::run_command(&args.kind, &args.settings, &mut std::io::stdout().lock())?;
     Ok(Exit::Ok)

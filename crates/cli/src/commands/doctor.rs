@@ -1,4 +1,4 @@
-//! `doctor`: what this machine lets us see.
+//! `doctor`: what can be observed on this machine.
 
 use super::leftovers::{self, PutRight};
 use super::require;
@@ -49,12 +49,12 @@ struct DoctorJson<'a, T> {
     tune: Option<T>,
 }
 
-/// Runs it.
+/// Runs `doctor`.
 ///
 /// # Errors
-/// Something required is missing, or stdout is closed.
+/// A required source is missing, or stdout is closed.
 pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
-    // Looking mounts tracefs: Ctrl-C waits for the moment that it takes to unmount it again.
+    // The examination mounts tracefs: Ctrl-C waits until it is unmounted again.
     let _stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let machine = Machine::host();
     let (removed, mut failed) = if args.clean {

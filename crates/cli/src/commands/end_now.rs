@@ -1,4 +1,4 @@
-//! The hidden second life of a recording that Ctrl-C ended for the second time.
+//! The hidden successor of a recording that a second Ctrl-C ended.
 
 use super::leftovers;
 use crate::exit::Exit;
@@ -9,12 +9,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Puts back what the first life had changed, and ends as the signal would have ended it.
+/// Undoes the recording's changes, and ends as the signal would have ended it.
 ///
 /// # Errors
-/// The handlers of signals cannot be set.
+/// The signal handlers cannot be set.
 pub fn run(places: &Places) -> anyhow::Result<Exit> {
-    // A third one changes nothing: this does not take long, and must not be cut short.
+    // A third Ctrl-C changes nothing: the clean-up is short and must not be interrupted.
     let heard = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP]
         .into_iter()
@@ -30,7 +30,7 @@ pub fn run(places: &Places) -> anyhow::Result<Exit> {
         output::talk(format_args!("failed: {what}"));
     }
     output::talk("ended at once by a second Ctrl-C: nothing was kept");
-    // It does not return where the signal's own action ends the process.
+    // It does not return if the signal's own action ends the process.
     signal_hook::low_level::emulate_default_handler(SIGINT)?;
     Ok(Exit::Failed)
 }

@@ -1,4 +1,4 @@
-//! `experiment`: whether a change helps.
+//! `experiment`: tests whether a change helps.
 
 use super::audit::goal_error;
 use super::compare_with::answers;
@@ -32,13 +32,13 @@ use jitterscope_view::experiment as view;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long another experiment may take to end.
+/// How long to wait for another experiment to end.
 const NOTED: Duration = Duration::from_millis(500);
 
-/// Runs it.
+/// Runs `experiment`.
 ///
 /// # Errors
-/// The arguments cannot be meant, nothing can be measured, or the machine cannot be changed or put back.
+/// The arguments are contradictory, nothing can be measured, or the machine cannot be changed or restored.
 pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
     let rules = rules(args)?;
@@ -49,7 +49,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let measured = cpus_to_measure(args, &machine)?;
     experiment_probe::check(args, &measured.cpus)?;
     if !args.dry_run && (args.auto || !args.knob.is_empty()) {
-        // A user who may not change the machine gets the error before anything is measured.
+        // An unprivileged user gets the error before any measurement.
         drop(StateDir::at(&args.state_dir).lock()?);
         put_right_first(&args.state_dir)?;
     }
@@ -74,16 +74,16 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
         let known = earlier(args, &runs, &measured.cpus);
-        let told = estimate(&*change, known.run, &rules, &known.totals);
+        let reported = estimate(&*change, known.run, &rules, &known.totals);
         if args.json {
-            output::json(&told)?;
+            output::json(&reported)?;
         } else {
-            output::result(&view::estimate(&told, &asked, output::style()))?;
+            output::result(&view::estimate(&reported, &asked, output::style()))?;
         }
         return Ok(Exit::Ok);
     }
     let interleaved = interleaves(&*change, &rules);
-    // With another --longest-wait the same change may take turns or not: those are two experiments.
+    // `--longest-wait` decides whether the arms alternate: those are two different experiments.
     let asked = if interleaved {
         asked
     } else {
@@ -93,7 +93,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         made(session, interleaved)
     })?;
     let mut runner = runner(args, machine, measured, places)?;
-    // Nothing on the machine is changed by an environment variable.
+    // An environment variable changes nothing on the machine.
     let mut guard = match args.env.is_empty() {
         true => Some(Guard::start(&args.state_dir, &args.knob, revert, places)?),
         false => None,
@@ -112,7 +112,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         observer: &mut watcher,
         stop: &stop,
     });
-    // Where the machine could not be put back, the guard tries once more.
+    // If the change could not be undone, the guard tries once more.
     let left = made.as_ref().is_err_and(ExperimentError::leaves_the_change);
     match guard {
         Some(guard) if !left => guard.finish(),
@@ -144,7 +144,7 @@ fn cpus_to_measure(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<C
     Ok(chosen)
 }
 
-/// What an experiment before it left, where its guard was killed, too.
+/// Cleans up after an earlier experiment whose guard was killed, too.
 fn put_right_first(state_dir: &Path) -> anyhow::Result<()> {
     let mut found = PutRight::default();
     found.experiment(state_dir);
@@ -155,7 +155,7 @@ fn put_right_first(state_dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where it is noted what undoes a command's change; an ordinary user may have no place for that.
+/// The notes on how to undo a command's change; an ordinary user may have no place for them.
 fn notes(args: &ExperimentArgs) -> anyhow::Result<Option<Notes>> {
     if args.apply.is_none() || args.dry_run {
         return Ok(None);
@@ -204,7 +204,7 @@ fn change(
     Ok(Box::new(knobs.map_err(refused)?))
 }
 
-/// What the user says that the change is to remove.
+/// The culprits that the change should remove, according to the user.
 fn removes(args: &ExperimentArgs) -> Vec<Predicted> {
     args.removes
         .iter()
@@ -213,7 +213,7 @@ fn removes(args: &ExperimentArgs) -> Vec<Predicted> {
         .collect()
 }
 
-/// What a session has already.
+/// A text on the runs that a session has already.
 fn made(session: &Session, interleaved: bool) -> String {
     if interleaved {
         return format!("{} pairs", session.pairs.len());

@@ -20,11 +20,10 @@ use jitterscope_view::tuning::boot_by_hand;
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
-/// Makes the arm that this boot is of, and compares where both are made.
+/// Makes the arm of this boot, and compares the arms once both are made.
 ///
 /// # Errors
-/// The knobs are not of the boot line, something else than they differs from the other boot, or nothing can be
-/// measured.
+/// The knobs are not on the boot line, the boots differ in something else, or nothing can be measured.
 pub(super) fn run(
     args: &ExperimentArgs,
     places: &Places,
@@ -70,7 +69,7 @@ pub(super) fn run(
     })
 }
 
-/// What it came to, with what a boot needs and what to do next.
+/// The outcome, with the boot parameters and the next steps.
 #[derive(Serialize)]
 struct AcrossJson<'a, O> {
     #[serde(flatten)]
@@ -79,8 +78,8 @@ struct AcrossJson<'a, O> {
     next: &'a [String],
 }
 
-/// The session to go on with: in the boot with the change the one whose other arm is made, else that of this boot, or
-/// a new one. A boot that lacks the planned change ends with an error, where it was to go on.
+/// The session to continue. In a boot with the change: the session of the other arm. Otherwise: this boot's session, or
+/// a new one. Fails with `--resume` in a boot without the planned change.
 fn open(
     args: &ExperimentArgs,
     machine: &Machine,
@@ -117,7 +116,7 @@ fn open(
                 None => UsageError(text).into(),
             })
         }
-        // What was measured in another boot without the change is compared with nothing of this one.
+        // Runs of another boot without the change do not compare with this boot's.
         (_, Some(session)) if session.header.boot_id == session.boot_id && !is_over(&session) => {
             Ok(session)
         }
@@ -135,12 +134,12 @@ fn open(
     }
 }
 
-/// Whether runs of both arms were made.
+/// Whether both arms have runs.
 fn is_over(session: &Session) -> bool {
     session.block.iter().any(|run| run.arm == Arm::B)
 }
 
-/// What to do now, a line each.
+/// The next steps, one line each.
 fn next(args: &ExperimentArgs, cpus: &CpuSet, change: &BootChange, ended: Ended) -> Vec<String> {
     let parameters = change.surroundings().parameters.join(" ");
     match (change.boot(), ended) {

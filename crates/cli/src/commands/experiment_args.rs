@@ -1,4 +1,4 @@
-//! What is asked of an experiment.
+//! The arguments of `experiment`.
 
 use super::diff::percent;
 use crate::reading::ClockArgs;
@@ -23,7 +23,7 @@ pub(super) enum ProbeArg {
 }
 
 impl ProbeArg {
-    /// What its runs are.
+    /// The probe of its runs.
     pub(super) fn kind(self) -> ProbeKind {
         match self {
             ProbeArg::Spin => ProbeKind::Spin,
@@ -33,7 +33,7 @@ impl ProbeArg {
         }
     }
 
-    /// Whether it measures the CPUs that are chosen for it.
+    /// Whether it measures chosen CPUs.
     pub(super) fn is_on_cpus(self) -> bool {
         self != ProbeArg::Pipeline
     }
@@ -155,7 +155,7 @@ fn assignment(text: &str) -> Result<String, String> {
 }
 
 impl ExperimentArgs {
-    /// Whether it only tells what it would do.
+    /// Whether it only shows its plan.
     pub fn dry_run(&self) -> bool {
         self.dry_run
     }

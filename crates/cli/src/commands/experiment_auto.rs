@@ -1,4 +1,5 @@
-//! `experiment --auto`: all that the audit advises, tried at once, sifted, and confirmed by fresh pairs.
+//! `experiment --auto`: tries all advised knobs at once, rejects those without effect, and confirms the rest with fresh
+//! pairs.
 
 use super::audit::goal_error;
 use super::compare_with::answers;
@@ -31,21 +32,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Runs without and with all candidates, by which they are judged: the fewest of which a test can come out.
+/// The number of runs without and with all candidates: the fewest with which a test can be significant.
 pub(super) const RUNS: usize = 4;
 
-/// What came of it.
 #[derive(Debug)]
 struct Sifted {
     /// The candidates, in the order of the audit.
     candidates: Vec<Screened>,
-    /// What only a reboot can try.
+    /// Knobs that need a reboot.
     needs_reboot: Vec<String>,
-    /// What cannot be tried here, and why.
+    /// Knobs that cannot be tried here, with the reason.
     not_tried: Vec<(String, AnyVersion<NotTried>)>,
-    /// Fresh pairs of all that was kept against none; null where nothing was kept, or time ran out.
+    /// The confirmation of all kept knobs with fresh pairs; null if none was kept, or time ran out.
     confirmed: Option<Outcome>,
-    /// Why not everything was done; null where it was.
+    /// Why the experiment is incomplete; null if it is complete.
     unfinished: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Sifted {
     }
 }
 
-/// The time that all of it may take, to its last run: only what undoes a change may come later.
+/// The time limit up to the last run: only the undoing of a change may come later.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     until: Instant,
@@ -80,15 +80,15 @@ impl Budget {
     }
 }
 
-/// Said where it was stopped.
+/// The hint after a stop.
 const GOES_ON: &str = "The same command with --resume goes on.";
-/// Said where time ran out before anything could be judged.
+/// The message if time ran out before any verdict.
 const USED_UP: &str = "the budget was used up before all candidates were measured: none is judged, and the runs are kept";
 
-/// Runs it.
+/// Runs `experiment --auto`.
 ///
 /// # Errors
-/// Nothing can be measured, the budget is too small for that, or the machine cannot be changed or put back.
+/// Nothing can be measured, the budget is too small, or the machine cannot be changed or restored.
 pub fn run(
     args: &ExperimentArgs,
     places: &Places,
@@ -116,7 +116,7 @@ pub fn run(
     } = match session.tried().cloned() {
         Some(chosen) => chosen,
         None => {
-            // Of all of them: what comes once a second may be missing in any one.
+            // All runs together, because a culprit that comes once a second may be missing from any one of them.
             let each = before
                 .iter()
                 .map(|run| culprits_of(&RunReader::open(Path::new(&run.path))?));
@@ -160,7 +160,7 @@ pub fn run(
             runner: &mut runner,
             guard: &mut guard,
         };
-        // A guard that is not told of the end undoes what is left.
+        // A guard without the end message undoes what is left.
         match bench.sift(&knobs, &before, &mut session)? {
             None => {
                 let why = if stop.load(Ordering::Relaxed) {
@@ -204,7 +204,7 @@ pub fn run(
     })
 }
 
-/// What only a reboot can try.
+/// Knobs that need a reboot.
 pub(super) fn needs_reboot(found: &Plan) -> Vec<&'static str> {
     found
         .skipped
@@ -214,13 +214,13 @@ pub(super) fn needs_reboot(found: &Plan) -> Vec<&'static str> {
         .collect()
 }
 
-/// The longest undoing that leaves time for the runs with all candidates: it is waited for once before them, as it may
-/// take as long to be in force, and once after.
+/// The longest undoing that leaves time for the runs with all candidates. The time passes twice: before those runs,
+/// because taking effect may last as long, and after them.
 pub(super) fn room(args: &ExperimentArgs, left: Nanos) -> Nanos {
     Nanos(left.0.saturating_sub(runs_take(args.duration, RUNS).0) / 2)
 }
 
-/// Refuses a budget that is too small for so many runs.
+/// Refuses a budget that is too small for this many runs.
 fn fits(args: &ExperimentArgs, runs: usize) -> Result<(), UsageError> {
     let trying = runs_take(args.duration, runs);
     if args.budget >= trying {
@@ -233,7 +233,7 @@ fn fits(args: &ExperimentArgs, runs: usize) -> Result<(), UsageError> {
     )))
 }
 
-/// The session that the runs are kept in by which candidates are judged: a new one, or with --resume the last.
+/// The session with the runs for screening the candidates: a new one, or with `--resume` the last.
 fn trial(
     args: &ExperimentArgs,
     machine: &Machine,
@@ -281,7 +281,7 @@ fn trial(
     Ok(session)
 }
 
-/// What bounds every step.
+/// The limits of every step.
 #[derive(Clone, Copy)]
 struct Bound<'b> {
     args: &'b ExperimentArgs,
@@ -290,7 +290,7 @@ struct Bound<'b> {
 }
 
 impl Bound<'_> {
-    /// Runs of one arm, with those that the session has; `None` where it was stopped or the next would end after the
+    /// The runs of one arm, including those of the session; `None` if it was stopped or the next run would exceed the
     /// budget.
     fn runs(
         self,
@@ -324,7 +324,7 @@ impl Bound<'_> {
     }
 }
 
-/// Knobs that can be tried and undone within the wait and what the budget leaves for it, and why others cannot.
+/// Knobs that can be tried and undone within the longest wait and the budget, and the reasons for the others.
 pub(super) fn candidates(
     plan: &Plan,
     longest: Nanos,
@@ -350,7 +350,7 @@ pub(super) fn candidates(
     (knobs, not_tried)
 }
 
-/// How long the undoing of a change takes at most; none where that cannot be told.
+/// The longest undoing of a change; `None` if unknown.
 pub(super) fn longest_undoing(change: &jitterscope_tune::Change) -> Option<Nanos> {
     let undone =
         InForce::of(change.knob).map_or(Settles::Immediately, |declared| declared.rollback);
@@ -362,7 +362,7 @@ pub(super) fn longest_undoing(change: &jitterscope_tune::Change) -> Option<Nanos
     undone.longest(replaced)
 }
 
-/// Waits; false where it was stopped.
+/// Waits; false if it was stopped.
 fn settle(settles: InForceIn, stop: &AtomicBool) -> bool {
     let wait = match settles {
         InForceIn::Within(time) => Duration::from_nanos(time.0),
@@ -375,7 +375,7 @@ fn settle(settles: InForceIn, stop: &AtomicBool) -> bool {
     !stop.load(Ordering::Relaxed)
 }
 
-/// What the steps have in common.
+/// The common data of the steps.
 struct Bench<'b> {
     bound: Bound<'b>,
     machine: &'b Machine,
@@ -397,8 +397,8 @@ impl Bench<'_> {
         .map_err(failed)
     }
 
-    /// All of them at once, judged by what each declares; undone when it returns. `None` where it was stopped, or the
-    /// budget was used up.
+    /// Tries all candidates at once and screens each by its declaration; undoes them before it returns. `None` if it
+    /// was stopped, or the budget was used up.
     fn sift(
         &mut self,
         knobs: &[String],
@@ -410,7 +410,7 @@ impl Bench<'_> {
         let judge =
             |after: Vec<ComparedRun>| Ok(screen(before, &after, knobs, args.margin, &answers)?);
         if session.block.iter().filter(|run| run.arm == Arm::B).count() >= RUNS {
-            // All of them were measured before a break, and nothing of them is applied.
+            // All runs were made before an interruption; no candidate is applied now.
             return bound
                 .runs(self.runner, Arm::B, session)?
                 .map(judge)
@@ -428,8 +428,8 @@ impl Bench<'_> {
             bound.runs(self.runner, Arm::B, session)
         });
         let judged = measured.and_then(|after| after.map(judge).transpose());
-        // What is not kept goes one by one, so that one that cannot be undone is named and keeps no other
-        // from it; then what is kept, for the pairs begin without.
+        // Rejected knobs are undone one by one, so that one that cannot be undone is named and does not block others.
+        // The kept knobs follow, because the pairs begin without them.
         let rejected = judged
             .as_ref()
             .ok()
@@ -468,8 +468,8 @@ impl Bench<'_> {
         Ok(Some(candidates))
     }
 
-    /// Fresh pairs of all that was kept against none; or why there are none. With --resume those go on that were
-    /// begun since the candidates were tried.
+    /// Confirms all kept knobs with fresh pairs, or explains why not. `--resume` continues pairs begun since the
+    /// screening.
     fn confirm(
         &mut self,
         places: &Places,
@@ -492,7 +492,7 @@ impl Bench<'_> {
         }
         let pair = Duration::from_nanos(first.0 / rules.looks.first().pairs as u64);
         rules.deadline = budget.until.checked_sub(pair);
-        // As of an experiment with these knobs, which goes on with it.
+        // The same settings as an experiment with these knobs, which can continue it.
         let asked = asked(args, &change, &measured.cpus);
         let folder = places.runs()?.join(SESSIONS);
         let begun = |header: &Header| header.asked == asked && header.started_realtime_ns >= tried;
@@ -531,7 +531,7 @@ fn text(sifted: &Sifted) -> String {
     text
 }
 
-/// Refuses what does not go with it.
+/// Refuses arguments that do not fit.
 ///
 /// # Errors
 /// A COMMAND was given.

@@ -1,4 +1,4 @@
-//! `experiment --auto --dry-run`: what would be tried, in which steps, and how long they take.
+//! `experiment --auto --dry-run`: the candidates, the steps and their duration.
 
 use super::audit::goal_error;
 use super::experiment_args::ExperimentArgs;
@@ -21,7 +21,7 @@ use jitterscope_tune::{Goal, RunCulprits, Select, StateDir, plan};
 use jitterscope_view::experiment as view;
 use std::path::PathBuf;
 
-/// Tells it; changes and measures nothing.
+/// Prints the plan; changes and measures nothing.
 ///
 /// # Errors
 /// The machine or the runs cannot be read.
@@ -33,9 +33,7 @@ pub fn run(
 ) -> anyhow::Result<Exit> {
     let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
     let runs = places.runs()?;
-    let stored = jitterscope_store::list(&runs)
-        .map(|(all, _)| all)
-        .unwrap_or_default();
+    let stored = jitterscope_store::list_own(&runs).unwrap_or_default();
     let measured = measured(of_probe(args, cpus, &stored));
     let ranked_by = measured.as_ref().map(|(run, _)| run.clone());
     let select = measured.map_or(Select::All, |(_, measured)| Select::RunCulprits(measured));
@@ -66,7 +64,7 @@ pub fn run(
             [RUNS; 2],
             take(RUNS, Nanos(wait.0.saturating_mul(2))),
         ));
-        // Of all of them, which takes longest: what is kept is among them.
+        // The duration for all candidates is the longest: the kept ones are among them.
         let change = KnobChange::new(
             machine,
             StateDir::at(&args.state_dir),
@@ -119,7 +117,7 @@ pub fn run(
     Ok(Exit::Ok)
 }
 
-/// What the newest run that names culprits says, and its id.
+/// The culprits of the newest run that names some, and its id.
 fn measured(runs: Vec<PathBuf>) -> Option<(String, RunCulprits)> {
     runs.iter().find_map(|path| {
         let reader = RunReader::open(path).ok()?;

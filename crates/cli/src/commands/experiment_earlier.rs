@@ -1,4 +1,4 @@
-//! What earlier runs say of those that an experiment is to make: how long they are, and how they scatter.
+//! Estimates from earlier runs: the length of a run, and its scatter.
 
 use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_probe::{PERIOD, threshold};
@@ -9,25 +9,23 @@ use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
 use std::path::{Path, PathBuf};
 
-/// Runs from which a scatter is estimated.
+/// The number of runs for an estimate of scatter.
 const EARLIER: usize = 12;
-/// Runs read to find those.
+/// The largest number of runs read to find those.
 const MOST_LOADED: usize = 4 * EARLIER;
 
-/// What is known of runs that are not made yet.
+/// What is known about future runs.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// How long one measures; none where nothing says.
+    /// The measured time of one run; `None` if unknown.
     pub run: Option<Nanos>,
     /// Totals of earlier runs of one setting, newest first.
     pub totals: Vec<f64>,
 }
 
-/// Looks at the newest runs of this kind, and of this length and setting.
+/// Reads the newest runs of this kind, length and setting.
 pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
-    let all = jitterscope_store::list(runs)
-        .map(|(all, _)| all)
-        .unwrap_or_default();
+    let all = jitterscope_store::list_own(runs).unwrap_or_default();
     if !args.command.is_empty() {
         return of_command(&args.command, &all);
     }
@@ -46,8 +44,7 @@ pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
     }
 }
 
-/// The runs of the newest label that has some of this probe on these CPUs, newest first: of whatever length and
-/// setting.
+/// The runs of the newest label with runs of this probe on these CPUs, newest first, of any length and setting.
 pub fn of_probe(args: &ExperimentArgs, cpus: &CpuSet, all: &[RunEntry]) -> Vec<PathBuf> {
     let like = |run: &&RunEntry| is_of_probe(args, cpus, &run.head);
     let Some(newest) = all.iter().rev().find(like).map(|run| &run.head.label) else {
@@ -66,7 +63,7 @@ fn is_of_probe(args: &ExperimentArgs, cpus: &CpuSet, run: &RunHead) -> bool {
     run.probe.kind() == Some(args.probe.kind()) && (anywhere || run.probe.cpus == *cpus)
 }
 
-/// Whether a run is whole, and as long and as fine as those that are to be made.
+/// Whether a run is complete, and has the length and threshold of the planned runs.
 fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
     let near =
         |value: Nanos, wanted: Nanos, parts: u64| value.0.abs_diff(wanted.0) <= wanted.0 / parts;
@@ -77,13 +74,13 @@ fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
         .map(|of| (of.period_ns, of.hold_latency, of.idle_control));
     !run.interrupted
         && near(probe.duration_ns, args.duration, 10)
-        // A pipeline's is rounded to ticks of its clock.
+        // A pipeline's threshold is rounded to clock ticks.
         && near(probe.threshold_ns, threshold(args), 100)
         && woken == (args.probe == ProbeArg::Wakeup).then_some((PERIOD, false, None))
         && probe.fifo_priority.is_none()
 }
 
-/// Whether a run watched what was taken from this owner, which only its command line says.
+/// Whether a run watched this owner's CPUs; only its command line says so.
 fn is_taken_from(owner: &str, run: &RunEntry) -> bool {
     RunReader::open(&run.path)
         .is_ok_and(|reader| names_owner(&reader.manifest().command_line, owner))
@@ -103,7 +100,7 @@ fn names_owner(line: &[String], owner: &str) -> bool {
             .any(|word| word.strip_prefix("--for=") == Some(owner))
 }
 
-/// Totals of the newest of these runs, and of those of its label that were measured and set as it was, newest first.
+/// The totals of the newest of these runs, and of those with its label and settings, newest first.
 fn totals<'r>(
     runs: impl Iterator<Item = &'r RunEntry>,
     as_measured: fn(ComparedRun) -> ComparedRun,
@@ -136,7 +133,7 @@ fn totals<'r>(
     totals
 }
 
-/// Whole runs of the very command: how long it took is both the length of a run and its total.
+/// Complete runs of exactly this command: its duration is both the length of a run and its total.
 fn of_command(command: &[String], all: &[RunEntry]) -> Known {
     let attached = all
         .iter()

@@ -1,7 +1,7 @@
-//! The process that undoes an experiment whose own process has gone, however it went.
+//! A process that undoes an experiment whose own process has gone, for any reason.
 //!
-//! It reads a pipe that nobody but the experiment has open. A byte there says what has been done to the
-//! machine; an end of its input without the message that the experiment has ended says that it was killed.
+//! It reads a pipe that only the experiment holds open. Each byte reports a step; the end of the input without the end
+//! message means that the experiment was killed.
 
 use super::experiment_undo::{LOCKED, undo};
 use super::leftovers;
@@ -20,13 +20,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The change may be made.
+/// The change may be made now.
 const APPLIED: u8 = b'a';
-/// It is undone.
 const REVERTED: u8 = b'r';
-/// A command is about to make it, or to undo it; who runs that follows, as a line of JSON.
+/// A command is about to make or undo the change; its process follows as a line of JSON.
 const BEGINS: u8 = b'b';
-/// The experiment has ended by itself.
+/// The experiment ended normally.
 const ENDED: u8 = b'e';
 /// Arguments of the guard.
 #[derive(Args, Debug)]
@@ -44,7 +43,7 @@ pub struct GuardArgs {
 /// Waits for the end of the experiment.
 ///
 /// # Errors
-/// The machine is not as it was found.
+/// The machine could not be restored.
 pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
     let mut applied = false;
     let mut leader: Option<Leader> = None;
@@ -60,7 +59,7 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
                     let mut line = String::new();
                     pipe.read_line(&mut line)
                         .context("the experiment cannot be heard")?;
-                    // Cut off, it was never told that it may begin.
+                    // If the line is incomplete, the command never got permission to begin.
                     leader = serde_json::from_str(&line).ok();
                 }
                 ENDED => return Ok(Exit::Ok),
@@ -94,33 +93,32 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
             "the experiment was killed or could not undo its change, and {command:?} failed: it is still there"
         );
     }
-    // The recording that was cut off.
+    // The interrupted recording.
     leftovers::clean(&machine, places, &args.state_dir);
     Ok(Exit::Ok)
 }
 
-/// What undoes the change, beside knobs.
+/// How to undo the change.
 pub enum Revert<'r> {
-    /// Nothing does.
     Knobs,
-    /// A command, which is noted before the change is made.
+    /// A command, noted before the change is made.
     Noted,
-    /// This command.
     Command(&'r str),
 }
 
-/// The guard, from the experiment's side.
+/// The experiment's side of the guard.
 pub struct Guard {
     process: Child,
-    /// What undoes knobs where the guard is killed, too.
+    /// The record of how to undo knobs if the guard is killed, too.
     notes: Option<Notes>,
 }
 
 impl Guard {
-    /// Starts it, in a process group of its own: what ends the experiment from a terminal does not end it.
+    /// Starts the guard in its own process group, so that a signal from the terminal to the experiment does not reach
+    /// it.
     ///
     /// # Errors
-    /// It cannot be started: then nothing may be changed.
+    /// It cannot be started; nothing may be changed then.
     pub fn start(
         state_dir: &Path,
         knobs: &[String],
@@ -172,12 +170,12 @@ impl Guard {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), ExperimentError> {
-        let told = self
+        let reported = self
             .process
             .stdin
             .as_mut()
             .map(|pipe| pipe.write_all(bytes).and_then(|()| pipe.flush()));
-        match told {
+        match reported {
             Some(Ok(())) => Ok(()),
             _ => Err(ExperimentError::NotApplied(
                 "the process that would undo a killed experiment has gone: nothing more is changed"
@@ -186,7 +184,7 @@ impl Guard {
         }
     }
 
-    /// Ends it without undoing anything: the experiment has ended by itself.
+    /// Ends the guard without undoing anything, after a normal end.
     pub fn finish(mut self) {
         if self.tell(ENDED).is_err() {
             output::talk("the process that guards the experiment had gone before its end");
@@ -199,11 +197,10 @@ impl Guard {
     }
 }
 
-/// A change of which the guard knows.
+/// A change that the guard monitors.
 pub struct Guarded<'g> {
-    /// The change.
     pub change: &'g mut dyn Change,
-    /// Its guard; none where nothing on the machine is changed.
+    /// The guard; `None` if nothing on the machine changes.
     pub guard: Option<&'g mut Guard>,
 }
 
@@ -221,12 +218,13 @@ impl Change for Guarded<'_> {
         let Some(guard) = &mut self.guard else {
             return self.change.revert();
         };
-        // Killed meanwhile, it is ended before it is undone once more; it is undone whoever hears of that.
+        // If this process is killed now, the guard ends the command before it undoes the change once more. A lost
+        // message does not stop the undoing.
         let reverted = self.change.revert_telling(&mut |leader| {
             let _ = guard.tell_of(leader);
             Ok(())
         })?;
-        // It is undone already; a guard that has gone is noticed before the next apply.
+        // The change is undone already; the next apply notices a lost guard.
         let _ = guard.tell(REVERTED);
         Ok(reverted)
     }

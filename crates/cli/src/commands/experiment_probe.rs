@@ -1,4 +1,4 @@
-//! What an experiment measures with, as its arguments say.
+//! The probe of an experiment, from its arguments.
 
 use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_runners::{ProbeRunner, Recorded};
@@ -15,23 +15,22 @@ use jitterscope_recording::{
 };
 use std::time::Duration;
 
-/// Between the deadlines of a waking probe.
+/// The time between the deadlines of a wake-up probe.
 pub(super) const PERIOD: Nanos = Nanos(1_000_000);
-/// Before what counts, where a run measures for longer than that.
+/// The warm-up, if a run is longer than that.
 const WARM_UP: Nanos = Nanos(500_000_000);
-/// Reporting intervals of a run.
+/// The reporting interval of a run.
 const INTERVAL: Nanos = Nanos(500_000_000);
-/// Trace buffer of a CPU, KiB, and raw trace that a run keeps, bytes.
+/// The trace buffer of a CPU, KiB, and the raw trace that a run keeps, bytes.
 const TRACE: (u32, u64) = (8 << 10, 64 << 20);
-/// Between a pipeline's messages, and the slots of its ring: as `record pipeline` has them.
+/// The time between a pipeline's messages, and the slots of its ring, as in `record pipeline`.
 const MESSAGES: (Nanos, usize) = (Nanos(10_000), 16_384);
 
-/// The shortest stall where `CLOCK_MONOTONIC_RAW` is read: that clock's own tail, and what storing a stall takes by it,
-/// lie above 300 ns on some machines.
+/// The default threshold with `CLOCK_MONOTONIC_RAW`: this clock's own tail, and the time of storing a stall with it,
+/// exceed 300 ns on some machines.
 const BY_SLOW_CLOCK: Nanos = Nanos(5_000);
 
-/// The shortest stall: as asked for, else the same for every run, for one that followed a warm-up could differ
-/// between arms.
+/// The threshold: as requested, else constant, because one learnt in a warm-up could differ between arms.
 pub(super) fn threshold(args: &ExperimentArgs) -> Nanos {
     let slow = || {
         let clock = choose_clock(
@@ -48,12 +47,12 @@ pub(super) fn threshold(args: &ExperimentArgs) -> Nanos {
     })
 }
 
-/// Refuses what does not go together.
+/// Refuses contradictory arguments.
 ///
 /// # Errors
-/// Nobody is named whom something could be taken from, or a pipeline has no place.
+/// No owner is named for `--probe none`, or a pipeline has no placement.
 pub(super) fn check(args: &ExperimentArgs, cpus: &CpuSet) -> Result<(), UsageError> {
-    let told = match (args.probe, &args.owner, &args.cpus) {
+    let reported = match (args.probe, &args.owner, &args.cpus) {
         (ProbeArg::None, None, _) => {
             "--probe none: name what belongs on the CPUs with --for, for what has most of a CPU may be \
              another thread in the next run"
@@ -69,10 +68,10 @@ pub(super) fn check(args: &ExperimentArgs, cpus: &CpuSet) -> Result<(), UsageErr
         }
         _ => return Ok(()),
     };
-    Err(UsageError(told.into()))
+    Err(UsageError(reported.into()))
 }
 
-/// What is measured, for the session: everything that runs must have in common.
+/// The settings that all runs of a session must share.
 pub(super) fn asked(args: &ExperimentArgs, cpus: &CpuSet) -> String {
     let on = match args.probe {
         ProbeArg::Pipeline if args.cpus.is_none() => "two threads anywhere".to_owned(),
@@ -86,10 +85,10 @@ pub(super) fn asked(args: &ExperimentArgs, cpus: &CpuSet) -> String {
     format!("{kind} probe on {on}{of}, {}", args.duration)
 }
 
-/// A probe as the arguments say.
+/// The probe runner for the arguments.
 ///
 /// # Errors
-/// There is no folder for runs, or nobody has the name of whom something is taken from.
+/// There is no folder for runs, or no thread has the owner's name.
 pub(super) fn probe_runner(
     args: &ExperimentArgs,
     machine: &Machine,
@@ -145,7 +144,7 @@ fn run_settings(args: &ExperimentArgs, places: &Places) -> anyhow::Result<RunSet
     })
 }
 
-/// No longer than what it goes before: there are dozens of runs, and each waits for it.
+/// At most as long as the run: there are dozens of runs, and each waits for its warm-up.
 fn warm_up(args: &ExperimentArgs) -> Nanos {
     WARM_UP.min(args.duration)
 }
@@ -193,7 +192,7 @@ fn piped(
     } = choice
         .plan(interval)
         .map_err(|error| UsageError(error.to_string()))?;
-    // In the order of their numbers; nowhere in particular where none were named.
+    // In numerical order; without a placement if the user named no CPUs.
     let cpus: Vec<CpuId> = cpus.iter().filter(|_| args.cpus.is_some()).collect();
     let place = |at: usize| Place {
         cpu: cpus.get(at).copied(),
@@ -212,7 +211,7 @@ fn piped(
         length,
         warm_up_messages,
         pause: Nanos(100_000_000),
-        // It writes megabytes a second; whoever gives it a CPU of its own means it.
+        // It writes megabytes a second, so it only runs if it has its own CPU.
         journaller: cpus.len() == 3,
         journal: None,
         places: ThreadPlaces {

@@ -1,4 +1,4 @@
-//! Who makes an experiment's runs, by its arguments.
+//! Chooses the runner of an experiment, by its arguments.
 
 use super::experiment_args::ExperimentArgs;
 use super::experiment_probe::probe_runner;
@@ -8,10 +8,10 @@ use jitterscope_experiment::Runner;
 use jitterscope_model::Nanos;
 use jitterscope_platform::{CpuChoice, Machine};
 
-/// A runner of the probe or of the command that is measured.
+/// The runner for the probe or the command.
 ///
 /// # Errors
-/// What is to be measured cannot be.
+/// It cannot be measured.
 pub(super) fn runner(
     args: &ExperimentArgs,
     machine: Machine,

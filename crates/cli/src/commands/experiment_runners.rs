@@ -1,5 +1,6 @@
-//! The two runners of experiments: a recording of some kind, or a command of the user's.
+//! The two runners of experiments: a recording of any kind, or a user's command.
 
+use super::leftovers;
 use super::machine_tuning;
 use crate::progress::ProgressLine;
 use jitterscope_analyze::compare::ComparedRun;
@@ -34,7 +35,7 @@ fn failed(arm: Arm, why: impl std::fmt::Display) -> ExperimentError {
     }
 }
 
-/// A run that was just made; none where it was cut short, for it is no longer like the others.
+/// A run that was just made; `None` if it was interrupted, because it is not comparable then.
 fn whole(arm: Arm, path: &Path, stop: &AtomicBool) -> Result<Option<ComparedRun>, ExperimentError> {
     if stop.load(Ordering::Relaxed) {
         remove(path).map_err(|error| failed(arm, error))?;
@@ -45,13 +46,12 @@ fn whole(arm: Arm, path: &Path, stop: &AtomicBool) -> Result<Option<ComparedRun>
         .map_err(|error| failed(arm, error))
 }
 
-/// How each run is made; label and tuning are set for each.
+/// The recording of each run; label and tuning are set for each.
 pub enum Recorded {
     /// A probe on some CPUs.
     Probed(RecordSettings),
-    /// Nothing of ours: what is taken from what belongs there.
+    /// No probe: the CPUs are watched.
     Watched(PassiveRecordSettings),
-    /// Threads that pass messages.
     Piped(PipelineRecordSettings),
 }
 
@@ -76,20 +76,18 @@ impl Recorded {
 
 /// Recordings of one kind.
 pub struct ProbeRunner {
-    /// The machine.
     pub machine: Machine,
-    /// How each run is made.
+    /// The settings of the recording.
     pub recorded: Recorded,
-    /// CPUs that are measured.
+    /// The measured CPUs.
     pub measured: CpuSet,
-    /// What runs are called, before the arm.
+    /// The label of runs, without the arm.
     pub label: String,
-    /// No talk.
     pub quiet: bool,
 }
 
 impl ProbeRunner {
-    /// Records, for so long where that is not as long as its settings say.
+    /// Records, for `length` if given, else for the time in the settings.
     fn record(
         &mut self,
         label: String,
@@ -135,17 +133,19 @@ impl ProbeRunner {
             }
         };
         line.clear();
-        made.map(|outcome| outcome.path)
+        made.map(|outcome| {
+            leftovers::tell_left_behind(outcome.taken_down);
+            outcome.path
+        })
     }
 }
 
-/// Ends a recording as soon as somebody was seen.
+/// Ends a recording as soon as the wanted culprit was seen.
 struct Sight<'s> {
     seen: &'s mut (dyn FnMut(&Subject) -> bool + Send),
     found: bool,
-    /// The recording's own flag.
+    /// The recording's own stop flag.
     end: &'s AtomicBool,
-    /// The user's.
     stop: &'s AtomicBool,
 }
 
@@ -220,7 +220,7 @@ impl Runner for ProbeRunner {
             Err(_) if stop.load(Ordering::Relaxed) => return Ok(Some(false)),
             Err(why) => return Err(failed(Arm::A, why)),
         };
-        // It is no run of either arm.
+        // The run belongs to neither arm.
         remove(&path).map_err(|error| failed(Arm::A, error))?;
         Ok(Some(sight.found))
     }
@@ -230,28 +230,25 @@ impl Runner for ProbeRunner {
     }
 }
 
-/// A command of the user's, followed through the scheduler from its start to its end.
+/// A user's command, followed through the scheduler from its start to its end.
 pub struct CommandRunner {
-    /// The machine.
     pub machine: Machine,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// `NAME=VALUE` that arm B has.
+    /// `NAME=VALUE` pairs of arm B.
     pub env: Vec<String>,
-    /// The shortest stall to keep.
     pub threshold: Nanos,
-    /// The clock, where one was asked for.
+    /// The requested clock, if any.
     pub clock: Option<ClockKind>,
-    /// What runs are called, before the arm.
+    /// The label of runs, without the arm.
     pub label: String,
-    /// Where runs are kept.
+    /// The folder of runs.
     pub runs: PathBuf,
-    /// No talk.
     pub quiet: bool,
 }
 
 impl CommandRunner {
-    /// What an arm starts: the same in both, but for the variables.
+    /// What an arm starts: the same in both except for the variables.
     fn started(&self, arm: Arm) -> Followed {
         let pair = |one: &String| {
             one.split_once('=')
@@ -288,6 +285,7 @@ impl Runner for CommandRunner {
             },
             followed: self.started(arm),
             wait: false,
+            most_threads: None,
             children: true,
             duration: None,
             threshold: self.threshold,
@@ -309,7 +307,7 @@ impl Runner for CommandRunner {
     }
 }
 
-/// From the command's first thread to the end of its last.
+/// Adds the time from the command's first thread to the end of its last.
 pub fn timed(run: ComparedRun) -> ComparedRun {
     let time = run.duration_ns;
     run.with_wall_time(time)

@@ -1,4 +1,4 @@
-//! What an experiment is kept as: what was asked, the rules that are fixed beforehand, and the session.
+//! The stored form of an experiment: its settings, its fixed rules, and its session.
 
 use super::experiment_args::ExperimentArgs;
 use super::experiment_probe;
@@ -11,16 +11,16 @@ use jitterscope_platform::Machine;
 use jitterscope_tune::{boot_id, realtime_ns};
 use std::path::{Path, PathBuf};
 
-/// Sessions lie here, beside the runs.
+/// The folder of sessions, beside the runs.
 pub(super) const SESSIONS: &str = "experiments";
 
-/// Void pairs that are too many.
+/// The number of void pairs that ends an experiment.
 const MOST_VOID: usize = 4;
 
-/// What is fixed beforehand.
+/// The rules that are fixed in advance.
 ///
 /// # Errors
-/// Too few pairs for a first look.
+/// There are too few pairs for a first look.
 pub(super) fn rules(args: &ExperimentArgs) -> Result<Rules, UsageError> {
     let looks = Looks::first_after(args.pairs).ok_or_else(|| {
         UsageError(format!(
@@ -38,7 +38,7 @@ pub(super) fn rules(args: &ExperimentArgs) -> Result<Rules, UsageError> {
     })
 }
 
-/// Everything that must be the same for runs to belong together.
+/// Everything that runs of one experiment must have in common.
 pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -> String {
     let measured = match args.command.as_slice() {
         [] => experiment_probe::asked(args, cpus),
@@ -76,8 +76,8 @@ pub(super) fn asked(args: &ExperimentArgs, change: &dyn Change, cpus: &CpuSet) -
     )
 }
 
-/// The session in which an experiment is kept: a new one, or with --resume the last of what was asked. `made` tells
-/// what that has already.
+/// The session of an experiment: a new one, or with `--resume` the last one with the same settings. `made` describes
+/// its runs.
 pub(super) fn session(
     args: &ExperimentArgs,
     machine: &Machine,
@@ -105,8 +105,7 @@ pub(super) fn session(
     })
 }
 
-/// The last session that is meant, and why another one could not be read: that is not the one, and is reported only where
-/// none is.
+/// The last matching session, and the error of an unreadable one, which is reported only if none matches.
 pub(super) fn last(
     machine: &Machine,
     folder: &Path,
@@ -127,7 +126,6 @@ pub(super) fn last(
     (None, why)
 }
 
-/// A new session.
 pub(super) fn begin(machine: &Machine, folder: &Path, asked: String) -> anyhow::Result<Session> {
     let seed = fastrand::u64(..);
     let now = realtime_ns();

@@ -1,17 +1,17 @@
-//! Undoing the knobs of an experiment that did not get to it.
+//! Undoes the knobs of an experiment that could not do so itself.
 
 use jitterscope_experiment::ExperimentError;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
 use std::time::{Duration, Instant};
 
-/// How long another process may hold the journal.
+/// How long to wait for another process's lock on the journal.
 pub(super) const LOCKED: Duration = Duration::from_secs(20);
 
-/// Undoes those of these knobs that are changed, by the journal.
+/// Undoes those of these knobs that the journal lists as changed.
 ///
 /// # Errors
-/// Not all of them could be put back; the journal keeps what is still to be undone.
+/// Some could not be restored; the journal keeps them.
 pub fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> Result<(), ExperimentError> {
     let failed = |why: String| ExperimentError::NotReverted(why);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Says how far an experiment is, and how long it will take yet.
+//! Reports the progress of an experiment, and its remaining time.
 
 use crate::output;
 use jitterscope_analyze::compare::Looks;
@@ -6,10 +6,9 @@ use jitterscope_experiment::{Arm, Observer, Pace, VoidReason};
 use jitterscope_view::experiment::{time_left, void_reason};
 use std::time::{Duration, Instant};
 
-/// Between two lines about a wait.
+/// The interval between two lines about a wait.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Says it on stderr.
 pub struct Watcher {
     quiet: bool,
     last: Option<(Arm, Instant)>,
@@ -19,7 +18,6 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Begins now.
     pub fn new(quiet: bool, looks: Looks) -> Watcher {
         Watcher {
             quiet,
@@ -39,8 +37,8 @@ impl Watcher {
 
 impl Observer for Watcher {
     fn settling(&mut self, arm: Arm, left: Duration) {
-        let told = |(of, last): (Arm, Instant)| of == arm && last.elapsed() < EVERY;
-        if self.quiet || self.last.is_some_and(told) {
+        let reported = |(of, last): (Arm, Instant)| of == arm && last.elapsed() < EVERY;
+        if self.quiet || self.last.is_some_and(reported) {
             return;
         }
         self.last = Some((arm, Instant::now()));

@@ -32,10 +32,10 @@ pub struct ExportArgs {
     pub json: bool,
 }
 
-/// Runs it.
+/// Runs `export`.
 ///
 /// # Errors
-/// There is no such run, or a target cannot be opened or written.
+/// The run does not exist, or a target cannot be opened or written.
 pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     places_apart(&args.to)?;
     if args.json && args.to.iter().any(Destination::is_stdout) {
@@ -45,7 +45,7 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     let run = RunReader::open(&resolve(&places.runs()?, &args.run)?)?;
     remarks(&args.to, args.quiet);
-    // Not every format has a place for it.
+    // Some formats have no field for doubts.
     let doubts = run.manifest().doubts();
     if !doubts.is_empty() && !args.quiet {
         let why = doubts_text(&doubts);

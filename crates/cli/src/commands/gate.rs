@@ -1,4 +1,4 @@
-//! `--fail-if`: conditions that a run must not meet, and what the exit code says of them.
+//! `--fail-if`: conditions that a run must not meet, and their exit code.
 
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -26,7 +26,7 @@ pub struct Gates {
     junit: Option<PathBuf>,
 }
 
-/// A list of conditions, one argument.
+/// A list of conditions from one argument.
 #[derive(Clone, Debug)]
 pub struct Conditions(Vec<Condition>);
 
@@ -37,7 +37,6 @@ fn conditions(text: &str) -> Result<Conditions, String> {
 }
 
 impl Gates {
-    /// All conditions.
     pub fn all(&self) -> Vec<Condition> {
         self.fail_if
             .iter()
@@ -45,7 +44,7 @@ impl Gates {
             .collect()
     }
 
-    /// Refuses conditions about changes, before anything is measured.
+    /// Refuses conditions about changes, before any measurement.
     ///
     /// # Errors
     /// There is one.
@@ -62,8 +61,8 @@ impl Gates {
         }
     }
 
-    /// Holds them, and `--fail-above`, against a run, tells how they came out, and what the command ends with:
-    /// `otherwise` where they are kept.
+    /// Evaluates the conditions and `--fail-above` on a run, prints the outcomes, and returns the exit code:
+    /// `otherwise` if all are kept.
     ///
     /// # Errors
     /// The file of `--junit` cannot be written.
@@ -92,7 +91,7 @@ impl Gates {
         })
     }
 
-    /// Tells how conditions came out, and what the command ends with: exceeded before undecided.
+    /// Prints the outcomes and returns the exit code: exceeded takes precedence over undecided.
     ///
     /// # Errors
     /// The file of `--junit` cannot be written.
@@ -136,7 +135,7 @@ mod tests {
     use jitterscope_store::RunReader;
     use std::path::Path;
 
-    /// What took a watched CPU is known from events: where some were lost, nothing says what was the longest.
+    /// Events show what took a watched CPU: if some were lost, the longest is unknown.
     #[test]
     fn the_short_form_does_not_pass_a_watched_cpu_of_which_events_were_lost() {
         let folder =

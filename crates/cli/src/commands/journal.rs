@@ -1,4 +1,4 @@
-//! `journal`: a pipeline's journal read back.
+//! `journal`: reads a pipeline's journal.
 
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -13,7 +13,7 @@ use jitterscope_view::pipeline::journal as text;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Records in a table unless said otherwise.
+/// The default number of records in a table.
 const TABLE_ROWS: u64 = 20;
 
 /// How a journal is shown.
@@ -47,10 +47,10 @@ pub struct JournalArgs {
     pub json: bool,
 }
 
-/// Runs it. What could be read is printed even when the journal is damaged; then it has failed.
+/// Runs `journal`. A damaged journal is printed up to the damage; the command then fails.
 ///
 /// # Errors
-/// There is no such file or run, it is damaged, or stdout is closed.
+/// The file or run does not exist, the journal is damaged, or stdout is closed.
 pub fn run(args: &JournalArgs, places: &Places) -> anyhow::Result<Exit> {
     let path = find(&args.journal, places)?;
     let map = MappedFile::open(&path)?;
@@ -96,7 +96,7 @@ pub fn run(args: &JournalArgs, places: &Places) -> anyhow::Result<Exit> {
     }
 }
 
-/// A file of that name, or the journal of a run.
+/// The file of that name, or the journal of a run.
 fn find(wanted: &str, places: &Places) -> anyhow::Result<PathBuf> {
     let file = Path::new(wanted);
     if file.is_file() {
@@ -126,7 +126,7 @@ fn find(wanted: &str, places: &Places) -> anyhow::Result<PathBuf> {
     .into())
 }
 
-/// Writes a line a record, as they come.
+/// Writes one line for each record, as it is read.
 fn rows(
     head: &str,
     entries: impl Iterator<Item = JournalEntry>,
@@ -149,7 +149,7 @@ struct RecordJson {
     delta_ns: i64,
 }
 
-/// One document; its records are written as they come, for there may be millions.
+/// Writes one document. Records are written as they are read, because there may be millions.
 fn print_json(
     path: &str,
     summary: &JournalSummary,

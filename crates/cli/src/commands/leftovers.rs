@@ -1,5 +1,5 @@
-//! What killed processes of ours left on the machine: found, reported and put right. Everything is attempted,
-//! whatever becomes of the rest.
+//! Finds, reports and cleans up what killed jitterscope processes left on the machine. A failure of one step does not
+//! stop the others.
 
 use super::experiment_undo::undo;
 use crate::output;
@@ -7,22 +7,22 @@ use crate::places::Places;
 use jitterscope_experiment::{Note, Notes};
 use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
+use jitterscope_recording::TakingDown;
 use jitterscope_source::Tracefs;
 use jitterscope_store::Partial;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir};
 use std::path::{Path, PathBuf};
 
-/// What was put right and what could not be, a phrase each.
+/// The finished and the failed clean-ups, a phrase each.
 #[derive(Debug, Default)]
 pub struct PutRight {
-    /// Done.
     pub done: Vec<String>,
-    /// Not done, and why.
+    /// The failed ones, with the reason.
     pub failed: Vec<String>,
 }
 
-/// What is there to be put right, and what cannot be determined, a phrase each; nothing is touched. `state`: the folder
-/// of the journal.
+/// What needs a clean-up, and what could not be checked, a phrase each; changes nothing. `state`: the folder of the
+/// journal.
 pub fn look(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     let mut found = PutRight::default();
     match Notes::left(state).and_then(|left| left.map_or(Ok(None), |notes| notes.read())) {
@@ -54,10 +54,10 @@ pub fn look(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     found
 }
 
-/// Puts right all that killed processes of ours left.
+/// Cleans up after killed jitterscope processes.
 pub fn clean(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     let mut put_right = PutRight::default();
-    // First what changes how the machine behaves.
+    // First everything that affects the machine's behaviour.
     put_right.experiment(state);
     put_right.settings(inject::restore_leftovers(machine).map_err(|e| e.to_string()));
     put_right.groups(machine);
@@ -75,15 +75,15 @@ pub fn clean(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     put_right
 }
 
-/// Before a recording: puts back settings and removes unfinished runs, and says so. What cannot be put right
-/// is reported, and is no reason not to record. Tracing instances are the recorder's to remove.
+/// Before a recording: restores settings, removes unfinished runs and reports both. A failure is reported and does not
+/// stop the recording. The recorder removes tracing instances itself.
 pub fn put_right_at_start(places: &Places) {
     let mut put_right = PutRight::default();
     let machine = Machine::host();
     put_right.experiment(&usual_state());
     put_right.settings(inject::restore_leftovers(&machine).map_err(|e| e.to_string()));
     put_right.groups(&machine);
-    // A folder that is not fit for runs is the recording's to complain of.
+    // The recording reports an unfit folder of runs itself.
     let any = places
         .runs()
         .ok()
@@ -101,7 +101,17 @@ pub fn put_right_at_start(places: &Places) {
     }
 }
 
-/// The folder of the journal where no command line names another.
+/// After a recording: reports what could not be removed. The run is complete anyway.
+pub fn tell_left_behind(taken_down: TakingDown) {
+    for (name, why) in taken_down.wait() {
+        output::talk(format_args!(
+            "{} could not be removed: {why} (try: jitterscope doctor --clean)",
+            instance(&name)
+        ));
+    }
+}
+
+/// The default folder of the journal.
 pub fn usual_state() -> PathBuf {
     std::env::var_os("JITTERSCOPE_STATE").map_or_else(|| DEFAULT_STATE_DIR.into(), PathBuf::from)
 }
@@ -121,7 +131,7 @@ fn of_experiment(note: &Note) -> String {
 }
 
 impl PutRight {
-    /// What a command of an experiment changed, where its guard was killed, too.
+    /// The change of an experiment's command whose guard was killed, too.
     pub fn experiment(&mut self, state: &Path) {
         match Notes::left(state) {
             Ok(None) => {}
@@ -195,7 +205,7 @@ fn unfinished(partial: &Partial) -> String {
     format!("unfinished run {}", partial.path.display())
 }
 
-/// What a killed selftest had changed, in a phrase.
+/// The change of a killed selftest, in a phrase.
 fn setting(leftover: &Leftover) -> String {
     let (file, original) = (leftover.file.display(), &leftover.original);
     match &leftover.state {

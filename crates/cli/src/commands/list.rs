@@ -17,7 +17,7 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// Runs it.
+/// Runs `list`.
 ///
 /// # Errors
 /// The folder of runs cannot be read, or stdout is closed.

@@ -1,5 +1,5 @@
-//! The machine's knobs as a recording keeps them: made here, for a recording changes nothing and links
-//! nothing that could.
+//! The state of the machine's knobs for a recording. It is read here, because the recording crate must not depend on
+//! code that changes settings.
 
 use jitterscope_model::{CpuSet, TuningState};
 use jitterscope_platform::Machine;
@@ -9,8 +9,8 @@ use jitterscope_tune::{
 use jitterscope_view::tuning;
 use std::path::PathBuf;
 
-/// The knobs as they stand for the CPUs that will be measured, or for all when it is not known which; `None`
-/// when the machine does not tell which CPUs it has.
+/// The knobs' state for the measured CPUs, or for all if they are unknown; `None` if the machine does not list its
+/// CPUs.
 pub fn of(machine: &Machine, measured: &CpuSet) -> Option<TuningState> {
     let online = online_cpus(machine).ok()?;
     let cpus = measured.intersection(&online);
@@ -23,7 +23,7 @@ pub fn of(machine: &Machine, measured: &CpuSet) -> Option<TuningState> {
     Some(tuning_state(machine, &goal, &state_dir(), &words))
 }
 
-/// Where the journal is of what `tune` has in force.
+/// The folder of `tune`'s journal.
 pub fn state_dir() -> StateDir {
     let dir = std::env::var_os("JITTERSCOPE_STATE").filter(|dir| !dir.is_empty());
     StateDir::at(&dir.map_or_else(|| PathBuf::from(DEFAULT_STATE_DIR), PathBuf::from))

@@ -1,4 +1,4 @@
-//! What is asked of a recording of CPUs.
+//! The arguments of recordings of CPUs.
 
 use super::gate::Gates;
 use super::recording_args::KeptArgs;
@@ -18,7 +18,7 @@ pub enum EventsArg {
 }
 
 impl EventsArg {
-    /// As recordings take it.
+    /// The value for the recording.
     pub fn grain(self) -> EventGrain {
         match self {
             EventsArg::All => EventGrain::All,

@@ -1,4 +1,4 @@
-//! One file a command: arguments, wiring, exit code.
+//! One file for each command: arguments, wiring, exit code.
 
 mod advice;
 pub mod attach;

@@ -1,4 +1,4 @@
-//! Targets: where rows go beside the stored run, while it is recorded and after.
+//! Targets: where rows go in addition to the stored run, during and after a recording.
 
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -6,7 +6,7 @@ use jitterscope_export::{Destination, Pace, distinct};
 use jitterscope_model::{Delivery, SinkError};
 use jitterscope_recording::{Delivered, Output};
 
-/// Two results in one file, or on one stdout, would be none.
+/// Refuses two results in one file, or on stdout.
 pub fn places_apart(targets: &[Destination]) -> Result<(), UsageError> {
     if targets.iter().filter(|target| target.is_stdout()).count() > 1 {
         return Err(UsageError("only one target can be standard output".into()));
@@ -14,7 +14,7 @@ pub fn places_apart(targets: &[Destination]) -> Result<(), UsageError> {
     distinct(targets).map_err(|error| UsageError(error.to_string()))
 }
 
-/// Checks the targets of a recording whose report has standard output, and says what must be known of them.
+/// Checks the targets of a recording whose report goes to standard output, and prints their remarks.
 pub fn beside_a_report(targets: &[Destination], quiet: bool) -> Result<(), UsageError> {
     places_apart(targets)?;
     if let Some(target) = targets.iter().find(|target| target.is_stdout()) {
@@ -26,7 +26,7 @@ pub fn beside_a_report(targets: &[Destination], quiet: bool) -> Result<(), Usage
     Ok(())
 }
 
-/// Says what must be known of targets.
+/// Prints the remarks on targets.
 pub fn remarks(targets: &[Destination], quiet: bool) {
     for remark in targets
         .iter()
@@ -46,7 +46,7 @@ pub fn of_recording(targets: &[Destination]) -> Vec<Output<'static>> {
     targets.iter().map(output).collect()
 }
 
-/// Says what became of each output of a recording: in any case where something was lost.
+/// Reports the outcome of each output of a recording; losses even if quiet.
 pub fn tell(targets: &[Destination], delivered: &[Delivered], quiet: bool) -> Exit {
     let mut exit = Exit::Ok;
     for (
@@ -76,7 +76,7 @@ pub fn told_by_target(error: SinkError) -> anyhow::Error {
     }
 }
 
-/// What became of a target's rows, in a line.
+/// The outcome of a target's rows, in a line.
 pub fn delivered_text(target: &Destination, delivery: &Delivery) -> String {
     let Delivery {
         delivered,

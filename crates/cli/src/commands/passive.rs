@@ -1,5 +1,6 @@
-//! `record --probe none`: who takes the CPUs from what belongs there.
+//! `record --probe none`: watches what takes CPUs from their owners.
 
+use super::leftovers;
 use super::machine_tuning;
 use super::measure_args::MeasureArgs;
 use super::outputs::{of_recording, tell, told_by_target};
@@ -19,17 +20,15 @@ use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 use std::sync::atomic::AtomicBool;
 
-/// The shortest stall, unless the user says otherwise.
 const THRESHOLD: Nanos = Nanos(300);
-/// How long is looked who has the CPUs, unless the user says otherwise.
+/// The default time for finding the owners.
 const LOOK: Nanos = Nanos(500_000_000);
-/// Unless the user says otherwise.
 const LABEL: &str = "passive";
 
-/// Runs it.
+/// Runs `record --probe none`.
 ///
 /// # Errors
-/// There are no kernel events, nothing belongs on the CPUs, or the report cannot be printed.
+/// There are no kernel events, the CPUs have no owner, or the report cannot be printed.
 pub(super) fn run(
     args: &MeasureArgs,
     places: &Places,
@@ -73,13 +72,14 @@ pub(super) fn run(
         Form::of(args.json, args.full),
     )?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
+    leftovers::tell_left_behind(outcome.taken_down);
     args.gates.hold(args.fail_above, &summary, delivered)
 }
 
-/// Who belongs there; refuses what needs a probe.
+/// The owners; refuses arguments that need a probe.
 ///
 /// # Errors
-/// The arguments do not go together.
+/// The arguments contradict each other.
 pub(super) fn owners(args: &MeasureArgs) -> Result<Owners, UsageError> {
     if args.no_trace {
         let text =
@@ -101,7 +101,7 @@ pub(super) fn owners(args: &MeasureArgs) -> Result<Owners, UsageError> {
     named(owner)
 }
 
-/// Who is meant by a name or a process id.
+/// The owners of a name or a process id.
 ///
 /// # Errors
 /// It is neither.
@@ -131,7 +131,7 @@ fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     match error {
         RecordError::Store(StoreError::Label { .. })
         | RecordError::Follow(_)
-        | RecordError::NobodyBelongs { .. } => UsageError(error.to_string()).into(),
+        | RecordError::NoOwner { .. } => UsageError(error.to_string()).into(),
         RecordError::Output(error) => told_by_target(error),
         RecordError::NothingToWatch { .. } => UnavailableError(record_error(&error)).into(),
         error if error.is_unavailable_here() => UnavailableError(record_error(&error)).into(),

@@ -18,7 +18,7 @@ use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::catalogue::find;
 use jitterscope_view::chart::{self, ChartError, ChartKind};
 use jitterscope_view::html::{self, Frames, Gain, Setting};
-use jitterscope_view::{Drawn, Wanted, load_drawn, load_drawn_with, load_stall, tuning};
+use jitterscope_view::{Drawn, Wanted, load_drawn, load_drawn_with, load_stall};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ impl From<Chart> for ChartKind {
     }
 }
 
-/// How a chart is written.
+/// The format of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Svg,
@@ -100,7 +100,7 @@ impl Format {
 /// Draws a chart of the run in a folder.
 ///
 /// # Errors
-/// A run cannot be read, has nothing to show in it, or the file cannot be written.
+/// A run cannot be read, has no data for the chart, or the file cannot be written.
 pub fn draw(
     chart: Chart,
     args: &PictureArgs,
@@ -132,11 +132,11 @@ pub fn draw_runs(
     redactor: &mut Option<Redactor>,
 ) -> anyhow::Result<()> {
     let format = Format::of(out)?;
-    // What cannot be written shows before a long run is read.
+    // An unwritable file shows before a long run is read.
     let file = WholeFile::open(out)?;
     let runs = folders
         .iter()
-        .map(|folder| drawn(folder, redactor))
+        .map(|folder| drawn(folder, MOST_STALLS, redactor))
         .collect::<anyhow::Result<Vec<Drawn>>>()?;
     let runs: Vec<&Drawn> = runs.iter().collect();
     file.write(&image(chart.into(), format, &runs)?)?;
@@ -146,16 +146,16 @@ pub fn draw_runs(
     Ok(())
 }
 
-/// A run as charts need it.
+/// A run in drawable form.
 ///
 /// # Errors
 /// It cannot be read.
-fn drawn(folder: &Path, redactor: &mut Option<Redactor>) -> anyhow::Result<Drawn> {
+fn drawn(folder: &Path, stalls: usize, redactor: &mut Option<Redactor>) -> anyhow::Result<Drawn> {
     let redact = redactor.is_some();
     let wanted = Wanted {
         worst: 1,
         effort: Effort::BRIEF,
-        stalls: MOST_STALLS,
+        stalls,
         redact,
     };
     Ok(load_drawn_with(
@@ -176,10 +176,10 @@ pub fn newest(diff: &Diff) -> Vec<PathBuf> {
     diff.sides.iter().filter_map(newest).collect()
 }
 
-/// The page of a diff, and the newest run of each of its sides. A redactor is the one that the diff was made with.
+/// The page of a diff with the newest run of each side. The diff must use the same redactor.
 ///
 /// # Errors
-/// A run of it cannot be read.
+/// One of the runs cannot be read.
 pub fn page_of_diff(
     diff: &Diff,
     newest: &[PathBuf],
@@ -188,7 +188,8 @@ pub fn page_of_diff(
 ) -> anyhow::Result<String> {
     let runs = newest
         .iter()
-        .map(|run| drawn(run, redactor))
+        // Together they must fit into a page that users can send.
+        .map(|run| drawn(run, MOST_STALLS / newest.len().max(1), redactor))
         .collect::<anyhow::Result<Vec<_>>>()?;
     Ok(html::comparison(
         diff,
@@ -197,12 +198,12 @@ pub fn page_of_diff(
     ))
 }
 
-/// The longest stalls of a page's table.
+/// The number of the longest stalls in a page's table.
 const WORST: usize = 60;
-/// Stalls of a page whose frames are in it.
+/// The number of stalls with frames in a page.
 const FRAMES: usize = 200;
-/// The frames of one stall are looked for in a second of the stored trace: so many bytes are looked through for a
-/// page.
+/// The largest amount of stored trace read for a page's frames, bytes. The frames of one stall are searched in a second
+/// of it.
 const TRACE_READ: u64 = 2 << 30;
 
 /// Writes the page of the run in a folder.
@@ -214,13 +215,8 @@ pub fn write_page(out: &Path, run: &Path, redact: Redact) -> anyhow::Result<()> 
     let (text, stalls, frames) = page_of(&RunReader::open(run)?, redact, None)?;
     file.write(text.as_bytes())?;
     if out != Path::new("-") {
-        let kind = if html::is_interactive() {
-            "interactive page"
-        } else {
-            "page"
-        };
         output::talk(format!(
-            "{}: {kind} of {} bytes, {stalls} stalls, {frames} of them frame by frame",
+            "{}: interactive page of {} bytes, {stalls} stalls, {frames} of them frame by frame",
             out.display(),
             text.len()
         ));
@@ -231,17 +227,12 @@ pub fn write_page(out: &Path, run: &Path, redact: Redact) -> anyhow::Result<()> 
                 html::MOST_BYTES as f64 / 1e6
             ));
         }
-        if !html::is_interactive() {
-            output::talk(
-                "It stands still: this jitterscope was built without the interactive part (cargo xtask web)",
-            );
-        }
     }
     Ok(())
 }
 
-/// The page of a run, how many stalls are drawn in it, and of how many there are frames. `list`: where a list
-/// of runs is.
+/// The page of a run, the number of stalls in it, and the number of those with frames. `list`: the address of the list
+/// of runs.
 ///
 /// # Errors
 /// The run cannot be read.
@@ -257,11 +248,7 @@ pub fn page_of(
         redact: redact.on,
     };
     let run = load_drawn(reader, wanted)?;
-    let frames = if html::is_interactive() {
-        frames(reader, &run, redact)?
-    } else {
-        Vec::new()
-    };
+    let frames = frames(reader, &run, redact)?;
     let settings = settings(reader, &run, redact)?;
     let written = html::render(&html::Page {
         run: &run,
@@ -272,8 +259,8 @@ pub fn page_of(
     Ok((written.html, run.picture.stalls.len(), written.framed))
 }
 
-/// One stall of a run as a served page asks for it, with its frames as far as the stored trace has them; `None`
-/// where the run has no such stall.
+/// One stall of a run as a served page requests it, with frames if the stored trace has them; `None` if the run has no
+/// such stall.
 ///
 /// # Errors
 /// The run cannot be read.
@@ -297,7 +284,7 @@ pub fn stall_of(
     )))
 }
 
-/// Frames of the stalls that a page shows most likely, as far as the stored trace has them.
+/// The frames of the stalls that readers most likely open, if the stored trace has them.
 fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec<Frames>> {
     let manifest = reader.manifest();
     let second = manifest.trace.bytes / (manifest.probe.duration_ns.0 / 1_000_000_000).max(1);
@@ -317,9 +304,9 @@ fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec
             found.push(stall);
         }
     }
-    // Those that are wanted most first: the last are left out where the page would be too large.
+    // The most wanted first: the page leaves out the last ones if it is too large.
     found.sort_by_key(|stall| wanted.get(&stall.id).copied());
-    // A stall whose frames are not kept, or not readable, has none in the page, which says so.
+    // A stall with missing or unreadable frames has none in the page, which says so.
     let timelines = stall_timelines(reader, &found).unwrap_or_default();
     let with_rows = timelines.into_iter().filter(|(_, rows)| !rows.is_empty());
     let frames = with_rows.map(|(at, rows)| {
@@ -332,23 +319,25 @@ fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec
     Ok(frames.collect())
 }
 
-/// What the run stored of its machine's settings, each with what it would win of what was measured.
+/// The run's audit of the machine, each finding with its gain.
 fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec<Setting>> {
-    // Of the redacted machine, where that was asked for: what a knob wins names nobody.
+    // From the redacted machine, if redacted: gains then name no culprits.
     let machine = run.summary.machine.as_ref();
     let Some(tuning) = machine.and_then(|machine| machine.tuning.value()) else {
         return Ok(Vec::new());
     };
-    let named_anybody = run.summary.attribution.is_some() && reader.manifest().doubts().is_empty();
+    let named_anybody = run.summary.attribution.is_some() && run.summary.trust.holds();
     let measured = named_anybody.then(|| culprits_of(reader)).transpose()?;
     let gain = |finding: &KnobFinding| {
         let Some(measured) = &measured else {
             return Gain::Unknown;
         };
-        let win = find(&finding.knob).and_then(|knob| measured.win(knob));
-        win.map_or(Gain::Nothing, |win| match redact.on {
-            true => Gain::Of(tuning::won(&win)),
-            false => Gain::Of(format!("{}: {}", tuning::won(&win), named(&win.culprits))),
+        let win = find(&finding.knob).and_then(|knob| measured.win(knob, &tuning.cpus));
+        win.map_or(Gain::Nothing, |mut win| {
+            if redact.on {
+                win.culprits.clear();
+            }
+            Gain::Of(win)
         })
     };
     let setting = |finding: &KnobFinding| Setting {
@@ -360,24 +349,9 @@ fn settings(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<V
     Ok(tuning.findings.iter().map(setting).collect())
 }
 
-/// The first of them, and how many more there are.
-fn named(culprits: &[String]) -> String {
-    const FEW: usize = 3;
-    let mut text = culprits
-        .iter()
-        .take(FEW)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if culprits.len() > FEW {
-        text += &format!(", {} more", culprits.len() - FEW);
-    }
-    text
-}
-
 fn image(kind: ChartKind, format: Format, runs: &[&Drawn]) -> anyhow::Result<Vec<u8>> {
     let to_error = |error: ChartError| match error {
-        // The run is what it is, and another chart of it may be had.
+        // The run is fine, and another chart may work.
         ChartError::Nothing { .. } | ChartError::NotAlike { .. } => {
             anyhow::Error::from(UsageError(error.to_string()))
         }

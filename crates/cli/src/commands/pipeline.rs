@@ -1,6 +1,7 @@
-//! `record pipeline`: inter-thread latency, in perf-workshop's words and ours.
+//! `record pipeline`: inter-thread latency, in the terms of perf-workshop and of jitterscope.
 
 use super::advice::{step, with_advice};
+use super::leftovers;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::pipeline_args::{PacingArg, ReportArg, Switch};
@@ -31,15 +32,15 @@ use jitterscope_view::text::{self, Next, brief};
 use jitterscope_view::{journal_fault, json, load, pipeline, pipeline_error};
 use std::path::Path;
 
-/// Runs it.
+/// Runs `record pipeline`.
 ///
 /// # Errors
-/// The arguments cannot be meant, nothing could be recorded, or the report cannot be printed.
+/// The arguments contradict each other, nothing could be recorded, or the report cannot be printed.
 pub fn run(args: &PipelineArgs, places: &Places) -> anyhow::Result<Exit> {
     measure(args, formats(&args.report), places)
 }
 
-/// Runs it as `workshop`: with perf-workshop's report unless another one is asked for.
+/// Runs as `workshop`: with perf-workshop's report by default.
 ///
 /// # Errors
 /// As [`run`].
@@ -56,7 +57,7 @@ pub fn run_front(args: &WorkshopArgs, places: &Places) -> anyhow::Result<Exit> {
     )
 }
 
-/// `asked`: perf-workshop's reports to print; none for the brief one.
+/// `asked`: perf-workshop's reports to print; empty for the brief report.
 fn measure(args: &PipelineArgs, asked: Vec<Format>, places: &Places) -> anyhow::Result<Exit> {
     args.gates.of_one_run()?;
     if args.spinners {
@@ -86,13 +87,15 @@ fn measure(args: &PipelineArgs, asked: Vec<Format>, places: &Places) -> anyhow::
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let delivered = tell(&args.output, &outcome.outputs, args.quiet);
-    match print(args, asked, &outcome.path)? {
+    let printed = print(args, asked, &outcome.path)?;
+    leftovers::tell_left_behind(outcome.taken_down);
+    match printed {
         Exit::Ok => Ok(delivered),
         other => Ok(other),
     }
 }
 
-/// What the flags, the properties file and the defaults come to.
+/// Combines the flags, the properties file and the defaults.
 fn settings(
     args: &PipelineArgs,
     places: &Places,
@@ -194,7 +197,7 @@ fn settings(
     Ok(settings)
 }
 
-/// Makes the folder, and checks that files can be made in it, before anything is measured.
+/// Makes the folder and checks that it is writable, before any measurement.
 fn writable(folder: &Path) -> anyhow::Result<()> {
     let trial = format!(".jitterscope-{}", std::process::id());
     HeldDir::named_or_made(folder)
@@ -228,7 +231,7 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
     }
 }
 
-/// Prints the report of the stored run, writes the files asked for, and says how it ended.
+/// Prints the report of the stored run, writes the requested files, and returns the exit code.
 fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Result<Exit> {
     let (manifest, summary) = load(path)?;
     let run = RunReader::with_manifest(path, manifest)?;
@@ -283,7 +286,7 @@ fn formats(asked: &[ReportArg]) -> Vec<Format> {
     asked.iter().filter_map(text).collect()
 }
 
-/// The whole of each histogram as files.
+/// Writes each whole histogram as files.
 fn detailed(
     args: &PipelineArgs,
     manifest: &RunManifest,

@@ -218,7 +218,7 @@ pub struct PipelineArgs {
 }
 
 impl PipelineArgs {
-    /// How much is sent, as it was asked for.
+    /// The requested number of messages or time.
     pub fn schedule(&self) -> ScheduleChoice {
         ScheduleChoice {
             iterations: self.iterations,
@@ -238,7 +238,7 @@ fn between(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// Everywhere else `-d` is a length of time; in the front it is the ancestor's.
+/// In the front, `-d` is the ancestor's folder; elsewhere it is a duration.
 fn folder(text: &str) -> Result<PathBuf, String> {
     if duration(text).is_ok() && !Path::new(text).is_dir() {
         return Err(format!(
@@ -269,7 +269,7 @@ mod tests {
     use clap::Parser;
     use jitterscope_recording::pipeline::{PipelineLength, Schedule};
 
-    /// Records of an input that is made, and messages of a warm-up without an interval.
+    /// The number of records of a generated input, and of warm-up messages without an interval.
     const INPUT_RECORDS: u64 = 10_000;
     const UNPACED_WARM_UP: u64 = 1_000_000;
 

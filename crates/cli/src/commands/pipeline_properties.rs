@@ -1,4 +1,4 @@
-//! perf-workshop's properties file, made on first use.
+//! perf-workshop's properties file, created on first use.
 
 use crate::exit::UsageError;
 use anyhow::Context;
@@ -7,14 +7,14 @@ use jitterscope_platform::{OutputPlace, read_bounded};
 use std::io::Write;
 use std::path::Path;
 
-/// Largest file, bytes: it has a dozen short lines.
+/// The largest accepted file, bytes: it has a dozen short lines.
 const LARGEST: u64 = 1 << 20;
 
-/// Reads a file; makes it, with nothing pinned and no journaller, when it is not there, as the ancestor
-/// does. Whether it was made is reported.
+/// Reads the file; if it is missing, creates it without pinning and without a journaller, as the ancestor does. Returns
+/// whether it was created.
 ///
 /// # Errors
-/// It cannot be read or made, or a value cannot be meant.
+/// The file cannot be read or created, or a value is invalid.
 pub fn load_or_make(path: &Path) -> anyhow::Result<(PipelineProperties, bool)> {
     let (text, made) = match read_bounded(path, LARGEST) {
         Ok(bytes) => (String::from_utf8_lossy(&bytes).into_owned(), false),

@@ -1,5 +1,6 @@
-//! `record`: the main job.
+//! `record`: the main command.
 
+use super::leftovers;
 use super::machine_tuning;
 use super::measure_args::{EventsArg, MeasureArgs};
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
@@ -24,9 +25,9 @@ use jitterscope_recording::{
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 
-/// Time between the wake-up probe's deadlines: that of cyclictest and jHiccup.
+/// The time between the wake-up probe's deadlines, as in cyclictest and jHiccup.
 const PERIOD: Nanos = Nanos(1_000_000);
-/// How long probes run at least before they are measured, unless the user says otherwise.
+/// The default minimum time that probes run before the measurement.
 const WARM_UP: Nanos = Nanos(50_000_000);
 
 /// What to measure with.
@@ -42,7 +43,7 @@ pub enum ProbeKind {
 }
 
 impl ProbeKind {
-    /// As runs have it.
+    /// The probe kind as in stored runs.
     fn kind(self) -> jitterscope_model::ProbeKind {
         match self {
             ProbeKind::Spin => jitterscope_model::ProbeKind::Spin,
@@ -142,7 +143,7 @@ pub struct RecordArgs {
     pub all: MeasureArgs,
 }
 
-/// An idle CPU to compare with.
+/// An idle CPU for comparison.
 fn control(machine: &Machine, chosen: &CpuSet) -> anyhow::Result<CpuId> {
     let allowed = current_affinity().context("the affinity mask of this process cannot be read")?;
     let control = idle_control(chosen, &Topology::read(machine), &allowed);
@@ -160,7 +161,7 @@ fn default_label(probe: ProbeKind) -> String {
         .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Refuses what does not go with the probe that was chosen, or with one another.
+/// Refuses arguments that do not fit the probe or one another.
 fn goes_together(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageError> {
     let given = [
         ("--period", args.period.is_some()),
@@ -189,7 +190,7 @@ fn goes_together(args: &MeasureArgs, probe: ProbeKind) -> Result<(), UsageError>
     }
 }
 
-/// Runs it.
+/// Runs `record`.
 ///
 /// # Errors
 /// Nothing could be recorded, or the report cannot be printed.
@@ -208,7 +209,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
     beside_a_report(&args.kept.output, args.quiet)?;
     args.gates.of_one_run()?;
     let machine = Machine::host();
-    // Before the first look, which may mount tracefs.
+    // Before the first examination, which may mount tracefs.
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     if !args.require.is_empty() {
         require(&machine, &args.require)?;
@@ -275,6 +276,7 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         Form::of(args.json, args.full),
     )?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
+    leftovers::tell_left_behind(outcome.taken_down);
     args.gates.hold(args.fail_above, &summary, delivered)
 }
 

@@ -1,4 +1,4 @@
-//! Arguments that all recordings have.
+//! The common arguments of all recordings.
 
 use crate::units::size;
 use clap::Args;
@@ -18,7 +18,7 @@ pub struct KeptArgs {
     pub output: Vec<Destination>,
 }
 
-/// The size of a trace buffer as recordings take it, KiB.
+/// The size of a trace buffer in KiB, for the recording.
 pub fn kib(bytes: u64) -> u32 {
     u32::try_from(bytes >> 10).unwrap_or(u32::MAX)
 }
@@ -27,7 +27,7 @@ pub fn kib(bytes: u64) -> u32 {
 pub fn trace_buffer(text: &str) -> Result<u64, String> {
     match size(text)? {
         0..=65_535 => Err("must be at least 64KiB".into()),
-        // The kernel counts buffers in KiB of an int.
+        // The kernel counts the KiB of buffers in an int.
         some if some >> 10 > i32::MAX as u64 => Err("is larger than the kernel can count".into()),
         some => Ok(some),
     }

@@ -1,4 +1,4 @@
-//! `report`: a stored run again, or one of its stalls.
+//! `report`: shows a stored run, or one of its stalls.
 
 use super::advice;
 use super::gate::Gates;
@@ -22,7 +22,7 @@ use jitterscope_view::text::Next;
 use jitterscope_view::{Style, json, load_by, load_redacted, sum_up, text, wrap_whole};
 use std::path::Path;
 
-/// The worst stalls listed unless said otherwise.
+/// The default number of the worst stalls.
 const LISTED: usize = 10;
 
 /// Arguments of `report`.
@@ -63,7 +63,7 @@ pub struct ReportArgs {
     pub gates: Gates,
     #[command(flatten)]
     pub redact: Redact,
-    /// Tell culprits apart by program, by process or by thread; what ran instead of a followed thread is
+    /// Tell culprits apart by program, process, thread, executable or user; what ran instead of a followed thread is
     /// by program always [default: program]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub by: Option<Level>,
@@ -84,6 +84,10 @@ pub enum Level {
     Process,
     /// Each thread by itself
     Thread,
+    /// All that run the same file, whatever they call themselves
+    Executable,
+    /// All of a user, whatever they run
+    User,
 }
 
 impl From<Level> for KeyLevel {
@@ -92,14 +96,16 @@ impl From<Level> for KeyLevel {
             Level::Program => KeyLevel::Program,
             Level::Process => KeyLevel::Process,
             Level::Thread => KeyLevel::Thread,
+            Level::Executable => KeyLevel::Executable,
+            Level::User => KeyLevel::User,
         }
     }
 }
 
-/// Runs it.
+/// Runs `report`.
 ///
 /// # Errors
-/// There is no such run or stall, or it cannot be read.
+/// The run or stall does not exist, or cannot be read.
 pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     args.gates.of_one_run()?;
     let only_shows =
@@ -138,7 +144,7 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
         ..output::style()
     };
     let list = args.list.unwrap_or(LISTED);
-    // Advice names programs and devices of this machine, and rests on the verdicts that are stored.
+    // Advice names programs and devices of this machine, and depends on the stored verdicts.
     let summary = match (args.reattribute, args.redact.on) {
         (true, redact) => {
             print_plainly(reattributed(&path, list, effort, redact)?, style, args.json)?
@@ -180,19 +186,17 @@ impl ReportArgs {
     }
 }
 
-/// How a report is printed.
+/// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The answer on one screen.
     Brief,
-    /// All of it.
     Full,
-    /// For programs.
     Json,
 }
 
 impl Form {
-    /// As asked for by options; JSON wins.
+    /// The form that options request; JSON takes precedence.
     pub fn of(json: bool, full: bool) -> Form {
         match (json, full) {
             (true, _) => Form::Json,
@@ -202,14 +206,14 @@ impl Form {
     }
 }
 
-/// Prints the report of the run in a folder, of which the manifest is at hand, and returns what it says.
+/// Prints the report of the run in a folder, with its known manifest, and returns its summary.
 ///
 /// # Errors
 /// The run cannot be read, or stdout is closed.
 pub fn print_run(path: &Path, manifest: RunManifest, form: Form) -> anyhow::Result<RunSummary> {
     let run = RunReader::with_manifest(path, manifest)?;
     let summary = sum_up(&run, LISTED, Effort::BRIEF)?;
-    // What cannot be printed is not lost.
+    // A report that cannot be printed is not lost.
     print_summary(&run, &summary, output::style(), form).with_context(|| {
         format!(
             "the run is kept: {} report {}",
@@ -220,7 +224,6 @@ pub fn print_run(path: &Path, manifest: RunManifest, form: Form) -> anyhow::Resu
     Ok(summary)
 }
 
-/// Without advice.
 fn print_plainly(summary: RunSummary, style: Style, json: bool) -> anyhow::Result<RunSummary> {
     match json {
         true => output::json_text(&json::render(&summary)?)?,

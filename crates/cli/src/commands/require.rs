@@ -1,4 +1,4 @@
-//! `--require SOURCE`: no run is better than one that cannot see.
+//! `--require SOURCE`: refuses to record without a source.
 
 use crate::exit::{UnavailableError, UsageError};
 use jitterscope_model::{SourceReport, SourceStatus};
@@ -13,7 +13,7 @@ pub fn require(machine: &Machine, names: &[String]) -> anyhow::Result<()> {
     check(&jitterscope_source::sources(machine), names)
 }
 
-/// As [`require`], over sources already surveyed.
+/// As [`require`], for sources surveyed already.
 ///
 /// # Errors
 /// As [`require`].
@@ -34,7 +34,7 @@ pub fn check(sources: &[SourceReport], names: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails where a source gives nothing. One that lacks a part of it, as an older kernel's events do, will do.
+/// Fails if a source is unusable. A source that lacks a part, as an older kernel's events do, is accepted.
 ///
 /// # Errors
 /// The source is denied or absent.
@@ -77,12 +77,8 @@ mod tests {
     use jitterscope_model::SourceProblem;
 
     fn source(status: SourceStatus) -> SourceReport {
-        let problem = SourceProblem::Worded {
-            reason: "why".into(),
-            fix: "how".into(),
-        };
         SourceReport {
-            problems: vec![problem],
+            problems: vec![SourceProblem::EventsLost { lost: 3 }],
             ..SourceReport::of_status("tracefs", status)
         }
     }
@@ -101,7 +97,9 @@ mod tests {
             assert_eq!(usable.is_ok(), will_do);
             if let Err(error) = usable {
                 assert!(
-                    error.to_string().ends_with("why; to have it: how"),
+                    error
+                        .to_string()
+                        .ends_with("lost 3 events; to have it: make the trace buffer larger"),
                     "{error}"
                 );
             }

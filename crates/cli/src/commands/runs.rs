@@ -1,4 +1,4 @@
-//! `runs`: stored runs that are no longer wanted.
+//! `runs`: removes stored runs.
 
 use crate::ask::ask;
 use crate::exit::{Exit, UsageError};
@@ -38,6 +38,9 @@ pub enum What {
         /// Of runs with this label only
         #[arg(long, short, value_name = "NAME", add = crate::completion::labels())]
         label: Option<String>,
+        /// Remove runs of other users too, which are left alone otherwise
+        #[arg(long)]
+        all_users: bool,
         #[command(flatten)]
         how: How,
     },
@@ -69,10 +72,10 @@ pub struct How {
     pub json: bool,
 }
 
-/// Runs it.
+/// Runs `runs`.
 ///
 /// # Errors
-/// A run is not there, or one cannot be removed; the others are.
+/// A run does not exist, or cannot be removed; the others are removed.
 pub fn run(args: &RunsArgs, places: &Places) -> anyhow::Result<Exit> {
     let folder = places.runs()?;
     let (stored, problems) = list(&folder)?;
@@ -88,8 +91,17 @@ pub fn run(args: &RunsArgs, places: &Places) -> anyhow::Result<Exit> {
         What::Prune {
             which: Which { keep, older },
             label,
+            all_users,
             how,
         } => {
+            let of_others = leave_alone(&stored, *all_users);
+            if !of_others.is_empty() {
+                output::talk(of_others);
+            }
+            let stored: Vec<RunEntry> = stored
+                .into_iter()
+                .filter(|run| !run.linked && (*all_users || run.is_own()))
+                .collect();
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.as_nanos());
@@ -99,20 +111,39 @@ pub fn run(args: &RunsArgs, places: &Places) -> anyhow::Result<Exit> {
     }
 }
 
-/// Each run once, however it was named.
+/// A text on the runs that prune leaves alone.
+fn leave_alone(stored: &[RunEntry], all_users: bool) -> String {
+    let others = stored.iter().filter(|run| !all_users && !run.is_own());
+    let linked = stored.iter().filter(|run| run.linked);
+    let [others, linked] = [others.count(), linked.count()];
+    let mut reported = Vec::new();
+    if others > 0 {
+        reported.push(format!("{} of other users (--all-users)", counted(others)));
+    }
+    if linked > 0 {
+        reported.push(format!("links to {} elsewhere", counted(linked)));
+    }
+    if reported.is_empty() {
+        return String::new();
+    }
+    format!("left alone: {}", reported.join(", "))
+}
+
+/// Each named run once. A label or `latest` means only this user's runs.
 fn named<'a>(stored: &'a [RunEntry], wanted: &[String]) -> Result<Vec<&'a RunEntry>, UsageError> {
     let mut found: Vec<&RunEntry> = Vec::new();
     for wanted in wanted {
-        let newest = stored.last().filter(|_| wanted == "latest");
+        let own = || stored.iter().filter(|run| run.is_own());
+        let newest = own().next_back().filter(|_| wanted == "latest");
         let is = |run: &&RunEntry| run.head.id == *wanted || folder_name(&run.path) == *wanted;
-        let labelled: Vec<&RunEntry> = stored
-            .iter()
-            .filter(|run| run.head.label == *wanted)
-            .collect();
-        let run = match (
-            newest.or_else(|| stored.iter().find(is)),
-            labelled.as_slice(),
-        ) {
+        let labelled: Vec<&RunEntry> = own().filter(|run| run.head.label == *wanted).collect();
+        let named = newest.or_else(|| own().find(is));
+        // A name that another user gave to a run must not remove a folder.
+        let named = match labelled.is_empty() {
+            true => named.or_else(|| stored.iter().find(is)),
+            false => named,
+        };
+        let run = match (named, labelled.as_slice()) {
             (Some(run), _) => run,
             (None, [run]) => run,
             (None, []) => {
@@ -137,7 +168,7 @@ fn named<'a>(stored: &'a [RunEntry], wanted: &[String]) -> Result<Vec<&'a RunEnt
     Ok(found)
 }
 
-/// Those that neither are among the newest `keep` nor younger than `older`; oldest first.
+/// The runs that are neither among the newest `keep` nor younger than `older`; oldest first.
 fn beyond<'a>(
     stored: &'a [RunEntry],
     keep: Option<usize>,
@@ -250,7 +281,12 @@ fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
 fn lines(runs: &[&RunEntry], sizes: &[u64]) -> String {
     let line = |(run, size): (&&RunEntry, &u64)| {
         let name = jitterscope_model::visible(&run.head.label).into_owned();
-        format!("{:>10}  {}  {name}\n", size_text(*size), run.head.id)
+        let of = match run.is_own() {
+            true => String::new(),
+            false => format!("  of user {}", run.owner),
+        };
+        let id = jitterscope_model::visible(&run.head.id);
+        format!("{:>10}  {id}  {name}{of}\n", size_text(*size))
     };
     runs.iter().zip(sizes).map(line).collect()
 }
@@ -277,6 +313,8 @@ mod tests {
             RunEntry {
                 path: format!("/runs/{id}-folder").into(),
                 head,
+                owner: rustix::process::geteuid().as_raw(),
+                linked: false,
             }
         };
         runs.iter().map(entry).collect()
@@ -309,6 +347,29 @@ mod tests {
         let refused = of(&["BASE"]).unwrap_err();
         assert!(refused.contains("aaa, bbb"), "{refused}");
         assert!(of(&["nosuch"]).unwrap_err().contains("nosuch"));
+    }
+
+    #[test]
+    fn another_users_run_is_named_by_its_id_alone() {
+        let mut stored = stored(&[("aaa", "BASE", 1), ("bbb", "ONE", 2), ("aaa", "BASE", 3)]);
+        for stranger in [1, 2] {
+            stored[stranger].owner += 1;
+        }
+        let of = |wanted: &str| named(&stored, &[wanted.into()]);
+        let own = stored[0].path.clone();
+        for wanted in ["latest", "aaa", "BASE"] {
+            let found = of(wanted).unwrap();
+            assert!(std::ptr::eq(found[0], &stored[0]), "{wanted}: {found:?}");
+            assert_eq!(found[0].path, own);
+        }
+        assert_eq!(ids(&of("bbb").unwrap()), ["bbb"]);
+        assert!(of("ONE").is_err());
+        let reported = leave_alone(&stored, false);
+        assert!(reported.contains("2 runs of other users"), "{reported}");
+        stored[0].linked = true;
+        let reported = leave_alone(&stored, true);
+        assert!(reported.contains("links to 1 run"), "{reported}");
+        assert!(!reported.contains("users"), "{reported}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! `sampler`: the jitter sampler's flags and series, written while it runs, with every stall. It is kept as a
-//! run like any other, so that a spike of the series leads to the trace of that moment.
+//! `sampler`: the jitter sampler's flags and series, written during the measurement, with every stall. It stores a run
+//! like any other, so that a spike in the series leads to the trace of that moment.
 
+use super::leftovers;
 use super::machine_tuning;
 use super::outputs::{of_recording, places_apart, remarks, tell, told_by_target};
 use crate::completion;
@@ -24,11 +25,11 @@ use jitterscope_view::record_error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Spinning before it counts: until there are enough stalls to learn the cost of an entry from.
+/// The warm-up: long enough for the stalls from which the cost of an entry is learnt.
 const WARM_UP: Nanos = Nanos(300_000_000);
-/// Trace buffer of each measured CPU.
+/// The trace buffer of each measured CPU, KiB.
 const TRACE_KIB: u32 = 8192;
-/// Raw trace kept with the run; beyond it only what lies around the worst stalls.
+/// The raw trace kept with the run, bytes; beyond it only the parts around the worst stalls.
 const TRACE_LIMIT: u64 = 256 << 20;
 
 /// Arguments of `sampler`.
@@ -74,7 +75,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// Runs it.
+/// Runs `sampler`.
 ///
 /// # Errors
 /// Wrong arguments, a target that cannot be opened or written, or nothing could be measured.
@@ -129,6 +130,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
         record(&machine, &settings, extra, &stop, &mut front).map_err(usage_if_asked_wrongly)?;
     front.printed?;
     stored(RunReader::open(&outcome.path)?.manifest());
+    leftovers::tell_left_behind(outcome.taken_down);
     Ok(tell(&targets, &outcome.outputs, false))
 }
 
@@ -147,7 +149,7 @@ impl Observer for Front<'_> {
     }
 }
 
-/// Says where the run is, and what limits what it can say. What its outputs lost is said by itself.
+/// Prints the location of the run, and the limits of what it shows. Losses of its outputs are reported separately.
 pub fn stored(manifest: &RunManifest) {
     for warning in manifest
         .warnings
@@ -162,7 +164,7 @@ pub fn stored(manifest: &RunManifest) {
     ));
 }
 
-/// The ancestor's three lines; on stderr when stdout is a target.
+/// The ancestor's three lines; on stderr if stdout is a target.
 fn settings_lines(args: &SamplerArgs, threshold: Nanos, stdout_taken: bool) -> anyhow::Result<()> {
     let mut text = String::new();
     let seconds = args.duration.0 as f64 / 1e9;
@@ -191,7 +193,7 @@ pub fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     }
 }
 
-/// What to open: a CSV file without a choice of rows is the series, and beside it the stalls.
+/// The targets to open: a CSV file without a choice of rows is the series, with the stalls in a second file.
 fn targets(asked: &[Destination]) -> Result<Vec<Destination>, UsageError> {
     if asked.is_empty() {
         return Ok(vec!["csv://-?rows=series".parse().map_err(wrong)?]);

@@ -1,4 +1,4 @@
-//! What audit and tune have in common: which CPUs, and which run.
+//! Common parts of audit and tune: the CPUs, and the run.
 
 use crate::completion;
 use crate::exit::{UnavailableError, UsageError};
@@ -29,13 +29,12 @@ pub struct Scope {
     root: Option<PathBuf>,
 }
 
-/// What a run measured.
+/// The measurements of a run.
 pub struct Measured {
-    /// Its id.
     pub run: String,
-    /// What it measured, by culprit.
+    /// The time by culprit.
     pub culprits: RunCulprits,
-    /// On which CPUs.
+    /// The measured CPUs.
     pub cpus: CpuSet,
 }
 
@@ -45,10 +44,10 @@ impl Scope {
         self.root.as_deref().map_or_else(Machine::host, Machine::at)
     }
 
-    /// What the named run measured, and on which CPUs.
+    /// The measurements of the named run, and its CPUs.
     ///
     /// # Errors
-    /// There is no such run, it cannot be read, or what it says of culprits does not hold.
+    /// The run does not exist, cannot be read, or its verdicts on culprits do not hold.
     pub fn measured(&self, places: &Places) -> anyhow::Result<Option<Measured>> {
         let Some(run) = &self.run else {
             return Ok(None);
@@ -72,10 +71,10 @@ impl Scope {
         }))
     }
 
-    /// The CPUs, and why these when nobody named them.
+    /// The CPUs, and the reason if the user did not name them.
     ///
     /// # Errors
-    /// The machine does not tell which CPUs it has, or none is isolated though that was asked for.
+    /// The machine does not list its CPUs, or none is isolated although that was requested.
     pub fn cpus(
         &self,
         machine: &Machine,
@@ -105,7 +104,7 @@ impl Scope {
     }
 }
 
-/// The CPUs that a run was for: an idle control is only there to be compared with.
+/// The CPUs that a run was for, without an idle control.
 pub fn of_interest(manifest: &RunManifest) -> CpuSet {
     manifest
         .probe
@@ -113,7 +112,7 @@ pub fn of_interest(manifest: &RunManifest) -> CpuSet {
         .difference(&manifest.idle_control().into_iter().collect())
 }
 
-/// What a run measured, by culprit; on an idle control nothing.
+/// The time by culprit in a run, without an idle control.
 ///
 /// # Errors
 /// The run cannot be read.

@@ -1,4 +1,4 @@
-//! `selftest`: does it find and name what is known to be there?
+//! `selftest`: checks that known disturbances are found and named.
 
 use super::require::at_least_degraded;
 use crate::exit::{Exit, UnavailableError, UsageError};
@@ -46,12 +46,14 @@ fn kind(text: &str) -> Result<DisturbKind, String> {
     })
 }
 
-/// Runs it.
+/// Runs `selftest`.
 ///
 /// # Errors
 /// Nothing could be recorded.
 pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = Machine::host();
+    // Before the first examination, which may mount tracefs.
+    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
     if args.cpus.is_some() && cpus.cpus.len() != 1 {
         return Err(
@@ -63,8 +65,8 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     if !args.only.is_empty() {
         plan.turns.retain(|turn| args.only.contains(&turn.kind));
     }
-    // Reported before seconds are spent on a recording that names nobody. Kinds whose events this kernel lacks are
-    // skipped one by one.
+    // Fails before a recording that could not name culprits. Kinds whose events this kernel lacks are skipped
+    // individually.
     at_least_degraded(&jitterscope_source::sources(&machine), "tracefs")?;
     let runs_dir = places.runs()?;
     let settings = SelftestSettings {
@@ -93,7 +95,6 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
         child: ChildCommand::current_exe("disturb")?,
         work_dir: runs_dir,
     };
-    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut tell = |step| {
         if output::someone_watches() {
             output::talk(jitterscope_view::selftest::step(step));

@@ -1,5 +1,6 @@
-//! `sljtest`: SLJ Test's flags and screen, over a probe that reads without a hole.
+//! `sljtest`: SLJ Test's flags and screen, with a probe that reads without gaps.
 
+use super::leftovers;
 use super::machine_tuning;
 use super::sampler::{stored, usage_if_asked_wrongly};
 use crate::completion;
@@ -30,17 +31,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shortest delta that is recorded one by one, where the clock allows it. Storing one takes the probe nearly as
-/// long, and that time lies inside its next delta: a lower limit would record its own doing.
+/// The shortest individually recorded delta, if the clock allows it. Storing one takes the probe almost as long, and
+/// that time lies inside its next delta: a lower limit would record the probe's own work.
 const SHORTEST_RECORD: Nanos = Nanos(150);
-/// One interval is enough: nothing here looks at them.
+/// One interval is enough: this command does not use them.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
 
-/// Spinning before it counts: until there are enough stalls to learn the cost of an entry from.
+/// The warm-up: long enough for the stalls from which the cost of an entry is learnt.
 const WARM_UP: Nanos = Nanos(300_000_000);
-/// Trace buffer of each measured CPU.
+/// The trace buffer of each measured CPU, KiB.
 const TRACE_KIB: u32 = 8192;
-/// Raw trace kept with the run.
+/// The raw trace kept with the run, bytes.
 const TRACE_LIMIT: u64 = 64 << 20;
 
 /// Arguments of `sljtest`.
@@ -105,7 +106,7 @@ fn outbuf(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Runs it.
+/// Runs `sljtest`.
 ///
 /// # Errors
 /// Wrong arguments, a file that cannot be written, or nothing could be measured.
@@ -154,6 +155,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let manifest = run.manifest();
     let rate = manifest.rate;
     stored(manifest);
+    leftovers::tell_left_behind(outcome.taken_down);
     let mut binned = Vec::new();
     for result in &manifest.results {
         let CpuBins { bins, seen } = gathered.bins(result);
@@ -236,7 +238,7 @@ fn screens(settings: SljSettings, rate: TickRate, cpus: &[SljCpu<'_>]) -> anyhow
     Ok(())
 }
 
-/// The settings, if a histogram can be made of them and a file beside the screen.
+/// The settings; checks that they make a histogram and that the file is not the screen.
 fn settings(args: &SljtestArgs) -> Result<SljSettings, UsageError> {
     let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (bins, width) = (size(args.bins), size(args.width));
@@ -250,7 +252,7 @@ fn settings(args: &SljtestArgs) -> Result<SljSettings, UsageError> {
     settings
         .check()
         .map_err(|error| UsageError(error.to_string()))?;
-    // Deltas up to the knee are counted a tick each.
+    // Deltas up to the knee are counted by the tick.
     let most = LARGEST_THRESHOLD.0 - 1;
     if args.knee > most {
         return Err(UsageError(format!(
@@ -266,7 +268,7 @@ fn settings(args: &SljtestArgs) -> Result<SljSettings, UsageError> {
     Ok(settings)
 }
 
-/// The pause before the test. In small steps, so that a signal ends it.
+/// The pause before the test, in small steps, so that a signal ends it.
 fn wait(pause: Nanos, stop: &AtomicBool) -> Result<(), RecordError> {
     let begun = Instant::now();
     let pause = Duration::from_nanos(pause.0);
@@ -282,8 +284,7 @@ fn wait(pause: Nanos, stop: &AtomicBool) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The file of outliers: opened before the test, filled after it. One that was made for it and never
-/// filled is removed.
+/// The file of outliers: opened before the test, written after it. A new file that stays empty is removed.
 struct OutlierFile<'a> {
     path: &'a Path,
     place: OutputPlace,
@@ -314,7 +315,7 @@ impl<'a> OutlierFile<'a> {
 impl Drop for OutlierFile<'_> {
     fn drop(&mut self) {
         if self.opened.made {
-            // Nothing was measured, which is the error that is reported.
+            // The error to report is that nothing was measured.
             let _ = self.place.folder().remove_file(self.place.name());
         }
     }

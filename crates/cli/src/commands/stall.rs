@@ -19,18 +19,17 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// Which stall.
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// By its number within the run, which every table, file and database shows.
+    /// By its number within the run, as in every table, file and database.
     Id(u64),
-    /// 1 is the longest, counting those that began together once.
+    /// 1 is the longest; stalls that began together count once.
     Rank(usize),
-    /// The longest of those that lay in a moment.
+    /// The longest stall at a moment.
     At(Moment),
 }
 
-/// Prints it.
+/// Prints the stall.
 ///
 /// # Errors
 /// The run has no such stall, it cannot be read, or stdout is closed.
@@ -70,14 +69,14 @@ pub fn print_stall(
         None => find(&run, worst)?,
     };
     let (rows, problem) = match stall_timeline(&run, &stall) {
-        // That verdict's name says it.
+        // The name of that verdict says it already.
         Ok(rows) if rows.is_empty() && is_of(worst, Verdict::NoEventInVm) => (rows, None),
         Ok(rows) if rows.is_empty() => (
             rows,
             Some("No kernel event was recorded inside this stall.".into()),
         ),
         Ok(rows) => (rows, None),
-        // An error's text may name paths.
+        // The text of an error may contain paths.
         Err(_) if redact.on => (Vec::new(), Some("The timeline cannot be made.".into())),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
@@ -119,13 +118,13 @@ pub fn print_stall(
     }
 }
 
-/// Whether this is the verdict on all of it.
+/// Whether the whole stall has this verdict.
 fn is_of(stall: &WorstStall, verdict: Verdict) -> bool {
     let of = |part: &Part| part.culprit.subject.as_verdict() == Some(verdict);
     !stall.parts.is_empty() && stall.parts.iter().all(of)
 }
 
-/// Why there is no such stall.
+/// Why the stall does not exist.
 fn missing(run: &RunReader, which: &Which, stalls: usize) -> anyhow::Result<String> {
     Ok(match which {
         Which::Id(id) => {
@@ -154,7 +153,7 @@ fn missing(run: &RunReader, which: &Which, stalls: usize) -> anyhow::Result<Stri
     })
 }
 
-/// The longest stall that lay in a moment, or the nearest to it, with a remark on how far away that is.
+/// The longest stall at a moment, or the nearest one, with a remark on its distance.
 fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<String>)> {
     let manifest = run.manifest();
     let (first, last) = manifest
@@ -174,7 +173,7 @@ fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<Strin
     let mut best: Option<(u64, Reverse<u64>, StallId, bool)> = None;
     for stall in run.stalls()? {
         let stall = stall?;
-        // What the control did is no answer to what the measured CPUs suffered.
+        // The stalls of the control do not affect the measured CPUs.
         if manifest.idle_control() == Some(stall.cpu) {
             continue;
         }
@@ -206,7 +205,7 @@ fn at(run: &RunReader, moment: &Moment) -> anyhow::Result<(StallId, Option<Strin
 fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
     match run.stall_alone(worst.stall)? {
         Some(stall) => Ok(stall),
-        None => anyhow::bail!("stall {} is not in gaps.parquet", worst.stall.0),
+        None => anyhow::bail!("stall {} is not in stalls.parquet", worst.stall.0),
     }
 }
 
@@ -219,7 +218,7 @@ struct StallJson<'a> {
     remarks: &'a [String],
 }
 
-/// The shape of a timeline alone: how deep, from when to when.
+/// Only the shape of a timeline: depths and times.
 pub(super) fn redacted(rows: Vec<TimelineRow>) -> Vec<TimelineRow> {
     rows.into_iter()
         .map(|row| TimelineRow {

@@ -36,7 +36,7 @@ enum TuneCommand {
     Apply(ApplyArgs),
     /// Put everything, or what some knobs changed, back as it was
     Rollback(RollbackArgs),
-    /// Show what is applied, by whom, and what somebody else has changed since
+    /// Show what is applied, which run or user applied it, and what has changed since
     Status(StatusArgs),
     /// Compare /proc/interrupts before and after a while: which interrupts reached the CPUs
     Interrupts(InterruptsArgs),
@@ -89,6 +89,9 @@ struct PlanArgs {
     /// Make it last as well: drop-ins for sysctl.d, tmpfiles.d, systemd and the boot line
     #[arg(long)]
     persist: bool,
+    /// Show each change and each reason, on as many lines as that takes
+    #[arg(long, conflicts_with = "json")]
+    full: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -152,10 +155,10 @@ struct StatusArgs {
     json: bool,
 }
 
-/// Runs it.
+/// Runs `tune`.
 ///
 /// # Errors
-/// The arguments cannot be meant, the machine cannot be read, or somebody else is changing it.
+/// The arguments contradict each other, the machine cannot be read, or another process is changing it.
 pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
     match &args.command {
         TuneCommand::Plan(args) => {
@@ -164,7 +167,7 @@ pub fn run(args: &TuneArgs, places: &Places) -> anyhow::Result<Exit> {
                 args.json,
                 || tuning::plan_json(&plan),
                 || {
-                    tuning::plan(&plan, style())
+                    tuning::plan(&plan, args.full, style())
                         + &tuning::how_to_apply(&plan, args.persist, style())
                 },
             )?;
@@ -235,7 +238,7 @@ fn make(args: &PlanArgs, places: &Places) -> anyhow::Result<(Plan, Machine)> {
 fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     let (plan, machine) = make(&args.plan, places)?;
     if !plan.changes.is_empty() && !args.yes {
-        output::talk_page(&tuning::plan(&plan, style()));
+        output::talk_page(&tuning::plan(&plan, args.plan.full, style()));
         if !ask(&format!("Apply {}?", counted(plan.changes.len(), "change")))? {
             output::talk("nothing was changed");
             return Ok(Exit::Failed);
@@ -267,12 +270,12 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
                 .then(|| format!("{} not tried", counted(report.not_tried, "change"))),
         );
     let refused: Vec<String> = refused.collect();
-    // The last line, and not code 0: no script goes on as if it had what it asked for.
+    // An error at the end, so that a script does not go on without the requested changes.
     anyhow::ensure!(refused.is_empty(), "not applied: {}", refused.join("; "));
     Ok(Exit::Ok)
 }
 
-/// Knobs that were named and that the plan could do nothing for.
+/// Named knobs for which the plan has no change.
 fn denied(args: &PlanArgs, plan: &Plan) -> Vec<String> {
     let named = |knob: &str| args.only.iter().any(|id| id == knob);
     let denied = plan
@@ -375,7 +378,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Who we are, for the journal.
+/// The user and process, for the journal.
 pub(super) fn who(machine: &Machine) -> Who {
     let status = machine.read("/proc/self/status").unwrap_or_default();
     let uid = status

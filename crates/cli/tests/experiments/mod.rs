@@ -1,4 +1,4 @@
-//! Running `experiment`, and whether that can be done here.
+//! Running `experiment`, and whether that is possible here.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use jitterscope_testing::is_root;
@@ -31,7 +31,7 @@ pub fn can_experiment() -> bool {
     if !is_root() {
         return false;
     }
-    // One look for all tests of a binary.
+    // One check for all tests of a binary.
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(is_possible)
 }
@@ -41,16 +41,16 @@ fn is_possible() -> bool {
     let doctor = run(dir.path(), &["doctor", "--require", "tracefs"]);
     let two = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
     if !doctor.status.success() || !two || !Path::new(STAT_INTERVAL).exists() {
-        eprintln!(
-            "skipped: tracefs, a second CPU and vm.stat_interval are needed: {}",
+        jitterscope_testing::skip(&format!(
+            "tracefs, a second CPU and vm.stat_interval are needed: {}",
             stderr(&doctor)
-        );
+        ));
         return false;
     }
     true
 }
 
-/// Reads what it says until a line has this in it.
+/// Reads the output until a line contains `wanted`.
 pub fn said(child: &mut Child, wanted: &str) {
     let lines = BufReader::new(child.stderr.take().unwrap());
     let mut printed = Vec::new();

@@ -1,27 +1,27 @@
-//! Runs whose every name is hostile, as a thread, a colleague or a damaged disk could have made them.
+//! Runs whose every name is hostile, as a thread, another user or a damaged disk could make them.
 
-use crate::common::{Scenario, part, sent_by};
+use crate::common::{Scenario, sent_by};
 use jitterscope_model::*;
 use jitterscope_store::RunWriter;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A name that clears the screen, gives itself a colour and a title, forges a line, turns the direction of
-/// text, hides, and is a formula.
+/// A name that clears the screen, sets a colour and a title, forges a line, reverses the text direction, hides, and is
+/// a formula.
 pub const NAME: &str = "=EVIL\u{1b}[31mRED\u{1b}[2J\u{1b}]0;t\u{7}\nFORGED ok\r\u{9b}1;1H\u{202e}\u{2066}\u{200b}\u{feff}\u{7f}\t\u{ad}\u{e0041}\u{2028}z";
-/// The same in the fifteen bytes that a thread has.
+/// The same within the fifteen bytes of a thread's name.
 pub const COMM: &str = "EVIL\u{1b}[2J\nFORG\u{9b}";
-/// Another thread's.
 pub const RED: &str = "E\u{1b}[31mRED\u{202e}";
 
-/// Everything that has a name, and every kind as a newer version might describe it.
+/// Every subject with a name, and every kind as a newer version might write it.
 fn hostile_subjects() -> Vec<Subject> {
     let name = || Name::from(NAME);
     let owner = || {
         Some(Owner {
             uid: 1000,
             cgroup: Some(name()),
+            executable: Some(name()),
         })
     };
     let task = || Task {
@@ -29,9 +29,11 @@ fn hostile_subjects() -> Vec<Subject> {
         tgid: Some(7),
         process: None,
         comm: name(),
+        was: Some(name()),
         class: Some(SchedClass::Other(name())),
         owner: owner(),
         kernel: Some(false),
+        allowed: Some("0-1".into()),
     };
     let worker = |comm| {
         Some(Worker {
@@ -46,6 +48,7 @@ fn hostile_subjects() -> Vec<Subject> {
         Subject::Quota(Quota {
             cgroup: name(),
             limit: None,
+            beside: None,
         }),
         Subject::Work(Work {
             function: Some(name()),
@@ -81,11 +84,11 @@ fn hostile_subjects() -> Vec<Subject> {
             detail: name(),
         },
     ];
-    all.extend(
-        CulpritKind::ALL
-            .into_iter()
-            .map(|kind| part(kind, NAME, NAME, 1).culprit.subject.clone()),
-    );
+    all.extend(CulpritKind::ALL.into_iter().map(|kind| Subject::Unknown {
+        kind: kind.as_str().into(),
+        name: name(),
+        detail: name(),
+    }));
     all
 }
 
@@ -149,7 +152,6 @@ fn scenario(kind: &str) -> Scenario {
             })
             .collect();
     }
-    s.manifest.audit.insert(NAME.into(), NAME.into());
     s.manifest.counters = vec![CounterTotal {
         cpu: CpuId(0),
         name: NAME.into(),
@@ -188,7 +190,7 @@ pub fn store(runs: &Path, kind: &str, at: u64) -> PathBuf {
     path
 }
 
-/// Makes every free text of a stored run's manifest hostile, as somebody may have who sent it.
+/// Makes every free text of a stored run's manifest hostile, as a sender of the run could.
 pub fn spoil(run: &Path, at: u64) {
     for (name, clock) in [
         ("manifest.json", "/started_realtime_ns"),
@@ -204,7 +206,7 @@ pub fn spoil(run: &Path, at: u64) {
 }
 
 /// Keys of free text; the others are numbers, lists of CPUs, or names of a fixed set.
-const FREE: [&str; 22] = [
+const FREE: [&str; 17] = [
     "label",
     "tool_version",
     "command_line",
@@ -215,11 +217,6 @@ const FREE: [&str; 22] = [
     "cpu_model",
     "cmdline",
     "hypervisor",
-    "cpus_chosen_because",
-    "reason",
-    "loses",
-    "fix",
-    "ended_early",
     "text",
     "path",
     "why",
@@ -234,9 +231,11 @@ fn walk(value: &mut Value, key: &str) {
         Value::Object(object) => object.iter_mut().for_each(|(key, value)| walk(value, key)),
         Value::Array(values) => values.iter_mut().for_each(|value| walk(value, key)),
         Value::String(text) if FREE.contains(&key) => *text = NAME.into(),
-        // What is missing is reported where it can be.
-        Value::Null if ["cpus_chosen_because", "hypervisor", "ended_early"].contains(&key) => {
-            *value = NAME.into();
+        // A missing value is replaced where that is possible.
+        Value::Null if key == "hypervisor" => *value = NAME.into(),
+        // As a newer version may write it.
+        Value::Null if ["cpus_chosen_because", "ended_early"].contains(&key) => {
+            *value = serde_json::json!({"id": NAME, "text": NAME});
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Screens as a terminal gets them, and what may be in them.
+//! Screens as a terminal receives them, and their allowed contents.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::ffi::OsString;
@@ -7,24 +7,24 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where a command writes.
+/// The output of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// To pipes, coloured all the same.
+    /// To pipes, with colours anyway.
     Pipes,
-    /// To a terminal, whose keyboard says no.
+    /// To a terminal whose user answers no.
     Terminal,
 }
 
-/// What a command wrote: to pipes, first stdout, then stderr.
+/// The output of a command: for pipes, stdout and then stderr.
 pub fn screen(place: Place, args: &[OsString], folder: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
     command
         .args(args)
         .current_dir(folder)
         .env("JITTERSCOPE_RUNS", folder.join("runs"));
-    // Whom a change of the machine is attributed to.
-    command.env("SUDO_USER", crate::runs::NAME);
+    // The user to whom a change of the machine is attributed.
+    command.env("SUDO_USER", crate::hostile_runs::NAME);
     command
         .env("TERM", "xterm-256color")
         .env_remove("NO_COLOR")
@@ -56,7 +56,7 @@ fn on_terminal(mut command: Command) -> Vec<u8> {
     let side = || Stdio::from(slave.try_clone().unwrap());
     command.stdin(side()).stdout(side()).stderr(side());
     let mut child = command.spawn().unwrap();
-    // The command keeps its three alone; the last one closed ends the reading.
+    // Only the command keeps the terminal open; closing it ends the reading.
     drop((command, slave));
     let mut master = File::from(master);
     master.write_all(b"n\n").unwrap();
@@ -66,13 +66,13 @@ fn on_terminal(mut command: Command) -> Vec<u8> {
         bytes.extend_from_slice(&part[..n]);
     }
     child.wait().unwrap();
-    // The terminal's driver ends lines so.
+    // The terminal driver ends lines this way.
     String::from_utf8_lossy(&bytes)
         .replace("\r\n", "\n")
         .into_bytes()
 }
 
-/// Colours that jitterscope and its argument parser give, and the ends of them.
+/// Colours of jitterscope and its argument parser, and their ends.
 const COLOURS: [&str; 17] = [
     "\u{1b}[0m",
     "\u{1b}[1m",
@@ -93,13 +93,13 @@ const COLOURS: [&str; 17] = [
     "\u{1b}[1;36m",
 ];
 
-/// What is wrong with a screen; nothing for one that is only text, lines and our own colours.
+/// What is wrong with a screen; `None` if it has only text, lines and known colours.
 pub fn harm(screen: &str) -> Option<String> {
-    // A colour of ours never stands before this word, a hostile one does.
+    // No known colour precedes this word, but a hostile one does.
     if screen.contains("\u{1b}[31mRED") {
         return Some("a name gives itself a colour".into());
     }
-    // The line of progress is wiped and drawn again.
+    // The progress line is erased and drawn again.
     let mut text = screen.replace("\r\u{1b}[2K", "\n");
     for colour in COLOURS {
         text = text.replace(colour, "");

@@ -1,4 +1,4 @@
-//! What tests on the real machine share.
+//! Helpers for tests on the real machine.
 
 pub use jitterscope_testing::turn;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Waits until a recorder's probe spins, and its warm-up is over: on a busy machine it takes a while to start.
+/// Waits until a recorder's probe spins and its warm-up is over: on a busy machine it takes a while to start.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn until_it_measures(recorder: u32) {
     let tasks = format!("/proc/{recorder}/task");
@@ -51,7 +51,7 @@ pub fn until_it_measures(recorder: u32) {
     std::thread::sleep(Duration::from_millis(1500));
 }
 
-/// How many tracing instances a recorder has.
+/// The number of tracing instances of a recorder.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn instances_of(recorder: u32) -> usize {
     let all = fs::read_dir("/sys/kernel/tracing/instances")
@@ -63,7 +63,7 @@ pub fn instances_of(recorder: u32) -> usize {
         .count()
 }
 
-/// Root, and kernel events to be had.
+/// Whether this is root, with kernel events.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn can_trace() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -72,13 +72,13 @@ pub fn can_trace() -> bool {
         .find_map(|line| line.strip_prefix("Uid:"))
         .unwrap();
     if uid.split_whitespace().nth(1) != Some("0") {
-        eprintln!("skipped: this test needs root");
+        jitterscope_testing::skip("this test needs root");
         return false;
     }
     let dir = tempfile::tempdir().unwrap();
     let doctor = jitterscope(dir.path(), &["doctor", "--require", "tracefs"]);
     if !doctor.status.success() {
-        eprintln!("skipped: {}", stderr(&doctor));
+        jitterscope_testing::skip(&stderr(&doctor));
     }
     doctor.status.success()
 }

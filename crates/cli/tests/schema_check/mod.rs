@@ -1,4 +1,4 @@
-//! Holding JSON against `docs/schema`.
+//! Checks JSON against `docs/schema`.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use serde_json::Value;
@@ -22,8 +22,8 @@ pub fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// The part of JSON Schema that the files use. What a schema does not know is an error, too: a field is
-/// described before it is printed.
+/// The subset of JSON Schema that the files use. An unknown field is an error, too, so that every printed field is
+/// described.
 pub fn check(schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
     let allowed: Vec<&str> = match &schema["type"] {
         Value::String(one) => vec![one],
@@ -67,7 +67,7 @@ pub fn check(schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
 }
 
 pub fn hold(schema: &Value, value: &Value, what: &str) {
-    // For whoever describes a new field.
+    // Helps to describe a new field.
     if let Some(folder) = std::env::var_os("JITTERSCOPE_SCHEMA_OUT") {
         let line = format!("{value}\n");
         let file = std::fs::OpenOptions::new()

@@ -1,4 +1,4 @@
-//! Made-up runs in a folder of runs.
+//! Synthetic runs in a folder of runs.
 
 use crate::common::Scenario;
 use jitterscope_store::RunWriter;

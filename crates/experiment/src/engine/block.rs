@@ -1,4 +1,4 @@
-//! Where the undoing takes longer than anybody waits: all runs without the change, then all with it.
+//! Experiments whose undoing takes longer than the longest wait: all runs without the change, then all runs with it.
 
 use super::turning::Turn;
 use super::{Ended, Engine, Outcome};
@@ -7,8 +7,8 @@ use jitterscope_analyze::compare::{ALPHA, Design};
 use std::path::PathBuf;
 
 impl Engine<'_> {
-    /// Makes the runs that are missing of either arm, those without the change first: once it was made they can no
-    /// longer be had. After a break the change is made anew, and waited for, before there is another run with it.
+    /// Makes the missing runs of both arms, those without the change first, because they are impossible once it was
+    /// made. After a break the change is made and waited for again before the next run with it.
     pub(super) fn one_after_the_other(&mut self) -> Result<Outcome, ExperimentError> {
         let runs = self.of.rules.looks.first().pairs;
         self.go_on()?;
@@ -68,11 +68,11 @@ impl Engine<'_> {
         Ok(self.outcome(Ended::LastLook, false, Some(found)))
     }
 
-    /// Takes what was measured before. What was so in another boot is left out, and that is said: all that a restart
-    /// changes would stand between the arms, or within one.
+    /// Takes earlier runs. Runs of another boot are left out, which is reported: everything that a reboot changes would
+    /// otherwise be part of the difference between the arms, or within one.
     fn go_on(&mut self) -> Result<(), ExperimentError> {
         let block = std::mem::take(&mut self.of.session.block);
-        // Of a change that needs a reboot the arm without it is of another boot: all of it of one.
+        // If the change needs a reboot, all runs of the arm without it are from one other boot.
         let without = block
             .iter()
             .rev()

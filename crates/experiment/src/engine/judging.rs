@@ -6,8 +6,8 @@ use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_model::Subject;
 
 impl Engine<'_> {
-    /// Why a run does not count: what it measured failed, or it cannot say what became of what is predicted. `None`
-    /// where it can, or nothing is predicted: the total needs no names.
+    /// Why a run does not count: its command failed, or it cannot show what became of the predicted culprits. `None` if
+    /// it counts. Without a prediction it always can: the total needs no names.
     pub(super) fn run_is_void(&self, arm: Arm, run: &ComparedRun) -> Option<VoidReason> {
         if let Some(status) = &run.failed {
             return Some(VoidReason::CommandFailed {
@@ -24,8 +24,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Why a pair does not count: a run of it is void, or what is predicted to go was there without the change
-    /// before and is not back. Then the undoing is not in force.
+    /// Why a pair does not count: one of its runs is void, or a predicted culprit that an earlier run without the
+    /// change had is missing in this pair's run without it. Then the undoing is not in force.
     pub(super) fn is_void(&self, a: &ComparedRun, b: &ComparedRun) -> Option<VoidReason> {
         let unnamed = self
             .run_is_void(Arm::A, a)
@@ -47,7 +47,7 @@ impl Engine<'_> {
         unnamed.or_else(missing)
     }
 
-    /// Whether a run has anything of what is predicted, if it can tell.
+    /// Whether a run contains a predicted culprit, if it can show that.
     fn has(&self, run: &ComparedRun, what: &Predicted) -> Option<bool> {
         let meant = |culprit: &Subject| what.removes(culprit, self.of.answers);
         run.events_of(&meant).map(|events| events > 0)
@@ -57,9 +57,9 @@ impl Engine<'_> {
         VoidReason::not_back(what, self.of.change.predicted().len() < 2)
     }
 
-    /// Counts a pair. Where the very first run was with the change, nothing said yet what is there without it when
-    /// the first pair was judged: it is judged anew by this one, before the first look. Returns why it does not
-    /// count any longer.
+    /// Counts a pair. If the very first run was with the change, it was unknown which culprits exist without it when
+    /// the first pair was judged. So the next pair judges it again, before the first look. Returns why it no longer
+    /// counts.
     pub(super) fn count(
         &mut self,
         number: usize,

@@ -1,31 +1,29 @@
-//! From one arm to the other, and the wait until that is in force.
+//! Switches from one arm to the other, and waits until that is in force.
 
 use super::Engine;
 use crate::{Arm, ExperimentError, InForceIn, VoidReason};
 use jitterscope_model::{Nanos, Subject};
 use std::time::{Duration, Instant};
 
-/// How often a wait looks whether it is to end.
+/// How often a wait checks whether to end.
 const TURN: Duration = Duration::from_millis(50);
 
-/// How often what shows that an arm is in force is asked: it is a command, which takes time from what it waits for.
+/// How often the check of an arm runs: it is a command, which competes with what it waits for.
 const ASK: Duration = Duration::from_millis(250);
 
-/// A look takes about this long to begin: shorter waits are waited out.
+/// A look takes about this long to begin, so shorter waits are waited out.
 const WORTH_A_LOOK: Duration = Duration::from_secs(5);
 
 /// Whether an arm can be measured.
 pub(super) enum Turn {
-    /// It can.
     Begins,
-    /// It was stopped.
     Stopped,
-    /// What shows that it is in force was not seen in time.
+    /// The arm was not seen to be in force in time.
     Unseen(VoidReason),
 }
 
 impl Engine<'_> {
-    /// Applies or reverts and waits until that is in force.
+    /// Applies or reverts, and waits until that is in force.
     pub(super) fn turn_to(&mut self, arm: Arm) -> Result<Turn, ExperimentError> {
         if self.stopped() {
             return Ok(Turn::Stopped);
@@ -34,7 +32,7 @@ impl Engine<'_> {
             let settles = match arm {
                 Arm::A => self.of.change.revert()?,
                 Arm::B => {
-                    // From here on it may be applied, whatever it says.
+                    // From here on it may be applied, even if the call fails.
                     self.now = Arm::B;
                     self.of.change.apply()?
                 }
@@ -47,7 +45,7 @@ impl Engine<'_> {
         let wait = match settles {
             InForceIn::Now => Duration::ZERO,
             InForceIn::Within(time) => Duration::from_nanos(time.0),
-            // Its own check, the predicted culprit, is looked at in the run.
+            // The run itself checks it by the predicted culprit.
             InForceIn::Unknown => Duration::ZERO,
         };
         let turn = self.wait_for(arm, wait)?;
@@ -57,7 +55,7 @@ impl Engine<'_> {
         Ok(turn)
     }
 
-    /// Until what shows the arm is seen; where nothing does, for the time that it may take.
+    /// Waits until the arm is seen to be in force; without a check, for the maximum time.
     fn wait_for(&mut self, arm: Arm, wait: Duration) -> Result<Turn, ExperimentError> {
         if self.of.change.is_shown(arm) {
             return self.until_shown(arm, wait);
@@ -84,7 +82,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Asks what shows that the arm is in force until it says so, once at least.
+    /// Runs the check of the arm until it succeeds, at least once.
     fn until_shown(&mut self, arm: Arm, longest: Duration) -> Result<Turn, ExperimentError> {
         let until = Instant::now() + longest;
         let mut asked_last = false;
@@ -101,7 +99,7 @@ impl Engine<'_> {
                 if asked_last {
                     break;
                 }
-                // Once more after all of the time.
+                // One last check at the end of the time.
                 asked_last = true;
                 continue;
             };
@@ -112,8 +110,8 @@ impl Engine<'_> {
         Ok(Turn::Unseen(VoidReason::NotInForce { arm, within_ns }))
     }
 
-    /// Whether everything that the change removes, and that takes its time to come back, was seen within the
-    /// longest time that it may take. What never was there is never seen: then that time passes.
+    /// Whether everything that the change removes, and that reappears with a delay, was seen within the longest
+    /// possible time. A culprit that never existed is never seen; then all of that time passes.
     fn is_back(&mut self, longest: Duration) -> Result<bool, ExperimentError> {
         let mut missing = self.of.change.shown_by_recording();
         if missing.is_empty() {
@@ -130,7 +128,7 @@ impl Engine<'_> {
     }
 }
 
-/// What is left until then; none where that is past.
+/// The remaining time; none if it is over.
 fn left(until: Instant) -> Option<Duration> {
     until
         .checked_duration_since(Instant::now())

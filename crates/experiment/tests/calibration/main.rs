@@ -1,7 +1,7 @@
-//! What experiments and comparisons of labels say of simulated machines: the program's own looks, alphas, families and
-//! futility, from stalls to the verdict. The criteria are those that were set before the methods were chosen.
+//! Results of experiments and label comparisons on simulated machines, with the program's own looks, alphas, families
+//! and futility, from stalls to the verdict. The criteria were set before the methods were chosen.
 //!
-//! Ignored, for they take minutes: `cargo xtask test calibration` runs them.
+//! Ignored by default because they take minutes: `cargo xtask test calibration` runs them.
 
 #[path = "../../../view/tests/common/mod.rs"]
 mod common;
@@ -14,16 +14,16 @@ use jitterscope_experiment::{Arm, Asked, Ended, Outcome};
 use processes::{ALL, CULPRITS, PLAIN, Process, Setting};
 use simulated::{KNOB, answers, experiment, labels, name};
 
-/// Wrong verdicts of 400 that are still as they should be: 20 are expected, one time in a hundred it is more.
+/// Acceptable number of wrong verdicts out of 400: 20 are expected, and more than this happens one time in a hundred.
 const MOST_WRONG: usize = 31;
-/// Found of 100.
+/// Minimum found out of 100.
 const FEWEST_FOUND: usize = 90;
 
 fn is_direction(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// How many of several experiments said of each family that something is better or worse.
+/// How many of several experiments reported something better or worse, per family.
 #[derive(Debug, Default)]
 struct Claims {
     total: usize,
@@ -50,7 +50,7 @@ impl Claims {
                 .filter(move |row| row.predicted == predicted);
             rows.into_iter().any(|row| is_direction(row.verdict()))
         };
-        // What was decided at an earlier look stays, whatever the last one says.
+        // An earlier look's decision stays, whatever the last look shows.
         let earlier = |total: bool| {
             decided
                 .iter()
@@ -114,7 +114,7 @@ fn equal_labels(process: Process) {
     claims.hold(&format!("{process:?} labels"));
 }
 
-/// A culprit that one arm has, of a fifth of a percent of the time.
+/// A culprit of one arm that takes 0.2% of the time.
 fn injected(process: Process) {
     let second = Setting {
         injected: 0.002,
@@ -176,7 +176,7 @@ of_each_process! {
     drifting: Process::Drifting,
 }
 
-/// What is simulated is what the engine is given: a run's total, its culprits, and one arm's culprit more.
+/// The simulation delivers the engine's input: a run's total, its culprits, and one arm's additional culprit.
 #[test]
 fn a_simulated_run_is_reported_as_it_was_made() {
     let sides: [Side; 2] = labels(

@@ -1,23 +1,22 @@
-//! Simulated machines as what an experiment measures.
+//! Simulated machines as an experiment's subject.
 
-use crate::common::{RATE, Scenario, part};
+use crate::common::{RATE, Scenario, part, thread};
 use crate::processes::{CULPRITS, Machine, PLAIN, Process, Run, Setting};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks, Margin, Side};
 use jitterscope_experiment::{
     Arm, Change, Experiment, ExperimentError, Header, InForceIn, NoChange, Outcome, Predicted,
     Rules, Runner, SESSION_VERSION, Session, run,
 };
-use jitterscope_model::{CulpritKind, Nanos, Part, Subject};
+use jitterscope_model::{Nanos, Part, Subject};
 use jitterscope_testing::SplitMix64;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// What predicts culprit 0.
+/// The knob that predicts culprit 0.
 pub const KNOB: &str = "knob";
-/// Runs of a label.
 const LABEL: usize = 5;
 
-/// What a simulated culprit is called.
+/// The name of a simulated culprit.
 pub fn name(culprit: usize) -> String {
     format!("culprit-{culprit}")
 }
@@ -31,20 +30,13 @@ struct Simulated {
     machine: Machine,
     second: Setting,
     parts: Vec<Part>,
-    /// Runs so far: each is a recording of its own.
+    /// Runs so far: each is a separate recording.
     made: u64,
 }
 
 impl Simulated {
     fn new(process: Process, seed: u64, second: Setting) -> Simulated {
-        let of = |culprit| {
-            part(
-                CulpritKind::Thread,
-                &name(culprit),
-                &format!("pid {}", 100 + culprit),
-                1,
-            )
-        };
+        let of = |culprit| part(thread(&name(culprit), 100 + culprit as i32), 1);
         Simulated {
             machine: Machine::new(process, seed),
             second,
@@ -60,7 +52,7 @@ impl Simulated {
         self.compared(&run)
     }
 
-    /// What a recording of it says.
+    /// The recording of a run.
     fn compared(&self, run: &Run) -> ComparedRun {
         let mut scenario = Scenario::new(&[1]);
         for (at, seconds, culprit) in run.stalls() {
@@ -100,7 +92,7 @@ impl Runner for Simulated {
     }
 }
 
-/// An experiment from its first pair to its end, as `experiment` makes it unless told otherwise.
+/// An experiment from its first pair to its end, with the default settings of `experiment`.
 pub fn experiment(process: Process, seed: u64, second: Setting, knobs: &[&str]) -> Outcome {
     let removes = knobs
         .iter()
@@ -136,7 +128,7 @@ pub fn experiment(process: Process, seed: u64, second: Setting, knobs: &[&str]) 
     .unwrap()
 }
 
-/// Two labels of runs that were made in an order drawn for all of them.
+/// Two labels whose runs were made in one common random order.
 pub fn labels(process: Process, seed: u64, second: Setting) -> [Side; 2] {
     let mut order: Vec<Arm> = [Arm::A, Arm::B].repeat(LABEL);
     let mut random = SplitMix64(seed ^ 0x5bd1);

@@ -1,13 +1,13 @@
-//! A machine that is made up, and what measures it.
+//! A fake machine and the benches that measure it.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use crate::common::{Scenario, part};
+use crate::common::{Scenario, part, thread, work};
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder, Looks};
 use jitterscope_experiment::{
     Arm, BootArm, Change, Experiment, ExperimentError, Header, InForceIn, Outcome, Predicted,
     Rules, Runner, SESSION_VERSION, Session, run,
 };
-use jitterscope_model::{CulpritKind, Nanos, Subject, Warning};
+use jitterscope_model::{Nanos, Subject, Warning};
 use jitterscope_testing::SplitMix64;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,18 +20,17 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Fake {
     pub applied: Rc<Cell<bool>>,
-    /// What was done to it, in order.
+    /// The calls, in order.
     pub done: Rc<RefCell<Vec<&'static str>>>,
     pub undoing: InForceIn,
-    /// How long its undoing takes to be in force, where something is looked for meanwhile.
+    /// How long its undoing takes to be in force, if something is watched for meanwhile.
     pub settles: InForceIn,
-    /// The apply that fails.
+    /// The number of the failing apply.
     pub fails_at: Option<usize>,
-    /// Whether an arm is seen to be in force when that is asked for the n-th time; none where nothing shows it.
+    /// Whether the n-th check sees an arm in force; none if there is no check.
     pub seen: Option<fn(Arm, usize) -> bool>,
     pub asked: Rc<RefCell<Vec<Arm>>>,
     pub knobs: Vec<&'static str>,
-    /// Which arm this boot is of.
     pub boot: BootArm,
 }
 
@@ -116,24 +115,24 @@ pub struct Bench {
     pub machine: Fake,
     pub random: SplitMix64,
     pub made: BTreeMap<String, ComparedRun>,
-    /// Runs of A in which the culprit has not come back, by number.
+    /// Numbers of the runs of A in which the culprit has not reappeared.
     pub missing: Vec<usize>,
-    /// The same of the culprit of another knob, where there is one.
+    /// The same for the culprit of another knob, if there is one.
     pub drained: Option<Vec<usize>>,
-    /// Runs of either arm of which most kernel events were lost, by number.
+    /// Numbers of the runs of either arm that lost most kernel events.
     pub lost: Vec<usize>,
-    /// Runs of either arm whose COMMAND failed, by number.
+    /// Numbers of the runs of either arm whose COMMAND failed.
     pub failing: Vec<usize>,
-    /// How much longer other stalls are in a run, as it comes.
+    /// Whether the length of the other stalls varies randomly between runs.
     pub swings: bool,
-    /// Whether what the knob should remove stays with it, and is longer in one run than in the next.
+    /// Whether the culprit that the knob should remove stays with it, and varies in length between runs.
     pub stays: bool,
     pub of_a: usize,
     pub stop_after: Option<usize>,
-    /// How much longer other stalls are with the change.
+    /// Factor by which other stalls are longer with the change.
     pub costs: f64,
     pub arms: Vec<Arm>,
-    /// How long each look was to last at most.
+    /// Time limit of each look.
     pub looks: Vec<Nanos>,
 }
 
@@ -194,20 +193,18 @@ impl Runner for Bench {
         let mut scenario = Scenario::new(&[1]);
         for second in 0..10u64 {
             if with {
-                let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
                 let length = (4_000 + self.random.below(2_000)) * restless;
-                let part = part(CulpritKind::Kworker, "vmstat_update", detail, length);
+                let part = part(item("vmstat_update"), length);
                 scenario.stall(1, second * 1_000_000 + 100, vec![part]);
             }
             if drains {
-                let detail = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
-                let part = part(CulpritKind::Kworker, "lru_add_drain_per_cpu", detail, 5_000);
+                let part = part(item("lru_add_drain_per_cpu"), 5_000);
                 scenario.stall(1, second * 1_000_000 + 500, vec![part]);
             }
             for n in 0..20 {
                 let cost = if arm == Arm::B { self.costs } else { 1.0 };
                 let length = ((8_000 + self.random.below(4_000)) as f64 * cost) as u64 * swing;
-                let part = part(CulpritKind::Thread, "rival", "pid 99", length);
+                let part = part(thread("rival", 99), length);
                 scenario.stall(1, second * 1_000_000 + 1000 + n * 10_000, vec![part]);
             }
         }
@@ -237,23 +234,21 @@ impl Runner for Bench {
         _: &AtomicBool,
     ) -> Result<Option<bool>, ExperimentError> {
         self.looks.push(at_most);
-        let culprit = |name, detail| {
-            part(CulpritKind::Kworker, name, detail, 1)
-                .culprit
-                .subject
-                .clone()
-        };
-        let work = "kworker/1:1, pid 12, workqueue mm_percpu_wq";
         assert!(
-            !seen(&culprit("lru_add_drain_per_cpu", work)),
+            !seen(&item("lru_add_drain_per_cpu")),
             "that is not what the knob removes"
         );
-        Ok(Some(seen(&culprit("vmstat_update", work))))
+        Ok(Some(seen(&item("vmstat_update"))))
     }
 
     fn load(&mut self, path: &Path) -> Result<ComparedRun, ExperimentError> {
         Ok(self.made[&path.display().to_string()].clone())
     }
+}
+
+/// A work item on the measured CPU.
+fn item(function: &str) -> Subject {
+    work(function, Some("kworker/1:1"), Some("mm_percpu_wq"))
 }
 
 pub fn answers(knob: &str, culprit: &Subject) -> bool {

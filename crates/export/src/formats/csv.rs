@@ -1,7 +1,7 @@
 //! `csv`: one row a stall, or one an interval.
 //!
-//! The series has what the jitter sampler's file has, in the same first two columns: when an interval
-//! ended, and the longest stall in it.
+//! The `series` variant has the same first two columns as the jitter sampler's file: the end of an interval, and the
+//! longest stall in it.
 
 use super::Format;
 use crate::address::Address;
@@ -12,7 +12,6 @@ use crate::line_file::RowLines;
 use jitterscope_model::{Attribution, IntervalRow, Row, RunFacts, Stall, visible};
 use std::borrow::Cow;
 
-/// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &["csv"],
     usage: &[(
@@ -44,15 +43,14 @@ fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
     }))
 }
 
-/// Which rows a file has.
+/// The rows of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CsvRows {
-    /// One a stall.
     #[default]
     Stalls,
-    /// One an interval and CPU.
+    /// One row an interval and CPU.
     Intervals,
-    /// Those intervals that have a stall.
+    /// Only intervals with a stall.
     Series,
 }
 
@@ -77,13 +75,13 @@ impl CsvRows {
     }
 }
 
-/// What becomes of a name that a spreadsheet would take for a formula, and calculate.
+/// The treatment of a name that a spreadsheet would evaluate as a formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Formulas {
-    /// Left as it is: a program that reads the file gets the name.
+    /// Leaves the name unchanged, for programs that read the file.
     #[default]
     Keep,
-    /// An apostrophe is put before it: a spreadsheet shows it as text.
+    /// Puts an apostrophe before the name: a spreadsheet then shows it as text.
     Escape,
 }
 
@@ -106,7 +104,7 @@ struct Csv {
 }
 
 impl Csv {
-    /// A name as a field: for a program as it is, for a terminal as it may be shown.
+    /// A name as a field: unchanged for a program, with control characters escaped for a terminal.
     fn name(&self, text: &str) -> String {
         let shown = if self.on_terminal {
             visible(text)
@@ -182,10 +180,10 @@ impl RowLines for Csv {
     }
 }
 
-/// A field as RFC 4180 has it.
+/// A field in the syntax of RFC 4180.
 fn field(text: &str, formulas: Formulas) -> Cow<'_, str> {
     if formulas == Formulas::Escape && is_formula(text) {
-        // Quoted always: some readers drop an apostrophe's tab or carriage return otherwise.
+        // Always quoted: otherwise some readers drop the tab or carriage return after an apostrophe.
         return format!("\"'{}\"", text.replace('"', "\"\"")).into();
     }
     if text.contains([',', '"', '\n', '\r']) {
@@ -195,8 +193,8 @@ fn field(text: &str, formulas: Formulas) -> Cow<'_, str> {
     }
 }
 
-/// Whether a spreadsheet would calculate it. Some look behind blanks, and take the wide forms of East Asian
-/// keyboards for the same signs.
+/// Whether a spreadsheet would evaluate the text as a formula. Some skip leading blanks, and accept the full-width
+/// forms of East Asian keyboards.
 fn is_formula(text: &str) -> bool {
     let first = text.trim_start_matches(' ').chars().next();
     first.is_some_and(|c| {

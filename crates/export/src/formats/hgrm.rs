@@ -1,4 +1,4 @@
-//! `hgrm`: the percentile table that HdrHistogram's plotters read, of all stalls, values in ns.
+//! `hgrm`: the percentile table of all stalls that HdrHistogram's plotters read, values in ns.
 
 use super::Format;
 use crate::address::Address;
@@ -11,7 +11,6 @@ use jitterscope_model::{
 };
 use std::fmt::Write;
 
-/// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &["hgrm"],
     usage: &[(
@@ -42,25 +41,24 @@ fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
     }))
 }
 
-/// Steps per halving of the distance to 100 %, as HdrHistogram's own tools have it.
+/// Steps per halving of the distance to 100 %, as in HdrHistogram's own tools.
 const STEPS: u32 = 5;
 
-/// Writes one file.
 struct Hgrm {
     output: Output,
     cpu: Option<CpuId>,
-    /// The tag of the histogram to write, in place of the stalls.
+    /// The tag of the histogram to write instead of the stalls.
     of: Option<String>,
-    /// Tags of the run's whole histograms.
+    /// The tags of the run's whole-run histograms.
     known: Vec<String>,
     all: Option<Histogram<u64>>,
 }
 
-/// What a pipeline is about, when nothing else was asked for.
+/// The default histogram of a pipeline.
 const OF_PIPELINE: &str = "pipeline-accumulator-transit";
 
 impl Hgrm {
-    /// Of one CPU's stalls or of all, or of a histogram by its tag.
+    /// A table of one CPU's stalls, of all stalls, or of the histogram with a tag.
     fn new(output: Output, cpu: Option<CpuId>, of: Option<String>) -> Hgrm {
         Hgrm {
             output,
@@ -107,7 +105,7 @@ impl Sink for Hgrm {
         if ProbeKind::from_word(&facts.probe) == Some(ProbeKind::Pipeline) && self.cpu.is_none() {
             self.of.get_or_insert(OF_PIPELINE.into());
         }
-        // What is asked for by its tag may not be there; the file is left alone until that is known.
+        // The tag may not exist; the existing file stays untouched until that is known.
         if self.of.is_none() {
             self.output.begin()?;
         }
@@ -125,7 +123,7 @@ impl Sink for Hgrm {
         Ok(())
     }
 
-    /// A table has all stalls at once, at the end.
+    /// Takes stalls; the table is written at the end.
     fn takes(&self, row: &Row<'_>) -> bool {
         matches!(row, Row::Stall(stall, _) if self.of.is_none() && self.cpu.is_none_or(|cpu| cpu == stall.cpu))
     }
@@ -180,8 +178,8 @@ pub(crate) fn table(histogram: &Histogram<u64>) -> String {
     text
 }
 
-/// (value, percentile, count up to it) of each row. The library's own iterator multiplies a fraction by
-/// the count and is one off where that falls beside a whole number; this divides, as the Java one does.
+/// (value, percentile, cumulative count) of each row. The library's own iterator multiplies a fraction by the count and
+/// is off by one next to whole numbers; this divides, as the Java library does.
 fn steps(histogram: &Histogram<u64>) -> Vec<(u64, f64, u64)> {
     let all = histogram.len();
     let (mut rows, mut level, mut total) = (Vec::new(), 0.0f64, 0);

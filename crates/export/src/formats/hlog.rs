@@ -1,6 +1,6 @@
-//! `hlog`: HdrHistogram's V2 interval log as jHiccup writes it and HdrHistogram's log processors read
-//! it: a line an interval and CPU, tagged `<probe>-cpu<N>`, of a pipeline a line
-//! each of its whole histograms, too; Interval_Max in milliseconds, values in ns.
+//! `hlog`: HdrHistogram's V2 interval log as jHiccup writes it and HdrHistogram's log processors read it: one line for
+//! each interval and CPU, tagged `<probe>-cpu<N>`, and for a pipeline one line for each whole-run histogram.
+//! Interval_Max is in milliseconds, values are in ns.
 
 use super::Format;
 use crate::error::ExportError;
@@ -16,7 +16,6 @@ const NANOS_PER_MS: f64 = 1e6;
 const COLUMNS: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &["hlog"],
     usage: &[(
@@ -38,7 +37,7 @@ struct Hlog {
 }
 
 impl Hlog {
-    /// What the library writes when a log begins, and then `row`.
+    /// The output of the library for the start of a log and then `row`.
     fn text(
         &mut self,
         builder: &mut IntervalLogWriterBuilder,
@@ -70,7 +69,7 @@ impl Hlog {
         let length = Duration::from_nanos(facts.rate.nanos(end.since(start)).0);
         let mut builder = IntervalLogWriterBuilder::new();
         let text = self.text(&mut builder, Some((tag, since, length, histogram)))?;
-        // The library can only be had whole: the header that it begins with is cut off.
+        // The library writes whole logs only: the header is cut off.
         let line = text
             .split_inclusive(|byte| *byte == b'\n')
             .rfind(|line| !line.starts_with(b"#"));
@@ -78,7 +77,7 @@ impl Hlog {
     }
 }
 
-/// A log of one histogram: all of a measurement in a line.
+/// A log of one histogram: a whole measurement in one line.
 pub(crate) fn log_of(
     histogram: &Histogram<u64>,
     started_realtime_ns: u64,

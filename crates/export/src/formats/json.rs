@@ -1,6 +1,6 @@
 //! `json`: one JSON object a line, so that a run of any length streams.
 //!
-//! `type` says what a line is: `run` (first), `stall`, `interval`, `end` (last, with each CPU's totals).
+//! `type` names the kind of a line: `run` (first), `stall`, `interval`, `end` (last, with each CPU's totals).
 
 use super::Format;
 use crate::error::ExportError;
@@ -12,7 +12,6 @@ use jitterscope_model::{
 };
 use serde::Serialize;
 
-/// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &["json"],
     usage: &[(
@@ -26,7 +25,6 @@ pub(super) static FORMAT: Format = Format {
     },
 };
 
-/// A line.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Line<'a> {
@@ -80,7 +78,7 @@ struct CpuTotals {
 
 impl Line<'_> {
     fn text(&self) -> Vec<u8> {
-        // It has no maps, whose keys might be no texts, and nothing that refuses to be written.
+        // Serialising cannot fail: the type has no maps with non-text keys, and no value that refuses.
         let text = serde_json::to_string(self).unwrap_or_default();
         format!("{}\n", visible_json(&text)).into_bytes()
     }

@@ -1,8 +1,7 @@
-//! The formats: each is a file, or a folder, of this one, and a row of [`FORMATS`]. Nothing else names them.
+//! The formats: each is a file or a folder of this module and a row of [`FORMATS`]. No other code names them.
 //!
-//! A file named `-` is standard output. A destination is opened before anything is measured, so that an
-//! unreachable server or an unwritable file shows then. What is lost on the way is counted and reported
-//! ([`Delivery`](jitterscope_model::Delivery)).
+//! A file named `-` is standard output. Destinations are opened before the measurement, so that an unreachable server
+//! or an unwritable file shows early. Lost rows are counted and reported ([`Delivery`](jitterscope_model::Delivery)).
 
 mod csv;
 pub(crate) mod hgrm;
@@ -15,7 +14,7 @@ use crate::address::Address;
 use crate::error::DestinationError;
 use crate::exporter::Exporter;
 
-/// Every format, in the order of the help.
+/// All formats, in the order of the help.
 pub static FORMATS: &[&Format] = &[
     &csv::FORMAT,
     &json::FORMAT,
@@ -25,23 +24,23 @@ pub static FORMATS: &[&Format] = &[
     &influx::FORMAT,
 ];
 
-/// A format. `tests/formats.rs` tries each by what it says of itself here.
+/// A format. `tests/formats.rs` tests each one with the data given here.
 pub struct Format {
-    /// What may stand before `://`. A scheme belongs to one format.
+    /// The texts that may precede `://`. Each scheme belongs to one format.
     pub schemes: &'static [&'static str],
-    /// For the help: how a destination is written, and what is written there, in lines. `FILE`, `FOLDER`,
-    /// `HOST:PORT` and `NAME` stand for what the user fills in; with these filled in, it is a destination.
+    /// For the help: the syntax of a destination, and its content, in lines. `FILE`, `FOLDER`, `HOST:PORT` and `NAME`
+    /// are placeholders for the user's values.
     pub usage: &'static [(&'static str, &'static str)],
-    /// For the end of the help: what else is to be known; may be empty.
+    /// Notes at the end of the help; may be empty.
     pub notes: &'static str,
-    /// Reads place and options. Opens nothing.
+    /// Parses place and options. Opens nothing.
     pub(crate) read: fn(&Address<'_>) -> Result<Exporter, DestinationError>,
 }
 
-/// Columns of the help before what a format writes, where its usage leaves room.
+/// The help's column of a format's content, where its usage leaves room.
 const USAGE: usize = 29;
 
-/// The help on destinations: every format, how it is named and what it writes.
+/// The help on destinations: every format, its syntax and its content.
 #[must_use]
 pub fn help() -> String {
     let mut text = String::from("Targets:\n");
@@ -70,7 +69,7 @@ pub fn help() -> String {
     text
 }
 
-/// The scheme of this name, and its format.
+/// Finds a scheme and its format by name.
 pub(crate) fn of_scheme(scheme: &str) -> Result<(&'static str, &'static Format), DestinationError> {
     let mut all = FORMATS
         .iter()

@@ -1,15 +1,16 @@
-//! `parquet`: the store's own tables, copied as they are. Their columns are `jitterscope_store::SCHEMA`.
+//! `parquet`: unchanged copies of the store's own tables, and the views that join them. `jitterscope_store::SCHEMA`
+//! lists their columns.
 
 use super::Format;
 use crate::error::ExportError;
 use crate::exporter::{CopyRun, Exporter};
 use crate::partial::{self, PartialFile};
 use jitterscope_platform::HeldDir;
-use jitterscope_store::{RunReader, SCHEMA};
+use jitterscope_store::{RunReader, SCHEMA, VIEWS, views};
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &["parquet"],
     usage: &[("parquet://FOLDER", "the run's own tables")],
@@ -20,18 +21,17 @@ pub(super) static FORMAT: Format = Format {
     },
 };
 
-/// The tables on their way to a folder. Dropped early, they leave nothing behind, nor a folder that was
-/// made for them.
+/// The tables while they are copied into a folder. Dropped early, they leave neither files nor new folders.
 struct Tables {
     folder: HeldDir,
-    /// Folders that were made, the outermost first.
+    /// The folders that this export made, the outermost first.
     made: Vec<PathBuf>,
     /// Each table's hidden file, and its final name.
     tables: Vec<(PartialFile, &'static str)>,
 }
 
 impl Tables {
-    /// Makes the folder if it is not there, and in it a file for each table under a hidden name.
+    /// Makes the folder if it is missing, and in it a hidden file for each table.
     fn open(folder: &Path) -> Result<Tables, ExportError> {
         let mut made: Vec<PathBuf> = folder
             .ancestors()
@@ -51,7 +51,7 @@ impl Tables {
                 return Err(failed(error));
             }
         };
-        for (name, _) in SCHEMA {
+        for name in SCHEMA.map(|(name, _)| name).into_iter().chain([VIEWS]) {
             let table = partial::make(&tables.folder, OsStr::new(name)).map_err(failed)?;
             tables.tables.push((table, name));
         }
@@ -60,12 +60,16 @@ impl Tables {
 }
 
 impl CopyRun for Tables {
-    /// The tables get their names when all of them are whole.
+    /// Renames the tables once all of them are complete.
     fn copy(mut self: Box<Self>, run: &RunReader) -> Result<u64, ExportError> {
         let path = self.folder.path();
         for (PartialFile { file, .. }, name) in &mut self.tables {
-            std::io::copy(&mut run.table_file(name)?, file)
-                .map_err(|e| ExportError::file(path, e))?;
+            let copied = if *name == VIEWS {
+                file.write_all(views().as_bytes())
+            } else {
+                std::io::copy(&mut run.table_file(name)?, file).map(drop)
+            };
+            copied.map_err(|e| ExportError::file(path, e))?;
         }
         for (hidden, name) in &self.tables {
             self.folder
@@ -79,7 +83,7 @@ impl CopyRun for Tables {
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        // Nobody is left to report it to.
+        // There is no caller left to report it to.
         for (hidden, _) in &self.tables {
             let _ = self.folder.remove_file(&hidden.name);
         }
@@ -87,7 +91,7 @@ impl Drop for Tables {
     }
 }
 
-/// Those in which nothing else appeared.
+/// Removes the folders that are empty.
 fn remove_folders(made: &[PathBuf]) {
     for folder in made.iter().rev() {
         let _ = std::fs::remove_dir(folder);

@@ -1,4 +1,4 @@
-//! A small stored run whose content is known.
+//! A small stored run with known content.
 #![allow(dead_code)]
 
 pub mod stored_rows;
@@ -12,13 +12,13 @@ use jitterscope_model::{
 use jitterscope_store::{RunReader, RunWriter};
 use std::path::Path;
 
-/// Ticks are nanoseconds; the run begins at tick 1,000,000 and at this time of the epoch.
+/// A tick is a nanosecond. The run begins at tick 1,000,000 and at this time since the epoch.
 pub const EPOCH: u64 = 1_700_000_000_000_000_000;
 const START: u64 = 1_000_000;
 pub const INTERVALS: u64 = 3;
 pub const STALLS_AN_INTERVAL: u64 = 50;
 
-/// The stalls: two CPUs in turn, lengths 1 us and up.
+/// Stalls on two CPUs in turn, with lengths from 1 us.
 pub fn stalls() -> Vec<(Stall, Attribution)> {
     (0..2 * INTERVALS * STALLS_AN_INTERVAL).map(stall).collect()
 }
@@ -146,7 +146,6 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         sleeping_works: vec![],
         senders_dropped: 0,
         events_in_gaps: EventsInGaps::default(),
-        audit: Default::default(),
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: false,

@@ -1,4 +1,4 @@
-//! A stored run's rows, given to a sink as a recording gives them.
+//! Passes a stored run's rows to a sink as a recording does.
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
@@ -6,7 +6,7 @@ use jitterscope_model::{
 };
 use jitterscope_store::RunReader;
 
-/// The rows of a stored run, as they were recorded.
+/// The rows of a stored run.
 pub struct StoredRows {
     pub stalls: Vec<(Stall, Attribution)>,
     pub intervals: Vec<(IntervalRow, Histogram<u64>)>,
@@ -43,7 +43,7 @@ impl StoredRows {
     }
 }
 
-/// Tells a sink all rows, so many at a time; checks what it says of them meanwhile.
+/// Passes all rows to a sink in batches, and checks its answers.
 pub fn feed(
     sink: &mut dyn Sink,
     rows: &[Row<'_>],

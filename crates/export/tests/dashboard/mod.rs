@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// The file.
 pub fn whole() -> Value {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -11,7 +10,7 @@ pub fn whole() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The links of its panels' fields: what each is called and where it leads.
+/// The links of the panels' fields: title and URL.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn links(dashboard: &Value) -> Vec<(&str, &str)> {
     let panels = dashboard["panels"].as_array().unwrap();
@@ -35,7 +34,7 @@ pub fn links(dashboard: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// All queries: of its panels and of its variables.
+/// The queries of all panels and variables.
 pub fn queries() -> Vec<String> {
     let dashboard = whole();
     let targets = dashboard["panels"]

@@ -1,42 +1,40 @@
-//! What else is known of a verdict.
+//! Further facts about a verdict.
 
 use super::{Evidence, Task, Work};
 use crate::{CpuId, Name};
 use std::sync::Arc;
 
-/// What else is known of a verdict.
+/// Further facts about a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum About {
-    /// Nothing.
     #[default]
     Nothing,
     /// The idle state that the CPU was in.
     IdleState(u32),
-    /// What went on while a timer was late.
+    /// What ran while a timer was late.
     Meanwhile(Meanwhile),
-    /// The interrupts that were counted, as `/proc/interrupts` calls them.
+    /// Interrupts whose counters rose, as `/proc/interrupts` names them.
     Vectors(Arc<[Name]>),
-    /// The CPU of which no record says what ran.
+    /// The CPU whose activity no record shows.
     Cpu(CpuId),
-    /// The records of the frame whose end is missing.
+    /// The records of the frame without a recorded end.
     Frame(Evidence),
 }
 
-/// What went on while a timer was late.
+/// What ran while a timer was late.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Meanwhile {
-    /// The CPU had ended its idle state.
+    /// The CPU had left its idle state.
     IdleEnded,
-    /// It idled or a thread ran, which is not recorded.
+    /// The CPU idled or a thread ran; no record shows which.
     Unrecorded,
-    /// This thread ran.
     Ran(Task),
     /// A kernel worker ran this.
     Worked(Work),
 }
 
 impl Meanwhile {
-    /// The word for it in files and JSON.
+    /// Its word in files and JSON.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -49,7 +47,7 @@ impl Meanwhile {
 }
 
 impl About {
-    /// What both have in common.
+    /// Keeps the facts that both share.
     pub(super) fn meet(&mut self, other: &About) {
         match (&mut *self, other) {
             (About::Meanwhile(Meanwhile::Ran(task)), About::Meanwhile(Meanwhile::Ran(other))) => {

@@ -1,43 +1,40 @@
-//! One fact of a flat form: its name, what it means, and how it is taken out and put in as text or as a number.
+//! One fact of a flat form: its name, its meaning, and how to read and write it as text or as a number.
 
 use super::{Evidence, TimerSource};
 use crate::{CpuId, Name};
 use std::borrow::Cow;
 
-/// Stands between names that are one text.
+/// Separates names that are stored as one text.
 const SEPARATOR: char = ',';
 
-/// One fact of `F`, as a column of a table has it.
+/// One fact of `F`: a column of a table.
 #[derive(Debug)]
 pub struct Fact<F: 'static> {
-    /// Its column, and its field in JSON.
+    /// The name of its column and of its JSON field.
     pub name: &'static str,
-    /// What it says.
     pub meaning: &'static str,
-    /// Its type, and how it is taken from the fields and put there.
+    /// Its type and accessors.
     pub form: FactForm<F>,
 }
 
-/// How a fact is taken from the fields and put there. There may be none.
+/// How to get a fact from the fields and how to set it. A fact may be absent.
 #[derive(Debug)]
 pub enum FactForm<F: 'static> {
-    /// A text; of several names, with commas between.
+    /// A text; several names are joined by commas.
     Text(fn(&F) -> Option<Cow<'_, str>>, fn(&mut F, Name)),
-    /// A number.
     I32(fn(&F) -> Option<i32>, fn(&mut F, i32)),
     /// A number that is never negative.
     U32(fn(&F) -> Option<u32>, fn(&mut F, u32)),
-    /// A large one.
     U64(fn(&F) -> Option<u64>, fn(&mut F, u64)),
 }
 
-/// A field that is written as a text.
+/// A field that is stored as text.
 pub(super) trait AsText {
     fn text(&self) -> Option<Cow<'_, str>>;
     fn put_text(&mut self, text: Name);
 }
 
-/// A field that is written as a number. One that does not fit is none.
+/// A field that is stored as a number. A number that does not fit counts as absent.
 pub(super) trait AsNumber<N> {
     fn number(&self) -> Option<N>;
     fn put_number(&mut self, number: N);

@@ -1,4 +1,4 @@
-//! The flat form of a subject: one column or JSON field a fact.
+//! The flat form of a subject: one column or JSON field per fact.
 
 use super::fact::{AsNumber, AsText, Fact, FactForm};
 use super::subject::{FAULT_KERNEL, FAULT_USER, OTHERS};
@@ -9,7 +9,7 @@ use super::{
 use crate::{CpuId, Name};
 use serde::{Deserialize, Serialize};
 
-/// How a field is written in a column.
+/// How a field is stored in a column.
 macro_rules! form {
     (text $field:ident) => {
         FactForm::Text(
@@ -25,18 +25,16 @@ macro_rules! form {
     };
 }
 
-/// The one table of facts: a field of JSON each, and a column in the order of the columns, but for those without a
-/// form.
+/// The one table of facts: a JSON field each, and a column in this order, except for facts without a form.
 macro_rules! facts {
     ($($field:ident: $type:ty [$($form:ident)?] $meaning:literal,)*) => {
-        /// A subject as a row of a table and as JSON: `kind` and `name` always, and of the rest what there is.
-        /// Reading it back gives the same subject; what does not make one is kept as [`Subject::Unknown`].
+        /// A subject as a row of a table and as JSON: always `kind` and `name`, and the other facts if present. Reading
+        /// it back gives the same subject; fields that make no valid subject become [`Subject::Unknown`].
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct SubjectFields {
-            /// The word for its kind.
+            /// The word of its kind.
             pub kind: Name,
-            /// Its name.
             pub name: Name,
             $(
                 #[doc = concat!("A fact: ", $meaning, ".")]
@@ -46,7 +44,7 @@ macro_rules! facts {
         }
 
         impl SubjectFields {
-            /// The facts that have a column, in the order of the columns.
+            /// The facts with a column, in the order of the columns.
             pub const FACTS: &'static [Fact<SubjectFields>] = &[
                 $($(Fact { name: stringify!($field), meaning: $meaning, form: form!($form $field) },)?)*
             ];
@@ -59,21 +57,24 @@ fn is_absent<T: Default + PartialEq>(field: &T) -> bool {
 }
 
 facts! {
-    tid: Option<i32> [I32] "of a thread, a worker, who ran meanwhile: thread id",
+    tid: Option<i32> [I32] "of a thread, a worker, who ran meanwhile or had the CPU beside a quota: thread id",
     tgid: Option<i32> [I32] "its process, where known",
     process: Option<Name> [text] "of a thread that is not its process's first: the name of that",
     comm: Option<Name> [text] "its name",
+    was: Option<Name> [text] "of a thread: the name that it had at first, where no record tells when it took the other",
     class: Option<Name> [text] "deadline, real_time, fair or idle",
     priority: Option<u8> [U32] "of a real-time thread: as the user sets it",
     nice: Option<i8> [I32] "of a fair thread",
     uid: Option<u32> [U32] "its user, where known",
     space: Option<Name> [text] "of a thread: kernel or user by its flags, where known",
+    allowed: Option<Name> [text] "of a thread: CPUs that it may run on, as the kernel lists them, where known",
     cgroup: Option<Name> [text] "its control group, where known; of a CPU quota: the group that it limits",
+    executable: Option<Name> [text] "of a thread: the file that its process runs, where known",
     quota_us: Option<u64> [U64] "of a CPU quota: time granted, microseconds",
     period_us: Option<u64> [U64] "of a CPU quota: in each of these, microseconds",
     function: Option<Name> [text] "of work, a timer, a call, an NMI: the kernel function",
     workqueue: Option<Name> [text] "of work: the queue, where seen",
-    // A row is of one worker.
+    // A row describes one worker.
     unbound: Option<bool> [] "of work that several workers ran: whether all were bound to no single CPU, or each to one",
     irq: Option<u32> [U32] "of a device's interrupt: its number",
     vector: Option<Name> [text] "of other interrupts: the vector",
@@ -88,7 +89,7 @@ facts! {
     detail: Option<Name> [text] "of a culprit that the writer did not know: what was said of it",
 }
 
-/// The words for whose a thread is.
+/// Whether a thread belongs to the kernel or to a user.
 const KERNEL: &str = "kernel";
 const USER: &str = "user";
 
@@ -105,11 +106,14 @@ impl SubjectFields {
         self.tgid = task.tgid;
         self.process.clone_from(&task.process);
         self.comm = Some(task.comm.clone());
+        self.was.clone_from(&task.was);
         self.put_class(task.class.as_ref());
         if let Some(owner) = &task.owner {
             self.uid = Some(owner.uid);
             self.cgroup.clone_from(&owner.cgroup);
+            self.executable.clone_from(&owner.executable);
         }
+        self.allowed.clone_from(&task.allowed);
         self.space = task
             .kernel
             .map(|kernel| if kernel { KERNEL } else { USER }.into());
@@ -138,16 +142,19 @@ impl SubjectFields {
             tgid: self.tgid,
             process: self.process.take(),
             comm: self.comm.take().unwrap_or_default(),
+            was: self.was.take(),
             class: self.take_class(),
             owner: self.uid.map(|uid| Owner {
                 uid,
                 cgroup: self.cgroup.take(),
+                executable: self.executable.take(),
             }),
             kernel: match self.space.take().as_deref() {
                 Some(KERNEL) => Some(true),
                 Some(USER) => Some(false),
                 _ => None,
             },
+            allowed: self.allowed.take(),
         }
     }
 
@@ -185,7 +192,7 @@ impl SubjectFields {
             .unwrap_or_default()
     }
 
-    /// The subject; `None` when the fields that it needs are not there.
+    /// The subject; `None` if a required field is missing.
     fn known(&mut self) -> Option<Subject> {
         let kind = CulpritKind::from_word(&self.kind)?;
         if &*self.name == OTHERS
@@ -231,17 +238,21 @@ impl SubjectFields {
             CulpritKind::Nmi => self.function.take().map(Subject::Nmi),
             CulpritKind::Mce => Some(Subject::MachineCheck { bank: self.bank }),
             CulpritKind::RtThrottle => Some(Subject::Throttle(self.take_task())),
-            CulpritKind::Quota => {
+            CulpritKind::Quota | CulpritKind::QuotaBeside => {
                 let limit = self.quota_us.zip(self.period_us);
                 let limit = limit.map(|(quota_us, period_us)| QuotaLimit {
                     quota_us,
                     period_us,
                 });
-                self.cgroup
-                    .take()
-                    .map(|cgroup| Subject::Quota(Quota { cgroup, limit }))
+                let cgroup = self.cgroup.take()?;
+                let beside = kind == CulpritKind::QuotaBeside;
+                Some(Subject::Quota(Quota {
+                    cgroup,
+                    limit,
+                    beside: beside.then(|| self.take_task()),
+                }))
             }
-            // These are nothing but verdicts: this one is of a newer version.
+            // These kinds only have verdicts: a newer version wrote this one.
             CulpritKind::Stopped
             | CulpritKind::Switch
             | CulpritKind::Hypervisor
@@ -279,6 +290,7 @@ impl From<&Subject> for SubjectFields {
         match subject {
             Subject::Thread(task) | Subject::Throttle(task) => fields.put_task(task),
             Subject::Quota(quota) => {
+                quota.beside.iter().for_each(|task| fields.put_task(task));
                 fields.cgroup = Some(quota.cgroup.clone());
                 fields.quota_us = quota.limit.map(|limit| limit.quota_us);
                 fields.period_us = quota.limit.map(|limit| limit.period_us);

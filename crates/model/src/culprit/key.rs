@@ -1,41 +1,46 @@
 //! Which culprits add up.
 
-use super::{About, Meanwhile, Quota, Subject, Task, Work, Worker};
+use super::{About, Meanwhile, Owner, Quota, Subject, Task, Work, Worker};
 use crate::CulpritKind;
 
-/// How finely culprits are told apart in a sum.
+/// How finely a sum separates culprits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyLevel {
-    /// Each thread by itself.
     Thread,
-    /// The threads of a process together.
+    /// One row per process.
     Process,
-    /// Threads of one name in processes of one name, with the same urgency.
+    /// Threads of one name in processes of one name, with the same class and the same allowed CPUs.
     Name,
-    /// All that runs the same program, with the same urgency: what processes of one name do, by whichever of
-    /// their threads.
+    /// All threads of processes with the same name, with the same class.
     Program,
+    /// All threads that run the same file, under any name.
+    Executable,
+    /// All threads of a user; all kernel threads together.
+    User,
 }
 
-/// What culprits must have in common to add up. The one key of all sums over culprits.
+/// What culprits must share to add up. This is the one key of all sums over culprits.
 ///
-/// | subject | `Thread` | `Process` | `Program` (`Name`: and by the thread's own name) |
+/// | subject | `Thread` | `Process` | `Program` (`Name`: also the thread's own name and its allowed CPUs) |
 /// |---|---|---|---|
-/// | thread | id and name | process id (its own where that is not known) | its process's name and its class |
+/// | thread | id and name | process id (the thread's own if that is unknown) | its process's name, its class, and whether it is a kernel thread |
 /// | work item; late timer while one ran | function, queue, worker | function, queue | function, queue |
 /// | worker without an item | id and name | id and name | name |
-/// | throttling, late timer while a thread ran | and that thread | whoever ran | whoever ran |
-/// | CPU quota | the group | | |
+/// | throttling, late timer while a thread ran | the kind and that thread | any thread | any thread |
+/// | CPU quota | the group; the thread that had the CPU meanwhile, if any | the group; whether a thread had the CPU meanwhile | as for `Process` |
 /// | machine check, time not seen | without the bank or CPU | | |
-/// | everything else | all that is known of it | | |
+/// | everything else | all its facts | | |
 ///
-/// Nice values, users, control groups and senders never separate. The class does: a program that is
-/// real-time and the same one that is not are two things to deal with.
+/// `Executable` and `User` join threads further: by the file that they run (by `Program` if that is unknown), and by
+/// their user. Other subjects are as for `Program`.
+///
+/// Nice values, users, control groups and senders never separate. The class does, because a program with real-time
+/// priority needs another remedy than the same program without. So does being a kernel thread: a user thread that takes
+/// a kernel thread's name does not add up with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CulpritKey(Subject);
 
 impl CulpritKey {
-    /// The key of a subject.
     #[must_use]
     pub fn of(subject: &Subject, level: KeyLevel) -> CulpritKey {
         CulpritKey(match subject {
@@ -53,6 +58,7 @@ impl CulpritKey {
             Subject::Verdict(verdict, About::Cpu(_)) => Subject::verdict(*verdict),
             Subject::Quota(of) => Subject::Quota(Quota {
                 limit: None,
+                beside: of.beside.as_ref().map(|task| bystander(task, level)),
                 ..of.clone()
             }),
             Subject::MachineCheck { .. } => Subject::MachineCheck { bank: None },
@@ -70,7 +76,7 @@ impl CulpritKey {
         })
     }
 
-    /// The kind of what has this key.
+    /// The kind of the subjects with this key.
     #[must_use]
     pub fn kind(&self) -> CulpritKind {
         self.0.kind()
@@ -91,6 +97,7 @@ fn task(of: &Task, level: KeyLevel) -> Task {
             },
             None => Task {
                 comm: of.program().clone(),
+                kernel: is_kernel(of),
                 ..Task::default()
             },
         },
@@ -104,31 +111,57 @@ fn task(of: &Task, level: KeyLevel) -> Task {
             };
             Task {
                 comm: comm.clone(),
-                process,
                 class,
+                kernel: is_kernel(of),
+                allowed: of.allowed.clone().filter(|_| process.is_some()),
+                process,
                 ..Task::default()
             }
         }
+        KeyLevel::Executable => match of.owner.as_ref().and_then(|own| own.executable.as_ref()) {
+            Some(executable) => Task {
+                owner: Some(Owner {
+                    executable: Some(executable.clone()),
+                    ..Owner::user(0)
+                }),
+                ..Task::default()
+            },
+            None => task(of, KeyLevel::Program),
+        },
+        KeyLevel::User => Task {
+            owner: of.owner.as_ref().map(|owner| Owner::user(owner.uid)),
+            kernel: is_kernel(of),
+            ..Task::default()
+        },
     }
+}
+
+/// Treats user threads and threads of unknown origin alike.
+fn is_kernel(of: &Task) -> Option<bool> {
+    of.kernel.filter(|kernel| *kernel)
 }
 
 /// A thread that is not itself to blame.
 fn bystander(of: &Task, level: KeyLevel) -> Task {
     match level {
         KeyLevel::Thread => task(of, level),
-        KeyLevel::Process | KeyLevel::Name | KeyLevel::Program => Task::default(),
+        KeyLevel::Process
+        | KeyLevel::Name
+        | KeyLevel::Program
+        | KeyLevel::Executable
+        | KeyLevel::User => Task::default(),
     }
 }
 
 fn work(of: &Work, level: KeyLevel) -> Work {
     let worker = |of: &Worker| match (level, &of.comm) {
-        (KeyLevel::Name | KeyLevel::Program, Some(comm)) => Worker {
-            comm: Some(comm.clone()),
-            ..Worker::default()
-        },
-        _ => Worker {
+        (KeyLevel::Thread | KeyLevel::Process, _) | (_, None) => Worker {
             class: None,
             ..of.clone()
+        },
+        (_, Some(comm)) => Worker {
+            comm: Some(comm.clone()),
+            ..Worker::default()
         },
     };
     let apart = level == KeyLevel::Thread || of.function.is_none();

@@ -1,24 +1,22 @@
-//! The kinds of culprit: the one table of what holds for all of a kind.
+//! The kinds of culprit: one table of their common properties.
 
 use crate::Confidence;
 use crate::words::closed_words;
 
 /// Whether time under a kind counts as explained.
 enum Time {
-    /// Kernel activity that was seen.
+    /// Recorded kernel activity.
     Explained,
-    /// What was concluded, or not known.
+    /// Concluded, or unknown.
     Unexplained,
 }
 
-/// What the name of a culprit is the name of.
+/// What a culprit's name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameOf {
-    /// A thread.
     Thread,
     /// The function of a work item.
     Work,
-    /// A timer function.
     Timer,
     /// The vector of a softirq.
     Softirq,
@@ -30,7 +28,7 @@ pub enum NameOf {
     Fault,
     /// The handler of a non-maskable interrupt.
     Nmi,
-    /// The thing itself: it has but this name.
+    /// The kind itself, which has only this name.
     Itself,
 }
 
@@ -45,7 +43,7 @@ macro_rules! kinds {
         }
 
         impl CulpritKind {
-            /// Whether time under this kind counts as explained: kernel activity that was seen.
+            /// Whether time under this kind counts as explained, which means recorded kernel activity.
             #[must_use]
             pub fn is_explained(self) -> bool {
                 let time = match self {
@@ -54,7 +52,7 @@ macro_rules! kinds {
                 matches!(time, Time::Explained)
             }
 
-            /// What the names of this kind are the names of.
+            /// What the names of this kind refer to.
             #[must_use]
             pub fn name_of(self) -> NameOf {
                 match self {
@@ -62,7 +60,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// How sure a part of this kind is, where no more is known of it.
+            /// The default confidence of a part of this kind.
             #[must_use]
             pub fn confidence(self) -> Confidence {
                 match self {
@@ -90,12 +88,14 @@ kinds! {
     PageFault = "page_fault" Explained Medium Fault,
     /// A non-maskable interrupt; its name is the handler's.
     Nmi = "nmi" Explained High Nmi,
-    /// A machine check.
     Mce = "mce" Explained High Itself,
     /// The scheduler's real-time throttling of the victim, or its deadline budget.
     RtThrottle = "rt_throttle" Explained High Itself,
     /// The CPU quota of a control group that the victim is in.
     Quota = "quota" Explained Medium Itself,
+    /// The same, but another thread had the CPU meanwhile: either alone would have kept the victim waiting, so neither
+    /// explains this time.
+    QuotaBeside = "quota_beside" Unexplained Medium Itself,
     /// The victim was stopped, by a signal or a tracer.
     Stopped = "stopped" Explained High Itself,
     /// The cost of switching contexts, up to the measured entry and exit cost.
@@ -104,7 +104,7 @@ kinds! {
     Hypervisor = "hypervisor" Unexplained Low Itself,
     /// Firmware took the CPU (a system management interrupt).
     Firmware = "firmware" Unexplained High Itself,
-    /// Nothing that was recorded explains it.
+    /// No record explains it.
     Unresolved = "unresolved" Unexplained Low Itself,
     /// Trace data was lost nearby: no verdict.
     Loss = "loss" Unexplained Low Itself,

@@ -1,11 +1,14 @@
-//! What was found out of culprits that parts share, known by where they lie.
+//! A cache of facts about shared culprits, keyed by their address.
 
 use super::Culprit;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Something of each culprit that was met: found without a look at its names where the same value comes again. It is kept
-/// as long as it is remembered, so that no other can lie in its place.
+/// Culprits to remember; beyond it all are forgotten and looked up again.
+const MOST: usize = 1024;
+
+/// A value per culprit, found by address, without comparing names. It keeps each culprit alive while it remembers it,
+/// so that no other culprit can get its address.
 #[derive(Clone, Debug)]
 pub struct MetCulprits<V> {
     met: FxHashMap<usize, (Arc<Culprit>, V)>,
@@ -20,7 +23,7 @@ impl<V> Default for MetCulprits<V> {
 }
 
 impl<V> MetCulprits<V> {
-    /// What is known of this one.
+    /// The value of this culprit, if known.
     #[must_use]
     pub fn get(&self, culprit: &Arc<Culprit>) -> Option<&V> {
         self.met
@@ -28,21 +31,25 @@ impl<V> MetCulprits<V> {
             .map(|(_, value)| value)
     }
 
-    /// The same; what `find` says where it was not met before.
+    /// The value of this culprit; `find` computes it if it is not known.
     pub fn of(&mut self, culprit: &Arc<Culprit>, find: impl FnOnce(&Culprit) -> V) -> &mut V {
-        let met = self.met.entry(Arc::as_ptr(culprit).addr());
+        let place = Arc::as_ptr(culprit).addr();
+        if self.met.len() >= MOST && !self.met.contains_key(&place) {
+            self.met.clear();
+        }
+        let met = self.met.entry(place);
         &mut met
             .or_insert_with(|| (Arc::clone(culprit), find(culprit)))
             .1
     }
 
-    /// How many were met.
+    /// The number of remembered culprits.
     #[must_use]
     pub fn len(&self) -> usize {
         self.met.len()
     }
 
-    /// Whether none was.
+    /// Whether it remembers none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.met.is_empty()
@@ -73,9 +80,13 @@ mod tests {
             (1, 1, 3)
         );
         assert_eq!((met.get(&equal), met.len()), (Some(&3), 2));
-        // Whoever comes next lies elsewhere.
+        // The next culprit has another address.
         drop((first, equal));
         (0..100).for_each(|n| assert_eq!(*met.of(&make(n), |_| 7), 7));
+        (0..3 * MOST as u32).for_each(|n| {
+            met.of(&make(n), |_| 0);
+            assert!(met.len() <= MOST);
+        });
         met.clear();
         assert!(met.is_empty());
     }

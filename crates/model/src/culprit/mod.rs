@@ -1,10 +1,11 @@
-//! Who was to blame: one concept a file.
+//! What ran instead of the victim: one concept per file.
 //!
-//! A [`Culprit`] is a [`Subject`], which is data of its own for each kind, and the [`Sender`] that triggered
-//! it. [`SubjectFields`] is the one flat form of a subject, for tables and JSON. [`CulpritKey`] says which
-//! subjects add up, [`CulpritSums`] adds them up, and [`CulpritTotals`] are those of a run.
+//! A [`Culprit`] is a [`Subject`], with different data for each kind, and the [`Sender`] that triggered it.
+//! [`SubjectFields`] is the one flat form of a subject, for tables and JSON. [`CulpritKey`] says which subjects add up,
+//! [`CulpritSums`] adds them up, and [`CulpritTotals`] are the totals of a run.
 
 mod about;
+mod crowds;
 mod evidence;
 mod fact;
 mod fields;
@@ -12,13 +13,13 @@ mod key;
 mod kind;
 mod met;
 mod phase;
-mod pool;
 mod quota;
 mod sched_class;
 mod sender;
 mod stall_sets;
 mod subject;
 mod sums;
+mod table;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ mod verdict;
 mod work;
 
 pub use about::{About, Meanwhile};
+pub use crowds::Crowds;
 pub use evidence::Evidence;
 pub use fact::{Fact, FactForm};
 pub use fields::SubjectFields;
@@ -35,13 +37,13 @@ pub use key::{CulpritKey, KeyLevel};
 pub use kind::{CulpritKind, NameOf};
 pub use met::MetCulprits;
 pub use phase::Phase;
-pub use pool::CulpritPool;
 pub use quota::{Quota, QuotaLimit};
 pub use sched_class::SchedClass;
 pub use sender::Sender;
 pub use stall_sets::StallSets;
 pub use subject::Subject;
 pub use sums::{CulpritSums, SumRow};
+pub use table::{CulpritId, CulpritTable, Given, Remark, RemarkId};
 pub use task::{Owner, Task, TaskIdentity};
 pub use timer_source::TimerSource;
 pub use totals::{CulpritTotal, CulpritTotals, CulpritTotalsBuilder};
@@ -51,19 +53,18 @@ pub use work::{Work, Worker};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What ran instead of the victim. Parts of one stall have the same culprit when subject and sender are
-/// equal; over a run they add up by [`CulpritKey`].
+/// What ran instead of the victim. Parts of one stall have the same culprit if subject and sender are equal; over a run
+/// they add up by [`CulpritKey`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Culprit {
-    /// What it was.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Who triggered it, where known.
+    /// Its trigger, if known.
     pub sender: Option<Sender>,
 }
 
 impl Culprit {
-    /// What kind of thing.
+    /// The kind of its subject.
     #[must_use]
     pub fn kind(&self) -> CulpritKind {
         self.subject.kind()

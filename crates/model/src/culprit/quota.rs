@@ -1,19 +1,20 @@
 //! A limit on CPU time.
 
+use super::Task;
 use crate::Name;
 use serde::{Deserialize, Serialize};
 
-/// So much CPU time in each period.
+/// An amount of CPU time per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QuotaLimit {
-    /// CPU time that is granted, microseconds.
+    /// Granted CPU time, microseconds.
     pub quota_us: u64,
-    /// In each of these, microseconds.
+    /// Length of a period, microseconds.
     pub period_us: u64,
 }
 
 impl QuotaLimit {
-    /// The limit in thousandths of a CPU; `None` of a period of zero.
+    /// The limit in thousandths of a CPU; `None` for a period of zero.
     #[must_use]
     pub fn millis(self) -> Option<u64> {
         self.quota_us.checked_mul(1000)?.checked_div(self.period_us)
@@ -23,16 +24,21 @@ impl QuotaLimit {
 /// A control group's CPU quota.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quota {
-    /// The group that has the limit, as `/proc/PID/cgroup` names it: `/kubepods/pod1`. Whoever may make groups
-    /// chooses their names.
+    /// The limited group, as `/proc/PID/cgroup` names it: `/kubepods/pod1`. Users with the right to make groups choose
+    /// their names.
     pub cgroup: Name,
-    /// Its limit; `None` of several limits together.
+    /// Its limit; `None` for several limits together.
     pub limit: Option<QuotaLimit>,
+    /// The thread that had the CPU while the group was throttled; `None` if the CPU idled.
+    pub beside: Option<Task>,
 }
 
 impl Quota {
-    /// What both have in common; the group stays.
+    /// Keeps what both share; the group is always the same.
     pub(super) fn meet(&mut self, other: &Quota) {
         self.limit = self.limit.filter(|own| other.limit == Some(*own));
+        if let (Some(own), Some(other)) = (&mut self.beside, &other.beside) {
+            own.meet(other);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! How urgent a thread is.
+//! A thread's scheduling class and priority.
 
 use crate::Name;
 
@@ -7,10 +7,10 @@ use crate::Name;
 pub enum SchedClass {
     /// SCHED_DEADLINE.
     Deadline,
-    /// SCHED_FIFO or SCHED_RR, with the priority as the user sets it: 1 to 99, higher is more urgent. The
-    /// kernel's migration threads and the like have 99, too.
+    /// SCHED_FIFO or SCHED_RR, with the user's priority: 1 to 99, higher is more urgent. Kernel threads such as
+    /// migration have 99, too.
     RealTime(u8),
-    /// SCHED_OTHER or SCHED_BATCH, with its nice value where that is known.
+    /// SCHED_OTHER or SCHED_BATCH, with its nice value if known.
     Fair(Option<i8>),
     /// The idle thread of a CPU.
     Idle,
@@ -19,19 +19,19 @@ pub enum SchedClass {
 }
 
 impl SchedClass {
-    /// From the priority in the scheduler's records: below 0 deadline, 0 to 99 real-time (lower is more
-    /// urgent), 100 to 139 fair.
+    /// Decodes the priority in the scheduler's records: below 0 deadline, 0 to 99 real-time (lower is more urgent), 100
+    /// to 139 fair.
     #[must_use]
     pub fn of_priority(kernel_priority: i32) -> SchedClass {
         match kernel_priority {
             i32::MIN..=-1 => SchedClass::Deadline,
-            // The kernel counts real-time priorities downwards: 99 - prio is what the user set.
+            // The kernel counts real-time priorities downwards: 99 - prio is the user's value.
             urgent @ 0..=99 => SchedClass::RealTime(u8::try_from(99 - urgent).unwrap_or(0)),
             fair => SchedClass::Fair(i8::try_from(fair - 120).ok()),
         }
     }
 
-    /// The word for it in files and JSON.
+    /// Its word in files and JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -43,7 +43,7 @@ impl SchedClass {
         }
     }
 
-    /// The inverse of [`SchedClass::as_str`], with what goes with it.
+    /// The inverse of [`SchedClass::as_str`], with its priority or nice value.
     #[must_use]
     pub fn from_word(word: &str, priority: Option<u8>, nice: Option<i8>) -> SchedClass {
         match (word, priority) {
@@ -64,7 +64,7 @@ impl SchedClass {
         }
     }
 
-    /// The nice value, where known.
+    /// The nice value, if known.
     #[must_use]
     pub fn nice(&self) -> Option<i8> {
         match self {

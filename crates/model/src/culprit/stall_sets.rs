@@ -2,22 +2,22 @@
 
 use crate::KeyedMap;
 
-/// Sets of culprits told apart; the stalls of others count for the largest of their culprits alone.
+/// Maximum of distinct sets; a stall with a further set counts only for its largest culprit.
 const MOST_SETS: usize = 65_536;
-/// Places in all sets together: a stall may have thousands of culprits, and another user names them.
+/// Maximum of indices in all sets together: a stall may have thousands of culprits, and other users choose their names.
 const MOST_PLACES: usize = 1 << 20;
 
-/// Counts stalls by the set of culprits that took part in them, each culprit known by its place in a list.
+/// Counts stalls by the set of culprits that took part in them. A culprit is an index into a list.
 #[derive(Clone, Debug, Default)]
 pub struct StallSets {
     stalls: KeyedMap<Vec<u32>, u64>,
-    /// Those of all sets.
+    /// The number of indices in all sets.
     places: usize,
 }
 
 impl StallSets {
-    /// A stall of the culprits at these places, the largest first; one may be there several times. Leaves them sorted,
-    /// each once.
+    /// Counts a stall of these culprits, largest first, possibly with duplicates. Leaves the list sorted and without
+    /// duplicates.
     pub fn add(&mut self, culprits: &mut Vec<u32>) {
         let largest = culprits.first().copied();
         culprits.sort_unstable();
@@ -38,7 +38,7 @@ impl StallSets {
         *self.stalls.entry(set).or_default() += 1;
     }
 
-    /// Each set, its places ascending, with its stalls; in ascending order.
+    /// All sets, each with ascending indices and its number of stalls, in ascending order.
     #[must_use]
     pub fn into_rows(self) -> Vec<(Vec<u32>, u64)> {
         let mut rows: Vec<(Vec<u32>, u64)> = self.stalls.into_iter().collect();
@@ -68,7 +68,7 @@ mod tests {
         let mut sets = StallSets::default();
         (0..MOST_SETS as u32).for_each(|n| sets.add(&mut vec![n + 1, 0]));
         assert_eq!(sets.stalls.len(), MOST_SETS);
-        // One that is known still counts for all of its own.
+        // A known set still counts for all of its culprits.
         sets.add(&mut vec![0, 5]);
         assert_eq!(sets.stalls[&vec![0, 5]], 2);
         sets.add(&mut vec![9, 7]);

@@ -7,18 +7,18 @@ use crate::{Name, softirq_name};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What ran instead of the victim: data of its own for each kind. Names are shared, so that it is cheap to
-/// clone. In JSON and in tables it has the form of [`SubjectFields`].
+/// What ran instead of the victim, with different data for each kind. Names are shared, so cloning is cheap. In JSON
+/// and in tables it has the form of [`SubjectFields`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "SubjectFields", from = "SubjectFields")]
 pub enum Subject {
     /// Another thread.
     Thread(Task),
-    /// A kernel worker's work item, or a worker whose item was not seen.
+    /// A kernel worker's work item, or a worker whose item no record shows.
     Work(Work),
     /// A device's interrupt handler.
     Interrupt {
-        /// Interrupt number, where recorded.
+        /// Interrupt number, if recorded.
         number: Option<u32>,
         /// The handler's registered name.
         action: Name,
@@ -29,14 +29,14 @@ pub enum Subject {
     Softirq(u32),
     /// A timer function, or the local timer interrupt itself.
     Timer {
-        /// The function that ran longest; `None` of the interrupt itself.
+        /// The function that ran longest; `None` for the interrupt itself.
         function: Option<Name>,
-        /// What ran it; `None` where that was not looked at.
+        /// What ran it; `None` if unknown.
         source: Option<TimerSource>,
     },
     /// A function that another CPU called on this one.
     Call(Name),
-    /// An interrupt from another CPU of which no function was seen, or deferred interrupt work: by its vector.
+    /// By vector: an interrupt from another CPU without a recorded function, or deferred interrupt work.
     Ipi(Name),
     /// A page fault of the victim, in user code or in the kernel.
     PageFault {
@@ -45,33 +45,30 @@ pub enum Subject {
     },
     /// A non-maskable interrupt, by its handler.
     Nmi(Name),
-    /// A machine check.
     MachineCheck {
-        /// The bank that reported it, where known.
+        /// The bank that reported it, if known.
         bank: Option<u32>,
     },
     /// Real-time throttling of the victim, which let this thread run.
     Throttle(Task),
     /// The CPU quota of a control group that the victim is in.
     Quota(Quota),
-    /// Time that nobody in particular can be blamed for.
+    /// Time that no particular culprit explains.
     Verdict(Verdict, About),
-    /// In sums: culprits of a kind beyond those that are told apart.
+    /// In sums: further culprits of a kind beyond the row limit.
     Others(CulpritKind),
-    /// What a newer version wrote and this one does not know, or an old one wrote and none knows any more.
+    /// Written by a newer version, or by an old one whose form no version knows any more.
     Unknown {
-        /// The word for its kind.
+        /// The word of its kind.
         kind: Name,
-        /// Its name.
         name: Name,
-        /// What else was said of it.
         detail: Name,
     },
 }
 
 /// The name of [`Subject::Others`].
 pub(super) const OTHERS: &str = "(others)";
-/// The name of a timer interrupt that is not named by a function.
+/// The name of a timer interrupt without a function.
 const LOCAL_TIMER: &str = "local_timer";
 /// The names of page faults.
 pub(super) const FAULT_USER: &str = "page_fault_user";
@@ -79,19 +76,18 @@ pub(super) const FAULT_KERNEL: &str = "page_fault_kernel";
 const MACHINE_CHECK: &str = "machine_check";
 const THROTTLING: &str = "RT throttling";
 const QUOTA: &str = "CPU quota";
-/// A worker of which neither item nor name is known.
+/// A worker whose item and name are unknown.
 const UNKNOWN_WORKER: &str = "kworker";
-/// How softirqs that the kernel has no name for are called, before their vector.
+/// Prefix for softirqs without a kernel name, before the vector.
 const UNNAMED_SOFTIRQ: &str = "softirq ";
 
 impl Subject {
-    /// A verdict of which nothing else is known.
+    /// A verdict without further facts.
     #[must_use]
     pub fn verdict(verdict: Verdict) -> Subject {
         Subject::Verdict(verdict, About::Nothing)
     }
 
-    /// What kind of thing.
     #[must_use]
     pub fn kind(&self) -> CulpritKind {
         match self {
@@ -105,7 +101,8 @@ impl Subject {
             Subject::Nmi(_) => CulpritKind::Nmi,
             Subject::MachineCheck { .. } => CulpritKind::Mce,
             Subject::Throttle(_) => CulpritKind::RtThrottle,
-            Subject::Quota(_) => CulpritKind::Quota,
+            Subject::Quota(Quota { beside: None, .. }) => CulpritKind::Quota,
+            Subject::Quota(_) => CulpritKind::QuotaBeside,
             Subject::Verdict(verdict, _) => verdict.kind(),
             Subject::Others(kind) => *kind,
             Subject::Unknown { kind, .. } => {
@@ -114,7 +111,7 @@ impl Subject {
         }
     }
 
-    /// The word for its kind: that of a newer version where this one does not know the kind.
+    /// The word of its kind, also for a kind of a newer version.
     #[must_use]
     pub fn kind_word(&self) -> &str {
         match self {
@@ -123,7 +120,7 @@ impl Subject {
         }
     }
 
-    /// Its name: the thread's, the work's or timer's function, the handler, the verdict's word.
+    /// Its name: the thread's, the work's or timer's function, the handler, or the verdict's word.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         match self {
@@ -168,6 +165,7 @@ impl Subject {
             Subject::Thread(task)
             | Subject::Throttle(task)
             | Subject::Verdict(_, About::Meanwhile(Meanwhile::Ran(task))) => Some(task),
+            Subject::Quota(quota) => quota.beside.as_ref(),
             Subject::Work(_)
             | Subject::Interrupt { .. }
             | Subject::Vector(_)
@@ -178,20 +176,32 @@ impl Subject {
             | Subject::PageFault { .. }
             | Subject::Nmi(_)
             | Subject::MachineCheck { .. }
-            | Subject::Quota(_)
             | Subject::Verdict(..)
             | Subject::Others(_)
             | Subject::Unknown { .. } => None,
         }
     }
 
-    /// As a row of processes has it: a thread that is not its process's first goes by that.
+    /// The CPUs that its thread may run on, if known.
+    #[must_use]
+    pub fn allowed(&self) -> Option<Name> {
+        match self {
+            Subject::Thread(task) => task.allowed.clone(),
+            _ => None,
+        }
+    }
+
+    /// Its form in a table of processes: threads other than the first one are shown as their process.
     #[must_use]
     pub fn of_process(&self) -> Cow<'_, Subject> {
         let threads = self.task().is_some_and(|task| task.process.is_some());
         match self {
             Subject::Thread(task) if threads => Cow::Owned(Subject::Thread(task.of_process())),
             Subject::Throttle(task) if threads => Cow::Owned(Subject::Throttle(task.of_process())),
+            Subject::Quota(quota) if threads => Cow::Owned(Subject::Quota(Quota {
+                beside: quota.beside.as_ref().map(Task::of_process),
+                ..quota.clone()
+            })),
             Subject::Verdict(verdict, About::Meanwhile(Meanwhile::Ran(task))) if threads => {
                 let ran = About::Meanwhile(Meanwhile::Ran(task.of_process()));
                 Cow::Owned(Subject::Verdict(*verdict, ran))
@@ -200,7 +210,7 @@ impl Subject {
         }
     }
 
-    /// The verdict, where it is one.
+    /// The verdict, if it is one.
     #[must_use]
     pub fn as_verdict(&self) -> Option<Verdict> {
         match self {
@@ -209,7 +219,7 @@ impl Subject {
         }
     }
 
-    /// Keeps what both have in common, of two subjects with the same key.
+    /// Keeps what two subjects with the same key share.
     pub fn meet(&mut self, other: &Subject) {
         match self {
             Subject::Thread(own) => {
@@ -242,7 +252,7 @@ impl Subject {
                     *bank = bank.filter(|bank| *other == Some(*bank));
                 }
             }
-            // The key has all that is known of these, so that both are the same.
+            // The key contains all facts of these kinds, so both are equal.
             Subject::Interrupt { .. }
             | Subject::Vector(_)
             | Subject::Softirq(_)

@@ -1,78 +1,79 @@
-//! Adding up by culprit, in bounded memory.
+//! Sums by culprit, in bounded memory.
 
-use super::{Culprit, CulpritKey, KeyLevel, MetCulprits, Subject};
+use super::{Crowds, Culprit, CulpritKey, KeyLevel, MetCulprits, Subject};
 use crate::{KeyedMap, Name};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Threads or workers of one row that are told apart.
+/// Distinct threads or workers of one row.
 const MOST_INDIVIDUALS: usize = 64;
 
-/// Subjects whose rows are remembered; beyond it all are forgotten and looked for again.
+/// Subjects whose rows are cached; beyond it all are forgotten and looked up again.
 const MOST_REMEMBERED: usize = 1024;
 
-/// One of the threads or workers that a row is about: by its id, or its name where no id is known.
+/// One of a row's threads or workers: by its id, or by its name if the id is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Individual {
     Tid(i32),
     Comm(Name),
 }
 
-/// One row of a sum.
 #[derive(Clone, Debug)]
 pub struct SumRow<X, V> {
-    /// What else its parts have in common.
+    /// The other part of the key.
     pub extra: X,
-    /// What is common to all its subjects.
+    /// The facts that all its subjects share.
     pub subject: Subject,
-    /// The threads or workers in it.
+    level: KeyLevel,
     individuals: BTreeSet<Individual>,
-    /// Names of threads in it that go by their process.
+    /// Names of its threads that are shown under another name: of their process, their executable or their user.
     names: BTreeSet<Name>,
-    /// The sum.
     pub value: V,
 }
 
 impl<X, V> SumRow<X, V> {
-    /// How many threads or workers of one row are told apart.
+    /// The maximum of distinct threads or workers of one row.
     pub const MOST_THREADS: u64 = MOST_INDIVIDUALS as u64;
 
-    /// How many threads or workers it is about: 0 for what has none. [`SumRow::MOST_THREADS`] stands for that
-    /// many or more.
+    /// The number of its threads or workers: 0 for kinds without any. [`SumRow::MOST_THREADS`] means that many or more.
     #[must_use]
     pub fn threads(&self) -> u64 {
         self.individuals.len() as u64
     }
 
-    /// The names that its threads bear beside that of their process, [`SumRow::MOST_THREADS`] at most.
+    /// The other names of its threads, [`SumRow::MOST_THREADS`] at most.
     pub fn thread_names(&self) -> impl Iterator<Item = &Name> {
         self.names.iter()
     }
 }
 
-/// Sums by [`CulpritKey`] and something else (a phase, or `()`). Beyond `cap` rows, further culprits share a
-/// row a kind: [`Subject::Others`].
+/// Sums by [`CulpritKey`] and a further value (a phase, or `()`). A process with very many names has one row
+/// ([`Crowds`]). Beyond `cap` rows, further culprits share one row per kind: [`Subject::Others`].
 #[derive(Clone, Debug)]
 pub struct CulpritSums<X, V> {
     level: KeyLevel,
     cap: usize,
+    crowds: Crowds,
+    /// [`Crowds::changes`] when the caches below were last empty.
+    changes: u64,
     index: KeyedMap<(X, CulpritKey), usize>,
     rows: Vec<SumRow<X, V>>,
-    /// Rows that have taken in just this subject: the same few come again and again, and add nothing to their row.
+    /// A cache: the rows that have already taken in exactly this subject, so that it adds nothing to them.
     remembered: KeyedMap<Subject, Vec<(X, usize)>>,
-    /// The same of culprits that parts share.
+    /// The same, by shared culprit.
     met: MetCulprits<Vec<(X, usize)>>,
 }
 
 impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
-    /// No rows yet.
     #[must_use]
     pub fn new(level: KeyLevel, cap: usize) -> CulpritSums<X, V> {
         CulpritSums {
             level,
             cap,
+            crowds: Crowds::default(),
+            changes: 0,
             index: KeyedMap::default(),
             rows: Vec::new(),
             remembered: KeyedMap::default(),
@@ -86,13 +87,18 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
         &mut self.rows[at].value
     }
 
-    /// The number of the row that this subject belongs to; made when there is none.
+    /// The number of this subject's row; makes the row if there is none.
     pub fn position(&mut self, extra: X, subject: &Subject) -> usize {
         let known = self.remembered.get(subject);
         if let Some((_, at)) = known.and_then(|rows| rows.iter().find(|(of, _)| *of == extra)) {
             return *at;
         }
         let at = self.found(extra.clone(), subject);
+        if self.changes != self.crowds.changes() {
+            self.changes = self.crowds.changes();
+            self.remembered.clear();
+            self.met.clear();
+        }
         if self.remembered.len() >= MOST_REMEMBERED {
             self.remembered.clear();
         }
@@ -103,36 +109,33 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
         at
     }
 
-    /// The number of the row that the subject of a culprit belongs to which parts share: found without a look at its
-    /// names where it was asked for before.
+    /// The number of the row of a shared culprit; a repeated call does not compare names.
     pub fn position_of(&mut self, extra: X, culprit: &Arc<Culprit>) -> usize {
         let known = self.met.get(culprit);
         if let Some((_, at)) = known.and_then(|rows| rows.iter().find(|(of, _)| *of == extra)) {
             return *at;
         }
         let at = self.position(extra.clone(), &culprit.subject);
-        if self.met.len() >= MOST_REMEMBERED {
-            self.met.clear();
-        }
         self.met.of(culprit, |_| Vec::new()).push((extra, at));
         at
     }
 
-    /// The number of a row by its key.
+    /// Finds or makes the row by its key.
     fn found(&mut self, extra: X, subject: &Subject) -> usize {
-        let place = (extra, CulpritKey::of(subject, self.level));
+        let (key, level) = self.crowds.key(subject, self.level);
+        let place = (extra, key);
         if let Some(at) = self.index.get(&place).copied() {
-            self.rows[at].take_in(subject, self.level);
+            self.rows[at].take_in(subject);
             return at;
         }
         if self.rows.len() < self.cap {
-            return self.insert(place, subject);
+            return self.insert(place, subject, level);
         }
         let others = Subject::Others(place.1.kind());
-        let place = (place.0, CulpritKey::of(&others, self.level));
+        let place = (place.0, CulpritKey::of(&others, level));
         match self.index.get(&place) {
             Some(at) => *at,
-            None => self.insert(place, &others),
+            None => self.insert(place, &others, level),
         }
     }
 
@@ -152,24 +155,27 @@ impl<X: Clone + Eq + Hash, V: Default> CulpritSums<X, V> {
         self.rows.iter()
     }
 
-    fn insert(&mut self, place: (X, CulpritKey), subject: &Subject) -> usize {
-        self.rows
-            .push(SumRow::of(place.0.clone(), subject, self.level));
+    fn insert(&mut self, place: (X, CulpritKey), subject: &Subject, level: KeyLevel) -> usize {
+        self.rows.push(SumRow::of(place.0.clone(), subject, level));
         self.index.insert(place, self.rows.len() - 1);
         self.rows.len() - 1
     }
 }
 
-/// What a row of this level is about.
+/// How a row of this level shows a subject.
 fn shown(subject: &Subject, level: KeyLevel) -> Cow<'_, Subject> {
-    match level {
-        KeyLevel::Thread | KeyLevel::Name => Cow::Borrowed(subject),
-        KeyLevel::Process | KeyLevel::Program => subject.of_process(),
+    match (level, subject) {
+        (KeyLevel::Thread | KeyLevel::Name, _) => Cow::Borrowed(subject),
+        (KeyLevel::Executable, Subject::Thread(task)) => {
+            Cow::Owned(Subject::Thread(task.of_executable()))
+        }
+        (KeyLevel::User, Subject::Thread(task)) => Cow::Owned(Subject::Thread(task.of_user())),
+        _ => subject.of_process(),
     }
 }
 
 impl<X, V: Default> SumRow<X, V> {
-    /// The row of a subject alone, of no value yet.
+    /// A row of a single subject, with a default value.
     #[must_use]
     pub fn of(extra: X, subject: &Subject, level: KeyLevel) -> SumRow<X, V> {
         let (individuals, names) = (BTreeSet::new(), BTreeSet::new());
@@ -177,34 +183,57 @@ impl<X, V: Default> SumRow<X, V> {
         let mut row = SumRow {
             extra,
             subject: shown_subject,
+            level,
             individuals,
             names,
             value: V::default(),
         };
-        row.take_in(subject, level);
+        row.take_in(subject);
         row
     }
 }
 
 impl<X, V> SumRow<X, V> {
-    /// It is about this subject, too, which has the same key at `level`. Once more of the same adds nothing.
-    pub fn take_in(&mut self, subject: &Subject, level: KeyLevel) {
-        let shown_subject = shown(subject, level);
+    /// Adds a subject with the same key to the row. Repeating a call changes nothing.
+    pub fn take_in(&mut self, subject: &Subject) {
+        let shown_subject = shown(subject, self.level);
         if self.subject != *shown_subject {
+            self.rename(&shown_subject);
             self.subject.meet(&shown_subject);
         }
         if let Cow::Owned(_) = shown_subject
-            && self.names.len() < MOST_INDIVIDUALS
             && let Some(task) = subject.task()
-            && !self.names.contains(&task.comm)
         {
-            self.names.insert(task.comm.clone());
+            self.add_name(&task.comm);
         }
         if self.individuals.len() < MOST_INDIVIDUALS
             && let Some(individual) = subject.individual()
             && !self.individuals.contains(&individual)
         {
             self.individuals.insert(individual);
+        }
+    }
+
+    /// Shows a process with varying names by the file that it runs, if known, and keeps all its names.
+    fn rename(&mut self, other: &Subject) {
+        let (Subject::Thread(own), Subject::Thread(other)) = (&mut self.subject, other) else {
+            return;
+        };
+        if own.comm == other.comm {
+            return;
+        }
+        let names = [own.comm.clone(), other.comm.clone()];
+        let executable = own.executable_name().map(crate::Name::from);
+        let first = executable.unwrap_or_else(|| own.comm.clone());
+        own.comm.clone_from(&first);
+        for name in names.iter().filter(|name| **name != first) {
+            self.add_name(name);
+        }
+    }
+
+    fn add_name(&mut self, name: &Name) {
+        if self.names.len() < MOST_INDIVIDUALS && !self.names.contains(name) {
+            self.names.insert(name.clone());
         }
     }
 }
@@ -231,7 +260,8 @@ impl Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CulpritPool, Task};
+    use crate::Task;
+    use std::collections::HashMap;
 
     #[test]
     fn what_is_remembered_changes_no_sum() {
@@ -239,16 +269,16 @@ mod tests {
             let process = (n % 3 == 0).then(|| Name::from(format!("process {}", n % 4)));
             let task = Task {
                 tid: Some(n),
-                comm: format!("comm {}", n % 7).into(),
+                tgid: (n % 5 > 0).then_some(n % 500),
+                comm: format!("comm {}", n % 23).into(),
                 process,
                 ..Task::default()
             };
             Subject::Thread(task)
         };
-        // Fewer rows than culprits, more threads than are remembered, each of them again and again.
+        // Fewer rows than culprits, more threads than the cache holds, each of them repeatedly.
         let mut sums: CulpritSums<u8, u64> = CulpritSums::new(KeyLevel::Program, 5);
-        let (mut plain, mut shared, mut pool) =
-            (sums.clone(), sums.clone(), CulpritPool::default());
+        let (mut plain, mut shared, mut pool) = (sums.clone(), sums.clone(), HashMap::new());
         for n in 0..3 * MOST_REMEMBERED as i32 {
             let (extra, subject) = (
                 (n % 2) as u8,
@@ -258,16 +288,19 @@ mod tests {
                 *sums.of(extra, &subject) += 1;
                 let at = plain.found(extra, &subject);
                 *plain.at(at) += 1;
-                // One value for both, or one of its own, in memory where another may have lain.
+                // A value that both share, or a new one, possibly at the address of an earlier one.
                 let culprit = match n % 5 {
                     0 => Arc::new(subject.clone().into()),
-                    _ => pool.share(subject.clone().into()),
+                    _ => Arc::clone(
+                        pool.entry(subject.clone())
+                            .or_insert_with(|| Arc::new(subject.clone().into())),
+                    ),
                 };
                 let at = shared.position_of(extra, &culprit);
                 *shared.at(at) += 1;
             }
             if n % 700 == 0 {
-                pool = CulpritPool::default();
+                pool.clear();
             }
         }
         assert!(sums.remembered.len() <= MOST_REMEMBERED && plain.remembered.is_empty());

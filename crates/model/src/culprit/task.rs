@@ -1,51 +1,80 @@
 //! A thread as a culprit.
 
 use super::SchedClass;
-use crate::{Name, TaskRef};
+use crate::{CpuSet, Name, TaskRef};
 
-/// Whose a process is.
+/// User, control group and executable of a process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// User id (the real one).
     pub uid: u32,
-    /// Control group (version 2), as `/proc/PID/cgroup` has it: `/system.slice/cron.service`.
+    /// Control group (version 2), as in `/proc/PID/cgroup`: `/system.slice/cron.service`.
     pub cgroup: Option<Name>,
+    /// The file that it runs: `/usr/sbin/cron`. A process can change its name, but not this.
+    pub executable: Option<Name>,
 }
 
-/// What a thread belongs to, as far as somebody asked for it while it lived.
+impl Owner {
+    /// A user without further facts.
+    #[must_use]
+    pub fn user(uid: u32) -> Owner {
+        Owner {
+            uid,
+            cgroup: None,
+            executable: None,
+        }
+    }
+
+    /// Keeps what both share; `None` for two different users.
+    fn meet(self, other: Option<&Owner>) -> Option<Owner> {
+        let other = other.filter(|other| other.uid == self.uid)?;
+        let common =
+            |own: Option<Name>, other: &Option<Name>| own.filter(|own| other.as_ref() == Some(own));
+        Some(Owner {
+            uid: self.uid,
+            cgroup: common(self.cgroup, &other.cgroup),
+            executable: common(self.executable, &other.executable),
+        })
+    }
+}
+
+/// What a thread belongs to, as read during its life; a field is `None` if nothing was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskIdentity {
-    /// Its process.
     pub tgid: Option<i32>,
-    /// The name of that, of a thread that is not its process's first.
+    /// The name of its process, for a thread other than its process's first.
     pub process: Option<Name>,
-    /// Whose that is.
+    /// The owner of its process.
     pub owner: Option<Owner>,
-    /// Whether it is one of the kernel's own threads, by its flags: names can be chosen.
+    /// Whether it is a kernel thread, by its flags, because a name can be chosen freely.
     pub kernel: Option<bool>,
+    /// CPUs that it may run on, as the kernel lists them.
+    pub allowed: Option<Name>,
 }
 
-/// A thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Task {
-    /// Kernel thread id; `None` where the record does not say, and of several threads together.
+    /// Kernel thread id; `None` if the record does not tell, and for several threads together.
     pub tid: Option<i32>,
-    /// Its process, where known; `None` of several processes together.
+    /// Its process id, if known; `None` for several processes together.
     pub tgid: Option<i32>,
-    /// The name of that, of a thread that is not its process's first, where known: what its user calls it.
+    /// The name of its process, if known, for a thread other than its process's first: the name that its user knows.
     pub process: Option<Name>,
-    /// Its name when it ran.
     pub comm: Name,
-    /// How urgent it was; `None` where that is not known.
+    /// Its earlier name, if it was renamed meanwhile and no record tells when.
+    pub was: Option<Name>,
+    /// Its scheduling class; `None` if unknown.
     pub class: Option<SchedClass>,
-    /// Whose it is, where known.
+    /// Its owner, if known.
     pub owner: Option<Owner>,
-    /// Whether it is one of the kernel's own threads, where known.
+    /// Whether it is a kernel thread, if known.
     pub kernel: Option<bool>,
+    /// CPUs that it may run on, as the kernel lists them, if known; `None` for several threads that differ.
+    pub allowed: Option<Name>,
 }
 
 impl Task {
-    /// From a record of the scheduler; `comm` is the text of its name.
+    /// From a record of the scheduler; `comm` is its name as text.
     #[must_use]
     pub fn of(task: &TaskRef, comm: Name, identity: TaskIdentity) -> Task {
         let class = match task.tid {
@@ -57,6 +86,7 @@ impl Task {
             tgid: identity.tgid,
             process: identity.process,
             comm,
+            was: None,
             class: Some(class),
             owner: identity.owner,
             kernel: if task.tid == 0 {
@@ -64,17 +94,17 @@ impl Task {
             } else {
                 identity.kernel
             },
+            allowed: identity.allowed,
         }
     }
 
-    /// What the user who started it calls it: the name of its process, where that is known to be another's.
+    /// The name that the user knows: the name of its process, if that differs from its own.
     #[must_use]
     pub fn program(&self) -> &Name {
         self.process.as_ref().unwrap_or(&self.comm)
     }
 
-    /// As one of its process: a thread that is not the first bears the name of that, and its id is the process's
-    /// alone.
+    /// As its process: with the process's name and no thread id.
     pub(super) fn of_process(&self) -> Task {
         match &self.process {
             Some(process) => Task {
@@ -87,32 +117,77 @@ impl Task {
         }
     }
 
-    /// Whether it is known to be none of the kernel's own threads, whatever it calls itself.
+    /// The file name of its process's executable, if known.
+    pub(super) fn executable_name(&self) -> Option<&str> {
+        let path = self.owner.as_ref()?.executable.as_deref()?;
+        path.rsplit('/').next().filter(|name| !name.is_empty())
+    }
+
+    /// As all that run the same file; as its process if the file is unknown.
+    pub(super) fn of_executable(&self) -> Task {
+        match self.executable_name() {
+            Some(name) => Task {
+                tid: None,
+                comm: name.into(),
+                process: None,
+                ..self.clone()
+            },
+            None => self.of_process(),
+        }
+    }
+
+    /// As all of its user, or as the kernel.
+    pub(super) fn of_user(&self) -> Task {
+        let comm = match (&self.owner, self.kernel) {
+            (_, Some(true)) => "kernel".into(),
+            (Some(owner), _) => format!("user {}", owner.uid).into(),
+            (None, _) => "user not known".into(),
+        };
+        Task {
+            tid: None,
+            comm,
+            process: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is known to be a user thread, under any name.
     #[must_use]
     pub fn is_of_user(&self) -> bool {
         self.kernel == Some(false)
     }
 
-    /// What both have in common; the name stays.
+    /// Whether it is known to be confined to these CPUs: a change of other CPUs' settings does not move it away.
+    #[must_use]
+    pub fn is_pinned_within(&self, cpus: &CpuSet) -> bool {
+        let allowed = self.allowed.as_ref().and_then(|list| list.parse().ok());
+        allowed.is_some_and(|allowed: CpuSet| allowed.difference(cpus).is_empty())
+    }
+
+    /// Keeps what both share; the name stays.
     pub(super) fn meet(&mut self, other: &Task) {
-        // Who is known to be of user space takes the kernel's name from both.
+        // One known user thread makes the result a user thread.
         self.kernel = match (self.kernel, other.kernel) {
             (Some(own), Some(other)) => Some(own && other),
             (known, None) | (None, known) => known,
         };
         self.tid = self.tid.filter(|tid| other.tid == Some(*tid));
+        self.was = self
+            .was
+            .take()
+            .filter(|was| other.was.as_ref() == Some(was));
         self.tgid = self.tgid.filter(|tgid| other.tgid == Some(*tgid));
         self.process = self
             .process
             .take()
             .filter(|process| other.process.as_ref() == Some(process));
+        self.allowed = self
+            .allowed
+            .take()
+            .filter(|allowed| other.allowed.as_ref() == Some(allowed));
         if self.owner != other.owner {
-            let uid = other.owner.as_ref().map(|owner| owner.uid);
-            let same_user = self.owner.take().filter(|own| Some(own.uid) == uid);
-            self.owner = same_user.map(|own| Owner {
-                cgroup: None,
-                ..own
-            });
+            let owner = self.owner.take();
+            self.owner = owner.and_then(|own| own.meet(other.owner.as_ref()));
         }
         if self.class != other.class {
             let base = |task: &Task| task.class.as_ref().map(SchedClass::without_nice);

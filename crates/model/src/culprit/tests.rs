@@ -15,14 +15,28 @@ fn class() -> impl Strategy<Value = SchedClass> {
 }
 
 fn task() -> impl Strategy<Value = Task> {
-    let owner = (any::<u32>(), proptest::option::of(name()))
-        .prop_map(|(uid, cgroup)| Owner { uid, cgroup });
+    let owner = (
+        any::<u32>(),
+        proptest::option::of(name()),
+        proptest::option::of(name()),
+    );
+    let owner = owner.prop_map(|(uid, cgroup, executable)| Owner {
+        uid,
+        cgroup,
+        executable,
+    });
     let ids = (
         proptest::option::of(0i32..9),
         proptest::option::of(0i32..9),
         any::<Option<bool>>(),
     );
-    let names = (proptest::option::of(name()), name());
+    let cpus = prop_oneof![Just(None), Just(Some(Name::from("1,4-7")))];
+    let names = (
+        proptest::option::of(name()),
+        name(),
+        proptest::option::of(name()),
+        cpus,
+    );
     (
         ids,
         names,
@@ -30,14 +44,16 @@ fn task() -> impl Strategy<Value = Task> {
         proptest::option::of(owner),
     )
         .prop_map(
-            |((tid, tgid, kernel), (process, comm), class, owner)| Task {
+            |((tid, tgid, kernel), (process, comm, was, allowed), class, owner)| Task {
                 tid,
                 tgid,
                 process,
                 comm,
+                was,
                 class,
                 owner,
                 kernel,
+                allowed,
             },
         )
 }
@@ -85,13 +101,27 @@ fn subject() -> impl Strategy<Value = Subject> {
     prop_oneof![
         task().prop_map(Subject::Thread),
         task().prop_map(Subject::Throttle),
-        (name(), proptest::option::of((any::<u64>(), any::<u64>()))).prop_map(|(cgroup, limit)| {
-            let limit = limit.map(|(quota_us, period_us)| QuotaLimit {
-                quota_us,
-                period_us,
-            });
-            Subject::Quota(Quota { cgroup, limit })
-        }),
+        (
+            name(),
+            proptest::option::of((any::<u64>(), any::<u64>())),
+            proptest::option::of(task()),
+        )
+            .prop_map(|(cgroup, limit, beside)| {
+                let limit = limit.map(|(quota_us, period_us)| QuotaLimit {
+                    quota_us,
+                    period_us,
+                });
+                // The columns hold the group of the quota, not the thread's.
+                let beside = beside.map(|task| Task {
+                    owner: None,
+                    ..task
+                });
+                Subject::Quota(Quota {
+                    cgroup,
+                    limit,
+                    beside,
+                })
+            }),
         work.prop_map(|(function, workqueue, worker)| {
             Subject::Work(Work {
                 function,
@@ -138,7 +168,7 @@ proptest! {
     fn finer_keys_never_join_what_coarser_ones_part(a in subject(), b in subject()) {
         for (fine, coarse) in [(KeyLevel::Thread, KeyLevel::Process), (KeyLevel::Process, KeyLevel::Program)] {
             let same = |level| CulpritKey::of(&a, level) == CulpritKey::of(&b, level);
-            // Threads of a process may bear different names, and those of a name differ in class.
+            // Threads of a process may have different names, and threads of one name may differ in class.
             let one_thread = matches!((&a, &b), (Subject::Thread(_), Subject::Thread(_)));
             prop_assert!(!same(fine) || same(coarse) || one_thread);
         }
@@ -162,12 +192,11 @@ fn bash(tid: i32, class: SchedClass) -> Subject {
         tgid: Some(tid),
         process: None,
         comm: "bash".into(),
+        was: None,
         class: Some(class),
-        owner: Some(Owner {
-            uid: 1000,
-            cgroup: None,
-        }),
+        owner: Some(Owner::user(1000)),
         kernel: None,
+        allowed: None,
     })
 }
 
@@ -187,13 +216,52 @@ fn a_program_is_one_row_however_many_threads_ran_it() {
     let Subject::Thread(task) = &rows[0].subject else {
         panic!("{:?}", rows[0].subject)
     };
-    // What they all have in common is still shown.
+    // The facts that they share are still shown.
     assert_eq!(
         (task.tid, &task.class),
         (None, &Some(SchedClass::Fair(None)))
     );
     assert_eq!(task.owner.as_ref().map(|owner| owner.uid), Some(1000));
     assert_eq!(rows[1].threads(), 1);
+}
+
+#[test]
+fn a_thread_is_pinned_where_all_of_its_known_cpus_lie() {
+    let within = |allowed: Option<&str>, cpus: &str| {
+        let task = Task {
+            allowed: allowed.map(Name::from),
+            ..Task::default()
+        };
+        task.is_pinned_within(&cpus.parse().unwrap())
+    };
+    assert!(within(Some("1"), "1") && within(Some("1,3"), "1-3"));
+    assert!(!within(Some("0-1"), "1") && !within(Some("1"), "") && !within(None, "0-7"));
+    assert!(!within(Some("no list"), "0-7"));
+}
+
+#[test]
+fn allowed_cpus_part_rows_by_name_and_join_in_those_by_program() {
+    let part = |allowed: &str| {
+        Subject::Thread(Task {
+            comm: "hog".into(),
+            allowed: Some(allowed.into()),
+            ..Task::default()
+        })
+    };
+    let allowed = |level| {
+        let mut sums: CulpritSums<(), u64> = CulpritSums::new(level, 9);
+        for cpus in ["1", "0-1", "1"] {
+            *sums.of((), &part(cpus)) += 1;
+        }
+        let rows = sums.into_rows();
+        let of = |row: &SumRow<(), u64>| row.subject.task().unwrap().allowed.clone();
+        rows.iter()
+            .map(|row| (of(row), row.value))
+            .collect::<Vec<_>>()
+    };
+    let [one, both] = ["1", "0-1"].map(|cpus| Some(Name::from(cpus)));
+    assert_eq!(allowed(KeyLevel::Name), [(one, 2), (both, 1)]);
+    assert_eq!(allowed(KeyLevel::Program), [(None, 3)]);
 }
 
 #[test]
@@ -235,7 +303,7 @@ fn threads_go_by_the_name_of_their_process() {
             );
         }
     }
-    // Each by itself keeps its own name; a lone thread goes by its process all the same.
+    // At the finest level each keeps its own name; a single thread is still shown as its process.
     let rows = summed(KeyLevel::Program, &compiler);
     assert_eq!(
         rows[0]
@@ -258,14 +326,14 @@ fn threads_go_by_the_name_of_their_process() {
         ),
         ("rustc", 1, Some(70))
     );
-    // Another process of the same program is the same culprit, and the process of none.
+    // Another process of the same program is the same culprit, without a process id.
     let second = part(81, 80, "lto cgu.00", Some("rustc"));
     let rows = summed(KeyLevel::Program, &[compiler[1].clone(), second]);
     assert_eq!(
         (rows.len(), rows[0].threads(), task(&rows[0]).tgid),
         (1, 2, None)
     );
-    // A sum of rows adds up as the parts did.
+    // A sum of rows adds up like the parts did.
     assert_eq!(
         CulpritKey::of(&rows[0].subject, KeyLevel::Program),
         CulpritKey::of(&compiler[0], KeyLevel::Program)
@@ -399,5 +467,80 @@ fn a_priority_of_the_kernels_becomes_what_the_user_set() {
         (139, SchedClass::Fair(Some(19))),
     ] {
         assert_eq!(SchedClass::of_priority(kernel), expected);
+    }
+}
+
+/// A thread of a process: its name, and the process's executable.
+fn renamed(tgid: i32, comm: &str, kernel: bool) -> Subject {
+    Subject::Thread(Task {
+        tid: Some(tgid),
+        tgid: Some(tgid),
+        comm: comm.into(),
+        owner: Some(Owner {
+            executable: (!kernel).then(|| "/opt/thief".into()),
+            ..Owner::user(if kernel { 0 } else { 1000 })
+        }),
+        kernel: Some(kernel),
+        ..Task::default()
+    })
+}
+
+fn sums_of(level: KeyLevel, subjects: &[Subject]) -> Vec<SumRow<(), u64>> {
+    let mut sums: CulpritSums<(), u64> = CulpritSums::new(level, 4096);
+    for subject in subjects {
+        *sums.of((), subject) += 1;
+    }
+    let mut rows = sums.into_rows();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.value));
+    rows
+}
+
+#[test]
+fn a_thief_that_renames_itself_is_one_row() {
+    let mut subjects: Vec<Subject> = (0..2000)
+        .map(|n| renamed(70 + n % 2, &format!("n{n}"), false))
+        .collect();
+    subjects.extend((0..50).map(|_| bash(1, SchedClass::Fair(None))));
+    let rows = sums_of(KeyLevel::Program, &subjects);
+    for (row, process) in rows.iter().zip([70, 71]) {
+        assert!(row.value > 980, "{row:?}");
+        assert_eq!((&*row.subject.name(), row.threads()), ("thief", 1));
+        assert_eq!(row.subject.task().unwrap().tgid, Some(process));
+        assert_eq!(
+            row.thread_names().count() as u64,
+            SumRow::<(), u64>::MOST_THREADS
+        );
+    }
+    assert_eq!((rows[2].value, &*rows[2].subject.name()), (50, "bash"));
+    for (level, name) in [
+        (KeyLevel::Executable, "thief"),
+        (KeyLevel::User, "user 1000"),
+    ] {
+        let rows = sums_of(level, &subjects);
+        assert_eq!(&*rows[0].subject.name(), name);
+        assert!(rows[0].value >= 2000, "{rows:?}");
+    }
+}
+
+#[test]
+fn who_takes_a_kernel_threads_name_does_not_add_up_with_it() {
+    let subjects = [
+        renamed(17, "rcu_preempt", true),
+        renamed(4711, "rcu_preempt", false),
+        renamed(17, "rcu_preempt", true),
+    ];
+    for level in [
+        KeyLevel::Thread,
+        KeyLevel::Process,
+        KeyLevel::Name,
+        KeyLevel::Program,
+        KeyLevel::User,
+    ] {
+        let rows = sums_of(level, &subjects);
+        let kernels: Vec<_> = rows
+            .iter()
+            .map(|row| (row.value, row.subject.task().unwrap().kernel))
+            .collect();
+        assert_eq!(kernels, [(2, Some(true)), (1, Some(false))], "{level:?}");
     }
 }

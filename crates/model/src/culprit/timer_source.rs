@@ -9,7 +9,7 @@ open_words! {
         HighResolution = "hrtimer",
         /// The timer wheel, run by the TIMER softirq.
         Wheel = "wheel",
-        /// The local timer interrupt, which ran no function.
+        /// The local timer interrupt itself, without a function.
         Interrupt = "interrupt",
     }
 }

@@ -1,22 +1,21 @@
-//! What each culprit of a run took, and with which others: what advice on a run rests on.
+//! The time of each culprit of a run, and which culprits occur together: the basis of advice on a run.
 
 use super::{CulpritSums, KeyLevel, StallSets, Subject};
-use crate::{Attribution, Nanos, StallId};
+use crate::{Attribution, Name, Nanos, StallId};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
-/// Culprits told apart; the rest share a row a kind.
+/// Maximum of culprits; further ones share one row per kind.
 const MOST_CULPRITS: usize = 4096;
 
-/// One culprit over a whole run: a program's threads together.
+/// One culprit over a whole run: all threads of a program that may run on the same CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CulpritTotal {
-    /// What.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Time that it took, summed over all stalls.
+    /// Its time, summed over all stalls.
     pub total_ns: Nanos,
-    /// In how many stalls.
+    /// The number of its stalls.
     pub count: u64,
 }
 
@@ -25,7 +24,7 @@ pub struct CulpritTotal {
 pub struct CulpritTotals {
     /// In order of their first stalls.
     pub culprits: Vec<CulpritTotal>,
-    /// By their places in `culprits` in ascending order, and in how many stalls.
+    /// Sets of indices into `culprits`, ascending, with the number of their stalls.
     pub together: Vec<(Vec<u32>, u64)>,
 }
 
@@ -33,16 +32,17 @@ pub struct CulpritTotals {
 struct Sum {
     total: Nanos,
     count: u64,
-    /// The stall that was counted last: a culprit may have several parts of one.
+    /// The last stall that was counted: a culprit may have several parts of one stall.
     last: Option<StallId>,
 }
 
-/// Takes in attributions and gives the totals of their culprits, in bounded memory.
+/// Collects attributions, and computes the totals of their culprits in bounded memory.
 #[derive(Clone, Debug)]
 pub struct CulpritTotalsBuilder {
-    sums: CulpritSums<(), Sum>,
+    /// Threads of a program that may run on different CPUs stay separate: a remedy for one may not affect the other.
+    sums: CulpritSums<Option<Name>, Sum>,
     sets: StallSets,
-    /// The parts of the stall at hand, the largest first, and the places of their culprits.
+    /// Scratch: the rows of the current stall's parts, largest first, and the indices of their culprits.
     order: Vec<usize>,
     places: Vec<u32>,
 }
@@ -59,7 +59,7 @@ impl Default for CulpritTotalsBuilder {
 }
 
 impl CulpritTotalsBuilder {
-    /// The parts of one stall.
+    /// Adds the parts of one stall.
     pub fn add(&mut self, attribution: &Attribution) {
         let CulpritTotalsBuilder {
             sums,
@@ -74,7 +74,7 @@ impl CulpritTotalsBuilder {
         places.clear();
         for at in order.iter() {
             let part = &parts[*at];
-            let place = sums.position_of((), &part.culprit);
+            let place = sums.position_of(part.culprit.subject.allowed(), &part.culprit);
             let sum = sums.at(place);
             sum.total += part.net;
             sum.count += u64::from(sum.last.replace(*stall) != Some(*stall));
@@ -83,7 +83,6 @@ impl CulpritTotalsBuilder {
         sets.add(places);
     }
 
-    /// The totals.
     #[must_use]
     pub fn finish(self) -> CulpritTotals {
         let culprits = self.sums.into_rows().into_iter().map(|row| CulpritTotal {
@@ -128,12 +127,12 @@ mod tests {
             });
         }
         let CulpritTotals { culprits, together } = totals.finish();
-        let told: Vec<_> = culprits
+        let reported: Vec<_> = culprits
             .iter()
             .map(|of| (of.subject.name(), of.total_ns.0, of.count))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [("b".into(), 6, 2), ("a".into(), 8, 3), ("c".into(), 8, 2)]
         );
         assert_eq!(together, [(vec![0, 1], 2), (vec![1, 2], 1), (vec![2], 1)]);

@@ -1,22 +1,22 @@
-//! Verdicts on time that no thread, handler or function can be blamed for.
+//! Verdicts on time that no thread, handler or function explains.
 
 use super::CulpritKind;
+use crate::Confidence;
 
-/// The verdicts with their kind and word: the only place where these words stand. Two verdicts of one word
-/// differ in kind.
+/// The verdicts with their kind and word: the only place with these words. Two verdicts with the same word differ in
+/// kind.
 macro_rules! verdicts {
     ($($(#[$of:meta])* $variant:ident = $kind:ident $word:literal,)*) => {
-        /// A verdict on time that no thread, handler or function can be blamed for.
+        /// A verdict on time that no thread, handler or function explains.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Verdict {
             $($(#[$of])* $variant,)*
         }
 
         impl Verdict {
-            /// All of them.
             pub const ALL: &[Verdict] = &[$(Verdict::$variant,)*];
 
-            /// Under which kind its time is counted.
+            /// The kind that its time counts under.
             #[must_use]
             pub fn kind(self) -> CulpritKind {
                 match self {
@@ -24,7 +24,7 @@ macro_rules! verdicts {
                 }
             }
 
-            /// The word for it in files, JSON and reports.
+            /// Its word in files, JSON and reports.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -46,14 +46,18 @@ verdicts! {
     ReturnToThread = Switch "return to the thread",
     /// The producer waited for a slot, and no stall of the consumer explains it.
     RingFull = Switch "ring full",
-    /// Earlier messages were dealt with first.
+    /// Earlier messages were processed first.
     EarlierMessages = Switch "earlier messages",
     /// A deadline victim had used up its own budget.
     DeadlineBudget = RtThrottle "deadline budget",
+    /// A deadline victim gave up the rest of its period.
+    YieldedPeriod = Stopped "yielded its period",
     /// A signal had stopped the victim.
     StoppedBySignal = Stopped "stopped by a signal",
-    /// A tracer, as debuggers are, had stopped the victim.
+    /// A tracer such as a debugger had stopped the victim.
     StoppedByTracer = Stopped "stopped by a tracer",
+    /// The freezer of a control group had stopped the victim.
+    Frozen = Stopped "frozen by a control group",
     /// The host delivered an interrupt late.
     LateInterrupt = Hypervisor "late interrupt",
     /// In a virtual machine: the CPU stood still before the kernel was entered.
@@ -66,23 +70,23 @@ verdicts! {
     Smi = Firmware "SMI",
     /// All measured CPUs stood still together, as in a system management interrupt.
     AllCpusAtOnce = Firmware "all CPUs at once",
-    /// No kernel event inside, on a virtual machine, and nothing else that tells of the host.
+    /// No kernel event inside, on a virtual machine, and no other evidence about the host.
     NoEventInVm = Unresolved "no kernel event",
-    /// No kernel event inside, and the kernel counted page faults of the victim that left none.
+    /// No kernel event inside, and the kernel counted page faults of the victim without a record.
     UnrecordedFault = Unresolved "page fault without a record",
-    /// The victim could run, the CPU idled, and nothing tells why.
+    /// The victim was runnable, the CPU idled, and no record shows why.
     RunnableIdle = Unresolved "runnable but idle",
     /// A victim that only reads the clock was put to sleep: frozen by a control group, or waiting in a page fault.
     AsleepInKernel = Unresolved "asleep in the kernel",
     /// The CPU stood still before the kernel was entered.
     BeforeFirstEvent = Unresolved "before first event",
-    /// Kernel code without tracepoints, or the CPU was taken.
+    /// Kernel code without tracepoints ran, or the CPU was taken.
     BetweenEvents = Unresolved "between events",
-    /// Kernel exit, or the CPU was taken.
+    /// The kernel exit, or the CPU was taken.
     AfterLastEvent = Unresolved "after last event",
-    /// The probe stored the stall before.
+    /// The probe stored the previous stall.
     OwnBookkeeping = Unresolved "own bookkeeping",
-    /// An interrupt without a tracepoint was counted.
+    /// The counter of an interrupt without a tracepoint rose.
     UntracedInterrupt = Unresolved "untraced interrupt",
     /// The CPU changed its frequency.
     FrequencyChange = Unresolved "frequency change",
@@ -90,26 +94,37 @@ verdicts! {
     UnderOneMicrosecond = Unresolved "under 1 us",
     /// No kernel event inside: hardware or firmware.
     OutsideThisKernel = Unresolved "outside this kernel",
-    /// The timer fired late, and the CPU was not seen to idle.
+    /// The timer fired late, and no record shows that the CPU idled.
     LateTimer = Unresolved "late timer",
-    /// The victim was woken, and it is not known what ran instead.
+    /// The victim was runnable, and no record shows what ran instead.
     RunQueueWait = Unresolved "run-queue wait",
-    /// The switch to whoever had the CPU left no record.
+    /// The switch to the thread that had the CPU left no record.
     UnrecordedSwitch = Unresolved "unrecorded switch",
-    /// No record says what ran.
+    /// No record shows what ran.
     NotSeen = Unresolved "not seen",
-    /// A frame's beginning was recorded, its end was not.
+    /// A frame's beginning was recorded, but not its end.
     FrameLeftOpen = Unresolved "frame left open",
-    /// Of a message: outside this kernel, or the hand-over itself.
+    /// For a message: the delay was outside this kernel, or the hand-over itself.
     NoRecord = Unresolved "no record",
-    /// The stored run has none.
+    /// Another process wrote to the controls of the trace: its records of that time are not trusted.
+    TraceDisturbed = Unresolved "trace was disturbed",
+    /// The stored run has no verdict.
     NoVerdict = Unresolved "no verdict",
     /// The ring buffer overran near the stall.
     TraceDataLost = Loss "trace data lost",
 }
 
 impl Verdict {
-    /// The verdict of this kind and word.
+    /// The default confidence of a part with this verdict.
+    #[must_use]
+    pub fn confidence(self) -> Confidence {
+        match self {
+            // These leave no record of their own; other records imply them.
+            Verdict::YieldedPeriod | Verdict::Frozen => Confidence::Medium,
+            _ => self.kind().confidence(),
+        }
+    }
+
     #[must_use]
     pub fn parse(kind: CulpritKind, word: &str) -> Option<Verdict> {
         Verdict::ALL

@@ -3,36 +3,35 @@
 use super::SchedClass;
 use crate::Name;
 
-/// A work item, or a worker whose item was not seen.
+/// A work item, or a worker whose item no record shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Work {
-    /// What it runs; `None` when no item was seen.
+    /// Its function; `None` if no record shows the item.
     pub function: Option<Name>,
-    /// The queue that it was put on, where that was seen.
+    /// The queue that it was put on, if recorded.
     pub workqueue: Option<Name>,
-    /// The thread that ran it, where known; `None` of several workers together.
+    /// The thread that ran it, if known; `None` for several workers together.
     pub worker: Option<Worker>,
-    /// Of several workers together: what [`Work::is_unbound`] says of each, where they agree.
+    /// For several workers together: [`Work::is_unbound`] of each, if they agree.
     pub unbound: Option<bool>,
 }
 
-/// A kernel worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Worker {
-    /// Kernel thread id, where known.
+    /// Kernel thread id, if known.
     pub tid: Option<i32>,
-    /// Its name, where known: `kworker/1:2`.
+    /// Its name, if known: `kworker/1:2`.
     pub comm: Option<Name>,
-    /// How urgent it was, where known.
+    /// Its scheduling class, if known.
     pub class: Option<SchedClass>,
 }
 
-/// What the names of workers begin with: of any CPU, `kworker/u4:1`; of one, `kworker/1:2`. A rescuer,
-/// `kworker/R-name`, serves both. `kernel/workqueue.c`.
+/// The prefix of workers' names. `kworker/u4:1` is unbound, `kworker/1:2` is bound to one CPU. A rescuer,
+/// `kworker/R-name`, serves both. From `kernel/workqueue.c`.
 const WORKER: &str = "kworker/";
 
 impl Worker {
-    /// Whether it belongs to a pool that is bound to no single CPU; `None` where its name does not tell.
+    /// Whether its pool is bound to no single CPU; `None` if its name does not tell.
     #[must_use]
     pub fn is_unbound(&self) -> Option<bool> {
         match self
@@ -50,14 +49,14 @@ impl Worker {
 }
 
 impl Work {
-    /// Whether workers that are bound to no single CPU ran it: only such work keeps to a mask of CPUs. `None`
-    /// where that is not known, or some did and others not.
+    /// Whether unbound workers ran it: a CPU mask only affects such work. `None` if that is unknown or differs between
+    /// the workers.
     #[must_use]
     pub fn is_unbound(&self) -> Option<bool> {
         self.unbound.or_else(|| self.worker.as_ref()?.is_unbound())
     }
 
-    /// What both have in common; a worker of no item keeps its name.
+    /// Keeps what both share; a worker without an item keeps its name.
     pub(super) fn meet(&mut self, other: &Work) {
         let unbound = self
             .is_unbound()

@@ -3,12 +3,10 @@
 use super::Reading;
 use serde::{Deserialize, Serialize};
 
-/// What the machine is sold as and which firmware runs it. Serial numbers, UUIDs and asset tags are never
-/// read.
+/// The machine's product names and firmware. Serial numbers, UUIDs and asset tags are never read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Firmware {
-    /// Maker of the system.
     pub vendor: Reading<String>,
     /// Name of the product.
     pub product: Reading<String>,
@@ -16,8 +14,7 @@ pub struct Firmware {
     pub board: Reading<String>,
     /// Maker of the BIOS.
     pub bios_vendor: Reading<String>,
-    /// Version of the BIOS.
     pub bios_version: Reading<String>,
-    /// Date of the BIOS, as it writes it.
+    /// Date of the BIOS, in its own format.
     pub bios_date: Reading<String>,
 }

@@ -4,28 +4,27 @@ use super::Reading;
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// Interrupts and where they may go.
+/// Interrupts and their CPU affinity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interrupts {
-    /// CPUs that a new interrupt may go to.
+    /// Default CPUs of a new interrupt.
     pub default_affinity: Reading<CpuSet>,
-    /// Each with a handler, by number.
+    /// Interrupts with a handler, by number.
     pub rows: Vec<InterruptRow>,
-    /// How many more there are.
+    /// The number of further interrupts.
     pub omitted: u64,
 }
 
-/// One interrupt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InterruptRow {
     /// Its number; it may differ from one boot to the next.
     pub irq: u32,
-    /// Who handles it, as the kernel joins them with commas.
+    /// Names of its handlers, which the kernel joins with commas.
     pub actions: String,
     /// CPUs that it may go to.
     pub affinity: Reading<CpuSet>,
-    /// CPUs that it does go to.
+    /// CPUs that it actually goes to.
     pub effective: Reading<CpuSet>,
 }

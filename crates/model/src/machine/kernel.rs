@@ -1,10 +1,9 @@
-//! The kernel and how it was built and started.
+//! The kernel, its build and its boot settings.
 
 use super::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelState {
@@ -12,23 +11,19 @@ pub struct KernelState {
     pub release: String,
     /// `uname -v`.
     pub version: String,
-    /// Machine architecture.
     pub arch: String,
-    /// Kernel command line.
     pub boot_line: Reading<String>,
     /// The hypervisor's signature; absent on bare metal.
     pub hypervisor: Reading<String>,
-    /// How the kernel preempts now, where debugfs tells: `full`, `lazy`, ...
+    /// The current preemption mode, if debugfs shows it: `full`, `lazy`, ...
     pub preemption: Reading<String>,
     /// Whether it is a PREEMPT_RT kernel.
     pub realtime: Reading<bool>,
-    /// Options that it was built with and that bear on stalls, without `CONFIG_`; an option that is not set
-    /// is left out.
+    /// Build options that affect stalls, without `CONFIG_`; options that are not set are left out.
     pub config: Reading<BTreeMap<String, String>>,
-    /// The clock source in use.
     pub clocksource: Reading<String>,
-    /// Those to choose from, in the kernel's order.
+    /// The available clock sources, in the kernel's order.
     pub clocksources: Reading<Vec<String>>,
-    /// What the kernel does about each known flaw of the processor.
+    /// The kernel's mitigation of each known processor flaw.
     pub mitigations: Reading<BTreeMap<String, String>>,
 }

@@ -3,21 +3,21 @@
 use super::Reading;
 use serde::{Deserialize, Serialize};
 
-/// Memory and how it is given out.
+/// Memory and its configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryState {
-    /// All of it, KiB.
+    /// Total memory, KiB.
     pub total_kib: Reading<u64>,
     /// Swap space, KiB.
     pub swap_kib: Reading<u64>,
-    /// Reserved huge pages, one entry a size.
+    /// Reserved huge pages, one entry per size.
     pub huge_pages: Reading<Vec<HugePages>>,
     /// Transparent huge pages: `always`, `madvise`, `never`.
     pub transparent_huge_pages: Reading<String>,
-    /// What is done to get one at a fault.
+    /// The kernel's effort to get one at a fault.
     pub transparent_defrag: Reading<String>,
-    /// Whether equal pages are merged: 1 while they are.
+    /// Merging of equal pages: 1 if it is on.
     pub same_page_merging: Reading<String>,
 }
 

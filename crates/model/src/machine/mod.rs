@@ -1,8 +1,8 @@
-//! The machine that a run was made on, for comparing runs: what it is, how it is set, and what else it did
-//! meanwhile. Kept in the run's `machine.json`, apart from the manifest, which a list of runs reads.
+//! The machine of a run, for comparing runs: its hardware, its settings, and its other load during the run. Stored in
+//! the run's `machine.json`, separate from the manifest, which a list of runs reads.
 //!
-//! Nothing here names an owner but the boot line, paths of cpusets, names of devices' interrupts and of who
-//! applied a tuning: no serial numbers, UUIDs or asset tags.
+//! Only the boot line, paths of cpusets, names of interrupt handlers and the user who applied a tuning can identify an
+//! owner: there are no serial numbers, UUIDs or asset tags.
 
 mod cpusets;
 mod firmware;
@@ -33,12 +33,11 @@ pub use workqueues::{WorkqueueMask, Workqueues};
 
 use serde::{Deserialize, Serialize};
 
-/// Everything about the machine that decides whether two runs are comparable. Taken before the
-/// measurement, but for `load`. What a kernel does not tell is a [`Reading`] that says so.
+/// Everything about the machine that decides whether two runs are comparable. Read before the measurement, except for
+/// `load`. A value that the kernel does not provide is a [`Reading`] that says so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineState {
-    /// Firmware and product.
     pub firmware: Firmware,
     /// Processors: model, microcode, topology, frequency and idle governors.
     pub processors: Processors,
@@ -46,14 +45,14 @@ pub struct MachineState {
     pub kernel: KernelState,
     /// Memory: sizes, huge pages, swap.
     pub memory: MemoryState,
-    /// Device interrupts and where they may go.
+    /// Device interrupts and their CPU affinity.
     pub interrupts: Interrupts,
-    /// Where unbound work items may run.
+    /// CPUs for unbound work items.
     pub workqueues: Workqueues,
     /// cpusets that restrict or reserve CPUs.
     pub cpusets: Cpusets,
-    /// Busy shares during the measurement of the CPUs that were not measured.
+    /// Busy shares of the unmeasured CPUs during the measurement.
     pub load: Reading<Vec<CpuLoad>>,
-    /// Knobs, findings of the audit, and what `tune` had applied; absent when nobody looked.
+    /// Knobs, findings of the audit, and changes that `tune` applied; absent if they were not read.
     pub tuning: Reading<TuningState>,
 }

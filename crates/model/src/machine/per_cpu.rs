@@ -1,19 +1,17 @@
-//! Values of many CPUs, most of them the same.
+//! Values of many CPUs, mostly equal.
 
 use crate::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
 
-/// CPUs with one value.
+/// CPUs with the same value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuGroup<T> {
-    /// Which CPUs.
     pub cpus: CpuSet,
-    /// Their value.
     pub value: T,
 }
 
-/// A value for each CPU, those of one value together, in order of the lowest CPU of each: a machine of 256
-/// CPUs that are all alike takes one entry.
+/// A value for each CPU. CPUs with equal values form one group; groups are in order of their lowest CPU. A machine of
+/// 256 equal CPUs has one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PerCpu<T>(pub Vec<CpuGroup<T>>);
@@ -34,7 +32,7 @@ impl<T> PerCpu<T> {
             .map(|group| &group.value)
     }
 
-    /// Whether there is no value at all.
+    /// Whether it has no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

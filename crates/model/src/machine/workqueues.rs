@@ -1,4 +1,4 @@
-//! Where unbound work may run.
+//! CPUs for unbound work.
 
 use super::Reading;
 use crate::CpuSet;
@@ -14,12 +14,9 @@ pub struct Workqueues {
     pub queues: Vec<WorkqueueMask>,
 }
 
-/// One queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkqueueMask {
-    /// Its name.
     pub name: String,
-    /// Its CPUs.
     pub cpus: Reading<CpuSet>,
 }

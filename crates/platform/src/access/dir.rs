@@ -12,30 +12,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A folder held open: whatever becomes of its path, names in it mean what they meant. Nothing in it is
-/// reached through a link.
+/// A folder that is held open. Its names keep their meaning even if its path changes. No access follows a link.
 #[derive(Debug)]
 pub struct HeldDir {
     pub(super) fd: OwnedFd,
     pub(super) path: PathBuf,
 }
 
-/// What is in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
-    /// Its name.
     pub name: OsString,
-    /// Whether it is itself a folder, not a link to one.
+    /// Whether it is itself a folder, and not a link to one.
     pub is_dir: bool,
-    /// The number of the user to whom it belongs.
+    /// The user id of its owner.
     pub owner: u32,
 }
 
 impl HeldDir {
-    /// A folder to read from, wherever it is.
+    /// Opens a folder for reading, anywhere.
     ///
     /// # Errors
-    /// It is no folder, or cannot be opened.
+    /// It is not a folder, or cannot be opened.
     pub fn open(path: &Path) -> Result<HeldDir, AccessError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd =
@@ -46,10 +43,10 @@ impl HeldDir {
         })
     }
 
-    /// A folder that only root and the effective user may change, nor any on its way.
+    /// Opens a folder that only root and the effective user can change, which also holds for every folder on its path.
     ///
     /// # Errors
-    /// Another user may change one of them, it is no folder, or it cannot be opened.
+    /// Another user can change one of them, it is not a folder, or it cannot be opened.
     pub fn trusted(path: &Path) -> Result<HeldDir, AccessError> {
         let (fd, _) = walk::folder(path, Rule::Trusted, None)?;
         Ok(HeldDir {
@@ -58,10 +55,10 @@ impl HeldDir {
         })
     }
 
-    /// [`HeldDir::trusted`], with mode 0700 where there is none, as any that are missing on its way.
+    /// [`HeldDir::trusted`], but makes missing folders with mode 0700.
     ///
     /// # Errors
-    /// As [`HeldDir::trusted`]; it cannot be made.
+    /// As [`HeldDir::trusted`]; or a folder cannot be made.
     pub fn trusted_or_made(path: &Path) -> Result<HeldDir, AccessError> {
         let (fd, _) = walk::folder(path, Rule::Trusted, Some(Mode::RWXU))?;
         Ok(HeldDir {
@@ -70,10 +67,10 @@ impl HeldDir {
         })
     }
 
-    /// [`HeldDir::trusted_or_made`] with another mode for what is made.
+    /// [`HeldDir::trusted_or_made`] with another mode for new folders.
     ///
     /// # Errors
-    /// As [`HeldDir::trusted`]; it cannot be made.
+    /// As [`HeldDir::trusted`]; or a folder cannot be made.
     pub fn trusted_or_made_with(path: &Path, mode: Mode) -> Result<HeldDir, AccessError> {
         let (fd, _) = walk::folder(path, Rule::Trusted, Some(mode))?;
         Ok(HeldDir {
@@ -83,13 +80,13 @@ impl HeldDir {
     }
 
     pub(super) fn for_output(path: &Path, make: bool) -> Result<HeldDir, AccessError> {
-        // As the user's umask says.
+        // The user's umask decides the mode.
         let make = make.then_some(Mode::RWXU | Mode::RWXG | Mode::RWXO);
         let (fd, path) = walk::folder(path, Rule::OwnLinks, make)?;
         Ok(HeldDir { fd, path })
     }
 
-    /// What it was opened as, for telling people.
+    /// The path it was opened by, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -115,7 +112,7 @@ impl HeldDir {
         mode: Mode,
     ) -> Result<OwnedFd, AccessError> {
         plain_name(name, &self.path)?;
-        // Without NONBLOCK, opening a named pipe waits for whoever opens its other end.
+        // Without NONBLOCK, opening a named pipe waits until another process opens the other end.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         match openat(&self.fd, name, flags, mode) {
             Err(Errno::LOOP) => {
@@ -129,23 +126,23 @@ impl HeldDir {
         }
     }
 
-    /// Whether anything has this name, be it a link that leads nowhere.
+    /// Whether this name exists, even as a broken link.
     #[must_use]
     pub fn has(&self, name: impl AsRef<OsStr>) -> bool {
         self.stat_of(name.as_ref()).is_ok()
     }
 
-    /// Whether others may put something into it.
+    /// Whether other users can put files into it.
     ///
     /// # Errors
-    /// The system does not say.
+    /// Its status cannot be read.
     pub fn is_shared(&self) -> Result<bool, AccessError> {
         let stat = self.stat()?;
         Ok(stat.st_mode & 0o1000 != 0 && stat.st_mode & 0o022 != 0
             || changeable_by_others(&stat).is_some())
     }
 
-    /// What is in it, in order of names, without what went away meanwhile.
+    /// Its entries, sorted by name. Entries that disappear during the read are left out.
     ///
     /// # Errors
     /// It cannot be read.
@@ -172,16 +169,16 @@ impl HeldDir {
         Ok(entries)
     }
 
-    /// Makes a folder in it, mode 0700, and opens that one.
+    /// Makes a folder in it, mode 0700, and opens the new folder.
     ///
     /// # Errors
-    /// There is something of that name, or it cannot be made.
+    /// The name is taken, or the folder cannot be made.
     pub fn make_dir(&self, name: impl AsRef<OsStr>) -> Result<HeldDir, AccessError> {
         let name = name.as_ref();
         plain_name(name, &self.path)?;
         mkdirat(&self.fd, name, Mode::RWXU).map_err(self.of(name))?;
         let made = self.open_dir(name)?;
-        // In a sticky folder of which others are the owners it could have been renamed and replaced.
+        // In a sticky folder of another owner, that owner could have renamed and replaced it.
         if !is_ours(made.stat()?.st_uid) {
             return Err(AccessError::Replaced {
                 path: self.path.join(name),
@@ -203,10 +200,10 @@ impl HeldDir {
         })
     }
 
-    /// Makes a file in it, mode 0600, to be written and read.
+    /// Makes a file in it for reading and writing, mode 0600.
     ///
     /// # Errors
-    /// There is something of that name, or it cannot be made.
+    /// The name is taken, or the file cannot be made.
     pub fn create_new(&self, name: impl AsRef<OsStr>) -> Result<File, AccessError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         Ok(File::from(self.open_at(
@@ -216,7 +213,7 @@ impl HeldDir {
         )?))
     }
 
-    /// Makes a file in it as [`HeldDir::create_new`] does, but for whom the user's umask says: an output.
+    /// Makes a file as [`HeldDir::create_new`] does, but with the mode of the user's umask: an output.
     ///
     /// # Errors
     /// As [`HeldDir::create_new`].
@@ -229,7 +226,7 @@ impl HeldDir {
     /// Opens a regular file in it for reading.
     ///
     /// # Errors
-    /// There is none, it is something else, or it cannot be opened.
+    /// There is none, it is not a regular file, or it cannot be opened.
     pub fn open_file(&self, name: impl AsRef<OsStr>) -> Result<File, AccessError> {
         let name = name.as_ref();
         let file = File::from(self.open_at(name, OFlags::RDONLY, Mode::empty())?);
@@ -237,11 +234,11 @@ impl HeldDir {
         Ok(file)
     }
 
-    /// Opens a file of our own in it for reading and writing at its end, and makes it, mode 0600, where
-    /// there is none: a journal or a lock.
+    /// Opens a file of our own for reading and appending, such as a journal or a lock. Makes it, mode 0600, if it is
+    /// missing.
     ///
     /// # Errors
-    /// It is no regular file, has another name besides, belongs to another user, or cannot be opened.
+    /// It is not a regular file, has a second name, belongs to another user, or cannot be opened.
     pub fn open_own(&self, name: impl AsRef<OsStr>) -> Result<File, AccessError> {
         let name = name.as_ref();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
@@ -275,16 +272,16 @@ impl HeldDir {
         }
     }
 
-    /// All of a regular file of at most `limit` bytes.
+    /// Reads a whole regular file of at most `limit` bytes.
     ///
     /// # Errors
-    /// As [`HeldDir::open_file`]; it is larger, or cannot be read.
+    /// As [`HeldDir::open_file`]; or it is larger, or cannot be read.
     pub fn read(&self, name: impl AsRef<OsStr>, limit: u64) -> Result<Vec<u8>, AccessError> {
         let name = name.as_ref();
         super::regular::read_bounded_from(&self.open_file(name)?, &self.path.join(name), limit)
     }
 
-    /// Renames `from` to `to` in it; what was called `to` is replaced.
+    /// Renames `from` to `to` in it, and replaces any existing `to`.
     ///
     /// # Errors
     /// It cannot be renamed.
@@ -299,13 +296,13 @@ impl HeldDir {
         rustix::fs::renameat(&self.fd, from, &self.fd, to).map_err(self.of(from))
     }
 
-    /// Gives `held`, which is in it under the name `from`, the name `to`, which must be free.
+    /// Renames `held`, whose name here is `from`, to `to`, which must be free.
     ///
-    /// Linux renames names, not open files, so it is looked at before and after whether the name means
-    /// what is held. Nobody else can come in between in a folder that [`HeldDir::trusted`] opened.
+    /// Linux renames names, not open files. So this checks before and after whether the name still means `held`. In a
+    /// folder that [`HeldDir::trusted`] opened, no other user can interfere in between.
     ///
     /// # Errors
-    /// A name means something else, `to` is taken, or the system refuses.
+    /// A name means something else, `to` is taken, or the rename fails.
     pub fn rename_held(
         &self,
         held: &HeldDir,
@@ -316,7 +313,7 @@ impl HeldDir {
         plain_name(to, &self.path)?;
         self.is_still(held, from)?;
         match rustix::fs::renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE) {
-            // A file system that cannot refuse to replace.
+            // This file system has no rename that refuses to replace.
             Err(Errno::INVAL | Errno::NOSYS) if !self.has(to) => {
                 rustix::fs::renameat(&self.fd, from, &self.fd, to)
             }
@@ -326,7 +323,7 @@ impl HeldDir {
         self.is_still(held, to)
     }
 
-    /// Whether a name in it still means a folder that is held.
+    /// Checks that a name in it still means the folder that is held.
     pub(super) fn is_still(&self, held: &HeldDir, name: &OsStr) -> Result<(), AccessError> {
         let (wanted, found) = (held.stat()?, self.stat_of(name)?);
         if (wanted.st_dev, wanted.st_ino) == (found.st_dev, found.st_ino) {
@@ -337,7 +334,7 @@ impl HeldDir {
         })
     }
 
-    /// Removes a name that is no folder.
+    /// Removes a name that is not a folder.
     ///
     /// # Errors
     /// There is none, or it cannot be removed.
@@ -347,7 +344,7 @@ impl HeldDir {
         rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).map_err(self.of(name))
     }
 
-    /// Makes names in it safe on disk.
+    /// Syncs its names to disk.
     ///
     /// # Errors
     /// The disk fails.
@@ -355,10 +352,10 @@ impl HeldDir {
         rustix::fs::fsync(&self.fd).map_err(|e| AccessError::io(&self.path, e))
     }
 
-    /// Bytes that this user may still write to its file system.
+    /// Bytes that this user can still write to its file system.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The file system does not tell.
     pub fn free_bytes(&self) -> Result<u64, AccessError> {
         let stat = rustix::fs::fstatvfs(&self.fd).map_err(|e| AccessError::io(&self.path, e))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))

@@ -1,63 +1,49 @@
-//! Why something is not opened.
+//! Why a file or folder cannot be used safely.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file or folder that is not opened, made, renamed or removed, and why.
+/// A file or folder that cannot be opened, made, renamed or removed, and why.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// The system refused.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// A regular file was wanted.
+    /// The path is not a regular file.
     #[error("{} is {found}, not a regular file", path.display())]
-    NotRegular {
-        /// What was to be opened.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
-    },
-    /// More than any file of its kind has.
+    NotRegular { path: PathBuf, found: &'static str },
+    /// It is larger than any file of its kind.
     #[error("{} is larger than {}, more than any file of its kind", path.display(), size(*limit))]
     TooLarge {
-        /// The file.
         path: PathBuf,
-        /// The bound, bytes.
+        /// The bound, in bytes.
         limit: u64,
     },
-    /// Another user may change a folder on the way.
+    /// Another user can change a folder on the path.
     #[error(
         "{} {why}, who could replace what is written below it. Choose a folder whose whole path belongs to root or to the user who runs this, and to which nobody else can write",
         component.display()
     )]
     Changeable {
-        /// The folder, on the way to the wanted one or that one itself.
+        /// The folder that others can change: one on the path, or the target itself.
         component: PathBuf,
-        /// Who may change it.
+        /// Who can change it.
         why: String,
     },
-    /// It belongs to another user, and is not used where that user could have put it to lead us astray.
+    /// It belongs to another user, who could have put it there to mislead us.
     #[error("{} is {what} of user {owner}, who could have put it there to mislead: it is neither followed nor written to. Remove it, or name another place", path.display())]
     Foreign {
-        /// What it is called.
         path: PathBuf,
-        /// What it is.
         what: &'static str,
-        /// The number of the user to whom it belongs.
+        /// The user id of its owner.
         owner: u32,
     },
-    /// The name no longer means what is held open.
+    /// The name no longer means the file that is held open.
     #[error("{} was replaced by somebody else in the meantime", path.display())]
-    Replaced {
-        /// The name.
-        path: PathBuf,
-    },
+    Replaced { path: PathBuf },
 }
 
 impl AccessError {
@@ -68,7 +54,7 @@ impl AccessError {
         }
     }
 
-    /// What the system said, where it said something.
+    /// The kind of the system's error, if the system reported one.
     #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
@@ -77,13 +63,13 @@ impl AccessError {
         }
     }
 
-    /// Whether there is no such file or folder.
+    /// Whether the file or folder does not exist.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.io_kind() == Some(io::ErrorKind::NotFound)
     }
 
-    /// As an error of the system, for those who name the file themselves.
+    /// As an I/O error, for callers that name the file themselves.
     #[must_use]
     pub fn into_io(self) -> io::Error {
         let text = match self {

@@ -1,18 +1,16 @@
-//! Opening files and folders that somebody else may have had a hand in.
+//! Opening files and folders that another user can also write to.
 //!
-//! Root runs this tool in folders that other users can write to. Whoever may change a folder can put a
-//! link, a pipe or another file where one of ours was a moment ago; a path is then no longer the thing
-//! that was looked at. So a folder is held open ([`HeldDir`]) and what is in it is opened relative to it,
-//! without following links.
+//! Root runs this tool in folders that other users can write to. A user who can change a folder can replace one of our
+//! files by a link, a pipe or another file at any moment; the path then no longer means the file that was checked. So
+//! this module holds a folder open ([`HeldDir`]) and opens its contents relative to it, without following links.
 //!
 //! | what | how its path is walked |
 //! |---|---|
-//! | what the tool keeps for itself: runs, state | [`HeldDir::trusted`]: every folder on the way belongs to root or to the effective user, and nobody else may write to it, unless it is sticky like `/tmp`. Anything else is refused. So a user records into her own home, and root, who could be led astray there, does not |
-//! | what the user names to be written | [`OutputPlace`]: anywhere, but no link is followed, no file written to and no pipe or device used that belongs to another user |
-//! | what the user names to be read | [`HeldDir::open`], [`open_regular`], [`read_bounded`]: anywhere, links too; regular files only, up to a length |
+//! | the tool's own files: runs, state | [`HeldDir::trusted`]: every folder on the path belongs to root or to the effective user, and no other user can write to it, unless it is sticky like `/tmp`. Anything else is refused. So a user can record into her own home, but root, who could be misled there, cannot |
+//! | what the user names for writing | [`OutputPlace`]: anywhere; but links, existing files, pipes and devices of another user are refused |
+//! | what the user names for reading | [`HeldDir::open`], [`open_regular`], [`read_bounded`]: anywhere, links too; regular files only, up to a length |
 //!
-//! Folders are made with mode 0700 and files with 0600; only what the user names as an output follows
-//! the umask.
+//! New folders have mode 0700 and new files 0600; only outputs that the user names follow the umask.
 
 mod dir;
 mod error;

@@ -1,4 +1,4 @@
-//! Files that the user names to be written.
+//! Output files that the user names.
 
 use super::dir::HeldDir;
 use super::error::{AccessError, in_words};
@@ -10,10 +10,10 @@ use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// As many links to links as the kernel follows.
+/// The kernel follows as many links to links.
 const MOST_LINKS: usize = 40;
 
-/// Where a named file is, or will be: its folder, held open, and its name there.
+/// The place of a named file, existing or not: its folder, held open, and its name there.
 #[derive(Debug)]
 pub struct OutputPlace {
     dir: HeldDir,
@@ -24,16 +24,16 @@ pub struct OutputPlace {
 /// A named file, opened.
 #[derive(Debug)]
 pub struct OpenedOutput {
-    /// To be written; nothing in it has changed yet.
+    /// Open for writing; its content is unchanged so far.
     pub file: File,
-    /// Whether there was none of that name before.
+    /// Whether this call made it.
     pub made: bool,
-    /// Whether it is a regular file, which can be emptied and cut.
+    /// Whether it is a regular file, which can be truncated.
     pub regular: bool,
 }
 
 impl OpenedOutput {
-    /// Takes away what was in it, where that can be done.
+    /// Truncates it, if it is a regular file.
     ///
     /// # Errors
     /// The disk fails.
@@ -47,7 +47,7 @@ impl OpenedOutput {
 }
 
 impl OutputPlace {
-    /// The place that `path` names. Its folder must be there.
+    /// The place that `path` names. Its folder must exist.
     ///
     /// # Errors
     /// There is no such folder, or a link of another user is on the way.
@@ -67,7 +67,7 @@ impl OutputPlace {
         })
     }
 
-    /// The file is to be mapped: it is opened for reading, too, and must be a regular one.
+    /// Opens the file for mapping: also for reading, and only if it is a regular file.
     #[must_use]
     pub fn mapped(self) -> OutputPlace {
         OutputPlace {
@@ -76,24 +76,22 @@ impl OutputPlace {
         }
     }
 
-    /// Its folder.
     #[must_use]
     pub fn folder(&self) -> &HeldDir {
         &self.dir
     }
 
-    /// Its name there.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// Opens what has the name, or makes it. A link of root or of the effective user is followed; a pipe
-    /// or a character device of theirs is opened as it is.
+    /// Opens the file, or makes it. Follows a link of root or of the effective user, and opens a pipe or a character
+    /// device of theirs as it is.
     ///
     /// # Errors
-    /// What has the name is a link, a pipe or a device of another user, a file of another user in a folder
-    /// that others can write to, a folder, a socket or a disk; or it cannot be opened.
+    /// The name is a link, a pipe or a device of another user, a file of another user in a folder that others can write
+    /// to, a folder, a socket or a disk; or it cannot be opened.
     pub fn open(mut self) -> Result<(OutputPlace, OpenedOutput), AccessError> {
         for _ in 0..MOST_LINKS {
             let stat = match self.dir.stat_of(&self.name) {
@@ -110,7 +108,7 @@ impl OutputPlace {
             let kind = FileType::from_raw_mode(stat.st_mode);
             let foreign = !is_ours(stat.st_uid);
             match kind {
-                // Whose folder it is may have files in it; as the kernel's `protected_regular` has it.
+                // The folder's owner may keep files in it, by the rule of the kernel's `protected_regular`.
                 FileType::RegularFile
                     if foreign
                         && stat.st_uid != self.dir.stat()?.st_uid
@@ -129,7 +127,7 @@ impl OutputPlace {
                         owner: stat.st_uid,
                     });
                 }
-                // A second name for a file that matters could have been made by whoever owns the folder.
+                // The folder's owner could have linked an important file under this name.
                 FileType::RegularFile if stat.st_nlink > 1 && self.dir.is_shared()? => {
                     return Err(AccessError::NotRegular {
                         path,
@@ -174,14 +172,14 @@ impl OutputPlace {
         })
     }
 
-    /// Opens what was looked at, and nothing that was given its name since: that could be a second name of
-    /// a file that matters.
+    /// Opens the file that was checked, and no file that took its name since: that could be a second name of an
+    /// important file.
     fn open_found(&self, seen: &Stat) -> Result<OpenedOutput, AccessError> {
         let error = |e: Errno| AccessError::io(&self.dir.path().join(&self.name), e);
         let kind = FileType::from_raw_mode(seen.st_mode);
         let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
         flags |= match kind {
-            // To be mapped, it must be readable, too.
+            // A mapping must be readable, too.
             FileType::RegularFile if self.mapped => OFlags::RDWR | OFlags::NONBLOCK,
             FileType::RegularFile => OFlags::WRONLY | OFlags::NONBLOCK,
             _ => OFlags::WRONLY,
@@ -245,11 +243,10 @@ enum Followed {
 }
 
 impl HeldDir {
-    /// A folder that the user names to be written to; made where there is none, for whom the user's umask
-    /// says.
+    /// A folder that the user names for output. Makes it if it is missing, with the mode of the user's umask.
     ///
     /// # Errors
-    /// A link of another user is on the way, it is no folder, or it cannot be made.
+    /// A link of another user is on the path, it is not a folder, or it cannot be made.
     pub fn named_or_made(path: &Path) -> Result<HeldDir, AccessError> {
         HeldDir::for_output(path, true)
     }

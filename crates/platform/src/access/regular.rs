@@ -1,4 +1,4 @@
-//! Regular files that a user names to be read.
+//! Regular files that a user names for reading.
 
 use super::error::{AccessError, in_words};
 use rustix::fs::{FileType, Mode, OFlags, fstat};
@@ -6,11 +6,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Opens a regular file for reading. A pipe or a device is refused at once, without waiting for its other
-/// end.
+/// Opens a regular file for reading. Refuses a pipe or a device at once, without waiting for its other end.
 ///
 /// # Errors
-/// It is something else, or cannot be opened.
+/// It is not a regular file, or cannot be opened.
 pub fn open_regular(path: &Path) -> Result<File, AccessError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| AccessError::io(path, e))?;
@@ -24,15 +23,15 @@ pub fn open_regular(path: &Path) -> Result<File, AccessError> {
     }
 }
 
-/// All of a regular file of at most `limit` bytes.
+/// Reads a whole regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`open_regular`]; it is larger, or cannot be read.
+/// As [`open_regular`]; or it is larger, or cannot be read.
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, AccessError> {
     read_bounded_from(&open_regular(path)?, path, limit)
 }
 
-/// All that an open file has left, at most `limit` bytes; `path` is what it is called.
+/// Reads the rest of an open file, at most `limit` bytes; `path` is its name for messages.
 ///
 /// # Errors
 /// It is larger, or cannot be read.
@@ -47,7 +46,7 @@ pub fn read_bounded_from(file: &File, path: &Path, limit: u64) -> Result<Vec<u8>
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    // It may grow while it is read, and some files of the kernel say that they are empty.
+    // The file may grow during the read, and some kernel files report a length of zero.
     file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(error)?;

@@ -1,4 +1,4 @@
-//! Removing a folder with all that is in it.
+//! Removing a folder with its contents.
 
 use super::dir::HeldDir;
 use super::error::AccessError;
@@ -7,12 +7,12 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Folders in folders that are gone into: ours are two deep.
+/// Deepest nesting that is removed; our own folders are two deep.
 const DEEPEST: usize = 64;
 
 impl HeldDir {
-    /// Removes the folder `name` and all that is in it. Links are removed, not followed, and other file
-    /// systems are not entered.
+    /// Removes the folder `name` with its contents. Removes links without following them, and does not enter other file
+    /// systems.
     ///
     /// # Errors
     /// There is none, another file system is mounted in it, or something cannot be removed.
@@ -22,11 +22,11 @@ impl HeldDir {
         self.remove_held(&held, name)
     }
 
-    /// [`HeldDir::remove_tree`] of a folder that is held. When its name has come to mean something else,
-    /// what is held is emptied and the name is left alone.
+    /// [`HeldDir::remove_tree`] of a folder that is held. If its name now means something else, this empties the held
+    /// folder and leaves the name alone.
     ///
     /// # Errors
-    /// As [`HeldDir::remove_tree`]; the name means something else.
+    /// As [`HeldDir::remove_tree`]; or the name means something else.
     pub fn remove_held(&self, held: &HeldDir, name: impl AsRef<OsStr>) -> Result<(), AccessError> {
         let name = name.as_ref();
         if held.stat()?.st_dev != self.stat()?.st_dev {

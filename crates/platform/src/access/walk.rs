@@ -11,22 +11,21 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows in one path.
+/// The kernel follows as many links in one path.
 const MOST_LINKS: usize = 40;
-/// `f_type` of procfs (`PROC_SUPER_MAGIC`), whose links need not be names.
+/// `f_type` of procfs (`PROC_SUPER_MAGIC`), whose links may lead to things without a name.
 const PROCFS: u64 = 0x9fa0;
 
-/// What may lie on the way.
+/// Which folders and links a path may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Folders that nobody but root and the effective user may change, and links in them.
+    /// Folders that only root and the effective user can change, and the links in them.
     Trusted,
     /// Any folder; links of root and of the effective user.
     OwnLinks,
 }
 
-/// Opens the folder at `path`; makes what is missing of it where `make` says so, with that mode. Also
-/// returns its path without links.
+/// Opens the folder at `path`. Makes missing folders if `make` gives a mode. Also returns the path without links.
 pub(super) fn folder(
     path: &Path,
     rule: Rule,
@@ -38,7 +37,7 @@ pub(super) fn folder(
         walk.step(&name)?;
     }
     let (fd, path) = walk.here();
-    // Held as a mere place so far, which neither lists nor syncs.
+    // So far it is held with O_PATH, which allows neither listing nor syncing.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = openat(fd, ".", flags, Mode::empty()).map_err(|e| AccessError::io(path, e))?;
     Ok((fd, path.to_path_buf()))
@@ -48,7 +47,7 @@ struct Walk {
     rule: Rule,
     make: Option<Mode>,
     links: usize,
-    /// From `/` to where we are.
+    /// The folders from `/` to the current one.
     stack: Vec<(OwnedFd, PathBuf)>,
     pending: VecDeque<OsString>,
 }
@@ -71,7 +70,7 @@ impl Walk {
     }
 
     fn here(&self) -> (&OwnedFd, &Path) {
-        // `begin` puts the root there and `step` never takes it away.
+        // `begin` pushes the root, and `step` never pops it.
         let (fd, path) = &self.stack[self.stack.len() - 1];
         (fd, path)
     }
@@ -102,9 +101,9 @@ impl Walk {
         let fd = match open() {
             Err(Errno::NOENT) => match self.make.map(|mode| (mode, mkdirat(here, name, mode))) {
                 None => Err(Errno::NOENT),
-                // The tool's own folders have their mode whatever the umask is; outputs go by it.
+                // The tool's own folders get exactly this mode; outputs follow the umask.
                 Some((mode, Ok(()))) if self.rule == Rule::Trusted => open().and_then(|made| {
-                    // What is held as a mere place has no mode to change but by this name of it.
+                    // A descriptor with O_PATH has no `fchmod`; this name of it works.
                     chmod(format!("/proc/self/fd/{}", made.as_raw_fd()), mode)?;
                     Ok(made)
                 }),
@@ -167,20 +166,20 @@ fn components(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(name).collect()
 }
 
-/// Whether a file in it is of procfs. There a link may lead to what has no name, such as a pipe.
+/// Whether a file in it belongs to procfs, where a link may lead to something without a name, such as a pipe.
 pub(super) fn is_procfs(fd: &OwnedFd) -> bool {
     fstatfs(fd).is_ok_and(|found| found.f_type as u64 == PROCFS)
 }
 
-/// Root may change everything anyway.
+/// Root counts as us, because it can change everything anyway.
 pub(super) fn is_ours(owner: u32) -> bool {
     owner == 0 || owner == rustix::process::geteuid().as_raw()
 }
 
-/// Who else may rename or replace what is in a folder; `None` when nobody may.
+/// Which other user can rename or replace the folder's entries; `None` if no other user can.
 ///
-/// In a sticky folder only the owner of a file may, and the folder's own. Distributions with umask 002
-/// give every user a group of the same number: it has nobody else in it. Root's is no such group.
+/// In a sticky folder only the owner of the file and the owner of the folder can. Distributions with umask 002 give
+/// every user a group of the same number that has no other member; root's group is no such group.
 pub(super) fn changeable_by_others(folder: &Stat) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     if !is_ours(folder.st_uid) {
@@ -197,7 +196,7 @@ pub(super) fn changeable_by_others(folder: &Stat) -> Option<String> {
         .then(|| format!("can be written to by the users of group {}", folder.st_gid))
 }
 
-/// A name as it stands in a folder, which therefore leads nowhere else.
+/// Checks that a name is a single path component, so that it leads nowhere else.
 pub(super) fn plain_name(name: &OsStr, folder: &Path) -> Result<(), AccessError> {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') {

@@ -1,4 +1,4 @@
-//! cpusets of both interfaces.
+//! cpusets of both cgroup versions.
 
 use super::{cpu_list, cut, switch, text};
 use crate::machine::Machine;
@@ -7,9 +7,9 @@ use jitterscope_model::{CpuSet, CpusetGroup, Cpusets, Hierarchy, Reading};
 
 /// Groups kept at most.
 const MOST: usize = 256;
-/// Groups looked at at most: a host of many containers has some thousand.
+/// Groups read at most: a host of many containers has some thousand.
 const LOOKED_AT: usize = 4096;
-/// The longest path kept, bytes.
+/// The longest path kept, in bytes.
 const LONGEST: usize = 256;
 
 pub(super) fn read(machine: &Machine, topology: &Topology) -> Cpusets {
@@ -29,7 +29,7 @@ pub(super) fn read(machine: &Machine, topology: &Topology) -> Cpusets {
     found
 }
 
-/// All groups below `root`, parents before their children, those that say something kept.
+/// Reads all groups below `root`, parents before their children, and keeps the significant ones.
 fn walk(machine: &Machine, root: &str, hierarchy: Hierarchy, found: &mut Cpusets) {
     let mut looked_at = 0;
     // Each with the CPUs of its parent.
@@ -56,7 +56,7 @@ fn walk(machine: &Machine, root: &str, hierarchy: Hierarchy, found: &mut Cpusets
         }
         let names = machine.list(&folder);
         let children = names.into_iter().rev().filter(|name| {
-            // Not through a symbolic link: the kernel makes none here.
+            // Symbolic links are skipped: the kernel makes none here.
             std::fs::symlink_metadata(machine.path(format!("{folder}/{name}")))
                 .is_ok_and(|m| m.is_dir())
         });
@@ -84,7 +84,7 @@ fn group(machine: &Machine, folder: &str, path: &str, hierarchy: &Hierarchy) -> 
     group
 }
 
-/// Whether it has CPUs of its own choice, or keeps them to itself.
+/// Whether a group restricts its CPUs, or has them exclusively.
 fn says_something(group: &CpusetGroup, parents: Option<&CpuSet>) -> bool {
     let asked = group.cpus.value().filter(|cpus| !cpus.is_empty());
     asked.is_some_and(|cpus| Some(cpus) != parents)

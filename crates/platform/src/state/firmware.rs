@@ -4,7 +4,7 @@ use super::{cut, text};
 use crate::machine::Machine;
 use jitterscope_model::{Firmware, Reading};
 
-/// The longest name kept, bytes.
+/// The longest name kept, in bytes.
 const LONGEST: usize = 128;
 
 pub(super) fn read(machine: &Machine) -> Firmware {

@@ -6,7 +6,7 @@ use jitterscope_model::{InterruptRow, Interrupts, Reading};
 
 /// Interrupts kept at most: machines with many cards have some thousand.
 const MOST: usize = 4096;
-/// The longest list of names kept, bytes.
+/// The longest list of names kept, in bytes.
 const LONGEST: usize = 128;
 
 pub(super) fn read(machine: &Machine) -> Interrupts {
@@ -42,11 +42,11 @@ pub(super) fn read(machine: &Machine) -> Interrupts {
     found
 }
 
-/// Who handles it; `None` of an interrupt that nobody does.
+/// The names of its handlers; `None` if it has none.
 fn actions(machine: &Machine, irq: u32) -> Option<String> {
     match text(machine, &format!("/sys/kernel/irq/{irq}/actions")) {
         Reading::Value(actions) => Some(actions),
-        // An empty file says that there is none; a kernel without it has a folder for each.
+        // An empty file means no handler; an older kernel has one folder per handler.
         Reading::Absent if !machine.exists(format!("/sys/kernel/irq/{irq}")) => {
             let names = machine.list(format!("/proc/irq/{irq}"));
             let folders: Vec<String> = names
@@ -92,7 +92,7 @@ mod tests {
         let (_dir, machine) = fake::machine(&files);
         let found = read(&machine);
         assert_eq!(found.default_affinity.value().unwrap().to_string(), "0-7");
-        // One has no handler, three do not fit.
+        // One has no handler; three exceed the limit.
         assert_eq!((found.rows.len(), found.omitted), (MOST, 3));
         assert_eq!(
             (found.rows[0].irq, found.rows[0].actions.as_str()),

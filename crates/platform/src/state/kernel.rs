@@ -1,4 +1,4 @@
-//! The kernel: what it is, how it was built and started.
+//! The kernel: its version, build options and boot settings.
 
 use super::{chosen, cut, missing, switch, text};
 use crate::machine::Machine;
@@ -7,7 +7,7 @@ use jitterscope_model::{HostFacts, KernelState, Reading};
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// Options that bear on stalls. What a kernel was not built with is left out.
+/// Options that affect stalls. Options that are not set are left out.
 const OPTIONS: [&str; 33] = [
     "CONTEXT_TRACKING_USER_FORCE",
     "CPU_ISOLATION",
@@ -43,7 +43,7 @@ const OPTIONS: [&str; 33] = [
     "VIRT_CPU_ACCOUNTING_GEN",
     "WQ_POWER_EFFICIENT_DEFAULT",
 ];
-/// The largest configuration that is read, bytes: real ones have 300 KiB.
+/// The largest configuration that is read, in bytes: real ones have 300 KiB.
 const LARGEST: u64 = 8 << 20;
 const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities";
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
@@ -56,7 +56,7 @@ pub(super) fn read(machine: &Machine, host: &HostFacts) -> KernelState {
         boot_line: text(machine, "/proc/cmdline"),
         hypervisor: host.hypervisor.clone().into(),
         preemption: text(machine, "/sys/kernel/debug/sched/preempt").map(|text| {
-            // The mode in force stands in parentheses: `none voluntary (full)`.
+            // The active mode is in parentheses: `none voluntary (full)`.
             let mode = text
                 .split_once('(')
                 .and_then(|(_, rest)| rest.split_once(')'));
@@ -89,7 +89,7 @@ fn mitigations(machine: &Machine) -> Reading<BTreeMap<String, String>> {
     }
 }
 
-/// The configuration of the running kernel: its own word first, then what distributions leave on the disk.
+/// The configuration of the running kernel: first the kernel's own copy, then the distribution's file.
 fn config(machine: &Machine, release: &str) -> Reading<BTreeMap<String, String>> {
     let own = std::fs::File::open(machine.path("/proc/config.gz"));
     if let Ok(file) = own {
@@ -102,7 +102,7 @@ fn config(machine: &Machine, release: &str) -> Reading<BTreeMap<String, String>>
             Err(error) => Reading::refused(error.to_string()),
         };
     }
-    // A release is a folder's name; one that leaves the folder is none.
+    // A release names a folder; a value that leads out of that folder is not a release.
     if release.is_empty() || release.contains('/') {
         return Reading::Absent;
     }

@@ -1,11 +1,11 @@
-//! What CPUs did between two moments, from `/proc/stat`.
+//! The load of CPUs between two moments, from `/proc/stat`.
 
 use super::missing;
 use crate::machine::Machine;
 use jitterscope_model::{CpuId, CpuLoad, CpuSet, Reading};
 use std::collections::BTreeMap;
 
-/// The kernel's account of every CPU's time at one moment.
+/// The kernel's time counters of every CPU at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// In `/proc/stat`'s order: user, nice, system, idle, iowait, irq, softirq, steal.
@@ -19,7 +19,6 @@ const SOFTIRQ: usize = 6;
 const STEAL: usize = 7;
 
 impl CpuTimes {
-    /// Reads it.
     #[must_use]
     pub fn read(machine: &Machine) -> Reading<CpuTimes> {
         match machine.read("/proc/stat") {
@@ -30,8 +29,8 @@ impl CpuTimes {
         }
     }
 
-    /// The shares of the time from here until `end`, of every CPU that is in both and not in `without`. A CPU
-    /// of which the kernel accounted nothing meanwhile is left out: it was offline, or the time too short.
+    /// Shares of the time from here until `end`, for every CPU that is in both and not in `without`. Leaves out a CPU
+    /// whose counters did not rise: it was offline, or the time was too short.
     #[must_use]
     pub fn shares_until(&self, end: &CpuTimes, without: &CpuSet) -> Vec<CpuLoad> {
         let others = self.cpus.iter().filter(|(cpu, _)| !without.contains(**cpu));
@@ -42,14 +41,14 @@ impl CpuTimes {
 }
 
 fn share(cpu: CpuId, before: &[u64; 8], after: &[u64; 8]) -> Option<CpuLoad> {
-    // Guest time is in user time already. iowait may fall, as the kernel's documentation says.
+    // User time already includes guest time. iowait may fall, as the kernel's documentation says.
     let mut rose = [0u64; 8];
     for (rose, (before, after)) in rose.iter_mut().zip(before.iter().zip(after)) {
         *rose = after.saturating_sub(*before);
     }
     let total: u64 = rose.iter().fold(0, |sum, part| sum.saturating_add(*part));
     let of_total = |part: u64| {
-        // Four digits are more than the kernel's ticks hold.
+        // The resolution of the kernel's ticks is below four digits.
         (part as f64 / total as f64 * 10_000.0).round() / 10_000.0
     };
     let resting = rose[IDLE]
@@ -63,7 +62,7 @@ fn share(cpu: CpuId, before: &[u64; 8], after: &[u64; 8]) -> Option<CpuLoad> {
     })
 }
 
-/// `cpu3 1 2 3 ...`; not the line of all together.
+/// `cpu3 1 2 3 ...`; skips the line that sums all CPUs.
 fn line(line: &str) -> Option<(CpuId, [u64; 8])> {
     let mut fields = line.strip_prefix("cpu")?.split(' ');
     let cpu = CpuId(fields.next()?.parse().ok()?);

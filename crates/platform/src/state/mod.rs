@@ -1,7 +1,7 @@
-//! The state of the machine, read for a run's `machine.json`: one file a concept.
+//! The state of the machine, read for a run's `machine.json`: one file per topic.
 //!
-//! Everything is bounded: a machine of many CPUs is grouped, one of many interrupts or cgroups is cut off and
-//! says by how much. Names that any user can give (cgroups) are cut, too.
+//! Everything is bounded. Many CPUs are grouped; lists of interrupts or cgroups are cut, and state by how much. Names
+//! that any user can choose (cgroups) are cut, too.
 
 mod cpusets;
 mod firmware;
@@ -18,10 +18,10 @@ use crate::machine::{FileError, Machine};
 use crate::topology::Topology;
 use jitterscope_model::{CpuSet, HostFacts, MachineState, Reading, ReadingFlaw};
 
-/// The longest text kept of one file, bytes: a boot line can have 4 KiB.
+/// The longest text kept of one file, in bytes: a boot line can have 4 KiB.
 const LONGEST: usize = 8192;
 
-/// Reads the state of the machine; what others must tell (load, tuning) is left absent.
+/// Reads the state of the machine; leaves absent what other modules provide (load, tuning).
 #[must_use]
 pub fn machine_state(machine: &Machine, topology: &Topology, host: &HostFacts) -> MachineState {
     MachineState {
@@ -37,13 +37,13 @@ pub fn machine_state(machine: &Machine, topology: &Topology, host: &HostFacts) -
     }
 }
 
-/// What kept a file from being read.
+/// Why a file could not be read.
 fn missing<T>(error: &FileError) -> Reading<T> {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, Unsupported};
     match error.source.kind() {
         NotFound | NotADirectory | Unsupported => Reading::Absent,
         PermissionDenied => Reading::Denied,
-        // A device that is there and has no such thing.
+        // The device exists and does not support this.
         _ if matches!(
             error.source.raw_os_error(),
             Some(libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP)
@@ -55,8 +55,7 @@ fn missing<T>(error: &FileError) -> Reading<T> {
     }
 }
 
-/// A file's text without surrounding white space, cut to a length that no honest one has; an empty one is
-/// absent.
+/// A file's text without surrounding white space, cut to a length that no real one exceeds; an empty text is absent.
 fn text(machine: &Machine, path: &str) -> Reading<String> {
     match machine.read_trimmed(path) {
         Ok(text) if text.is_empty() => Reading::Absent,
@@ -65,7 +64,7 @@ fn text(machine: &Machine, path: &str) -> Reading<String> {
     }
 }
 
-/// At most so many bytes, at a character's end.
+/// At most `longest` bytes, cut at a character boundary.
 fn cut(mut text: String, longest: usize) -> String {
     if text.len() > longest {
         let end = (0..=longest)
@@ -106,7 +105,6 @@ fn cpu_list(machine: &Machine, path: &str) -> Reading<CpuSet> {
     cpus(machine, path, |text| text.parse().ok())
 }
 
-/// A hexadecimal mask.
 fn cpu_mask(machine: &Machine, path: &str) -> Reading<CpuSet> {
     cpus(machine, path, CpuSet::from_mask)
 }

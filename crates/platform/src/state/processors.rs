@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
-/// The longest name kept, bytes.
+/// The longest name kept, in bytes.
 const LONGEST: usize = 128;
 
 pub(super) fn read(machine: &Machine, topology: &Topology) -> Processors {
@@ -62,7 +62,7 @@ fn cpuinfo_field<'a>(
     })
 }
 
-/// How many different combinations of these files the online CPUs have.
+/// The number of distinct combinations of these files' contents among the online CPUs.
 fn distinct(machine: &Machine, topology: &Topology, files: &[&str]) -> Reading<u32> {
     let mut found = BTreeSet::new();
     for cpu in topology.online.iter() {
@@ -134,7 +134,7 @@ fn frequency(machine: &Machine, topology: &Topology) -> Reading<PerCpu<Frequency
     }
 }
 
-/// Whichever of the two drivers' files there is.
+/// From whichever driver's file exists.
 fn boost(machine: &Machine) -> Reading<String> {
     let word = |on: bool| if on { "on" } else { "off" }.to_owned();
     match switch(machine, &format!("{CPU}/cpufreq/boost")).map(word) {

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use jitterscope_model::{WorkqueueMask, Workqueues};
 
 const FOLDER: &str = "/sys/devices/virtual/workqueue";
-/// Queues kept at most: a kernel shows some dozen.
+/// Queues kept at most: a kernel has some dozen.
 const MOST: usize = 256;
 
 pub(super) fn read(machine: &Machine) -> Workqueues {

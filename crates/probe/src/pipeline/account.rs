@@ -1,16 +1,15 @@
-//! Histograms of the hot loops, and ticks to nanoseconds without a division.
+//! Histograms of the hot loops, and conversion of ticks to nanoseconds without a division.
 
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_model::TickRate;
 
-/// Longest time that a histogram tells apart: an hour. Longer ones count there; the maximum is exact.
+/// Longest time with a bucket of its own: an hour. Longer times count there; the maximum is exact.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Digits of the histograms.
 const DIGITS: u8 = 3;
 /// Binary places of [`Scale`]: the error stays under a nanosecond in a year.
 const PLACES: u32 = 48;
 
-/// Ticks to nanoseconds by one multiplication.
+/// Converts ticks to nanoseconds with one multiplication.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale(u64);
 
@@ -22,12 +21,12 @@ impl Scale {
 
     #[inline(always)]
     pub(super) fn nanos(self, ticks: u64) -> u64 {
-        // What no u64 holds must not read as a short time.
+        // A time beyond u64 must not wrap to a short one.
         u64::try_from((u128::from(ticks) * u128::from(self.0)) >> PLACES).unwrap_or(u64::MAX)
     }
 }
 
-/// Times of one kind, in nanoseconds: a histogram of three digits with the exact extremes and sum.
+/// Times of one kind in nanoseconds: a three-digit histogram with exact minimum, maximum and sum.
 #[derive(Clone, Debug)]
 pub struct Times {
     histogram: Histogram<u64>,
@@ -49,7 +48,7 @@ impl Times {
         Ok(times)
     }
 
-    /// Forgets everything; writes to every page.
+    /// Clears everything; writes to every page.
     pub(super) fn reset(&mut self) {
         self.histogram.reset();
         (self.min, self.max, self.sum) = (u64::MAX, 0, 0);
@@ -69,39 +68,35 @@ impl Times {
         &self.histogram
     }
 
-    /// How many.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The shortest, exactly; 0 when there is none.
+    /// The exact minimum; 0 if empty.
     #[must_use]
     pub fn min_ns(&self) -> u64 {
         if self.count() == 0 { 0 } else { self.min }
     }
 
-    /// The longest, exactly.
     #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.max
     }
 
-    /// Their sum, exactly.
     #[must_use]
     pub fn sum_ns(&self) -> u128 {
         self.sum
     }
 
-    /// The mean, rounded down; 0 when there is none.
+    /// The mean, rounded down; 0 if empty.
     #[must_use]
     pub fn mean_ns(&self) -> u64 {
         let mean = self.sum / u128::from(self.count().max(1));
         u64::try_from(mean).unwrap_or(u64::MAX)
     }
 
-    /// The time that this share of all do not exceed, never above the exact maximum; 0 when there is
-    /// none.
+    /// The time that this share of all values does not exceed, at most the exact maximum; 0 if empty.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         if self.count() == 0 {

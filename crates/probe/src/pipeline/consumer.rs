@@ -1,5 +1,5 @@
-//! The consumers: accumulator and journaller. Both stamp, check and account for every message; the
-//! journaller also writes a record.
+//! The consumers: accumulator and journaller. Both stamp, check and account for every message; the journaller also
+//! writes a record.
 
 use super::account::{Scale, Times};
 use super::control::PipelineControl;
@@ -13,12 +13,12 @@ use jitterscope_clock::Clock;
 use jitterscope_model::{JournalEntry, Nanos, TickRate, Ticks};
 use rtrb::Producer;
 
-/// The share of the warm-up's messages that the slow ones must be slower than, when no threshold was
-/// given: below 99 %, so that what lies above the 99th percentile of the measurement is there too.
+/// Without a given threshold, slow messages must be slower than this share of the warm-up's messages. It is below 99%,
+/// so that everything above the 99th percentile of the measurement is included.
 const SLOWER_THAN: f64 = 0.98;
-/// The highest threshold that is learnt: a warm-up that was worse than this says nothing of what is usual.
+/// The highest learned threshold: a warm-up worse than this does not show the usual times.
 const LEARNT_AT_MOST: Nanos = Nanos(100_000);
-/// The threshold when there is neither one given nor a warm-up to learn it from.
+/// The threshold if none is given and there is no warm-up to learn it from.
 const SLOW_WITHOUT_WARM_UP: Nanos = Nanos(10_000);
 
 /// A consumer and its end of the ring.
@@ -27,13 +27,13 @@ pub(super) struct Receiver<C, S> {
     desk: Desk<C, S>,
 }
 
-/// The sending end of the reports on slow messages.
+/// The sending end of the slow message reports.
 pub(super) struct Telling {
     pub(super) messages: Producer<SlowMessage>,
     pub(super) intervals: IntervalAccount,
 }
 
-/// What a consumer does with a message, and everything that it touches then.
+/// A consumer's handling of a message, with all the memory that it touches.
 struct Desk<C, S> {
     role: Role,
     clock: C,
@@ -90,7 +90,7 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
         Ok(Receiver { ring, desk })
     }
 
-    /// Writes to everything that will be written to.
+    /// Writes to all memory that will be written to.
     pub(super) fn prefault(&mut self) {
         let desk = &mut self.desk;
         desk.forget();
@@ -99,12 +99,12 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
         }
         let free = desk.slow.messages.slots();
         if let Ok(chunk) = desk.slow.messages.write_chunk(free) {
-            // Filled with default values, and dropped uncommitted: the queue stays empty.
+            // Filled with default values and dropped uncommitted: the queue stays empty.
             drop(chunk);
         }
     }
 
-    /// Receives until nothing follows.
+    /// Receives until the ring ends.
     pub(super) fn run(mut self, control: &PipelineControl) -> ConsumerResult {
         if self.desk.settings.warm_up_messages == 0 {
             self.desk.end_warm_up(control);
@@ -127,7 +127,7 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
 impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
     #[inline]
     fn receive(&mut self, message: &Message, control: &PipelineControl) {
-        // Not before the ring's cursor was seen to have moved: the CPU would read ahead.
+        // Read only after the ring's cursor was seen to move: otherwise the CPU would read the clock early.
         let now = self.clock.now_after_loads();
         self.disordered += u64::from(message.sequence != self.expected);
         self.expected = message.sequence + 1;
@@ -135,7 +135,7 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
             if message.is(flag::MEASURED) {
                 self.slow.intervals.begin(message.intended);
             }
-            // The first one's predecessor would have been due an interval before it.
+            // The first message's predecessor would have been due an interval earlier.
             self.previous = message.intended.saturating_sub(self.settings.interval.0);
         }
         self.received += 1;
@@ -198,7 +198,7 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
         self.slow_dropped += u64::from(self.slow.messages.push(slow).is_err());
     }
 
-    /// Learns what is slow, and forgets the rest.
+    /// Learns the threshold and discards the rest.
     #[cold]
     fn end_warm_up(&mut self, control: &PipelineControl) {
         if self.settings.slow_above.is_none() && self.from_intended.count() > 0 {

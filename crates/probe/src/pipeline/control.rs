@@ -1,11 +1,11 @@
-//! How the controlling thread leads the pipeline through its phases.
+//! Lets the controlling thread lead the pipeline through its phases.
 
 use jitterscope_model::Ticks;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Shared by the controller and the pipeline's threads: set up, warm up, measure, end. The threads read
-/// it often and it changes a handful of times, so that the line stays in every cache; the producer's
-/// progress lies on a line of its own.
+/// Shared by the controller and the pipeline's threads for the phases set up, warm up, measure and end. The threads
+/// read it often, and it changes only a few times, so the line stays in every cache. The producer's progress is on
+/// another line.
 #[derive(Debug, Default)]
 pub struct PipelineControl {
     ready: AtomicU32,
@@ -23,7 +23,6 @@ pub struct PipelineControl {
 struct OwnLine(AtomicU64);
 
 impl PipelineControl {
-    /// Nothing begun.
     #[must_use]
     pub fn new() -> PipelineControl {
         PipelineControl::default()
@@ -34,13 +33,13 @@ impl PipelineControl {
         self.ready.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many threads are.
+    /// How many threads are ready.
     #[must_use]
     pub fn ready(&self) -> u32 {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Lets the producer begin the warm-up.
+    /// Lets the producer start the warm-up.
     pub fn warm_up(&self) {
         self.go.store(true, Ordering::Release);
     }
@@ -49,12 +48,12 @@ impl PipelineControl {
         self.go.load(Ordering::Acquire)
     }
 
-    /// A thread has done with the warm-up and forgotten it.
+    /// A thread has finished the warm-up and discarded it.
     pub(super) fn report_warm(&self) {
         self.warm.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many threads have.
+    /// How many threads have finished the warm-up.
     #[must_use]
     pub fn warm(&self) -> u32 {
         self.warm.load(Ordering::Acquire)
@@ -72,7 +71,7 @@ impl PipelineControl {
         (start > 0).then(|| (start, self.end.load(Ordering::Acquire)))
     }
 
-    /// Ends everything after the message under way; what was measured stays.
+    /// Ends everything after the current message; what was measured stays.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }
@@ -83,7 +82,7 @@ impl PipelineControl {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// No more room for the journal will come: the journaller must not wait for it.
+    /// No more room for the journal will come, so the journaller must not wait for it.
     pub fn close_journal(&self) {
         self.journal_closed.store(true, Ordering::Release);
     }
@@ -96,7 +95,7 @@ impl PipelineControl {
         self.sent.0.store(count, Ordering::Relaxed);
     }
 
-    /// Measured messages sent so far, to within a hundred or so.
+    /// Measured messages sent so far, to within about a hundred.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent.0.load(Ordering::Relaxed)
@@ -109,7 +108,7 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    /// Also for Miri, which tries other orders of the threads.
+    /// Also for Miri, which tries other thread interleavings.
     #[test]
     fn who_sees_the_start_sees_the_end_and_who_sees_all_warm_sees_what_was_counted() {
         let control = Arc::new(PipelineControl::new());

@@ -1,24 +1,22 @@
-//! Slow messages by interval: every one of them, also those that the queue had no room for.
+//! Slow messages per interval: all of them, including those dropped by a full queue.
 
 use super::account::Scale;
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_model::{CpuId, Ticks};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Longest time that an interval's histogram tells apart: an hour, in nanoseconds.
+/// Longest time with a bucket of its own in an interval's histogram: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// The slow messages of one consumer in one interval. They overlap while messages queue up, so that the time in
-/// which the consumer was behind is that of their union.
+/// The slow messages of one consumer in one interval. They overlap while messages queue up, so the consumer was behind
+/// for the union of their times.
 #[derive(Clone, Debug)]
 pub struct SlowInterval {
-    /// Where the consumer ran when it ended.
+    /// The consumer's CPU at the end of the interval.
     pub cpu: CpuId,
-    /// Its start.
     pub start: Ticks,
-    /// Its end.
     pub end: Ticks,
-    /// Slow messages that were received in it.
+    /// Slow messages received in it.
     pub count: u64,
     /// The longest of them, from the intended time.
     pub max: Ticks,
@@ -35,7 +33,7 @@ pub struct SlowIntervals {
 }
 
 impl SlowIntervals {
-    /// Those of a consumer that has ended and left these.
+    /// The remaining intervals of a consumer that has ended.
     #[must_use]
     pub fn left(intervals: Vec<SlowInterval>) -> SlowIntervals {
         let (mut sender, done) = RingBuffer::new(intervals.len().max(1));
@@ -49,38 +47,37 @@ impl SlowIntervals {
         }
     }
 
-    /// The next interval that is complete.
+    /// The next complete interval.
     pub fn take(&mut self) -> Option<SlowInterval> {
         self.done.pop().ok()
     }
 
-    /// Gives an interval's memory back, for another one.
+    /// Returns an interval's memory for reuse.
     pub fn give_back(&mut self, interval: SlowInterval) {
         let mut lengths = interval.lengths;
         lengths.reset();
-        // There is room for all that were ever made.
+        // There is room for every histogram ever made.
         let _ = self.free.push(lengths);
     }
 }
 
-/// The interval that is under way.
 pub(super) struct IntervalAccount {
     lengths: Option<Histogram<u64>>,
     done: Producer<SlowInterval>,
     free: Consumer<Histogram<u64>>,
     every: u64,
     start: u64,
-    /// When it is to end; never before the first message that counts.
+    /// Its planned end; never before the first message that counts.
     next: u64,
     count: u64,
     max: u64,
     behind: u64,
-    /// Up to here the time behind is counted.
+    /// The time behind is counted up to here.
     covered: u64,
 }
 
 impl IntervalAccount {
-    /// For intervals of `every` ticks, of which so many may wait to be taken.
+    /// For intervals of `every` ticks; `waiting` of them may wait to be taken.
     pub(super) fn new(
         every: Ticks,
         waiting: usize,
@@ -117,7 +114,6 @@ impl IntervalAccount {
         ))
     }
 
-    /// Whether the interval is over at `now`.
     #[inline(always)]
     pub(super) fn is_over(&self, now: u64) -> bool {
         now >= self.next
@@ -130,7 +126,7 @@ impl IntervalAccount {
         self.next = start.saturating_add(self.every);
     }
 
-    /// A slow message, due at `intended` and received at `received`.
+    /// Counts a slow message, due at `intended` and received at `received`.
     pub(super) fn slow(&mut self, intended: u64, received: u64, scale: Scale) {
         let length = received.saturating_sub(intended);
         self.count += 1;
@@ -142,8 +138,8 @@ impl IntervalAccount {
         }
     }
 
-    /// Ends the interval where it was to end; those without a message since belong to the next. Where nobody
-    /// takes them there is no memory for another one, and it goes on.
+    /// Ends the interval at its planned end; messages after that belong to the next one. If no interval was taken,
+    /// there is no memory for another one, and the interval continues.
     #[cold]
     pub(super) fn close(&mut self, now: u64) {
         if let Ok(lengths) = self.free.pop() {
@@ -156,7 +152,6 @@ impl IntervalAccount {
             .saturating_add((behind + 1).saturating_mul(self.every));
     }
 
-    /// No message follows.
     pub(super) fn finish(&mut self, end: u64) {
         if self.next != u64::MAX && (end > self.start || self.count > 0) {
             self.send(end.max(self.start + 1));
@@ -176,7 +171,7 @@ impl IntervalAccount {
             behind: Ticks(self.behind),
             lengths,
         };
-        // There is room for all that were ever made.
+        // There is room for every interval ever made.
         let _ = self.done.push(done);
         (self.start, self.count, self.max, self.behind) = (end, 0, 0, 0);
     }
@@ -199,7 +194,7 @@ mod tests {
             }
             account.slow(received - 150, received, scale);
             sent += 1;
-            // Held up for a while, and never there at all for the rest.
+            // The receiver is delayed for a while, and then absent.
             if received < 15_000
                 && let Some(done) = intervals.take()
             {
@@ -221,7 +216,8 @@ mod tests {
             (Ticks(29_900), Ticks(150), last.count)
         );
         assert!(last.end.since(last.start).0 > 10_000, "it went on");
-        // They overlap: the consumer was behind all the time, and what began before counts where it ends.
+        // They overlap: the consumer was behind all the time. A message that was due earlier counts in the interval in
+        // which it arrives.
         let behind = last.behind.0 as i64 - last.end.since(last.start).0 as i64;
         assert!((0..=150).contains(&behind), "{behind}");
     }

@@ -1,14 +1,13 @@
-//! The journal as the journaller sees it: pieces of memory, handed over ahead of need.
+//! The journal as the journaller sees it: pieces of memory, supplied ahead of need.
 
 use super::control::PipelineControl;
 use jitterscope_model::JournalEntry;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-/// Pieces on their way, each direction. Two are enough to stay ahead; the rest is for a helper that
-/// comes late.
+/// Pieces in flight in each direction. Two are enough to stay ahead; the rest covers a late helper.
 const PIECES: usize = 8;
 
-/// The controller's side: hands out empty pieces of memory, takes back full ones.
+/// The controller's side: supplies empty pieces of memory and takes back full ones.
 pub struct JournalFeed<S> {
     fresh: Producer<S>,
     full: Consumer<S>,
@@ -21,7 +20,7 @@ impl<S> JournalFeed<S> {
         self.fresh.buffer().capacity() - self.fresh.slots()
     }
 
-    /// Hands over an empty piece; returns it when there are enough.
+    /// Supplies an empty piece; returns it if there are enough.
     ///
     /// # Errors
     /// The stock is full.
@@ -31,13 +30,12 @@ impl<S> JournalFeed<S> {
             .map_err(|PushError::Full(piece)| piece)
     }
 
-    /// Takes back a piece that the journaller has done with.
+    /// Takes back a full piece.
     pub fn take_full(&mut self) -> Option<S> {
         self.full.pop().ok()
     }
 }
 
-/// The journaller's side.
 pub(super) struct Journal<S> {
     fresh: Consumer<S>,
     full: Producer<S>,
@@ -46,18 +44,16 @@ pub(super) struct Journal<S> {
     pub(super) account: JournalAccount,
 }
 
-/// What became of the journal.
+/// The result of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalAccount {
-    /// Records written.
     pub written: u64,
-    /// Messages received without a record, for there was no room.
+    /// Messages received without a record because there was no room.
     pub unwritten: u64,
-    /// How often the journaller had to wait for an empty piece.
+    /// How often the journaller waited for an empty piece.
     pub waits: u64,
 }
 
-/// A journal and who feeds it.
 pub(super) fn journal<S>() -> (Journal<S>, JournalFeed<S>) {
     let (fresh_in, fresh) = RingBuffer::new(PIECES);
     let (full, full_out) = RingBuffer::new(PIECES);
@@ -86,7 +82,7 @@ impl<S: AsMut<[u8]>> Journal<S> {
         }
     }
 
-    /// The warm-up's stand-in for [`Journal::append`]: the same bytes to the same place, not kept.
+    /// Warm-up version of [`Journal::append`]: writes the same bytes to the same place without keeping them.
     #[inline]
     pub(super) fn rehearse(&mut self, entry: JournalEntry) {
         let at = self.at;
@@ -99,7 +95,6 @@ impl<S: AsMut<[u8]>> Journal<S> {
         }
     }
 
-    /// Forgets the warm-up.
     pub(super) fn reset(&mut self) {
         let at = self.at;
         if let Some(room) = self
@@ -133,7 +128,7 @@ impl<S: AsMut<[u8]>> Journal<S> {
         }
     }
 
-    /// Swaps the full piece for an empty one; false when none will come.
+    /// Swaps the full piece for an empty one; returns false if none will come.
     #[cold]
     fn turn_over(&mut self, control: &PipelineControl) -> bool {
         let mut full = self.piece.take();
@@ -155,11 +150,10 @@ impl<S: AsMut<[u8]>> Journal<S> {
         }
     }
 
-    /// Gives the last piece back.
     pub(super) fn finish(&mut self) {
         if let Some(piece) = self.piece.take() {
-            // The controller takes back full pieces until the thread has ended, and drops what is left
-            // in the queue with it: the piece's memory is the file's either way.
+            // The controller takes back full pieces until the thread has ended, and drops the rest with the queue.
+            // Either way the piece's memory is the file's.
             let _ = self.full.push(piece);
         }
     }
@@ -212,7 +206,7 @@ mod tests {
         );
     }
 
-    /// Also for Miri, which tries other orders of the two threads and watches every access.
+    /// Also for Miri, which tries other thread interleavings and checks every access.
     #[test]
     fn pieces_handed_over_between_threads_keep_every_record() {
         const RECORDS: i32 = 40;
@@ -244,7 +238,7 @@ mod tests {
         }
         let account = writer.join().unwrap();
         take(&mut feed);
-        // The last piece is given back as it is: what it has no record for stays zero.
+        // The last piece is returned as it is: its unused part stays zero.
         let whole = RECORDS as usize * JournalEntry::SIZE;
         let read: Vec<i32> = JournalReader::new(&bytes[..whole])
             .map(|e| e.unwrap().sequence)

@@ -1,36 +1,34 @@
-//! What travels through the ring.
+//! The messages in the ring.
 
 /// Bits of [`Message::flags`].
 pub(super) mod flag {
-    /// It counts; without it the message belongs to the warm-up.
+    /// It counts; without this flag the message belongs to the warm-up.
     pub const MEASURED: u8 = 1;
-    /// The last of the warm-up.
+    /// The last message of the warm-up.
     pub const LAST_OF_WARMUP: u8 = 2;
     /// Its record is the last of the input.
     pub const LAST_IN_FILE: u8 = 4;
-    /// Nothing follows it.
     pub const LAST_IN_STREAM: u8 = 8;
 }
 
-/// One slot of the ring: a cache line for what the consumers read, and the record's bytes elsewhere. A
-/// line of its own keeps the producer's writes to one slot off the consumers' reads of its neighbour.
+/// One slot of the ring: a cache line with everything that the consumers read; the record's bytes are elsewhere. The
+/// own line keeps the producer's writes to one slot away from the consumers' reads of the next.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Message {
-    /// When it should have been published, ticks.
+    /// Intended publication, ticks.
     pub intended: u64,
-    /// When it was, ticks.
+    /// Actual publication, ticks.
     pub published: u64,
-    /// When the one before it was, ticks.
+    /// Actual publication of the previous message, ticks.
     pub previous: u64,
     /// How long the producer waited for this slot because the ring was full, ticks.
     pub waited: u64,
-    /// Its number in the stream, warm-up included.
+    /// Number in the stream, including the warm-up.
     pub sequence: u64,
     /// Its record's number in the input.
     pub in_file: u32,
     pub flags: u8,
-    /// The record.
     pub payload: Box<[u8]>,
 }
 

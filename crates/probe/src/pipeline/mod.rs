@@ -1,12 +1,12 @@
 //! The pipeline probe: producer, accumulator and journaller over a ring buffer.
 //!
-//! The producer stamps records and publishes them on a schedule; each consumer stamps what it receives
-//! and accounts for every message: transit from the actual and from the intended publication, and the
-//! time since the message before. The first message's predecessor is taken to have been due one interval
-//! before it, so that every account holds exactly one entry a message. Nothing is thrown away: a full
-//! ring makes the producer wait, which is counted and shows in the transit from the intended time.
+//! The producer stamps records and publishes them on a schedule. Each consumer stamps what it receives and accounts for
+//! every message: transit from the actual and from the intended publication, and the time since the previous message.
+//! The first message's predecessor is assumed to have been due one interval earlier, so every account has exactly one
+//! entry per message. Nothing is dropped: a full ring makes the producer wait, which is counted and shows in the
+//! transit from the intended time.
 //!
-//! After the warm-up the three threads allocate nothing and make no system call.
+//! After the warm-up the three threads allocate nothing and make no system calls.
 
 mod account;
 mod consumer;
@@ -36,10 +36,8 @@ use producer::Publisher;
 use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 
-/// How much is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// This many messages.
     Messages(u64),
     /// Until the end given to [`PipelineControl::measure`].
     UntilEnd,
@@ -48,22 +46,20 @@ pub enum Length {
 /// Where one thread runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The only CPU it may run on; `None` leaves it where the process may run.
+    /// The only CPU that it may run on; `None`: all CPUs that the process may use.
     pub cpu: Option<CpuId>,
     /// SCHED_FIFO priority; `None` for the fair class.
     pub fifo_priority: Option<u32>,
 }
 
-/// How a pipeline is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineSettings {
-    /// Bytes of a record.
     pub record_length: usize,
-    /// Messages that do not count, before those that do.
+    /// Number of warm-up messages, which do not count.
     pub warm_up_messages: u64,
     /// How much is measured.
     pub length: Length,
-    /// Time between publications; zero sends as fast as the ring takes it.
+    /// Time between publications; zero sends as fast as the ring allows.
     pub interval: Ticks,
     /// How the interval is kept.
     pub pacing: Pacing,
@@ -71,9 +67,9 @@ pub struct PipelineSettings {
     pub ring: usize,
     /// Whether there is a journaller.
     pub journaller: bool,
-    /// Messages this much after their intended time are slow; `None` learns it from the warm-up.
+    /// Messages later than this after their intended time are slow; `None` learns the limit from the warm-up.
     pub slow_above: Option<Ticks>,
-    /// Slow messages that fit in a consumer's queue.
+    /// Capacity of a consumer's queue of slow messages.
     pub slow_queue: usize,
     /// Length of a reporting interval.
     pub reporting: Ticks,
@@ -88,7 +84,7 @@ pub struct PipelineSettings {
 }
 
 impl PipelineSettings {
-    /// The threads that there will be.
+    /// The threads that will run.
     #[must_use]
     pub fn roles(&self) -> Vec<Role> {
         let mut roles = vec![Role::Producer, Role::Accumulator];
@@ -114,140 +110,113 @@ impl PipelineSettings {
 pub enum PipelineError {
     /// Pinning or the scheduling class was refused.
     #[error("the {role} cannot be placed: {source}")]
-    Place {
-        /// Which thread.
-        role: Role,
-        /// Why.
-        source: PinError,
-    },
-    /// The ring's size is no power of two.
+    Place { role: Role, source: PinError },
+    /// The ring's size is not a power of two.
     #[error("a ring of {0} slots cannot be made: it must be a power of two, 2 at least")]
     Ring(usize),
     /// The input holds no record.
     #[error("the input of {input} bytes holds no record of {record} bytes")]
-    Input {
-        /// Its length.
-        input: usize,
-        /// A record's length.
-        record: usize,
-    },
+    Input { input: usize, record: usize },
     /// A histogram cannot be made.
     #[error("a histogram cannot be made: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
 }
 
-/// A message that took long, as its consumer saw it.
+/// A slow message as its consumer saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowMessage {
-    /// Which consumer.
     pub role: Role,
-    /// Where it ran when it received it.
+    /// The consumer's CPU at the reception.
     pub cpu: CpuId,
     /// Its number, from 0 for the first that counts.
     pub sequence: u64,
-    /// When it should have been published.
     pub intended: Ticks,
-    /// When it was.
     pub published: Ticks,
-    /// When it was received.
     pub received: Ticks,
-    /// When the message before it was published.
+    /// Publication of the previous message.
     pub published_before: Ticks,
-    /// When the message before it was received.
+    /// Reception of the previous message.
     pub received_before: Ticks,
-    /// How long the producer waited for a free slot, within intended to published.
+    /// How long the producer waited for a free slot, between intended and actual publication.
     pub waited: Ticks,
 }
 
-/// What is taken of one consumer while it runs.
+/// What is read from one consumer while it runs.
 pub struct SlowOutput {
-    /// Slow messages one by one, as long as there is room.
+    /// Individual slow messages, up to the queue's capacity.
     pub messages: Consumer<SlowMessage>,
-    /// All of them, by interval.
+    /// All slow messages, per interval.
     pub intervals: SlowIntervals,
 }
 
-/// What the producer did.
 #[derive(Clone, Debug)]
 pub struct ProducerResult {
     /// When the schedule began.
     pub start: Ticks,
-    /// The last publication.
     pub end: Ticks,
-    /// Messages of the warm-up.
+    /// Number of warm-up messages.
     pub warmed_up: u64,
-    /// Messages that count.
     pub sent: u64,
-    /// Time between publications.
     pub inter: Times,
-    /// How late publications were.
+    /// Lateness of the publications.
     pub lateness: Times,
-    /// How often it found the ring full.
+    /// How often the ring was full.
     pub full_waits: u64,
-    /// How long it waited then, in all.
+    /// Total of those waits.
     pub full_waited: Ticks,
-    /// The longest of these waits.
+    /// The longest of those waits.
     pub full_longest: Ticks,
-    /// Whether everything was sent; false when it was stopped.
+    /// Whether everything was sent; false if it was stopped.
     pub completed: bool,
 }
 
-/// What a consumer did.
 #[derive(Clone, Debug)]
 pub struct ConsumerResult {
-    /// Which one.
     pub role: Role,
-    /// Messages that count.
     pub received: u64,
-    /// Messages, warm-up included, that did not follow their predecessor: always 0.
+    /// Messages, including the warm-up, that did not follow their predecessor: always 0.
     pub disordered: u64,
-    /// The last reception.
     pub end: Ticks,
     /// From the actual publication to the reception.
     pub transit: Times,
     /// From the intended publication to the reception.
     pub from_intended: Times,
-    /// Time between receptions.
     pub inter: Times,
-    /// What counted as slow, from the intended time.
+    /// The threshold of slow messages, from the intended time.
     pub slow_above: Ticks,
-    /// Slow messages.
     pub slow: u64,
-    /// Those without a record, for the queue was full.
+    /// Slow messages without a record, because the queue was full.
     pub slow_dropped: u64,
     /// The journal, if it wrote one.
     pub journal: Option<JournalAccount>,
 }
 
-/// What one thread did.
 #[derive(Clone, Debug)]
 pub enum ThreadResult {
-    /// The producer.
     Producer(ProducerResult),
-    /// Accumulator or journaller.
     Consumer(ConsumerResult),
 }
 
-/// How a thread ended: what it did, and what the kernel counted for it from the end of its set-up on.
+/// The result of a thread, and the kernel's counters for it since the end of its set-up.
 pub type Ended = Result<(ThreadResult, ThreadUsage), PipelineError>;
-/// A thread's body, to be run on a thread of its own: places it, warms up, measures.
+/// A thread's body, to be run on its own thread: places it, warms up, measures.
 pub type Body = Box<dyn FnOnce(&Arc<PipelineControl>) -> Ended + Send>;
 
-/// A pipeline, its memory allocated, its threads not yet started.
+/// A pipeline with its memory allocated and its threads not yet started.
 pub struct Pipeline<S> {
     /// The threads. All must run, or the others wait until [`PipelineControl::stop`].
     pub threads: Vec<(Role, Body)>,
     /// The consumers' slow messages.
     pub slow: Vec<(Role, SlowOutput)>,
-    /// Takes the journal's memory, when there is a journaller.
+    /// Supplies the journal's memory, if there is a journaller.
     pub journal: Option<JournalFeed<S>>,
 }
 
 impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
-    /// Allocates everything. `input` holds whole records; `S` is a piece of the journal's memory.
+    /// Allocates everything. `input` holds complete records; `S` is a piece of the journal's memory.
     ///
     /// # Errors
-    /// The settings do not fit each other.
+    /// The settings are inconsistent.
     pub fn new<C: Clock, I: AsRef<[u8]> + Send + 'static>(
         clock: C,
         rate: TickRate,

@@ -9,10 +9,10 @@ use hdrhistogram::CreationError;
 use jitterscope_clock::{Clock, wait_until};
 use jitterscope_model::Ticks;
 
-/// How many messages lie between two reports of progress.
+/// Number of messages between two reports of progress.
 const REPORT_EVERY: u64 = 128;
 
-/// Everything that the producer touches.
+/// All the memory that the producer touches.
 pub(super) struct Publisher<C, P, I> {
     clock: C,
     ring: P,
@@ -58,7 +58,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         })
     }
 
-    /// Reads all of the input once, so that its pages are there.
+    /// Reads the whole input once, to fault in its pages.
     pub(super) fn prefault(&mut self) {
         let sum = self
             .input
@@ -70,7 +70,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         self.lateness.reset();
     }
 
-    /// Publishes the warm-up, waits for the start, publishes what counts.
+    /// Publishes the warm-up, waits for the start, and publishes the messages that count.
     pub(super) fn run(mut self, control: &PipelineControl) -> ProducerResult {
         let warm_up = self.settings.warm_up_messages;
         self.pause_until(control, || control.may_warm_up().then_some(()));
@@ -105,7 +105,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
             );
         }
         control.report_sent(self.measured);
-        // Dropping the ring's producer tells the consumers that nothing follows.
+        // Dropping the ring's producer signals the end to the consumers.
         drop(self.ring);
         ProducerResult {
             start: Ticks(began),
@@ -121,7 +121,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         }
     }
 
-    /// Sleeps, a millisecond at a time, until `ready` has something; `None` when stopped.
+    /// Sleeps, a millisecond at a time, until `ready` has something; `None` if stopped.
     fn pause_until<T>(
         &self,
         control: &PipelineControl,
@@ -144,8 +144,8 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         (self.full_waits, self.full_ticks, self.full_longest) = (0, 0, 0);
     }
 
-    /// Publishes `messages`, or until the schedule reaches `end`. The last one gets `last` as a flag where
-    /// it is known to be the last. False when stopped.
+    /// Publishes `messages`, or until the schedule reaches `end`. Sets the flag `last` on the last message if it is
+    /// known to be the last. Returns false if stopped.
     fn stream(
         &mut self,
         control: &PipelineControl,
@@ -184,7 +184,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         true
     }
 
-    /// Publishes one message, waiting for room if it must; false when stopped meanwhile.
+    /// Publishes one message, and waits for room if necessary; false if stopped meanwhile.
     #[inline]
     fn publish(&mut self, control: &PipelineControl, intended: u64, flags: u8) -> bool {
         let (clock, sequence, previous) = (self.clock, self.sequence, self.previous);
@@ -214,7 +214,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 message.sequence = sequence;
                 message.in_file = in_file as u32;
                 message.flags = flags;
-                // Not before the record has come from memory, or its way from there would count as transit.
+                // Read only after the record was loaded from memory; otherwise that load would count as transit.
                 published = clock.now_after_loads();
                 waited = if waiting_since == 0 {
                     0

@@ -6,11 +6,11 @@ use std::cell::Cell;
 use std::time::Duration;
 
 thread_local! {
-    /// How many turns of a spin each clock read of this thread costs.
+    /// Iterations of a spin that each clock read of this thread costs.
     static SLOWNESS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A clock that makes its reader slow.
+/// A clock that slows its reader down.
 #[derive(Clone, Copy)]
 struct SlowClock;
 
@@ -18,7 +18,7 @@ impl Clock for SlowClock {
     fn now(self) -> u64 {
         let turns = SLOWNESS.get();
         if turns > 0 {
-            // On a machine with few CPUs the others must get a turn.
+            // On a machine with few CPUs, the other threads need CPU time.
             std::thread::yield_now();
         }
         for _ in 0..turns {
@@ -55,7 +55,7 @@ struct Run {
     journal: Vec<u8>,
 }
 
-/// Runs a pipeline to its end on any machine: threads of the slow `role` cost `turns` a clock read.
+/// Runs a pipeline to its end on any machine: threads of the slow `role` spend `turns` per clock read.
 fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Duration>) -> Run {
     let control = Arc::new(PipelineControl::new());
     let input: Vec<u8> = (0..settings.record_length * 7).map(|n| n as u8).collect();
@@ -153,7 +153,7 @@ fn check(run: &Run) {
             .unwrap();
         assert_eq!(slow.len() as u64 + consumer.slow_dropped, consumer.slow);
         assert!(slow.windows(2).all(|w| w[0].sequence < w[1].sequence));
-        // Intervals have them all, whatever the queue had room for.
+        // Intervals contain all slow messages, whatever the queue's capacity.
         let (_, intervals) = run
             .intervals
             .iter()

@@ -1,5 +1,5 @@
-//! What reading the clock and storing a stall cost by themselves on a CPU: below that nothing can be told from
-//! the probe's own doings.
+//! The costs of reading the clock and of storing a stall on a CPU: shorter deltas cannot be distinguished from the
+//! probe's own work.
 
 use super::counts::{ShortCounts, Stalls};
 use super::thread::Spinner;
@@ -9,18 +9,17 @@ use jitterscope_clock::{AtMark, Clock, Watcher, spin};
 use jitterscope_model::{CpuId, Ticks};
 use rtrb::RingBuffer;
 
-/// What is done once takes so long, on one CPU and clock.
+/// Costs of single operations, on one CPU and clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockCosts {
-    /// All but one in a thousand reads take no longer.
+    /// At most one in a thousand reads takes longer.
     pub read_tail: Ticks,
-    /// All but one in a hundred times, counting and sending a stall takes no longer, the read after it
-    /// included.
+    /// At most one in a hundred times, counting and sending a stall takes longer, including the next read.
     pub store: Ticks,
 }
 
 impl ClockCosts {
-    /// The larger of both, each by itself.
+    /// The maximum of each field.
     #[must_use]
     pub fn max(self, other: ClockCosts) -> ClockCosts {
         ClockCosts {
@@ -30,17 +29,17 @@ impl ClockCosts {
     }
 }
 
-/// Reads longer than this count as this long: 6 us at 2.6 GHz, 16 us in nanoseconds.
+/// Longer reads count as this long: 6 us at 2.6 GHz, 16 us in nanoseconds.
 const LONGEST_READ: Ticks = Ticks(1 << 14);
-/// Reads that the tail must rest on: it is the longest hundred of so many.
+/// Minimum number of reads for the tail, which is then the longest hundred of them.
 const FEWEST_READS: u64 = 100_000;
-/// It is read for so many times the given length at most until there are that many.
+/// Limit on repetitions of the given length until there are that many reads.
 const PATIENCE: usize = 8;
-/// How often a stall is stored to learn what that takes.
+/// How many stalls are stored to learn that cost.
 const STORED: usize = 2000;
 
-/// Learns both on the calling thread, which it pins: reads the clock for `length`, longer where that makes too
-/// few reads, then stores stalls that nobody receives.
+/// Learns both costs on the calling thread, which it pins: reads the clock for `length`, or longer if that gives too
+/// few reads, and then stores stalls that no thread receives.
 ///
 /// # Errors
 /// The thread cannot be put on its CPU.
@@ -68,7 +67,7 @@ pub fn clock_costs<C: Clock>(clock: C, cpu: CpuId, length: Ticks) -> Result<Cloc
     })
 }
 
-/// Counts what is too long for the table.
+/// Counts reads beyond the table.
 #[derive(Default)]
 struct Reads {
     longer: u64,
@@ -85,8 +84,8 @@ impl Watcher for Reads {
     }
 }
 
-/// The shortest length that at most one in a thousand exceeds. `rows`: length and count, ascending; `longer`:
-/// how many more there are, each longer than all of these.
+/// The shortest length that at most one in a thousand exceeds. `rows`: length and count, ascending; `longer`: the
+/// number of further reads, each longer than all of these.
 fn tail(rows: &[(u32, u64)], longer: u64) -> Ticks {
     let allowed = (rows.iter().map(|row| row.1).sum::<u64>() + longer) / 1000;
     let mut above = longer;
@@ -102,7 +101,7 @@ fn tail(rows: &[(u32, u64)], longer: u64) -> Ticks {
     Ticks(0)
 }
 
-/// What storing a stall takes, by storing some as a measurement does.
+/// The cost of storing a stall, from storing some as in a measurement.
 fn store<C: Clock>(clock: C, cpu: CpuId) -> Result<Ticks, SpinError> {
     let settings = SpinSettings {
         cpu,
@@ -134,7 +133,7 @@ mod tests {
     use jitterscope_clock::MonotonicRaw;
     use jitterscope_platform::current_affinity;
 
-    /// The clock of the C library after some work of no use: a slow one.
+    /// The C library's clock after some useless work: a slow clock.
     #[derive(Clone, Copy)]
     struct Slow;
 
@@ -164,7 +163,7 @@ mod tests {
                 quick.read_tail > Ticks(0) && quick.store > Ticks(0),
                 "{quick:?}"
             );
-            // A read of the one is twenty of the other; what else ran meanwhile may blur the tails.
+            // One slow read takes as long as twenty fast ones; other load may blur the tails.
             assert!(
                 slow.read_tail.0 > 2 * quick.read_tail.0 || slow.read_tail == LONGEST_READ,
                 "{quick:?} {slow:?}"

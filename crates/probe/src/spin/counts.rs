@@ -4,8 +4,8 @@ use hdrhistogram::{CreationError, Histogram};
 use jitterscope_clock::ShortDeltas;
 use jitterscope_model::Ticks;
 
-/// Longest stall that the histogram tells apart; longer ones count as this long there (and exactly in
-/// the sums): 2^44 ticks are about an hour and a half at 3 GHz.
+/// Longest stall with a histogram bucket of its own. Longer ones count as this long there, and exactly in the sums:
+/// 2^44 ticks are about an hour and a half at 3 GHz.
 const LONGEST: u64 = 1 << 44;
 
 /// The memory in which the loop counts the deltas below the threshold.
@@ -17,33 +17,32 @@ impl ShortCounts {
         ShortCounts(vec![0; ShortDeltas::counters(threshold)].into_boxed_slice())
     }
 
-    /// Writes to every page, and locks them.
+    /// Writes to every page and locks them.
     pub(super) fn prefault(&mut self) {
         self.0.fill(1);
-        // Refused locks leave the pages merely faulted in, which is all that an unprivileged user gets;
-        // faults that follow are counted and reported.
+        // If locking is refused, as it is for an unprivileged user, the pages are only faulted in; later faults are
+        // counted and reported.
         let _ = jitterscope_platform::lock_in_memory(&mut self.0);
         self.reset();
     }
 
-    /// Forgets everything, keeping the memory.
+    /// Clears everything and keeps the memory.
     pub(super) fn reset(&mut self) {
         self.0.fill(0);
     }
 
-    /// For the loop.
     #[inline(always)]
     pub(super) fn deltas(&mut self) -> ShortDeltas<'_> {
         ShortDeltas::within(&mut self.0)
     }
 
-    /// (length, count), ascending, without zeros.
+    /// (length, count), ascending, without zero counts.
     pub(super) fn rows(&self) -> Vec<(u32, u64)> {
         ShortDeltas::seen(&self.0).collect()
     }
 }
 
-/// Count, sum, sum of squares, maximum and histogram of the deltas from the threshold on.
+/// Count, sum, sum of squares, maximum and histogram of the deltas at or above the threshold.
 pub(super) struct Stalls {
     lengths: Histogram<u64>,
     pub(super) count: u64,
@@ -64,7 +63,7 @@ impl Stalls {
         })
     }
 
-    /// Forgets everything, keeping the memory, every page of which it writes to.
+    /// Clears everything and keeps the memory; writes to every page.
     pub(super) fn reset(&mut self) {
         self.lengths.reset();
         (self.count, self.sum, self.squares, self.longest) = (0, 0, 0, 0);

@@ -1,9 +1,9 @@
-//! The spin probe: reads the clock back to back and keeps account of every delta.
+//! The spin probe: reads the clock back to back and accounts for every delta.
 //!
-//! The reads are chained: each ends one delta and begins the next. Whatever the probe does between two
-//! reads, its own bookkeeping included, therefore lies inside a measured delta, and the deltas sum to the
-//! whole time from the first read to the last. In particular the clock is not read again after a gap was
-//! stored; such a re-read would be a hole into which kernel events fall unseen.
+//! The reads are chained: each ends one delta and begins the next. All work between two reads, including the probe's
+//! own bookkeeping, therefore lies inside a measured delta, and the deltas sum to the whole time from the first read to
+//! the last. In particular, the clock is not read again after a gap was stored: that would leave a hole in which kernel
+//! events go unnoticed.
 
 mod costs;
 mod counts;
@@ -22,32 +22,30 @@ use crate::gap_queue::GapQueue;
 use counts::Stalls;
 use thread::Spinner;
 
-/// How one spin probe is set.
 #[derive(Clone, Copy, Debug)]
 pub struct SpinSettings {
-    /// The CPU to measure.
     pub cpu: CpuId,
-    /// Deltas of at least this many ticks are stalls. Shorter ones are counted a tick each, in a table
-    /// of this size; at most [`SpinSettings::MAX_THRESHOLD`].
+    /// Deltas of at least this many ticks are stalls. Shorter ones are counted per tick in a table of this size; at
+    /// most [`SpinSettings::MAX_THRESHOLD`].
     pub threshold: Ticks,
     /// Length of a reporting interval.
     pub interval: Ticks,
-    /// How often the probe looks whether it should end.
+    /// How often the probe checks whether to end.
     pub poll: Ticks,
     /// SCHED_FIFO priority, `None` for the fair class.
     pub fifo_priority: Option<u32>,
-    /// Stalls that fit in the queue to the drain thread. The second half of it is for longer and longer ones.
+    /// Capacity of the queue of stalls to the drain thread. Its second half is reserved for increasingly long stalls.
     pub queue: usize,
-    /// A delta that directly follows a stall is the probe's own bookkeeping when it is no longer than this: it
-    /// is counted and not sent, for what sends it would lie in the next. Zero where the threshold is well above.
+    /// A delta directly after a stall that is no longer than this is the probe's own bookkeeping: it is counted but not
+    /// sent, because sending it would lengthen the next one. Zero if the threshold is well above it.
     pub own: Ticks,
 }
 
 impl SpinSettings {
     /// The largest threshold: the tables of counts then take 8 MiB.
     pub const MAX_THRESHOLD: Ticks = Ticks(1 << 17);
-    /// So many times as often as [`SpinSettings::poll`] says a probe that warms up looks whether it should begin: who
-    /// set the beginning waits for it.
+    /// A probe that warms up checks this many times as often as [`SpinSettings::poll`] says whether to begin, because
+    /// the thread that sets the start waits for it.
     pub const WARM_UP_LOOKS: u64 = 10;
 }
 
@@ -57,7 +55,7 @@ pub enum SpinError {
     /// Pinning or the scheduling class was refused.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// The threshold is outside what can be counted a tick each.
+    /// The threshold exceeds the per-tick table.
     #[error("a threshold of {0:?} is out of range: 1 to {max} ticks", max = SpinSettings::MAX_THRESHOLD.0)]
     Threshold(Ticks),
     /// The histogram of stalls cannot be made.
@@ -65,7 +63,7 @@ pub enum SpinError {
     Histogram(#[from] hdrhistogram::CreationError),
 }
 
-/// The stalls of one reporting interval, exact even when records were dropped.
+/// The stalls of one reporting interval, exact even if records were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntervalMark {
     /// Start of the interval.
@@ -74,37 +72,34 @@ pub struct IntervalMark {
     pub end: Ticks,
     /// Stalls that ended in it.
     pub count: u64,
-    /// The longest.
     pub max: Ticks,
-    /// Their sum.
     pub sum: Ticks,
 }
 
 /// The receiving end of one probe, for a thread on another CPU.
 pub struct SpinOutput {
-    /// The CPU that is measured.
     pub cpu: CpuId,
-    /// Every stall, warm-up included, in order, with [`Gap::measurement_begins`] between the two.
+    /// Every stall in order, including the warm-up, with [`Gap::measurement_begins`] between the two.
     pub gaps: Consumer<Gap>,
     /// Every completed interval of the measurement, in order.
     pub intervals: Consumer<IntervalMark>,
 }
 
 impl SpinOutput {
-    /// Forgets the stalls that came so far: before the measurement.
+    /// Discards the stalls so far. Called before the measurement.
     pub fn forget(&mut self) {
         while self.gaps.pop().is_ok() {}
     }
 }
 
-/// A spin probe, its memory allocated, not yet on its CPU.
+/// A spin probe with its memory allocated, not yet on its CPU.
 pub struct SpinProbe<C: Clock> {
     clock: C,
     settings: SpinSettings,
     spinner: Spinner,
 }
 
-/// Intervals that fit in the queue: at the shortest interval of 1 ms this is a second.
+/// Capacity of the interval queue: a second at the shortest interval of 1 ms.
 const INTERVAL_QUEUE: usize = 1024;
 
 impl<C: Clock> SpinProbe<C> {
@@ -135,8 +130,8 @@ impl<C: Clock> SpinProbe<C> {
         ))
     }
 
-    /// Runs on the calling thread, which it pins: warms up until [`ProbeControl::measure`]'s start, measures
-    /// until its end or until [`ProbeControl::stop`].
+    /// Runs on the calling thread, which it pins: warms up until [`ProbeControl::measure`]'s start, and measures until
+    /// its end or until [`ProbeControl::stop`].
     ///
     /// # Errors
     /// The thread cannot be put on its CPU or in its scheduling class.

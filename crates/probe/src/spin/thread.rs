@@ -1,4 +1,4 @@
-//! What happens around the loop, and when something happens in it.
+//! The work around the loop, and the handling of its stalls and intervals.
 
 use super::counts::{ShortCounts, Stalls};
 use super::{IntervalMark, SpinSettings};
@@ -8,7 +8,7 @@ use jitterscope_clock::{AtMark, Clock, Watcher, spin};
 use jitterscope_model::{CpuId, EndedEarly, Gap, ProbeResult, Ticks};
 use rtrb::Producer;
 
-/// A spin probe's memory: what the loop counts in, and all that is kept of what it tells.
+/// A spin probe's memory: the loop's counters and everything kept of its results.
 pub(super) struct Spinner {
     short: ShortCounts,
     events: Events,
@@ -17,7 +17,7 @@ pub(super) struct Spinner {
     planned_end: u64,
 }
 
-/// What the loop's watchers keep.
+/// The state of the loop's watchers.
 struct Events {
     settings: SpinSettings,
     stalls: Stalls,
@@ -25,16 +25,16 @@ struct Events {
     intervals: Producer<IntervalMark>,
     interval: IntervalMark,
     next_interval: u64,
-    /// Whether the interval should have ended and found no room.
+    /// Whether the interval is overdue because its queue is full.
     unsent: bool,
     dropped: u64,
-    /// End of the last stall: what is done about it lies in the delta that begins here.
+    /// End of the last stall: the work of handling it lies in the delta that begins here.
     told_at: u64,
-    /// Stalls that were nothing but that.
+    /// Stalls that were only that work.
     own: u64,
-    /// The mark between warm-up and measurement, until the queue has taken it.
+    /// The mark between warm-up and measurement, until the queue has accepted it.
     beginning: Option<Gap>,
-    /// Set when a stall ended on another CPU than it began on.
+    /// Set if a stall ended on another CPU than it began on.
     moved_to: Option<u32>,
 }
 
@@ -69,7 +69,7 @@ impl Spinner {
         }
     }
 
-    /// Faults in all memory. The queues' slots are written through the unused part of their buffers.
+    /// Faults in all memory. Writes the queues' slots through the unused part of their buffers.
     pub(super) fn prefault(&mut self) {
         self.short.prefault();
         self.events.stalls.reset();
@@ -77,7 +77,7 @@ impl Spinner {
         fault_in(&mut self.events.intervals);
     }
 
-    /// Spins as in the measurement, gaps sent and all, until its start; nothing of it counts.
+    /// Spins as in the measurement until its start, and sends gaps, too; nothing of it counts.
     pub(super) fn warm_up<C: Clock>(&mut self, clock: C, control: &ProbeControl) {
         let poll = (self.events.settings.poll.0 / SpinSettings::WARM_UP_LOOKS).max(1);
         let first = clock.now();
@@ -95,7 +95,7 @@ impl Spinner {
         );
     }
 
-    /// Measures until the planned end, until it is stopped, or until the CPU is taken away.
+    /// Measures until the planned end, until it is stopped, or until it loses its CPU.
     pub(super) fn measure<C: Clock>(&mut self, clock: C, control: &ProbeControl) {
         let events = &mut self.events;
         self.short.reset();
@@ -130,7 +130,7 @@ impl Spinner {
             first,
             first_mark,
         );
-        // It is measured no more: now there is time to wait for room.
+        // The measurement is over, so there is time to wait for room.
         let events = &mut self.events;
         while events.unsent && !events.intervals.is_abandoned() {
             std::thread::yield_now();
@@ -138,12 +138,11 @@ impl Spinner {
         }
     }
 
-    /// Takes a stall in as a measurement does.
+    /// Stores a stall as a measurement does.
     pub(super) fn store(&mut self, start: u64, length: u64) {
         self.events.stalled(start, length);
     }
 
-    /// The account of the measurement.
     pub(super) fn result(&self) -> ProbeResult {
         let Spinner { events, .. } = self;
         let below = self.short.rows();
@@ -192,7 +191,7 @@ impl Spinner {
     }
 }
 
-/// Until the measurement's start.
+/// Until the start of the measurement.
 struct WarmUp<'a> {
     events: &'a mut Events,
     control: &'a ProbeControl,
@@ -214,7 +213,7 @@ impl Watcher for WarmUp<'_> {
     }
 }
 
-/// From then to the end.
+/// From the start to the end of the measurement.
 struct Measurement<'a> {
     events: &'a mut Events,
     control: &'a ProbeControl,
@@ -246,15 +245,14 @@ impl Watcher for Measurement<'_> {
 }
 
 impl Events {
-    /// Accounts for a stall; true when the thread was found on another CPU, for the first time.
+    /// Accounts for a stall; returns true when the thread is first found on another CPU.
     fn stalled(&mut self, start: u64, length: u64) -> bool {
         self.stalls.record(length);
         self.interval.count += 1;
         self.interval.sum = self.interval.sum + Ticks(length);
         self.interval.max = self.interval.max.max(Ticks(length));
         self.send_beginning();
-        // Bookkeeping that is itself sent would follow itself for ever where the threshold lies below what it
-        // takes.
+        // If bookkeeping were sent and took longer than the threshold, it would cause further bookkeeping forever.
         let own = start == self.told_at && length <= self.settings.own.0;
         self.told_at = start.wrapping_add(length);
         if own {
@@ -267,8 +265,8 @@ impl Events {
         {
             self.dropped += 1;
         }
-        // A CPU that goes offline pushes its threads elsewhere, and no move happens without a gap. The
-        // number comes from the vDSO: no system call.
+        // A CPU that goes offline moves its threads elsewhere, and every move causes a gap. The CPU number comes from
+        // the vDSO: no system call.
         let cpu = jitterscope_platform::current_cpu();
         let moved = cpu != self.settings.cpu && self.moved_to.is_none();
         if moved {
@@ -277,7 +275,7 @@ impl Events {
         moved
     }
 
-    /// Puts the mark before the first gap of the measurement, as soon as there is room.
+    /// Sends the mark before the first gap of the measurement, as soon as there is room.
     fn send_beginning(&mut self) {
         if let Some(mark) = self.beginning
             && self.gaps.send_mark(mark)
@@ -286,12 +284,12 @@ impl Events {
         }
     }
 
-    /// Out of the loop's code: called once an interval.
+    /// Kept out of the loop's code: called once per interval.
     #[cold]
     fn close_interval(&mut self, now: u64) {
         self.interval.end = Ticks(now);
-        // The drain thread empties this queue many times a second. Should it be held up for long, the
-        // interval goes on until there is room: it is longer then, and nothing of it is lost.
+        // The drain thread empties this queue many times a second. If it is delayed for long, the interval continues
+        // until there is room: it becomes longer, and nothing is lost.
         self.unsent = self.intervals.push(self.interval).is_err();
         if !self.unsent {
             self.interval = IntervalMark {

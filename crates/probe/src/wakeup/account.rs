@@ -3,11 +3,11 @@
 use hdrhistogram::{CreationError, Histogram};
 use jitterscope_model::{Nanos, WakeupResult};
 
-/// Longest lateness that the histograms tell apart; later wake-ups count as this late there, and exactly
-/// in the maximum and the sum.
+/// Longest lateness with a bucket of its own; later wake-ups count as this late in the histograms, and exactly in the
+/// maximum and the sum.
 const LONGEST: u64 = 3_600_000_000_000;
 
-/// Lateness as it was, and corrected for coordinated omission.
+/// Lateness as measured, and corrected for coordinated omission.
 pub(super) struct Account {
     period: Nanos,
     plain: Histogram<u64>,
@@ -42,7 +42,7 @@ impl Account {
         }
     }
 
-    /// One wake-up. Returns how many further deadlines it slept through.
+    /// Counts one wake-up. Returns how many further deadlines it missed.
     pub(super) fn wake_up(&mut self, late: Nanos) -> u64 {
         self.wakeups += 1;
         self.min = self.min.min(late);
@@ -51,15 +51,15 @@ impl Account {
         self.plain.saturating_record(late.0);
         self.corrected.saturating_record(late.0);
         let missed = late.0 / self.period.0;
-        // Who was due at the k-th deadline missed was late by k periods less. An outage is never so long
-        // that this would take time itself: after the longest that is told apart it stops.
+        // A sleeper due at the k-th missed deadline was late by k periods less. The loop stops at the longest
+        // distinguished lateness, so that an outage never costs much time here.
         for k in 1..=missed.min(LONGEST / self.period.0) {
             self.corrected.saturating_record(late.0 - k * self.period.0);
         }
         missed
     }
 
-    /// Puts what was counted in the result.
+    /// Stores the counts in the result.
     pub(super) fn fill(&self, result: &mut WakeupResult) {
         result.wakeups = self.wakeups;
         result.min = if self.wakeups == 0 {
@@ -106,7 +106,7 @@ mod tests {
         let count = |rows: &[(u64, u64)]| rows.iter().map(|row| row.1).sum::<u64>();
         assert_eq!((count(&result.plain), count(&result.corrected)), (4, 8));
         let values: Vec<u64> = result.corrected.iter().map(|row| row.0).collect();
-        // 0 from 1000; 500, 1500 and 2500 from 3500; each as the highest of its bucket.
+        // 0 from 1000; 500, 1500 and 2500 from 3500; each as the highest value of its bucket.
         assert_eq!(values, [0, 10, 500, 999, 1000, 1500, 2501, 3500]);
     }
 

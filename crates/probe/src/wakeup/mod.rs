@@ -1,10 +1,9 @@
-//! The wake-up probe: sleeps to absolute deadlines and looks how late it woke.
+//! The wake-up probe: sleeps to absolute deadlines and measures how late it woke.
 //!
-//! Deadlines lie one period apart whatever happens. A wake-up that is later than a period has slept
-//! through the deadlines after its own; they are passed over and counted. Lateness is kept twice: as it
-//! was, and with the passed deadlines filled in (a sleeper due at each of them would have been late by
-//! one period less each), which is the correction for coordinated omission. The first wake-up is not
-//! counted: it finds cold caches and a timer that was never armed before.
+//! Deadlines are always one period apart. A wake-up that is later than a period has missed the deadlines after its own;
+//! they are skipped and counted. Lateness is kept twice: as measured, and with the missed deadlines filled in, which
+//! corrects for coordinated omission (a sleeper due at each of them would have been late by one period less each). The
+//! first wake-up does not count: it has cold caches and a timer that was never armed before.
 
 mod account;
 
@@ -18,10 +17,8 @@ use jitterscope_platform::{PinError, monotonic_now, no_timer_slack, sleep_until}
 use rtrb::{Producer, RingBuffer};
 use std::sync::Arc;
 
-/// How one wake-up probe is set.
 #[derive(Clone, Copy, Debug)]
 pub struct WakeupSettings {
-    /// The CPU to measure.
     pub cpu: CpuId,
     /// Time between deadlines; at least [`WakeupSettings::SHORTEST_PERIOD`].
     pub period: Nanos,
@@ -33,14 +30,14 @@ pub struct WakeupSettings {
     pub rate: TickRate,
     /// SCHED_FIFO priority, `None` for the fair class.
     pub fifo_priority: Option<u32>,
-    /// Stalls that fit in the queue to the drain thread.
+    /// Capacity of the queue of stalls to the drain thread.
     pub queue: usize,
 }
 
 impl WakeupSettings {
-    /// Below this a machine does little but sleep and wake.
+    /// With a shorter period, a machine does little but sleep and wake.
     pub const SHORTEST_PERIOD: Nanos = Nanos(50_000);
-    /// Longest period: the end of the measurement is only seen at a wake-up.
+    /// Longest period: the end of the measurement is only noticed at a wake-up.
     pub const LONGEST_PERIOD: Nanos = Nanos(1_000_000_000);
 }
 
@@ -56,12 +53,12 @@ pub enum WakeupError {
     /// The histograms cannot be made.
     #[error("the histograms of lateness cannot be made: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
-    /// The kernel does not sleep to deadlines.
+    /// The kernel cannot sleep to deadlines.
     #[error("sleeping to a deadline failed: {0}")]
     Sleep(#[from] std::io::Error),
 }
 
-/// A wake-up probe, its memory allocated, not yet on its CPU.
+/// A wake-up probe with its memory allocated, not yet on its CPU.
 pub struct WakeupProbe<C: Clock> {
     clock: C,
     settings: WakeupSettings,
@@ -70,12 +67,11 @@ pub struct WakeupProbe<C: Clock> {
     intervals: Producer<IntervalMark>,
 }
 
-/// Intervals that fit in the queue: at the shortest interval of 1 ms this is a second.
+/// Capacity of the interval queue: a second at the shortest interval of 1 ms.
 const INTERVAL_QUEUE: usize = 1024;
 
 impl<C: Clock> WakeupProbe<C> {
-    /// Allocates everything that the probe will touch. A stall is sent as the gap from the deadline to
-    /// the wake-up.
+    /// Allocates everything that the probe will touch. A stall is sent as the gap from the deadline to the wake-up.
     ///
     /// # Errors
     /// The period is out of range.
@@ -108,8 +104,8 @@ impl<C: Clock> WakeupProbe<C> {
         ))
     }
 
-    /// Runs on the calling thread, which it pins: sleeps and wakes until [`ProbeControl::measure`]'s start
-    /// without counting, and counts until its end or until [`ProbeControl::stop`].
+    /// Runs on the calling thread, which it pins: sleeps and wakes until [`ProbeControl::measure`]'s start without
+    /// counting, and then counts until its end or until [`ProbeControl::stop`].
     ///
     /// # Errors
     /// The thread cannot be put on its CPU or in its scheduling class, or cannot sleep to a deadline.
@@ -170,7 +166,7 @@ impl<C: Clock> WakeupProbe<C> {
                     measuring.close(now, settings.interval, &mut self.intervals);
                 }
                 if ended {
-                    // It is measured no more: now there is time to wait for room.
+                    // The measurement is over, so there is time to wait for room.
                     while measuring.unsent && !self.intervals.is_abandoned() {
                         std::thread::yield_now();
                         measuring.unsent = self.intervals.push(measuring.interval).is_err();
@@ -185,7 +181,7 @@ impl<C: Clock> WakeupProbe<C> {
             } else if now >= control.start() {
                 // This wake-up is the first of the measurement and does not count.
                 result.start = now;
-                // The queue is empty at this point: nothing was sent before.
+                // The queue is empty here: nothing was sent before.
                 let _ = self.gaps.send_mark(Gap::measurement_begins(now));
                 measuring = Some(Measuring::from(now, settings.interval));
             }
@@ -201,11 +197,10 @@ impl<C: Clock> WakeupProbe<C> {
     }
 }
 
-/// The interval that is under way.
 struct Measuring {
     interval: IntervalMark,
     next_interval: Ticks,
-    /// Whether the interval should have ended and found no room.
+    /// Whether the interval is overdue because its queue is full.
     unsent: bool,
 }
 
@@ -224,8 +219,8 @@ impl Measuring {
 
     fn close(&mut self, now: Ticks, length: Ticks, queue: &mut Producer<IntervalMark>) {
         self.interval.end = now;
-        // A full queue means that the drain thread was held up: the interval goes on until there is room,
-        // and nothing of it is lost.
+        // A full queue means that the drain thread was delayed: the interval continues until there is room, and nothing
+        // is lost.
         self.unsent = queue.push(self.interval).is_err();
         if !self.unsent {
             self.interval = IntervalMark {

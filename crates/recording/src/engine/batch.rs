@@ -1,19 +1,18 @@
-//! Rows on their way to a sink, some at a time.
+//! Collects rows and hands them to a sink in batches.
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{AttributedStall, Attribution, IntervalRow, Row, Sink, SinkError, Stall};
 
-/// Stalls that wait at most.
+/// Maximum number of waiting stalls.
 const MOST: usize = 1024;
 
-/// The stalls of a turn that were not handed over yet.
+/// Stalls of a turn that were not handed over yet.
 #[derive(Default)]
 pub(crate) struct Batch {
     stalls: Vec<AttributedStall>,
 }
 
 impl Batch {
-    /// One more stall.
     pub(crate) fn stall(
         &mut self,
         sink: &mut dyn Sink,
@@ -28,7 +27,7 @@ impl Batch {
         }
     }
 
-    /// An interval, behind its stalls.
+    /// Adds an interval after its stalls.
     pub(crate) fn interval(
         &mut self,
         sink: &mut dyn Sink,
@@ -39,7 +38,7 @@ impl Batch {
         sink.rows(&[Row::Interval(row, lengths)])
     }
 
-    /// Hands over what waits.
+    /// Hands over what is waiting.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         if self.stalls.is_empty() {
             Ok(())

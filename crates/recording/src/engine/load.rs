@@ -1,4 +1,4 @@
-//! Rows on their way to another thread: what a sink is lent becomes what somebody owns.
+//! Owned copies of rows on their way to another thread: a sink receives borrowed rows.
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
@@ -6,12 +6,12 @@ use jitterscope_model::{
     RawPage, Row, Ticks, TraceRole,
 };
 
-/// About what a turn takes that has nothing to say, and each name in it, bytes.
+/// Estimated size in bytes of an empty turn, and of each name in a turn.
 const OF_TURN: usize = 512;
 const OF_NAME: usize = 32;
 
-/// Rows in their order. Pages and stalls lie in lists that are used again, so that neither takes memory anew once
-/// a load has been filled before.
+/// Rows in order. Pages and stalls lie in lists that are reused, so a load that was filled before allocates no new
+/// memory for them.
 #[derive(Default)]
 pub(super) struct Load {
     pieces: Vec<Piece>,
@@ -21,9 +21,9 @@ pub(super) struct Load {
 }
 
 enum Piece {
-    /// The next so many stalls.
+    /// The next `n` stalls.
     Stalls(usize),
-    /// The next so many bytes of pages.
+    /// The next bytes of the page list.
     Page {
         role: TraceRole,
         cpu: CpuId,
@@ -37,7 +37,6 @@ enum Piece {
 }
 
 impl Load {
-    /// Takes in what is lent.
     pub(super) fn rows(&mut self, batch: &[Row<'_>]) {
         for row in batch {
             match *row {
@@ -84,13 +83,12 @@ impl Load {
         }
     }
 
-    /// Takes in all of the list, which is empty afterwards.
+    /// Moves all stalls out of the list and leaves it empty.
     pub(super) fn stalls(&mut self, stalls: &mut Vec<AttributedStall>) {
         self.count(stalls);
         self.stalls.append(stalls);
     }
 
-    /// These come next.
     fn count(&mut self, stalls: &[AttributedStall]) {
         self.bytes += stalls.iter().map(of_stall).sum::<usize>();
         match self.pieces.last_mut() {
@@ -99,12 +97,11 @@ impl Load {
         }
     }
 
-    /// About what the rows take in memory, bytes.
+    /// Estimated memory of the rows, bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// All of it, lent as it was.
     pub(super) fn lend(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::with_capacity(self.pieces.len() + self.stalls.len());
         let (mut stalls, mut pages) = (self.stalls.iter(), &*self.pages);
@@ -140,7 +137,7 @@ impl Load {
         rows
     }
 
-    /// As if nothing had been taken in; the lists keep their memory.
+    /// Clears the load; the lists keep their memory.
     pub(super) fn clear(&mut self) {
         self.pieces.clear();
         self.stalls.clear();
@@ -160,7 +157,7 @@ fn of_histogram(lengths: &Histogram<u64>) -> usize {
     size_of::<Piece>() + lengths.distinct_values() * size_of::<u64>()
 }
 
-/// What a turn of many threads has most of.
+/// Estimated size of a turn, bytes; the counted parts dominate with many threads.
 fn of_turn(turn: &DrainTurn) -> usize {
     let gaps: usize = turn.warm_up.iter().map(|cpu| cpu.gaps.len()).sum();
     OF_TURN

@@ -1,10 +1,10 @@
-//! A recording from start to end, whatever it is of.
+//! A recording from start to end, for every kind of target.
 //!
-//! What is measured is a [`Target`]: it says what it needs, sets up its threads and sources, and hands over
-//! its rows turn by turn. Everything else is the same for all of them and stands here: the clock is chosen, our
-//! own threads leave the measured CPUs, outputs are opened and the run is made before anything is measured, kernel
-//! events are started and taken down ([`Stage`]), rows go to all outputs, the end comes when the target has ended,
-//! the user says so or nothing can be written any more, and the run is closed with what was measured.
+//! A [`Target`] says what it needs, sets up its threads and sources, and hands over its rows turn by turn. The engine
+//! does everything else. It chooses the clock, moves our own threads off the measured CPUs, opens the outputs and
+//! creates the run before anything is measured, starts and removes kernel events ([`Stage`]), and hands rows to all
+//! outputs. It ends when the target has ended, the user asks for it, or nothing can be written any more, and then
+//! closes the run.
 
 mod batch;
 mod load;
@@ -21,7 +21,7 @@ pub(crate) use batch::Batch;
 pub use output::{Delivered, Output};
 pub(crate) use outputs::Outputs;
 pub use outputs::WriterUse;
-pub use stage::TakingDown;
+pub use stage::{LeftBehind, TakingDown};
 pub(crate) use stage::{NEVER, Plan, Stage};
 
 use crate::begun_events::BegunEvents;
@@ -44,30 +44,29 @@ use std::time::Duration;
 
 /// How often the queues and the trace buffers are emptied.
 pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(50);
-/// Calibration of the clock, when the machine's statement must be checked.
+/// Calibration time of the clock, used if the rate that the machine states must be checked.
 const CALIBRATION: Duration = Duration::from_millis(50);
-/// What has ended is noticed within this.
+/// The end of a target is noticed within this time.
 const SHORTEST_TURN: Duration = Duration::from_millis(2);
 
-/// What a recording left.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The run directory.
     pub path: PathBuf,
-    /// All that is stored there but the rows and the machine.
+    /// Everything stored in the run except the rows and the machine.
     pub manifest: RunManifest,
-    /// What became of the rows of each output, in their order.
+    /// The delivery state of each output, in order.
     pub outputs: Vec<Delivered>,
-    /// What the thread took that took the rows; `None` where the one that drained did that, too.
+    /// The use of the writer thread; `None` if the draining thread took the rows.
     pub writer: Option<WriterUse>,
-    /// How the command ended that was started to be followed; `None` where there was none, and where it was ended
-    /// because its time was over or the recording was interrupted.
+    /// The exit status of the followed command; `None` if there was no command, or if the recorder ended it because the
+    /// time was over or the recording was interrupted.
     pub command: Option<ExitStatus>,
-    /// What recorded and is being taken down: the run is whole, and can be reported meanwhile.
+    /// The removal of the recorder. The run is complete and can be reported meanwhile.
     pub taken_down: TakingDown,
 }
 
-/// The machine that is recorded on, and who looks on.
+/// The recorded machine and the observer.
 pub(crate) struct Context<'c, 'o> {
     pub(crate) machine: &'c Machine,
     pub(crate) outputs: Vec<Output<'o>>,
@@ -75,26 +74,25 @@ pub(crate) struct Context<'c, 'o> {
     pub(crate) observer: &'c mut dyn Observer,
 }
 
-/// What can be recorded: a kind of victim, and how its stalls are noticed.
+/// A kind of recording: which threads or CPUs are its victims, and how it finds their stalls.
 pub(crate) trait Target {
     /// Why it may fail.
     type Error: From<RecordError> + From<StoreError> + From<SinkError>;
-    /// Itself, set up.
     type Running: Running<Error = Self::Error>;
 
-    /// What it was asked as any recording is.
+    /// The settings common to all recordings.
     fn settings(&self) -> &RunSettings;
 
-    /// Checks what was asked for, and says what it needs. Nothing is changed on the machine.
+    /// Validates the settings and says what the target needs. Changes nothing on the machine.
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, Self::Error>;
 
-    /// The clock is chosen and our own threads have left; whether that leaves room for it. The clock's rate is being
-    /// checked meanwhile, and stands at the end of this.
+    /// Called once the clock is chosen and our own threads have left the measured CPUs. The check of the clock's rate
+    /// runs meanwhile and is complete when this returns.
     fn check(&mut self, clock: ClockCheck, _home: &Home) -> Result<ClockChoice, Self::Error> {
         Ok(clock.finish().map_err(RecordError::from)?)
     }
 
-    /// Starts sources and threads, and warms up. What limits the recording is noted on the stage.
+    /// Starts sources and threads, and warms up. Notes limits of the recording on the stage.
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Self::Running, Self::Error>;
 }
 
@@ -103,12 +101,12 @@ pub(crate) trait Running {
     /// Why it may fail.
     type Error: From<RecordError> + From<StoreError> + From<SinkError>;
 
-    /// What is known of its rows before the first of them; `None` where they are summed up from the stored run.
+    /// What is known about its rows before the first one; `None` if the sums are computed from the stored run.
     fn rows_of(&self, _stage: &Stage<'_, '_>) -> Option<RowsOf> {
         None
     }
 
-    /// Time passes before the measurement: the queues are emptied.
+    /// Time passes before the measurement: empties the queues.
     fn idle(&mut self, _outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         Ok(())
     }
@@ -117,26 +115,26 @@ pub(crate) trait Running {
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading)
     -> Result<(), Self::Error>;
 
-    /// One turn: everything that is there is handed over. How far it is, unless that was reported otherwise.
+    /// Runs one turn: hands over everything that has arrived. Returns the progress, unless it was reported otherwise.
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, Self::Error>;
 
     /// Whether it has ended, by itself or because it was stopped.
     fn is_over(&mut self) -> bool;
 
-    /// Whether it has come to a point from which it cannot go on.
+    /// Whether it cannot go on.
     fn is_stuck(&self) -> bool {
         false
     }
 
-    /// How long it will still measure, where that is known: it is looked at again as soon as that is over.
+    /// The remaining time, if known: the engine checks again as soon as it has passed.
     fn left(&self, _stage: &Stage<'_, '_>) -> Option<Duration> {
         None
     }
 
-    /// Ends it early; what was measured stays.
+    /// Ends it early and keeps what was measured.
     fn stop(&mut self);
 
-    /// It is over: joins its threads.
+    /// Joins its threads.
     ///
     /// # Errors
     /// A thread failed, or nothing was measured.
@@ -144,18 +142,18 @@ pub(crate) trait Running {
         Ok(())
     }
 
-    /// Whether what memory there is was locked: what is given back would come again without that.
+    /// Whether memory was locked. Locked memory that is given back would be faulted in again.
     fn has_locked_memory(&self) -> bool {
         false
     }
 
-    /// CPUs that it kept busy itself, whose load says nothing of the machine. None where nothing of ours spins: then
-    /// every CPU's load says something.
+    /// CPUs that our own threads kept busy, whose load says nothing about the machine. Empty if no thread of ours
+    /// spins.
     fn busy(&self) -> CpuSet {
         CpuSet::new()
     }
 
-    /// Takes in the rest, and fills in what the run says of itself.
+    /// Takes in the rest and fills in the manifest.
     fn finish(
         self,
         stage: &mut Stage<'_, '_>,
@@ -163,8 +161,8 @@ pub(crate) trait Running {
     ) -> Result<RunManifest, Self::Error>;
 }
 
-/// Records. Ends early, keeping what was measured, when asked to. The calling thread drains, and is confined
-/// to CPUs that are not measured meanwhile; where there are enough of them, another one takes the rows.
+/// Records, and ends early but keeps what was measured if asked to. The calling thread drains and is confined to CPUs
+/// that are not measured. If there are enough such CPUs, another thread takes the rows.
 pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<Outcome, T::Error> {
     let Context {
         machine,
@@ -180,7 +178,7 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
         ClockCheck::begin(machine, settings.clock, CALIBRATION).map_err(RecordError::from)?;
     let _claim = CpuClaim::take(machine, &plan.claimed).map_err(RecordError::from)?;
     let home = Home::leave(&plan.leave, plan.shared)?;
-    // Where it would run on measured CPUs it must not run beside what is measured of the clock there.
+    // If the setup would run on measured CPUs, it must not run during the clock measurement there.
     let early = plan.events.clone().filter(|_| !home.helpers.is_empty());
     let events = early.and_then(|choice| {
         BegunEvents::begin(
@@ -203,16 +201,16 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     })
 }
 
-/// The recording itself, on its stage.
+/// Runs the recording on its stage.
 fn measure<'s, T: Target>(
     target: T,
     mut stage: Stage<'_, 's>,
     scope: &'s Scope<'s, '_>,
 ) -> Result<Outcome, T::Error> {
     let mut running = target.set_up(&mut stage)?;
-    // Lists of the kernel's functions were made, and settings of the machine read.
+    // Reading the list of kernel functions and the machine's settings used much memory.
     if !running.has_locked_memory() {
-        platform::give_freed_memory_back();
+        platform::give_memory_back();
     }
     if stage.stopped() {
         return Err(RecordError::InterruptedEarly.into());
@@ -244,7 +242,7 @@ fn measure<'s, T: Target>(
     let ended = clock::read_all(stage.clock.kind);
     stage.end(&running.busy())?;
     let manifest = running.finish(&mut stage, ended)?;
-    // What measured is gone; sums, tables' ends and the report come.
-    platform::give_freed_memory_back();
+    // The measuring data is gone; sums, table ends and the report follow.
+    platform::give_memory_back();
     stage.close(manifest)
 }

@@ -1,10 +1,10 @@
-//! What is beside the run that is stored: an output that was asked for.
+//! Outputs besides the stored run.
 
 use jitterscope_model::{Delivery, Row, RunManifest, Sink, SinkError};
 
 type Opener<'a> = Box<dyn FnOnce() -> Result<Box<dyn Sink + Send + 'a>, SinkError> + 'a>;
 
-/// A place for a recording's rows beside the run that is stored.
+/// A destination for rows besides the stored run.
 pub struct Output<'a> {
     name: String,
     open: Opener<'a>,
@@ -12,8 +12,8 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Called `name` where it must be spoken of. It is opened when our own threads have left the measured
-    /// CPUs, so that threads which it starts keep off them, too, and before anything is measured.
+    /// `name` is used in messages. The output is opened when our own threads have left the measured CPUs and before
+    /// anything is measured, so that threads which it starts avoid those CPUs, too.
     pub fn new(
         name: impl Into<String>,
         open: impl FnOnce() -> Result<Box<dyn Sink + Send + 'a>, SinkError> + 'a,
@@ -25,7 +25,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// A sink that is there already.
+    /// An output to an existing sink.
     pub fn to(name: impl Into<String>, sink: &'a mut (dyn Sink + Send + 'a)) -> Output<'a> {
         Output::new(
             name,
@@ -33,7 +33,7 @@ impl<'a> Output<'a> {
         )
     }
 
-    /// Without it there is no sense in going on: when it fails, the recording ends with what it has.
+    /// Marks the output as essential: when it fails, the recording ends with what it has.
     #[must_use]
     pub fn essential(mut self) -> Output<'a> {
         self.essential = true;
@@ -41,14 +41,13 @@ impl<'a> Output<'a> {
     }
 }
 
-/// What became of an output's rows.
+/// The delivery state of an output.
 #[derive(Debug)]
 pub struct Delivered {
-    /// The output's name.
     pub name: String,
     /// Rows delivered and lost.
     pub delivery: Delivery,
-    /// Why it failed, if it did. Rows that came after that are among those lost.
+    /// The error, if it failed. Later rows are counted as lost.
     pub error: Option<SinkError>,
 }
 
@@ -57,9 +56,9 @@ pub(super) struct Beside<'a> {
     name: String,
     pub(super) sink: Box<dyn Sink + Send + 'a>,
     essential: bool,
-    /// Rows that became something there, or would have.
+    /// Rows written there, plus those that would have been.
     taken: u64,
-    /// How many of them were out for good when last asked.
+    /// How many of them were final at the last query.
     out: u64,
     error: Option<SinkError>,
     /// Whether its failure was reported.
@@ -67,7 +66,6 @@ pub(super) struct Beside<'a> {
 }
 
 impl<'a> Beside<'a> {
-    /// Opens it.
     pub(super) fn open(output: Output<'a>) -> Result<Beside<'a>, SinkError> {
         let Output {
             name,
@@ -85,12 +83,11 @@ impl<'a> Beside<'a> {
         })
     }
 
-    /// Whether there is no sense in going on.
     pub(super) fn is_stuck(&self) -> bool {
         self.essential && self.error.is_some()
     }
 
-    /// Its name and why it failed, once.
+    /// Its name and error, returned once.
     pub(super) fn failure(&mut self) -> Option<(String, SinkError)> {
         let error = self.error.as_ref().filter(|_| !self.reported)?;
         self.reported = true;

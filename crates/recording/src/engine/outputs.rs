@@ -1,7 +1,7 @@
-//! Where a recording's rows go, on whichever thread they are taken.
+//! Hands a recording's rows to their takers, on whichever thread those run.
 
 use super::takers::Takers;
-use super::writer::{Panicked, Told, Writer};
+use super::writer::{Panicked, Writer, WriterStatus};
 use crate::error::RecordError;
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
@@ -10,35 +10,34 @@ use jitterscope_model::{
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// How often is looked whether an output has begun.
+/// How often an output is checked for having begun.
 const SOON: Duration = Duration::from_millis(5);
 
-/// What a thread of its own took that took the rows.
+/// The use of the writer thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterUse {
-    /// CPU time for the rows of the measured time.
+    /// CPU time spent on the rows of the measured time.
     pub cpu_time: Nanos,
-    /// How long the thread that drains waited for it, because too many rows were on their way.
+    /// How long the draining thread waited for it because too many rows were in flight.
     pub waited: Nanos,
 }
 
-/// Hands every row to those who take them: on the calling thread or, once that was started, on one of their own, in
-/// the same order.
+/// Hands every row to the takers in order: on the calling thread or, once it was started, on the writer thread.
 pub(crate) struct Outputs<'s> {
     id: String,
     place: Place<'s>,
-    of_writer: Option<Told>,
+    of_writer: Option<WriterStatus>,
 }
 
 enum Place<'s> {
     Here(Box<Takers<'s>>),
     There(Box<Writer<'s>>),
-    /// Their thread panicked.
+    /// The writer thread panicked.
     Lost,
 }
 
 impl<'s> Outputs<'s> {
-    /// To these, on the calling thread.
+    /// Outputs whose takers run on the calling thread.
     pub(crate) fn new(takers: Takers<'s>) -> Outputs<'s> {
         Outputs {
             id: takers.store.id().to_owned(),
@@ -47,12 +46,12 @@ impl<'s> Outputs<'s> {
         }
     }
 
-    /// The id that the run has, or will have.
+    /// The id of the run.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// From now on rows are taken on a thread of its own; on this one where there can be none.
+    /// Moves the takers to a thread of their own; they stay here if it cannot be started.
     pub(crate) fn write_beside<'env>(&mut self, scope: &'s Scope<'s, 'env>) {
         self.place = match std::mem::replace(&mut self.place, Place::Lost) {
             Place::Here(takers) => match Writer::start(scope, takers) {
@@ -63,17 +62,17 @@ impl<'s> Outputs<'s> {
         };
     }
 
-    /// Who takes the rows, on this thread: where they had one of their own, all rows are taken and it has ended.
+    /// Brings the takers back to this thread: waits until the writer thread has taken all rows and has ended.
     ///
     /// # Errors
-    /// Rows were not taken there, or the thread panicked.
+    /// Rows were not taken, or the thread panicked.
     pub(crate) fn takers(&mut self) -> Result<&mut Takers<'s>, SinkError> {
         if let Place::There(_) = self.place
             && let Place::There(writer) = std::mem::replace(&mut self.place, Place::Lost)
         {
-            let (takers, told) = writer.finish()?;
+            let (takers, reported) = writer.finish()?;
             self.place = Place::Here(takers);
-            self.of_writer = Some(told);
+            self.of_writer = Some(reported);
         }
         match &mut self.place {
             Place::Here(takers) => Ok(takers),
@@ -81,7 +80,7 @@ impl<'s> Outputs<'s> {
         }
     }
 
-    /// The measurement is over: CPU time from here on is not of the measured time.
+    /// The measurement is over: later CPU time does not count.
     pub(crate) fn measured(&mut self) -> Result<(), SinkError> {
         match &mut self.place {
             Place::There(writer) => writer.measured(),
@@ -89,22 +88,22 @@ impl<'s> Outputs<'s> {
         }
     }
 
-    /// What the thread took that took the rows; `None` before it has ended, and where there was none.
+    /// The use of the writer thread; `None` before it has ended, or if there was none.
     pub(crate) fn of_writer(&self) -> Option<WriterUse> {
         let nanos = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        self.of_writer.as_ref().map(|told| WriterUse {
-            cpu_time: told.cpu_time,
-            waited: nanos(told.waited),
+        self.of_writer.as_ref().map(|reported| WriterUse {
+            cpu_time: reported.cpu_time,
+            waited: nanos(reported.waited),
         })
     }
 
-    /// Sums the rows up as they come.
+    /// Sums the rows up as they arrive.
     pub(crate) fn sum_up(&mut self, of: RowsOf) -> Result<(), SinkError> {
         self.takers().map(|takers| takers.sum_up(of))
     }
 
-    /// Begins what stands beside the store on a thread of its own, for it may wait for somebody; `meanwhile`
-    /// empties the queues. The store itself is begun by [`Sink::begin`], after this.
+    /// Begins the outputs besides the store on another thread, because they may wait for a reader; `meanwhile` empties
+    /// the queues. [`Sink::begin`] begins the store itself, after this.
     ///
     /// # Errors
     /// An output refuses, or emptying the queues failed.
@@ -141,7 +140,7 @@ impl<'s> Outputs<'s> {
         .map_err(RecordError::Output)
     }
 
-    /// Whether there is no sense in going on.
+    /// Whether the recording cannot usefully go on.
     pub(crate) fn is_stuck(&self) -> bool {
         match &self.place {
             Place::Here(takers) => takers.is_stuck(),
@@ -150,12 +149,12 @@ impl<'s> Outputs<'s> {
         }
     }
 
-    /// Outputs that have failed since the last call, and why.
+    /// Outputs that have failed since the last call, with their errors.
     pub(crate) fn failures(&mut self) -> Vec<(String, SinkError)> {
         let mut failures = self
             .of_writer
             .as_mut()
-            .map(Told::failures)
+            .map(WriterStatus::failures)
             .unwrap_or_default();
         failures.extend(match &mut self.place {
             Place::Here(takers) => takers.failures(),
@@ -194,7 +193,7 @@ impl Sink for Outputs<'_> {
     fn tick(&mut self) -> Result<u64, SinkError> {
         match &mut self.place {
             Place::Here(takers) => takers.tick(),
-            // How many rows are out is asked at the end.
+            // The number of final rows is queried at the end.
             Place::There(writer) => writer.tick().map(|()| 0),
             Place::Lost => Err(SinkError::new(Panicked)),
         }

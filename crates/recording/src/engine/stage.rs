@@ -1,4 +1,4 @@
-//! What every recording stands on, whatever it is of.
+//! The common base of every recording.
 
 use super::output::{Delivered, Output};
 use super::outputs::Outputs;
@@ -15,9 +15,9 @@ use crate::surroundings::Surroundings;
 use crate::{after, before};
 use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineAudit,
-    MachineState, Nanos, NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest,
-    SelfNoise, Sink, SinkError, SourceReport, StoredTrace, TickRate, Warning,
+    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineState, Nanos,
+    NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink,
+    SinkError, SourceReport, StoredTrace, TickRate, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_store::{Room, RunWriter, StoreError, StoreSink};
@@ -26,25 +26,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, Scope};
 use std::time::{Duration, Instant};
 
-/// What a target needs, said before anything is made.
+/// What a target needs, known before anything is created.
 pub(crate) struct Plan {
     /// CPUs that our own threads leave.
     pub(crate) leave: CpuSet,
-    /// The one of these that they may have where no other is left.
+    /// The CPU among `leave` that our threads may use if no other is left.
     pub(crate) shared: Option<CpuId>,
     /// CPUs that no second recording may measure meanwhile.
     pub(crate) claimed: CpuSet,
-    /// What an observer is given as what is measured.
+    /// The measured CPUs, as observers see them.
     pub(crate) measured: CpuSet,
-    /// How the run describes its probe; its threshold is zero where that is learnt.
+    /// The probe settings in the run; the threshold is zero if it is learned.
     pub(crate) probe: ProbeSettings,
-    /// Threads of its own that run on the CPUs which are left.
+    /// The number of threads of its own that run on the remaining CPUs.
     pub(crate) beside_us: usize,
-    /// Kernel events that it will want: they are set up from the beginning on.
+    /// Kernel events that it will use; their setup begins at once.
     pub(crate) events: Option<EventChoice>,
 }
 
-/// A recording under way.
 pub(crate) struct Stage<'c, 'o> {
     pub(crate) machine: &'c Machine,
     pub(crate) topology: Topology,
@@ -52,14 +51,14 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) home: Home,
     pub(crate) host: HostFacts,
     pub(crate) outputs: Outputs<'o>,
-    /// What limits what the run can say.
+    /// Limits of the run.
     pub(crate) warnings: Vec<Warning>,
     pub(crate) sources: Vec<SourceReport>,
-    /// What recording the kernel's events cost.
+    /// The cost of recording kernel events.
     pub(crate) price: Option<EventPrice>,
     /// Whether it was ended early.
     pub(crate) interrupted: bool,
-    /// How the command ended that was started to be followed, where it ended by itself.
+    /// How the followed command ended, if it ended by itself.
     pub(crate) command: Option<ExitStatus>,
     pub(crate) observer: &'c mut dyn Observer,
     pub(crate) stop: &'c AtomicBool,
@@ -67,36 +66,50 @@ pub(crate) struct Stage<'c, 'o> {
     begun_events: Option<BegunEvents>,
     pub(crate) probe: ProbeSettings,
     run: RunSettings,
-    /// Whether a thread of its own is to take the rows.
+    /// Whether a writer thread takes the rows.
     own_writer: bool,
     clocks: ClockReading,
-    /// CPU time that our own thread had used when the measurement began.
+    /// CPU time of our own thread when the measurement began.
     helper_before: Nanos,
-    /// The same when it was over: what is done with the last records is not of the measured time.
+    /// CPU time of our own thread when the measurement ended: later work on the last records does not count.
     helper_after: Nanos,
-    /// The kernel's timer frequency, once its state is known.
+    /// The kernel's timer frequency, once the machine's state is known.
     kernel_hz: Option<u32>,
-    /// The machine as it was, once that is over.
+    /// The machine's state, once the measurement is over.
     state: Option<MachineState>,
     taken_down: TakingDown,
 }
 
-/// A thread that takes something down, waited for when this is dropped.
+/// A thread that removes tracing instances. Dropping this waits for it.
 #[derive(Debug, Default)]
-pub struct TakingDown(Option<JoinHandle<()>>);
+pub struct TakingDown(Option<JoinHandle<Vec<LeftBehind>>>);
+
+/// A tracing instance that could not be removed, and why. The next start removes it, if it can.
+pub type LeftBehind = (String, std::io::Error);
+
+impl TakingDown {
+    /// Waits for the thread and returns what it could not remove.
+    #[must_use]
+    pub fn wait(mut self) -> Vec<LeftBehind> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Vec<LeftBehind> {
+        // If it panicked, the next start removes what it left.
+        let left = self.0.take().and_then(|thread| thread.join().ok());
+        left.unwrap_or_default()
+    }
+}
 
 impl Drop for TakingDown {
     fn drop(&mut self) {
-        if let Some(thread) = self.0.take() {
-            // Should it have panicked, what it left is found by the next start.
-            let _ = thread.join();
-        }
+        self.join();
     }
 }
 
 impl<'c, 'o> Stage<'c, 'o> {
-    /// Opens the outputs and makes the run's folder, before anything is measured: a full or read-only disk
-    /// shows now.
+    /// Opens the outputs and creates the run directory before anything is measured, so that a full or read-only disk
+    /// shows early.
     pub(crate) fn set<'a: 'o>(
         machine: &'c Machine,
         topology: Topology,
@@ -120,7 +133,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         let host = platform::host_facts(machine, &topology);
         let surroundings = Surroundings::take(machine, &topology, &host, run.tuning.as_ref());
         let warnings = before::of_clock(&clock).into_iter().collect();
-        // Whoever runs beside a measured CPU, on the same core, disturbs it.
+        // A thread on the sibling of a measured CPU disturbs it.
         let beside = leave
             .iter()
             .flat_map(|cpu| Topology::siblings(machine, cpu).iter().collect::<Vec<_>>());
@@ -154,13 +167,13 @@ impl<'c, 'o> Stage<'c, 'o> {
         })
     }
 
-    /// Drops what recorded, while the rest is written: the kernel makes who removes tracing instances wait for
-    /// every CPU, again and again.
-    fn take_down(&mut self, recorder: impl Send + 'static) {
-        // Where there can be no thread, it is dropped here.
+    /// Drops the recorder while the rest is written: to remove a tracing instance the kernel waits repeatedly for every
+    /// CPU.
+    fn take_down(&mut self, down: impl FnOnce() -> Vec<LeftBehind> + Send + 'static) {
+        // If no thread can be started, the recorder is dropped here.
         let thread = std::thread::Builder::new()
             .name("js-down".into())
-            .spawn(move || drop(recorder));
+            .spawn(down);
         self.taken_down = TakingDown(thread.ok());
     }
 
@@ -168,13 +181,12 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.clock.rate
     }
 
-    /// Whether the user wants it to end.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Starts recording the kernel's events, unless that was begun already, and waits until they are recorded. That it
-    /// swept up after an earlier recorder is noted.
+    /// Starts recording kernel events, or waits for the setup that was begun earlier. Notes if it removed what an
+    /// earlier recorder had left.
     pub(crate) fn kernel_events(&mut self, choice: EventChoice) -> Result<KernelEvents, NoEvents> {
         let begun = self
             .begun_events
@@ -190,15 +202,11 @@ impl<'c, 'o> Stage<'c, 'o> {
                 events
             }
         };
-        if events.leftovers_removed > 0 {
-            self.warnings.push(Warning::LeftoversRemoved {
-                count: events.leftovers_removed as u64,
-            });
-        }
+        self.warnings.extend(events.leftovers.clone());
         Ok(events)
     }
 
-    /// Notes that no kernel events are recorded: nobody wanted them, or why they cannot be had.
+    /// Notes that no kernel events are recorded: they were not requested, or `why` they are unavailable.
     pub(crate) fn without_events(&mut self, why: Option<&NoEvents>) {
         let circumstance = match why {
             Some(why) => before::blind(why, &mut self.sources),
@@ -210,15 +218,15 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.warnings.push(circumstance);
     }
 
-    /// Notes that our own threads have no CPU to themselves, where that is so.
+    /// Warns if our own threads have no CPU to themselves.
     pub(crate) fn warn_unless_helped(&mut self, cpus: CpuSet, taken: CpuUse) {
         if self.home.helpers.is_empty() {
             self.warnings.push(Warning::NoFreeCpu { cpus, taken });
         }
     }
 
-    /// Time passes before the measurement, with `drain` every [`DRAIN_EVERY`]; it is over early when the user wants
-    /// to end.
+    /// Lets time pass before the measurement, and calls `drain` every [`DRAIN_EVERY`]. Returns early when the user
+    /// stops it.
     pub(crate) fn pass(
         &mut self,
         time: Nanos,
@@ -228,7 +236,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.pass_until(until, DRAIN_EVERY, |outputs| drain(outputs).map(|()| false))
     }
 
-    /// The same with `drain` at least every `step`, and over as soon as that is true.
+    /// Like `pass`, but calls `drain` at least every `step` and returns as soon as `drain` returns true.
     pub(crate) fn pass_until(
         &mut self,
         until: Instant,
@@ -244,8 +252,8 @@ impl<'c, 'o> Stage<'c, 'o> {
         Ok(())
     }
 
-    /// Kernel events were recorded, and nothing is any more: keeps what a later reader needs, notes how the sources
-    /// did and what they cost, and takes the recorder down.
+    /// Kernel events have stopped: keeps what a later reader needs, notes the state of the sources and their cost, and
+    /// removes the recorder.
     ///
     /// # Errors
     /// Rows were not taken.
@@ -258,16 +266,28 @@ impl<'c, 'o> Stage<'c, 'o> {
             sources,
             price,
             context,
+            renamed_often,
+            warnings,
+            tracefs,
         } = ended;
-        self.take_down(recorder);
+        self.take_down(move || {
+            drop(recorder);
+            tracefs.take_left_behind()
+        });
         self.outputs.takers()?.store.context(&context);
         self.sources.extend(sources);
         self.price = Some(price);
         self.warnings.extend(after::of_sources(&self.sources));
+        if renamed_often > 0 {
+            self.warnings.push(Warning::RenamedOften {
+                threads: renamed_often,
+            });
+        }
+        self.warnings.extend(warnings);
         Ok(())
     }
 
-    /// The measurement is about to begin: the clocks as they are now.
+    /// Reads the clocks just before the measurement.
     pub(crate) fn begin(&mut self) -> ClockReading {
         self.surroundings.begin(self.machine);
         self.helper_before = self.home.cpu_time();
@@ -275,14 +295,14 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.clocks
     }
 
-    /// From now on rows are taken on a thread of their own, where there is a CPU for it.
+    /// Moves the takers to a thread of their own if there is a CPU for it.
     pub(crate) fn write_beside<'env>(&mut self, scope: &'o Scope<'o, 'env>) {
         if self.own_writer {
             self.outputs.write_beside(scope);
         }
     }
 
-    /// What is known of the run before its first row.
+    /// What is known about the run before its first row.
     pub(crate) fn facts(&self) -> RunFacts {
         RunFacts {
             id: self.outputs.id().to_owned(),
@@ -297,7 +317,6 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
     }
 
-    /// A turn has ended.
     pub(crate) fn tick(&mut self, progress: Option<&Progress>) -> Result<(), SinkError> {
         self.outputs.tick()?;
         self.tell_failures();
@@ -313,10 +332,9 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
     }
 
-    /// The measurement is over.
     pub(crate) fn end(&mut self, busy: &CpuSet) -> Result<(), SinkError> {
         self.helper_after = self.home.cpu_time();
-        // Before rows may have to wait for who takes them.
+        // Before rows may have to wait for their taker.
         let state = self.surroundings.end(self.machine, busy);
         self.outputs.measured()?;
         self.kernel_hz = timer_frequency(&state);
@@ -324,7 +342,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         Ok(())
     }
 
-    /// What any run says of itself; nothing measured yet.
+    /// The manifest of a run before anything is measured.
     pub(crate) fn manifest(&self, ended: ClockReading) -> RunManifest {
         RunManifest {
             schema_version: RUN_SCHEMA_VERSION,
@@ -351,7 +369,6 @@ impl<'c, 'o> Stage<'c, 'o> {
             sleeping_works: Vec::new(),
             senders_dropped: 0,
             events_in_gaps: EventsInGaps::default(),
-            audit: MachineAudit::new(),
             self_noise: self.self_noise(),
             trace: StoredTrace::default(),
             interrupted: false,
@@ -359,7 +376,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
     }
 
-    /// What our own threads cost until the measurement was over.
+    /// What our own threads cost until the measurement ended.
     fn self_noise(&self) -> SelfNoise {
         SelfNoise {
             helper_cpus: self.home.helpers.clone(),
@@ -369,13 +386,13 @@ impl<'c, 'o> Stage<'c, 'o> {
         }
     }
 
-    /// Closes everything, the run itself last: it says what the other outputs lost. What recorded may still be on its
-    /// way down.
+    /// Closes everything, the run last, because it states what the other outputs lost. The recorder may still be being
+    /// removed.
     pub(crate) fn close<E>(mut self, mut manifest: RunManifest) -> Result<Outcome, E>
     where
         E: From<StoreError> + From<SinkError>,
     {
-        // Every row is taken before anything else is.
+        // All rows are taken before anything else.
         self.outputs.takers()?;
         self.tell_failures();
         let writer = self.outputs.of_writer();
@@ -409,12 +426,12 @@ impl<'c, 'o> Stage<'c, 'o> {
             takers.store.summary(sums);
         }
         let has_room = !matches!(takers.store.room(), Room::None { .. });
-        // The kernel's own figure, with nearly all that comes after the measurement.
+        // The kernel's own figure; it includes nearly all work after the measurement.
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
         let path = takers.store.close(&mut manifest)?;
-        // Who wants it to end does not wait for rows to be read.
+        // A user who stops the recording does not wait for the rows to be read.
         if sums.is_none() && has_room && !self.stopped() {
-            // The run is whole. Where this fails, each report reads the rows, and says what is wrong with them.
+            // The run is complete. If this fails, each report reads the rows and says what is wrong with them.
             let _ = store_sums(&path, &manifest);
         }
         let (command, taken_down) = (self.command, self.taken_down);
@@ -429,7 +446,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     }
 }
 
-/// What a reader of the run must know of an output.
+/// The run's warning about what an output lost.
 fn lost(output: &Delivered) -> Option<Warning> {
     let Delivered {
         name,
@@ -445,7 +462,7 @@ fn lost(output: &Delivered) -> Option<Warning> {
     })
 }
 
-/// A length that no measurement reaches: a hundred years.
+/// A length that no measurement reaches: 100 years.
 pub(crate) const NEVER: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
 #[cfg(test)]
@@ -530,7 +547,11 @@ mod tests {
             "{:?}",
             manifest.self_noise
         );
-        stage.take_down(SlowToGo(gone.clone()));
+        let going = SlowToGo(gone.clone());
+        stage.take_down(move || {
+            drop(going);
+            Vec::new()
+        });
         let outcome = stage.close::<RecordError>(manifest).unwrap();
         let path = outcome.path.clone();
         drop(outcome);

@@ -1,45 +1,45 @@
-//! Who takes a recording's rows: the run that is stored, its sums, and whatever else was asked for.
+//! The takers of a recording's rows: the stored run, its sums, and the requested outputs.
 
 use super::output::{Beside, Delivered, Output};
 use jitterscope_analyze::{RowSummer, RowSums, RowsOf};
 use jitterscope_model::{Delivery, Row, RunFacts, RunManifest, Sink, SinkError};
 use jitterscope_store::{Room, StoreSink};
 
-/// Tells every row to the run that is stored and, once the measurement has begun, to every other output.
-/// None of them ends it by failing: what fails is passed over, and what it loses is counted.
+/// Hands every row to the stored run and, once the measurement has begun, to every other output. A failing output does
+/// not end the recording: it is skipped, and its lost rows are counted.
 pub(crate) struct Takers<'a> {
     pub(crate) store: StoreSink,
     beside: Vec<Beside<'a>>,
-    /// What the rows come to, for the run to keep.
+    /// The sums of the rows, stored with the run.
     sums: Option<RowSummer>,
     begun: bool,
 }
 
 impl<'a> Takers<'a> {
-    /// Sums the rows up as they come.
+    /// Sums the rows up as they arrive.
     pub(crate) fn sum_up(&mut self, of: RowsOf) {
         self.sums = Some(RowSummer::stored(of));
     }
 
-    /// What all rows came to; `None` where not all were stored, or what was thought of them before does not
-    /// hold of the run.
+    /// The sums of all rows; `None` if some rows were not stored, or if the facts assumed before the first row do not
+    /// match the run.
     pub(crate) fn sums(&mut self, run: &RunManifest, kernel_hz: Option<u32>) -> Option<RowSums> {
         let summer = self.sums.take()?;
         let whole = !matches!(self.store.room(), Room::None { .. });
         (whole && summer.of() == RowsOf::run(run)).then(|| summer.finish(run, kernel_hz))
     }
 
-    /// Whether there is no sense in going on.
+    /// Whether the recording cannot usefully go on.
     pub(crate) fn is_stuck(&self) -> bool {
         self.store.is_stuck() || self.beside.iter().any(Beside::is_stuck)
     }
 
-    /// Outputs that have failed since the last call, and why.
+    /// Outputs that have failed since the last call, with their errors.
     pub(crate) fn failures(&mut self) -> Vec<(String, SinkError)> {
         self.beside.iter_mut().filter_map(Beside::failure).collect()
     }
 
-    /// What stands beside the store: it is to be given back. Rows that come meanwhile it is not told.
+    /// Takes the outputs besides the store; the caller must give them back. They miss rows that arrive meanwhile.
     pub(super) fn take_beside(&mut self) -> Vec<Beside<'a>> {
         std::mem::take(&mut self.beside)
     }
@@ -48,7 +48,7 @@ impl<'a> Takers<'a> {
         self.beside = beside;
     }
 
-    /// Everything out but the run itself, which is closed last: it says what the others lost.
+    /// Ends every output except the run, which is closed last because it states what the others lost.
     pub(crate) fn end_beside(&mut self, run: &RunManifest) -> Vec<Delivered> {
         self.beside
             .drain(..)
@@ -57,11 +57,11 @@ impl<'a> Takers<'a> {
     }
 }
 
-/// Outputs that are open and wait for the store.
+/// Open outputs that wait for the store.
 pub(crate) struct Opened<'a>(Vec<Beside<'a>>);
 
 impl<'a> Opened<'a> {
-    /// Opens what stands beside the store.
+    /// Opens the outputs besides the store.
     pub(super) fn open(outputs: Vec<Output<'a>>) -> Result<Opened<'a>, SinkError> {
         Ok(Opened(
             outputs

@@ -1,4 +1,4 @@
-//! Rows that are taken on a thread of their own, held against the same rows taken on the thread that drains.
+//! Compares rows taken on the writer thread with the same rows taken on the draining thread.
 
 use super::output::Output;
 use super::outputs::Outputs;
@@ -66,7 +66,6 @@ fn takers<'a>(runs: &Path, trace_limit: u64, beside: Vec<Output<'a>>) -> Takers<
     Opened::open(beside).unwrap().with(StoreSink::new(writer))
 }
 
-/// Numbers without a pattern.
 fn noise(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24
 }
@@ -101,7 +100,7 @@ fn stall(id: u64) -> (Stall, Option<Attribution>) {
     )
 }
 
-/// A turn of a drain: pages, an interval between stalls, what the recorder did.
+/// A turn of a drain: pages, an interval between stalls, and the recorder's steps.
 fn turn(number: u64, rows: &mut dyn Sink) -> Result<(), SinkError> {
     for page in 0..30 {
         let at = Ticks(2_000 + ((number * 30 + page) << 20));
@@ -144,7 +143,7 @@ fn turn(number: u64, rows: &mut dyn Sink) -> Result<(), SinkError> {
     rows.tick().map(|_| ())
 }
 
-/// A recording of so many turns, the first before the measurement. Returns what `close` makes of its end.
+/// Records `turns` turns, the first before the measurement. Returns the result of `close`.
 fn record<T>(
     takers: Takers<'_>,
     own: bool,
@@ -165,7 +164,7 @@ fn record<T>(
     })
 }
 
-/// Closes a run that went well. Returns its files by name, the run's id in them replaced.
+/// Closes a run that succeeded. Returns its files by name, with the run's id replaced.
 fn closed(outputs: &mut Outputs<'_>, fed: Result<(), SinkError>) -> BTreeMap<String, Vec<u8>> {
     fed.unwrap();
     let id = outputs.id().to_owned();
@@ -224,11 +223,11 @@ fn a_run_is_the_same_to_the_byte_whichever_thread_takes_its_rows() {
     );
 }
 
-/// Writes down what it is told.
+/// Writes down every call.
 #[derive(Default)]
-struct Told(String);
+struct Transcript(String);
 
-impl Sink for Told {
+impl Sink for Transcript {
     fn begin(&mut self, _facts: &RunFacts) -> Result<(), SinkError> {
         self.0 += "begin\n";
         Ok(())
@@ -254,14 +253,14 @@ impl Sink for Told {
 fn outputs_are_told_the_same_in_the_same_order_and_nothing_of_the_warm_up() {
     let dir = tempfile::tempdir().unwrap();
     let run = |own| {
-        let mut told = Told::default();
+        let mut reported = Transcript::default();
         record(
-            takers(dir.path(), 0, vec![Output::to("told", &mut told)]),
+            takers(dir.path(), 0, vec![Output::to("told", &mut reported)]),
             own,
             40,
             closed,
         );
-        told.0
+        reported.0
     };
     let (here, there) = (run(false), run(true));
     assert!(here == there, "outputs are told something else");
@@ -274,7 +273,7 @@ fn outputs_are_told_the_same_in_the_same_order_and_nothing_of_the_warm_up() {
     assert!(!here.contains("number: 0,"), "the turn of the warm-up");
 }
 
-/// Fails, or panics, with the first row.
+/// Fails or panics at the first row.
 struct Broken {
     panics: bool,
 }
@@ -304,14 +303,14 @@ impl Sink for Broken {
 fn an_output_that_fails_there_is_told_once_and_ends_the_recording_only_where_it_is_essential() {
     for (own, essential) in [(false, false), (false, true), (true, false), (true, true)] {
         let dir = tempfile::tempdir().unwrap();
-        let (mut broken, mut told) = (Broken { panics: false }, Told::default());
+        let (mut broken, mut reported) = (Broken { panics: false }, Transcript::default());
         let output = Output::to("broken", &mut broken);
         let output = if essential {
             output.essential()
         } else {
             output
         };
-        let beside = vec![output, Output::to("told", &mut told)];
+        let beside = vec![output, Output::to("told", &mut reported)];
         let (failures, stuck, delivered) =
             record(takers(dir.path(), 0, beside), own, 40, |outputs, fed| {
                 fed.unwrap();
@@ -335,7 +334,7 @@ fn an_output_that_fails_there_is_told_once_and_ends_the_recording_only_where_it_
             (0, 39 * 90)
         );
         assert_eq!(
-            told.0.matches("Stall(").count(),
+            reported.0.matches("Stall(").count(),
             39 * 90,
             "the others go on"
         );
@@ -366,7 +365,7 @@ fn a_panic_there_is_an_error_and_leaves_nothing() {
     let beside = vec![Output::to("broken", &mut broken)];
     let error = record(takers(dir.path(), 0, beside), true, 40, |outputs, fed| {
         let error = fed.and_then(|()| outputs.takers().map(|_| ())).unwrap_err();
-        // Whatever is asked afterwards.
+        // Every later call fails, too.
         assert!(outputs.takers().is_err() && outputs.is_stuck());
         assert!(turn(40, outputs).is_err());
         error
@@ -382,8 +381,8 @@ fn a_panic_there_is_an_error_and_leaves_nothing() {
 #[test]
 fn a_recording_that_fails_elsewhere_ends_the_thread_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let mut told = Told::default();
-    let beside = vec![Output::to("told", &mut told)];
+    let mut reported = Transcript::default();
+    let beside = vec![Output::to("told", &mut reported)];
     record(takers(dir.path(), 0, beside), true, 40, |_, fed| {
         fed.unwrap()
     });
@@ -394,7 +393,7 @@ fn a_recording_that_fails_elsewhere_ends_the_thread_and_leaves_nothing() {
     );
 }
 
-/// Takes no row until it may.
+/// Takes no row until allowed.
 struct Late<'a> {
     may: &'a AtomicBool,
     pages: u64,

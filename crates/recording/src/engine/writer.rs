@@ -1,4 +1,4 @@
-//! A thread of its own for whoever takes the rows, so that the one that drains only reads, decodes and attributes.
+//! A thread that takes the rows, so that the draining thread only reads, decodes and attributes.
 
 use super::load::Load;
 use super::takers::Takers;
@@ -8,45 +8,44 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// Rows on their way at most, bytes: what comes in two thirds of a second or more where most comes, at half a million
-/// events and 24,000 stalls a second (some 20 MB of pages and as much of attributions). A disk that is late by more
-/// finds the drain waiting, and then the kernel's own buffers fill up, which are of this order.
+/// Maximum of bytes in flight: at the highest load, 500,000 events and 24,000 stalls a second, this is what arrives in
+/// two thirds of a second or more (about 20 MB of pages and as much of attributions). If a disk is later than that, the
+/// drain waits, and then the kernel's own buffers fill up, which are about as large.
 pub(super) const MOST_UNDER_WAY: usize = 32 << 20;
-/// Rows handed over at once, bytes: some hundred times a second where most comes, so that waking the thread costs little,
-/// and it works while a long turn of the drain goes on.
+/// Bytes handed over at once: about 100 times a second at the highest load. Waking the thread then costs little, and it
+/// works during a long turn of the drain.
 const HAND_OVER: usize = 256 << 10;
-/// Loads that are kept to be filled again.
+/// Loads kept for reuse.
 const SPARE: usize = 8;
 
-/// What the thread is asked.
+/// A message to the thread.
 #[derive(Default)]
 struct Order {
     load: Load,
-    /// A turn has ended.
+    /// Whether a turn has ended.
     tick: bool,
-    /// The measurement is over: CPU time from here on is not of the measured time.
+    /// Whether the measurement is over: later CPU time does not count.
     measured: bool,
 }
 
-/// What it answers to each order.
+/// The reply to each order.
 struct Report {
-    /// Empty, to be filled again.
     load: Load,
-    /// What it held.
+    /// How many bytes it held.
     bytes: usize,
     measured: bool,
-    /// CPU time that the thread has used.
+    /// CPU time of the thread so far.
     cpu_time: Nanos,
     stuck: bool,
-    /// Outputs that have failed since the report before.
+    /// Outputs that have failed since the previous report.
     failures: Vec<(String, SinkError)>,
     /// Why no more rows are taken.
     error: Option<SinkError>,
 }
 
-/// The thread, and what is on its way there.
+/// The thread and its rows in flight.
 pub(super) struct Writer<'s> {
-    /// `None` once it has all of them.
+    /// `None` once the last order was sent.
     orders: Option<Sender<Order>>,
     reports: Receiver<Report>,
     /// `None` once it is joined.
@@ -56,40 +55,40 @@ pub(super) struct Writer<'s> {
     under_way: usize,
     /// Whether the measurement is over.
     over: bool,
-    told: Told,
+    status: WriterStatus,
 }
 
-/// What was heard of the thread.
+/// What the thread has reported so far.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct WriterStatus {
     stuck: bool,
-    /// Outputs that have failed, and were not reported to anybody yet.
+    /// Outputs that have failed and were not reported yet.
     failures: Vec<(String, SinkError)>,
-    /// CPU time of the thread; of the measured time once that is over.
+    /// CPU time of the thread; once the measurement is over, of the measured time.
     pub(super) cpu_time: Nanos,
-    /// How long the drain has waited because too much was on its way.
+    /// How long the drain has waited because too much was in flight.
     pub(super) waited: Duration,
     measured: bool,
     error: Option<SinkError>,
 }
 
-impl Told {
-    /// Outputs that have failed since the last call, and why.
+impl WriterStatus {
+    /// Outputs that have failed since the last call, with their errors.
     pub(super) fn failures(&mut self) -> Vec<(String, SinkError)> {
         std::mem::take(&mut self.failures)
     }
 }
 
 impl<'s> Writer<'s> {
-    /// Starts the thread, where the calling one may run and in its scheduling class. Gives `takers` back where there can
-    /// be no thread.
+    /// Starts the thread with the affinity and scheduling class of the caller. Returns `takers` if it cannot be
+    /// started.
     pub(super) fn start<'env>(
         scope: &'s Scope<'s, 'env>,
         takers: Box<Takers<'s>>,
     ) -> Result<Writer<'s>, Box<Takers<'s>>> {
         let (orders, to_do) = channel();
         let (answers, reports) = channel();
-        // What a thread that cannot be started was to have is lost: it is given its own once it runs.
+        // A closure that fails to start drops its captures, so the thread gets the takers only once it runs.
         let (hand, given) = channel();
         let run = move || {
             given
@@ -111,7 +110,7 @@ impl<'s> Writer<'s> {
                     spare: Vec::new(),
                     under_way: 0,
                     over: false,
-                    told: Told::default(),
+                    status: WriterStatus::default(),
                 })
             }
             Err(_) => Err(takers),
@@ -128,7 +127,7 @@ impl<'s> Writer<'s> {
         self.hand_over_if_large()
     }
 
-    /// A turn has ended: what was gathered goes out.
+    /// A turn has ended: sends the collected rows.
     pub(super) fn tick(&mut self) -> Result<(), SinkError> {
         self.order(Order {
             tick: true,
@@ -136,7 +135,7 @@ impl<'s> Writer<'s> {
         })
     }
 
-    /// The measurement is over; rows may still come.
+    /// The measurement is over; rows may still arrive.
     pub(super) fn measured(&mut self) -> Result<(), SinkError> {
         self.over = true;
         self.order(Order {
@@ -153,7 +152,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Hands over what was gathered, with this.
+    /// Sends the collected rows with this order.
     fn order(&mut self, order: Order) -> Result<(), SinkError> {
         let bytes = self.load.bytes();
         while let Ok(report) = self.reports.try_recv() {
@@ -165,12 +164,12 @@ impl<'s> Writer<'s> {
                 let report = self.reports.recv().map_err(|_| SinkError::new(Panicked))?;
                 self.hear(report);
             }
-            // When nothing is measured any more it costs no records.
+            // After the measurement, waiting costs no records.
             if !self.over {
-                self.told.waited += began.elapsed();
+                self.status.waited += began.elapsed();
             }
         }
-        if let Some(error) = &self.told.error {
+        if let Some(error) = &self.status.error {
             return Err(error.clone());
         }
         let load = std::mem::replace(&mut self.load, self.spare.pop().unwrap_or_default());
@@ -182,7 +181,7 @@ impl<'s> Writer<'s> {
         sent.ok_or_else(|| SinkError::new(Panicked))
     }
 
-    /// Whether so many bytes more are too many. One load may always be on its way, however large.
+    /// Whether `bytes` more would exceed the limit. One load may always be in flight, however large.
     fn is_full(&self, bytes: usize) -> bool {
         self.under_way > 0 && self.under_way + bytes > MOST_UNDER_WAY
     }
@@ -201,31 +200,31 @@ impl<'s> Writer<'s> {
         if self.spare.len() < SPARE {
             self.spare.push(load);
         }
-        let told = &mut self.told;
-        if !told.measured {
-            told.cpu_time = cpu_time;
+        let status = &mut self.status;
+        if !status.measured {
+            status.cpu_time = cpu_time;
         }
-        told.measured |= measured;
-        told.stuck |= stuck;
-        told.failures.extend(failures);
-        told.error = told.error.take().or(error);
+        status.measured |= measured;
+        status.stuck |= stuck;
+        status.failures.extend(failures);
+        status.error = status.error.take().or(error);
     }
 
-    /// Whether there is no sense in going on, as far as is known.
+    /// Whether the recording cannot usefully go on, from the reports so far.
     pub(super) fn is_stuck(&self) -> bool {
-        self.told.stuck
+        self.status.stuck
     }
 
-    /// Outputs that are known to have failed since the last call, and why.
+    /// Outputs reported as failed since the last call, with their errors.
     pub(super) fn failures(&mut self) -> Vec<(String, SinkError)> {
-        self.told.failures()
+        self.status.failures()
     }
 
-    /// Waits until all of it is taken, and ends the thread.
+    /// Waits until all rows are taken, and ends the thread.
     ///
     /// # Errors
     /// Rows were not taken, or the thread panicked.
-    pub(super) fn finish(mut self) -> Result<(Box<Takers<'s>>, Told), SinkError> {
+    pub(super) fn finish(mut self) -> Result<(Box<Takers<'s>>, WriterStatus), SinkError> {
         let ordered = self.order(Order::default());
         self.orders = None;
         while let Ok(report) = self.reports.recv() {
@@ -236,16 +235,16 @@ impl<'s> Writer<'s> {
             .take()
             .and_then(|thread| thread.join().ok().flatten());
         let takers = takers.ok_or_else(|| SinkError::new(Panicked))?;
-        let told = std::mem::take(&mut self.told);
-        match &told.error {
+        let status = std::mem::take(&mut self.status);
+        match &status.error {
             Some(error) => Err(error.clone()),
-            None => ordered.map(|()| (takers, told)),
+            None => ordered.map(|()| (takers, status)),
         }
     }
 }
 
 impl Drop for Writer<'_> {
-    /// Of a recording that failed: what is on its way is of no use any more.
+    /// The recording failed: rows in flight are of no use.
     fn drop(&mut self) {
         self.orders = None;
         self.reports = channel().1;
@@ -256,7 +255,7 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// Does as ordered until no more orders come, or nobody hears of it.
+/// Executes orders until the sender is gone or nothing receives the reports.
 fn take_all<'s>(
     mut takers: Box<Takers<'s>>,
     orders: &Receiver<Order>,

@@ -1,4 +1,4 @@
-//! Recording without a probe: CPUs are watched while they do what they do.
+//! Recording without a probe: CPUs are watched while they run their usual threads.
 
 mod owners;
 mod recording;

@@ -1,4 +1,4 @@
-//! Who belongs on a watched CPU: named by the user, or found by a look.
+//! The owners of a watched CPU: named by the user, or found by watching it before the measurement (the look).
 
 use super::settings::Owners;
 use crate::threads::{FollowError, Followed, threads_of};
@@ -6,12 +6,15 @@ use jitterscope_attribute::{Belonging, Shares, Start};
 use jitterscope_model::{ChosenThread, Comm, CpuId, Nanos, ThreadRef, TickRate, Ticks};
 use jitterscope_platform::{Machine, TaskStat};
 
-/// The threads that the user named, as they are now. One of a name need not be there yet.
+/// The current threads of the owners that the user named. A name may have no thread yet.
 pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>, FollowError> {
     let target = match owners {
         Owners::Largest => return Ok(Vec::new()),
         Owners::Process(pid) => Followed::Process(*pid),
-        Owners::Named(name) => Followed::Named(name.clone()),
+        Owners::Named(name) => Followed::Named {
+            name: name.clone(),
+            user: None,
+        },
     };
     let found = threads_of(machine, &target)?
         .into_iter()
@@ -23,8 +26,8 @@ pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>
     Ok(found.collect())
 }
 
-/// The thread with the largest share of a CPU in a look; neither the kernel's own nor ours,
-/// and none that has ended meanwhile: nobody would belong there.
+/// The thread with the largest share of a CPU in a look, except kernel threads, our own threads and threads that have
+/// ended since.
 pub(super) fn largest(
     machine: &Machine,
     shares: &Shares,
@@ -40,7 +43,7 @@ pub(super) fn largest(
         .find(|(thread, _)| !is_ours(thread.tid) && is_live_and_users(machine, thread.tid))?;
     let mut thread = thread;
     if thread.comm == Comm::default() {
-        // It had the CPU all along: no switch recorded its name.
+        // It had the CPU all the time, so no switch recorded its name.
         let name = machine
             .read_trimmed(format!("/proc/{}/comm", thread.tid))
             .unwrap_or_default();
@@ -67,7 +70,7 @@ pub(super) fn largest(
     ))
 }
 
-/// Whether there is such a thread, and it is none of the kernel's own.
+/// Whether the thread exists and is not a kernel thread.
 fn is_live_and_users(machine: &Machine, tid: i32) -> bool {
     TaskStat::of(machine, tid).is_some_and(|stat| {
         stat.has_ended() == Some(false) && stat.is_kernel_thread() == Some(false)
@@ -114,7 +117,7 @@ mod tests {
         }
         let machine = Machine::at(dir.path());
         let mut shares = Shares::new(Ticks(0));
-        // 7 for 500, idle for 100, 6, which has ended, for 200, 8 for 50, 9 for 150.
+        // Thread 7 for 500, idle for 100, 6, which has ended, for 200, 8 for 50, 9 for 150.
         for event in [
             switch(500, 7, 0),
             switch(600, 0, 6),

@@ -1,5 +1,3 @@
-//! Watching CPUs for a while.
-
 use super::owners;
 use super::settings::{Owners, PassiveRecordSettings};
 use crate::engine::{Context, NEVER, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
@@ -11,15 +9,15 @@ use crate::threads::{EpisodeRows, EventRun, Follow, JOIN_WITHIN, MakesRows, Take
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
-    ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, EventsInGaps, KernelEvent,
-    NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError, TickRate,
-    Ticks, Warning,
+    ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps,
+    KernelEvent, NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError,
+    TickRate, Ticks, Verdict, Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-/// CPUs being watched, and what a look before that needs.
+/// The CPUs being watched, and what the look before needs.
 struct Watched {
     watch: PassiveWatch,
     look: Option<Shares>,
@@ -46,12 +44,20 @@ impl TakesRecords for Watched {
         self.watch.event(event, names);
     }
 
-    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
-        self.watch.lost(cpu, from, to, names);
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon) {
+        self.watch.lost(cpu, of, why, names);
     }
 
     fn senders_lost(&mut self, from: Ticks, to: Ticks) {
         self.watch.senders_lost(from, to);
+    }
+
+    fn quotas(&mut self, turn: &DrainTurn) {
+        self.watch.quotas(turn);
+    }
+
+    fn take_newly_followed(&mut self) -> Vec<i32> {
+        self.watch.take_newly_followed()
     }
 
     fn set(&mut self, step: &Setup) {
@@ -70,7 +76,7 @@ impl MakesRows for Watched {
     }
 }
 
-/// How CPUs are watched, to be kept.
+/// The settings as the run stores them.
 fn kept(settings: &PassiveSettings) -> Setup {
     Setup::Watching {
         cpus: settings.cpus.clone(),
@@ -80,7 +86,7 @@ fn kept(settings: &PassiveSettings) -> Setup {
     }
 }
 
-/// How CPUs are watched, from what was kept of it.
+/// The settings from their stored form.
 pub(crate) fn watching(setup: &Setup, threshold: Nanos, rate: TickRate) -> Option<PassiveSettings> {
     let Setup::Watching {
         cpus,
@@ -101,11 +107,11 @@ pub(crate) fn watching(setup: &Setup, threshold: Nanos, rate: TickRate) -> Optio
     })
 }
 
-/// Watches CPUs, attributes what was stolen from what belongs there, writes a run. Ends early, keeping what was
-/// recorded, when `stop` becomes true. The calling thread is confined to other CPUs meanwhile.
+/// Watches CPUs, attributes the time stolen from their owners, and writes a run. Ends early but keeps what was recorded
+/// when `stop` becomes true. The calling thread is confined to other CPUs meanwhile.
 ///
 /// # Errors
-/// The kernel's events cannot be had, nothing belongs there, nothing can be written, or an output beside the run cannot be
+/// Kernel events are unavailable, no owner is found, nothing can be written, or an output besides the run cannot be
 /// opened or refuses.
 pub fn record_passive(
     machine: &Machine,
@@ -128,10 +134,10 @@ pub fn record_passive(
     )
 }
 
-/// CPUs that are to be watched.
+/// CPUs about to be watched.
 struct Watching<'a> {
     settings: &'a PassiveRecordSettings,
-    /// Who belongs there by now, where the user named them.
+    /// The current owners, if the user named them.
     first: Vec<Belonging>,
 }
 
@@ -148,7 +154,7 @@ impl<'a> Target for Watching<'a> {
         self.first = owners::named(machine, &settings.owners)?;
         Ok(Plan {
             leave: settings.cpus.cpus.clone(),
-            // It takes no CPU from anybody, a probe beside it included.
+            // It takes no CPU from other processes, including a probe.
             claimed: CpuSet::new(),
             shared: None,
             measured: settings.cpus.cpus.clone(),
@@ -210,7 +216,7 @@ impl<'a> Target for Watching<'a> {
             ),
             chosen: BTreeMap::new(),
         };
-        // Again: who began since is there now, and whose beginning comes next is on record.
+        // Read again: threads that began since then are found now, and later ones are in the records.
         let again = owners::named(stage.machine, &settings.owners).unwrap_or_default();
         self.first
             .into_iter()
@@ -221,19 +227,17 @@ impl<'a> Target for Watching<'a> {
     }
 }
 
-/// Which kernel events there should be.
+/// The kernel events to record.
 fn choice(settings: &PassiveRecordSettings) -> EventChoice {
-    // Who belongs by name is met where it takes the CPU, by the name that it has then.
+    // An owner given by name is recognised by its name at the time it takes the CPU.
     EventChoice {
         measured: settings.cpus.cpus.clone(),
         follow_threads: true,
         charges_later: false,
-        renames: false,
         grain: settings.events.clone(),
     }
 }
 
-/// CPUs that are being watched.
 struct Watch<'a> {
     settings: &'a PassiveRecordSettings,
     kind: ClockKind,
@@ -242,7 +246,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Looks for a while, and who has most of each CPU belongs there, unless the user named that.
+    /// Watches for a while; the thread with most of each CPU becomes its owner, unless the user named owners.
     fn look(&mut self, from: Ticks, stage: &mut Stage<'_, '_>) -> Result<(), RecordError> {
         let rate = stage.rate();
         stage.pass(self.settings.look, |outputs| self.take_turn(outputs))?;
@@ -264,7 +268,7 @@ impl Watch<'_> {
         }
         let look = self.settings.look;
         if self.chosen.is_empty() {
-            return Err(RecordError::NobodyBelongs {
+            return Err(RecordError::NoOwner {
                 cpus: cpus.clone(),
                 look,
             });
@@ -274,7 +278,7 @@ impl Watch<'_> {
             .filter(|cpu| !self.chosen.contains_key(cpu))
             .collect();
         if !strangers.is_empty() {
-            stage.warnings.push(Warning::NobodyBelongs {
+            stage.warnings.push(Warning::NoOwner {
                 cpus: strangers,
                 look_ns: look,
             });
@@ -286,8 +290,8 @@ impl Watch<'_> {
         self.run.drain(outputs)?;
         self.run.end_turn(outputs)?;
         let follow = &mut self.run.follow;
-        // CPUs that turned out to have gone offline are marked so before the next turn. One that still wrote a record
-        // after it was marked, on its way offline, is marked again.
+        // CPUs found offline are marked before the next turn. A CPU that still wrote a record after that, on its way
+        // offline, is marked again.
         for cpu in follow.events.offline.clone().iter() {
             if follow.follower().watch.is_gone(cpu) {
                 continue;
@@ -327,7 +331,7 @@ impl Running for Watch<'_> {
 
     fn turn(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<Progress>, RecordError> {
         self.take_turn(&mut stage.outputs)?;
-        // Without any of its CPUs nothing more will come.
+        // With all of its CPUs offline, no more records arrive.
         self.run.over |= self.run.follow.events.offline == self.settings.cpus.cpus;
         let total = self.settings.duration;
         let progress = self.run.progress(self.run.start, total);
@@ -363,6 +367,13 @@ impl Running for Watch<'_> {
             &self.settings.owners,
             stage.clock.rate,
         ));
+        warnings.extend(
+            follow
+                .follower()
+                .watch
+                .throttled()
+                .map(crate::warnings::of_throttled),
+        );
         if !follow.events.gone.is_empty() {
             warnings.push(Warning::CpuOffline {
                 cpus: follow.events.gone.clone(),
@@ -398,7 +409,7 @@ fn belongs(follow: &mut Follow<Watched>, who: Belonging) {
     follow.follower_mut().watch.belongs(who);
 }
 
-/// Stalls become rows.
+/// Turns stalls into rows.
 pub(crate) fn take_in(
     rows: &mut EpisodeRows,
     watch: &mut PassiveWatch,
@@ -421,14 +432,14 @@ fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warnin
     }
     found.extend(crate::warnings::of_switches(&watch.unrecorded_switches()));
     found.extend(crate::warnings::of_folded(rate.nanos(watch.folded())));
-    let whom = match owners {
+    let named = match owners {
         Owners::Largest => None,
         Owners::Process(pid) => Some(NamedOwner::Process { pid: *pid }.into()),
         Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }.into()),
     };
-    if whom.is_some() && !watch.met_anybody() {
-        found.push(Warning::NobodyMet {
-            whom,
+    if named.is_some() && !watch.met_owner() {
+        found.push(Warning::OwnerNotMet {
+            named,
             watching: true,
         });
     }

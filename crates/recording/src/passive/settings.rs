@@ -1,34 +1,32 @@
-//! What is watched, resolved from what the user asked for.
+//! Resolved settings of a recording without a probe.
 
 use crate::settings::RunSettings;
 use jitterscope_model::{EventGrain, Nanos};
 use jitterscope_platform::CpuChoice;
 
-/// What belongs on the watched CPUs.
+/// The owners of the watched CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// On each CPU the thread that has most of it in a look before the measurement.
+    /// On each CPU, the thread with the largest share in a look before the measurement.
     Largest,
-    /// The threads of a process, those that begin later included.
+    /// The threads of a process, including those that begin later.
     Process(i32),
-    /// Every thread of this name, also those that begin later.
+    /// Every thread with this name, including those that begin later.
     Named(String),
 }
 
-/// Settings of one recording without a probe.
 #[derive(Clone, Debug)]
 pub struct PassiveRecordSettings {
-    /// What every kind of recording is asked.
+    /// The settings of every kind of recording.
     pub run: RunSettings,
-    /// CPUs to watch.
     pub cpus: CpuChoice,
-    /// What belongs there.
+    /// The owners of these CPUs.
     pub owners: Owners,
     /// Length of the measurement.
     pub duration: Nanos,
-    /// Length of the look before it.
+    /// Length of the look before the measurement.
     pub look: Nanos,
-    /// Stretches of stolen time at or above this are stalls.
+    /// Stolen stretches at or above this length are stalls.
     pub threshold: Nanos,
     /// Length of a reporting interval.
     pub interval: Nanos,

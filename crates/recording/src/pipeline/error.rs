@@ -1,4 +1,4 @@
-//! Why a recording of the pipeline failed as a whole.
+//! Errors that end a recording of the pipeline.
 
 use crate::error::{RecordError, is_refused_priority};
 use jitterscope_model::{Misfit, PipelineRole};
@@ -6,10 +6,10 @@ use jitterscope_platform::{AccessError, MapError, SelectionError};
 use jitterscope_probe::pipeline::PipelineError;
 use std::path::PathBuf;
 
-/// A recording of the pipeline that has no run to show.
+/// A recording of the pipeline that produced no run.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineRecordError {
-    /// As any recording may fail.
+    /// An error of any kind of recording.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The threads cannot be set up.
@@ -18,67 +18,54 @@ pub enum PipelineRecordError {
     /// Input or journal cannot be mapped.
     #[error(transparent)]
     File(#[from] MapError),
-    /// The folder of the input cannot be made.
+    /// The folder of the input cannot be created.
     #[error("an input cannot be made in {}: {source}; name an input with --input", path.display())]
-    InputFolder {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: AccessError,
-    },
-    /// The input is longer than memory can be.
+    InputFolder { path: PathBuf, source: AccessError },
+    /// The input exceeds the address space.
     #[error("{records} records of {length} bytes are too much for an input")]
-    InputSize {
-        /// Records asked for.
-        records: u64,
-        /// Bytes of each.
-        length: usize,
-    },
-    /// Iterations that are all warm-up, or too many.
+    InputSize { records: u64, length: usize },
+    /// All iterations are warm-up, or there are too many.
     #[error(
         "{iterations} iterations of which {warm_up} are warm-up leave nothing that can be measured"
     )]
     NothingLeft {
-        /// Iterations, warm-up included.
+        /// Iterations, including the warm-up.
         iterations: u64,
-        /// Those of the warm-up.
+        /// Iterations of the warm-up.
         warm_up: u64,
     },
-    /// A ring that is larger than memory.
+    /// The ring is too large for memory.
     #[error(
         "--ring {slots} of {record_length} bytes a record takes {needs_mib} MiB, more than half of the {free_mib} MiB that are free"
     )]
     Memory {
         /// Slots of the ring.
         slots: u64,
-        /// Bytes of a record.
         record_length: u64,
-        /// MiB of all of it.
+        /// MiB of the whole ring.
         needs_mib: u64,
-        /// MiB that are free.
+        /// Free MiB.
         free_mib: u64,
     },
-    /// The journal's file holds something else.
+    /// The journal's file contains something else.
     #[error("{} is no journal and would be overwritten: name another file, or remove it", .0.display())]
     NotAJournal(PathBuf),
     /// The measurement would measure its own placement.
     #[error("the pipeline would measure its own placement; --force measures it all the same")]
     Misfit(Vec<Misfit>),
-    /// Spinning real-time threads would take the whole machine, or each other's CPU.
+    /// Spinning real-time threads would occupy the whole machine, or each other's CPU.
     #[error(
         "SCHED_FIFO threads that spin never give way: leave a CPU free for everything else and give each thread \
          its own, or leave out --priority"
     )]
     WouldHang,
-    /// A thread was put on a CPU that it cannot have.
+    /// A thread was placed on a CPU that it may not use.
     #[error("the pipeline's threads: {0}")]
     Cpu(#[from] SelectionError),
-    /// A thread could not be made.
+    /// A thread could not be created.
     #[error("the {role}'s thread could not be started: {source}")]
     Thread {
-        /// Which.
         role: PipelineRole,
-        /// Why.
         source: std::io::Error,
     },
     /// A thread ended without a result.
@@ -105,7 +92,7 @@ impl From<jitterscope_platform::ClockError> for PipelineRecordError {
 }
 
 impl PipelineRecordError {
-    /// As [`RecordError::is_unavailable_here`].
+    /// See [`RecordError::is_unavailable_here`].
     #[must_use]
     pub fn is_unavailable_here(&self) -> bool {
         match self {

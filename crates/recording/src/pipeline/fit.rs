@@ -1,24 +1,23 @@
-//! Whether the machine has room for the pipeline's threads: each wants a CPU, and a core, to itself.
+//! Checks whether the machine has room for the pipeline's threads: each needs a CPU and a core to itself.
 
 use super::settings::Places;
 use jitterscope_model::{CpuId, CpuSet, Misfit, PipelineRole, RoleNode};
 use jitterscope_platform::{CpuLayout, SelectionError, Topology, check_cpus};
 
-/// CPUs that the threads can have, and how they hang together.
+/// The CPUs available to the threads, and their topology.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     /// CPUs of the machine.
     pub topology: Topology,
-    /// Cores and nodes.
     pub layout: CpuLayout,
     /// The affinity mask of this process.
     pub allowed: CpuSet,
-    /// CPU time that the control groups grant, in thousandths of a CPU; `None` without a limit.
+    /// CPU time granted by the control groups, in thousandths of a CPU; `None` without a limit.
     pub quota_millis: Option<u64>,
 }
 
 impl Room {
-    /// CPUs that threads which are not pinned can have.
+    /// CPUs for threads that are not pinned.
     #[must_use]
     pub fn usable(&self) -> CpuSet {
         let online = self.allowed.intersection(&self.topology.online);
@@ -29,18 +28,18 @@ impl Room {
     }
 }
 
-/// Whether threads that never give way would keep others of the pipeline from running: real-time ones that
-/// spin share a CPU.
+/// Whether threads that never give way would keep other pipeline threads from running: spinning real-time threads share
+/// a CPU.
 pub(crate) fn would_starve(misfits: &[Misfit]) -> bool {
     misfits
         .iter()
         .any(|misfit| matches!(misfit, Misfit::SameCpu { .. } | Misfit::TooFewCpus { .. }))
 }
 
-/// What the placement would measure instead of the machine; empty when all is well.
+/// Placements that would distort the measurement; empty if there are none.
 ///
 /// # Errors
-/// A thread was put on a CPU that is absent, offline or outside the cpuset: that cannot be forced.
+/// A thread was placed on a CPU that is absent, offline or outside the cpuset; `force` does not allow that.
 pub fn misfits(
     room: &Room,
     roles: &[PipelineRole],
@@ -130,16 +129,16 @@ pub fn misfits(
     Ok(found)
 }
 
-/// What the scheduler may do with threads that are not pinned, though there is room for all.
+/// What the scheduler may do with threads that are not pinned, although there is room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Freedom {
-    /// Put two of them on hardware threads of one core.
+    /// Place two of them on hardware threads of one core.
     pub(crate) one_core: bool,
-    /// Put them on different NUMA nodes.
+    /// Place them on different NUMA nodes.
     pub(crate) many_nodes: bool,
 }
 
-/// What it may do; `None` when every thread is pinned or all places are alike.
+/// The scheduler's freedom; `None` if every thread is pinned or all placements are equivalent.
 pub(crate) fn freedom(room: &Room, roles: &[PipelineRole], places: &Places) -> Option<Freedom> {
     roles.iter().find(|role| places.of(**role).cpu.is_none())?;
     let usable = room.usable();
@@ -168,7 +167,7 @@ mod tests {
         PipelineRole::Journaller,
     ];
 
-    /// A machine: online CPUs, siblings by core, CPUs by node, its cpuset.
+    /// A machine: online CPUs, siblings by core, CPUs by node, cpuset.
     fn room(
         online: &str,
         cores: &[&str],
@@ -275,7 +274,7 @@ mod tests {
             outside,
             Err(SelectionError::OutsideCpuset { cpu: CpuId(5), .. })
         ));
-        // An isolated CPU that the mask hides can be named all the same.
+        // An isolated CPU outside the mask can still be named.
         let isolated = room("0-3", &[], &[], None, "0");
         assert_eq!(found(&isolated, 3, [Some(1), Some(2), Some(3)]), []);
     }

@@ -1,20 +1,20 @@
-//! The records that the producer sends: a file as memory.
+//! The producer's input: a file mapped into memory.
 
 use super::error::PipelineRecordError;
 use super::settings::InputChoice;
 use jitterscope_platform::{HeldDir, MappedFile, make_random_file};
 use std::path::PathBuf;
 
-/// The mapped input and where it lies.
+/// The mapped input and its location.
 pub(crate) struct Input {
     pub(crate) map: MappedFile,
     pub(crate) path: PathBuf,
 }
 
-/// Maps the input; makes it where it is ours and not there yet, or not of the length that is wanted.
+/// Maps the input. Creates it if it is ours and is missing or has the wrong length.
 ///
 /// # Errors
-/// It cannot be read, or made.
+/// It cannot be read or created.
 pub(crate) fn open(
     choice: &InputChoice,
     record_length: usize,
@@ -35,7 +35,7 @@ pub(crate) fn open(
                     source,
                 }
             })?;
-            // A length is a file of its own, so that runs side by side never pull it from under each other.
+            // Each length has its own file, so that concurrent runs never change each other's input.
             let name = format!("pipeline-input-{bytes}.bin");
             let path = folder.join(&name);
             let found = |held: &HeldDir| {

@@ -1,4 +1,4 @@
-//! Keeps the journaller supplied with room.
+//! Supplies the journaller with room in its file.
 
 use super::error::PipelineRecordError;
 use jitterscope_model::{JournalEnd, JournalEntry, JournalFault, Nanos, PipelineJournal};
@@ -9,39 +9,36 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Time that a piece lasts at the asked rate: twice the time between two looks at the stock.
+/// How long a piece lasts at the requested rate: twice the time between two checks of the stock.
 const PIECE_LASTS: Nanos = Nanos(100_000_000);
 const SMALLEST_PIECE: u64 = 256 << 10;
 const LARGEST_PIECE: u64 = 4 << 20;
-/// Pieces in stock.
 const STOCK: usize = 4;
-/// Full pieces stay mapped up to this: giving memory back changes the page tables, and the kernel then
-/// interrupts every CPU on which this process runs, the pipeline's included.
+/// Full pieces stay mapped up to this many bytes: unmapping changes the page tables, and the kernel then interrupts
+/// every CPU that runs this process, including the pipeline's.
 const KEPT: u64 = 64 << 20;
 
-/// The journal's file, and what the journaller has in hand of it.
+/// The journal's file, and the pieces that the journaller holds.
 pub(crate) struct JournalKeeper {
     file: GrowingFile,
     feed: JournalFeed<FilePiece>,
     full: VecDeque<FilePiece>,
     kept: usize,
-    /// Pieces handed out that have not come back full.
+    /// Pieces handed out and not yet returned full.
     out: usize,
-    /// As shown to the user.
     path: String,
     end: Option<JournalEnd>,
 }
 
-/// Where a journal lies.
 pub(crate) enum JournalPlace {
     /// In the run's folder, under this name.
     InRun(File, &'static str),
-    /// Where the user wants it; absolute, as a reader elsewhere will find it.
+    /// At the user's path, made absolute for readers elsewhere.
     Named(PathBuf),
 }
 
 impl JournalPlace {
-    /// A file that the user names.
+    /// The place of a file that the user names.
     pub(crate) fn named(path: &Path) -> JournalPlace {
         JournalPlace::Named(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
     }
@@ -53,9 +50,9 @@ fn piece_length(interval: Nanos) -> u64 {
     (messages.saturating_mul(JournalEntry::SIZE as u64)).clamp(SMALLEST_PIECE, LARGEST_PIECE)
 }
 
-/// Refuses to overwrite a file that somebody would miss.
+/// Refuses to overwrite a file that is not a journal.
 pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> {
-    // Whoever makes the file tells what is wrong with it otherwise.
+    // Creating the file reports every other problem.
     let Ok(mut file) = open_regular(path) else {
         return Ok(());
     };
@@ -67,7 +64,7 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> 
             Ok(n) => have += n,
         }
     }
-    // One that was cut short before its first record holds zeros.
+    // A journal that was cut short before its first record contains zeros.
     let fine =
         have == 0 || head.iter().all(|b| *b == 0) || JournalEntry::from_bytes(&head).is_some();
     if fine {
@@ -78,10 +75,10 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> 
 }
 
 impl JournalKeeper {
-    /// Makes the file and the first pieces.
+    /// Creates the file and the first pieces.
     ///
     /// # Errors
-    /// It cannot be made, or the disk has no room for even one piece.
+    /// The file cannot be created, or the disk has no room for one piece.
     pub(crate) fn start(
         place: JournalPlace,
         feed: JournalFeed<FilePiece>,
@@ -114,8 +111,8 @@ impl JournalKeeper {
     }
 
     fn supply(&mut self, piece: FilePiece) {
-        // The stock is looked at first, and nobody else fills it; a piece too many would leave a hole of
-        // zeros in the file, so it is the end of the journal rather than dropped in silence.
+        // The stock was just checked, and only this thread fills it. An extra piece would leave a hole of zeros in the
+        // file, so it ends the journal instead of being dropped silently.
         self.out += 1;
         if self.feed.supply(piece).is_err() {
             self.end = Some(JournalEnd {
@@ -125,7 +122,7 @@ impl JournalKeeper {
         }
     }
 
-    /// Takes back what is full and tops up the stock.
+    /// Takes back full pieces and refills the stock.
     pub(crate) fn tend(&mut self) {
         while let Some(piece) = self.feed.take_full() {
             self.full.push_back(piece);
@@ -151,17 +148,17 @@ impl JournalKeeper {
         }
     }
 
-    /// Whether no more room will come: what the journaller has in hand is all there is.
+    /// Whether no more room will come: the journaller has only the pieces that it holds.
     pub(crate) fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether that is full too.
+    /// Whether those pieces are full, too.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.end.is_some() && self.out == 0
     }
 
-    /// Cuts the file to what was written. The journaller has ended.
+    /// Truncates the file to what was written. The journaller has ended.
     pub(crate) fn finish(mut self, account: JournalAccount) -> PipelineJournal {
         while let Some(piece) = self.feed.take_full() {
             drop(piece);

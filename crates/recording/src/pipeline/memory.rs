@@ -1,14 +1,13 @@
-//! Whether there is memory for the ring: one that the machine has none for would end in the kernel killing
-//! somebody.
+//! Checks whether there is memory for the ring: without it, the kernel would kill a process.
 
 use super::error::PipelineRecordError;
 use super::settings::PipelineRecordSettings;
 use jitterscope_platform::Machine;
 
-/// Bytes of a slot beside its record: the message, the allocator's account.
+/// Bytes of a slot besides its record: the message and the allocator's overhead.
 const SLOT: u64 = 64 + 16;
 
-/// Refuses a ring of more than half of what is free; what is free may not be known.
+/// Refuses a ring that needs more than half of the free memory, if that is known.
 pub(crate) fn check(
     machine: &Machine,
     settings: &PipelineRecordSettings,

@@ -1,8 +1,7 @@
 //! A recording of the pipeline probe: its files and threads, from the placement to the stored run.
 //!
-//! The calling thread drains: slow messages out of the consumers' queues, room into the journaller's stock,
-//! every 50 ms. What becomes of a slow message beyond its row is the business of whoever follows the
-//! threads through the kernel, behind the one seam of `follow`.
+//! Every 50 ms the calling thread takes slow messages out of the consumers' queues and refills the journaller's stock.
+//! The follower, behind the interface in `follow`, finds the cause of a slow message in the kernel's events.
 
 mod error;
 mod fit;

@@ -1,5 +1,3 @@
-//! A recording of the pipeline.
-
 use super::error::PipelineRecordError;
 use super::fit::{Room, freedom, misfits, would_starve};
 use super::follow::{Blind, Follower};
@@ -37,18 +35,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Slow messages that fit in a consumer's queue, of 80 bytes each: 300,000 a second.
+/// Capacity of a consumer's queue of slow messages, 80 bytes each: 300,000 a second.
 const SLOW_QUEUE: usize = 1 << 14;
-/// Time between setting the start and the start: the producer looks every millisecond.
+/// Time between setting the start time and the start: the producer checks every millisecond.
 const START_AHEAD: Nanos = Nanos(20_000_000);
 
-/// Records: runs the pipeline as set, stores what it measured as a run. Ends early, keeping what was
-/// measured, when `stop` becomes true or the journal's disk is full. The calling thread drains the queues
-/// and is confined to CPUs that no thread of the pipeline is pinned to meanwhile.
+/// Runs the pipeline as configured and stores what it measured as a run. Ends early but keeps what was measured when
+/// `stop` becomes true or the journal's disk is full. The calling thread drains the queues and is confined to CPUs to
+/// which no thread of the pipeline is pinned.
 ///
 /// # Errors
-/// There is no run to show: the placement does not fit the machine, a file cannot be had, nothing was
-/// measured, nothing could be written, or an output beside the run cannot be opened or refuses.
+/// There is no run: the placement does not fit the machine, a file is unavailable, nothing was measured, nothing could
+/// be written, or an output besides the run cannot be opened or refuses.
 pub fn record_pipeline(
     machine: &Machine,
     settings: &PipelineRecordSettings,
@@ -78,12 +76,11 @@ pub fn record_pipeline(
     )
 }
 
-/// A pipeline that was asked for.
 struct Piping<'a> {
     settings: &'a PipelineRecordSettings,
     room: Room,
     input: Option<Input>,
-    /// CPUs that threads are pinned to, and all that the pipeline runs on.
+    /// CPUs that threads are pinned to, and all CPUs that the pipeline runs on.
     pinned: CpuSet,
     measured: CpuSet,
     real_time: bool,
@@ -144,7 +141,7 @@ impl<'a> Target for Piping<'a> {
             measured: self.measured.clone(),
             probe: probe_settings(settings, self.measured.clone()),
             beside_us: floating(settings),
-            // Set up when its memory is, for it may be refused until then.
+            // Events are set up along with the memory, because the request may be refused before that.
             events: None,
         })
     }
@@ -154,7 +151,7 @@ impl<'a> Target for Piping<'a> {
         clock: ClockCheck,
         home: &Home,
     ) -> Result<ClockChoice, PipelineRecordError> {
-        // CPUs that are left for everything else when every thread has one.
+        // CPUs that remain when every thread has one.
         self.all_taken = home.helpers.len() <= floating(self.settings);
         if self.real_time && self.all_taken {
             return Err(PipelineRecordError::WouldHang);
@@ -248,7 +245,7 @@ impl<'a> Target for Piping<'a> {
     }
 }
 
-/// Whoever follows the threads through the kernel, where that is wanted and possible; why not is noted.
+/// The follower, if it is wanted and possible; otherwise the reason is noted.
 fn follower(
     settings: &PipelineRecordSettings,
     measured: &CpuSet,
@@ -262,10 +259,14 @@ fn follower(
         measured: measured.clone(),
         follow_threads: true,
         charges_later: true,
-        renames: false,
         grain: EventGrain::All,
     }) {
-        Ok(events) => Box::new(Tracing::new(events, stage.clock.kind, stage.rate())),
+        Ok(events) => Box::new(Tracing::new(
+            events,
+            stage.clock.kind,
+            stage.rate(),
+            stage.host.hypervisor.is_some(),
+        )),
         Err(why) => {
             stage.without_events(Some(&why));
             Box::new(Blind)
@@ -273,7 +274,7 @@ fn follower(
     }
 }
 
-/// A pipeline that runs: its threads are led through their phases and looked after meanwhile.
+/// A running pipeline: leads its threads through their phases and supplies them.
 struct Piped<'a> {
     settings: &'a PipelineRecordSettings,
     setting: Setting<'a>,
@@ -291,7 +292,6 @@ struct Piped<'a> {
 }
 
 impl Piped<'_> {
-    /// Warm-up and pause, unless stopped meanwhile.
     fn warm_up(&mut self, stage: &mut Stage<'_, '_>) -> Result<(), PipelineRecordError> {
         let Some(threads) = &mut self.threads else {
             return Ok(());
@@ -342,7 +342,7 @@ impl Running for Piped<'_> {
     ) -> Result<(), PipelineRecordError> {
         stage.observer.step(Step::Executing);
         let rate = stage.rate();
-        // From now: an output may have waited since the clocks were read.
+        // Counted from now: an output may have waited since the clocks were read.
         self.start = clock::now(self.kind) + rate.ticks(START_AHEAD);
         let end = match self.settings.length {
             PipelineLength::Time(time) => Some(self.start + rate.ticks(time)),
@@ -452,7 +452,6 @@ impl Running for Piped<'_> {
     }
 }
 
-/// Threads that are not pinned.
 fn floating(settings: &PipelineRecordSettings) -> usize {
     settings
         .roles()
@@ -461,7 +460,7 @@ fn floating(settings: &PipelineRecordSettings) -> usize {
         .count()
 }
 
-/// CPUs that threads are pinned to, and all that the pipeline runs on.
+/// CPUs that threads are pinned to, and all CPUs that the pipeline runs on.
 fn cpus(settings: &PipelineRecordSettings, allowed: &CpuSet) -> (CpuSet, CpuSet) {
     let roles = settings.roles();
     let pinned = settings.pinned();
@@ -511,8 +510,8 @@ fn build<I: AsRef<[u8]> + Send + 'static>(
     }
 }
 
-/// Intervals that may wait for the drain, which takes them every [`DRAIN_EVERY`]: twice as many as end in that
-/// time, of about 270 KiB each.
+/// Intervals that may wait for the drain, which takes them every [`DRAIN_EVERY`]: twice as many as end in that time,
+/// about 270 KiB each.
 fn reporting_queue(interval: Nanos) -> usize {
     let between = u64::try_from(DRAIN_EVERY.as_nanos()).unwrap_or(u64::MAX) / interval.0.max(1);
     usize::try_from(between.saturating_mul(2))
@@ -520,7 +519,7 @@ fn reporting_queue(interval: Nanos) -> usize {
         .clamp(3, 100)
 }
 
-/// How long the schedule is.
+/// Planned length of the schedule.
 fn planned(settings: &PipelineRecordSettings) -> Nanos {
     match settings.length {
         PipelineLength::Time(time) => time,
@@ -544,7 +543,7 @@ fn probe_settings(settings: &PipelineRecordSettings, cpus: CpuSet) -> ProbeSetti
     }
 }
 
-/// What only the warm-up showed: from where on a message is slow, and how long it took.
+/// What only the warm-up showed: the limit above which a message is slow, and the length of the warm-up.
 fn learnt(probe: &mut ProbeSettings, settings: &PipelineRecordSettings, result: &PipelineResult) {
     probe.threshold_ns = result
         .consumers

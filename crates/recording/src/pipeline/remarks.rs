@@ -1,9 +1,9 @@
-//! What limits what a pipeline's run can say.
+//! Limits of what a pipeline's run can show.
 
 use super::fit::Freedom;
 use jitterscope_model::{MeasuringThread, PipelineResult, Warning};
 
-/// Threads were left to the scheduler on a machine whose CPUs are not alike.
+/// Warns if the scheduler placed threads on a machine whose CPUs differ.
 pub(crate) fn free(
     Freedom {
         one_core,
@@ -16,7 +16,7 @@ pub(crate) fn free(
     }
 }
 
-/// What turned out to limit a measurement.
+/// Warnings that follow from a measurement.
 pub(crate) fn of(result: &PipelineResult) -> Vec<Warning> {
     let mut found = Vec::new();
     if let Some(journal) = &result.journal {

@@ -1,4 +1,4 @@
-//! What the threads did, as the run keeps it.
+//! The threads' results, as the run stores them.
 
 use super::input::Input;
 use super::settings::{PipelineLength, PipelineRecordSettings};
@@ -10,7 +10,7 @@ use jitterscope_model::{
 };
 use jitterscope_probe::pipeline::{ConsumerResult, Times};
 
-/// What is known of the warnings.
+/// What the warnings depend on.
 pub(crate) struct Setting<'a> {
     pub(crate) settings: &'a PipelineRecordSettings,
     pub(crate) input_path: String,
@@ -143,7 +143,7 @@ fn counts(histogram: &Histogram<u64>, max: u64) -> Vec<(u64, u64)> {
             )
         })
         .collect();
-    // Beyond the longest that the histogram tells apart the maximum still is exact.
+    // Beyond the histogram's range the maximum is still exact.
     if let Some((value, _)) = counts.last_mut() {
         *value = max;
     }

@@ -4,44 +4,41 @@ use super::error::PipelineRecordError;
 use super::settings::PipelineLength;
 use jitterscope_model::Nanos;
 
-/// Iterations, warm-up iterations and records of the ancestor, where one of them is given.
+/// Default iterations, warm-up iterations and records of perf-workshop, used if one of them is given.
 const ITERATIONS: (u64, u64, u64) = (20, 10, 10_000);
-/// Records in an input that is made.
+/// Records in a generated input.
 const INPUT_RECORDS: u64 = 10_000;
-/// Messages of the warm-up where no interval tells how many a time has.
+/// Messages of the warm-up without an interval, when its time implies no number.
 const UNPACED_WARM_UP: u64 = 1_000_000;
 
-/// How much is sent, as it was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScheduleChoice {
-    /// Iterations over the input, warm-up included. With any of the first three, all is counted as
-    /// perf-workshop does.
+    /// Iterations over the input, including the warm-up. If any of the first three fields is set, everything is counted
+    /// as in perf-workshop.
     pub iterations: Option<u64>,
     /// Iterations of the warm-up.
     pub warm_up_iterations: Option<u64>,
     /// Records in an iteration.
     pub records: Option<u64>,
-    /// Messages to measure, in place of `duration`.
+    /// Messages to measure, instead of `duration`.
     pub messages: Option<u64>,
     /// How long to measure.
     pub duration: Nanos,
-    /// How long to send before that.
+    /// How long to send before the measurement.
     pub warm_up: Nanos,
 }
 
-/// What that comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// How much is measured.
     pub length: PipelineLength,
-    /// Messages of the warm-up.
     pub warm_up_messages: u64,
-    /// Records of an input that is made.
+    /// Records of a generated input.
     pub records: u64,
 }
 
 impl ScheduleChoice {
-    /// With this time between publications.
+    /// Resolves it for this time between publications.
     ///
     /// # Errors
     /// Nothing is left to measure.

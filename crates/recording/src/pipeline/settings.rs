@@ -1,4 +1,4 @@
-//! What is recorded of a pipeline, resolved from what the user asked for.
+//! Resolved settings of a recording of the pipeline.
 
 use crate::settings::RunSettings;
 use jitterscope_model::{CpuSet, Nanos, PipelinePacing, PipelineRole};
@@ -8,30 +8,27 @@ use std::path::PathBuf;
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PipelineLength {
-    /// This many messages.
     Messages(u64),
-    /// As many as the schedule has in this time.
+    /// As many messages as the schedule has in this time.
     Time(Nanos),
 }
 
-/// Where the records come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputChoice {
-    /// The user's own file, whose whole records are sent over and over.
+    /// The user's file, whose complete records are sent repeatedly.
     Own(PathBuf),
-    /// A file of pseudo-random bytes in this folder, made on first use.
+    /// A file of pseudo-random bytes in this folder, created on first use.
     Made {
-        /// The folder; made as well.
+        /// The folder, also created.
         folder: PathBuf,
         /// How many records it holds.
         records: u64,
     },
 }
 
-/// Settings of one recording of the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineRecordSettings {
-    /// What every kind of recording is asked.
+    /// The settings of every kind of recording.
     pub run: RunSettings,
     /// Bytes of a record.
     pub record_length: usize,
@@ -39,38 +36,35 @@ pub struct PipelineRecordSettings {
     pub input: InputChoice,
     /// Slots of the ring, a power of two.
     pub ring: usize,
-    /// Time between publications; zero sends as fast as the ring takes it.
+    /// Time between publications; zero sends as fast as the ring allows.
     pub interval: Nanos,
     /// How the interval is kept.
     pub pacing: PipelinePacing,
     /// How much is measured.
     pub length: PipelineLength,
-    /// Messages before those that count.
     pub warm_up_messages: u64,
     /// Pause between warm-up and measurement.
     pub pause: Nanos,
     /// Whether there is a journaller.
     pub journaller: bool,
-    /// Its file; without one the journal is kept in the run's folder.
+    /// Its file; `None` keeps the journal in the run's folder.
     pub journal: Option<PathBuf>,
     /// Where each thread runs: producer, accumulator, journaller.
     pub places: Places,
-    /// Messages this much after their intended time are slow; `None` learns it from the warm-up.
+    /// Messages later than this after their intended time are slow; `None` learns the limit from the warm-up.
     pub slow_above: Option<Nanos>,
     /// Length of a reporting interval.
     pub reporting: Nanos,
     /// Whether kernel events are recorded.
     pub trace: bool,
-    /// Go on where the placement would be refused.
+    /// Whether to continue if the placement would be refused.
     pub force: bool,
 }
 
 /// Where each thread runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Stamps and publishes.
     pub producer: Place,
-    /// Receives and accounts.
     pub accumulator: Place,
     /// Receives, accounts and writes the journal.
     pub journaller: Place,
@@ -89,7 +83,7 @@ impl Places {
 }
 
 impl PipelineRecordSettings {
-    /// The CPUs that threads are pinned to.
+    /// CPUs that threads are pinned to.
     #[must_use]
     pub fn pinned(&self) -> CpuSet {
         self.roles()
@@ -98,7 +92,7 @@ impl PipelineRecordSettings {
             .collect()
     }
 
-    /// The busy threads that there will be.
+    /// The threads that will be busy.
     #[must_use]
     pub fn roles(&self) -> Vec<PipelineRole> {
         let mut roles = vec![PipelineRole::Producer, PipelineRole::Accumulator];

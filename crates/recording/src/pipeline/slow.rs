@@ -7,11 +7,11 @@ use jitterscope_model::{
 };
 use jitterscope_probe::pipeline::SlowOutput;
 
-/// Slow messages of one turn that get a row: more than the slowest in a hundred of a million a second. Of a
-/// burst the longest do.
+/// Slow messages per turn that get a row: more than the slowest 1% at a million messages a second. Of a burst, the
+/// longest get one.
 const MOST_ROWS: usize = 1000;
 
-/// Which of them get a row: of a burst the longest, which say most of the time that was lost.
+/// Selects the messages that get a row: of a burst the longest, which cover most of the lost time.
 fn longest(rows: &[(usize, SlowRow)]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     if rows.len() > MOST_ROWS {
@@ -23,15 +23,14 @@ fn longest(rows: &[(usize, SlowRow)]) -> Vec<bool> {
     kept
 }
 
-/// One consumer's slow messages.
 struct Channel {
     output: SlowOutput,
     victim: ThreadRef,
-    /// Slow messages that got no row, for there were too many at once.
+    /// Slow messages without a row, because there were too many at once.
     unkept: u64,
 }
 
-/// Empties the queues, again and again.
+/// Empties the queues repeatedly.
 pub(crate) struct SlowDrain {
     channels: Vec<Channel>,
     pub(crate) follower: Box<dyn Follower>,
@@ -70,12 +69,11 @@ impl SlowDrain {
         }
     }
 
-    /// The schedule begins at `start`.
     pub(crate) fn begin(&mut self, start: Ticks, end: Option<Ticks>) {
         self.follower.measuring(start, end);
     }
 
-    /// One turn. Messages are popped before the follower looks at the kernel's events.
+    /// Runs one turn. Messages are popped before the follower reads the kernel's events.
     pub(crate) fn cycle(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let mut rows = Vec::new();
         for (index, channel) in self.channels.iter_mut().enumerate() {
@@ -118,7 +116,7 @@ impl SlowDrain {
         self.intervals(sink)
     }
 
-    /// Intervals that are complete: they count every slow message, whatever became of its record.
+    /// Hands over complete intervals: they count every slow message, with or without a record.
     fn intervals(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let rate = self.rate;
         for channel in &mut self.channels {
@@ -138,8 +136,8 @@ impl SlowDrain {
         Ok(())
     }
 
-    /// The threads have ended at `end`: takes in the rest. Returns what the follower found, and how many
-    /// slow messages of each consumer got no row, in the order of the queues.
+    /// The threads have ended at `end`: takes in the rest. Returns the follower's results and, in the order of the
+    /// queues, the number of each consumer's slow messages without a row.
     pub(crate) fn finish(
         mut self,
         sink: &mut dyn Sink,
@@ -151,7 +149,7 @@ impl SlowDrain {
         Ok((followed, unkept))
     }
 
-    /// Rows so far and the longest.
+    /// The number of rows so far, and the longest.
     pub(crate) fn so_far(&self) -> (u64, Nanos) {
         (self.next_id, self.worst)
     }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a phase's end is looked for: seldom, for where no CPU is free it disturbs the warm-up, from
-/// which the pipeline learns what is usual.
+/// How often the end of a phase is checked. Seldom, because without a free CPU a check disturbs the warm-up from which
+/// the pipeline learns its usual times.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The name of a thread, within the kernel's 15 bytes.
@@ -30,22 +30,21 @@ struct Running {
     thread: JoinHandle<Ended>,
 }
 
-/// Running threads. Dropping them stops and joins all.
+/// Running threads. Dropping this stops and joins all of them.
 pub(crate) struct Threads {
     pub(crate) control: Arc<PipelineControl>,
     running: Vec<Running>,
 }
 
-/// What the threads did.
+/// The results of the threads.
 pub(crate) struct Joined {
     pub(crate) producer: ProducerResult,
-    /// The accumulator first.
     pub(crate) consumers: Vec<ConsumerResult>,
     pub(crate) usage: Vec<(PipelineRole, ThreadRef, ThreadUsage)>,
 }
 
 impl Threads {
-    /// Starts a thread for each body, free to run on all of `allowed`: the caller has left some of these.
+    /// Starts a thread for each body, free to run on all of `allowed`: the caller has left some of these CPUs.
     pub(crate) fn start(
         bodies: Vec<(PipelineRole, Body)>,
         allowed: &CpuSet,
@@ -66,8 +65,8 @@ impl Threads {
                 .stack_size(256 * 1024)
                 .spawn(move || {
                     own.store(current_tid(), Ordering::Release);
-                    // It was allowed there when the recording began. Should that have changed, the mask that
-                    // it inherited stands, and a CPU of its own is asked for in its set-up.
+                    // The affinity was valid when the recording began. If it no longer is, the inherited mask stays,
+                    // and the thread's set-up requests its own CPU.
                     let _ = confine_current_thread(&allowed);
                     body(&control)
                 })
@@ -77,7 +76,7 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Waits until every thread has reached a point, calling `meanwhile`, which ends the wait with false.
+    /// Waits until every thread has reached a point, and calls `meanwhile`, which ends the wait by returning false.
     ///
     /// # Errors
     /// A thread could not be set up.
@@ -98,7 +97,7 @@ impl Threads {
                     .map_err(|_| PipelineRecordError::Panicked(role))?;
                 return match outcome {
                     Err(error) => Err(error.into()),
-                    // A thread ends without an error only when it is asked to, which nobody did yet.
+                    // A thread ends without an error only on request, and there was none yet.
                     Ok(_) => Err(PipelineRecordError::Panicked(role)),
                 };
             }
@@ -110,7 +109,7 @@ impl Threads {
         Ok(true)
     }
 
-    /// Who they are; known once they are ready.
+    /// The threads' ids and names; known once they are ready.
     pub(crate) fn refs(&self) -> Vec<(PipelineRole, ThreadRef)> {
         let of = |running: &Running| (running.role, reference(running.role, &running.tid));
         self.running.iter().map(of).collect()
@@ -122,7 +121,7 @@ impl Threads {
             .all(|running| running.thread.is_finished())
     }
 
-    /// Ends everything; what was measured stays.
+    /// Ends everything but keeps what was measured.
     pub(crate) fn stop(&self) {
         self.control.stop();
         self.control.close_journal();
@@ -161,7 +160,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.stop();
         for running in self.running.drain(..) {
-            // Its result is of no use to who drops it; a panic was already printed.
+            // A dropped pipeline needs no result; a panic was already printed.
             let _ = running.thread.join();
         }
     }

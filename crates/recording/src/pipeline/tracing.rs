@@ -1,4 +1,4 @@
-//! The pipeline's threads, followed through the kernel: who made each slow message slow.
+//! Follows the pipeline's threads in the kernel, to find what made each slow message slow.
 
 use super::follow::{Followed, Follower, SlowRow};
 use crate::kernel_events::KernelEvents;
@@ -12,21 +12,24 @@ use jitterscope_model::{
 };
 use jitterscope_platform::clock;
 
-/// How long a thread's stalls are remembered. A message that is slower than this is split from what is
-/// left of them.
+/// How long a thread's stalls are remembered. A slower message is split from the stalls that remain.
 const REMEMBER: Nanos = Nanos(10_000_000_000);
 
-/// Follows the threads by kernel events.
 pub(crate) struct Tracing {
     follow: Follow,
     clock: ClockKind,
     producer: Option<i32>,
-    /// Numbers below this are given.
+    /// The next stall number.
     stalls: u64,
 }
 
 impl Tracing {
-    pub(crate) fn new(events: KernelEvents, clock: ClockKind, rate: TickRate) -> Tracing {
+    pub(crate) fn new(
+        events: KernelEvents,
+        clock: ClockKind,
+        rate: TickRate,
+        virtual_machine: bool,
+    ) -> Tracing {
         let settings = FollowerSettings {
             rate,
             join_within: Ticks(0),
@@ -34,7 +37,9 @@ impl Tracing {
             new_threads: false,
             children: false,
             names: Vec::new(),
+            user: None,
             most_threads: 3,
+            virtual_machine,
         };
         Tracing {
             follow: Follow::new(events, settings),
@@ -70,10 +75,10 @@ impl Follower for Tracing {
         slow: &[SlowRow],
         keep: &mut dyn Sink,
     ) -> Result<Vec<Attribution>, SinkError> {
-        // After the rows were popped: everything up to their reception is on record.
+        // The rows were popped before, so everything up to their reception is recorded.
         let now = clock::now(self.clock);
         self.follow.drain(now, keep)?;
-        // Nothing reports them as episodes; the threads' sums have them.
+        // They are not reported as episodes; the threads' sums include them.
         self.follow.follower_mut().take_episodes();
         let (follower, names) = (self.follow.follower(), &self.follow.events.names);
         let attributions = match self.producer {
@@ -84,7 +89,7 @@ impl Follower for Tracing {
             None => Vec::new(),
         };
         let messages: Vec<MessageTimesRow> = slow.iter().map(times).collect();
-        // Their stalls become rows after this.
+        // Their stalls become rows later.
         let stalls = slow.last().map_or(self.stalls, |row| row.stall.id.0 + 1);
         self.stalls = stalls;
         self.follow.end_turn(
@@ -124,7 +129,7 @@ impl Follower for Tracing {
     }
 }
 
-/// What a row's stall does not say of its message.
+/// The message's times that its stall does not hold.
 fn times(row: &SlowRow) -> MessageTimesRow {
     let message = &row.message;
     MessageTimesRow {
@@ -136,7 +141,7 @@ fn times(row: &SlowRow) -> MessageTimesRow {
     }
 }
 
-/// Splits a slow message, whose victim is its consumer: the same while recording and in a replay.
+/// Splits a slow message whose victim is its consumer, live or in a replay.
 pub(crate) fn split(
     follower: &ThreadFollower,
     producer: i32,

@@ -1,19 +1,19 @@
-//! Where a stored trace has holes: what was given up for want of room.
+//! Holes in a stored trace: parts that were not kept because the size limit was reached.
 
 use jitterscope_model::{CpuId, Ticks};
 use std::collections::BTreeMap;
 
-/// The times in which a CPU's records are missing.
+/// Times in which a CPU's records are missing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breaks {
     closed: Vec<(CpuId, Ticks, Ticks)>,
-    /// Since when, until the next page of the CPU tells.
+    /// Start of a hole that lasts until the CPU's next page.
     open: BTreeMap<CpuId, Ticks>,
     missed: bool,
 }
 
 impl Breaks {
-    /// Something is missing after these CPUs' last records.
+    /// Records are missing after these CPUs' last records.
     pub(super) fn miss(&mut self, last_records: impl Iterator<Item = (CpuId, Ticks)>) {
         self.missed = true;
         for (cpu, last) in last_records {
@@ -21,20 +21,20 @@ impl Breaks {
         }
     }
 
-    /// A page of a CPU begins. Returns the hole that ends with it; none where nothing came before it, for
-    /// then nothing is known that could have changed meanwhile.
+    /// A page of a CPU begins. Returns the hole that it ends; `None` without an earlier page, because then no known
+    /// state can have changed in it.
     pub(super) fn page(&mut self, cpu: CpuId, first: Ticks) -> Option<(Ticks, Ticks)> {
         let from = self.open.remove(&cpu)?;
         self.closed.push((cpu, from, first));
         (from > Ticks(0)).then_some((from, first))
     }
 
-    /// Whether anything is missing.
+    /// Whether any records are missing.
     pub(super) fn any(&self) -> bool {
         self.missed
     }
 
-    /// Whether records of this CPU, or of any, are missing between two times.
+    /// Whether records of this CPU, or of any CPU, are missing between two times.
     pub(super) fn touch(&self, cpu: Option<CpuId>, from: Ticks, to: Ticks) -> bool {
         let meant = |of: &CpuId| cpu.is_none_or(|cpu| cpu == *of);
         let closed = self

@@ -1,4 +1,4 @@
-//! CPUs that were watched: what was stolen there is found again.
+//! Finds the stolen time of watched CPUs again.
 
 use super::steps::StoredPages;
 use super::threads::Found;
@@ -7,8 +7,8 @@ use crate::passive::{take_in, watching};
 use crate::threads::{EpisodeRows, InOrder, TakesRecords};
 use jitterscope_attribute::{Belonging, Lexicon, PassiveWatch};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, IntervalRow, KernelEvent, PassiveCpu, Record, Setup, Source,
-    SourceTurn, Stall, ThreadRef, Ticks,
+    Attribution, Comm, CpuId, DrainTurn, IntervalRow, KernelEvent, PassiveCpu, Record, Setup,
+    Source, SourceTurn, Stall, ThreadRef, Ticks, Verdict,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
@@ -23,12 +23,20 @@ impl TakesRecords for PassiveWatch {
         PassiveWatch::event(self, event, names);
     }
 
-    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
-        PassiveWatch::lost(self, cpu, from, to, names);
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon) {
+        PassiveWatch::lost(self, cpu, of, why, names);
     }
 
     fn senders_lost(&mut self, from: Ticks, to: Ticks) {
         PassiveWatch::senders_lost(self, from, to);
+    }
+
+    fn quotas(&mut self, turn: &DrainTurn) {
+        PassiveWatch::quotas(self, turn);
+    }
+
+    fn take_newly_followed(&mut self) -> Vec<i32> {
+        PassiveWatch::take_newly_followed(self)
     }
 
     fn set(&mut self, step: &Setup) {
@@ -52,15 +60,15 @@ impl TakesRecords for PassiveWatch {
     }
 }
 
-/// What a replay found.
+/// The results of a replay.
 struct Again<'a> {
     source: StoredPages<'a>,
     cpus: Vec<PassiveCpu>,
     intervals: Vec<IntervalRow>,
 }
 
-/// Where a part of the trace is missing, the stalls of the run stand, and those that are found again have
-/// their verdict.
+/// Replays watched CPUs. If a part of the trace is missing, the stored stalls are used, and those that the replay finds
+/// again get its verdict.
 pub(super) fn passive(
     run: &RunReader,
     context: &TraceContext,
@@ -73,7 +81,7 @@ pub(super) fn passive(
             each(stall, Some(attribution.clone()));
         };
         let again = watch(run, context, &mut whole)?;
-        // How each was chosen is no matter of the trace.
+        // The trace does not contain how each CPU was chosen.
         let chosen = |id: CpuId| {
             run.manifest()
                 .passive
@@ -136,7 +144,7 @@ fn watch<'a>(
         stall,
         intervals: Vec::new(),
     };
-    // They count from the measurement on.
+    // Stalls count from the start of the measurement.
     let (mut rows, mut until) = (None, Ticks(u64::MAX));
     loop {
         let mut take = |record: Record<'_>| {
@@ -153,6 +161,7 @@ fn watch<'a>(
             Some(SourceTurn::Kept(turn)) => turn,
             Some(SourceTurn::Open | SourceTurn::Cut | SourceTurn::Missing) => continue,
         };
+        records.follower.quotas(&turn);
         records.hand_over(turn.now, &again.source.names);
         if let Some(end) = turn.end {
             again.cpus = records.follower.finish(end, &again.source.names);

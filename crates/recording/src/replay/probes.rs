@@ -1,4 +1,4 @@
-//! The stalls of probes that spin, or that sleep and wake, as their recorder attributed them.
+//! Attributes the stalls of spinning or sleeping probes as their recorder did.
 
 use super::steps::StoredPages;
 use super::{EachStall, ReplayError, Replayed};
@@ -12,7 +12,7 @@ use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
 use std::collections::BTreeMap;
 
-/// What one probe reported in a turn.
+/// The reports of one probe in a turn.
 #[derive(Default)]
 struct ProbeTurn {
     warm_up: Option<WarmUpTurn>,
@@ -36,7 +36,7 @@ pub(super) fn probes(
     gaps.threshold(manifest.rate.ticks(manifest.probe.threshold_ns));
     let mut replayed = Replayed::default();
     let mut stalls = run.stalls()?.peekable();
-    // Whether a part of the warm-up was not kept, from which the recorder learnt.
+    // Whether a part of the warm-up, from which the recorder learned, was not kept.
     let mut begun_late = false;
     while let Some(step) = source.turn(&mut (), &mut |record| gaps.take(record))? {
         let turn = match step {
@@ -74,7 +74,7 @@ pub(super) fn probes(
             probes.entry(stall.cpu).or_default().stalls.push(stall);
         }
         announce(&mut gaps, &probes);
-        // A recorder goes from probe to probe in order of their CPUs.
+        // A recorder processes probes in order of their CPUs.
         let mut rows = Vec::new();
         for (cpu, ProbeTurn { warm_up, stalls }) in probes {
             for gap in warm_up.iter().flat_map(WarmUpTurn::gaps) {
@@ -97,7 +97,7 @@ pub(super) fn probes(
             }
         }
         replayed.stalls += rows.len() as u64;
-        // Those of turns that are missing come with these.
+        // Stalls of missing turns arrive together with these.
         rows.sort_by_key(|(stall, _)| stall.id);
         for (stall, attribution) in rows {
             each(&stall, attribution);
@@ -118,7 +118,7 @@ pub(super) fn probes(
     Ok(replayed)
 }
 
-/// All gaps of a turn are announced before any is attributed.
+/// Announces all gaps of a turn before any is attributed.
 fn announce(gaps: &mut GapAttribution, probes: &BTreeMap<CpuId, ProbeTurn>) {
     for (cpu, ProbeTurn { warm_up, stalls }) in probes {
         for gap in warm_up.iter().flat_map(WarmUpTurn::gaps) {

@@ -1,24 +1,25 @@
-//! A stored run as a source: the steps of its recorder, in order.
+//! Reads a stored run as a source: its recorder's steps in order.
 
 use super::ReplayError;
 use super::breaks::Breaks;
 use crate::feed::PageFeed;
 use crate::names::ReplayedNames;
-use jitterscope_model::{DrainTurn, Record, SetupStep, Sink, Source, SourceTurn, Ticks, TraceRole};
+use jitterscope_model::{
+    CpuSet, DrainTurn, Record, SetupStep, Sink, Source, SourceTurn, Ticks, TraceRole,
+};
 use jitterscope_source::TraceContext;
 use jitterscope_store::{RunReader, StoreError, StoredPage, TracePiece};
 use std::iter::Peekable;
 use std::slice;
 
-/// What comes next.
 enum Step {
-    /// Pages, and the turn that they belong to; no turn where its end is missing.
+    /// Pages and their turn; no turn if its end is missing.
     Turn(Vec<StoredPage>, Option<Box<DrainTurn>>),
     /// A part of the trace was not kept.
     Missing,
 }
 
-/// Cuts a stored trace into turns.
+/// Splits a stored trace into turns.
 struct Steps {
     pieces: Pieces,
     pages: Vec<StoredPage>,
@@ -55,20 +56,21 @@ impl Iterator for Steps {
     }
 }
 
-/// The pages that a run kept, as records, names and losses: as its recorder had them.
+/// The stored pages of a run as records, names and losses, as its recorder had them.
 pub(super) struct StoredPages<'a> {
     steps: Steps,
     context: &'a TraceContext,
     setup: Peekable<slice::Iter<'a, SetupStep>>,
+    recorded: CpuSet,
     feed: PageFeed,
     pub(super) names: ReplayedNames,
     pub(super) breaks: Breaks,
-    /// Whether the turn under way lacks pages.
+    /// Whether pages of the current turn are missing.
     in_part: bool,
 }
 
 impl<'a> StoredPages<'a> {
-    /// Of a run with this description of its pages.
+    /// The stored pages of a run, with the description of its pages.
     pub(super) fn new(
         run: &RunReader,
         context: &'a TraceContext,
@@ -82,6 +84,7 @@ impl<'a> StoredPages<'a> {
             },
             context,
             setup: context.setup.iter().peekable(),
+            recorded: run.manifest().probe.cpus.clone(),
             feed: PageFeed::new(context, &run.manifest().probe.cpus)?,
             names: ReplayedNames::new(context),
             breaks: Breaks::default(),
@@ -89,14 +92,13 @@ impl<'a> StoredPages<'a> {
         })
     }
 
-    /// A part of the trace is missing here.
     fn miss(&mut self) {
         self.names.miss(self.context);
         self.breaks.miss(self.feed.last_records());
         self.in_part = true;
     }
 
-    /// Hands over what the pages of a turn hold; takes the names that were read in it out of the turn.
+    /// Hands over the records of a turn's pages, and moves the names read in the turn out of `turn`.
     fn pages(
         &mut self,
         pages: &[StoredPage],
@@ -112,7 +114,7 @@ impl<'a> StoredPages<'a> {
             (names, asked, std::mem::take(&mut turn.identities))
         });
         if in_part {
-            // Which record each came after is not known.
+            // The record that preceded each read is unknown.
             reads.iter_mut().for_each(|read| read.after = u64::MAX);
         }
         self.names.turn(reads, asked, identities);
@@ -123,7 +125,8 @@ impl<'a> StoredPages<'a> {
                 take(Record::Lost(page.cpu, from, to));
             }
             let names = &mut self.names;
-            self.feed.page(page.role, page.cpu, &page.bytes, |record| {
+            let (of, now) = ((page.role, page.cpu), Ticks(u64::MAX));
+            self.feed.page(of, &page.bytes, now, |record| {
                 if let Record::Sender(event) | Record::Local(event) = record {
                     names.learn(event);
                 }
@@ -134,7 +137,7 @@ impl<'a> StoredPages<'a> {
     }
 }
 
-/// A run that kept them: its turns are those of its recorder.
+/// A run with stored pages: its turns are those of its recorder.
 impl Source for StoredPages<'_> {
     type Error = ReplayError;
 
@@ -157,6 +160,10 @@ impl Source for StoredPages<'_> {
             }
         }
         self.pages(&pages, turn.as_deref_mut(), take);
+        if let Some((from, to)) = turn.as_ref().and_then(|turn| turn.disturbed) {
+            take(Record::Disturbed(&self.recorded, from, to));
+            self.feed.deafen(to);
+        }
         Ok(Some(turn.map_or(SourceTurn::Cut, SourceTurn::Kept)))
     }
 

@@ -1,4 +1,4 @@
-//! The summary of a stored run with the verdicts of this version.
+//! The summary of a stored run with this version's verdicts.
 
 use super::{ReplayError, Replayed, replay};
 use jitterscope_analyze::periods::Effort;
@@ -7,9 +7,9 @@ use jitterscope_model::{Attribution, RunManifest, Stall, Warning};
 use jitterscope_store::{RunReader, StoreError};
 use std::path::Path;
 
-/// Sums up a run whose stalls are attributed anew from the raw trace that it kept. Stalls of which no trace
-/// is left keep the verdict that is stored, and the summary says how many those are. The run itself stays
-/// as it is. `redact`: without who owns the machine, what it is called and what runs on it.
+/// Summarizes a run whose stalls are attributed again from its raw trace. Stalls without a stored trace keep the stored
+/// verdict, and the summary states their number. The stored run does not change. `redact`: leaves out the machine's
+/// owner, its name and the names of its programs.
 ///
 /// # Errors
 /// The run kept no trace, is too old for its kind, or cannot be read.
@@ -20,8 +20,7 @@ pub fn reattributed(
     redact: bool,
 ) -> Result<RunSummary, ReplayError> {
     let run = RunReader::open(path)?;
-    // Once for what becomes of the run as a whole, which stands before its rows; so that no row need wait in
-    // memory.
+    // A first replay for the results of the whole run, which precede its rows; so no rows need to wait in memory.
     let replayed = replay(&run, &mut |_, _| {})?;
     let mut redactor = redact.then(Redactor::new);
     let (mut manifest, mut machine) = (manifest(run.manifest(), &replayed), run.machine()?);
@@ -77,7 +76,7 @@ pub fn reattributed(
     Ok(builder.finish())
 }
 
-/// What the run says of itself after it was attributed again.
+/// The run's manifest after the replay.
 fn manifest(stored: &RunManifest, replayed: &Replayed) -> RunManifest {
     let mut manifest = stored.clone();
     if let Some(threads) = &replayed.threads {

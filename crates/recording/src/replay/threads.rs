@@ -1,4 +1,4 @@
-//! Followed threads: those that were attached to, and the pipeline's with its slow messages.
+//! Replays followed threads: attached ones, and the pipeline's with its slow messages.
 
 use super::steps::StoredPages;
 use super::{EachStall, ReplayError, Replayed};
@@ -18,7 +18,7 @@ struct Followed<'a> {
     source: StoredPages<'a>,
     records: InOrder,
     rate: TickRate,
-    /// The measured time.
+    /// Start of the measured time.
     from: Ticks,
     until: Ticks,
     producer: Option<i32>,
@@ -30,7 +30,7 @@ impl<'a> Followed<'a> {
         let rate = run.manifest().rate;
         Ok(Followed {
             source: StoredPages::new(run, context)?,
-            records: InOrder::new(settings(context, rate)),
+            records: InOrder::new(settings(context, run.manifest())),
             rate,
             from: Ticks(0),
             until: Ticks(u64::MAX),
@@ -39,7 +39,7 @@ impl<'a> Followed<'a> {
         })
     }
 
-    /// The next turn that its recorder ended, with what is left to do of it; `None` after the last one.
+    /// The next turn that its recorder ended, with what remains to do; `None` after the last one.
     fn turn(&mut self) -> Result<Option<DrainTurn>, ReplayError> {
         loop {
             let Followed {
@@ -85,7 +85,9 @@ impl<'a> Followed<'a> {
     }
 }
 
-fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
+fn settings(context: &TraceContext, manifest: &RunManifest) -> FollowerSettings {
+    let rate = manifest.rate;
+    let virtual_machine = manifest.host.hypervisor.is_some();
     let kept = context.setup.iter().find_map(|set| match &set.step {
         Setup::Following {
             join_within,
@@ -93,6 +95,7 @@ fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
             new_threads,
             children,
             names,
+            user,
             most_threads,
         } => Some(FollowerSettings {
             rate,
@@ -101,7 +104,9 @@ fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
             new_threads: *new_threads,
             children: *children,
             names: names.iter().map(|name| Comm::new(name)).collect(),
+            user: *user,
             most_threads: usize::try_from(*most_threads).unwrap_or(usize::MAX),
+            virtual_machine,
         }),
         _ => None,
     });
@@ -112,11 +117,13 @@ fn settings(context: &TraceContext, rate: TickRate) -> FollowerSettings {
         new_threads: false,
         children: false,
         names: Vec::new(),
+        user: None,
         most_threads: 0,
+        virtual_machine,
     })
 }
 
-/// Rows as they come of a replay.
+/// Rows as a replay finds them.
 pub(super) struct Found<'a> {
     pub(super) stall: &'a mut dyn FnMut(&Stall, &Attribution),
     pub(super) intervals: Vec<IntervalRow>,
@@ -143,8 +150,8 @@ impl Sink for Found<'_> {
     }
 }
 
-/// Threads that were attached to: their stalls are found again. Where a part of the trace is missing, the
-/// stalls of the run stand, and those that are found again have their verdict.
+/// Replays attached threads and finds their stalls again. If a part of the trace is missing, the stored stalls are
+/// used, and those that the replay finds again get its verdict.
 pub(super) fn attach(
     run: &RunReader,
     context: &TraceContext,
@@ -214,7 +221,6 @@ fn episodes<'a>(
     Ok((followed, found.intervals))
 }
 
-/// The pipeline's slow messages.
 pub(super) fn pipeline(
     run: &RunReader,
     context: &TraceContext,
@@ -230,7 +236,7 @@ pub(super) fn pipeline(
             each(stall, attribution);
         };
     while let Some(turn) = followed.turn()? {
-        // Nothing reports them as episodes; the threads' sums have them.
+        // They are not reported as episodes; the threads' sums include them.
         followed.records.follower.take_episodes();
         for times in &turn.messages {
             for stall in stalls.by_ref() {

@@ -4,15 +4,15 @@ use super::ReplayError;
 use crate::names::StoredNames;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls};
 use jitterscope_model::{
-    CallRecord, CpuId, KernelEvent, Nanos, PipelineRole, RunManifest, Stall, ThreadAccount, Ticks,
-    TimelineRow,
+    CallRecord, CpuId, EventKind, KernelEvent, Nanos, PipelineRole, RunManifest, Stall,
+    ThreadAccount, Ticks, TimelineRow,
 };
 use jitterscope_source::{CallDecoder, ContextError, Decoder, TraceContext};
 use jitterscope_store::{RunReader, StoredPage, TraceRole};
 
-/// How far before a stall its senders, and what was under way, are looked for.
+/// How far before a stall its senders and unfinished work are searched for.
 const BEFORE: Nanos = Nanos(1_000_000_000);
-/// So much of the trace is decoded once for all stalls in it.
+/// Stretch of the trace that is decoded once for all stalls in it.
 const TOGETHER: Nanos = Nanos(3_000_000_000);
 
 /// The frames of a stall of a stored run.
@@ -30,9 +30,9 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
     frames.of(stall, &pages)
 }
 
-/// The frames of stalls of a stored run, each as [`stall_timeline`] has them, and with its place among those that
-/// were given; those of which nothing can be read are left out. The trace is read once for its index, and once for
-/// each group of stalls of a moment.
+/// The frames of stalls of a stored run, each as in [`stall_timeline`], with the stall's index in the argument. Leaves
+/// out stalls whose trace cannot be read. Reads the trace once for its index, and once for each group of neighbouring
+/// stalls.
 ///
 /// # Errors
 /// There is no raw trace, or it cannot be read.
@@ -70,7 +70,7 @@ fn timelines(
             }
             (to, group) = (end, group + 1);
         }
-        // What is damaged costs the frames of the stalls that it holds, and no others.
+        // A damaged part costs only the frames of its own stalls.
         if let Ok(pages) = index.pages(from, to) {
             let pages = decoders.decoded(pages);
             for at in &left[..group] {
@@ -85,18 +85,17 @@ fn timelines(
     Ok(found)
 }
 
-/// A page's records.
 struct Decoded {
     role: TraceRole,
     cpu: CpuId,
     first: Ticks,
     last: Ticks,
     events: Vec<KernelEvent>,
-    /// Those of a page of function calls.
+    /// The records of a page of function calls.
     calls: Vec<CallRecord>,
 }
 
-/// Whoever reads the pages of a run.
+/// Decoders for the pages of a run.
 struct Decoders {
     events: Decoder,
     calls: Option<CallDecoder>,
@@ -116,7 +115,7 @@ impl Decoders {
 
     fn page(&mut self, page: StoredPage) -> Decoded {
         let (mut events, mut calls) = (Vec::new(), Vec::new());
-        // Pages that are damaged end early; what was read of them counts.
+        // Damaged pages end early; what was read of them counts.
         match (page.role, &self.calls) {
             (TraceRole::Graph, Some(decoder)) => {
                 let _ = decoder.page(page.cpu, &page.bytes, |call| calls.push(call));
@@ -146,23 +145,35 @@ impl Decoders {
     }
 }
 
-/// What the frames of every stall of a run rest on.
+/// The common data for the frames of all stalls of a run.
 struct Frames<'r> {
     manifest: &'r RunManifest,
     names: StoredNames,
 }
 
 impl Frames<'_> {
-    /// From when to when records are of use for a stall.
+    /// The time range of records that matter for a stall.
     fn around(&self, stall: &Stall) -> (Ticks, Ticks) {
         (stall.start - self.manifest.rate.ticks(BEFORE), stall.end)
     }
 
-    /// `pages`: at least those around it, in order of time.
+    /// If threads are followed, all wake-ups are recorded; otherwise only those of the measured CPUs.
+    fn senders(&self) -> Senders {
+        let manifest = self.manifest;
+        if !manifest.threads.is_empty() {
+            return Senders::new(manifest.rate);
+        }
+        let mut senders = Senders::of_some_wakings(manifest.rate);
+        let cpus = manifest.probe.cpus.iter();
+        cpus.for_each(|cpu| senders.records_wakings_of(cpu));
+        senders
+    }
+
+    /// `pages`: at least those around the stall, in time order.
     fn of(&self, stall: &Stall, pages: &[Decoded]) -> Result<Vec<TimelineRow>, ReplayError> {
         let manifest = self.manifest;
         let (from, to) = self.around(stall);
-        let mut senders = Senders::new(manifest.rate);
+        let mut senders = self.senders();
         if manifest.wakeups.is_empty() {
             manifest
                 .results
@@ -194,6 +205,10 @@ impl Frames<'_> {
             if page.role == TraceRole::Local {
                 events.extend(&page.events);
                 kept |= page.cpu == stall.cpu;
+            } else {
+                let renames =
+                    |event: &&KernelEvent| matches!(event.kind, EventKind::TaskRename { .. });
+                events.extend(page.events.iter().filter(renames));
             }
         }
         if !kept && !manifest.trace.complete {
@@ -237,7 +252,7 @@ mod tests {
                 .join(kind);
             let run = RunReader::open(&folder).unwrap();
             let all: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
-            // The last first, and some twice.
+            // In reverse order, and some of them twice.
             let mut some: Vec<Stall> = all
                 .iter()
                 .step_by((all.len() / 24).max(1))
@@ -250,7 +265,7 @@ mod tests {
                 .map(|stall| stall_timeline(&run, stall).unwrap())
                 .collect();
             assert!(alone.iter().any(|rows| !rows.is_empty()), "{kind}");
-            // All at once, a few at a time, each by itself.
+            // All at once, a few at a time, and one by one.
             for together in [TOGETHER, BEFORE + Nanos(20_000_000), Nanos(0)] {
                 let found = timelines(&run, &some, together).unwrap();
                 let places: Vec<usize> = found.iter().map(|(at, _)| *at).collect();

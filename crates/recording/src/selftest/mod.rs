@@ -1,7 +1,7 @@
-//! Whether a recording finds and names disturbances that were injected on purpose.
+//! Tests whether a recording finds and names disturbances that were injected on purpose.
 //!
-//! [`score`] is pure: the children's logs ([`jitterscope_inject`]), the stalls and their
-//! attributions go in, a report comes out. [`run()`] starts the children and records them.
+//! [`score`] is pure: it turns the children's logs ([`jitterscope_inject`]), the stalls and their attributions into a
+//! report. [`run()`] starts the children and records them.
 
 mod report;
 mod run;

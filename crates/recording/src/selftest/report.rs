@@ -1,71 +1,62 @@
-//! What a selftest found, as data.
+//! The results of a selftest as data.
 
 use jitterscope_inject::{DisturbKind, Expectation, Unavailable};
 use jitterscope_model::{CulpritKind, ExecutionContext, Name, SCHEMA_VERSION};
 use serde::{Deserialize, Serialize};
 
-/// The share of the injections that must be found, and named, for a kind to pass.
+/// Percentage of injections that must be found, and named, for a kind to pass.
 pub const PASS_PERCENT: u32 = 95;
-/// Injections within reach for a verdict, when others were not.
+/// Minimum of injections within reach for a verdict, if others were out of reach.
 const ENOUGH: u64 = 20;
 
-/// What a recording says of an injection that it does not name.
+/// What a recording reports for an injection that it does not name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Instead {
-    /// No stall of the victim's CPU meets it.
+    /// No stall of the victim's CPU overlaps it.
     NoStall,
-    /// A stall that has no attribution.
+    /// A stall without an attribution.
     NoAttribution,
-    /// The right culprit, without its sender.
+    /// The right culprit without its sender.
     NoSender,
-    /// The right culprit, sent by somebody else.
+    /// The right culprit with another sender.
     OtherSender {
-        /// What ran there.
         context: ExecutionContext,
-        /// The name of its thread, where one had a part in it that is known by name.
+        /// The name of the sender's thread, if it is known by name.
         comm: Option<Name>,
-        /// The id of its thread, where one had a part in it that is not known by name.
+        /// The id of the sender's thread, if it is not known by name.
         tid: Option<i32>,
     },
-    /// Another culprit: that with the most time.
-    OtherCulprit {
-        /// Its kind.
-        kind: CulpritKind,
-        /// Its name.
-        name: Name,
-    },
+    /// Another culprit: the one with the most time.
+    OtherCulprit { kind: CulpritKind, name: Name },
 }
 
-/// What was said of injections instead of the truth.
+/// Wrong reports for injections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrongVerdict {
-    /// What.
     pub instead: Instead,
-    /// Of how many injections.
+    /// For how many injections.
     pub count: u64,
 }
 
-/// Why a kind did not pass.
+/// Why a kind failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Shortfall {
-    /// Nothing was injected.
     NothingInjected,
-    /// Another thread had the CPU during so many injections that the others decide nothing.
+    /// Another thread had the CPU during so many injections that the others allow no verdict.
     TooBusy {
-        /// So many.
         out_of_reach: u64,
-        /// Of how many.
+        /// Out of how many.
         of: u64,
     },
-    /// Too few injections met a stall: see [`SelftestRow::found`].
+    /// Too few injections overlapped a stall: see [`SelftestRow::found`].
     TooFewFound,
     /// Too few were named: see [`SelftestRow::named`].
     TooFewNamed,
-    /// Injecting or recording failed in the middle.
+    /// Injecting or recording failed partway.
     Broken {
-        /// What the system, or the child that injects, said.
+        /// The error of the system or of the injecting child.
         error: String,
     },
 }
@@ -73,34 +64,34 @@ pub enum Shortfall {
 /// One kind of disturbance, scored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelftestRow {
-    /// What was injected.
     pub kind: DisturbKind,
-    /// The verdict that was expected; `None` when the child never reported it.
+    /// The expected verdict; `None` if the child never reported it.
     pub expected: Option<Expectation>,
-    /// How many disturbances were injected.
     pub injected: u64,
-    /// How many of them met a stall on the victim's CPU.
+    /// How many of them overlapped a stall on the victim's CPU.
     pub found: u64,
-    /// How many of them met a stall with the expected culprit in its attribution.
+    /// How many of them overlapped a stall with the expected culprit in its attribution.
     pub named: u64,
-    /// Injections that could not reach the victim, because another thread ran on its CPU all the while
-    /// (only of kinds that reach a running victim); they are not among `injected`.
+    /// Injections that could not reach the victim because another thread ran on its CPU all the time (only kinds that
+    /// need a running victim). Not included in `injected`.
     pub out_of_reach: u64,
-    /// The control: how many would be named if each had been logged half a period later. Far fewer than
-    /// `named`, else the naming is chance.
+    /// The control: injections without any effect half a period later, because no stall there reaches back to one.
+    pub controls: u64,
+    /// How many of those would be named if each had been logged half a period later. This must be far less than
+    /// `controls`, or else the naming is chance.
     pub named_when_shifted: u64,
-    /// Median of |culprit's net time - injected length| / injected length, where lengths are known.
+    /// Median of |culprit's net time - injected length| / injected length, over known lengths.
     pub length_error: Option<f64>,
-    /// What was said instead, the most frequent first.
+    /// Wrong reports, the most frequent first.
     pub wrong: Vec<WrongVerdict>,
     /// Whether enough was found and named.
     pub passed: bool,
-    /// Why not; `None` when passed.
+    /// Why it failed; `None` if it passed.
     pub shortfall: Option<Shortfall>,
 }
 
 impl SelftestRow {
-    /// A kind of which nothing was injected.
+    /// A kind without injections.
     #[must_use]
     pub fn of(kind: DisturbKind) -> SelftestRow {
         SelftestRow {
@@ -110,6 +101,7 @@ impl SelftestRow {
             found: 0,
             named: 0,
             out_of_reach: 0,
+            controls: 0,
             named_when_shifted: 0,
             length_error: None,
             wrong: Vec::new(),
@@ -118,7 +110,7 @@ impl SelftestRow {
         }
     }
 
-    /// A kind whose injecting or recording failed in the middle.
+    /// A kind whose injecting or recording failed partway.
     #[must_use]
     pub fn broken(kind: DisturbKind, error: &dyn std::error::Error) -> SelftestRow {
         SelftestRow {
@@ -129,12 +121,12 @@ impl SelftestRow {
         }
     }
 
-    /// Whether others had the CPU in so many cases that what is left decides nothing.
+    /// Whether other threads had the CPU so often that the rest allows no verdict.
     pub(super) fn is_undecided(&self) -> bool {
         self.out_of_reach > 0 && self.injected < ENOUGH
     }
 
-    /// Fills in the verdict from the counts.
+    /// Derives the verdict from the counts.
     pub(super) fn judge(mut self) -> SelftestRow {
         let enough = |part: u64| {
             u128::from(part) * 100 >= u128::from(self.injected) * u128::from(PASS_PERCENT)
@@ -159,53 +151,41 @@ impl SelftestRow {
     }
 }
 
-/// Why a kind was not tested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum SkipCause {
     /// This machine cannot run it.
-    Unavailable {
-        /// Why.
-        cause: Unavailable,
-    },
-    /// The child that was to inject it ended before it was ready.
-    NotReady {
-        /// What it said.
-        error: String,
-    },
-    /// As [`Shortfall::TooBusy`].
+    Unavailable { cause: Unavailable },
+    /// The injecting child ended before it was ready.
+    NotReady { error: String },
+    /// See [`Shortfall::TooBusy`].
     TooBusy {
         /// Injections while another thread had the CPU.
         out_of_reach: u64,
-        /// Of how many.
+        /// Out of how many.
         of: u64,
     },
 }
 
-/// A kind that this machine cannot run, or was too busy for.
+/// A kind that this machine cannot run, or was too busy to test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedKind {
-    /// Which.
     pub kind: DisturbKind,
-    /// Why.
     pub cause: SkipCause,
 }
 
-/// A whole selftest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelftestReport {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The kinds that ran.
     pub rows: Vec<SelftestRow>,
-    /// The kinds that could not.
+    /// The kinds that were skipped.
     pub skipped: Vec<SkippedKind>,
-    /// Whether something ran, and all of it passed.
+    /// Whether at least one kind ran, and all of them passed.
     pub passed: bool,
 }
 
 impl SelftestReport {
-    /// Sums up.
     #[must_use]
     pub fn new(rows: Vec<SelftestRow>, skipped: Vec<SkippedKind>) -> SelftestReport {
         let passed = !rows.is_empty() && rows.iter().all(|row| row.passed);

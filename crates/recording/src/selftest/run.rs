@@ -15,24 +15,22 @@ use jitterscope_platform::{Machine, choose_clock};
 use jitterscope_source::Tracefs;
 use jitterscope_store::{RunReader, StoreError};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest time to wait until a child is ready, and until the recording has begun.
+/// Timeout for a child to be ready and for the recording to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The measurement is ended by us; this only bounds it.
+/// Upper bound; the selftest itself ends the measurement.
 const LONGEST: Nanos = Nanos(600_000_000_000);
-/// Pause between two kinds, so that the end of one is not in the beginning of the next.
+/// Pause between two kinds, so that one does not end in the next.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What to test.
 #[derive(Clone, Debug)]
 pub struct SelftestSettings {
-    /// The recording: one CPU, kernel events on. Its duration is ignored.
+    /// The recording: one CPU, with kernel events. Its duration is ignored.
     pub record: RecordSettings,
-    /// What is injected.
     pub plan: SelftestPlan,
-    /// How a child that disturbs is started.
+    /// How to start an injecting child.
     pub child: ChildCommand,
     /// A folder on a real disk, for writeback.
     pub work_dir: PathBuf,
@@ -41,7 +39,6 @@ pub struct SelftestSettings {
 /// A selftest that could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SelftestError {
-    /// The recording failed.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The run cannot be read back.
@@ -58,43 +55,50 @@ pub enum SelftestError {
     Interrupted,
 }
 
-/// What a selftest is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelftestStep {
-    /// A kind of disturbance is injected.
-    Injecting {
-        /// Which.
-        kind: DisturbKind,
-        /// How often.
-        count: u32,
-    },
-    /// The CPU was too busy for some kinds, which are tried again.
+    /// A kind of disturbance is being injected.
+    Injecting { kind: DisturbKind, count: u32 },
+    /// The CPU was too busy for some kinds, which are repeated.
     TryingAgain,
-    /// What was recorded is scored.
+    /// The recording is being scored.
     Scoring,
 }
 
 /// The run that was recorded, and its score.
 #[derive(Debug)]
 pub struct Selftested {
-    /// The score.
     pub report: SelftestReport,
-    /// The runs: the first, and one for each time that kinds were tried again.
+    /// The first run, and one for each repetition.
     pub runs: Vec<PathBuf>,
 }
 
-/// Tells when the measurement has begun.
-struct Begun<'a>(&'a AtomicBool);
+/// Records when the measurement began, and the shortest stall that it records.
+#[derive(Default)]
+struct Begun {
+    begun: AtomicBool,
+    threshold: AtomicU64,
+}
 
-impl Observer for Begun<'_> {
+impl Observer for &Begun {
+    fn measuring(&mut self, threshold: Nanos) {
+        self.threshold.store(threshold.0, Ordering::Relaxed);
+    }
+
     fn progress(&mut self, progress: &Progress) {
         if progress.elapsed > Nanos::ZERO {
-            self.0.store(true, Ordering::Release);
+            self.begun.store(true, Ordering::Release);
         }
     }
 }
 
-/// The thread of ours that measures a CPU.
+impl Begun {
+    fn has(&self) -> bool {
+        self.begun.load(Ordering::Acquire)
+    }
+}
+
+/// Our thread that measures a CPU.
 fn measuring_thread(machine: &Machine, cpu: CpuId) -> Option<i32> {
     let name = format!("js-spin/{cpu}");
     let tids = machine.list("/proc/self/task").into_iter();
@@ -106,21 +110,21 @@ fn measuring_thread(machine: &Machine, cpu: CpuId) -> Option<i32> {
     .find_map(|tid| tid.parse().ok())
 }
 
-/// What became of one turn.
+/// The result of one turn.
 enum Turn {
     Done(Box<Disturbed>),
     Skipped(SkippedKind),
     Failed(SelftestRow),
 }
 
-/// How often a kind is tried again for which others kept the CPU too busy: a verdict that is only withheld where
-/// the CPU is shared could otherwise never fail.
+/// How often a kind is repeated if other threads kept the CPU too busy. Without a verdict a kind cannot fail, so a
+/// shared CPU must not always withhold one.
 const TRIED_AGAIN: usize = 2;
 
-/// Runs the plan, and kinds that were left undecided again.
+/// Runs the plan, and repeats undecided kinds.
 ///
 /// # Errors
-/// As of the first recording. One that fails later leaves its kinds undecided.
+/// The first recording failed. If a later one fails, its kinds stay undecided.
 pub fn run(
     machine: &Machine,
     settings: &SelftestSettings,
@@ -153,7 +157,7 @@ pub fn run(
                 .for_each(|old| *old = row.clone());
         }
     }
-    // Nothing was proven either way, as where a kind cannot be injected at all.
+    // Nothing was shown either way, as for a kind that cannot be injected.
     rows.retain(|row| match row.shortfall {
         Some(Shortfall::TooBusy { out_of_reach, of }) => {
             skipped.push(SkippedKind {
@@ -170,18 +174,18 @@ pub fn run(
     })
 }
 
-/// What one recording came to.
+/// The result of one recording.
 struct Once {
     rows: Vec<SelftestRow>,
     skipped: Vec<SkippedKind>,
     run: PathBuf,
 }
 
-/// Records the victim CPU while children disturb it, one kind after the other, and scores what the
-/// recording says. `tell` hears what is going on.
+/// Records the victim CPU while children disturb it, one kind after the other, and scores the recording. Reports its
+/// steps to `tell`.
 ///
 /// # Errors
-/// Nothing could be recorded or scored. A kind that cannot be injected here is skipped in the report.
+/// Nothing could be recorded or scored. The report lists kinds that cannot be injected here as skipped.
 fn once(
     machine: &Machine,
     settings: &SelftestSettings,
@@ -190,7 +194,7 @@ fn once(
 ) -> Result<Once, SelftestError> {
     let cpus = &settings.record.cpus.cpus;
     let victim = cpus.first().unwrap_or_default();
-    // Children inherit it: they start where they disturb nobody.
+    // Children inherit the affinity, so they start off the victim's CPU.
     let home = Home::leave(cpus, None)?;
     let clock = choose_clock(
         machine,
@@ -198,7 +202,7 @@ fn once(
         Duration::from_millis(50),
     )
     .map_err(RecordError::Clock)?;
-    // Only CPUs that run a registered process are reached by the expedited command.
+    // The expedited command reaches only CPUs that run a registered process.
     let _ = membarrier::register();
     let common = DisturbSettings {
         cpu: victim,
@@ -208,6 +212,7 @@ fn once(
         count: 0,
         clock: clock.kind,
         rate: clock.rate,
+        threshold: Nanos::ZERO,
         victim_tid: None,
         parent_pid: 0,
         work_dir: settings.work_dir.clone(),
@@ -216,7 +221,7 @@ fn once(
         duration: LONGEST,
         ..settings.record.clone()
     };
-    let (begun, end) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (begun, end) = (Begun::default(), AtomicBool::new(false));
     let (turns, outcome) = std::thread::scope(|scope| {
         let recorder = scope.spawn(|| {
             record(
@@ -224,19 +229,17 @@ fn once(
                 &record_settings,
                 Extra::default(),
                 &end,
-                &mut Begun(&begun),
+                &mut &begun,
             )
         });
         let waited = Instant::now();
-        while !begun.load(Ordering::Acquire)
-            && !recorder.is_finished()
-            && waited.elapsed() < PATIENCE
-        {
+        while !begun.has() && !recorder.is_finished() && waited.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
         }
         let mut turns = Vec::new();
-        if begun.load(Ordering::Acquire) {
+        if begun.has() {
             let common = DisturbSettings {
+                threshold: Nanos(begun.threshold.load(Ordering::Relaxed)),
                 victim_tid: measuring_thread(machine, victim),
                 ..common
             };
@@ -249,7 +252,7 @@ fn once(
                     count: planned.count,
                 });
                 turns.push(turn(machine, settings, planned, &common));
-                // A child that was killed took its hand off our thread in the middle.
+                // A killed child may have left our thread in its control group.
                 remove_leftover_groups(machine);
                 std::thread::sleep(PAUSE);
             }
@@ -263,7 +266,7 @@ fn once(
     if stop.load(Ordering::Relaxed) {
         return Err(SelftestError::Interrupted);
     }
-    if !begun.load(Ordering::Acquire) {
+    if !begun.has() {
         return Err(SelftestError::NotBegun(PATIENCE.as_secs()));
     }
     tell(SelftestStep::Scoring);
@@ -277,7 +280,7 @@ fn once(
                 Warning::NoKernelEvents(why) => why.problem.clone(),
                 _ => None,
             });
-        // Nobody asked for a run that shows nothing.
+        // A run that shows nothing is not kept.
         let _ = jitterscope_store::remove(&outcome.path);
         return Err(SelftestError::Blind(why));
     }
@@ -308,7 +311,7 @@ fn turn(
     if let Err(cause) = availability(kind, machine, &wanted) {
         return skipped(SkipCause::Unavailable { cause });
     }
-    // The recording has it mounted.
+    // The recording has mounted it.
     if let Ok(tracefs) = Tracefs::open(machine)
         && let Some(cause) = kind.cannot_be_named(|event| tracefs.has_event(event))
     {
@@ -336,7 +339,7 @@ fn score_turn(
     victim: CpuId,
 ) -> Result<SelftestRow, StoreError> {
     let rate = run.manifest().rate;
-    // Half a period on either side: the control column looks there.
+    // Half a period on either side, for the control column.
     let margin = rate.ticks(disturbed.header.settings.period);
     let first = disturbed
         .injections

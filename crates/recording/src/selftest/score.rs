@@ -1,35 +1,34 @@
-//! Matching injections with stalls.
+//! Matches injections with stalls.
 
 use super::report::{Instead, SelftestRow, WrongVerdict};
 use jitterscope_inject::{Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
-    Attribution, Culprit, CulpritKind, Evidence, ExecutionContext, Nanos, Part, Sender, Stall,
-    TickRate, Ticks, Verdict,
+    Attribution, Culprit, CulpritKind, ExecutionContext, Nanos, Part, Sender, Stall, TickRate,
+    Ticks, Verdict,
 };
 use std::collections::HashMap;
 
-/// One kind's turn, and what was recorded meanwhile.
+/// The turn of one kind and its recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Episode<'a> {
-    /// What the child said that it would do.
+    /// The child's announced plan.
     pub header: &'a Header,
-    /// What it did, in any order.
+    /// The child's injections, in any order.
     pub injections: &'a [Injection],
-    /// The stalls of that time, of any CPU, in any order.
+    /// The stalls of that time on all CPUs, in any order.
     pub stalls: &'a [Stall],
     /// Their attributions, in any order.
     pub attributions: &'a [Attribution],
-    /// The rate of the clock of all of these.
+    /// The rate of the clock behind all times.
     pub rate: TickRate,
 }
 
 /// Scores one kind.
 ///
-/// An injection is *found* when a stall on the victim's CPU overlaps its window, and *named* when one of
-/// these stalls is attributed, in part, to the expected culprit. Where the expectation has a sender, it
-/// must be the culprit's too. An injection that only a running victim can feel, made while another thread
-/// had the CPU all along, is out of reach and does not count; nor does a quota of which only the possibility can be
-/// determined, for another thread had the CPU meanwhile.
+/// An injection is *found* if a stall on the victim's CPU overlaps its window, and *named* if one of these stalls is
+/// attributed, at least in part, to the expected culprit. If a sender is expected, the culprit must have it, too. Some
+/// injections affect only a running victim; if another thread had the CPU all the time, they are out of reach and do
+/// not count.
 #[must_use]
 pub fn score(episode: &Episode<'_>) -> SelftestRow {
     let header = episode.header;
@@ -46,10 +45,7 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
         let named = is_named(&met, header, injection);
         let shielded =
             || header.kind.needs_running_victim() && met.iter().any(|(_, s)| s.shields(injection));
-        // Which of the two kept the victim from running cannot be determined, and the report says so.
-        let perhaps =
-            || header.kind.needs_idle_cpu() && met.iter().any(|(_, s)| s.may_be_throttled());
-        if !named && (shielded() || perhaps()) {
+        if !named && shielded() {
             row.out_of_reach += 1;
             continue;
         }
@@ -66,7 +62,11 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
             ..*injection
         };
         let then: Vec<_> = victims.meeting(&later).collect();
-        row.named_when_shifted += u64::from(is_named(&then, header, &later));
+        // A stall that lasts from an injection until here names it correctly and says nothing about chance.
+        if then.iter().all(|(_, stall)| !stall.meets_any(&injections)) {
+            row.controls += 1;
+            row.named_when_shifted += u64::from(is_named(&then, header, &later));
+        }
     }
     row.wrong = wrong
         .into_iter()
@@ -81,12 +81,12 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
     row.judge()
 }
 
-/// Whether what was injected in a window is named by the stalls that meet it.
+/// Whether the stalls that overlap a window name its injection.
 fn is_named(met: &[(usize, &VictimStall<'_>)], header: &Header, window: &Injection) -> bool {
     if !header.kind.leaves_no_record() {
         return met.iter().any(|(_, stall)| stall.names(&header.expected));
     }
-    // Of what happened in it without an event, most must be reported as that, and not as somebody's doing.
+    // Most of the stalls inside without an event must be reported as such, and not be blamed on a culprit.
     let inside = met
         .iter()
         .map(|(_, stall)| stall)
@@ -96,7 +96,7 @@ fn is_named(met: &[(usize, &VictimStall<'_>)], header: &Header, window: &Injecti
     unseen > 0 && unseen * 2 > alone.len()
 }
 
-/// Whether a part says that nothing was seen, and blames nobody.
+/// Whether a part reports that nothing was seen, without blame.
 fn is_unseen(part: &Part) -> bool {
     let none = [
         Verdict::NoEventInVm,
@@ -109,7 +109,7 @@ fn is_unseen(part: &Part) -> bool {
         .is_some_and(|verdict| none.contains(&verdict))
 }
 
-/// A stall with its parts; none when it was not attributed.
+/// A stall with its parts; no parts if it was not attributed.
 struct VictimStall<'a> {
     start: Ticks,
     end: Ticks,
@@ -123,8 +123,8 @@ impl VictimStall<'_> {
             .any(|part| is_expected(&part.culprit, expected))
     }
 
-    /// Whether another thread ran instead of the victim during the whole injection: the stall reaches
-    /// over both its ends and is mostly that thread's.
+    /// Whether another thread ran instead of the victim during the whole injection: the stall covers it on both sides
+    /// and mostly belongs to that thread.
     fn shields(&self, injection: &Injection) -> bool {
         let is_thread = |part: &&Part| {
             matches!(
@@ -142,19 +142,17 @@ impl VictimStall<'_> {
         self.start < injection.start_ticks && injection.end_ticks < self.end && others.0 * 2 > all.0
     }
 
-    /// Whether another thread ran while a quota above the victim was counted, for most of it.
-    fn may_be_throttled(&self) -> bool {
-        let may_be = |part: &&Part| part.evidence == Evidence::SwitchRecordsWhileThrottled;
-        let theirs: Nanos = self.parts.iter().filter(may_be).map(|part| part.net).sum();
-        let all: Nanos = self.parts.iter().map(|part| part.net).sum();
-        theirs.0 * 2 > all.0
+    fn meets_any(&self, injections: &[Injection]) -> bool {
+        injections
+            .iter()
+            .any(|one| self.start <= one.end_ticks && one.start_ticks <= self.end)
     }
 
     fn lies_in(&self, window: &Injection) -> bool {
         window.start_ticks <= self.start && self.end <= window.end_ticks
     }
 
-    /// What is said of the whole of it, where no kernel event was inside.
+    /// The only part, if it covers a stall without kernel events.
     fn without_event(&self) -> Option<&Part> {
         let hosts = |part: &&Part| {
             matches!(
@@ -172,7 +170,7 @@ impl VictimStall<'_> {
             .filter(|part| self.parts.len() == 1 && (is_unseen(part) || hosts(part)))
     }
 
-    /// Time that it gives to the expected culprit.
+    /// Time attributed to the expected culprit.
     fn net(&self, expected: &Expectation) -> Nanos {
         self.parts
             .iter()
@@ -182,11 +180,11 @@ impl VictimStall<'_> {
     }
 }
 
-/// The stalls of the victim's CPU, so ordered that those within a window are quickly found. They may
-/// overlap each other, as those of several victims on one CPU do.
+/// The stalls of the victim's CPU, ordered so that those within a window are found fast. They may overlap, as stalls of
+/// several victims on one CPU do.
 struct VictimStalls<'a> {
     stalls: Vec<VictimStall<'a>>,
-    /// The latest end among the stalls up to each, so that it ascends.
+    /// For each stall, the latest end up to and including it; ascending.
     latest_end: Vec<Ticks>,
 }
 
@@ -218,7 +216,7 @@ impl<'a> VictimStalls<'a> {
         VictimStalls { stalls, latest_end }
     }
 
-    /// Those that overlap the window, its borders included, with their indices.
+    /// Stalls that overlap the window, including its borders, with their indices.
     fn meeting(&self, window: &Injection) -> impl Iterator<Item = (usize, &VictimStall<'a>)> {
         let Injection {
             start_ticks,
@@ -247,11 +245,16 @@ fn is_expected(culprit: &Culprit, expected: &Expectation) -> bool {
 }
 
 fn is_same(culprit: &Culprit, expected: &Expectation) -> bool {
-    culprit.kind() == expected.kind && culprit.subject.name() == expected.name
+    let kind = match culprit.kind() {
+        // The quota is named, whichever thread had the CPU meanwhile.
+        CulpritKind::QuotaBeside => CulpritKind::Quota,
+        kind => kind,
+    };
+    kind == expected.kind && culprit.subject.name() == expected.name
 }
 
-/// The name decides: it is unique, while a thread's id is another one outside of its PID namespace, where
-/// the kernel traces. The id serves when the name is not known.
+/// The name decides: it is unique, while the thread's id differs outside its PID namespace, where the kernel traces.
+/// The id is used if the name is unknown.
 fn is_sender(sender: &Sender, wanted: &ExpectedSender) -> bool {
     sender.context == ExecutionContext::Thread
         && match &sender.comm {
@@ -260,7 +263,7 @@ fn is_sender(sender: &Sender, wanted: &ExpectedSender) -> bool {
         }
 }
 
-/// What was said of an injection that was not named.
+/// What was reported for an injection that was not named.
 fn instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> Instead {
     let parts = || met.iter().flat_map(|(_, stall)| stall.parts);
     if met.is_empty() {
@@ -270,8 +273,8 @@ fn instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> Instead
         let Some(sender) = &part.culprit.sender else {
             return Instead::NoSender;
         };
-        let comm = sender.comm.clone().filter(|_| sender.involves_thread());
-        let tid = (comm.is_none() && sender.involves_thread()).then_some(sender.tid);
+        let comm = sender.comm.clone().filter(|_| sender.is_thread());
+        let tid = (comm.is_none() && sender.is_thread()).then_some(sender.tid);
         return Instead::OtherSender {
             context: sender.context,
             comm,
@@ -290,8 +293,8 @@ fn instead(met: &[(usize, &VictimStall<'_>)], expected: &Expectation) -> Instead
     }
 }
 
-/// Median relative error of the culprit's time. One stall may hold several injections, and one injection
-/// may take several stalls: those that hang together are compared by their sums.
+/// Median relative error of the culprit's time. A stall may contain several injections, and an injection may span
+/// several stalls, so connected ones are compared by their sums.
 fn length_error(
     injections: &[Injection],
     victims: &VictimStalls<'_>,
@@ -344,7 +347,7 @@ fn length_error(
     }
 }
 
-/// Injections and stalls that hang together.
+/// Connected injections and stalls.
 struct Group {
     /// Index of the first stall.
     first: usize,

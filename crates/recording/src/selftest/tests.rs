@@ -4,10 +4,10 @@ use jitterscope_inject::{
 };
 use jitterscope_model::{
     Attribution, ClockKind, Confidence, CpuId, CulpritKind, Evidence, ExecutionContext, Nanos,
-    Part, Sender, Stall, StallId, Subject, ThreadRef, TickRate, Ticks, Verdict,
+    Part, Quota, Sender, Stall, StallId, Subject, Task, ThreadRef, TickRate, Ticks, Verdict,
 };
 
-/// One tick is one nanosecond in these tests, and a period is 10 ms.
+/// In these tests a tick is 1 ns and a period 10 ms.
 const PERIOD: u64 = 10_000_000;
 
 fn header(
@@ -36,6 +36,7 @@ fn header(
             count: 100,
             clock: ClockKind::MonotonicRaw,
             rate: TickRate::NANOSECONDS,
+            threshold: Nanos(300),
             victim_tid: None,
             parent_pid: 1,
             work_dir: "/".into(),
@@ -56,7 +57,7 @@ fn window(start: u64, end: u64, length: Option<u64>) -> Injection {
 }
 
 fn part(kind: CulpritKind, name: &str, net: u64) -> Part {
-    // Kind and name are all that counts.
+    // Only kind and name matter.
     let subject = Subject::Unknown {
         kind: kind.as_str().into(),
         name: name.into(),
@@ -73,11 +74,12 @@ fn sent(mut part: Part, comm: Option<&str>, tid: i32) -> Part {
         tgid: None,
         cpu: CpuId(0),
         via: None,
+        beneath: None,
     });
     part
 }
 
-/// Collects stalls with their parts; ids are dealt out in order.
+/// Collects stalls with their parts and numbers them.
 #[derive(Default)]
 struct Recorded {
     stalls: Vec<Stall>,
@@ -159,7 +161,7 @@ fn the_order_of_the_inputs_does_not_matter() {
 #[test]
 fn what_cannot_reach_a_victim_that_is_switched_out_does_not_count() {
     let (mut recorded, injections) = textbook();
-    // During one of them another thread had the CPU all along; a second only had it in part.
+    // Another thread had the CPU during all of one injection, and during a part of another.
     let at = 7 * PERIOD;
     recorded.stalls[6].start = Ticks(at - 1_000_000);
     recorded.stalls[6].end = Ticks(at + 1_000_000);
@@ -223,7 +225,7 @@ fn a_wrong_name_or_kind_is_found_but_not_named() {
                 part(CulpritKind::Timer, "t", 10),
             ],
             7..=9 => vec![part(CulpritKind::Unresolved, "no kernel event", 100)],
-            // The right name of the wrong kind.
+            // The right name with the wrong kind.
             _ => vec![part(CulpritKind::Irq, "js-fifo-004d", 100)],
         };
         recorded.stall(1, n * PERIOD, n * PERIOD + 100, parts);
@@ -250,7 +252,7 @@ fn a_wrong_name_or_kind_is_found_but_not_named() {
 fn an_injection_split_among_stalls_is_found_once_and_summed() {
     let mut recorded = Recorded::default();
     let header = header(DisturbKind::Fair, CulpritKind::Thread, "js-fifo-004d", None);
-    // The first piece is named, an unrelated tick lies between, the second piece follows.
+    // The first piece is named; an unrelated tick precedes the second piece.
     recorded.stall(1, 1_000, 1_600, vec![thread(600)]);
     recorded.stall(
         1,
@@ -268,7 +270,7 @@ fn an_injection_split_among_stalls_is_found_once_and_summed() {
 fn overlapping_windows_share_a_stall_but_not_its_time() {
     let mut recorded = Recorded::default();
     recorded.stall(1, 1_000, 2_000, vec![thread(1_000)]);
-    // Two injections within one stall, windows overlapping: their lengths together make the stall.
+    // Two injections in one stall with overlapping windows: the sum of their lengths is the stall's length.
     let injections = [
         window(1_000, 1_600, Some(500)),
         window(1_500, 2_000, Some(500)),
@@ -401,7 +403,7 @@ fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
     };
     let named = |verdicts: &[Verdict]| {
         let mut recorded = Recorded::default();
-        // The interrupt that sets the breakpoint; the host may be late with that.
+        // The interrupt that sets the breakpoint, which the host may delay.
         recorded.stall(
             1,
             0,
@@ -414,7 +416,7 @@ fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
         for (n, verdict) in (0..).zip(verdicts) {
             recorded.stall(1, 200 + n * 100, 210 + n * 100, vec![whole(*verdict)]);
         }
-        // Another matter: it reaches out of the window.
+        // An unrelated stall: it extends beyond the window.
         recorded.stall(1, 900, 5_000, vec![whole(Verdict::CpuTaken)]);
         recorded.score(&header, &[window(0, 1_000, None)]).named == 1
     };
@@ -438,42 +440,53 @@ fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
 }
 
 #[test]
-fn a_quota_is_out_of_reach_only_where_another_thread_had_most_of_the_stall() {
+fn a_quota_is_named_whoever_had_the_cpu_meanwhile() {
     let header = header(DisturbKind::Quota, CulpritKind::Quota, "CPU quota", None);
-    let perhaps = |theirs: u64| {
+    let named = |beside: Option<Task>| {
         let mut recorded = Recorded::default();
-        let other = Part {
-            evidence: Evidence::SwitchRecordsWhileThrottled,
-            ..part(CulpritKind::Thread, "make", theirs)
-        };
-        recorded.stall(
-            1,
-            0,
-            100,
-            vec![other, part(CulpritKind::Switch, "idle exit", 100 - theirs)],
-        );
+        let quota = Subject::Quota(Quota {
+            cgroup: "/box".into(),
+            limit: None,
+            beside,
+        });
+        let part = Part::inside(quota, Nanos(100), Evidence::QuotaCount);
+        recorded.stall(1, 0, 100, vec![part]);
         let row = recorded.score(&header, &[window(0, 100, None)]);
         (row.out_of_reach, row.injected, row.named)
     };
-    assert_eq!(perhaps(90), (1, 0, 0));
-    assert_eq!(
-        perhaps(10),
-        (0, 1, 0),
-        "the CPU idled: what kept the thread from it must be named"
-    );
+    let make = Task {
+        comm: "make".into(),
+        ..Task::default()
+    };
+    assert_eq!([named(None), named(Some(make))], [(0, 1, 1); 2]);
 }
 
 #[test]
 fn naming_by_chance_shows_in_the_control() {
     let mut recorded = Recorded::default();
-    // The culprit is said to run all the time.
+    // The culprit is reported all the time.
     recorded.stall(1, 0, 100 * PERIOD, vec![thread(100 * PERIOD)]);
     let injections: Vec<_> = (1..=50)
         .map(|n| window(n * PERIOD, n * PERIOD + 100, Some(100)))
         .collect();
     let row = recorded.score(&fifo(), &injections);
-    assert_eq!((row.named, row.named_when_shifted), (50, 50));
+    assert_eq!(
+        (row.named, row.controls),
+        (50, 0),
+        "nothing tells it from chance"
+    );
     assert!(row.length_error.unwrap() > 1_000.0);
+    // In every stall, with or without an injection.
+    let mut recorded = Recorded::default();
+    for n in 2..=120 {
+        let start = n * PERIOD / 2;
+        recorded.stall(1, start, start + 100, vec![thread(100)]);
+    }
+    let row = recorded.score(&fifo(), &injections);
+    assert_eq!(
+        (row.named, row.controls, row.named_when_shifted),
+        (50, 50, 50)
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Following the threads of others for a while.
+//! Follows the threads of other processes.
 
 use super::episode_rows::INTERVAL;
 use super::event_run::{EventRun, JOIN_WITHIN};
@@ -19,14 +19,16 @@ use jitterscope_model::{
 use jitterscope_platform::{Machine, Topology};
 use std::sync::atomic::AtomicBool;
 
-/// Threads followed at most.
+/// Limit on followed threads: of a process or a command, which the user chose, and of a name, which any thread may
+/// have.
 const MOST_THREADS: usize = 1 << 15;
+const MOST_OF_NAME: usize = 1 << 10;
 
-/// Follows threads, attributes their stalls, writes a run. Ends when the threads have ended, the time is
-/// over, or `stop` becomes true; what was measured is kept.
+/// Follows threads, attributes their stalls and writes a run. Ends when the threads have ended, the time is over, or
+/// `stop` becomes true, and keeps what was measured.
 ///
 /// # Errors
-/// There is nothing to follow, the kernel's events cannot be had, nothing can be written, or an output beside the run
+/// There is nothing to follow, kernel events are unavailable, nothing can be written, or an output besides the run
 /// cannot be opened or refuses.
 pub fn attach(
     machine: &Machine,
@@ -46,7 +48,7 @@ pub fn attach(
     )
 }
 
-/// Threads that are to be followed.
+/// Threads about to be followed.
 struct Attaching<'a> {
     settings: &'a AttachSettings,
 }
@@ -62,7 +64,7 @@ impl<'a> Target for Attaching<'a> {
     fn plan(&mut self, machine: &Machine, topology: &Topology) -> Result<Plan, RecordError> {
         let settings = self.settings;
         let first = followed::threads(machine, &settings.followed)?;
-        if let (Followed::Named(name), true, false) =
+        if let (Followed::Named { name, .. }, true, false) =
             (&settings.followed, first.is_empty(), settings.wait)
         {
             return Err(FollowError::NoSuchName(name.clone()).into());
@@ -72,13 +74,13 @@ impl<'a> Target for Attaching<'a> {
             .flat_map(|found| found.allowed.iter().collect::<Vec<_>>())
             .collect();
         Ok(Plan {
-            // Where they run is only known while they run; where they may not run, we disturb nobody.
+            // Their CPUs are known only while they run; our threads stay on CPUs where they may not run.
             leave: if theirs.is_empty() {
                 topology.online.clone()
             } else {
                 theirs
             },
-            // Whoever follows threads measures no CPU.
+            // Following threads measures no CPU.
             claimed: CpuSet::new(),
             shared: None,
             measured: topology.online.clone(),
@@ -102,7 +104,7 @@ impl<'a> Target for Attaching<'a> {
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
         let settings = self.settings;
-        let followed = follower_settings(settings, stage.rate());
+        let followed = follower_settings(settings, stage.rate(), stage.host.hypervisor.is_some());
         let events = stage
             .kernel_events(choice(&stage.topology))
             .map_err(|why| RecordError::Blind {
@@ -121,14 +123,12 @@ impl<'a> Target for Attaching<'a> {
     }
 }
 
-/// Threads that are being followed.
 struct Attached<'a> {
     settings: &'a AttachSettings,
     machine: Machine,
     run: EventRun,
     command: Option<Started>,
-    /// The name of which no thread was met yet: who waits for one wants to follow it for the whole time once
-    /// it is there.
+    /// The name that no thread has had yet: the full time counts from its first thread.
     awaited: Option<&'a str>,
     duration: Ticks,
 }
@@ -147,13 +147,15 @@ impl Running for Attached<'_> {
     ) -> Result<(), RecordError> {
         let (settings, rate, start) = (self.settings, stage.rate(), clocks.ticks);
         self.run.begin(start, start + self.duration, INTERVAL);
-        // Again: what began since is followed from here, what ended is gone.
+        // Read again: threads that began since are followed from here, and ended ones are gone.
         for found in followed::threads(&self.machine, &settings.followed)? {
             self.run.follow.follow(found.following, None, start);
         }
         self.command = start_command(&settings.followed, &mut self.run.follow, start)?;
         self.awaited = match &settings.followed {
-            Followed::Named(name) if settings.wait && self.run.follow.follower().is_idle() => {
+            Followed::Named { name, .. }
+                if settings.wait && self.run.follow.follower().is_idle() =>
+            {
                 Some(name)
             }
             _ => None,
@@ -202,7 +204,7 @@ impl Running for Attached<'_> {
         stage: &mut Stage<'_, '_>,
         ended: ClockReading,
     ) -> Result<RunManifest, RecordError> {
-        // Ctrl-C reaches the command, too, and its end may be noticed first.
+        // Ctrl-C also reaches the command, whose end may be noticed first.
         stage.interrupted |= stage.stopped();
         let last = ended.ticks.min(self.run.end);
         if let Some(command) = &mut self.command {
@@ -228,7 +230,7 @@ impl Running for Attached<'_> {
         if refused > 0 {
             warnings.push(Warning::TooManyThreads {
                 refused,
-                most: MOST_THREADS as u64,
+                most: most_threads(self.settings) as u64,
             });
         }
         let (late, missed) = (follow.follower().met_late(), follow.follower().missed());
@@ -253,8 +255,8 @@ impl Running for Attached<'_> {
             });
         }
         if threads.is_empty() {
-            warnings.push(Warning::NobodyMet {
-                whom: None,
+            warnings.push(Warning::OwnerNotMet {
+                named: None,
                 watching: false,
             });
         }
@@ -278,19 +280,22 @@ impl Running for Attached<'_> {
     }
 }
 
-/// Which kernel events there should be.
+/// The kernel events to record.
 fn choice(topology: &Topology) -> EventChoice {
-    // Followed threads run programs and name themselves, and some are followed from a name on.
+    // Followed threads execute programs and rename themselves, and some are followed because of a name.
     EventChoice {
         measured: topology.online.clone(),
         follow_threads: true,
         charges_later: true,
-        renames: true,
         grain: EventGrain::All,
     }
 }
 
-fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSettings {
+fn follower_settings(
+    settings: &AttachSettings,
+    rate: TickRate,
+    virtual_machine: bool,
+) -> FollowerSettings {
     FollowerSettings {
         rate,
         join_within: rate.ticks(JOIN_WITHIN),
@@ -298,15 +303,27 @@ fn follower_settings(settings: &AttachSettings, rate: TickRate) -> FollowerSetti
         new_threads: !matches!(settings.followed, Followed::Thread(_)),
         children: settings.children,
         names: match &settings.followed {
-            Followed::Named(name) => vec![Comm::new(name)],
+            Followed::Named { name, .. } => vec![Comm::new(name)],
             _ => Vec::new(),
         },
-        most_threads: MOST_THREADS,
+        user: match settings.followed {
+            Followed::Named { user, .. } => user,
+            _ => None,
+        },
+        most_threads: most_threads(settings),
+        virtual_machine,
     }
 }
 
-/// Starts the command, if that is the target. It is followed from before its birth on: its first record
-/// is that it is made.
+fn most_threads(settings: &AttachSettings) -> usize {
+    settings.most_threads.unwrap_or(match settings.followed {
+        Followed::Named { .. } => MOST_OF_NAME,
+        _ => MOST_THREADS,
+    })
+}
+
+/// Starts the command, if that is the target. It is followed from before its creation, so its first record is its
+/// creation.
 fn start_command(
     target: &Followed,
     follow: &mut Follow,
@@ -340,7 +357,7 @@ fn start_command(
     Ok(Some(started))
 }
 
-/// Whether there is nobody left to follow.
+/// Whether no thread is left to follow.
 fn is_over(
     machine: &Machine,
     target: &Followed,
@@ -356,7 +373,7 @@ fn is_over(
             follow.follower().is_idle() && !followed::is_alive(machine, *pid)
         }
         (Followed::Thread(_), _) => follow.follower().is_idle(),
-        // One of the name may begin at any time.
+        // A thread with the name may begin at any time.
         _ => false,
     }
 }

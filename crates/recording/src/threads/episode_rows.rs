@@ -1,4 +1,4 @@
-//! What followed threads suffered, as the rows of a run.
+//! Writes the stalls of followed threads as the rows of a run.
 
 use crate::engine::Batch;
 use jitterscope_attribute::ThreadFollower;
@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// Length of a reporting interval.
 pub(crate) const INTERVAL: Nanos = Nanos(1_000_000_000);
 
-/// Writes episodes as stalls.
 pub(crate) struct EpisodeRows {
     threshold: Ticks,
     rate: TickRate,
@@ -43,7 +42,7 @@ impl EpisodeRows {
         }
     }
 
-    /// With reporting intervals of another length.
+    /// Sets another length of the reporting intervals.
     pub(crate) fn every(self, interval: Nanos) -> EpisodeRows {
         EpisodeRows {
             interval: self.rate.ticks(interval),
@@ -65,7 +64,7 @@ impl EpisodeRows {
         self.until(now, sink)
     }
 
-    /// One more stall, with its attribution.
+    /// Adds a stall with its attribution.
     pub(crate) fn stall(
         &mut self,
         make: impl FnOnce(StallId, TickRate) -> (Stall, Attribution),
@@ -84,7 +83,7 @@ impl EpisodeRows {
         self.batch.stall(sink, stall, Some(attribution))
     }
 
-    /// The stalls of a turn are all there: writes them, and the interval under way if it is over by now.
+    /// All stalls of a turn are there: writes them, and the current interval if it is over.
     pub(crate) fn until(&mut self, now: Ticks, sink: &mut dyn Sink) -> Result<(), SinkError> {
         self.batch.flush(sink)?;
         if now.since(self.interval_start) >= self.interval {
@@ -93,7 +92,7 @@ impl EpisodeRows {
         Ok(())
     }
 
-    /// Stalls count in the interval in which they were taken in, within a drain of their end.
+    /// A stall counts in the interval in which it was taken in, at most a drain after its end.
     pub(crate) fn close_interval(
         &mut self,
         now: Ticks,

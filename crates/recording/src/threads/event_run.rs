@@ -1,4 +1,4 @@
-//! A recording by kernel events alone, under way: what is common to following threads and to watching CPUs.
+//! A running recording that uses only kernel events: the common part of following threads and watching CPUs.
 
 use super::episode_rows::EpisodeRows;
 use super::follow::{Follow, TakesRecords};
@@ -7,12 +7,12 @@ use jitterscope_attribute::{Lexicon, ThreadFollower};
 use jitterscope_model::{ClockKind, DrainTurn, Nanos, Sink, SinkError, TickRate, Ticks};
 use jitterscope_platform::clock;
 
-/// Stretches of stolen time, waits and interruptions no further apart than this are one stall.
+/// Stolen stretches, waits and interruptions closer together than this are one stall.
 pub(crate) const JOIN_WITHIN: Nanos = Nanos(1_000);
 
-/// Whose records become rows.
+/// Turns records into rows.
 pub(crate) trait MakesRows: TakesRecords {
-    /// Hands over the stalls that are complete by now, and the interval under way if it is over.
+    /// Hands over complete stalls, and the current interval if it is over.
     fn make_rows(
         &mut self,
         rows: &mut EpisodeRows,
@@ -32,7 +32,7 @@ impl MakesRows for ThreadFollower {
     }
 }
 
-/// Kernel events that become rows, turn by turn, until an instant or until it is stopped.
+/// Kernel events that become rows turn by turn, until a given time or until it is stopped.
 pub(crate) struct EventRun<F = ThreadFollower> {
     pub(crate) follow: Follow<F>,
     rows: EpisodeRows,
@@ -40,15 +40,15 @@ pub(crate) struct EventRun<F = ThreadFollower> {
     rate: TickRate,
     threshold: Nanos,
     pub(crate) start: Ticks,
-    /// How far the kernel's events were drained.
+    /// The kernel's events were drained up to here.
     pub(crate) now: Ticks,
     pub(crate) end: Ticks,
-    /// Whether nothing more will come, or it was stopped.
+    /// Whether no more records arrive, or it was stopped.
     pub(crate) over: bool,
 }
 
 impl<F: MakesRows> EventRun<F> {
-    /// Not measuring yet. `threshold`: the shortest stall that becomes a row.
+    /// Not measuring yet. `threshold`: the shortest stall that gets a row.
     pub(crate) fn new(
         follow: Follow<F>,
         threshold: Nanos,
@@ -67,26 +67,24 @@ impl<F: MakesRows> EventRun<F> {
         }
     }
 
-    /// The measurement begins, with reporting intervals of this length.
     pub(crate) fn begin(&mut self, start: Ticks, end: Ticks, interval: Nanos) {
         (self.start, self.now) = (start, start);
         self.rows = EpisodeRows::new(self.threshold, self.rate, start).every(interval);
         self.measure_until(end);
     }
 
-    /// The measurement ends then.
     pub(crate) fn measure_until(&mut self, end: Ticks) {
         self.end = end;
         self.follow.measure(self.start, end);
     }
 
-    /// Takes in everything that the kernel has recorded. The turn is to be ended.
+    /// Reads everything that the kernel has recorded. The caller must end the turn.
     pub(crate) fn drain(&mut self, outputs: &mut dyn Sink) -> Result<(), SinkError> {
         self.now = clock::now(self.clock);
         self.follow.drain(self.now, outputs)
     }
 
-    /// What was drained becomes rows.
+    /// Turns what was drained into rows.
     pub(crate) fn end_turn(&mut self, outputs: &mut dyn Sink) -> Result<(), SinkError> {
         self.follow
             .follower_mut()
@@ -100,7 +98,7 @@ impl<F: MakesRows> EventRun<F> {
         )
     }
 
-    /// How far it is, of `total` from `from` on.
+    /// The progress of `total` since `from`.
     pub(crate) fn progress(&self, from: Ticks, total: Nanos) -> Progress {
         let elapsed = self.rate.nanos(self.now.since(from));
         Progress {
@@ -115,8 +113,8 @@ impl<F: MakesRows> EventRun<F> {
         self.over || self.now >= self.end
     }
 
-    /// Ends recording, and makes rows of what is left up to `last`. Returns what `close` makes of the follower once
-    /// it has every record.
+    /// Stops recording and writes the remaining rows up to `last`. Calls `close` with the follower once it has every
+    /// record, and returns its result.
     pub(crate) fn finish<T>(
         &mut self,
         last: Ticks,

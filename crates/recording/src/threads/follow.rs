@@ -1,41 +1,42 @@
-//! Kernel events on their way to a [`ThreadFollower`], in order of time over all CPUs.
+//! Hands kernel events to a [`ThreadFollower`], in time order across all CPUs.
 
 use crate::kernel_events::KernelEvents;
 use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
 use jitterscope_model::{
     Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, Source,
-    ThreadAccount, ThreadRef, Ticks,
+    ThreadAccount, ThreadRef, Ticks, Verdict,
 };
 
-/// What waits for its turn.
 enum Entry {
     Event(KernelEvent),
-    Lost(CpuId, Ticks),
+    /// CPU, end of the loss, and the verdict for it.
+    Lost(CpuId, Ticks, Verdict),
 }
 
-/// Takes records of all CPUs in order of time.
+/// Takes records of all CPUs in time order.
 pub(crate) trait TakesRecords {
     fn measure(&mut self, from: Ticks, until: Ticks);
 
     fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon);
 
-    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon);
+    /// Records of a CPU between two times were lost or are not trusted.
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon);
 
-    /// Records of the sending side were lost.
     fn senders_lost(&mut self, from: Ticks, to: Ticks);
 
-    /// What its recorder set, in a replay.
+    /// In a replay: a setup step of the recorder.
     fn set(&mut self, step: &Setup);
 
-    /// What was counted of CPU quotas up to the end of the records that are handed over next.
+    /// CPU quota counts up to the end of the records that follow.
     fn quotas(&mut self, _turn: &DrainTurn) {}
 
-    /// Threads whose quotas are to be counted from now on.
+    /// Threads whose quotas must be counted from now on.
     fn take_newly_followed(&mut self) -> Vec<i32> {
         Vec::new()
     }
 
-    /// Whether too many switches left no record: only the scheduler's charges say then since when a thread has its CPU.
+    /// Whether too many switches left no record: then only the scheduler's charges show since when a thread has its
+    /// CPU.
     fn needs_charges(&self) -> bool {
         false
     }
@@ -50,8 +51,8 @@ impl TakesRecords for ThreadFollower {
         ThreadFollower::event(self, event, names);
     }
 
-    fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks, names: &dyn Lexicon) {
-        ThreadFollower::lost(self, cpu, from, to, names);
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon) {
+        ThreadFollower::lost(self, cpu, of, why, names);
     }
 
     fn senders_lost(&mut self, from: Ticks, to: Ticks) {
@@ -98,10 +99,10 @@ impl TakesRecords for ThreadFollower {
     }
 }
 
-/// Puts the records of all CPUs in order for a follower: the same while recording and in a replay.
+/// Sorts the records of all CPUs for a follower, live or in a replay.
 pub(crate) struct InOrder<F = ThreadFollower> {
     pub(crate) follower: F,
-    /// Not yet handed over, by time.
+    /// Not yet handed over; sorted by time.
     waiting: Vec<(Ticks, Entry)>,
     from: Ticks,
     until: Ticks,
@@ -125,7 +126,7 @@ impl<F: TakesRecords> InOrder<F> {
         }
     }
 
-    /// Time between these counts.
+    /// Counts records between these times.
     pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
         (self.from, self.until) = (from, until);
         self.follower.measure(from, until);
@@ -136,16 +137,25 @@ impl<F: TakesRecords> InOrder<F> {
             Record::Sender(event) | Record::Local(event) => {
                 self.waiting.push((event.time, Entry::Event(event.clone())));
             }
-            Record::Lost(cpu, from, to) => self.waiting.push((from, Entry::Lost(cpu, to))),
+            Record::Lost(cpu, from, to) => {
+                let lost = Entry::Lost(cpu, to, Verdict::TraceDataLost);
+                self.waiting.push((from, lost));
+            }
+            Record::Disturbed(cpus, from, to) => {
+                self.waiting.retain(|(time, _)| *time < from);
+                let lost = |cpu| (from, Entry::Lost(cpu, to, Verdict::TraceDisturbed));
+                self.waiting.extend(cpus.iter().map(lost));
+                self.follower.senders_lost(from, to);
+            }
             Record::SendersLost(from, to) => self.follower.senders_lost(from, to),
             Record::Setup(Setup::Measure { from, until }) => self.measure(*from, *until),
             Record::Setup(step) => self.follower.set(step),
         }
     }
 
-    /// Hands over what happened up to `now`.
+    /// Hands over everything up to `now`.
     pub(crate) fn hand_over(&mut self, now: Ticks, names: &dyn Lexicon) {
-        // Stable: of one instant, senders' records come first, as they were read.
+        // A stable sort: at the same time, senders' records come first, in the order read.
         self.waiting.sort_by_key(|(time, _)| *time);
         let ready = self.waiting.partition_point(|(time, _)| *time <= now);
         for (time, entry) in self.waiting.drain(..ready) {
@@ -154,24 +164,23 @@ impl<F: TakesRecords> InOrder<F> {
                     self.events_counted += u64::from(self.from <= time && time <= self.until);
                     self.follower.event(&event, names);
                 }
-                Entry::Lost(cpu, to) => self.follower.lost(cpu, time, to, names),
+                Entry::Lost(cpu, to, why) => self.follower.lost(cpu, (time, to), why, names),
             }
         }
     }
 
-    /// Kernel events of the measured time.
     pub(crate) fn events_counted(&self) -> u64 {
         self.events_counted
     }
 }
 
-/// Threads being followed. Dropping it ends the recording of events.
+/// Followed threads. Dropping this ends the recording of events.
 pub(crate) struct Follow<F = ThreadFollower> {
     pub(crate) events: KernelEvents,
     records: InOrder<F>,
-    /// How far the records of the turn under way were handed over.
+    /// The records of the current turn were handed over up to here.
     now: Ticks,
-    /// Whether the scheduler's charges were asked for.
+    /// Whether the scheduler's charges were requested.
     charged: bool,
 }
 
@@ -195,10 +204,13 @@ impl Follow {
             },
         });
         self.events.quotas.watch(who.thread.tid);
+        if role.is_some() {
+            self.events.cross_check.watch(who.thread.tid);
+        }
         self.records.follower.follow(who, at);
     }
 
-    /// Ends recording and takes in what is still under way. A turn: it is to be ended by the caller.
+    /// Stops recording and takes in what remains, as a turn that the caller must end.
     pub(crate) fn finish(
         &mut self,
         at: Ticks,
@@ -210,7 +222,7 @@ impl Follow {
 }
 
 impl<F: TakesRecords> Follow<F> {
-    /// `setup`: how the follower is set.
+    /// `setup`: the follower's configuration.
     pub(crate) fn of(mut events: KernelEvents, setup: Setup, follower: F) -> Follow<F> {
         events.set(setup);
         Follow {
@@ -229,19 +241,18 @@ impl<F: TakesRecords> Follow<F> {
         &mut self.records.follower
     }
 
-    /// The follower, and who knows names.
     pub(crate) fn follower_and_names(&mut self) -> (&mut F, &dyn Lexicon) {
         (&mut self.records.follower, &self.events.names)
     }
 
-    /// Time between these counts.
+    /// Counts records between these times.
     pub(crate) fn measure(&mut self, from: Ticks, until: Ticks) {
         self.events.set(Setup::Measure { from, until });
         self.records.measure(from, until);
     }
 
-    /// Reads everything that the kernel has recorded. `now` was read before: all records up to it are in
-    /// the buffers by then, on whichever CPU, and can be put in order.
+    /// Reads everything that the kernel has recorded. `now` was read before, so the buffers of all CPUs contain all
+    /// records up to it, and they can be sorted.
     pub(crate) fn drain(&mut self, now: Ticks, keep: &mut dyn Sink) -> Result<(), SinkError> {
         for tid in self.records.follower.take_newly_followed() {
             self.events.quotas.watch(tid);
@@ -258,7 +269,7 @@ impl<F: TakesRecords> Follow<F> {
         Ok(())
     }
 
-    /// What was drained has become rows.
+    /// Everything drained has become rows.
     pub(crate) fn end_turn(
         &mut self,
         keep: &mut dyn Sink,
@@ -274,13 +285,12 @@ impl<F: TakesRecords> Follow<F> {
         )
     }
 
-    /// Ends recording and takes in what the buffers still hold.
+    /// Stops recording and reads the rest of the buffers.
     pub(crate) fn last_drain(&mut self, keep: &mut dyn Sink) -> Result<(), SinkError> {
         self.events.stop();
         self.drain(Ticks(u64::MAX), keep)
     }
 
-    /// Kernel events of the measured time.
     pub(crate) fn events_counted(&self) -> u64 {
         self.records.events_counted()
     }
@@ -293,6 +303,7 @@ fn kept(settings: &FollowerSettings) -> Setup {
         new_threads: settings.new_threads,
         children: settings.children,
         names: settings.names.iter().map(ToString::to_string).collect(),
+        user: settings.user,
         most_threads: settings.most_threads as u64,
     }
 }

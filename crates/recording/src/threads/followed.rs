@@ -1,4 +1,4 @@
-//! The threads of a target, as `/proc` lists them.
+//! The threads of a target, read from `/proc`.
 
 use super::settings::Followed;
 use jitterscope_attribute::{Following, Start};
@@ -15,10 +15,8 @@ pub enum FollowError {
     Gone {
         /// `process` or `thread`.
         what: &'static str,
-        /// Its number.
         id: i32,
     },
-    /// No thread has the name.
     #[error(
         "no thread is called '{0}' now; names are cut at 15 bytes (ps -eLo tid,comm shows them). Use --wait to wait for one"
     )]
@@ -26,23 +24,23 @@ pub enum FollowError {
     /// The command cannot be started.
     #[error("'{program}' cannot be started: {source}")]
     Start {
-        /// What was to be run.
         program: String,
-        /// Why not.
         source: std::io::Error,
     },
-    /// There is nothing to run.
+    /// The command is empty.
     #[error("no command was given")]
     NoCommand,
 }
 
-/// A thread and where it may run.
+/// A thread and the CPUs that it may run on.
 pub(crate) struct Found {
     pub(crate) following: Following,
+    /// The real user of its process.
+    user: Option<u32>,
     pub(crate) allowed: CpuSet,
 }
 
-/// The threads that a target has now. Those of a command are none yet.
+/// The target's current threads; none for a command.
 pub(crate) fn threads(machine: &Machine, target: &Followed) -> Result<Vec<Found>, FollowError> {
     match target {
         Followed::Process(pid) => {
@@ -66,13 +64,14 @@ pub(crate) fn threads(machine: &Machine, target: &Followed) -> Result<Vec<Found>
                 id: *tid,
             }),
         },
-        Followed::Named(name) => {
+        Followed::Named { name, user } => {
             let wanted = Comm::new(name);
             Ok(processes(machine)
                 .into_iter()
                 .flat_map(|pid| tasks(machine, pid).into_iter().map(move |tid| (pid, tid)))
                 .filter_map(|(pid, tid)| look_at(machine, pid, tid))
                 .filter(|found| found.following.thread.comm == wanted)
+                .filter(|found| user.is_none_or(|user| found.user == Some(user)))
                 .collect())
         }
         Followed::Command { .. } => Ok(Vec::new()),
@@ -95,7 +94,7 @@ fn tasks(machine: &Machine, pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// A thread as it is now; `None` when it has ended.
+/// The current state of a thread; `None` if it has ended.
 fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
     let status = machine
         .read(format!("/proc/{pid}/task/{tid}/status"))
@@ -113,6 +112,7 @@ fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
         b'Z' | b'X' => return None,
         _ => Start::Asleep,
     };
+    let user = field("Uid").and_then(|ids| ids.split_whitespace().next()?.parse().ok());
     let allowed = field("Cpus_allowed_list").and_then(|list| list.parse().ok());
     Some(Found {
         following: Following {
@@ -123,6 +123,7 @@ fn look_at(machine: &Machine, pid: i32, tid: i32) -> Option<Found> {
             role: None,
             start,
         },
+        user,
         allowed: match allowed {
             Some(CpuList::Set(set)) => set,
             _ => CpuSet::new(),
@@ -137,14 +138,14 @@ pub(super) fn is_alive(machine: &Machine, pid: i32) -> bool {
         .any(|tid| look_at(machine, pid, tid).is_some())
 }
 
-/// A command that was started to be followed. Dropping it ends it, and so does the end of the thread that
-/// started it, even by SIGKILL.
+/// A command started to be followed. It ends when this is dropped, and also when the thread that started it ends, even
+/// by SIGKILL.
 pub(super) struct Started {
     child: Child,
     status: Option<std::process::ExitStatus>,
 }
 
-/// How long a command has to end by itself once asked to.
+/// How long a command has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Started {
@@ -161,7 +162,7 @@ impl Started {
         if to_stderr {
             command.stdout(Stdio::from(std::io::stderr()));
         }
-        // A recorder that is killed cannot end it.
+        // A killed recorder cannot end it.
         jitterscope_platform::end_with_parent(&mut command);
         let failed = |source| FollowError::Start {
             program: program.clone(),
@@ -177,7 +178,7 @@ impl Started {
         self.child.id().cast_signed()
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub(super) fn ended(&mut self) -> Option<std::process::ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -185,7 +186,7 @@ impl Started {
         self.status
     }
 
-    /// Asks it to end, and makes it after a while.
+    /// Sends SIGTERM, and kills it if it does not end in time.
     pub(super) fn end(&mut self) {
         if self.ended().is_some() {
             return;
@@ -194,7 +195,7 @@ impl Started {
         let until = Instant::now() + PATIENCE;
         while self.ended().is_none() {
             if Instant::now() > until {
-                // Should that fail, it has just ended.
+                // If that fails, it has just ended.
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;
@@ -251,7 +252,10 @@ mod tests {
             [(10, Start::Asleep), (11, Start::Unknown)]
         );
         assert_eq!(
-            threads_of(Followed::Named("worker".into())),
+            threads_of(Followed::Named {
+                name: "worker".into(),
+                user: None,
+            }),
             [(11, Start::Unknown), (20, Start::Asleep)]
         );
         let stopped = [
@@ -281,7 +285,7 @@ mod tests {
         );
     }
 
-    /// What only one of two commands has in its environment is the whole difference between them.
+    /// Two commands differ only by a variable that one of them has in its environment.
     #[test]
     fn a_command_with_a_variable_is_started_as_one_without() {
         let of = |env: &[(String, String)]| {
@@ -289,7 +293,8 @@ mod tests {
             let started = Started::start(&line, env, false).unwrap();
             let proc = std::path::PathBuf::from(format!("/proc/{}", started.pid()));
             let exe = fs::read_link(proc.join("exe")).unwrap();
-            // Both are empty until the kernel has laid out the new program, some time after it runs no longer the old.
+            // Both files are empty until the kernel has set up the new program, some time after it replaced the old
+            // one.
             let line = loop {
                 let line = fs::read(proc.join("cmdline")).unwrap();
                 if !line.is_empty() {

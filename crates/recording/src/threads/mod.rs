@@ -1,4 +1,4 @@
-//! Threads of others, followed: `attach`, and the evidence behind slow messages.
+//! Follows threads of other processes: for `attach`, and for the causes of slow messages.
 
 mod attach;
 mod episode_rows;

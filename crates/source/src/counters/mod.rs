@@ -1,7 +1,7 @@
-//! The kernel's own counters in `/proc`: what there is without any privilege.
+//! The kernel's own counters in `/proc`, which need no privilege.
 //!
-//! They tell how often something happened on a CPU between two moments, not when: correlation only.
-//! [`Snapshot::take`] reads all of them, [`Snapshot::deltas`] tells what rose.
+//! They show how often something happened on a CPU between two moments, but not when: evidence by correlation only.
+//! [`Snapshot::take`] reads all of them, [`Snapshot::deltas`] returns their increases.
 
 mod schedstat;
 mod snapshot;
@@ -25,14 +25,13 @@ pub enum CounterSource {
     Interrupts,
     /// `/proc/softirqs`.
     Softirqs,
-    /// `/proc/stat`: clock ticks (10 ms each) by what the CPU did.
+    /// `/proc/stat`: clock ticks (10 ms each) by activity of the CPU.
     Stat,
     /// `/proc/schedstat`: scheduling, nanoseconds and counts.
     Schedstat,
 }
 
 impl CounterSource {
-    /// All of them.
     pub const ALL: [CounterSource; 4] = [
         CounterSource::Interrupts,
         CounterSource::Softirqs,
@@ -40,7 +39,6 @@ impl CounterSource {
         CounterSource::Schedstat,
     ];
 
-    /// The file.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -72,10 +70,10 @@ impl fmt::Display for CounterSource {
 /// One counter with its value on each CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterRow {
-    /// As the kernel names it: `24`, `LOC`, `NET_RX`, `steal`.
+    /// The kernel's name: `24`, `LOC`, `NET_RX`, `steal`.
     pub name: Name,
-    /// What the kernel says about it: `IO-APIC 4-edge ttyS0`, `Local timer interrupts`; may be empty.
+    /// The kernel's description: `IO-APIC 4-edge ttyS0`, `Local timer interrupts`; may be empty.
     pub description: Name,
-    /// Values, in the order of the file.
+    /// Values per CPU, in the order of the file.
     pub values: Vec<(CpuId, u64)>,
 }

@@ -3,10 +3,10 @@
 use super::CounterRow;
 use jitterscope_model::CpuId;
 
-/// Versions whose per-CPU line is known to be the one read here (Documentation/scheduler/sched-stats).
+/// Versions whose per-CPU line is known to have this layout (Documentation/scheduler/sched-stats).
 const KNOWN: std::ops::RangeInclusive<u64> = 12..=17;
 
-/// Where the wanted numbers are on a CPU's line, counted after the CPU, and what they are.
+/// Used columns of a CPU's line, counted after the CPU, with their names and descriptions.
 const COLUMNS: [(usize, &str, &str); 5] = [
     (2, "schedule_calls", "calls of schedule()"),
     (4, "wakeups", "threads woken"),
@@ -15,17 +15,16 @@ const COLUMNS: [(usize, &str, &str); 5] = [
     (8, "timeslices", "times that a thread was given the CPU"),
 ];
 
-/// Why the file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchedstatError {
-    /// The format has changed.
+    /// The format version is unknown.
     #[error(
         "/proc/schedstat has the version '{0}', which this release does not know (it knows 12 to 17)"
     )]
     Version(String),
 }
 
-/// Reads the per-CPU lines.
+/// Parses the per-CPU lines.
 ///
 /// # Errors
 /// The version is unknown: its columns may mean something else.

@@ -1,4 +1,4 @@
-//! All counters at one moment, and what rose between two.
+//! All counters at one moment, and their increases between two.
 
 use super::{CounterRow, CounterSource, parse_schedstat, parse_stat, parse_table};
 use jitterscope_model::{CpuId, CpuSet, Name};
@@ -8,15 +8,11 @@ use std::collections::BTreeMap;
 /// A counter that rose on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterDelta {
-    /// Where.
     pub cpu: CpuId,
-    /// The file.
     pub source: CounterSource,
-    /// As the kernel names it.
     pub name: Name,
-    /// What the kernel says about it.
     pub description: Name,
-    /// By how much.
+    /// The increase.
     pub count: u64,
 }
 
@@ -32,7 +28,7 @@ impl CounterDelta {
     }
 }
 
-/// The counters of some CPUs at one moment. Sources that are not there are left out.
+/// The counters of some CPUs at one moment. Missing sources are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     rows: BTreeMap<(CounterSource, Name), (Name, BTreeMap<CpuId, u64>)>,
@@ -75,8 +71,8 @@ impl Snapshot {
         self.rows.get(&(source, name.into()))?.1.get(&cpu).copied()
     }
 
-    /// What rose from this moment to `later`, by CPU, then file and name. A counter that appeared
-    /// meanwhile rose from zero; one of a CPU that went offline meanwhile is not reported.
+    /// The increases from this moment to `later`, by CPU, then file and name. A counter that appeared meanwhile counts
+    /// from zero; counters of a CPU that went offline are left out.
     #[must_use]
     pub fn deltas(&self, later: &Snapshot) -> Vec<CounterDelta> {
         let mut deltas = Vec::new();
@@ -99,25 +95,25 @@ impl Snapshot {
                 }
             }
         }
-        // Stable: within a CPU the order stays that of the map.
+        // A stable sort: within a CPU the order of the map remains.
         deltas.sort_by_key(|delta| delta.cpu);
         deltas
     }
 }
 
-/// How much a counter rose that went from `before` to `now`.
+/// The increase of a counter from `before` to `now`.
 fn rise(source: CounterSource, before: u64, now: u64) -> u64 {
     if now >= before {
         return now - before;
     }
     let is_32_bit = matches!(source, CounterSource::Interrupts | CounterSource::Softirqs);
     match (u32::try_from(before), u32::try_from(now)) {
-        // Past 2^32 (a timer of 1000 Hz does that in 50 days).
+        // It wrapped at 2^32 (a timer of 1000 Hz does that in 50 days).
         (Ok(before), Ok(now)) if is_32_bit && now.wrapping_sub(before) < 1 << 31 => {
             now.wrapping_sub(before).into()
         }
-        // The interrupt was freed and requested anew, and counts from zero. Idle and iowait ticks may
-        // really step back a little.
+        // The interrupt was freed and requested again, and counts from zero. Idle and iowait ticks can really decrease
+        // a little.
         _ if is_32_bit => now,
         _ => 0,
     }

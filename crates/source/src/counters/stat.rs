@@ -1,9 +1,9 @@
-//! `/proc/stat`: what each CPU spent its clock ticks on.
+//! `/proc/stat`: clock ticks of each CPU, by activity.
 
 use super::CounterRow;
 use jitterscope_model::CpuId;
 
-/// The kernel's columns, in their order.
+/// The kernel's columns, in order.
 const COLUMNS: [&str; 10] = [
     "user",
     "nice",
@@ -17,7 +17,7 @@ const COLUMNS: [&str; 10] = [
     "guest_nice",
 ];
 
-/// Reads the per-CPU lines; old kernels have fewer columns.
+/// Parses the per-CPU lines; old kernels have fewer columns.
 #[must_use]
 pub fn parse_stat(text: &str) -> Vec<CounterRow> {
     let row = |name: &&str| CounterRow {
@@ -28,7 +28,7 @@ pub fn parse_stat(text: &str) -> Vec<CounterRow> {
     let mut rows: Vec<CounterRow> = COLUMNS.iter().map(row).collect();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
-        // The line `cpu`, without a number, is the sum.
+        // Skips the line `cpu`, without a number, which is the sum.
         let cpu = words
             .next()
             .and_then(|word| word.strip_prefix("cpu"))

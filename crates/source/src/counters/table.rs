@@ -1,17 +1,16 @@
-//! `/proc/interrupts` and `/proc/softirqs`: a row a counter, a column a CPU.
+//! `/proc/interrupts` and `/proc/softirqs`: one row per counter, one column per CPU.
 
 use super::CounterRow;
 use jitterscope_model::CpuId;
 
-/// Reads the table. Its first line names the CPUs, which need not be all nor in one piece. Rows that
-/// do not have a number for each of them (`ERR`, `MIS`: one for the whole machine) are left out, and so
-/// is what makes no sense.
+/// Parses the table. Its first line names the CPUs, possibly with gaps. Skips rows without a number for each CPU
+/// (`ERR`, `MIS`: one for the whole machine), and malformed rows.
 #[must_use]
 pub fn parse_table(text: &str) -> Vec<CounterRow> {
     parse_rows(text, |_| true)
 }
 
-/// [`parse_table`] of the rows whose names are `wanted`.
+/// [`parse_table`], restricted to rows with `wanted` names.
 #[must_use]
 pub fn parse_rows(text: &str, wanted: impl Fn(&str) -> bool) -> Vec<CounterRow> {
     let mut lines = text.lines();

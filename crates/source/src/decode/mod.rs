@@ -1,8 +1,8 @@
-//! Pages to kernel events.
+//! Decodes pages to kernel events.
 //!
-//! [`Decoder`] is made from a [`TraceContext`]: each known event's format becomes a
-//! plan (`plan`), found by the event's number. What it cannot decode it skips and counts: an event it
-//! does not know, one shorter than its format, a page that ends in nonsense.
+//! [`Decoder`] is made from a [`TraceContext`]: each known event's format becomes a plan (`plan`), indexed by the
+//! event's id. It skips and counts what it cannot decode: unknown events, events shorter than their format, and pages
+//! with an invalid end.
 
 mod names;
 mod plan;
@@ -14,35 +14,32 @@ use jitterscope_model::{CpuId, ExecutionContext, KernelEvent, Ticks};
 use names::Names;
 use plan::Compiled;
 
-/// What was decoded, and what was not.
+/// Counts of decoded and undecodable data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecodeCounts {
-    /// Pages.
     pub pages: u64,
-    /// Events decoded.
     pub events: u64,
-    /// Events of a number that no format was given for, or that is no kind of ours.
+    /// Events with an unknown id, or of a kind that we do not use.
     pub unknown: u64,
-    /// Events shorter than their format says.
+    /// Events shorter than their format.
     pub malformed: u64,
-    /// Pages that were cut short, or ended in bytes that make no sense.
+    /// Pages that were truncated, or ended in invalid bytes.
     pub damaged_pages: u64,
-    /// Events that the ring buffer says were lost.
+    /// Lost events, by the ring buffer's count.
     pub lost: u64,
     /// Pages before which an unknown number of events was lost.
     pub lost_unknown: u64,
 }
 
-/// What one page held.
+/// The contents of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageInfo {
-    /// Times of its first and last event, known ones or not.
+    /// Times of its first and last event, including unknown ones.
     pub range: Option<(Ticks, Ticks)>,
-    /// Events decoded.
     pub events: u64,
-    /// What was lost before it.
+    /// The loss before it.
     pub loss: PageLoss,
-    /// Whether it ended in bytes that make no sense: what followed is lost.
+    /// Whether it ended in invalid bytes: later events of it are lost.
     pub damaged: bool,
 }
 
@@ -50,7 +47,7 @@ pub struct PageInfo {
 #[derive(Debug)]
 pub struct Decoder {
     layout: PageLayout,
-    /// By event number.
+    /// By event id.
     plans: Vec<Option<Compiled>>,
     id: NumberField,
     pid: NumberField,
@@ -70,7 +67,7 @@ impl Decoder {
         let mut plans: Vec<Option<Compiled>> = Vec::new();
         let (mut id, mut pid, mut flags) = Default::default();
         for format in context.formats()? {
-            // Common to all events of a kernel.
+            // The same for all events of a kernel.
             id = format.number("common_type");
             pid = format.number("common_pid");
             flags = format.number("common_flags");
@@ -97,13 +94,13 @@ impl Decoder {
         &self.layout
     }
 
-    /// What was decoded so far.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> DecodeCounts {
         self.counts
     }
 
-    /// Decodes one page of `cpu`'s buffer and hands each event to `sink`, in order of time.
+    /// Decodes one page of `cpu`'s buffer and passes each event to `sink`, in order of time.
     ///
     /// # Errors
     /// The bytes are fewer than a page header.
@@ -117,7 +114,7 @@ impl Decoder {
         Ok(self.records(cpu, &page.read(), sink))
     }
 
-    /// The same of a page of which the records were found.
+    /// The same for a page whose records are already located.
     pub fn records(
         &mut self,
         cpu: CpuId,

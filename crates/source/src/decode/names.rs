@@ -1,19 +1,19 @@
-//! Names that many records share, made once.
+//! Interned names, which many records share.
 
 use jitterscope_model::{KeyedMap, Name};
 
-/// How many different names are kept; more than that only a hostile trace has.
+/// Maximum of interned names; only a hostile trace has more.
 const CAPACITY: usize = 4096;
 
-/// Names by their bytes. Whoever may run threads chooses these, so they are hashed with a secret: names that fall
-/// together would make every record slow.
+/// Names by their bytes. Any user who runs threads can choose them, so the hash has a secret key: colliding names would
+/// slow down every record.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: KeyedMap<Box<[u8]>, Name>,
 }
 
 impl Names {
-    /// The shared name of these bytes; what is not UTF-8 is replaced.
+    /// The shared name of these bytes; replaces bytes that are not UTF-8.
     pub(super) fn get(&mut self, bytes: &[u8]) -> Name {
         if let Some(name) = self.known.get(bytes) {
             return name.clone();

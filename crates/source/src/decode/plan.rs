@@ -1,18 +1,17 @@
-//! What to read of each kind of event: field accessors bound once, from the kernel's own formats.
+//! The fields to read for each kind of event, located once from the kernel's own formats.
 
 use super::names::Names;
 use crate::format::{BytesField, EventFormat, NumberField};
 use jitterscope_model::{CpuId, EventKind, Name, Nanos, TaskRef};
 
-/// CPU numbers at or above this stand for "no CPU": unbound work queues are given the kernel's
-/// `NR_CPUS` (at most 8192) or -1.
+/// CPU numbers from this on mean "no CPU": for unbound work queues the kernel writes `NR_CPUS` (at most 8192) or -1.
 const NO_CPU: i64 = 8192;
-/// The flag of clone(2) that makes a thread of the same process.
+/// The flag of clone(2) for a new thread of the same process.
 const CLONE_THREAD: u64 = 0x0001_0000;
 /// `power:cpu_idle`'s state when idle ends.
 const IDLE_ENDS: u32 = u32::MAX;
 
-/// A thread's fields; which event names them how differs.
+/// A thread's fields; their names differ between events.
 #[derive(Clone, Copy, Debug)]
 struct TaskFields {
     comm: BytesField,
@@ -30,7 +29,7 @@ impl TaskFields {
     }
 }
 
-/// One kind of event with the fields that it needs, in the order of [`EventKind`].
+/// One kind of event with the required fields, in the order of [`EventKind`].
 #[derive(Clone, Debug)]
 enum Plan {
     SchedSwitch {
@@ -59,10 +58,13 @@ enum Plan {
     TaskRename {
         tid: NumberField,
         by: NumberField,
+        old: BytesField,
         comm: BytesField,
     },
-    StopSignal {
+    Signal {
         tid: NumberField,
+        sig: NumberField,
+        code: NumberField,
     },
     IrqEntry {
         irq: NumberField,
@@ -164,14 +166,14 @@ enum Plan {
     },
 }
 
-/// A plan, and how many bytes an event must have for it.
+/// A plan, and the minimum length of its events in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Compiled {
     pub(super) length: usize,
     plan: Plan,
 }
 
-/// Binds fields and notes how far they reach.
+/// Locates fields, and notes the end of the furthest one.
 struct Binder<'a> {
     format: &'a EventFormat,
     length: usize,
@@ -208,7 +210,7 @@ impl Binder<'_> {
 }
 
 impl Compiled {
-    /// The plan for this event; `None` when it is no kind of ours.
+    /// The plan for this event; `None` if we do not use it.
     pub(super) fn new(format: &EventFormat, names: &mut Names) -> Option<Compiled> {
         let mut b = Binder { format, length: 0 };
         let _ = (
@@ -253,11 +255,13 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
         ("task", "task_rename") => Plan::TaskRename {
             tid: b.number("pid"),
             by: b.number("common_pid"),
+            old: b.bytes("oldcomm"),
             comm: b.bytes("newcomm"),
         },
-        // Those of other signals are filtered away.
-        ("signal", "signal_generate") => Plan::StopSignal {
+        ("signal", "signal_generate") => Plan::Signal {
             tid: b.number("pid"),
+            sig: b.number("sig"),
+            code: b.number("code"),
         },
         ("irq", "irq_handler_entry") => Plan::IrqEntry {
             irq: b.number("irq"),
@@ -298,7 +302,7 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             work: b.number("work"),
             function: b.number("function"),
             queue: b.bytes("workqueue"),
-            // `cpu` is the pool's, where the work will run; `req_cpu` only what the caller asked for.
+            // `cpu` is the pool's CPU, where the work will run; `req_cpu` is only what the caller requested.
             target: b.either(&["cpu", "req_cpu"]),
         },
         ("timer", "timer_expire_entry") => Plan::TimerEntry {
@@ -370,12 +374,12 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
     })
 }
 
-/// A CPU number, or none when it stands for "any".
+/// A CPU number; `None` if it means "any".
 fn cpu_or_any(cpu: i64) -> Option<CpuId> {
     (0..NO_CPU).contains(&cpu).then_some(CpuId(cpu as u32))
 }
 
-/// A CPU number; all that no kernel has are one, so that a foreign trace cannot name CPUs without end.
+/// A CPU number. All numbers beyond any kernel's limit map to one, so that a foreign trace cannot create endless CPUs.
 fn known_cpu(cpu: u32) -> CpuId {
     CpuId(if i64::from(cpu) < NO_CPU {
         cpu
@@ -416,16 +420,21 @@ impl Compiled {
                 comm: comm.comm(e),
                 thread: flags.u64(e) & CLONE_THREAD != 0,
             },
-            Plan::TaskRename { tid, by, comm } => EventKind::TaskRename {
-                // Where the field is not there, a task can only name itself.
+            Plan::TaskRename { tid, by, old, comm } => EventKind::TaskRename {
+                // Without the field, a task can only rename itself.
                 tid: if tid.is_present() {
                     tid.i32(e)
                 } else {
                     by.i32(e)
                 },
+                old: old.comm(e),
                 comm: comm.comm(e),
             },
-            Plan::StopSignal { tid } => EventKind::StopSignal { tid: tid.i32(e) },
+            Plan::Signal { tid, sig, code } => EventKind::Signal {
+                tid: tid.i32(e),
+                sig: sig.i32(e),
+                code: code.i32(e),
+            },
             Plan::IrqEntry { irq, action } => EventKind::IrqEntry {
                 irq: irq.u32(e),
                 action: names.get(action.text(e)),
@@ -441,7 +450,7 @@ impl Compiled {
             },
             Plan::NmiHandler { handler, delta } => EventKind::NmiHandler {
                 handler: handler.address(e),
-                // Signed in the kernel; a negative length (a clock that stepped) is none.
+                // Signed in the kernel; a negative length (a clock that stepped) counts as zero.
                 delta_ns: delta.i64(e).max(0) as u64,
             },
             Plan::WorkStart { work, function } => EventKind::WorkStart {

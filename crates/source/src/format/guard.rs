@@ -1,29 +1,28 @@
-//! What the library that parses formats must not be given.
+//! Protects the library that parses formats from invalid input.
 //!
-//! It expects the kernel's own text and panics on some that only a damaged or hostile run can hold
-//! (each case here was found by fuzzing): numbers beyond 32 bits, offsets and sizes whose sum leaves 16
-//! bits, cuts inside a character, a second list of fields, structures by value.
+//! The library expects the kernel's own text. It panics on some texts that only occur in damaged or hostile runs.
+//! Fuzzing found each case here: numbers beyond 32 bits, offsets and sizes whose sum exceeds 16 bits, cuts inside a
+//! character, a second list of fields, structures by value.
 
-/// Field ends beyond this cannot be in a page's event, and the library adds them as 16 bits.
+/// No event of a page has fields beyond this, and the library adds their positions as 16-bit numbers.
 const FURTHEST_FIELD: u32 = 0x3fff;
-/// The longest `format` text accepted; real ones have a few kilobytes.
+/// The longest accepted `format` text; real ones have a few kilobytes.
 const LONGEST_TEXT: usize = 1 << 18;
 
-/// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It is not shaped like a format.
+    /// It does not have the form of a format.
     Form,
-    /// It holds a number that cannot be.
+    /// It has an impossible number.
     Number(String),
 }
 
-/// The part of an event's format that the library can be given.
+/// The part of an event's format that is safe for the library.
 pub(super) fn event(text: &str) -> Result<String, Flaw> {
     if text.len() > LONGEST_TEXT {
         return Err(Flaw::Form);
     }
-    // How an event would be printed is of no use here, and is where long numbers may stand.
+    // The print format is not needed here, and may contain long numbers.
     let text = text.find("\nprint fmt:").map_or(text, |end| &text[..=end]);
     if !text.is_ascii() || text.matches("format:").count() != 1 {
         return Err(Flaw::Form);
@@ -39,7 +38,7 @@ pub(super) fn event(text: &str) -> Result<String, Flaw> {
             }
         }
     }
-    // No field that is read here is a structure by value.
+    // No field that we read is a structure by value.
     let mut tame = String::with_capacity(text.len());
     for line in text
         .split_inclusive(['\n', '\r'])
@@ -50,7 +49,7 @@ pub(super) fn event(text: &str) -> Result<String, Flaw> {
     Ok(tame)
 }
 
-/// Whether the library can be given this line of `events/header_page`.
+/// Whether this line of `events/header_page` is safe for the library.
 pub(crate) fn is_tame_line(line: &str) -> bool {
     line.is_ascii() && long_number(line).is_none() && !is_structure(line)
 }
@@ -59,7 +58,7 @@ fn is_structure(line: &str) -> bool {
     line.contains("struct") && !line.contains('*')
 }
 
-/// The first number that arithmetic on 32 bits may not hold: none in a real format has ten digits.
+/// The first number that may exceed 32 bits: no number in a real format has ten digits.
 fn long_number(text: &str) -> Option<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric())
         .find(|word| {
@@ -67,7 +66,7 @@ fn long_number(text: &str) -> Option<&str> {
         })
 }
 
-/// Whether digits in `word` stand only behind its letters, as in a field's name, and are few.
+/// Whether `word` has letters first and then at most a few digits, like a field's name.
 fn is_plain_name(word: &str) -> bool {
     let digits = word.bytes().skip_while(|b| !b.is_ascii_digit()).count();
     word.starts_with(|c: char| c.is_ascii_alphabetic()) && digits <= 9

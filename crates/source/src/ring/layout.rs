@@ -1,30 +1,28 @@
-//! Where the fields of a page header lie, read from `events/header_page`.
+//! The positions of the fields of a page header, parsed from `events/header_page`.
 
 use crate::format::guard::is_tame_line;
 use tracepoint_decode::PerfFieldFormat;
 
-/// The largest sub-buffer accepted: the length field of a page header has 27 bits.
+/// The largest accepted sub-buffer, bytes: the length field of a page header has 27 bits.
 const LARGEST_DATA: usize = 1 << 27;
 
-/// What is wrong with the text of `events/header_page`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// A field that every kernel states is not there.
+    /// A required field is missing.
     #[error(
         "events/header_page does not describe the field '{0}': this kernel's trace pages cannot be read"
     )]
     Missing(&'static str),
-    /// A field is where none can be.
+    /// A field has an impossible position.
     #[error(
         "events/header_page puts the field '{field}' at offset {offset} with size {size}, where it cannot be: \
          this kernel's trace pages cannot be read"
     )]
     Implausible {
-        /// The field.
         field: &'static str,
-        /// Its stated offset, bytes.
+        /// Its offset in the text, bytes.
         offset: usize,
-        /// Its stated size, bytes.
+        /// Its size in the text, bytes.
         size: usize,
     },
 }
@@ -40,16 +38,16 @@ pub struct PageLayout {
 }
 
 impl PageLayout {
-    /// Reads the text of `events/header_page`.
+    /// Parses the text of `events/header_page`.
     ///
     /// # Errors
-    /// A field is missing, or lies where it cannot.
+    /// A field is missing, or has an impossible position.
     pub fn parse(header_page: &str) -> Result<PageLayout, LayoutError> {
         let mut timestamp = None;
         let mut commit = None;
         let mut data = None;
         for line in header_page.lines() {
-            // The data size of a large sub-buffer does not fit the 16 bits of the library's parser.
+            // The data size of a large sub-buffer exceeds the 16 bits of the library's parser.
             if let Some((offset, size)) = data_line(line) {
                 data = Some((offset, size));
                 continue;
@@ -95,7 +93,7 @@ impl PageLayout {
         })
     }
 
-    /// Bytes of a whole sub-buffer, header included: what one read must ask for.
+    /// Size of a whole sub-buffer in bytes, including the header: the length of one read.
     #[must_use]
     pub fn page_size(&self) -> usize {
         self.data + self.data_size
@@ -108,7 +106,7 @@ impl PageLayout {
     }
 }
 
-/// Offset and size of the `data` field, when `line` describes it.
+/// Offset and size of the `data` field, if `line` describes it.
 fn data_line(line: &str) -> Option<(usize, usize)> {
     let (declaration, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
     if declaration.split_whitespace().last()? != "data" {

@@ -3,31 +3,29 @@
 use super::{PageLayout, RawRecord};
 use jitterscope_model::Ticks;
 
-/// Low bits of the commit field: how many bytes of records follow the header.
+/// Low bits of the commit field: the length of the records in bytes.
 const COMMIT_LENGTH: u64 = (1 << 27) - 1;
-/// Commit bit: events were lost between the page before and this one.
+/// Commit bit: events were lost between the previous page and this one.
 const COMMIT_LOST: u64 = 1 << 31;
-/// Commit bit: how many were lost is stored right after the records.
+/// Commit bit: the number of lost events is stored right after the records.
 const COMMIT_LOST_STORED: u64 = 1 << 30;
 
 const TYPE_PADDING: u32 = 29;
 const TYPE_TIME_EXTEND: u32 = 30;
 const TYPE_ABSOLUTE: u32 = 31;
 const DELTA_BITS: u32 = 27;
-/// Bytes of an event with its word, about.
+/// Approximate size of an event with its word, in bytes.
 const USUAL_EVENT: usize = 32;
-/// The part of a time that an absolute record does not carry.
+/// The bits of a time that an absolute record does not contain.
 const INHERITED: u64 = 0b1_1111 << 59;
 
-/// Why bytes are no page.
+/// Why bytes are not a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// There are fewer bytes than a header has.
     #[error("{length} bytes are no trace page: its header alone has {header}")]
     TooShort {
-        /// Bytes at hand.
         length: usize,
-        /// Bytes of the header.
+        /// Length of the header.
         header: usize,
     },
 }
@@ -35,10 +33,9 @@ pub enum PageError {
 /// What the ring buffer lost before this page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageLoss {
-    /// Nothing.
     #[default]
     None,
-    /// So many events.
+    /// This number of events.
     Lost(u64),
     /// Some events; the page had no room for their number.
     LostUnknown,
@@ -64,8 +61,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 impl<'a> Page<'a> {
-    /// Reads the header. A page cut short keeps the records that are there and is not
-    /// [complete](Page::is_complete).
+    /// Parses the header. A truncated page keeps its complete records and is not [complete](Page::is_complete).
     ///
     /// # Errors
     /// There are fewer bytes than a header has.
@@ -101,8 +97,8 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// How many of `bytes` the page uses: header, records and the stored number of lost events. The
-    /// rest of a sub-buffer is not worth keeping.
+    /// How many of `bytes` the page uses: header, records and the stored number of lost events. The rest of a
+    /// sub-buffer need not be kept.
     #[must_use]
     pub fn used(layout: &PageLayout, bytes: &[u8]) -> usize {
         let Ok(page) = Page::parse(layout, bytes) else {
@@ -116,19 +112,19 @@ impl<'a> Page<'a> {
         (layout.data + page.records.len() + stored).min(bytes.len())
     }
 
-    /// What was lost before this page.
+    /// The loss before this page.
     #[must_use]
     pub fn loss(&self) -> PageLoss {
         self.loss
     }
 
-    /// Whether all bytes that the header speaks of are there.
+    /// Whether it has all bytes that the header announces.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether it has no bytes of records.
+    /// Whether it has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
@@ -144,7 +140,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// All of its events, for who looks at them more than once.
+    /// Reads all of its events, for callers that need them more than once.
     #[must_use]
     pub fn read(&self) -> PageRecords<'a> {
         let mut events = Vec::with_capacity(self.records.len() / USUAL_EVENT);
@@ -157,7 +153,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Times of the first and last event, read without looking into them.
+    /// Times of the first and last event, without decoding them.
     #[must_use]
     pub fn time_range(&self) -> Option<(Ticks, Ticks)> {
         let mut records = self.records();
@@ -166,10 +162,9 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The events of a page, each found.
+/// The located events of a page.
 #[derive(Clone, Debug)]
 pub struct PageRecords<'a> {
-    /// In order.
     pub(crate) events: Vec<RawRecord<'a>>,
     loss: PageLoss,
     damaged: bool,
@@ -182,20 +177,20 @@ impl PageRecords<'_> {
         Some((self.events.first()?.time, self.events.last()?.time))
     }
 
-    /// What was lost before the page.
+    /// The loss before the page.
     #[must_use]
     pub fn loss(&self) -> PageLoss {
         self.loss
     }
 
-    /// Whether they end in bytes that are missing or make no sense; events after that point are lost.
+    /// Whether they end in missing or invalid bytes; later events are lost.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
 }
 
-/// The events of a page, in order. Ends at the first byte that makes no sense.
+/// Iterates over the events of a page, in order. Ends at the first invalid byte.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     time: u64,
@@ -204,8 +199,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Whether the records ended because bytes were missing or made no sense; events after that
-    /// point are lost.
+    /// Whether the records ended because of missing or invalid bytes; later events are lost.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.damaged
@@ -217,10 +211,10 @@ impl<'a> Records<'a> {
         None
     }
 
-    /// Splits `length` bytes off the rest and drops the alignment that follows them.
+    /// Splits `length` bytes off the rest, and skips their alignment.
     fn take(&mut self, from: &'a [u8], length: usize) -> Option<&'a [u8]> {
         let (data, _) = from.split_at_checked(length)?;
-        // The last record of a page cut short may lack its alignment.
+        // The last record of a truncated page may miss its alignment.
         self.rest = from.get(length.next_multiple_of(4)..).unwrap_or(&[]);
         Some(data)
     }
@@ -245,7 +239,7 @@ impl<'a> Iterator for Records<'a> {
                 let carried = u64::from(high) << DELTA_BITS | delta;
                 let top = self.time & INHERITED;
                 let absolute = top | carried;
-                // The carried bits wrapped since the time before (as the kernel itself decides).
+                // The lower bits wrapped since the previous time (the kernel uses the same test).
                 let wrapped = top != 0 && absolute < self.time;
                 self.time = if wrapped {
                     absolute.wrapping_add(1 << 59)
@@ -272,7 +266,7 @@ impl<'a> Iterator for Records<'a> {
                     let Some((length, data)) = word(body) else {
                         return self.damage();
                     };
-                    // The length counts the word that holds it.
+                    // The length includes the word that holds it.
                     let Some(length) = (length as usize).checked_sub(4) else {
                         return self.damage();
                     };

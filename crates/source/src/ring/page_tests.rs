@@ -10,7 +10,7 @@ fn layout() -> PageLayout {
     .unwrap()
 }
 
-/// A page being written by hand.
+/// Builds a page by hand.
 struct Writer {
     base: u64,
     words: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The clock as a source of evidence, before all others.
+//! The clock as a source of evidence. It comes before the others.
 
 use super::survey;
 use jitterscope_model::{ClockKind, SourceLoss, SourceProblem, SourceReport, SourceStatus};

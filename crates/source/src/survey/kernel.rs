@@ -1,4 +1,4 @@
-//! Sources inside the kernel: its events, clock and names, and what watches from below it.
+//! Sources inside the kernel (its events, clock and names), and sources below it.
 
 use crate::smi::{SmiCounter, virtual_machine};
 use crate::symbols::Symbols;
@@ -8,11 +8,10 @@ use crate::tracefs::{
 };
 use jitterscope_model::{ClockKind, CpuId, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
-use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 type Found<'a> = Result<&'a Tracefs, &'a TraceError>;
 
-/// Whether instances can be made, and which of `missing`'s events there are.
+/// Whether instances can be made, and which of `missing`'s events are missing.
 fn events(
     name: &str,
     tracefs: Found<'_>,
@@ -23,16 +22,11 @@ fn events(
         Ok(tracefs) => tracefs,
         Err(error) => return refused(name, all_lost, error),
     };
-    let instances = tracefs
-        .machine()
-        .path(format!("{}/instances", tracefs.root()));
-    // By the effective capabilities: plain access(2) ignores those of an ordinary user.
-    if accessat(CWD, &instances, Access::WRITE_OK, AtFlags::EACCESS).is_err() {
-        return refused(
-            name,
-            all_lost,
-            &TraceError::NoPermission { path: instances },
-        );
+    if !tracefs.makes_instances() {
+        let path = tracefs
+            .machine()
+            .shown(format!("{}/instances", tracefs.root()));
+        return refused(name, all_lost, &TraceError::NoPermission { path });
     }
     let missing = missing(tracefs);
     if missing.events.is_empty() {
@@ -83,7 +77,7 @@ pub(super) fn symbols(machine: &Machine) -> SourceReport {
     }
 }
 
-/// Whether kernel functions can be looked into.
+/// Whether kernel functions can be traced.
 pub(super) fn function_graph(tracefs: Found<'_>) -> SourceReport {
     let supported = match tracefs {
         Ok(tracefs) => graph_support(tracefs),
@@ -95,7 +89,7 @@ pub(super) fn function_graph(tracefs: Found<'_>) -> SourceReport {
     }
 }
 
-/// Whether the kernel measures noise and lateness itself, which another tool can show.
+/// Whether the kernel can measure noise and lateness itself, for use with other tools.
 pub(super) fn osnoise(tracefs: Found<'_>) -> SourceReport {
     let tracers = match tracefs {
         Ok(tracefs) => tracefs

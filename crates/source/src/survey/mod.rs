@@ -1,7 +1,7 @@
-//! What this machine lets us see: every source of evidence, present or not.
+//! Lists every source of evidence on this machine, available or not.
 //!
-//! [`survey`] asks and looks, and leaves the machine as it was: it makes no instance and sets nothing,
-//! and a tracefs that it had to mount is unmounted again.
+//! [`survey`] only reads, and leaves the machine unchanged: it makes no instance and sets nothing, and it unmounts
+//! tracefs again if it had to mount it.
 
 mod clock;
 mod kernel;
@@ -13,7 +13,7 @@ use crate::tracefs::Tracefs;
 use jitterscope_model::{ClockKind, SourceReport};
 use jitterscope_platform::Machine;
 
-/// All sources, in the order in which they matter.
+/// All sources, in order of importance.
 #[must_use]
 pub fn survey(machine: &Machine, clock: ClockKind) -> Vec<SourceReport> {
     let tracefs = Tracefs::open(machine);

@@ -4,14 +4,13 @@ use crate::counters::{SchedstatError, parse_schedstat, parse_stat, parse_table};
 use jitterscope_model::{SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
 
-/// A source: its name, its file, what its absence costs.
+/// A source: its name, its file, the effect of its absence.
 struct Source {
     name: &'static str,
     path: &'static str,
     loss: SourceLoss,
 }
 
-/// All four.
 pub(super) fn all(machine: &Machine) -> Vec<SourceReport> {
     let table = |text: &str, path: String| match parse_table(text) {
         rows if rows.is_empty() => Err(SourceProblem::NoCpuRow { path }),
@@ -58,7 +57,7 @@ pub(super) fn all(machine: &Machine) -> Vec<SourceReport> {
     ]
 }
 
-/// `check` is given the file and its path.
+/// Passes the text and the path of the file to `check`.
 fn one(
     machine: &Machine,
     source: Source,

@@ -90,7 +90,7 @@ fn a_good_machine_has_everything() {
             &format.text,
         );
     }
-    // The fixture was recorded before these were asked for.
+    // The fixture is older than these events.
     for event in ["signal/signal_generate", "task/task_rename"] {
         put(
             &dir,

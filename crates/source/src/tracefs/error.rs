@@ -1,4 +1,4 @@
-//! What can stand between us and the kernel's events.
+//! Why the kernel's events are not available.
 
 use crate::format::FormatError;
 use crate::ring::LayoutError;
@@ -10,54 +10,44 @@ use std::path::{Path, PathBuf};
 /// Why kernel events cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// tracefs is there, but not for this user.
+    /// tracefs exists, but this user may not use it.
     #[error("no permission for {}", path.display())]
-    NoPermission {
-        /// What was refused.
-        path: PathBuf,
-    },
+    NoPermission { path: PathBuf },
     /// tracefs is not mounted, and this user may not mount it.
     #[error("tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN")]
     MountDenied,
-    /// tracefs is not mounted, and the kernel refused to.
+    /// tracefs is not mounted, and the kernel refused to mount it.
     #[error("tracefs is not mounted, and mounting it at {at} failed: {source}")]
-    MountRefused {
-        /// Where.
-        at: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    MountRefused { at: String, source: io::Error },
     /// This kernel has no tracefs.
     #[error("this kernel has no tracefs, or none with instances and event formats: {flaw:?}")]
     NotSupported {
         /// What is wrong with it.
         flaw: TracefsFlaw,
     },
-    /// The kernel is locked down: it keeps its events to itself, from root too.
+    /// The kernel is locked down: it hides its events even from root.
     #[error("the kernel's lockdown (confidentiality) refuses all tracing, to root too")]
     LockedDown,
-    /// The trace clock that the probe's clock needs is refused.
+    /// The kernel refuses the trace clock that matches the probe's clock.
     #[error("the kernel does not stamp events with {wanted} (it uses {got})")]
     ClockRefused {
-        /// Name of the trace clock asked for.
+        /// Name of the required trace clock.
         wanted: &'static str,
-        /// The clock in force after asking.
+        /// The clock in use after the attempt.
         got: String,
     },
-    /// The ring buffer could not be made as large as asked.
+    /// The ring buffer could not get the requested size.
     #[error("the kernel refused a trace buffer of {kb} KiB a CPU: {source}")]
     Buffer {
-        /// Size asked for, KiB a CPU.
+        /// Requested size, KiB per CPU.
         kb: u64,
-        /// What the kernel said.
         source: io::Error,
     },
     /// A control file refused a value.
     #[error("the kernel refused '{value}' in {}: {}", file.path.display(), file.source)]
     Refused {
-        /// The value.
         value: String,
-        /// The file, and what the kernel said.
+        /// The file, and the system's error.
         #[source]
         file: FileError,
     },
@@ -66,53 +56,40 @@ pub enum TraceError {
     File(#[from] FileError),
     /// A tracing instance could not be made.
     #[error("no tracing instance could be made at {}: {source}", path.display())]
-    Instance {
-        /// Where.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// None of the wanted events exists or can be enabled.
+    Instance { path: PathBuf, source: io::Error },
+    /// None of the required events exists or can be enabled.
     #[error("this kernel has none of the events that name culprits ({})", .0.join(", "))]
     NoEvents(Vec<String>),
-    /// The kernel cannot look into its functions.
+    /// The kernel cannot trace its functions.
     #[error("this kernel has no tracer function_graph")]
     NoGraph,
-    /// It can, for one user at a time.
+    /// It can, but only for one user at a time.
     #[error("this kernel's function_graph cannot run in a tracing instance of our own")]
     GraphForOne,
-    /// Somebody else looks into functions.
+    /// Another process traces functions.
     #[error(
         "somebody else has chosen what function_graph looks into (set_graph_function has {functions})"
     )]
-    GraphTaken {
-        /// Which.
-        functions: String,
-    },
-    /// The kernel has no such function, or none that can be traced.
+    GraphTaken { functions: String },
+    /// The kernel has no such function, or cannot trace it.
     #[error("this kernel has no function {name} that can be looked into")]
     NoFunction {
-        /// As it was asked for.
+        /// As the user named it.
         name: String,
     },
-    /// A CPU has no trace buffer: it is not there, or offline.
+    /// A CPU has no trace buffer: it does not exist, or is offline.
     #[error("CPU {cpu} has no trace buffer that can be read: {source}")]
-    NoCpu {
-        /// The CPU.
-        cpu: CpuId,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The kernel's pages cannot be read.
+    NoCpu { cpu: CpuId, source: io::Error },
+    /// The kernel's page layout cannot be parsed.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// An event's format cannot be read.
+    /// An event's format cannot be parsed.
     #[error(transparent)]
     Format(#[from] FormatError),
 }
 
 impl TraceError {
-    /// How a report of sources calls this.
+    /// The status for a report of sources.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         let denied = match self {
@@ -132,7 +109,7 @@ impl TraceError {
         }
     }
 
-    /// The same as a report of sources has it.
+    /// The same for a report of sources.
     #[must_use]
     pub fn problem(&self) -> SourceProblem {
         let denied = self.status() == SourceStatus::Denied;

@@ -1,24 +1,22 @@
-//! Which events are recorded, and what cannot be seen without each.
+//! The recorded events, and what is missing without each.
 
 use super::Tracefs;
 use jitterscope_model::{EventGrain, SourceLoss};
 use std::collections::BTreeSet;
 
-/// One tracepoint that we want.
+/// A tracepoint that we record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// Its folder.
     pub(super) system: &'static str,
-    /// Its name.
     pub(super) event: &'static str,
-    /// What cannot be seen without it; nothing where a kernel that lacks the event lacks the thing too.
+    /// What is missing without it; `None` if a kernel without the event also does not have the activity.
     pub(super) loses: Option<&'static SourceLoss>,
-    /// Whether a coarse recording has it, too.
+    /// Whether a coarse recording includes it.
     in_coarse: bool,
 }
 
 impl Wanted {
-    /// Whether a recording of this grain asks for it; one of a grain that is not known asks for all.
+    /// Whether a recording with this grain includes it; an unknown grain includes all.
     pub(super) fn is_in(&self, grain: &EventGrain) -> bool {
         self.in_coarse || *grain != EventGrain::Coarse
     }
@@ -33,7 +31,7 @@ const fn want(system: &'static str, event: &'static str, loses: &'static SourceL
     }
 }
 
-/// One that says what was done within an interrupt or a turn that other records tell: left out of a coarse recording.
+/// An event inside an interrupt or a thread's turn that other records already show: coarse recordings leave it out.
 const fn inner(system: &'static str, event: &'static str, loses: &'static SourceLoss) -> Wanted {
     Wanted {
         in_coarse: false,
@@ -41,7 +39,7 @@ const fn inner(system: &'static str, event: &'static str, loses: &'static Source
     }
 }
 
-/// One that nothing is lost without.
+/// An event whose absence loses nothing.
 const fn unneeded(system: &'static str, event: &'static str) -> Wanted {
     Wanted {
         system,
@@ -51,28 +49,28 @@ const fn unneeded(system: &'static str, event: &'static str) -> Wanted {
     }
 }
 
-/// Recorded on the measured CPUs. A coarse recording has what tells who had the CPU, and whatever a verdict would be
-/// wrong without, and not merely say less.
+/// Recorded on the measured CPUs. A coarse recording includes the events that show who had the CPU, and those without
+/// which a verdict would be wrong, and not only less detailed.
 pub(super) const LOCAL: &[Wanted] = &[
     want("sched", "sched_switch", &SourceLoss::Switches),
     want("irq", "irq_handler_entry", &SourceLoss::DeviceInterrupts),
     want("irq", "irq_handler_exit", &SourceLoss::DeviceInterrupts),
-    // They run after the interrupt that raised them: its records do not have their time.
+    // They run after the interrupt that raised them: its records do not contain their time.
     want("irq", "softirq_entry", &SourceLoss::Softirqs),
     want("irq", "softirq_exit", &SourceLoss::Softirqs),
     want("nmi", "nmi_handler", &SourceLoss::NmiHandlers),
-    // Without them a work item is its worker's turn.
+    // Without them a work item appears as its worker's turn.
     inner(
         "workqueue",
         "workqueue_execute_start",
         &SourceLoss::WorkItems,
     ),
     inner("workqueue", "workqueue_execute_end", &SourceLoss::WorkItems),
-    // Without them a function is the TIMER softirq.
+    // Without them a function appears as the TIMER softirq.
     inner("timer", "timer_expire_entry", &SourceLoss::TimerFunctions),
     inner("timer", "timer_expire_exit", &SourceLoss::TimerFunctions),
-    // Half of what a tick writes. Without them a function is the local timer's interrupt, and it is not known when a
-    // tick was due: on a virtual machine the time before a late one is unresolved.
+    // Half of a tick's records. Without them a function appears as the local timer's interrupt, and the due time of a
+    // tick is unknown: on a virtual machine, the time before a late one is unresolved.
     inner(
         "timer",
         "hrtimer_expire_entry",
@@ -83,79 +81,76 @@ pub(super) const LOCAL: &[Wanted] = &[
         "hrtimer_expire_exit",
         &SourceLoss::HrtimerFunctions,
     ),
-    // One after each interrupt where a tick could stop. No verdict reads it.
+    // One after each interrupt that could stop the tick. No verdict uses it.
     inner("timer", "tick_stop", &SourceLoss::TickDependency),
-    // Several within one interrupt. Without them a called function is that interrupt, by nobody.
+    // Several within one interrupt. Without them a called function appears as that interrupt, without a sender.
     inner("csd", "csd_function_entry", &SourceLoss::CalledFunctions),
     inner("csd", "csd_function_exit", &SourceLoss::CalledFunctions),
-    // A CPU that a probe has to itself takes none. A fault that the kernel counts and that left no record would be
-    // taken for the cause of another stall of the same moment, and a watched CPU would be told to have had none.
+    // A CPU that a probe has to itself has none. Without a record, a fault in the kernel's count would be taken for the
+    // cause of another stall of the same moment, and a watched CPU would seem to have none.
     want("exceptions", "page_fault_user", &SourceLoss::PageFaults),
     want("exceptions", "page_fault_kernel", &SourceLoss::PageFaults),
-    // Rare, and without it a change would be taken for something outside of this kernel.
+    // Rare. Without it a frequency change would be taken for something outside of this kernel.
     want("power", "cpu_frequency", &SourceLoss::FrequencyChanges),
-    // A CPU that is spun on never idles. Of one that sleeps, a timer that came late after the way out of idle would
-    // be taken for that way.
+    // A CPU with a spinning probe never idles. On a CPU that sleeps, a late timer after an idle exit would be taken for
+    // the idle exit.
     want("power", "cpu_idle", &SourceLoss::IdleStates),
     // A kernel without it handles no machine check.
     unneeded("mce", "mce_record"),
 ];
 
-/// Recorded on the measured CPUs where a record says more than others do.
+/// Recorded on the measured CPUs only with a filter, because the other records are redundant.
 pub(super) const LOCAL_FILTERED: &[(Wanted, EventFilter)] = &[
-    // A switch to another process has one, too, of reason 0 (`TLB_FLUSH_ON_TASK_SWITCH`), that the switch tells. No verdict
-    // reads the others.
+    // A switch to another process also writes one, with reason 0 (`TLB_FLUSH_ON_TASK_SWITCH`), which the switch already
+    // shows. No verdict uses the others.
     (
         inner("tlb", "tlb_flush", &SourceLoss::TlbFlushes),
         EventFilter::AtLeast("reason", 1),
     ),
 ];
 
-/// The beginning of a thread.
+/// The start of a thread.
 pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", &SourceLoss::ThreadStarts);
 
-/// A thread has another name. As [`PRICED`], and for the whole recording.
+/// A thread gets another name, on all CPUs. Any thread may rename itself as often as it likes, so very frequent ones
+/// are filtered out. It also serves to measure the cost of a record, before the first drain.
 pub(super) const RENAMED: Wanted = want("task", "task_rename", &SourceLoss::Renames);
 
-/// A thread is charged for its running: recorded where threads are followed. One that asks for its own CPU time is
-/// charged each time; that would flood the buffer.
+/// The scheduler charges a thread for its run time; recorded where threads are followed. A thread that asks for its own
+/// CPU time is charged each time, which would flood the buffer.
 pub(super) const CHARGE: (Wanted, Option<EventFilter>) = (
     want("sched", "sched_stat_runtime", &SourceLoss::Charges),
     Some(EventFilter::AtLeast("runtime", 10_000)),
 );
 
-/// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs, whatever the grain.
+/// The folder whose every `X_entry` and `X_exit` is recorded on the measured CPUs, for every grain.
 pub(super) const VECTORS: &str = "irq_vectors";
 
-/// What an event of the senders says of its target.
+/// How to filter an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventFilter {
-    /// A field that is a CPU number.
+    /// By target: a field that is a CPU number.
     Cpu(&'static str),
-    /// Two fields that are CPU numbers, of which either may be meant.
+    /// By target: two fields that are CPU numbers; either may match.
     Either(&'static str, &'static str),
-    /// A field that is a set of CPUs.
+    /// By target: a field that is a set of CPUs.
     Mask(&'static str),
-    /// The CPU number of a work item: also "any CPU".
+    /// By target: the CPU number of a work item, which may also be "any CPU".
     Work,
-    /// No target: a field that must be at least this.
+    /// By value: a field that must be at least this.
     AtLeast(&'static str, u64),
-    /// No target: a field that must lie between these, both included.
-    Between(&'static str, u64, u64),
+    /// By kind: signals that stop a thread, and signals from a process's timer.
+    Signals,
 }
 
-/// A thread is moved.
+/// A thread moves to another CPU.
 pub(super) const MIGRATE: Wanted = want("sched", "sched_migrate_task", &SourceLoss::Migrations);
-/// Its target where threads are followed on some CPUs only: who leaves one waits there no more.
+/// Its filter where threads are followed on some CPUs only: a thread that leaves one no longer waits there.
 pub(super) const MIGRATE_EITHER: EventFilter = EventFilter::Either("dest_cpu", "orig_cpu");
-/// Recorded on all CPUs beside the senders, where threads are not followed: ids are used again.
+/// Recorded on all CPUs with the senders, where threads are not followed, because ids are reused.
 pub(super) const NEWBORN: Wanted = want("task", "task_newtask", &SourceLoss::ReusedIds);
-/// Recorded while it is measured what a record costs, and then no more: anybody may rename himself as often as
-/// he likes.
-pub(super) const PRICED: Wanted = unneeded("task", "task_rename");
-
-/// Recorded on all CPUs, filtered by target. What is matched with a record that a coarse recording does not have names
-/// nobody there.
+/// Recorded on all CPUs, filtered by target. In a coarse recording, an event whose counterpart is missing there names
+/// no sender.
 pub(super) const SENDERS: &[(Wanted, EventFilter)] = &[
     (
         want("ipi", "ipi_send_cpu", &SourceLoss::IpiSender),
@@ -182,14 +177,13 @@ pub(super) const SENDERS: &[(Wanted, EventFilter)] = &[
         EventFilter::Work,
     ),
     (MIGRATE, EventFilter::Cpu("dest_cpu")),
-    // SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU.
     (
         want("signal", "signal_generate", &SourceLoss::Stoppers),
-        EventFilter::Between("sig", 19, 22),
+        EventFilter::Signals,
     ),
 ];
 
-/// Events that a kernel lacks, each as `system:event`, and what is lost by that.
+/// Events that a kernel does not have, each as `system:event`, and what is missing without them.
 #[derive(Debug, Default)]
 pub(crate) struct Missing {
     pub(crate) events: Vec<String>,
@@ -197,7 +191,8 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// Of those wanted events without which something is lost. `has` says whether there is a `system/event`.
+    /// The missing ones of the wanted events, except those whose absence loses nothing. `has` says whether a
+    /// `system/event` exists.
     fn of<'a>(wanted: impl Iterator<Item = &'a Wanted>, has: impl Fn(&str) -> bool) -> Missing {
         let mut missing = Missing::default();
         for wanted in wanted.filter(|w| !has(&format!("{}/{}", w.system, w.event))) {
@@ -206,7 +201,7 @@ impl Missing {
         missing
     }
 
-    /// One more, if anything is lost without it.
+    /// Adds an event, unless its absence loses nothing.
     pub(super) fn add(&mut self, wanted: &Wanted) {
         if let Some(loss) = wanted.loses {
             self.events
@@ -215,7 +210,7 @@ impl Missing {
         }
     }
 
-    /// There is no interrupt vector.
+    /// Adds the interrupt vectors.
     pub(super) fn add_vectors(&mut self) {
         self.events.push(format!("{VECTORS}:*"));
         self.losses.insert(SourceLoss::Vectors);
@@ -235,7 +230,7 @@ fn has(tracefs: &Tracefs) -> impl Fn(&str) -> bool {
     |event| tracefs.has_event(event)
 }
 
-/// Events of the measured CPUs that this kernel lacks, and what is lost by that.
+/// The missing events of the measured CPUs, and what is missing without them.
 pub(crate) fn missing_local(tracefs: &Tracefs) -> Missing {
     let filtered = LOCAL_FILTERED.iter().map(|(wanted, _)| wanted);
     let mut missing = Missing::of(LOCAL.iter().chain(filtered), has(tracefs));
@@ -248,7 +243,7 @@ pub(crate) fn missing_local(tracefs: &Tracefs) -> Missing {
     missing
 }
 
-/// Events of senders that this kernel lacks, and what is lost by that.
+/// The missing events of senders, and what is missing without them.
 pub(crate) fn missing_senders(tracefs: &Tracefs) -> Missing {
     Missing::of(SENDERS.iter().map(|(wanted, _)| wanted), has(tracefs))
 }

@@ -1,20 +1,21 @@
-//! A tracefs of plain files that behaves like the kernel's as far as a recording can tell.
+//! A tracefs of plain files that a recording cannot distinguish from the kernel's.
 
 use super::Tracefs;
 use super::writer::{Live, TracefsWriter};
 use crate::context::{FormatText, TraceContext};
 use jitterscope_platform::{FileError, Machine};
 use rustix::io::Errno;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::{fs, io};
 use tempfile::TempDir;
 
-/// When this process started, says the fake `/proc`.
+/// The start time of this process in the fake `/proc`.
 pub(super) const START: u64 = 4242;
 const ROOT: &str = "/sys/kernel/tracing";
 
-/// What both events of the function graph have.
+/// The fields of both function graph events.
 const GRAPH_FIELDS: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
     \tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n\
@@ -29,18 +30,20 @@ pub(super) struct Fake {
 #[derive(Debug)]
 pub(super) struct FakeWriter {
     live: Live,
+    /// A mount adds a line to this file.
+    mountinfo: PathBuf,
     /// Every step in order: `mkdir local`, `local/tracing_on=0`, `rmdir local`.
     log: Mutex<Vec<String>>,
-    /// Steps that begin so are refused.
+    /// Prefixes of steps that are refused.
     refusals: Mutex<Vec<(String, Errno)>>,
-    /// `system:event` that new instances lack.
+    /// `system:event` that new instances do not have.
     lacking: Vec<String>,
     /// Whether an instance may have the tracer function_graph.
     pub(super) graph_in_instances: bool,
     cpus: u32,
 }
 
-/// Events that the recorded fixture does not have, for it was made before they were recorded.
+/// Events that are newer than the recorded fixture.
 fn later_events() -> [FormatText; 4] {
     let of = |system: &str, event: &str, id: u32, fields: &[&str]| {
         let mut text = format!("name: {event}\nID: {id}\nformat:\n");
@@ -60,7 +63,12 @@ fn later_events() -> [FormatText; 4] {
         }
     };
     [
-        of("signal", "signal_generate", 9001, &["int sig", "pid_t pid"]),
+        of(
+            "signal",
+            "signal_generate",
+            9001,
+            &["int sig", "int code", "pid_t pid"],
+        ),
         of("task", "task_newtask", 9002, &["pid_t pid"]),
         of(
             "task",
@@ -129,7 +137,8 @@ impl Fake {
         fs::create_dir_all(at(&format!("{ROOT}/instances"))).unwrap();
         fs::create_dir_all(at(&format!("{ROOT}/events"))).unwrap();
         let writer = FakeWriter {
-            live: Live(Machine::at(dir.path())),
+            live: Live { is_host: false },
+            mountinfo: at("/proc/self/mountinfo"),
             log: Mutex::default(),
             refusals: Mutex::default(),
             lacking: events.iter().map(|e| (*e).to_owned()).collect(),
@@ -163,7 +172,7 @@ impl Fake {
         self.machine().list(format!("{ROOT}/instances"))
     }
 
-    /// Refuses every step that begins like this.
+    /// Refuses every step with this prefix.
     pub(super) fn refuse(&self, step: &str, error: Errno) {
         self.writer
             .refusals
@@ -178,7 +187,7 @@ impl Fake {
 }
 
 impl FakeWriter {
-    /// Notes a step; the refusal that applies to it.
+    /// Logs a step; returns the refusal that applies to it, if any.
     fn step(&self, step: String) -> io::Result<()> {
         let refused = self
             .refusals
@@ -202,12 +211,12 @@ impl FakeWriter {
 }
 
 impl TracefsWriter for FakeWriter {
-    fn make_dir(&self, path: &str) -> io::Result<()> {
+    fn make_dir(&self, machine: &Machine, path: &str) -> io::Result<()> {
         self.step(format!("mkdir {}", Self::short(path)))?;
-        self.live.make_dir(path)?;
+        self.live.make_dir(machine, path)?;
         let context = include_str!("../../tests/fixtures/vm-1s/context.json");
         let context: TraceContext = serde_json::from_str(context).unwrap();
-        let file = |name: &str, text: &str| put(&self.live.0.path(format!("{path}/{name}")), text);
+        let file = |name: &str, text: &str| put(&machine.path(format!("{path}/{name}")), text);
         file("trace_clock", "[local] global mono_raw x86-tsc\n");
         for (name, text) in [
             ("tracing_on", "1"),
@@ -226,6 +235,9 @@ impl TracefsWriter for FakeWriter {
         file("current_tracer", "nop\n");
         file("buffer_size_kb", "1410");
         file("tracing_cpumask", "f");
+        for empty in ["set_event", "set_event_pid", "set_event_notrace_pid"] {
+            file(empty, "");
+        }
         file("events/header_page", &context.header_page);
         for format in context.formats.iter().chain(&later_events()) {
             if self
@@ -237,7 +249,8 @@ impl TracefsWriter for FakeWriter {
             let folder = format!("events/{}/{}", format.system, format.event);
             file(&format!("{folder}/format"), &format.text);
             file(&format!("{folder}/enable"), "0");
-            file(&format!("{folder}/filter"), "none");
+            file(&format!("{folder}/filter"), "none\n");
+            file(&format!("{folder}/trigger"), "# Available triggers:\n");
         }
         for cpu in 0..self.cpus {
             file(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), "1410");
@@ -250,38 +263,69 @@ impl TracefsWriter for FakeWriter {
         Ok(())
     }
 
-    fn remove_dir(&self, path: &str) -> io::Result<()> {
+    fn remove_dir(&self, machine: &Machine, path: &str) -> io::Result<()> {
         self.step(format!("rmdir {}", Self::short(path)))?;
-        fs::remove_dir_all(self.live.0.path(path))
+        fs::remove_dir_all(machine.path(path))
     }
 
-    fn write(&self, path: &str, value: &str) -> Result<(), FileError> {
+    fn write(&self, machine: &Machine, path: &str, value: &str) -> Result<(), FileError> {
         self.step(format!("{}={value}", Self::short(path)))
             .map_err(|source| FileError {
-                path: self.live.0.path(path),
+                path: machine.shown(path),
                 source,
             })?;
         if path.ends_with("trace_clock") {
             let clocks = "local global mono_raw x86-tsc".replace(value, &format!("[{value}]"));
-            return self.live.write(path, &clocks);
+            return self.live.write(machine, path, &clocks);
         }
-        self.live.write(path, value)
+        if path.ends_with("/filter") && value == "0" {
+            return self.live.write(machine, path, "none\n");
+        }
+        if let Some((instance, event)) = path
+            .strip_suffix("/enable")
+            .and_then(|path| path.split_once("/events/"))
+        {
+            let (list, event) = (format!("{instance}/set_event"), event.replace('/', ":"));
+            let listed = machine.read(&list)?;
+            let mut listed: BTreeSet<&str> = listed.lines().collect();
+            if value == "1" {
+                listed.insert(&event);
+            } else {
+                listed.remove(&*event);
+            }
+            let lines = listed.into_iter().map(|event| format!("{event}\n"));
+            put(&machine.path(&list), &lines.collect::<String>());
+        }
+        self.live.write(machine, path, value)
     }
 
-    fn empty(&self, path: &str) -> Result<(), FileError> {
+    fn empty(&self, machine: &Machine, path: &str) -> Result<(), FileError> {
         self.step(format!("empty {}", Self::short(path)))
             .map_err(|source| FileError {
-                path: self.live.0.path(path),
+                path: machine.shown(path),
                 source,
             })?;
-        self.live.empty(path)
+        self.live.empty(machine, path)
     }
 
     fn mount(&self, kind: &str, name: &str, at: &str) -> io::Result<()> {
-        self.step(format!("mount {kind} {at} as {name}"))
+        self.step(format!("mount {kind} {at} as {name}"))?;
+        let mounts = fs::read_to_string(&self.mountinfo)?;
+        put(
+            &self.mountinfo,
+            &format!("{mounts}40 23 0:12 / {at} rw - {kind} {name} rw\n"),
+        );
+        Ok(())
     }
 
     fn unmount(&self, at: &str) -> io::Result<()> {
-        self.step(format!("unmount {at}"))
+        self.step(format!("unmount {at}"))?;
+        let mounts = fs::read_to_string(&self.mountinfo)?;
+        let others = mounts
+            .lines()
+            .filter(|line| !line.contains(&format!(" {at} ")))
+            .map(|line| format!("{line}\n"));
+        put(&self.mountinfo, &others.collect::<String>());
+        Ok(())
     }
 }

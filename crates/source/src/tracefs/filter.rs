@@ -1,14 +1,14 @@
-//! Event filters: only what is aimed at a measured CPU is worth recording on the others.
+//! Event filters: on the other CPUs, only events that target a measured CPU are recorded.
 
 use super::events::EventFilter;
 use crate::format::EventFormat;
 use jitterscope_model::{CpuId, CpuSet};
 
-/// The most CPUs that a filter names one by one: each is a comparison on the sender's path.
+/// The most CPUs that a filter names one by one: each is a comparison in the sender's code path.
 const ONE_BY_ONE: usize = 16;
 
-/// Filters to try, the best first; when the kernel takes none, the event is recorded unfiltered.
-/// `last` is the highest CPU of the machine.
+/// Filters to try, the best first; if the kernel accepts none, the event is recorded unfiltered. `last` is the highest
+/// CPU of the machine.
 pub(super) fn candidates(
     format: &EventFormat,
     target: EventFilter,
@@ -17,7 +17,7 @@ pub(super) fn candidates(
 ) -> Vec<String> {
     let list = measured.to_string();
     match target {
-        // Sets of CPUs in filters came with Linux 6.6.
+        // Filters support sets of CPUs since Linux 6.6.
         EventFilter::Mask(field) if format.has(field) => vec![format!("{field} & CPUS{{{list}}}")],
         EventFilter::Cpu(field) if format.has(field) => number(field, measured),
         EventFilter::Either(one, other) if format.has(one) && format.has(other) => {
@@ -50,7 +50,7 @@ pub(super) fn candidates(
     }
 }
 
-/// The filter for a field that must be at least a value; none when the kernel lacks the field.
+/// The filter for a field that must be at least a value; none if the kernel does not have the field.
 pub(super) fn at_least(format: &EventFormat, field: &str, value: u64) -> Vec<String> {
     if format.has(field) {
         vec![format!("{field} >= {value}")]
@@ -59,13 +59,17 @@ pub(super) fn at_least(format: &EventFormat, field: &str, value: u64) -> Vec<Str
     }
 }
 
-/// A filter for a field that must lie between two values, both included.
-pub(super) fn between(format: &EventFormat, field: &str, (low, high): (u64, u64)) -> Vec<String> {
-    if format.has(field) {
-        vec![format!("{field} >= {low} && {field} <= {high}")]
-    } else {
-        Vec::new()
+/// Filters for the signals that can name a culprit: those that stop a thread (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU),
+/// those of `timer_create` (`SI_TIMER`) and of `setitimer` (SIGALRM from the kernel).
+pub(super) fn signals(format: &EventFormat) -> Vec<String> {
+    if !format.has("sig") {
+        return Vec::new();
     }
+    let stops = "(sig >= 19 && sig <= 22)";
+    let timers = format
+        .has("code")
+        .then(|| format!("{stops} || code == -2 || (sig == 14 && code == 128)"));
+    timers.into_iter().chain([stops.into()]).collect()
 }
 
 /// Filters for a field that is a CPU number.

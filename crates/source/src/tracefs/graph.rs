@@ -1,8 +1,8 @@
-//! What happens inside kernel functions: the tracer `function_graph`, in an instance of its own.
+//! Traces the inside of kernel functions with the tracer `function_graph`, in an instance of its own.
 //!
-//! The instance is ours, but which functions are looked into stands in `set_graph_function`, which is one file for
-//! the whole kernel. So nobody else may have written to it, it is emptied at the end, and the instance itself is the
-//! note that we wrote to it: whoever removes a leftover of this role empties the file first.
+//! The instance is ours, but the choice of functions is in `set_graph_function`, a single file for the whole kernel. So
+//! this requires that no other process has written to that file, and empties it at the end. The instance itself marks
+//! the file as ours: the removal of a leftover instance with this role first empties the file.
 
 use super::graph_functions::{FUNCTIONS, ROLE, forget_functions};
 use super::instance::Instance;
@@ -16,12 +16,12 @@ use jitterscope_model::{
 
 /// The kernel's name of the tracer.
 const TRACER: &str = "function_graph";
-/// The functions that can be.
+/// The list of functions that can be traced.
 const AVAILABLE: &str = "available_filter_functions";
-/// The events that it writes; later kernels write the second where they also tell from where a function was called.
+/// The tracer's events; later kernels write the second one where they also record the caller.
 const EVENTS: [&str; 3] = ["funcgraph_entry", "fgraph_retaddr_entry", "funcgraph_exit"];
-/// Where the kernel begins to work for somebody: work items, softirqs, interrupts of devices, of the local timer and
-/// of other CPUs. Not every kernel has each.
+/// The functions where the kernel begins work on behalf of others: work items, softirqs, interrupts of devices, of the
+/// local timer and of other CPUs. Not every kernel has all of them.
 const BEGINNINGS: [&str; 9] = [
     "process_one_work",
     "handle_softirqs",
@@ -36,25 +36,25 @@ const BEGINNINGS: [&str; 9] = [
 /// The word for all of [`BEGINNINGS`].
 const CULPRIT: &str = "culprit";
 
-/// What is to be looked into, and where.
+/// What to trace, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphSettings {
-    /// CPUs whose functions are wanted.
+    /// CPUs whose functions are traced.
     pub measured: CpuSet,
-    /// The probe's clock: records are stamped with the same.
+    /// The probe's clock, which the records use, too.
     pub clock: ClockKind,
     /// Buffer of each measured CPU, KiB. A call takes about 70 bytes.
     pub buffer_kb_per_cpu: u64,
-    /// Functions of the kernel, or `culprit` for those with which it begins to work for anybody.
+    /// Functions of the kernel, or `culprit` for those where it begins work on behalf of others.
     pub functions: Vec<String>,
 }
 
-/// The kernel functions that are meant: `culprit` becomes those with which this kernel begins to work for somebody.
+/// Resolves the requested functions: `culprit` becomes the functions where this kernel begins work on behalf of others.
 ///
 /// # Errors
 /// The kernel has no such tracer; it has no such function, or inlined it.
 pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String>, TraceError> {
-    // A kernel that is locked down may refuse the list, and then lacks the tracer, too: that is what there is to say.
+    // A locked-down kernel may refuse the list. It also has no tracer then, which is the better message.
     if !offers(
         &tracefs
             .machine()
@@ -65,7 +65,7 @@ pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String
     let text = tracefs
         .machine()
         .read(format!("{}/{AVAILABLE}", tracefs.root()))?;
-    // A module's functions have its name behind theirs.
+    // A module's functions are followed by the module's name.
     let known: std::collections::HashSet<&str> = text
         .lines()
         .filter_map(|line| line.split_whitespace().next())
@@ -94,10 +94,10 @@ pub fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Result<Vec<String
     Ok(functions)
 }
 
-/// Whether functions can be looked into, as far as that is known without trying: nothing is made or set.
+/// Checks whether functions can be traced, without making or setting anything.
 ///
 /// # Errors
-/// The kernel has no such tracer, has it for one user only, or somebody else uses it.
+/// The kernel has no such tracer, has it for one user only, or another process uses it.
 pub fn graph_support(tracefs: &Tracefs) -> Result<(), TraceError> {
     if !offers(
         &tracefs
@@ -110,14 +110,14 @@ pub fn graph_support(tracefs: &Tracefs) -> Result<(), TraceError> {
         .machine()
         .read("/proc/sys/kernel/osrelease")
         .unwrap_or_default();
-    // Whoever made a kernel may have brought it to an older one: only trying shows that.
+    // A distributor may have backported it to an older kernel: only trying shows that.
     if version(&release).is_some_and(|version| version < FIRST_IN_INSTANCES) {
         return Err(TraceError::GraphForOne);
     }
     is_free(tracefs)
 }
 
-/// The first release that lets several users have the tracer at once.
+/// The first release in which several users can have the tracer at once.
 const FIRST_IN_INSTANCES: (u32, u32) = (6, 11);
 
 fn version(release: &str) -> Option<(u32, u32)> {
@@ -129,12 +129,12 @@ fn offers(tracers: &str) -> bool {
     tracers.split_whitespace().any(|tracer| tracer == TRACER)
 }
 
-/// Nobody has chosen functions.
+/// Checks that no process has chosen functions.
 fn is_free(tracefs: &Tracefs) -> Result<(), TraceError> {
     let text = tracefs
         .machine()
         .read(format!("{}/{FUNCTIONS}", tracefs.root()))?;
-    // Where there are none the kernel says so, in a line that begins like a comment.
+    // If none is chosen, the kernel says so in a line that looks like a comment.
     let chosen: Vec<&str> = text
         .lines()
         .map(str::trim)
@@ -149,7 +149,7 @@ fn is_free(tracefs: &Tracefs) -> Result<(), TraceError> {
     }
 }
 
-/// Functions that are being looked into. Dropping it ends that.
+/// A running function trace. Dropping it ends the trace.
 #[derive(Debug)]
 pub struct CallGraph {
     side: Side,
@@ -159,12 +159,12 @@ pub struct CallGraph {
 }
 
 impl CallGraph {
-    /// Makes the instance and begins to look into `first`, on all CPUs, so that it can be measured what that takes;
-    /// nothing is kept of it. [`CallGraph::begin`] turns to what was asked for.
+    /// Makes the instance and begins to trace `first`, on all CPUs, so that its overhead can be measured; these records
+    /// are discarded. [`CallGraph::begin`] switches to the requested functions.
     ///
     /// # Errors
-    /// It cannot be had: the kernel has no such tracer, lets no instance have it, or somebody else uses it; a
-    /// function that it does not have. Nothing is left behind then.
+    /// The kernel has no such tracer, does not allow it in an instance, or another process uses it; or the kernel does
+    /// not have the function. Then nothing is left behind.
     pub fn start(
         tracefs: &Tracefs,
         settings: &GraphSettings,
@@ -172,7 +172,7 @@ impl CallGraph {
     ) -> Result<CallGraph, TraceError> {
         is_free(tracefs)?;
         let instance = Instance::create(tracefs, ROLE)?;
-        // In an instance only those are listed that it may have.
+        // An instance only lists the tracers that it may have.
         if !offers(&instance.read("available_tracers").unwrap_or_default()) {
             return Err(graph_support(tracefs)
                 .err()
@@ -182,7 +182,7 @@ impl CallGraph {
         let (clock, kb) = (settings.clock, settings.buffer_kb_per_cpu);
         let side = Side::without_events(instance, clock, &settings.measured, kb)?;
         let buffer = vec![0; side.layout.page_size()];
-        // From here on dropping undoes everything.
+        // From here on, dropping undoes everything.
         let mut graph = CallGraph {
             side,
             tracefs: tracefs.clone(),
@@ -212,12 +212,12 @@ impl CallGraph {
         Ok(graph)
     }
 
-    /// From now on what was asked for is looked into, on the measured CPUs.
+    /// From now on traces the requested functions, on the measured CPUs.
     ///
     /// # Errors
     /// The kernel does not have one of the functions.
     pub fn begin(&mut self) -> Result<(), TraceError> {
-        // As long as none is chosen, all are looked into.
+        // While none is chosen, the tracer would trace all functions.
         self.side.set_tracing(false)?;
         forget_functions(&self.tracefs);
         let functions: Vec<&str> = self.settings.functions.iter().map(String::as_str).collect();
@@ -237,22 +237,20 @@ impl CallGraph {
                 value: (*function).to_owned(),
                 file,
             };
-            // The kernel takes a name for whole when something stands behind it.
+            // The kernel treats a name as complete only if another character follows.
             self.tracefs
-                .writer()
                 .write(&file, &format!("{function}\n"))
                 .map_err(refused)?;
         }
         Ok(())
     }
 
-    /// What is looked into.
     #[must_use]
     pub fn functions(&self) -> &[String] {
         &self.settings.functions
     }
 
-    /// Records that were written so far, read or not, on whichever CPU.
+    /// The number of records so far, read or not, on all CPUs.
     #[must_use]
     pub fn written(&self) -> u64 {
         let everywhere =
@@ -265,7 +263,7 @@ impl CallGraph {
         everywhere.iter().map(of).sum()
     }
 
-    /// Adds what its pages need to be decoded.
+    /// Adds the data that decoding its pages needs.
     pub fn describe(&self, context: &mut TraceContext) {
         context.formats.extend(self.side.formats.iter().cloned());
     }
@@ -286,13 +284,13 @@ impl CallGraph {
         pipe.drain(&self.side.layout, &mut self.buffer, limit, sink)
     }
 
-    /// The CPUs whose functions are looked into.
+    /// The CPUs whose functions are traced.
     #[must_use]
     pub fn cpus(&self) -> &CpuSet {
         &self.settings.measured
     }
 
-    /// Ends recording; what is in the buffers can still be drained.
+    /// Ends recording; the buffers can still be drained.
     ///
     /// # Errors
     /// The kernel refuses (it does not, in practice).
@@ -300,7 +298,7 @@ impl CallGraph {
         self.side.set_tracing(false)
     }
 
-    /// Records that were lost so far.
+    /// The number of lost records so far.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let of = |pipe: &super::pipe::Pipe| {
@@ -313,7 +311,7 @@ impl CallGraph {
         self.side.pipes.iter().map(of).fold(0, u64::saturating_add)
     }
 
-    /// What was recorded. After the last drain.
+    /// The state of this source. Call it after the last drain.
     #[must_use]
     pub fn report(&self) -> SourceReport {
         match self.lost() {
@@ -333,14 +331,13 @@ impl CallGraph {
 
 impl Drop for CallGraph {
     fn drop(&mut self) {
-        // Nothing can be reported from here; what stays behind, the next start finds and removes.
+        // Errors cannot be reported from here; the next start finds and removes leftovers.
         let _ = self.side.set_tracing(false);
         let _ = self.side.instance().write("current_tracer", "nop");
         forget_functions(&self.tracefs);
     }
 }
 
-/// All CPUs that are online.
 fn everywhere(tracefs: &Tracefs) -> Option<CpuSet> {
     tracefs
         .machine()

@@ -1,17 +1,15 @@
-//! Which functions the kernel looks into: one list for all instances at once.
+//! The list of functions that the kernel traces, which all instances share.
 
 use super::Tracefs;
 use jitterscope_model::TraceRole;
 
-/// What the names of its instances end with.
+/// The suffix of its instances' names.
 pub(super) const ROLE: &str = TraceRole::Graph.as_str();
-/// Which functions are looked into, for all instances at once.
+/// The list of functions, which all instances share.
 pub(super) const FUNCTIONS: &str = "set_graph_function";
 
-/// Looks into no functions any more.
+/// Empties the list of functions.
 pub(super) fn forget_functions(tracefs: &Tracefs) {
-    // What cannot be emptied is found by whoever looks next, for it is no longer free.
-    let _ = tracefs
-        .writer()
-        .empty(&format!("{}/{FUNCTIONS}", tracefs.root()));
+    // If this fails, the next user sees that the list is not free.
+    let _ = tracefs.empty(&format!("{}/{FUNCTIONS}", tracefs.root()));
 }

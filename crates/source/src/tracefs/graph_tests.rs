@@ -27,7 +27,7 @@ fn what_was_asked_for_is_looked_into_and_all_is_put_back() {
             .position(|s| s == step)
             .unwrap_or_else(|| panic!("{step} in {log:#?}"))
     };
-    // What is priced first, and everywhere; then what was asked for, where it was.
+    // First the function for measuring the overhead, everywhere; then the requested function, on its CPUs.
     assert!(at("graph/trace_clock=x86-tsc") < at("graph/current_tracer=function_graph"));
     assert!(at(&format!("{CHOSEN}=__set_task_comm\n")) < at("graph/current_tracer=function_graph"));
     assert!(at("graph/tracing_cpumask=f") < at("graph/tracing_on=1"));
@@ -68,7 +68,7 @@ fn what_a_killed_recording_chose_is_forgotten_with_its_instance() {
     let (removed, kept) = fake.open().clean_leftovers();
     assert_eq!((removed.len(), kept.len()), (2, 0));
     assert_eq!(fake.machine().read(CHOSEN).unwrap(), "");
-    // Without such an instance it is somebody else's.
+    // Without such an instance the list belongs to another process.
     fake.put(CHOSEN, "vfs_read\n");
     fake.left("jitterscope-99999-1-local");
     assert_eq!(fake.open().clean_leftovers().0.len(), 1);

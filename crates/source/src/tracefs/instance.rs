@@ -1,23 +1,23 @@
-//! Tracing instances of our own, and those that a killed process of ours left behind.
+//! Our tracing instances, and those that a killed process of ours left behind.
 
 use super::{TraceError, Tracefs, graph_functions, owner};
 use jitterscope_platform::{FileError, Machine, Owner, OwnerLock, owner_of};
 use std::io;
 use std::time::Duration;
 
-/// How often removal is tried while the kernel still calls the instance busy.
+/// How often to retry the removal while the kernel reports the instance as busy.
 const REMOVAL_TRIES: u32 = 20;
-/// Instances of the same role that one process may have.
+/// Maximum of instances with the same role in one process.
 const SAME_ROLE: u32 = 64;
 
-/// A tracing instance, `instances/jitterscope-PID-START-ROLE`; removed when dropped. START is when
-/// the process started, in the kernel's clock ticks, so that a reused process id is told apart. The folder
-/// is locked as long as its owner lives.
+/// A tracing instance, `instances/jitterscope-PID-START-ROLE`; dropping this removes it. START is the start time of the
+/// process, in the kernel's clock ticks, which distinguishes processes with a reused id. The folder is locked while its
+/// owner lives.
 #[derive(Debug)]
 pub(super) struct Instance {
     tracefs: Tracefs,
     path: String,
-    /// Let go of after the folder is removed.
+    /// Released after the folder is removed.
     _lock: OwnerLock,
 }
 
@@ -39,7 +39,7 @@ impl Instance {
                         _lock: lock,
                     });
                 }
-                // Not found: somebody removed it before it was locked.
+                // Not found: another process removed it before it was locked.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -50,12 +50,12 @@ impl Instance {
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(TraceError::NoPermission {
-                        path: tracefs.machine().path(&path),
+                        path: tracefs.machine().shown(&path),
                     });
                 }
                 Err(source) => {
                     return Err(TraceError::Instance {
-                        path: tracefs.machine().path(&path),
+                        path: tracefs.machine().shown(&path),
                         source,
                     });
                 }
@@ -63,9 +63,15 @@ impl Instance {
         }
         let source = io::ErrorKind::AlreadyExists.into();
         Err(TraceError::Instance {
-            path: tracefs.machine().path(&path),
+            path: tracefs.machine().shown(&path),
             source,
         })
+    }
+
+    /// Its role, from its name.
+    pub(super) fn role(&self) -> &str {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        owner::role_of(name).unwrap_or(name)
     }
 
     /// The path of one of its files.
@@ -86,15 +92,17 @@ impl Instance {
             value: value.into(),
             file,
         };
-        self.tracefs
-            .writer()
-            .write(&self.file(name), value)
-            .map_err(refused)
+        self.tracefs.write(&self.file(name), value).map_err(refused)
     }
 
-    /// Forgets what is in its buffers.
+    /// Discards the contents of its buffers.
     pub(super) fn clear(&self) -> Result<(), FileError> {
-        self.tracefs.writer().empty(&self.file("trace"))
+        self.empty("trace")
+    }
+
+    /// Empties a control file.
+    pub(super) fn empty(&self, name: &str) -> Result<(), FileError> {
+        self.tracefs.empty(&self.file(name))
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {
@@ -104,28 +112,31 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        // An instance that cannot be removed should at least not record.
         let _ = self.write("tracing_on", "0");
-        // Nothing can be reported from here; what stays behind, the next start finds and removes.
-        let _ = remove(&self.tracefs, &self.path);
+        if let Err(why) = remove(&self.tracefs, &self.path) {
+            let name = self.path.rsplit('/').next().unwrap_or(&self.path);
+            self.tracefs.leave(name, why);
+        }
     }
 }
 
 /// Makes an instance's folder and locks it.
 fn make(tracefs: &Tracefs, path: &str) -> io::Result<OwnerLock> {
-    tracefs.writer().make_dir(path)?;
+    tracefs.make_dir(path)?;
     OwnerLock::take(&tracefs.machine().path(path)).inspect_err(|error| {
-        // One that cannot be locked would be taken for a leftover.
+        // An unlocked instance would be taken for a leftover.
         if error.kind() != io::ErrorKind::NotFound {
             let _ = remove(tracefs, path);
         }
     })
 }
 
-/// Removes an instance's folder; waits a little while the kernel still calls it busy.
+/// Removes an instance's folder; retries for a while if the kernel reports it as busy.
 fn remove(tracefs: &Tracefs, path: &str) -> io::Result<()> {
     let mut tries = 0;
     loop {
-        match tracefs.writer().remove_dir(path) {
+        match tracefs.remove_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && tries < REMOVAL_TRIES => {
                 tries += 1;
                 std::thread::sleep(Duration::from_millis(5));
@@ -138,24 +149,23 @@ fn remove(tracefs: &Tracefs, path: &str) -> io::Result<()> {
 /// An instance of ours whose process is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// Its folder's name.
     pub name: String,
-    /// The process that made it, in its PID namespace.
+    /// The process that made it, as numbered in its PID namespace.
     pub pid: u32,
 }
 
 impl Tracefs {
-    /// Instances that a process of ours left behind when it was killed.
+    /// Instances that a killed process of ours left behind.
     #[must_use]
     pub fn leftovers(&self) -> Vec<Leftover> {
         let gone = |(leftover, owner)| matches!(owner, Owner::Gone(_)).then_some(leftover);
         self.instances_of_ours().filter_map(gone).collect()
     }
 
-    /// Removes what [`Tracefs::leftovers`] finds. An instance that the kernel calls busy has a reader and
-    /// is left alone, still tracing; so is one whose owner may live or not.
+    /// Removes what [`Tracefs::leftovers`] finds. An instance that the kernel reports as busy has a reader and is left
+    /// alone, still tracing; so is one whose owner may be alive.
     ///
-    /// Returns what was removed, and what was not with the reason.
+    /// Returns the removed instances, and the others with the reason.
     #[must_use]
     pub fn clean_leftovers(&self) -> (Vec<Leftover>, Vec<(Leftover, io::Error)>) {
         let (mut removed, mut kept) = (Vec::new(), Vec::new());
@@ -163,7 +173,7 @@ impl Tracefs {
             let path = format!("{}/instances/{}", self.root(), leftover.name);
             let result = match owner {
                 Owner::Living => continue,
-                // The lock is held until it is removed: nobody takes it for his own meanwhile.
+                // Holds the lock until it is removed, so that no process can take it over meanwhile.
                 Owner::Gone(_lock) => {
                     if owner::role_of(&leftover.name)
                         .is_some_and(|role| role.starts_with(graph_functions::ROLE))
@@ -176,7 +186,7 @@ impl Tracefs {
             };
             match result {
                 Ok(()) => removed.push(leftover),
-                // It went by itself.
+                // It disappeared by itself.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => kept.push((leftover, error)),
             }

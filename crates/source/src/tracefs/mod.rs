@@ -1,14 +1,14 @@
-//! tracefs: the kernel's events, live.
+//! tracefs: live kernel events.
 //!
-//! [`Tracefs::open`] finds or mounts it, [`Recorder::start`] makes two tracing instances of our own:
-//! *local* records what ran on the measured CPUs, *senders* records on all CPUs what was aimed at them.
-//! Nothing outside the two instances is touched, and dropping the recorder removes them.
+//! [`Tracefs::open`] finds or mounts it, [`Recorder::start`] makes two tracing instances of our own: *local* records
+//! the activity on the measured CPUs, *senders* records on all CPUs the events that target them. Nothing outside the
+//! two instances changes, and dropping the recorder removes them.
 //!
-//! A recorder is prepared in full before tracing is switched on, since enabling an event rewrites
-//! kernel text and interrupts every CPU: start it before the warm-up. Buffers overwrite the oldest
-//! events when full, because only then do pages say where events are missing and how many. Reads never
-//! wait, so no reader has to be woken from a measured CPU.
+//! Start a recorder before the warm-up. It prepares everything before it switches tracing on, because enabling an event
+//! rewrites kernel text and interrupts every CPU. Full buffers overwrite the oldest events, because only then pages
+//! state where events are missing and how many. Reads never wait, so no measured CPU has to wake a reader.
 
+mod controls;
 mod error;
 mod events;
 mod filter;
@@ -22,6 +22,7 @@ mod pipe;
 mod recorder;
 mod side;
 mod stats;
+mod watch;
 mod writer;
 
 pub use error::TraceError;
@@ -32,12 +33,12 @@ pub use jitterscope_model::TraceRole as Role;
 pub use mount::{Clocks, Tracefs};
 pub use pipe::{CpuLoss, Drained};
 pub(crate) use recorder::refused;
-pub use recorder::{Recorder, RecorderSettings};
+pub use recorder::{Recorder, RecorderSettings, Tampering};
 pub use stats::BufferStats;
 
 use jitterscope_model::ClockKind;
 
-/// The kernel's name of the trace clock that counts as the probe's clock does.
+/// The kernel's name of the trace clock that matches the probe's clock.
 #[must_use]
 pub fn clock_name(clock: ClockKind) -> &'static str {
     match clock {
@@ -46,6 +47,8 @@ pub fn clock_name(clock: ClockKind) -> &'static str {
     }
 }
 
+#[cfg(test)]
+mod control_tests;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! tracefs, found or mounted.
+//! Finds or mounts tracefs.
 
+use super::instance::Instance;
 use super::writer::{Live, TracefsWriter};
 use super::{TraceError, mountinfo, owner};
 use jitterscope_model::{Comm, TracefsFlaw};
-use jitterscope_platform::Machine;
-use std::fs::File;
+use jitterscope_platform::{FileError, Machine};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const TRACING: &str = "/sys/kernel/tracing";
 const DEBUG: &str = "/sys/kernel/debug";
 
-/// Times that a mount which goes as we find it is looked for again.
+/// How often to search again for a mount that disappears after we find it.
 const TRIES: u32 = 3;
 
-/// tracefs of a machine. If one of us had to mount it, the last of us who uses it unmounts it.
+/// tracefs of a machine. If one of our processes had to mount it, the last one that uses it unmounts it.
 #[derive(Clone, Debug)]
 pub struct Tracefs {
     inner: Arc<Inner>,
@@ -22,34 +23,52 @@ pub struct Tracefs {
 
 #[derive(Debug)]
 struct Inner {
+    /// Holds the root open once it is found. An ordinary unmount then fails; after a lazy one (`umount -l`), our
+    /// instances still run and remain accessible.
     machine: Machine,
     writer: Arc<dyn TracefsWriter>,
     root: String,
-    /// An open folder: nobody else's unmount succeeds while we use it.
-    pin: Option<File>,
-    /// What is mounted in our name, in the order of unmounting.
+    /// The mounts of our processes, in the order of unmounting.
     mounted: Vec<String>,
+    /// Instances of ours that could not be removed, with the reason.
+    left: Mutex<Vec<(String, io::Error)>>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.pin = None;
-        for at in &self.mounted {
-            // Busy: somebody else uses it. If that is one of us, he unmounts it.
-            let _ = self.writer.unmount(at);
+        self.machine = self.machine.letting_go();
+        if self.mounted.is_empty() {
+            return;
+        }
+        // Another process may have unmounted it and mounted another file system there.
+        let ours = self
+            .machine
+            .read("/proc/self/mountinfo")
+            .map(|text| of_ours(&text));
+        for at in ours.unwrap_or_default() {
+            if self.mounted.contains(&at) {
+                // Busy: another process uses it. If that is one of ours, it will unmount it.
+                let _ = self.writer.unmount(&at);
+            }
         }
     }
 }
 
+/// The mount points of our processes, in the order of unmounting.
+fn of_ours(mountinfo: &str) -> Vec<String> {
+    mountinfo::ours(mountinfo, |name| owner::pid_of(name).is_some())
+}
+
 impl Tracefs {
-    /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (below debugfs on kernels without that
-    /// folder). The mount's name says that it is ours, so that whoever of us is the last to use it unmounts
-    /// it: whoever mounted it may have been killed, or end while others go on.
+    /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (below debugfs on kernels without that folder). The mount's
+    /// name marks it as ours, so that our last process that uses it unmounts it: the process that mounted it may have
+    /// been killed, or may end before others.
     ///
     /// # Errors
     /// It cannot be mounted, cannot be read by this user, or the kernel has none.
     pub fn open(machine: &Machine) -> Result<Tracefs, TraceError> {
-        Tracefs::open_with(machine, Arc::new(Live(machine.clone())))
+        let is_host = machine.is_host();
+        Tracefs::open_with(machine, Arc::new(Live { is_host }))
     }
 
     pub(super) fn open_with(
@@ -59,11 +78,11 @@ impl Tracefs {
         let mut tries = 0;
         loop {
             match Tracefs::try_open(machine, Arc::clone(&writer)) {
-                // Another one of us unmounted it between our finding it and our use of it.
+                // Another process of ours unmounted it before we used it.
                 Err(TraceError::NotSupported { .. }) if tries < TRIES && !is_mounted(machine) => {
                     tries += 1
                 }
-                // A locked kernel has no tracefs, or an empty one: what it says about files misleads.
+                // A locked kernel has no tracefs, or an empty one: its file errors are misleading.
                 Err(_) if is_locked(machine) => return Err(TraceError::LockedDown),
                 other => return other,
             }
@@ -73,10 +92,7 @@ impl Tracefs {
     fn try_open(machine: &Machine, writer: Arc<dyn TracefsWriter>) -> Result<Tracefs, TraceError> {
         let mountinfo = machine.read("/proc/self/mountinfo")?;
         let (root, mounted) = match mountinfo::find(&mountinfo) {
-            Some(mount) => (
-                mount.point,
-                mountinfo::ours(&mountinfo, |name| owner::pid_of(name).is_some()),
-            ),
+            Some(mount) => (mount.point, of_ours(&mountinfo)),
             None => mount(machine, writer.as_ref())?,
         };
         // From here on, dropping undoes the mount.
@@ -84,8 +100,8 @@ impl Tracefs {
             machine: machine.clone(),
             writer,
             root,
-            pin: None,
             mounted,
+            left: Mutex::default(),
         };
         let root = machine.path(&inner.root);
         let refused = |source: io::Error| match source.kind() {
@@ -97,13 +113,17 @@ impl Tracefs {
                 },
             },
         };
-        inner.pin = Some(File::open(&root).map_err(&refused)?);
-        match machine.read(format!("{}/trace_clock", inner.root)) {
+        inner.machine = machine.holding(&inner.root).map_err(&refused)?;
+        match inner.machine.read(format!("{}/trace_clock", inner.root)) {
             Ok(_) => {}
+            Err(error)
+                if error.is_denied()
+                    && !is_locked(machine)
+                    && makes_instances(machine, &inner.root) => {}
             Err(error) => return Err(refused(error.source)),
         }
         for needed in ["instances", "events"] {
-            if !machine.exists(format!("{}/{needed}", inner.root)) {
+            if !inner.machine.exists(format!("{}/{needed}", inner.root)) {
                 return Err(TraceError::NotSupported {
                     flaw: TracefsFlaw::Missing {
                         file: needed.into(),
@@ -116,7 +136,7 @@ impl Tracefs {
         })
     }
 
-    /// The machine.
+    /// The machine, with [`Tracefs::root`] held open.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.inner.machine
@@ -128,27 +148,36 @@ impl Tracefs {
         &self.inner.root
     }
 
-    /// Whether one of us mounted it, and the last of us will unmount it.
+    /// Whether one of our processes mounted it, so that our last one will unmount it.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         !self.inner.mounted.is_empty()
     }
 
-    /// The trace clocks that the kernel offers, and the one in force in the top-level instance.
+    /// The trace clocks of the kernel, and the one in use in the top-level instance; or in a new instance, if this user
+    /// may not read the top-level one.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn clocks(&self) -> Result<Clocks, TraceError> {
-        Ok(Clocks::parse(
-            &self
-                .inner
-                .machine
-                .read(format!("{}/trace_clock", self.root()))?,
-        ))
+        let file = format!("{}/trace_clock", self.root());
+        let text = match self.machine().read(file) {
+            Err(error) if error.is_denied() && self.makes_instances() => {
+                Instance::create(self, "look")?.read("trace_clock")?
+            }
+            other => other?,
+        };
+        Ok(Clocks::parse(&text))
     }
 
-    /// Names of threads that the kernel noted while it recorded events: also of those that have ended
-    /// since. It keeps a few hundred at most, and none is no error.
+    /// Whether this user may make instances.
+    #[must_use]
+    pub fn makes_instances(&self) -> bool {
+        makes_instances(self.machine(), self.root())
+    }
+
+    /// Names of threads that the kernel saved while it recorded events, including those of ended threads. The kernel
+    /// keeps a few hundred at most. Empty if the file cannot be read.
     #[must_use]
     pub fn saved_comms(&self) -> Vec<(i32, Comm)> {
         let text = self
@@ -158,15 +187,56 @@ impl Tracefs {
             .unwrap_or_default();
         let name = |line: &str| {
             let (tid, comm) = line.trim_start().split_once(' ')?;
-            // What the kernel could not name stands as `<...>`.
+            // `<...>` means that the kernel has no name.
             (comm != "<...>").then_some((tid.parse().ok()?, Comm::new(comm)))
         };
         text.lines().filter_map(name).collect()
     }
 
-    pub(super) fn writer(&self) -> &dyn TracefsWriter {
-        self.inner.writer.as_ref()
+    /// Makes a folder, which the kernel fills.
+    pub(super) fn make_dir(&self, path: &str) -> io::Result<()> {
+        self.inner.writer.make_dir(&self.inner.machine, path)
     }
+
+    /// Removes a folder with the kernel's files in it.
+    pub(super) fn remove_dir(&self, path: &str) -> io::Result<()> {
+        self.inner.writer.remove_dir(&self.inner.machine, path)
+    }
+
+    /// Writes a control file.
+    pub(super) fn write(&self, path: &str, value: &str) -> Result<(), FileError> {
+        self.inner.writer.write(&self.inner.machine, path, value)
+    }
+
+    /// Empties a control file.
+    pub(super) fn empty(&self, path: &str) -> Result<(), FileError> {
+        self.inner.writer.empty(&self.inner.machine, path)
+    }
+
+    /// Notes that an instance of ours is left behind.
+    pub(super) fn leave(&self, name: &str, why: io::Error) {
+        let mut left = self
+            .inner
+            .left
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        left.push((name.to_owned(), why));
+    }
+
+    /// Instances of ours that could not be removed since the last call, with the reason: the next start tries to remove
+    /// them.
+    #[must_use]
+    pub fn take_left_behind(&self) -> Vec<(String, io::Error)> {
+        let left = self.inner.left.lock();
+        std::mem::take(&mut *left.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Checks the effective capabilities: plain access(2) ignores those of an ordinary user.
+fn makes_instances(machine: &Machine, root: &str) -> bool {
+    let folder = machine.path(format!("{root}/instances"));
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    accessat(CWD, &folder, access, AtFlags::EACCESS).is_ok()
 }
 
 fn is_mounted(machine: &Machine) -> bool {
@@ -175,8 +245,8 @@ fn is_mounted(machine: &Machine) -> bool {
         .is_ok_and(|text| mountinfo::find(&text).is_some())
 }
 
-/// Whether the kernel keeps its memory, and with it its events, from root too. Its own file says so where
-/// securityfs is mounted, the boot line where that asked for it.
+/// Whether the kernel hides its memory, and so its events, even from root. Its own file shows that if securityfs is
+/// mounted, and the boot line if that requested it.
 fn is_locked(machine: &Machine) -> bool {
     match machine.read("/sys/kernel/security/lockdown") {
         Ok(text) => text.contains("[confidentiality]"),
@@ -187,7 +257,7 @@ fn is_locked(machine: &Machine) -> bool {
     }
 }
 
-/// Mounts tracefs. Returns its folder and what to unmount.
+/// Mounts tracefs. Returns its folder and the mounts to undo.
 fn mount(
     machine: &Machine,
     writer: &dyn TracefsWriter,
@@ -216,7 +286,7 @@ fn mount(
         writer
             .mount("debugfs", &name()?, DEBUG)
             .map_err(refused(DEBUG))?;
-        // The kernel mounts tracefs there by itself on first use, on top of debugfs.
+        // On first use, the kernel itself mounts tracefs there, on top of debugfs.
         let below = format!("{DEBUG}/tracing");
         return Ok((below.clone(), vec![below, DEBUG.into()]));
     }
@@ -228,14 +298,13 @@ fn mount(
 /// The contents of a `trace_clock` file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
-    /// All that there are.
     pub offered: Vec<String>,
-    /// The one in force.
+    /// The clock in use.
     pub current: String,
 }
 
 impl Clocks {
-    /// Reads `local global [x86-tsc]`.
+    /// Parses `local global [x86-tsc]`.
     #[must_use]
     pub fn parse(text: &str) -> Clocks {
         let mut clocks = Clocks::default();

@@ -1,18 +1,17 @@
-//! Where tracefs is mounted, from `/proc/self/mountinfo`.
+//! The mount points of tracefs, from `/proc/self/mountinfo`.
 
-/// The place to look at first when there are several.
+/// The preferred one if there are several.
 const USUAL: &str = "/sys/kernel/tracing";
 
 /// A mount of tracefs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// Its folder.
     pub(super) point: String,
-    /// What it was mounted as: a free text for a file system without a device.
+    /// The name given to the mount: a free text for a file system without a device.
     pub(super) source: String,
 }
 
-/// Where tracefs is: a tracefs mount, else `tracing` below a debugfs mount.
+/// The folder of tracefs: a tracefs mount, else `tracing` below a debugfs mount.
 pub(super) fn find(mountinfo: &str) -> Option<Mount> {
     let below = |mount: Mount| Mount {
         point: format!("{}/tracing", mount.point),
@@ -23,8 +22,8 @@ pub(super) fn find(mountinfo: &str) -> Option<Mount> {
         .or_else(|| mounts(mountinfo, "debugfs").next().map(below))
 }
 
-/// The mounts with sources of which `is_ours` holds, in the order of unmounting. On debugfs the kernel
-/// mounts tracefs by itself: it goes with it.
+/// The mounts whose source `is_ours` accepts, in the order of unmounting. The kernel itself mounts tracefs on debugfs;
+/// both go together.
 pub(super) fn ours(mountinfo: &str, is_ours: impl Fn(&str) -> bool) -> Vec<String> {
     let mut points = Vec::new();
     for debug in mounts(mountinfo, "debugfs").filter(|mount| is_ours(&mount.source)) {
@@ -58,7 +57,7 @@ fn mounts(mountinfo: &str, kind: &'static str) -> impl Iterator<Item = Mount> {
     })
 }
 
-/// Undoes the octal escapes of blanks, tabs, newlines and backslashes.
+/// Decodes the octal escapes of blanks, tabs, newlines and backslashes.
 fn unescape(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,5 +1,5 @@
-//! Names of what is ours. Whether its owner lives is known by its lock, see
-//! [`OwnerLock`](jitterscope_platform::OwnerLock), not by the process id in the name: that says nothing in
+//! Names of our instances and mounts. Whether the owner is alive is decided by its lock, see
+//! [`OwnerLock`](jitterscope_platform::OwnerLock), and not by the process id in the name: that is meaningless in
 //! another PID namespace, and a zombie still has one.
 
 use super::TraceError;
@@ -8,7 +8,7 @@ use jitterscope_platform::{Machine, TaskStat};
 
 const PREFIX: &str = "jitterscope-";
 
-/// The name of this process's `role`: `jitterscope-PID-START-ROLE`.
+/// The name for a `role` of this process: `jitterscope-PID-START-ROLE`.
 pub(super) fn name(machine: &Machine, role: &str) -> Result<String, TraceError> {
     let stat = TaskStat::of(machine, "self");
     let start = stat
@@ -19,12 +19,12 @@ pub(super) fn name(machine: &Machine, role: &str) -> Result<String, TraceError> 
     Ok(format!("{PREFIX}{}-{start}-{role}", std::process::id()))
 }
 
-/// The process that a name speaks of, in its own PID namespace; `None` if the name is not one of ours.
+/// The process id in a name, in its own PID namespace; `None` if the name is not ours.
 pub(super) fn pid_of(name: &str) -> Option<u32> {
     parts(name).map(|(pid, _)| pid)
 }
 
-/// What an instance of ours is for; a number may stand behind it.
+/// The role in an instance's name; a number may follow it.
 pub(super) fn role_of(name: &str) -> Option<&str> {
     parts(name).map(|(_, role)| role)
 }

@@ -1,4 +1,4 @@
-//! One CPU's `trace_pipe_raw`, read without ever waiting.
+//! One CPU's `trace_pipe_raw`, read without waiting.
 
 use super::TraceError;
 use super::stats::BufferStats;
@@ -9,34 +9,32 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// How often a read that the kernel could not serve just now is tried again.
+/// How often to retry a read that the kernel could not serve temporarily.
 const TRIES: u32 = 3;
 
-/// What one call of [`Recorder::drain`](super::Recorder::drain) read.
+/// The amount that one call of [`Recorder::drain`](super::Recorder::drain) read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// Pages handed on.
     pub pages: u64,
-    /// Bytes handed on.
     pub bytes: u64,
-    /// Whether it stopped although there was more: events come faster than they are read.
+    /// Whether it stopped before the end: events arrive faster than they are read.
     pub more: bool,
 }
 
-/// What was lost of one CPU's events.
+/// The losses of one CPU's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuLoss {
-    /// Events that pages say are missing before them.
+    /// Events that are missing before pages, as the pages state.
     pub in_pages: u64,
     /// Pages before which an unknown number is missing.
     pub unknown: u64,
-    /// The ring buffer's own accounts; `None` when they cannot be read (the CPU is gone).
+    /// The ring buffer's own counts; `None` if they cannot be read (the CPU is gone).
     pub stats: Option<BufferStats>,
 }
 
 impl CpuLoss {
-    /// Events known to be lost: what the pages or the buffer's own account say, whichever is more, and
-    /// what only the buffer knows of. A loss of unknown size counts as one at least.
+    /// Events known to be lost: the maximum of the pages' and the buffer's counts, plus losses that only the buffer
+    /// counts. A loss of unknown size counts as at least one.
     #[must_use]
     pub fn total(&self) -> u64 {
         let in_pages = self.in_pages.saturating_add(self.unknown);
@@ -68,8 +66,8 @@ impl Pipe {
         })
     }
 
-    /// Reads sub-buffers into `buffer` (of exactly one's size) until there is none, or `limit` were
-    /// read, and hands the used part of each on.
+    /// Reads sub-buffers into `buffer` (exactly one sub-buffer long) until none is left, or `limit` are read, and
+    /// passes on the used part of each.
     pub(super) fn drain(
         &mut self,
         layout: &PageLayout,
@@ -85,7 +83,7 @@ impl Pipe {
                     Ok(length) => break length,
                     Err(Errno::AGAIN) => return Ok(drained),
                     Err(Errno::INTR) => {}
-                    // The kernel could not set a page aside for us: not for lack of events.
+                    // The kernel could not provide a page for us; this does not mean that there are no events.
                     Err(Errno::NOMEM | Errno::BUSY) if tries < TRIES => tries += 1,
                     Err(error) => {
                         return Err(TraceError::NoCpu {

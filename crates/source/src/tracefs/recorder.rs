@@ -1,69 +1,85 @@
 //! A recording of kernel events: both instances, from start to removal.
 
+use super::controls::Depth;
 use super::events::{
-    CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN, PRICED,
+    CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN,
     RENAMED, SENDERS, Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
+use super::watch::Watch;
 use super::{Role, TraceError, Tracefs};
 use crate::context::TraceContext;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus,
     TracefsFlaw,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::time::{Duration, Instant};
 
-/// The senders' buffers are smaller by this factor: they hold only what is aimed at a measured CPU.
+/// The senders' buffers are smaller by this factor: they only hold events that target a measured CPU.
 const SENDERS_SHARE: u64 = 4;
-/// The least a sender's buffer has, KiB.
+/// The minimum size of a sender's buffer, KiB.
 const SENDERS_LEAST_KB: u64 = 64;
 
-/// What to record.
+/// Maximum of threads that a filter excludes one by one.
+const MOST_LEFT_OUT: usize = 64;
+/// How often to read the controls even without a notification.
+const READ_ALL_EVERY: Duration = Duration::from_secs(1);
+
+/// Another process wrote to the control files of our instances.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tampering {
+    /// The files, as `ROLE/FILE`; an empty name if unknown.
+    pub files: BTreeSet<String>,
+    /// Whether everything was restored.
+    pub repaired: bool,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecorderSettings {
-    /// CPUs whose events are wanted.
+    /// CPUs whose events are recorded.
     pub measured: CpuSet,
-    /// CPUs that are online; senders may run on any of them.
+    /// Online CPUs; senders may run on any of them.
     pub online: CpuSet,
-    /// The probe's clock: events are stamped with the same.
+    /// The probe's clock, which the events use, too.
     pub clock: ClockKind,
     /// Buffer of each measured CPU, KiB. An event takes about 40 bytes.
     pub buffer_kb_per_cpu: u64,
-    /// Whether threads are followed, which takes a few more events.
+    /// Whether threads are followed, which needs a few more events.
     pub follow_threads: bool,
-    /// Whether the scheduler's charges to threads that are followed are recorded from [`Recorder::record_charges`]
-    /// on only: they take as long as a switch, and say something only where a switch left no record.
+    /// Whether the scheduler's charges to followed threads are only recorded after [`Recorder::record_charges`]: they
+    /// cost as much as a switch, and only help where a switch left no record.
     pub charges_later: bool,
-    /// Whether it is wanted that threads take other names, on all CPUs.
-    pub renames: bool,
-    /// Which classes of events are asked for.
+    /// Which classes of events are recorded.
     pub grain: EventGrain,
 }
 
 /// A recording in progress. Dropping it ends it and removes both instances.
 #[derive(Debug)]
 pub struct Recorder {
+    /// Comes before the instances, whose folders it holds open. `None` if writes to controls cannot be watched: then
+    /// every check reads them.
+    watch: Option<Watch>,
     local: Side,
     senders: Result<Side, TraceError>,
     clock: ClockKind,
-    renames: bool,
     grain: EventGrain,
     context: TraceContext,
-    /// One sub-buffer, used for every read.
+    /// One sub-buffer, reused for every read.
     buffer: Vec<u8>,
+    read_all: Instant,
 }
 
 impl Recorder {
-    /// Removes what killed recordings left behind, makes both instances, enables everything, and
-    /// switches recording on last. When only the senders cannot be had, it records without them and
-    /// [`Recorder::reports`] says so.
+    /// Removes the leftovers of killed recordings, makes both instances, enables everything, and switches recording on
+    /// last. If only the senders are unavailable, it records without them and [`Recorder::reports`] says so.
     ///
     /// # Errors
-    /// The measured CPUs' events cannot be recorded. Nothing is left behind then.
+    /// The measured CPUs' events cannot be recorded. Then nothing is left behind.
     pub fn start(tracefs: &Tracefs, settings: &RecorderSettings) -> Result<Recorder, TraceError> {
-        // A leftover that cannot be removed does not hinder this recording.
+        // A leftover that cannot be removed does not prevent this recording.
         let _ = tracefs.clean_leftovers();
         if let Some(cpu) = settings.measured.difference(&settings.online).first() {
             return Err(TraceError::NoCpu {
@@ -73,7 +89,7 @@ impl Recorder {
         }
         let last = settings.online.last().unwrap_or_default();
         let everywhere = settings.measured == settings.online;
-        // Threads that belong on some CPUs only begin on others and leave for others.
+        // Threads that belong on some CPUs only may start on others and move to others.
         let watch = settings.follow_threads && !everywhere;
         let born = (settings.follow_threads && !watch).then_some((NEW_TASK, None));
         let charges = settings.follow_threads.then_some(CHARGE);
@@ -82,14 +98,11 @@ impl Recorder {
         } else {
             (None, charges)
         };
-        let renamed = if settings.renames { RENAMED } else { PRICED };
-        // Once on every CPU: beside the threads that are followed everywhere, else beside the senders.
-        let here = (settings.follow_threads && !watch).then_some((renamed, None));
         let filtered = LOCAL_FILTERED
             .iter()
             .map(|(wanted, filter)| (*wanted, Some(*filter)));
         let whole = LOCAL.iter().map(|wanted| (*wanted, None));
-        let local = whole.chain(filtered).chain(born).chain(at_once).chain(here);
+        let local = whole.chain(filtered).chain(born).chain(at_once);
         let local = Side::prepare(
             tracefs,
             &Plan {
@@ -114,9 +127,9 @@ impl Recorder {
             (*wanted, Some(target))
         };
         let births: &[Wanted] = match (settings.follow_threads, watch) {
-            (true, true) => &[NEW_TASK, renamed],
-            (true, false) => &[],
-            (false, _) => &[NEWBORN, renamed],
+            (true, true) => &[NEW_TASK, RENAMED],
+            (true, false) => &[RENAMED],
+            (false, _) => &[NEWBORN, RENAMED],
         };
         let mut senders = Side::prepare(
             tracefs,
@@ -137,7 +150,7 @@ impl Recorder {
                 last,
             },
         );
-        // One description serves the pages of both.
+        // One description must fit the pages of both.
         if senders
             .as_ref()
             .is_ok_and(|side| side.header_page != local.header_page)
@@ -159,35 +172,120 @@ impl Recorder {
             setup: Vec::new(),
         };
         let buffer = vec![0; local.layout.page_size()];
-        let (clock, renames, grain) = (settings.clock, settings.renames, settings.grain.clone());
-        let recorder = Recorder {
+        let (clock, grain) = (settings.clock, settings.grain.clone());
+        let mut recorder = Recorder {
             local,
             senders,
             clock,
-            renames,
             grain,
             context,
             buffer,
+            watch: None,
+            read_all: Instant::now(),
         };
-        // Senders first: an effect that is recorded has its cause recorded.
-        for side in recorder.senders.iter().chain([&recorder.local]) {
+        let watch = recorder.watched(tracefs);
+        // A watch that misses this write does not work.
+        let touched = format!("{}/{}", Role::Local.as_str(), recorder.local.touch()?);
+        recorder.watch = watch
+            .ok()
+            .filter(|watch| watch.written().contains(&touched));
+        // Senders first, so that the cause of every recorded effect is recorded.
+        for side in recorder.sides() {
             side.set_tracing(true)?;
         }
+        recorder.forget_own_writes();
         Ok(recorder)
     }
 
-    /// Whether a thread that gives itself a name is recorded, on whichever CPU that is online: what a record
-    /// costs can be measured on that until [`Recorder::end_pricing`].
+    /// Both instances, senders first.
+    fn sides(&mut self) -> impl Iterator<Item = &mut Side> {
+        self.senders
+            .as_mut()
+            .ok()
+            .into_iter()
+            .chain([&mut self.local])
+    }
+
+    /// Watches the control files of both.
+    fn watched(&mut self, tracefs: &Tracefs) -> io::Result<Watch> {
+        let folders: Vec<(String, String)> = self
+            .sides()
+            .flat_map(|side| {
+                let role = side.instance().role();
+                let folder =
+                    |below: String| (side.instance().file(&below), format!("{role}{below}"));
+                side.folders().into_iter().map(folder).collect::<Vec<_>>()
+            })
+            .collect();
+        Watch::of(tracefs.machine(), folders.into_iter())
+    }
+
+    /// Checks whether another process wrote to the control files of our instances since the last check, and restores
+    /// them. If so, the records in between are not trusted. With a watch, this normally reads whether recording is on,
+    /// and once a second the settings of whole instances. Without a watch, it reads the settings of whole instances
+    /// each time, and all files once a second. With `all`, or after a foreign write, it reads all files.
+    pub fn look(&mut self, all: bool) -> Option<Tampering> {
+        let mut files = self.watch.as_ref().map(Watch::written).unwrap_or_default();
+        let is_due = self.read_all.elapsed() >= READ_ALL_EVERY;
+        if is_due {
+            self.read_all = Instant::now();
+        }
+        let depth = match (all || !files.is_empty(), is_due, self.watch.is_some()) {
+            (true, ..) | (_, true, false) => Depth::Events,
+            (_, true, true) | (_, false, false) => Depth::Instance,
+            (_, false, true) => Depth::On,
+        };
+        let changed = self.changed(depth);
+        let mut repaired = true;
+        if !changed.is_empty() {
+            let tried: Vec<_> = self.sides().map(Side::repair).collect();
+            self.forget_own_writes();
+            repaired = tried.iter().all(Result::is_ok) && self.changed(Depth::Events).is_empty();
+        }
+        files.extend(changed);
+        (!files.is_empty()).then_some(Tampering { files, repaired })
+    }
+
+    /// Whether writes to controls are watched.
+    #[cfg(test)]
+    pub(super) fn is_watched(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// For testing without a watch.
+    #[cfg(test)]
+    pub(super) fn stop_watching(&mut self) {
+        self.watch = None;
+    }
+
+    fn changed(&mut self, depth: Depth) -> Vec<String> {
+        let of_side = |side: &mut Side| {
+            let role = side.instance().role().to_owned();
+            let named = move |file| format!("{role}/{file}");
+            side.changed(depth).into_iter().map(named)
+        };
+        self.sides().flat_map(of_side).collect()
+    }
+
+    /// Discards the notifications of our own writes.
+    fn forget_own_writes(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.written();
+        }
+    }
+
+    /// Whether renames of threads are recorded on all online CPUs: they serve to measure the cost of a record, until
+    /// [`Recorder::end_pricing`].
     #[must_use]
     pub fn is_priced(&self) -> bool {
         self.senders
             .iter()
             .chain([&self.local])
-            .any(|side| side.records(&PRICED))
+            .any(|side| side.records(&RENAMED))
     }
 
-    /// From now on it is recorded only where it is wanted that a thread gives itself a name, and what was recorded
-    /// until now is forgotten: others' names may have filled the buffers. Before the first drain.
+    /// Discards all records so far, because other threads' renames may have filled the buffers. Call it before the
+    /// first drain.
     ///
     /// # Errors
     /// The kernel refuses (it does not, in practice).
@@ -196,18 +294,12 @@ impl Recorder {
             local,
             senders,
             buffer,
-            renames,
             ..
         } = self;
         let mut senders = senders.as_mut().ok();
-        for side in [&*local].into_iter().chain(senders.as_deref()) {
-            if side.records(&PRICED) && !*renames {
-                side.set_recorded(&PRICED, false)?;
-            }
-        }
-        // The local ones go on first, for a wake-up that is kept must have what came of it kept: its thread would be
-        // taken to wait until it is put on a CPU the next time.
-        if let Some(senders) = &senders {
+        // Local recording restarts first: for every recorded wake-up, its consequences must be recorded, too. Otherwise
+        // its thread would seem to wait until it gets a CPU the next time.
+        if let Some(senders) = &mut senders {
             senders.set_tracing(false)?;
         }
         local.set_tracing(false)?;
@@ -217,28 +309,44 @@ impl Recorder {
             senders.forget(buffer)?;
             senders.set_tracing(true)?;
         }
+        self.forget_own_writes();
         Ok(())
     }
 
-    /// From now on the scheduler's charges are recorded, where they were left for later.
+    /// From now on records the scheduler's charges, if they were deferred.
     ///
     /// # Errors
     /// The kernel refuses (it does not, in practice).
-    pub fn record_charges(&self) -> Result<(), TraceError> {
+    pub fn record_charges(&mut self) -> Result<(), TraceError> {
         if self.local.records(&CHARGE.0) {
-            self.local.set_recorded(&CHARGE.0, true)
-        } else {
-            Ok(())
+            self.local.set_recorded(&CHARGE.0, true)?;
+            self.forget_own_writes();
         }
+        Ok(())
     }
 
-    /// The clock that events are stamped with.
+    /// From now on does not record renames of these threads, because they are too frequent. If there are too many such
+    /// threads, it records no renames at all.
+    pub fn leave_out_renames(&mut self, threads: &BTreeSet<i32>) {
+        let Ok(senders) = &mut self.senders else {
+            return;
+        };
+        let left_out =
+            threads.len() <= MOST_LEFT_OUT && senders.leave_threads_out(&RENAMED, threads);
+        if !left_out {
+            // If the kernel refuses that, too, the recording continues: its buffer loses records, and reports them.
+            let _ = senders.set_recorded(&RENAMED, false);
+        }
+        self.forget_own_writes();
+    }
+
+    /// The clock of the events.
     #[must_use]
     pub fn clock(&self) -> ClockKind {
         self.clock
     }
 
-    /// What the pages of both roles need to be decoded.
+    /// The data for decoding the pages of both roles.
     #[must_use]
     pub fn context(&self) -> &TraceContext {
         &self.context
@@ -248,12 +356,12 @@ impl Recorder {
         match role {
             Role::Local => Some(&self.local),
             Role::Senders => self.senders.as_ref().ok(),
-            // Has a recording of its own, see `CallGraph`.
+            // Recorded separately, see `CallGraph`.
             Role::Graph => None,
         }
     }
 
-    /// The CPUs that have a buffer in this role; none when the role is not recorded.
+    /// The CPUs with a buffer in this role; empty if the role is not recorded.
     #[must_use]
     pub fn cpus(&self, role: Role) -> CpuSet {
         self.side(role)
@@ -262,9 +370,9 @@ impl Recorder {
             .collect()
     }
 
-    /// Hands every page that `cpu` has in this role to `sink`, header and used records only. Never
-    /// waits, and stops (with [`Drained::more`]) after twice the buffer's length, so that a flood of
-    /// events cannot hold the reader for ever. Without such a buffer it reads nothing.
+    /// Passes every page of `cpu`'s buffer in this role to `sink`, header and used records only. Never waits. Stops
+    /// (with [`Drained::more`]) after twice the buffer's length, so that a flood of events cannot block the reader
+    /// forever. Without such a buffer it reads nothing.
     ///
     /// # Errors
     /// [`TraceError::NoCpu`]: the CPU has gone offline.
@@ -286,7 +394,7 @@ impl Recorder {
         pipe.drain(&side.layout, &mut self.buffer, limit, sink)
     }
 
-    /// Ends recording; what is in the buffers can still be drained.
+    /// Ends recording; the buffers can still be drained.
     ///
     /// # Errors
     /// The kernel refuses (it does not, in practice).
@@ -294,12 +402,13 @@ impl Recorder {
         let local = self.local.set_tracing(false);
         let senders = self
             .senders
-            .as_ref()
+            .as_mut()
             .map_or(Ok(()), |side| side.set_tracing(false));
+        self.forget_own_writes();
         local.and(senders)
     }
 
-    /// What was lost of `cpu`'s events so far: as its pages say, and as the buffer itself counts.
+    /// The losses of `cpu`'s events so far, by the pages and by the buffer's own counts.
     #[must_use]
     pub fn loss(&self, role: Role, cpu: CpuId) -> CpuLoss {
         let Some(side) = self.side(role) else {
@@ -312,8 +421,7 @@ impl Recorder {
         }
     }
 
-    /// Events of this role that the kernel would not filter by their target: more was recorded than is
-    /// needed.
+    /// Events of this role that the kernel could not filter by target: the recording has more of them than needed.
     #[must_use]
     pub fn unfiltered(&self, role: Role) -> &[String] {
         self.side(role).map_or(&[], |side| &side.unfiltered)
@@ -326,7 +434,7 @@ impl Recorder {
             .fold(0, u64::saturating_add)
     }
 
-    /// What was recorded, and what could not be: `tracefs` and `senders`. Call it after the last drain.
+    /// The state of the sources `tracefs` and `senders`. Call it after the last drain.
     #[must_use]
     pub fn reports(&self) -> Vec<SourceReport> {
         let senders = match &self.senders {
@@ -344,7 +452,7 @@ impl Recorder {
     }
 }
 
-/// The report of a source that could not be had.
+/// The report of an unavailable source.
 pub(crate) fn refused(name: &str, loss: SourceLoss, error: &TraceError) -> SourceReport {
     SourceReport::limited(name, error.status(), error.problem(), loss)
 }

@@ -1,5 +1,6 @@
 //! One instance of a recording, from its creation to its pipes.
 
+use super::controls::{Controls, Depth};
 use super::events::{EventFilter, Missing, VECTORS, Wanted};
 use super::instance::Instance;
 use super::pipe::Pipe;
@@ -10,46 +11,45 @@ use crate::ring::PageLayout;
 use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, SourceLoss};
 use std::collections::BTreeSet;
 
-/// The smallest buffer worth having, KiB a CPU; also what CPUs get that are not recorded.
+/// The smallest useful buffer, KiB per CPU; unrecorded CPUs get it, too.
 const SMALLEST_KB: u64 = 8;
-/// What buffers of CPUs that are not recorded may take together, KiB: to make them smaller the kernel waits for all
-/// CPUs once more.
+/// Total size of unrecorded CPUs' buffers that is acceptable, KiB: making them smaller costs another wait for all CPUs.
 const UNUSED_KB: u64 = 4096;
 
-/// One instance: pipes first, since they must be closed before the instance can go.
+/// One instance. Its open files come first, because they must be closed before the instance can be removed.
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) pipes: Vec<Pipe>,
+    /// The expected controls, once everything is set.
+    controls: Option<Controls>,
     instance: Instance,
     pub(super) header_page: String,
     pub(super) layout: PageLayout,
     pub(super) formats: Vec<FormatText>,
-    /// Pages that one CPU's buffer holds.
+    /// Pages per CPU buffer.
     pub(super) buffer_pages: u64,
     /// Events that the kernel does not have, or refused.
     pub(super) missing: Missing,
-    /// What cannot be seen because its events were not asked for, though the kernel has them.
+    /// What is missing because its events were not requested, although the kernel has them.
     pub(super) not_asked: BTreeSet<SourceLoss>,
-    /// Events that the kernel would not filter by target.
+    /// Events that the kernel could not filter by target.
     pub(super) unfiltered: Vec<String>,
 }
 
-/// What a side is to record.
+/// What a side records.
 pub(super) struct Plan<'a> {
     pub(super) role: &'static str,
     pub(super) clock: ClockKind,
-    /// CPUs that record.
     pub(super) cpus: &'a CpuSet,
     pub(super) kb_per_cpu: u64,
-    /// Wanted events, some with what to filter them by.
+    /// The events, some with a filter.
     pub(super) events: Vec<(Wanted, Option<EventFilter>)>,
-    /// The same, of those that are described and filtered, and are recorded once they are enabled.
+    /// Events that are described and filtered now, but enabled later.
     pub(super) later: Vec<(Wanted, Option<EventFilter>)>,
-    /// Which of them are asked for.
     pub(super) grain: &'a EventGrain,
-    /// Whether every interrupt vector is wanted, too.
+    /// Whether to record all interrupt vectors, too.
     pub(super) vectors: bool,
-    /// What senders must aim at; `None` for no filter.
+    /// The CPUs that senders must target; `None` for no filter.
     pub(super) targets: Option<&'a CpuSet>,
     /// The highest CPU of the machine.
     pub(super) last: CpuId,
@@ -65,10 +65,55 @@ impl Side {
             return Err(TraceError::NoEvents(side.missing.events));
         }
         side.open_pipes(plan.cpus)?;
+        let events: Vec<String> = side
+            .formats
+            .iter()
+            .map(|format| format!("{}/{}", format.system, format.event))
+            .collect();
+        side.controls = Some(Controls::of(&side.instance, plan.cpus, &events));
         Ok(side)
     }
 
-    /// An instance whose clock, buffers and CPUs are set, and which records nothing yet.
+    /// Folders with control files.
+    pub(super) fn folders(&self) -> BTreeSet<String> {
+        let mut folders: BTreeSet<String> = ["", "/options", "/events"].map(String::from).into();
+        for pipe in &self.pipes {
+            folders.insert(format!("/per_cpu/cpu{}", pipe.cpu));
+        }
+        for format in &self.formats {
+            folders.insert(format!("/events/{}", format.system));
+            folders.insert(format!("/events/{}/{}", format.system, format.event));
+        }
+        let there = |folder: &String| self.instance.exists(folder.trim_start_matches('/'));
+        folders.into_iter().filter(there).collect()
+    }
+
+    /// Writes a control file's current value to it. Returns the file's name.
+    pub(super) fn touch(&self) -> Result<String, TraceError> {
+        let Some(FormatText { system, event, .. }) = self.formats.first() else {
+            return Ok(String::new());
+        };
+        self.set_event(system, event, true)?;
+        Ok(format!("events/{system}/{event}/enable"))
+    }
+
+    /// Control files whose content has changed.
+    pub(super) fn changed(&mut self, depth: Depth) -> Vec<String> {
+        match &mut self.controls {
+            Some(controls) => controls.changed(&self.instance, depth),
+            None => Vec::new(),
+        }
+    }
+
+    /// Restores the control files.
+    pub(super) fn repair(&mut self) -> Result<(), TraceError> {
+        match &mut self.controls {
+            Some(controls) => controls.repair(&self.instance),
+            None => Ok(()),
+        }
+    }
+
+    /// An instance with clock, buffers and CPUs, which records nothing yet.
     pub(super) fn without_events(
         instance: Instance,
         clock: ClockKind,
@@ -79,7 +124,7 @@ impl Side {
         set_clock(&instance, clock)?;
         let kb = kb_per_cpu.max(SMALLEST_KB);
         size_buffers(&instance, cpus, kb)?;
-        // Not before a sub-buffer is full would a reader be woken, were there one that waits.
+        // Even a waiting reader would only be woken when a sub-buffer is full.
         for (option, value) in [("buffer_percent", "100"), ("options/overwrite", "1")] {
             if instance.exists(option) {
                 instance.write(option, value)?;
@@ -99,6 +144,7 @@ impl Side {
             missing: Missing::default(),
             not_asked: BTreeSet::new(),
             unfiltered: Vec::new(),
+            controls: None,
         })
     }
 
@@ -114,7 +160,6 @@ impl Side {
         Ok(())
     }
 
-    /// The instance, for what is no event.
     pub(super) fn instance(&self) -> &Instance {
         &self.instance
     }
@@ -157,7 +202,7 @@ impl Side {
         }
     }
 
-    /// An event that is not asked for; what a kernel lacks all the same is told as that.
+    /// Notes an event that is not requested; if the kernel does not have it anyway, that is reported instead.
     fn leave_out(&mut self, wanted: &Wanted) {
         if self
             .instance
@@ -169,8 +214,8 @@ impl Side {
         }
     }
 
-    /// Filters and enables one event, and keeps its format. An event that is not there, cannot be read
-    /// or is refused is an `Err`: the recording goes on without it.
+    /// Filters and enables one event, and keeps its format. `Err` if the event does not exist, cannot be read or is
+    /// refused: the recording then continues without it.
     fn enable(
         &mut self,
         system: &str,
@@ -184,7 +229,7 @@ impl Side {
         Ok(())
     }
 
-    /// Filters one event: its format.
+    /// Filters one event and returns its format.
     fn describe(
         &mut self,
         system: &str,
@@ -202,9 +247,7 @@ impl Side {
             (Some(EventFilter::AtLeast(field, value)), _) => {
                 Some(filter::at_least(&format, field, value))
             }
-            (Some(EventFilter::Between(field, low, high)), _) => {
-                Some(filter::between(&format, field, (low, high)))
-            }
+            (Some(EventFilter::Signals), _) => Some(filter::signals(&format)),
             (Some(target), Some(targets)) => {
                 Some(filter::candidates(&format, target, targets, plan.last))
             }
@@ -216,7 +259,7 @@ impl Side {
                 .iter()
                 .any(|filter| self.instance.write(&file, filter).is_ok())
             {
-                // What is left of a refused filter is its error text; clear it.
+                // A refused filter leaves its error text in the file; this clears it.
                 let _ = self.instance.write(&file, "0");
                 self.unfiltered.push(format!("{system}:{event}"));
             }
@@ -228,16 +271,35 @@ impl Side {
         })
     }
 
-    /// Whether an event is recorded, was until it was disabled, or is once it is enabled.
+    /// Whether this side has an event, enabled or not.
     pub(super) fn records(&self, wanted: &Wanted) -> bool {
         self.formats
             .iter()
             .any(|format| (&*format.system, &*format.event) == (wanted.system, wanted.event))
     }
 
-    /// Records an event that was left for later, or one no more.
-    pub(super) fn set_recorded(&self, wanted: &Wanted, on: bool) -> Result<(), TraceError> {
-        self.set_event(wanted.system, wanted.event, on)
+    /// Enables or disables an event.
+    pub(super) fn set_recorded(&mut self, wanted: &Wanted, on: bool) -> Result<(), TraceError> {
+        self.set_event(wanted.system, wanted.event, on)?;
+        if let Some(controls) = &mut self.controls {
+            controls.switched_event(wanted.system, wanted.event, on);
+        }
+        Ok(())
+    }
+
+    /// Excludes these threads from an event; false if the kernel refuses.
+    pub(super) fn leave_threads_out(&mut self, wanted: &Wanted, threads: &BTreeSet<i32>) -> bool {
+        // The thread that the event is about, or else the thread that writes the record.
+        let file = format!("events/{}/{}/filter", wanted.system, wanted.event);
+        let is_left_out = ["pid", "common_pid"].into_iter().any(|field| {
+            let each = threads.iter().map(|tid| format!("{field} != {tid}"));
+            let filter = each.collect::<Vec<_>>().join(" && ");
+            self.instance.write(&file, &filter).is_ok()
+        });
+        if let Some(controls) = &mut self.controls {
+            controls.rewritten(&self.instance, &file);
+        }
+        is_left_out
     }
 
     fn set_event(&self, system: &str, event: &str, on: bool) -> Result<(), TraceError> {
@@ -247,13 +309,13 @@ impl Side {
         )
     }
 
-    /// Forgets what is in the buffers, and what they lost.
+    /// Discards the contents of the buffers, and their loss counts.
     pub(super) fn clear(&self) -> Result<(), TraceError> {
         Ok(self.instance.clear()?)
     }
 
-    /// The same while nothing is recorded. Buffers that lost nothing are read to their end, for the kernel makes whoever
-    /// empties them wait for every CPU, twice.
+    /// The same, while nothing is recorded. Reads buffers without losses to their end, because emptying them makes the
+    /// caller wait for every CPU, twice.
     pub(super) fn forget(&mut self, buffer: &mut [u8]) -> Result<(), TraceError> {
         let limit = self.buffer_pages * 2 + 2;
         let mut is_forgotten = true;
@@ -272,7 +334,10 @@ impl Side {
     }
 
     /// Switches recording on or off; events and buffers stay as they are.
-    pub(super) fn set_tracing(&self, on: bool) -> Result<(), TraceError> {
+    pub(super) fn set_tracing(&mut self, on: bool) -> Result<(), TraceError> {
+        if let Some(controls) = &mut self.controls {
+            controls.switched(on);
+        }
         self.instance
             .write("tracing_on", if on { "1" } else { "0" })
     }
@@ -286,7 +351,7 @@ impl Side {
     }
 }
 
-/// Sets the clock and looks whether it took: a kernel without it refuses, or stays at its own.
+/// Sets the clock and checks the result: a kernel without that clock refuses, or keeps the old one.
 fn set_clock(instance: &Instance, clock: ClockKind) -> Result<(), TraceError> {
     let wanted = clock_name(clock);
     let written = instance.write("trace_clock", wanted);
@@ -300,8 +365,8 @@ fn set_clock(instance: &Instance, clock: ClockKind) -> Result<(), TraceError> {
     }
 }
 
-/// Gives the recording CPUs their buffers. All others get the smallest, unless there are few of them: a new instance
-/// has more than a mebibyte for every possible CPU.
+/// Sizes the recorded CPUs' buffers. All others get the smallest size, unless there are few of them: a new instance has
+/// more than a mebibyte for every possible CPU.
 fn size_buffers(instance: &Instance, cpus: &CpuSet, kb: u64) -> Result<(), TraceError> {
     let resize = |file: &str| match instance.write(file, &kb.to_string()) {
         Err(TraceError::Refused { file, .. }) if !file.is_denied() => Err(TraceError::Buffer {
@@ -310,7 +375,7 @@ fn size_buffers(instance: &Instance, cpus: &CpuSet, kb: u64) -> Result<(), Trace
         }),
         other => other,
     };
-    // Each time the kernel waits for all CPUs: once is enough where all of them record.
+    // Each resize waits for all CPUs; if all of them record, one resize is enough.
     let folders = instance.machine().list(instance.file("per_cpu"));
     let recorded = |name: &String| {
         name.strip_prefix("cpu")?

@@ -1,22 +1,19 @@
-//! `per_cpu/cpuN/stats`: the ring buffer's own accounts.
+//! `per_cpu/cpuN/stats`: the ring buffer's own counts.
 
-/// What the ring buffer of one CPU counted since tracing began.
+/// The counts of one CPU's ring buffer since tracing began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferStats {
-    /// Events now in the buffer.
+    /// Events in the buffer now.
     pub entries: u64,
-    /// Events overwritten before they were read; pages account for these as well.
+    /// Events overwritten before they were read; pages count these as well.
     pub overrun: u64,
     /// Events lost because a nested one could not be committed.
     pub commit_overrun: u64,
-    /// Events refused.
     pub dropped: u64,
-    /// Events read.
     pub read: u64,
 }
 
 impl BufferStats {
-    /// Events that were lost in whichever way.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.overrun
@@ -24,7 +21,7 @@ impl BufferStats {
             .saturating_add(self.dropped)
     }
 
-    /// Reads the file's text; a line that is not there counts as zero.
+    /// Parses the file's text; a missing line counts as zero.
     #[must_use]
     pub fn parse(text: &str) -> BufferStats {
         let mut stats = BufferStats::default();

@@ -11,7 +11,6 @@ fn settings(measured: &str) -> RecorderSettings {
         buffer_kb_per_cpu: 1024,
         follow_threads: false,
         charges_later: false,
-        renames: false,
         grain: EventGrain::All,
     }
 }
@@ -65,9 +64,8 @@ fn everything_is_set_before_tracing_goes_on_and_all_is_removed() {
     );
 }
 
-/// Anybody may rename himself a million times a second.
 #[test]
-fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
+fn names_are_recorded_once_on_every_cpu_and_what_was_priced_is_forgotten() {
     let renames = |settings: &RecorderSettings| {
         let fake = Fake::new();
         let mut recorder = Recorder::start(&fake.open(), settings).unwrap();
@@ -75,19 +73,12 @@ fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
         let before = fake.log().len();
         recorder.end_pricing().unwrap();
         let log = fake.log();
-        let of = |steps: &[String]| -> Vec<String> {
-            steps
-                .iter()
-                .filter(|step| step.contains("task_rename"))
-                .cloned()
-                .collect()
-        };
         let recording: Vec<&str> = log[before..]
             .iter()
             .filter(|step| step.contains("tracing_on="))
             .map(String::as_str)
             .collect();
-        // In this order: no wake-up is left whose thread was put on a CPU in what was forgotten.
+        // In this order: no wake-up remains whose switch was discarded.
         let off_and_on = [
             "senders/tracing_on=0",
             "local/tracing_on=0",
@@ -95,31 +86,15 @@ fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
             "senders/tracing_on=1",
         ];
         assert_eq!(recording, off_and_on);
-        (of(&log[..before]), of(&log[before..]))
+        of_renames(&log)
     };
-    let file = |side: &str, rest: &str| vec![format!("{side}/events/task/task_rename/{rest}")];
-    for (measured, follow_threads, side) in [
-        ("1", false, "senders"),
-        ("0-3", false, "senders"),
-        ("1", true, "senders"),
-        ("0-3", true, "local"),
-    ] {
-        let off = RecorderSettings {
+    for (measured, follow_threads) in [("1", false), ("0-3", false), ("1", true), ("0-3", true)] {
+        let settings = RecorderSettings {
             follow_threads,
             ..settings(measured)
         };
-        assert_eq!(
-            renames(&off),
-            (file(side, "enable=1"), file(side, "enable=0")),
-            "{off:?}"
-        );
+        assert_eq!(renames(&settings), ["enable=1"], "{settings:?}");
     }
-    let wanted = RecorderSettings {
-        follow_threads: true,
-        renames: true,
-        ..settings("0-3")
-    };
-    assert_eq!(renames(&wanted), (file("local", "enable=1"), Vec::new()));
     let fake = Fake::lacking(&["task:task_rename"]);
     assert!(
         !Recorder::start(&fake.open(), &settings("1"))
@@ -128,7 +103,31 @@ fn renamed_threads_are_recorded_for_the_price_only_unless_they_are_wanted() {
     );
 }
 
-/// Once a switch left no record, and not before: a charge takes as long as a switch.
+/// The writes to that event, on the sending side; the other side has none.
+fn of_renames(log: &[String]) -> Vec<String> {
+    let of = log.iter().filter(|step| step.contains("task_rename"));
+    let file = |step: &String| {
+        step.strip_prefix("senders/events/task/task_rename/")
+            .map(str::to_owned)
+    };
+    of.map(|step| file(step).unwrap_or_else(|| step.clone()))
+        .collect()
+}
+
+/// Any thread may rename itself a million times a second.
+#[test]
+fn threads_that_rename_themselves_all_the_time_are_left_out() {
+    let fake = Fake::new();
+    let mut recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
+    recorder.leave_out_renames(&[7, 9].into());
+    let filter = "filter=pid != 7 && pid != 9";
+    assert_eq!(of_renames(&fake.log()), ["enable=1", filter]);
+    // With too many threads, renames are not recorded at all.
+    recorder.leave_out_renames(&(0..65).collect());
+    assert_eq!(of_renames(&fake.log()), ["enable=1", filter, "enable=0"]);
+}
+
+/// After a switch left no record, and not before: a charge costs as much as a switch.
 #[test]
 fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_are_wanted() {
     let fake = Fake::new();
@@ -148,7 +147,7 @@ fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_
     assert_eq!(charges(&fake.log()), [filter, enable]);
     drop(at_once);
     let fake = Fake::new();
-    let recorder = Recorder::start(
+    let mut recorder = Recorder::start(
         &fake.open(),
         &RecorderSettings {
             charges_later: true,
@@ -157,7 +156,7 @@ fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_
     )
     .unwrap();
     assert_eq!(charges(&fake.log()), [filter]);
-    // What is recorded then can be decoded.
+    // Its records can be decoded.
     assert!(
         recorder
             .context()
@@ -167,9 +166,9 @@ fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_
     );
     recorder.record_charges().unwrap();
     assert_eq!(charges(&fake.log()), [filter, enable]);
-    // Where there is none nothing can be recorded, which is said from the start.
+    // Without the event nothing can be recorded, and the report says so from the start.
     let fake = Fake::lacking(&["sched:sched_stat_runtime"]);
-    let recorder = Recorder::start(
+    let mut recorder = Recorder::start(
         &fake.open(),
         &RecorderSettings {
             charges_later: true,
@@ -186,7 +185,8 @@ fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_
     );
 }
 
-/// Emptying a buffer takes the kernel its time, reading it to its end does not; but only emptying it forgets losses.
+/// Emptying a buffer takes the kernel a long time, reading it to its end does not; but only emptying it resets the loss
+/// counts.
 #[test]
 fn what_was_recorded_for_the_price_is_forgotten_with_its_losses() {
     for (stats, emptied) in [
@@ -225,7 +225,7 @@ fn what_was_recorded_for_the_price_is_forgotten_with_its_losses() {
     }
 }
 
-/// Others' buffers are made smaller only where that is worth the wait.
+/// Other CPUs' buffers are made smaller only if that is worth the wait.
 #[test]
 fn few_buffers_of_cpus_that_are_not_recorded_stay_as_they_are() {
     for (measured, smaller) in [("1", true), ("1-2", false), ("1-3", false)] {
@@ -294,7 +294,8 @@ fn missing_events_degrade_by_name() {
     assert_eq!(senders.losses, [SourceLoss::IpiSender]);
 }
 
-/// What a tick, a work item or a call writes within what the others tell; and who sends what that is matched with.
+/// A coarse recording leaves out the records of a tick, a work item or a call within other records, and the senders
+/// that match them.
 #[test]
 fn a_coarse_recording_has_all_but_what_is_within_interrupts_and_turns() {
     let enabled = |settings: &RecorderSettings, fake: &Fake| {
@@ -375,7 +376,7 @@ fn a_coarse_recording_has_all_but_what_is_within_interrupts_and_turns() {
         [SourceLoss::CallSender, SourceLoss::WorkQueuers]
     );
 
-    // What a kernel lacks it lacks, whatever was asked for.
+    // A missing event is reported as missing for any grain.
     let fake = Fake::lacking(&["csd:csd_function_entry", "csd:csd_function_exit"]);
     let (_, reports, _) = enabled(&coarse, &fake);
     let lacking = ["csd:csd_function_entry", "csd:csd_function_exit"]
@@ -387,7 +388,7 @@ fn a_coarse_recording_has_all_but_what_is_within_interrupts_and_turns() {
     );
     assert_eq!(reports[0].losses, inner);
 
-    // A grain of a newer version is none that leaves anything out.
+    // An unknown grain of a newer version leaves nothing out.
     let newer = RecorderSettings {
         grain: EventGrain::Other("dust".into()),
         ..settings("1")
@@ -487,12 +488,13 @@ fn all_cpus_measured_need_no_filter() {
         .iter()
         .filter(|step| step.contains("/filter="))
         .collect();
-    // But of what is chosen by what it does.
+    // But filters by value remain.
     assert_eq!(
         filters,
         [
             "local/events/tlb/tlb_flush/filter=reason >= 1",
-            "senders/events/signal/signal_generate/filter=sig >= 19 && sig <= 22"
+            "senders/events/signal/signal_generate/filter=(sig >= 19 && sig <= 22) || code == -2 || \
+             (sig == 14 && code == 128)"
         ]
     );
 }
@@ -523,7 +525,7 @@ fn a_panic_removes_the_instances() {
 fn leftovers_are_those_that_nobody_holds() {
     let fake = Fake::new();
     let pid = std::process::id();
-    // Numbers say nothing: the first is of a process that no /proc here knows, the second of this one.
+    // Process ids are meaningless: the first is of a process that does not exist in this /proc, the second is ours.
     let held = [
         "jitterscope-4000000-1-local".to_owned(),
         format!("jitterscope-{pid}-{START}-other"),
@@ -599,7 +601,7 @@ fn two_recordings_of_one_process_do_not_collide() {
 fn pages_are_handed_on_and_losses_are_counted() {
     let fake = Fake::new();
     let mut recorder = Recorder::start(&fake.open(), &settings("1")).unwrap();
-    // Two sub-buffers: the second says that 9 events are missing before it, the third is empty.
+    // Two sub-buffers: the first states that 9 events are missing before it, the second is empty.
     let mut bytes = vec![0u8; 3 * 4096];
     bytes[8] = 8;
     bytes[16..20].copy_from_slice(&1u32.to_le_bytes());
@@ -656,8 +658,8 @@ fn what_we_mount_we_unmount() {
     assert_eq!(error.problem(), SourceProblem::MountDenied);
 }
 
-/// Whoever of us mounted it may have been killed, or end while another of us still uses it: the last one
-/// out unmounts. The kernel refuses as long as somebody is in.
+/// The process of ours that mounted it may have been killed, or may end before another of ours: the last one unmounts
+/// it. The kernel refuses while it is in use.
 #[test]
 fn a_mount_of_ours_is_unmounted_by_the_last_of_us() {
     for (owner, ours) in [("jitterscope-77-500-mount", true), ("nodev", false)] {
@@ -690,7 +692,7 @@ fn a_machine_without_tracefs_is_reported() {
     assert_eq!(error.status(), SourceStatus::Absent);
 }
 
-/// Root, told to be root or to use another kernel, could do nothing about it.
+/// Becoming root or changing the kernel would not help here.
 #[test]
 fn a_locked_kernel_is_reported_as_one() {
     let locked = [

@@ -1,18 +1,16 @@
-//! A recorded trace in two files: `context.json`, and `pages.bin` with every page behind a head of its
-//! role (one byte), CPU and length (four bytes each, little-endian).
+//! A recorded trace in two files: `context.json`, and `pages.bin`, where each page follows a head with its role (one
+//! byte), CPU and length (four bytes each, little-endian).
 
 use jitterscope_model::CpuId;
 use jitterscope_source::{Role, TraceContext};
 use std::path::{Path, PathBuf};
 
-/// One page.
 pub struct StoredPage {
     pub role: Role,
     pub cpu: CpuId,
     pub bytes: Vec<u8>,
 }
 
-/// Where the fixture is.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/vm-1s")
 }

@@ -1,4 +1,4 @@
-//! Disturbances of one CPU, for the time that a recording lasts.
+//! Disturbances of one CPU during a recording.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::net::UdpSocket;
@@ -33,8 +33,8 @@ fn worker(
         .expect("a thread")
 }
 
-/// Loads `cpu` from itself and from `other` for `length`: a spinner, a sleeper, memory that is mapped
-/// and unmapped, loopback packets.
+/// Loads `cpu` from itself and from `other` for `length`: a spinner, a sleeper, memory that is mapped and unmapped,
+/// loopback packets.
 pub fn run(cpu: usize, other: usize, length: Duration) {
     let stop = Arc::new(AtomicBool::new(false));
     let receiver = UdpSocket::bind("127.0.0.1:0").expect("a socket");

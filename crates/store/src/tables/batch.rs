@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, RecordBatch};
 
-/// Its columns are found by name.
+/// A batch. Columns are found by name.
 pub(crate) struct Batch(pub(crate) RecordBatch);
 
 impl Batch {
@@ -10,16 +10,12 @@ impl Batch {
         self.0.num_rows()
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.column_by_name(name).is_some()
-    }
-
     pub(crate) fn column<T: Array + 'static>(&self, name: &str) -> Result<&T, String> {
         self.column_if_any(name)?
             .ok_or_else(|| format!("it has no column '{name}'"))
     }
 
-    /// A column that an older version did not write.
+    /// A column that older versions did not write; `None` if it is missing.
     pub(crate) fn column_if_any<T: Array + 'static>(
         &self,
         name: &str,

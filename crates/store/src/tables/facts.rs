@@ -1,11 +1,10 @@
-//! The facts of a row's subject, as `model` lists them: their columns, and how they are read.
+//! The facts of a row's subject, as `model` lists them: their columns and how to read them.
 
 use super::Column;
 use super::batch::Batch;
-use arrow_array::{Array, Int32Array, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{Array, Int32Array, StringViewArray, UInt32Array, UInt64Array};
 use jitterscope_model::{Fact, FactForm, Name, SubjectFields};
 
-/// All of them, in the order of the columns.
 pub(super) const FACTS: &[Fact<SubjectFields>] = SubjectFields::FACTS;
 
 /// The column of a fact.
@@ -18,9 +17,9 @@ pub(super) const fn column(form: &FactForm<SubjectFields>) -> Column {
     }
 }
 
-/// The column of a fact in a batch, and where its values go.
+/// The column of a fact in a batch, and the setter for its values.
 enum Source<'a> {
-    Text(&'a StringArray, fn(&mut SubjectFields, Name)),
+    Text(&'a StringViewArray, fn(&mut SubjectFields, Name)),
     I32(&'a Int32Array, fn(&mut SubjectFields, i32)),
     U32(&'a UInt32Array, fn(&mut SubjectFields, u32)),
     U64(&'a UInt64Array, fn(&mut SubjectFields, u64)),
@@ -30,7 +29,7 @@ enum Source<'a> {
 pub(super) struct FactColumns<'a>(Vec<Source<'a>>);
 
 impl<'a> FactColumns<'a> {
-    /// Those of a batch. An older version wrote fewer, and most batches have nothing of most of them.
+    /// The facts of a batch. An older version wrote fewer columns, and most batches have only nulls in most of them.
     pub(super) fn of(batch: &'a Batch) -> Result<FactColumns<'a>, String> {
         let mut found = Vec::new();
         for Fact {

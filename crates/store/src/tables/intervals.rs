@@ -1,4 +1,4 @@
-//! Intervals.
+//! The table of intervals.
 
 use super::{Batch, INTERVALS, Realtime, TableRows};
 use arrow_array::builder::{UInt32Builder, UInt64Builder};

@@ -1,26 +1,29 @@
-//! The columns of the parquet files, and rows to and from them.
+//! The columns of the Parquet files, and the conversion of rows to and from them.
 
-mod attribution_rows;
-mod attributions;
 mod batch;
+mod culprits;
 mod facts;
-mod gaps;
 mod intervals;
-mod shared;
+mod parts;
+mod remarks;
+mod stalls;
+mod views;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use jitterscope_model::Ticks;
 use std::sync::Arc;
 
-pub(crate) use attribution_rows::AttributionRows;
-pub(crate) use attributions::{legacy_parts, parts};
 pub(crate) use batch::Batch;
+pub(crate) use culprits::{CulpritRows, culprits};
 use facts::{FACTS, column};
-pub(crate) use gaps::{GapRows, stalls};
 pub(crate) use intervals::{IntervalRows, intervals};
+pub(crate) use parts::{PartRows, StoredPart, parts};
+pub(crate) use remarks::{RemarkRows, remarks};
+pub(crate) use stalls::{StallRows, stalls};
+pub use views::{VIEWS, views};
 
-/// Type of a column.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// Unsigned, 64 bits.
@@ -47,32 +50,38 @@ type Named = (&'static str, Column, &'static str);
 /// One table: file, and its columns in order.
 type Table = (&'static str, &'static [Named]);
 
-pub(crate) const GAPS: &str = "gaps.parquet";
-pub(crate) const ATTRIBUTIONS: &str = "attributions.parquet";
+pub(crate) const STALLS: &str = "stalls.parquet";
+pub(crate) const PARTS: &str = "parts.parquet";
+pub(crate) const CULPRITS: &str = "culprits.parquet";
+pub(crate) const REMARKS: &str = "remarks.parquet";
 pub(crate) const INTERVALS: &str = "intervals.parquet";
 
-/// Of a part of a stall: before the facts of its subject.
+/// Columns of a culprit before the facts of its subject.
 const BEFORE: [Named; 3] = [
-    ("stall_id", Column::U64, "joins gaps.parquet"),
+    (
+        "culprit_id",
+        Column::U32,
+        "number within the run, ascending; joins parts.parquet. A culprit may have several",
+    ),
     ("kind", Column::Text, "kind of culprit"),
     (
         "name",
         Column::Text,
-        "culprit: its thread's name, function, handler or the verdict's word",
+        "its thread's name, function, handler or the verdict's word",
     ),
 ];
 
-/// And behind them.
-const BEHIND: [Named; 14] = [
+/// Columns of a culprit after those facts: its trigger, null where none is known.
+const BEHIND: [Named; 7] = [
     (
         "sender_comm",
         Column::TextOrNull,
-        "who triggered it: thread name, null where none had a part",
+        "thread name, null where no thread did it",
     ),
     (
         "sender_tid",
         Column::I32OrNull,
-        "thread id, 0 where no thread had a part",
+        "thread id, 0 where no thread did it",
     ),
     ("sender_tgid", Column::I32OrNull, "its process, where known"),
     ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
@@ -87,32 +96,13 @@ const BEHIND: [Named; 14] = [
         "thread, or what was on top of it: softirq, interrupt, nmi",
     ),
     (
-        "phase",
+        "sender_beneath",
         Column::TextOrNull,
-        "what it held up, of a wake-up, a message or a followed thread",
-    ),
-    (
-        "moved_from_cpu",
-        Column::U32OrNull,
-        "CPU from which the victim was moved meanwhile",
-    ),
-    ("net_ns", Column::U64, "time as the innermost thing running"),
-    ("gross_ns", Column::U64, "time with what nested inside"),
-    (
-        "placement",
-        Column::Text,
-        "inside, lead, hole, trail or whole",
-    ),
-    ("confidence", Column::Text, "low, medium or high"),
-    ("evidence", Column::Text, "what the verdict rests on"),
-    (
-        "others_stalled",
-        Column::U32OrNull,
-        "CPUs that stalled at the same instant, without events",
+        "the thread that a softirq interrupted, which may have raised it or have nothing to do with it",
     ),
 ];
 
-const PARTS: [Named; BEFORE.len() + FACTS.len() + BEHIND.len()] = {
+const CULPRIT: [Named; BEFORE.len() + FACTS.len() + BEHIND.len()] = {
     let mut all = [BEFORE[0]; BEFORE.len() + FACTS.len() + BEHIND.len()];
     let mut at = 0;
     while at < all.len() {
@@ -133,10 +123,11 @@ const PARTS: [Named; BEFORE.len() + FACTS.len() + BEHIND.len()] = {
     all
 };
 
-/// All tables. Columns are only ever added; readers find them by name.
-pub const SCHEMA: [Table; 3] = [
+/// All tables. Stalls and parts are many rows of numbers; culprits and remarks are few rows of text. New versions only
+/// ever add columns; readers find them by name.
+pub const SCHEMA: [Table; 5] = [
     (
-        GAPS,
+        STALLS,
         &[
             ("stall_id", Column::U64, "number within the run, ascending"),
             ("cpu", Column::U32, "CPU that stalled"),
@@ -152,7 +143,53 @@ pub const SCHEMA: [Table; 3] = [
             ("duration_ns", Column::U64, "length"),
         ],
     ),
-    (ATTRIBUTIONS, &PARTS),
+    (
+        PARTS,
+        &[
+            ("stall_id", Column::U64, "joins stalls.parquet"),
+            ("culprit_id", Column::U32, "joins culprits.parquet"),
+            ("remark_id", Column::U32, "joins remarks.parquet"),
+            ("net_ns", Column::U64, "time as the innermost thing running"),
+            (
+                "gross_ns",
+                Column::U64OrNull,
+                "time with what nested inside, null where that is net_ns",
+            ),
+        ],
+    ),
+    (CULPRITS, &CULPRIT),
+    (
+        REMARKS,
+        &[
+            (
+                "remark_id",
+                Column::U32,
+                "number within the run, ascending; joins parts.parquet",
+            ),
+            (
+                "phase",
+                Column::TextOrNull,
+                "what the part held up, of a wake-up, a message or a followed thread",
+            ),
+            (
+                "moved_from_cpu",
+                Column::U32OrNull,
+                "CPU from which the victim was moved meanwhile",
+            ),
+            (
+                "placement",
+                Column::Text,
+                "inside, lead, hole, trail or whole",
+            ),
+            ("confidence", Column::Text, "low, medium or high"),
+            ("evidence", Column::Text, "what the verdict rests on"),
+            (
+                "others_stalled",
+                Column::U32OrNull,
+                "CPUs that stalled at the same instant, without events",
+            ),
+        ],
+    ),
     (
         INTERVALS,
         &[
@@ -171,7 +208,7 @@ pub const SCHEMA: [Table; 3] = [
     ),
 ];
 
-/// The schema by which rows of a table of [`SCHEMA`] are handed to the encoder. Readers see texts as texts.
+/// The Arrow schema in which rows of a table of [`SCHEMA`] are passed to the encoder.
 pub(crate) fn schema(file: &str) -> Arc<Schema> {
     let columns = SCHEMA
         .iter()
@@ -182,8 +219,8 @@ pub(crate) fn schema(file: &str) -> Arc<Schema> {
             Column::U64 => (DataType::UInt64, false),
             Column::U32 => (DataType::UInt32, false),
             Column::I32 => (DataType::Int32, false),
-            Column::Text => (shared::text(), false),
-            Column::TextOrNull => (shared::text(), true),
+            Column::Text => (DataType::Utf8, false),
+            Column::TextOrNull => (DataType::Utf8, true),
             Column::I32OrNull => (DataType::Int32, true),
             Column::U32OrNull => (DataType::UInt32, true),
             Column::U64OrNull => (DataType::UInt64, true),
@@ -193,40 +230,40 @@ pub(crate) fn schema(file: &str) -> Arc<Schema> {
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Rows on their way into a table.
+/// Rows gathered for a table.
 pub(crate) trait TableRows: Default {
     const FILE: &'static str;
     fn len(&self) -> usize;
     fn columns(&mut self) -> Vec<ArrayRef>;
 
-    /// With the schema of its file.
+    /// Takes the gathered rows as a batch of the table's schema.
     fn batch(&mut self, schema: &Arc<Schema>) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(Arc::clone(schema), self.columns())
     }
 }
 
-/// Ticks to nanoseconds since the epoch.
+/// Converts ticks to nanoseconds since the epoch.
 pub(crate) type Realtime<'a> = &'a dyn Fn(Ticks) -> u64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use jitterscope_model::{
-        Attribution, Comm, CpuId, Evidence, IntervalRow, Nanos, Part, Stall, StallId, Subject,
+        Comm, CpuId, CulpritTable, Evidence, IntervalRow, Nanos, Part, Stall, StallId, Subject,
         ThreadRef, TickRate,
     };
 
-    /// Pushes three times, and looks at how many rows wait before and after they are handed over.
-    fn counted<R: TableRows>(mut push: impl FnMut(&mut R), rows_each: usize) {
+    /// Pushes three rows, and checks how many wait before and after the batch is taken.
+    fn counted<R: TableRows>(mut push: impl FnMut(&mut R)) {
         let mut rows = R::default();
         assert_eq!(rows.len(), 0, "{}", R::FILE);
         for n in 1..=3 {
             push(&mut rows);
-            assert_eq!(rows.len(), n * rows_each, "{}", R::FILE);
+            assert_eq!(rows.len(), n, "{}", R::FILE);
         }
         assert_eq!(
             rows.batch(&schema(R::FILE)).unwrap().num_rows(),
-            3 * rows_each,
+            3,
             "{}",
             R::FILE
         );
@@ -247,7 +284,7 @@ mod tests {
             start,
             end,
         };
-        counted::<GapRows>(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0), 1);
+        counted::<StallRows>(|rows| rows.push(&stall, TickRate::NANOSECONDS, &|_| 0));
         let row = IntervalRow {
             cpu: CpuId(1),
             start,
@@ -256,12 +293,12 @@ mod tests {
             max: Nanos(1),
             stolen: Nanos(1),
         };
-        counted::<IntervalRows>(|rows| rows.push(&row, &|_| 0), 1);
-        let part = || Part::inside(Subject::Call("f".into()), Nanos(1), Evidence::LostRecords);
-        let attribution = Attribution {
-            stall: StallId(1),
-            parts: vec![part(), part()],
-        };
-        counted::<AttributionRows>(|rows| rows.push(&attribution), 2);
+        counted::<IntervalRows>(|rows| rows.push(&row, &|_| 0));
+        let part = Part::inside(Subject::Call("f".into()), Nanos(1), Evidence::LostRecords);
+        let mut table = CulpritTable::default();
+        let (culprit, remark) = (table.culprit(&part.culprit), table.remark(&part));
+        counted::<PartRows>(|rows| rows.push(StallId(1), culprit.id, remark.id, &part));
+        counted::<CulpritRows>(|rows| rows.push(culprit.id, culprit.new.clone().unwrap()));
+        counted::<RemarkRows>(|rows| rows.push(remark.id, remark.new.clone().unwrap()));
     }
 }

@@ -27,7 +27,6 @@ pub fn manifest() -> RunManifest {
           "threshold_ns": 300, "interval_ns": 1, "fifo_priority": null}},
         "results": [], "attributed": true, "sources": [], "counters": [],
         "events_in_gaps": {{"events": 0, "inside": 0, "control_events": 0, "control_inside": 0}},
-        "audit": {{}},
         "self_noise": {{"helper_cpus": "", "helper_cpu_ns": 0, "peak_rss_bytes": 0, "entry_cost_ns": 0,
           "exit_cost_ns": 0, "cost_samples": 0}},
         "trace": {{"bytes": 0, "complete": true, "limit_bytes": 0}}, "interrupted": false, "warnings": [],
@@ -35,7 +34,7 @@ pub fn manifest() -> RunManifest {
         r#"{"ticks": 1000, "monotonic_raw_ns": 1, "realtime_ns": 1795213189826000000, "width_ticks": 10}"#,
         SCHEMA_VERSION
     );
-    // A later version may have added fields: they are passed over.
+    // Unknown fields, as a later version may add, are ignored.
     serde_json::from_str(&text).unwrap()
 }
 

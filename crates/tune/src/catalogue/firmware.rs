@@ -1,4 +1,4 @@
-//! Firmware and the host below.
+//! Firmware and the host.
 
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
@@ -6,8 +6,7 @@ use crate::knob::{Fact, Group, Knob, Mechanism, Risk, Weight};
 use crate::settles::InForce;
 use jitterscope_model::{CulpritKind, Verdict};
 
-/// Time without any kernel event, and at the edges of what the kernel recorded, where a host may have run something
-/// else.
+/// Time without any kernel event, and time around the recorded events: the host may have run something else.
 const UNSEEN: &[Verdict] = &[
     Verdict::NoEventInVm,
     Verdict::BetweenEvents,

@@ -1,4 +1,4 @@
-//! Keeping others off the CPUs.
+//! Keeps other threads off the CPUs.
 
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
@@ -10,7 +10,7 @@ use crate::knob::{
 use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 
-/// Threads of the kernel that run where they like; the rest of the kernel's threads are bound.
+/// Kernel threads that may run anywhere; all other kernel threads are bound.
 const FREE_KTHREADS: &[&str] = &[
     "rcu_preempt",
     "rcu_sched",
@@ -38,7 +38,7 @@ const FREE_KTHREADS: &[&str] = &[
     "rcub/*",
     "hwrng",
 ];
-/// Threads of the kernel that are bound to their CPU.
+/// Kernel threads bound to their CPU.
 const BOUND_KTHREADS: &[&str] = &[
     "migration/*",
     "ksoftirqd/*",
@@ -59,7 +59,9 @@ pub(super) const KNOBS: &[Knob] = &[
         mechanism: Mechanism::Partition,
         boot: &[],
         answers: &[
-            Answer::removes(CulpritPattern::Threads(&["*"])).but_not(BOUND_KTHREADS),
+            Answer::removes(CulpritPattern::Threads(&["*"]))
+                .but_not(BOUND_KTHREADS)
+                .unless_confined(),
             Answer::removes(CulpritPattern::Softirqs(&["SCHED"])),
             Answer::lessens(CulpritPattern::Threads(&["migration/*"])),
             Answer::lessens(CulpritPattern::Calls(&["reschedule"])),
@@ -102,7 +104,9 @@ pub(super) const KNOBS: &[Knob] = &[
             value: BootValue::IsolatedWith("domain"),
         }],
         answers: &[
-            Answer::removes(CulpritPattern::Threads(&["*"])).but_not(BOUND_KTHREADS),
+            Answer::removes(CulpritPattern::Threads(&["*"]))
+                .but_not(BOUND_KTHREADS)
+                .unless_confined(),
             Answer::removes(CulpritPattern::Softirqs(&["SCHED"])),
         ],
         profiles: &[Profile::Isolation],
@@ -331,7 +335,7 @@ pub(super) const KNOBS: &[Knob] = &[
         removes: "RCU's grace-period and callback threads, memory reclaim, compaction, audit and file-system threads.",
         mechanism: Mechanism::Threads(ThreadFamily::Kernel),
         boot: &[],
-        answers: &[Answer::removes(CulpritPattern::Threads(FREE_KTHREADS))],
+        answers: &[Answer::removes(CulpritPattern::Threads(FREE_KTHREADS)).unless_confined()],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
         loses: "They compete for the housekeeping CPUs.",
@@ -358,7 +362,8 @@ pub(super) const KNOBS: &[Knob] = &[
         boot: &[],
         answers: &[Answer::removes(CulpritPattern::Threads(&["*"]))
             .but_not(FREE_KTHREADS)
-            .but_not(BOUND_KTHREADS)],
+            .but_not(BOUND_KTHREADS)
+            .unless_confined()],
         profiles: &[Profile::Isolation],
         risk: Risk::Medium,
         loses: "All other programs share the housekeeping CPUs. Children inherit the affinity; a program may widen it again.",
@@ -373,5 +378,32 @@ pub(super) const KNOBS: &[Knob] = &[
             why: "A unit with CPUAffinity= or AllowedCPUs= of its own overrides the manager's.",
         }],
         fact: Fact::Tried("the affinities, on 6.18; the drop-in as systemd's manual describes it"),
+    },
+    Knob {
+        id: "pinned",
+        group: Group::Isolation,
+        title: "Programs pinned to these CPUs",
+        removes: "Threads of other programs whose own affinity lets them run on these CPUs only: cpusets, isolcpus and systemd's CPUAffinity= do not move them.",
+        mechanism: Mechanism::Look(observed::pinned),
+        boot: &[],
+        answers: &[Answer::removes(CulpritPattern::Threads(&["*"]))
+            .but_not(BOUND_KTHREADS)
+            .if_confined()],
+        profiles: &[],
+        risk: Risk::Low,
+        loses: "Whatever the program was pinned there for.",
+        weight: Weight::Major,
+        kernel: "any",
+        absent: "-",
+        by_hand: "Move each away: `taskset -apc CPUS PID`, with housekeeping CPUs. Lasting: where its affinity is set, which is CPUAffinity= of its unit (systemctl edit UNIT), a taskset or numactl in its start script, or its own configuration.",
+        check: "Cpus_allowed_list in its /proc/PID/status names a housekeeping CPU.",
+        in_force: InForce::BY_HAND,
+        conflicts: &[Conflict {
+            with: "cpuset-part",
+            why: "On cgroup v1 a cpuset without load balancing leaves pinned threads where they are; an isolated partition of cgroup v2 drives them off, and lets only its members in.",
+        }],
+        fact: Fact::Tried(
+            "6.18 with cgroup v1: a partition left a pinned thread where it was, taskset moved it",
+        ),
     },
 ];

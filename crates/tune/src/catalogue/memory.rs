@@ -1,4 +1,4 @@
-//! Memory, calls between CPUs, security.
+//! Memory, cross-CPU calls, security.
 
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};

@@ -1,5 +1,5 @@
-//! The catalogue: every knob as one declarative entry. Adding a knob is adding an entry to the file of
-//! its group; documentation, audit, plan and rollback follow from it.
+//! The catalogue: every knob as one declarative entry. A new knob is a new entry in the file of its group;
+//! documentation, audit, plan and rollback follow from it.
 
 mod firmware;
 mod irq_net;
@@ -11,14 +11,15 @@ mod scheduler;
 mod watchdog;
 mod workqueue;
 
+use crate::goal::Goal;
 use crate::knob::{Group, Knob};
+use crate::knob_reason::KnobReason;
+use jitterscope_platform::Machine;
 
-/// All knobs, group by group.
 pub fn all() -> impl Iterator<Item = &'static Knob> {
     Group::ALL.into_iter().flat_map(of)
 }
 
-/// The knobs of one group.
 pub fn of(group: Group) -> impl Iterator<Item = &'static Knob> {
     let (first, second): (&[Knob], &[Knob]) = match group {
         Group::Isolation => (isolation::KNOBS, scheduler::KNOBS),
@@ -32,13 +33,18 @@ pub fn of(group: Group) -> impl Iterator<Item = &'static Knob> {
     first.iter().chain(second)
 }
 
-/// The knob of this id.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static Knob> {
     all().find(|knob| knob.id == id)
 }
 
-/// Ids that resemble `id`, for an error message.
+/// Why a knob that is not as wanted does not matter on this machine; `None` if it may.
+#[must_use]
+pub fn moot(knob: &Knob, machine: &Machine, goal: &Goal) -> Option<KnobReason> {
+    observed::moot(knob.id, machine, goal)
+}
+
+/// Ids similar to `id`, for an error message.
 #[must_use]
 pub fn similar(id: &str) -> Vec<&'static str> {
     let id = id.to_ascii_lowercase();
@@ -59,7 +65,7 @@ mod tests {
     use super::*;
     use crate::answer::Effect;
     use crate::knob::{Mechanism, Place, Risk};
-    use jitterscope_model::{About, Name, Quota, Subject, Task, Verdict, Work};
+    use jitterscope_model::{About, CpuSet, Name, Quota, Subject, Task, Verdict, Work};
     use std::collections::BTreeSet;
 
     #[test]
@@ -75,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_sixty_five_and_each_says_everything() {
+    fn there_are_sixty_six_and_each_says_everything() {
         let mut ids = BTreeSet::new();
         for knob in all() {
             assert!(ids.insert(knob.id), "{} twice", knob.id);
@@ -126,7 +132,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(ids.len(), 65);
+        assert_eq!(ids.len(), 66);
     }
 
     #[test]
@@ -181,6 +187,7 @@ mod tests {
                 Subject::Quota(Quota {
                     cgroup: "/pod".into(),
                     limit: None,
+                    beside: None,
                 }),
                 "cfs-quota",
             ),
@@ -188,22 +195,24 @@ mod tests {
             (thread("rcu_preempt"), "kthread-aff"),
             (thread("chrome"), "cpuset-part"),
         ] {
-            let effect = find(cure).unwrap().answers(&subject);
+            let effect = find(cure).unwrap().answers(&subject, &CpuSet::new());
             assert_eq!(effect, Some(Effect::Removes), "{subject:?} -> {cure}");
         }
         assert_eq!(
-            find("kthread-aff").unwrap().answers(&thread("migration/1")),
+            find("kthread-aff")
+                .unwrap()
+                .answers(&thread("migration/1"), &CpuSet::new()),
             None
         );
         assert_eq!(
             find("tsc-wd")
                 .unwrap()
-                .answers(&timer("delayed_work_timer_fn")),
+                .answers(&timer("delayed_work_timer_fn"), &CpuSet::new()),
             None
         );
     }
 
-    /// Idle states are left at a cost, which is a verdict; what a thread is called does not matter.
+    /// The cost of leaving idle states is a verdict; thread names do not matter.
     #[test]
     fn idle_states_answer_for_leaving_them_and_for_no_thread_of_that_name() {
         let idle = Subject::Verdict(Verdict::IdleExit, About::IdleState(3));
@@ -214,8 +223,18 @@ mod tests {
             })
         };
         for knob in ["cstate", "cstate-cpu"].map(|id| find(id).unwrap()) {
-            assert_eq!(knob.answers(&idle), Some(Effect::Lessens), "{}", knob.id);
-            assert_eq!(knob.answers(&thread("idle-game")), None, "{}", knob.id);
+            assert_eq!(
+                knob.answers(&idle, &CpuSet::new()),
+                Some(Effect::Lessens),
+                "{}",
+                knob.id
+            );
+            assert_eq!(
+                knob.answers(&thread("idle-game"), &CpuSet::new()),
+                None,
+                "{}",
+                knob.id
+            );
         }
     }
 
@@ -227,7 +246,7 @@ mod tests {
             ("vmstats", &["vmstat"][..]),
             ("VMSTAT", &["vmstat"]),
             ("frequency-floor", &["freq-floor"]),
-            // Two letters are in too many words.
+            // Two letters occur in too many words.
             ("xwqx", &[]),
             ("what", &[]),
         ] {

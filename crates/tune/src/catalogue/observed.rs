@@ -1,4 +1,4 @@
-//! Looks at the machine that a value in a file does not tell, and wanted values that take a little thought.
+//! Checks that need more than one file's value, and wanted values that need a calculation.
 
 use crate::finding::{Finding, Program, Queues};
 use crate::glob;
@@ -10,30 +10,54 @@ use crate::wanted::Wanted;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 
-/// Exit latency up to which an idle state may stay, microseconds.
+/// Maximum exit latency of an acceptable idle state, microseconds.
 const SHALLOW_US: u64 = 2;
 
 pub(super) fn program_only(_: &Machine, _: &Goal) -> Look {
     Look::NotApplicable(KnobReason::ProgramsOwn)
 }
 
-pub(super) fn tick_dependency(machine: &Machine, goal: &Goal) -> Look {
+pub(super) fn pinned(_: &Machine, _: &Goal) -> Look {
+    Look::NotApplicable(KnobReason::OwnersUnknown)
+}
+
+/// Why a value that is not as wanted does not matter on this machine.
+pub(super) fn moot(knob: &str, machine: &Machine, goal: &Goal) -> Option<KnobReason> {
+    let (is_moot, why) = match knob {
+        "aspm" => (
+            cpu_has(machine, &["hypervisor"]) == Some(true),
+            KnobReason::LinksOfHost,
+        ),
+        "rcu-patience" => (
+            !has_full_dynticks(machine, goal),
+            KnobReason::NoFullDynticks,
+        ),
+        _ => return None,
+    };
+    is_moot.then_some(why)
+}
+
+fn has_full_dynticks(machine: &Machine, goal: &Goal) -> bool {
     let full: CpuSet = machine
         .read_trimmed("/sys/devices/system/cpu/nohz_full")
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or_default();
-    if full.intersection(&goal.isolated).is_empty() {
-        Look::NotApplicable(KnobReason::NoFullDynticks)
+    !full.intersection(&goal.isolated).is_empty()
+}
+
+pub(super) fn tick_dependency(machine: &Machine, goal: &Goal) -> Look {
+    Look::NotApplicable(if has_full_dynticks(machine, goal) {
+        KnobReason::TickInRecording
     } else {
-        Look::NotApplicable(KnobReason::TickInRecording)
-    }
+        KnobReason::NoFullDynticks
+    })
 }
 
 pub(super) fn cpu_quota(machine: &Machine, _: &Goal) -> Look {
     let mut limited = Vec::new();
     let mut seen = false;
-    // Groups nest without limit: three levels hold every service, container and pod in practice.
+    // Groups nest without limit; in practice three levels contain every service, container and pod.
     for depth in ["", "/*", "/*/*", "/*/*/*"] {
         for (file, free) in [("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")] {
             for root in [
@@ -220,7 +244,7 @@ pub(super) fn msr_pollers(machine: &Machine, _: &Goal) -> Look {
     }
 }
 
-/// Whether `/proc/cpuinfo` lists one of these flags; `None` when it cannot be read.
+/// Whether `/proc/cpuinfo` lists one of these flags; `None` if it cannot be read.
 fn cpu_has(machine: &Machine, flags: &[&str]) -> Option<bool> {
     let info = machine.read("/proc/cpuinfo").ok()?;
     let line = info

@@ -1,4 +1,4 @@
-//! What is said of machines made of a few files.
+//! Checks on machines made of a few files.
 
 use super::*;
 use crate::paper::{Paper, goal};
@@ -8,7 +8,7 @@ fn look(of: fn(&Machine, &Goal) -> Look, files: &[(&str, &str)]) -> Look {
     of(&Paper::of(files).machine, &goal("2-3", "0-1"))
 }
 
-/// What a value that reads `current` in `path` should be.
+/// The wanted value for `current` in `path`.
 fn ask(
     of: fn(Spot<'_>) -> Option<String>,
     files: &[(&str, &str)],
@@ -102,7 +102,7 @@ fn irqbalance_is_wrong_where_it_runs_and_is_not_kept_off() {
         look(irqbalance, &[run, all]),
         Look::Fine(Finding::IrqbalanceKeptOff { banned: cpus() })
     );
-    // Not all of them; a line that is none.
+    // Only one of the two CPUs; a comment.
     for text in [
         "IRQBALANCE_BANNED_CPULIST=2\n",
         "#IRQBALANCE_BANNED_CPULIST=2-3\n",
@@ -112,7 +112,7 @@ fn irqbalance_is_wrong_where_it_runs_and_is_not_kept_off() {
             "{text}"
         );
     }
-    // What several files ban is banned together.
+    // The bans of several files add up.
     let rest = ("/etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPULIST=3\n");
     assert!(matches!(
         look(
@@ -136,7 +136,7 @@ fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
     };
     let none = Look::NotApplicable(KnobReason::NoReceiveQueues);
     assert_eq!(found(&[]), none);
-    // One that receives, whatever it sends by.
+    // One receive queue, with any number of transmit queues.
     assert_eq!(found(&[("a", "rx-0"), ("a", "tx-0"), ("a", "tx-1")]), none);
     let two = [("a", "rx-0"), ("a", "rx-1"), ("b", "rx-0")];
     assert_eq!(found(&two), Look::Fine(Finding::QueuesFit));
@@ -150,7 +150,7 @@ fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
         Wanted::QueuesAtMost { most: 2 },
     );
     assert_eq!(found(&three), wrong);
-    // A single queue is not too many even where no CPU is left.
+    // A single queue is acceptable even if no housekeeping CPU is left.
     let paper = Paper::of(&[(queue("a", "rx-0").as_str(), "")]);
     assert_eq!(nic_queues(&paper.machine, &goal("0", "")), none);
 }
@@ -192,7 +192,7 @@ fn whoever_holds_performance_events_is_named_but_for_ourselves() {
     let fine = Look::Fine(Finding::NoPerfEvents);
     assert_eq!(open("77", "/dev/null"), fine);
     assert_eq!(open(&std::process::id().to_string(), event), fine);
-    // A process that ends has no folder; one whose folder cannot be listed may hold some.
+    // A process that has ended has no folder; one whose folder cannot be listed may hold events.
     assert_eq!(look(perf_users, &[("/proc/77/comm", "perf\n")]), fine);
     let closed = look(
         perf_users,
@@ -305,7 +305,7 @@ fn the_processors_flags_say_what_it_can_and_where_it_is() {
         look(host, &[]),
         Look::Unavailable(KnobReason::ProcessorUnknown)
     );
-    // Only the line of flags counts.
+    // Only the flags line counts.
     let only_in_its_name = info("model : hypervisor\nflags : fpu\n");
     assert_eq!(
         reason(look(host, &[only_in_its_name])),

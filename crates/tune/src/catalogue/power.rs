@@ -13,7 +13,7 @@ use jitterscope_model::Verdict;
 
 const NO_CPUFREQ: &str = "the kernel does not control the frequency here (no cpufreq driver; the usual case in a virtual machine, where the host does)";
 
-/// What leaving an idle state costs.
+/// The cost of leaving an idle state.
 const IDLE: &[Verdict] = &[Verdict::IdleExit, Verdict::LeavingIdle];
 
 pub(super) const KNOBS: &[Knob] = &[

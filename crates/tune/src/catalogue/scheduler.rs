@@ -1,4 +1,4 @@
-//! What the scheduler itself does on the CPUs: throttling, balancing memory, timers, quotas, siblings.
+//! The scheduler's own work on the CPUs: throttling, memory balancing, timers, quotas, siblings.
 
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};

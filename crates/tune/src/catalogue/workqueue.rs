@@ -7,8 +7,8 @@ use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 use jitterscope_model::Nanos;
 
-/// Work on the kernel's power-efficient queues, which alone become unbound. All other work is bound and stays
-/// so, or is unbound already. From memory of the kernel's source.
+/// Work on the kernel's power-efficient queues, the only work that becomes unbound. All other work stays bound, or is
+/// unbound already. From memory of the kernel's source.
 const POWER_EFFICIENT: &[&str] = &[
     "neigh_periodic_work",
     "neigh_managed_work",

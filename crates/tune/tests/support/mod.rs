@@ -1,5 +1,4 @@
-//! A fake machine with every knob of the catalogue turned the wrong way, and hands that can refuse, or
-//! die, at any step.
+//! A fake machine with every knob of the catalogue in the wrong state, and hands that can refuse, or die, at any step.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use jitterscope_model::CpuSet;
@@ -12,7 +11,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
-/// Which cpusets the fake machine has.
+/// The cpuset version of the fake machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cgroups {
     V1,
@@ -194,14 +193,13 @@ pub fn put_thread(root: &Path, pid: i32, parent: i32, comm: &str, flags: u64, cp
     );
 }
 
-/// A temporary folder, in memory where there is such a thing: these tests sync a lot.
+/// A temporary folder, in memory if possible: these tests sync a lot.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .unwrap()
 }
 
-/// Builds the fake machine.
 pub fn build(root: &Path, cgroups: Cgroups) -> Machine {
     for (file, text) in FILES {
         put(root, file, text);
@@ -263,7 +261,7 @@ pub fn build(root: &Path, cgroups: Cgroups) -> Machine {
     Machine::at(root)
 }
 
-/// CPUs 2 and 3 quiet.
+/// A goal with CPUs 2 and 3 isolated.
 pub fn goal(machine: &Machine) -> Goal {
     Goal::to_apply(machine, "2-3".parse().unwrap()).unwrap()
 }
@@ -278,7 +276,7 @@ pub fn who() -> Who {
     }
 }
 
-/// Every file with its bytes and every folder below `root`.
+/// The contents of every file, and every folder, below `root`.
 pub fn snapshot(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut out = BTreeMap::new();
     let mut todo = vec![root.to_owned()];
@@ -297,7 +295,7 @@ pub fn snapshot(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     out
 }
 
-/// What differs, for a readable assertion.
+/// The differences, for a readable assertion.
 pub fn differences(
     before: &BTreeMap<String, Option<Vec<u8>>>,
     after: &BTreeMap<String, Option<Vec<u8>>>,
@@ -317,22 +315,21 @@ pub fn differences(
 
 struct Died;
 
-/// Hands on a fake machine whose cgroups come with their files, that refuse what they are told to, and
-/// die before or after any of their movements.
+/// Hands on a fake machine: new cgroups come with their files, and the hands can refuse operations or die before or
+/// after any of them.
 pub struct FakeHands {
     inner: MachineHands,
-    /// Movements so far.
     pub moves: usize,
-    /// Die at this one; even: before it is done, odd: after.
+    /// The step to die at; even: before it, odd: after it.
     pub die_at: Option<usize>,
-    /// Die by SIGKILL, as from outside, rather than by unwinding.
+    /// Die by SIGKILL, as from outside, instead of by unwinding.
     pub for_real: bool,
     /// (path pattern, errno) of refused writes.
     pub refuse: Vec<(&'static str, i32)>,
-    /// Paths that take a value and keep their own.
+    /// Paths that accept a write but keep their value.
     pub deaf: Vec<&'static str>,
-    /// (path, path): the first takes a value and keeps its own until the second is written, as a thread does
-    /// whose CPUs a cpuset holds.
+    /// (path, path): the first accepts a write but keeps its value until the second is written, like a thread whose
+    /// CPUs a cpuset restricts.
     pub held: Option<(&'static str, &'static str)>,
 }
 
@@ -383,7 +380,7 @@ impl FakeHands {
     }
 }
 
-/// Runs `act`; `None` when the hands died in it.
+/// Runs `act`; returns `None` if the hands died in it.
 pub fn survive<T>(act: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(value) => Some(value),

@@ -8,14 +8,14 @@ use crate::drawn::Drawn;
 use crate::number::{percent, percent_cell};
 use jitterscope_model::Nanos;
 
-/// Bars, without that of the rest.
+/// The number of bars, without that of the rest.
 const BARS: usize = 14;
 const LINE: f64 = 24.0;
-/// Width of a small letter, units of the view box.
+/// The width of a lower-case letter, in units of the view box.
 const LETTER: f64 = 6.6;
 
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
-    // What names have, what is written at the right has at least, and letters of a name.
+    // The column of names, the minimum for the text at the right, and the letters of a name.
     let (left, least, letters) = if shared.is_narrow() {
         (200.0, 190.0, 28)
     } else {
@@ -42,7 +42,7 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let height = 76.0 + LINE * (culprits.len().min(BARS) + usize::from(more > 0)) as f64;
     let noun = words::noun(run);
     let mut svg = Svg::new(shared.width, height);
-    // What is beside it is as much of its run's time where the bars are equally long.
+    // In charts side by side, equally long bars are equal shares of their run's time.
     let (title, remark) = (
         words::stolen_by(run),
         words::subtitle_of_culprits(run, shared.is_narrow()),

@@ -1,4 +1,4 @@
-//! The pipeline's histograms: how many messages took how long.
+//! Histograms of a pipeline: the number of messages by duration.
 
 use super::plot::{self, Area, Axis};
 use super::scale;
@@ -12,7 +12,7 @@ use jitterscope_analyze::picture::{Curve, CurveOf};
 const PANEL: f64 = 240.0;
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let mut curves: Vec<&Curve> = of_messages(run).collect();
-    // What the verdict tells first.
+    // The quantity of the headline comes first.
     curves.sort_by_key(|curve| match curve.of {
         CurveOf::FromIntended(_) => 0,
         CurveOf::Inter(_) => 2,

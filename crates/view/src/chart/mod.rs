@@ -1,8 +1,8 @@
-//! Charts as files: SVG that is written here, and PNG of it where the build has `png`.
+//! Charts as files: SVG, and PNG rendered from it if the build has `png`.
 //!
-//! The SVG is our own and not a plotting library's: the same images stand inside pages, where their colours
-//! are the reader's (light, dark, paper) and so must be classes, and where names that a stranger gave must be
-//! text; the axes to the nines and the heat map would be ours anyway.
+//! The SVG is written here, without a plotting library: pages contain the same images, where the colours follow the
+//! reader's theme (light, dark, paper) and so must be classes, and where untrusted names must be text. The nines axes
+//! and the heat map would be custom code anyway.
 
 mod culprits;
 mod histograms;
@@ -29,25 +29,22 @@ use std::fmt;
 use svg::Svg;
 use thiserror::Error;
 
-/// Which chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartKind {
-    /// Percentiles to the nines, a line a label.
+    /// Percentiles on the nines scale, one line for each label.
     Percentiles,
     /// The longest stall of each moment.
     Series,
-    /// Every stall a point.
+    /// Every stall as a point.
     Outliers,
     /// Stolen time by culprit.
     Culprits,
-    /// The pipeline's histograms.
     Histograms,
-    /// When within a second stalls begin.
+    /// The offsets of stalls within a second.
     Offsets,
 }
 
 impl ChartKind {
-    /// All of them.
     pub const ALL: [ChartKind; 6] = [
         ChartKind::Percentiles,
         ChartKind::Series,
@@ -57,7 +54,7 @@ impl ChartKind {
         ChartKind::Offsets,
     ];
 
-    /// Its word on the command line.
+    /// The word on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -77,41 +74,30 @@ impl fmt::Display for ChartKind {
     }
 }
 
-/// Why there is no chart.
+/// Why a chart cannot be made.
 #[derive(Debug, Error)]
 pub enum ChartError {
-    /// The run has nothing to show in it.
+    /// The run has no data for the chart.
     #[error("no chart of {chart}: {why}")]
-    Nothing {
-        /// Which.
-        chart: ChartKind,
-        /// Why.
-        why: String,
-    },
-    /// A run measured something else than the first.
+    Nothing { chart: ChartKind, why: String },
+    /// A run measured something different from the first.
     #[error("run {label} has not measured {what}, as the first one has: compare runs of one kind")]
-    NotAlike {
-        /// Which run.
-        label: String,
-        /// What.
-        what: &'static str,
-    },
-    /// A chart could not be made into pixels.
+    NotAlike { label: String, what: &'static str },
+    /// The conversion to pixels failed.
     #[error("the chart cannot be made into a PNG: {0}")]
     Pixels(String),
 }
 
-/// The chart of a run, or of several beside one another on the same scales, as SVG that stands alone: colours for white
-/// paper, its font included.
+/// The chart of a run, or of several side by side on the same scales, as a stand-alone SVG: colours for white paper,
+/// embedded font.
 ///
 /// # Errors
-/// The runs have nothing to show in it.
+/// The runs have no data for the chart.
 pub fn svg(kind: ChartKind, runs: &[&Drawn]) -> Result<String, ChartError> {
     Ok(drawn(kind, runs, runs, theme::WIDTH)?.finish(&theme::standalone(), &title(kind, runs)))
 }
 
-/// The chart as SVG within a page, whose style it needs, beside those of other runs: its scales and colours are
-/// theirs, too.
+/// The chart as SVG inside a page, which supplies the style, beside those of other runs: scales and colours are shared.
 pub(crate) fn inline(
     kind: ChartKind,
     runs: &[&Drawn],
@@ -125,7 +111,7 @@ pub(crate) fn inline(
     Ok(drawn(kind, runs, beside, width)?.finish("", &title(kind, runs)))
 }
 
-/// The chart as PNG, twice as large as its SVG says.
+/// The chart as PNG, at twice the size of its SVG.
 ///
 /// # Errors
 /// As [`svg`].
@@ -151,7 +137,7 @@ fn drawn(
     if let [run] = runs {
         return of_one(kind, run, &shared);
     }
-    // Which of them has nothing to show is to be said.
+    // The error names the run without data.
     let named = |run: &&Drawn| {
         of_one(kind, run, &shared).map_err(|error| match error {
             ChartError::Nothing { chart, why } => {

@@ -1,4 +1,4 @@
-//! When within a second stalls begin: what comes regularly is a line across.
+//! The offsets of stalls within a second: periodic stalls form a horizontal line.
 
 use super::plot::{self, Area, Axis};
 use super::scale::{self, Scale};
@@ -12,10 +12,10 @@ use crate::timeline::Noun;
 use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
-/// So many in a field have the strongest colour where none has more: one alone in each is a faint field. As
-/// `web/src/offsets.ts` has it.
+/// The count with the strongest colour if no cell has more, so that cells with one stall each stay faint. As in
+/// `web/src/offsets.ts`.
 const FEW: u64 = 6;
-/// Width of a small letter of the key.
+/// The width of a lower-case letter of the key.
 const LETTER: f64 = 6.8;
 
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
@@ -54,14 +54,14 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         bottom: HEIGHT - 50.0,
     };
     let own = across(&map).as_secs_f64();
-    // As wide as that of the longest run beside it.
+    // As wide as the longest run beside it.
     let across = own.max(shared.across.as_secs_f64());
     let x = Axis {
         scale: Scale::Linear(0.0, across),
         title: "time since the start",
         name: &|s| scale::length(s * 1e9),
     };
-    // Down the page, as time goes there.
+    // Time within the unit runs down the page.
     let y = Axis {
         scale: Scale::Linear(0.0, map.unit.0 as f64),
         title: "offset",
@@ -72,7 +72,7 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         (area.bottom - area.top) / map.rows as f64,
     );
     let step = |n: u64| shade(n, most);
-    // After the end nothing could begin: that is not quiet.
+    // Time after the end of the run is not quiet time.
     let last = duration
         .0
         .saturating_sub((map.columns as u64 - 1) * map.units_per_column * map.unit.0);
@@ -98,7 +98,7 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         while column < map.columns {
             let from = column;
             let here = heat(from, row);
-            // Neighbours that look alike are one piece.
+            // Equal neighbours are drawn as one piece.
             while column < map.columns && heat(column, row) == here {
                 column += 1;
             }
@@ -131,13 +131,13 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     Ok(svg)
 }
 
-/// Which of the shades so many stalls have.
+/// The shade for a number of stalls.
 fn shade(n: u64, most: u64) -> usize {
     let share = (n as f64).ln_1p() / (most as f64).ln_1p();
     ((share * HEAT as f64).ceil() as usize).clamp(1, HEAT) - 1
 }
 
-/// Fewest stalls that have a shade, or a stronger one.
+/// The smallest number of stalls with at least this shade.
 fn fewest(wanted: usize, most: u64) -> u64 {
     let (mut low, mut high) = (1, most.saturating_add(1));
     while low < high {
@@ -151,7 +151,7 @@ fn fewest(wanted: usize, most: u64) -> u64 {
     low
 }
 
-/// The shades that are in use, each with how many stalls it stands for, from the right edge on.
+/// The shades in use, each with its number of stalls, from the right edge.
 fn key(svg: &mut Svg, noun: Noun, counts: impl Iterator<Item = u64>, most: u64, is_cut: bool) {
     let mut used = [false; HEAT];
     for n in counts.filter(|n| *n > 0) {

@@ -1,4 +1,4 @@
-//! Stalls one by one: when across, how long up. As sticks over time, and as a scatter.
+//! Individual stalls, time across and length up: as sticks over time, and as a scatter plot.
 
 use super::plot::{self, Area, Axis, Sample};
 use super::scale::{self, Scale};
@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 const HEIGHT: f64 = 460.0;
-/// Height of one lane's sticks.
+/// The height of one lane's sticks.
 const PANEL: f64 = 150.0;
-/// Marks of a scatter.
+/// The largest number of marks in a scatter plot.
 const MOST_MARKS: usize = 1_500;
-/// Marks of one series on sticks are so far apart, units of the view box.
+/// The distance between marks of one series on sticks, in units of the view box.
 const MARK_APART: f64 = 14.0;
-/// Lanes that get sticks of their own.
+/// The number of lanes with their own sticks.
 const PANELS: usize = 6;
 
 fn nothing(chart: ChartKind) -> ChartError {
@@ -32,7 +32,7 @@ fn seconds(shared: &Shared) -> Scale {
     Scale::Linear(0.0, shared.longest.as_secs_f64().max(1e-6))
 }
 
-/// Where a run beside a longer one has ended: that is not quiet.
+/// Marks the time after the end of a shorter run: it is not quiet time.
 fn ended(svg: &mut Svg, area: Area, x: Scale, run: &Drawn) {
     let from = area.x(x.share(run.picture.duration.as_secs_f64()));
     if area.right - from >= 1.0 {
@@ -55,7 +55,7 @@ fn second(at: f64) -> String {
     scale::length(at * 1e9)
 }
 
-/// Every stall a mark, by its largest culprit.
+/// Every stall as a mark, by its largest culprit.
 pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let stalls = &run.picture.stalls;
     if stalls.is_empty() {
@@ -109,15 +109,14 @@ pub(super) fn scatter(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     for (series, [x, y]) in thinned(&spots) {
         marks[series].push_str(&plot::mark(series, x, y));
     }
-    // The rarest are drawn last, so that they are seen.
+    // The rarest are drawn last, on top.
     for (series, path) in marks.iter().enumerate() {
         svg.path(&format!("mark s{}", series % SERIES), path);
     }
     Ok(svg)
 }
 
-/// Marks of one series that would lie on one another are one; where there are too many all the same, those that
-/// lie near one another too.
+/// Merges overlapping marks of one series; if there are still too many, nearby ones too.
 fn thinned(spots: &[(usize, [f64; 2])]) -> Vec<(usize, [f64; 2])> {
     let mut cell = 2.5;
     loop {
@@ -133,7 +132,7 @@ fn thinned(spots: &[(usize, [f64; 2])]) -> Vec<(usize, [f64; 2])> {
     }
 }
 
-/// The longest stall of each step of time as a stick, a panel a lane.
+/// The longest stall of each time step as a stick, one panel for each lane.
 pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let picture = &run.picture;
     if picture.stalls.is_empty() {
@@ -206,7 +205,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             [area.left, area.top - 6.0],
             &words::lane(&picture.lanes[*lane]),
         );
-        // One stick a unit of width.
+        // One stick for each unit of width.
         let mut sticks: HashMap<i32, &DrawnStall> = HashMap::new();
         for stall in picture.stalls.iter().filter(|stall| stall.lane == *lane) {
             let column = (area.x(x_scale.share(stall.start.as_secs_f64())) / 1.5) as i32;
@@ -216,7 +215,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             }
         }
         let mut paths = vec![String::new(); shown.names.len()];
-        // A mark, too, says which CPU a stick belongs to, on the highest of those that stand close together.
+        // A mark also shows the series of a stick; within a group of close sticks, the highest has it.
         let mut tops: BTreeMap<(usize, i32), [f64; 2]> = BTreeMap::new();
         let mut sticks: Vec<_> = sticks.into_iter().collect();
         sticks.sort_by_key(|(column, _)| *column);

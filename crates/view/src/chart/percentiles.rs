@@ -1,4 +1,4 @@
-//! The documents' chart: percentiles to the nines across, lengths up, a line a label.
+//! The percentile chart: nines across, lengths up, one line for each label.
 
 use super::plot::{self, Area, Axis, Sample};
 use super::scale::{self, Scale};
@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 const HEIGHT: f64 = 520.0;
 
-/// All curves of one run; of several the first of each that all have.
+/// All curves of one run; for several runs, the first curve that all have.
 pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let curves = curves(runs)?;
     let count = curves
@@ -68,7 +68,7 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     Ok(svg)
 }
 
-/// A line through places, each of which holds until the next: no value between two of them was measured.
+/// A step line through points: each value holds until the next, because no value in between was measured.
 fn steps(places: impl Iterator<Item = [f64; 2]>) -> String {
     let mut path = String::new();
     let mut drawn: Option<[f64; 2]> = None;
@@ -79,7 +79,7 @@ fn steps(places: impl Iterator<Item = [f64; 2]>) -> String {
             drawn = Some([x, y]);
             continue;
         };
-        // What no eye tells apart is one point; the last stays.
+        // Points within a pixel are merged; the last stays.
         let near = (dx - x).abs() < 1.0 && (dy - y).abs() < 1.0;
         if !near || places.peek().is_none() {
             let _ = write!(path, "H{}V{}", Px(x), Px(y));
@@ -108,8 +108,8 @@ pub(crate) fn curves<'r>(runs: &[&'r Drawn]) -> Result<Vec<(String, &'r Curve)>,
             .collect();
         return if all.is_empty() { Err(none()) } else { Ok(all) };
     }
-    // Runs of several CPUs are compared by all of them, pipelines by what nothing that came late is left out of,
-    // others by what they measured first.
+    // Runs of several CPUs are compared by all CPUs together, pipelines by the times without coordinated omission,
+    // others by their first curve.
     let all: Vec<&Curve> = own.collect();
     let intended = all
         .iter()

@@ -5,7 +5,7 @@ use super::svg::{Anchor, Px, Svg};
 use super::theme::SERIES;
 use std::fmt::Write;
 
-/// Where the rectangle lies in its image.
+/// The position of the rectangle in its image.
 #[derive(Clone, Copy)]
 pub(super) struct Area {
     pub(super) left: f64,
@@ -24,14 +24,14 @@ impl Area {
     }
 }
 
-/// An axis and how its marks are named.
+/// An axis, and the names of its marks.
 pub(super) struct Axis<'a> {
     pub(super) scale: Scale,
     pub(super) title: &'a str,
     pub(super) name: &'a dyn Fn(f64) -> String,
 }
 
-/// Width of a small letter at most, and what is kept free at the right edge, units of the view box.
+/// The largest width of a lower-case letter, and the margin at the right edge, in units of the view box.
 const LETTER: f64 = 7.0;
 const EDGE: f64 = 4.0;
 
@@ -53,7 +53,7 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
     for mark in x.scale.marks(most_across) {
         let at = area.x(x.scale.share(mark));
         svg.line("grid", [at, area.top, at, area.bottom]);
-        // A long name of the last mark would go beyond the image.
+        // A long name of the last mark would leave the image.
         let name = (x.name)(mark);
         let beyond = at + LETTER / 2.0 * name.chars().count() as f64 > width - EDGE;
         let (anchor, at) = if beyond {
@@ -77,7 +77,7 @@ pub(super) fn axes(svg: &mut Svg, area: Area, x: &Axis<'_>, y: &Axis<'_>) {
     }
 }
 
-/// A piece in which nothing could be, for the run had ended.
+/// An area after the end of the run.
 pub(super) fn beyond(svg: &mut Svg, [x, y, width, height]: [f64; 4]) {
     svg.rect("beyond", [x, y, width, height]);
     let mut lines = String::new();
@@ -89,33 +89,37 @@ pub(super) fn beyond(svg: &mut Svg, [x, y, width, height]: [f64; 4]) {
     svg.path("hatch", &lines);
 }
 
-/// Title, and beneath it the remarks on it.
+/// Draws the title and the remarks below it.
 pub(super) fn heading(svg: &mut Svg, height: f64, title: &str, remark: &str) {
     svg.rect("paper", [0.0, 0.0, svg.width(), height]);
     svg.text("title", Anchor::Start, [16.0, 26.0], title);
     svg.text("small", Anchor::Start, [16.0, 44.0], remark);
 }
 
-/// How a series shows in the key.
+/// The sample of a series in the key.
 #[derive(Clone, Copy)]
 pub(super) enum Sample {
     Line,
     Mark,
     /// A stick with its mark.
     Stick,
-    /// A filled piece with its hatching.
+    /// A filled area with its hatching.
     Bar,
 }
 
-/// Height of a line of the key.
+/// The height of a line of the key.
 const KEY_LINE: f64 = 18.0;
-/// Where the key begins.
+/// The top of the key.
 pub(super) const KEY_TOP: f64 = 62.0;
 
-/// Draws the key of series, from the first on, and returns where it ends.
+/// Draws the key of all series and returns its bottom.
 pub(super) fn key(svg: &mut Svg, names: &[String], sample: Sample) -> f64 {
     let (mut x, mut y) = (16.0, KEY_TOP);
-    for (at, name) in names.iter().enumerate() {
+    let drawn = names
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| !name.is_empty());
+    for (at, name) in drawn {
         let width = 40.0 + 7.3 * name.chars().count() as f64;
         if x + width > svg.width() - 10.0 && x > 16.0 {
             (x, y) = (16.0, y + KEY_LINE);
@@ -149,12 +153,12 @@ pub(super) fn key(svg: &mut Svg, names: &[String], sample: Sample) -> f64 {
     }
 }
 
-/// The classes of a line of a series: colour and dash.
+/// The classes of a series' line: colour and dash.
 pub(super) fn line_class(series: usize) -> String {
     format!("curve s{} d{}", series % SERIES, series % SERIES)
 }
 
-/// The mark of a series around a point: circle, square, triangle, diamond, cross, saltire, bar.
+/// The mark of a series at a point: circle, square, triangle, diamond, cross, saltire, bar.
 pub(super) fn mark(series: usize, x: f64, y: f64) -> String {
     let (l, r, t, b) = (Px(x - 3.0), Px(x + 3.0), Px(y - 3.0), Px(y + 3.0));
     let (x, y) = (Px(x), Px(y));
@@ -169,17 +173,17 @@ pub(super) fn mark(series: usize, x: f64, y: f64) -> String {
     }
 }
 
-/// Half of a mark with its line, and the least length of a stick with its mark within it, units of the view box.
+/// Half the size of a mark with its line, and the shortest stick that can hold its mark, in units of the view box.
 const HALF: f64 = 3.6;
 const ROOM: f64 = 14.0;
 
-/// The mark of a stick that ends at a point and stands on `foot`: within the stick, because above its end it would
-/// be as much as a longer one; below its foot where there is no room in it.
+/// The mark of a stick from `foot` to a point. The mark lies inside the stick, because above its end it would make the
+/// stick look longer; if there is no room, it lies below the foot.
 pub(super) fn hanging(series: usize, [x, end]: [f64; 2], foot: f64) -> String {
     mark(series, x, middle_of(end, foot))
 }
 
-/// Paper behind the mark of a stick, on both sides of it: among many of its colour it is seen all the same.
+/// A paper-coloured background on both sides of a stick's mark, so that it shows among others of its colour.
 pub(super) fn behind([x, end]: [f64; 2], foot: f64) -> String {
     let top = Px(middle_of(end, foot) - 3.0);
     format!(
@@ -197,13 +201,13 @@ fn middle_of(end: f64, foot: f64) -> f64 {
     }
 }
 
-/// A filled piece of a series: its colour, and lines across it that tell it without.
+/// A filled area of a series: its colour, and a hatching for readers without colour.
 pub(super) fn piece(svg: &mut Svg, series: usize, area: [f64; 4]) {
     svg.rect(&format!("f{}", series % SERIES), area);
     svg.path("hatch", &hatching(series, area));
 }
 
-/// Lines of a piece: none, rising, falling, upright, lying, rising and falling, upright and lying.
+/// The hatching by series: none, rising, falling, vertical, horizontal, rising and falling, vertical and horizontal.
 fn hatching(series: usize, [x, y, width, height]: [f64; 4]) -> String {
     const STEP: f64 = 7.0;
     let (right, bottom) = (x + width, y + height);

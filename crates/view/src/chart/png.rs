@@ -1,14 +1,13 @@
-//! Pixels of a chart.
+//! Renders a chart to pixels.
 
 use super::ChartError;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 use std::sync::Arc;
 
-/// Pixels a unit.
 const ZOOM: f32 = 2.0;
 
-/// The chart's own font: no machine's fonts are looked for, so that a chart looks the same everywhere.
+/// The embedded font. The machine's fonts are not used, so that a chart looks the same everywhere.
 const FONT: &[u8] = include_bytes!("font/jitterscope-chart.ttf");
 
 pub(super) fn render(svg: &str) -> Result<Vec<u8>, ChartError> {

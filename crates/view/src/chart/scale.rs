@@ -1,18 +1,17 @@
-//! From values to places, and where an axis is marked.
+//! Scales: positions of values, and marks of an axis.
 
-/// How values are spread over an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
-    /// From, to.
     Linear(f64, f64),
-    /// From, to, both above 0.
+    /// From, to; both above 0.
     Log(f64, f64),
-    /// Shares on the scale of the nines, to this many of them: 0 %, 90 %, 99 %, 99.9 %, ...
+    /// Shares on the scale of nines, with this many nines: 0 %, 90 %, 99 %, 99.9 %, ...
     Nines(f64),
 }
 
 impl Scale {
-    /// Whole decades around positive values; something to look at even without any.
+    /// Whole decades around positive values; a default range if there are none.
     pub(super) fn decades(values: impl Iterator<Item = f64>) -> Scale {
         let range =
             values
@@ -26,7 +25,7 @@ impl Scale {
         Scale::Log(10f64.powf(low), 10f64.powf(high.max(low + 1.0)))
     }
 
-    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. What lies outside stays at an end.
+    /// The position of a value: 0 at the beginning of the axis, 1 at its end. Values outside are clamped.
     pub(super) fn share(self, value: f64) -> f64 {
         let share = match self {
             Scale::Linear(from, to) => (value - from) / (to - from),
@@ -40,13 +39,13 @@ impl Scale {
         }
     }
 
-    /// Marks, at most about `most`.
+    /// About `most` marks.
     pub(super) fn marks(self, most: usize) -> Vec<f64> {
         let most = most.max(2);
         match self {
             Scale::Linear(from, to) => {
                 let step = step((to - from) / most as f64);
-                // Of 0.3 in steps of 0.1 the last bits must not cost the last mark.
+                // Rounding in 0.3 / 0.1 must not cost the last mark.
                 let first = (from / step - 1e-9).ceil();
                 let count = ((to / step + 1e-9).floor() - first).max(0.0) as usize;
                 (0..=count.min(100))
@@ -82,7 +81,7 @@ fn step(least: f64) -> f64 {
     found.unwrap_or(10.0) * decade
 }
 
-/// `90`, `99.9`: the percentile that so many nines are; `0` of none.
+/// The percentile with this many nines: `90`, `99.9`; `0` for none.
 pub(super) fn nines(count: usize) -> String {
     match count {
         0 => "0".into(),
@@ -92,7 +91,7 @@ pub(super) fn nines(count: usize) -> String {
     }
 }
 
-/// `1 ns`, `10 us`: a length that is a power of ten, or any other in full.
+/// A power of ten as `1 ns`, `10 us`; any other length in full.
 pub(crate) fn length(ns: f64) -> String {
     if ns.abs() < 1e-9 {
         return "0".into();

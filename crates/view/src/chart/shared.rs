@@ -1,5 +1,5 @@
-//! What charts beside one another have in common: what is equally long is equally large in all of them, and a
-//! culprit is the same series.
+//! Common properties of charts side by side: equal lengths have equal sizes, and a culprit is the same series in all of
+//! them.
 
 use super::scale::Scale;
 use super::theme::{SERIES, WIDTH};
@@ -10,36 +10,33 @@ use crate::words::{detail, kind_and_name};
 use jitterscope_analyze::picture::{Curve, CurveOf, DrawnCulprit, DrawnStall, OffsetMap};
 use jitterscope_model::{CulpritKey, KeyLevel, Nanos, Subject};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-/// Bars a decade.
 const BARS: f64 = 16.0;
-/// Less than so many units of time show no period of one.
+/// A period of a unit shows only if the run has at least this many units.
 const UNITS: u64 = 3;
 
-/// Of runs that are shown beside one another, or of one alone.
+/// The common properties of charts shown side by side, or of a single one.
 pub(super) struct Shared {
-    /// How wide each is, units of the view box.
+    /// The width of each, in units of the view box.
     pub(super) width: f64,
-    /// Lengths of stalls.
     pub(super) lengths: Scale,
-    /// Which series each culprit is.
+    /// The series of each culprit.
     pub(super) shown: Shown,
-    /// The largest share of its run's time that a culprit has.
+    /// The largest share of a run's time that a culprit has.
     stolen: f64,
-    /// Whether there is more than one.
+    /// Whether there are several.
     pub(super) several: bool,
-    /// Times of messages.
     pub(super) messages: Scale,
-    /// How many messages a bar stands for.
+    /// The number of messages in a bar.
     pub(super) bars: Scale,
-    /// The longest of them: time is as wide in all.
+    /// The longest duration: the time axis is the same in all.
     pub(super) longest: Nanos,
-    /// The longest that a map of offsets is, which ends with a whole column.
+    /// The longest offset map, whose last column is always whole.
     pub(super) across: Nanos,
-    /// Maps of offsets of one unit, in the order of the runs, where all are long enough for it.
+    /// The common unit of the offset maps, if all runs are long enough for it.
     unit: Option<Nanos>,
-    /// The most stalls in a field of the map of offsets.
+    /// The largest number of stalls in a cell of the offset maps.
     pub(super) offsets: u64,
 }
 
@@ -63,7 +60,7 @@ impl Shared {
                 .max();
             of_its_time(run, largest.unwrap_or(0))
         };
-        // The largest unit, where each run has enough of it to show a period: of a smaller one no map is made.
+        // The largest unit that each run can resolve; a smaller unit has no map.
         let largest = runs.iter().map(|run| run.picture.offsets.unit).max();
         let unit = largest.filter(|unit| {
             runs.iter()
@@ -91,24 +88,24 @@ impl Shared {
         }
     }
 
-    /// Whether there is room for half as much.
+    /// Whether each chart has half the width.
     pub(super) fn is_narrow(&self) -> bool {
         self.width < WIDTH
     }
 
-    /// When within a unit of time the run's stalls began, which is the same of all where they are long enough.
+    /// The offset map of a run, in the common unit if there is one.
     pub(super) fn map<'r>(&self, run: &'r Drawn) -> Cow<'r, OffsetMap> {
         in_unit(run, self.unit)
     }
 
-    /// A time that a culprit of the run took, as a share of its run's, beside the largest such share of all.
+    /// A culprit's share of its run's time, relative to the largest such share in any run.
     pub(super) fn of_the_largest(&self, run: &Drawn, time: u64) -> f64 {
         let share = of_its_time(run, time) / self.stolen;
         if share.is_finite() { share } else { 0.0 }
     }
 }
 
-/// The distributions that are drawn.
+/// The distributions to draw.
 pub(super) fn of_messages(run: &Drawn) -> impl Iterator<Item = &Curve> {
     let wanted = |curve: &&Curve| {
         matches!(
@@ -119,7 +116,7 @@ pub(super) fn of_messages(run: &Drawn) -> impl Iterator<Item = &Curve> {
     run.picture.curves.iter().filter(wanted)
 }
 
-/// How many are in each bar.
+/// The count in each bar.
 pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
     let Scale::Log(from, to) = x_scale else {
         return Vec::new();
@@ -133,7 +130,7 @@ pub(super) fn bars(curve: &Curve, x_scale: Scale) -> Vec<u64> {
     counts
 }
 
-/// How long its columns are together.
+/// The total time of its columns.
 pub(super) fn across(map: &OffsetMap) -> Nanos {
     Nanos(
         map.unit
@@ -143,7 +140,7 @@ pub(super) fn across(map: &OffsetMap) -> Nanos {
     )
 }
 
-/// Whether so long a run can show a period of this unit.
+/// Whether a run of this length can show a period of this unit.
 pub(super) fn has_periods(duration: Nanos, unit: Nanos) -> bool {
     duration.0 >= unit.0.saturating_mul(UNITS)
 }
@@ -156,8 +153,9 @@ fn in_unit(run: &Drawn, unit: Option<Nanos>) -> Cow<'_, OffsetMap> {
     }
 }
 
-/// Runs may be of different lengths and of different numbers of CPUs: a share as `diff` has it. Messages that waited
-/// together are each as late: of these it is the share of what they took, for the time in which that was is less.
+/// A time as a share of its run's time, as in `diff`, because runs may differ in length and number of CPUs. For
+/// messages it is the share of their total time: messages that waited together are each late, so their sum can exceed
+/// the run.
 pub(crate) fn of_its_time(run: &Drawn, time: u64) -> f64 {
     let whole = match run.summary.pipeline {
         Some(_) => run
@@ -171,41 +169,48 @@ pub(crate) fn of_its_time(run: &Drawn, time: u64) -> f64 {
     time as f64 / whole.max(1) as f64
 }
 
-/// Which series each culprit is: the largest have their own, the last is everybody else's.
+/// The series of culprits: the largest have their own, the last one is for all others.
 pub(super) struct Shown {
     series: HashMap<Option<CulpritKey>, usize>,
+    /// The name of each series; empty if nothing of it is drawn.
     pub(super) names: Vec<String>,
 }
 
 impl Shown {
-    /// The culprits that are the largest part of most of the stalls' time.
+    /// The culprits with the most time. A culprit that leads no stall is not drawn, and has no name here.
     fn of(runs: &[&Drawn]) -> Shown {
-        // By what runs are compared by: one knows more of the same culprit than another.
+        // By the key used for comparing runs: one run knows more of the same culprit than another.
         let mut sums: HashMap<Option<CulpritKey>, (Option<Subject>, u64)> = HashMap::new();
+        let mut leaders: HashSet<Option<CulpritKey>> = HashSet::new();
         for run in runs {
             let keys = Keys::of(run);
-            for stall in &run.picture.stalls {
-                let leader = leader(run, stall);
-                let key = leader.map(|culprit| keys.0[culprit].clone());
-                let (subject, sum) = sums.entry(key).or_default();
-                *sum = sum.saturating_add(stall.length.0);
-                let found = leader.map(|culprit| &run.picture.culprits[culprit].subject);
-                match (subject.as_mut(), found) {
-                    (Some(known), Some(found)) => known.meet(found),
-                    _ => *subject = found.cloned(),
+            for (culprit, key) in run.picture.culprits.iter().zip(&keys.0) {
+                let (subject, sum) = sums.entry(Some(key.clone())).or_default();
+                *sum = sum.saturating_add(culprit.total.0);
+                match subject {
+                    Some(known) => known.meet(&culprit.subject),
+                    None => *subject = Some(culprit.subject.clone()),
                 }
             }
+            for stall in &run.picture.stalls {
+                let key = leader(run, stall).map(|culprit| keys.0[culprit].clone());
+                if key.is_none() {
+                    let (_, sum) = sums.entry(None).or_default();
+                    *sum = sum.saturating_add(stall.length.0);
+                }
+                leaders.insert(key);
+            }
         }
-        let mut leads: Vec<_> = sums.into_iter().filter(|(_, (_, sum))| *sum > 0).collect();
-        leads.sort_by(|(a, (_, of_a)), (b, (_, of_b))| of_b.cmp(of_a).then_with(|| a.cmp(b)));
-        let own = if leads.len() <= SERIES {
-            leads.len()
+        let mut ranked: Vec<_> = sums.into_iter().filter(|(_, (_, sum))| *sum > 0).collect();
+        ranked.sort_by(|(a, (_, of_a)), (b, (_, of_b))| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+        let own = if ranked.len() <= SERIES {
+            ranked.len()
         } else {
             SERIES - 1
         };
         let name = |subject: &Option<Subject>| match subject {
             Some(subject) => (kind_and_name(subject), detail(subject, 1)),
-            None if leads.len() == 1 => (
+            None if ranked.len() == 1 => (
                 runs.first()
                     .map_or("stalls", |run| words::noun(run).many)
                     .to_owned(),
@@ -213,19 +218,26 @@ impl Shown {
             ),
             None => ("not attributed".into(), String::new()),
         };
-        let named = leads
-            .iter()
-            .take(own)
-            .map(|(_, (subject, _))| name(subject))
-            .collect();
-        let mut names: Vec<String> = words::told_apart(named)
+        let leads = |key: &Option<CulpritKey>| leaders.contains(key);
+        let named = ranked.iter().take(own).map(|(key, (subject, _))| {
+            if leads(key) {
+                name(subject)
+            } else {
+                Default::default()
+            }
+        });
+        let mut names: Vec<String> = words::told_apart(named.collect())
             .iter()
             .map(|name| fit(name, 34))
             .collect();
-        if leads.len() > own {
-            names.push(format!("{} others", leads.len() - own));
+        if ranked.len() > own {
+            let others = ranked.iter().skip(own).filter(|(key, _)| leads(key));
+            names.push(match others.count() {
+                0 => String::new(),
+                n => format!("{n} others"),
+            });
         }
-        let series = leads
+        let series = ranked
             .into_iter()
             .take(own)
             .enumerate()
@@ -251,10 +263,10 @@ impl Shown {
     }
 }
 
-/// Which series the culprits of one run are, by their indices.
+/// The series of one run's culprits, by index.
 pub(super) struct SeriesOf {
     culprits: Vec<usize>,
-    /// That of stalls that were only counted.
+    /// The series of stalls that were only counted.
     none: usize,
 }
 
@@ -265,7 +277,7 @@ impl SeriesOf {
     }
 }
 
-/// The keys of a run's culprits, as runs are compared.
+/// The keys of a run's culprits, as used for comparing runs.
 struct Keys(Vec<CulpritKey>);
 
 impl Keys {
@@ -275,7 +287,7 @@ impl Keys {
     }
 }
 
-/// Whose the largest part of a stall is, an index; `None` where it was only counted.
+/// The culprit of a stall's largest part, as an index; `None` if the stall was only counted.
 fn leader(run: &Drawn, stall: &DrawnStall) -> Option<usize> {
     Some(run.picture.sorts[stall.largest()?.sort].culprit)
 }

@@ -1,4 +1,4 @@
-//! Shares of a whole as bars: what became of the time of threads, or of watched CPUs.
+//! Shares of a whole as bars: the time of threads, or of watched CPUs.
 
 use super::plot::{self, Sample};
 use super::svg::{Anchor, Svg};
@@ -9,18 +9,18 @@ use crate::style::fit;
 const LINE: f64 = 26.0;
 const LEFT: f64 = 220.0;
 const RIGHT: f64 = WIDTH - 24.0;
-/// Width of a letter at most, units of the view box.
+/// The largest width of a letter, in units of the view box.
 const LETTER: f64 = 6.6;
 
-/// A whole and its shares, each of a name of the key.
+/// A whole and its shares, one for each name of the key.
 pub(crate) struct Whole {
-    /// What it is of.
+    /// What the whole belongs to.
     pub(crate) name: String,
-    /// In the order of the key; together at most 1.
+    /// In the order of the key; their sum is at most 1.
     pub(crate) shares: Vec<f64>,
 }
 
-/// The bars as SVG within a page, whose style it needs.
+/// The bars as SVG inside a page, which supplies the style.
 pub(crate) fn inline(title: &str, remark: &str, names: &[&str], wholes: &[Whole]) -> String {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut key = Svg::new(WIDTH, 0.0);
@@ -41,7 +41,7 @@ pub(crate) fn inline(title: &str, remark: &str, names: &[&str], wholes: &[Whole]
         for (series, share) in whole.shares.iter().enumerate() {
             let width = share.clamp(0.0, 1.0) * (RIGHT - LEFT);
             plot::piece(&mut svg, series, [x, y, width, LINE - 8.0]);
-            // By name as well as by colour, as far as there is room, on paper of its own.
+            // By name as well as by colour, if there is room, on its own background.
             let percent = percent_cell(*share);
             let named = names
                 .get(series)

@@ -1,9 +1,9 @@
-//! SVG, written piece by piece. Every text that enters is escaped here and nowhere else.
+//! Writes SVG piece by piece. All texts are escaped here and nowhere else.
 
 use crate::style::tame;
 use std::fmt::Write;
 
-/// Where a text stands beside its point.
+/// The position of a text relative to its point.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -11,15 +11,15 @@ pub(super) enum Anchor {
     End,
 }
 
-/// An image being written, in units of its view box. How things look is said by classes alone
-/// ([`super::theme`]), so that a page can have it in its own colours.
+/// An image under construction, in units of its view box. Only classes define its look ([`super::theme`]), so that a
+/// page can apply its own colours.
 pub(super) struct Svg {
     out: String,
     width: f64,
     height: f64,
 }
 
-/// A coordinate with a tenth of a unit, which no eye can tell from more.
+/// A coordinate rounded to a tenth of a unit, which is below visibility.
 pub(super) struct Px(pub(super) f64);
 
 impl std::fmt::Display for Px {
@@ -43,7 +43,7 @@ impl Svg {
         }
     }
 
-    /// How wide it is, units of its view box.
+    /// The width, in units of the view box.
     pub(super) fn width(&self) -> f64 {
         self.width
     }
@@ -76,7 +76,7 @@ impl Svg {
         ));
     }
 
-    /// `data`: path commands, which are ours.
+    /// `data`: path commands, which this program generates.
     pub(super) fn path(&mut self, class: &str, data: &str) {
         if !data.is_empty() {
             self.push(format_args!(r#"<path class="{class}" d="{data}"/>"#));
@@ -111,7 +111,7 @@ impl Svg {
         self.out.push('\n');
     }
 
-    /// The image. `style`: what stands before its content; `title` is read out and shown on hovering.
+    /// The finished image. `style` precedes its content; `title` is read out and shown on hovering.
     pub(super) fn finish(self, style: &str, title: &str) -> String {
         let (width, height, title) = (Px(self.width), Px(self.height), escaped(title));
         format!(
@@ -123,7 +123,7 @@ impl Svg {
     }
 }
 
-/// A text as it stands in markup: of characters that can be seen, none of which is markup.
+/// A text for markup: only visible characters, with markup escaped.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in tame(text).chars() {

@@ -1,23 +1,23 @@
-//! How charts look: colours that colour-blind readers can tell apart (after Okabe and Ito), and beside each
-//! colour a shape or a dash, so that none is distinguished by its colour alone.
+//! The look of charts: colours that colour-blind readers can distinguish (after Okabe and Ito), each combined with a
+//! shape or a dash, so that colour alone never carries meaning.
 
 use base64::Engine;
 
-/// Series that look different.
+/// The number of series with a different look.
 pub(crate) const SERIES: usize = 7;
 
 /// Steps of a heat map, without the empty one.
 pub(super) const HEAT: usize = 8;
 
-/// Width of a chart, in units of its view box.
+/// The width of a chart, in units of its view box.
 pub(super) const WIDTH: f64 = 960.0;
 
-/// Width of a chart that stands beside another: half a window of 1280.
+/// The width of a chart beside another: half of a 1280-pixel window.
 pub(super) const NARROW: f64 = 600.0;
 
 const FONT: &[u8] = include_bytes!("font/jitterscope-chart.woff2");
 
-/// The look of everything but its colours; shared with pages.
+/// The look of everything except colours; shared with pages.
 const SHAPES: &str = "\
 .chart text{font-family:'jitterscope chart','DejaVu Sans',sans-serif;font-size:12px}
 .chart .title{font-size:15px;font-weight:bold}
@@ -77,7 +77,7 @@ const DARK: Colours = Colours {
     ],
 };
 
-/// The style of an image that stands alone, its font included.
+/// The style of a stand-alone image, with its font.
 pub(super) fn standalone() -> String {
     let font = base64::engine::general_purpose::STANDARD.encode(FONT);
     format!(
@@ -86,8 +86,8 @@ pub(super) fn standalone() -> String {
     )
 }
 
-/// The style of all charts of a page that follows the reader's theme: `data-theme` of its root where that was
-/// chosen, else what the browser prefers. Paper is white.
+/// The style of all charts of a page, which follows the reader's theme: `data-theme` of the root if chosen, else the
+/// browser's preference. Printed pages are white.
 pub(crate) fn of_page() -> String {
     format!(
         "{SHAPES}{}@media screen and (prefers-color-scheme:dark){{\n{}}}\n@media screen{{\n{}{}}}\n",
@@ -102,7 +102,7 @@ impl Colours {
     fn rules(&self, within: &str) -> String {
         let mut out = String::new();
         let mut rule = |classes: &str, what: &str, colour: &str| {
-            // Each of them is within: a rule that holds in any theme would win in the other one.
+            // Each rule names its theme: a rule for any theme would override the other one's.
             let each: Vec<String> = classes
                 .split(',')
                 .map(|class| format!("{within}.chart {class}"))
@@ -123,7 +123,7 @@ impl Colours {
         for (at, colour) in self.heat.iter().enumerate() {
             rule(&format!("path.h{at},rect.h{at}"), "fill", colour);
         }
-        // Bars of what nothing explains are outlines.
+        // Bars of unexplained time are outlines.
         out.push_str(&format!(
             "{within}.chart .open{{fill:{};stroke:{};stroke-width:1.5;stroke-dasharray:4 2}}\n",
             self.paper, self.muted

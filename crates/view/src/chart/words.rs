@@ -1,4 +1,4 @@
-//! What charts call what they show.
+//! The names that charts use.
 
 use crate::drawn::Drawn;
 use crate::number::{count, span, utc};
@@ -8,7 +8,7 @@ use crate::words;
 use jitterscope_analyze::picture::{CurveOf, DrawnCulprit, Lane};
 use std::collections::HashMap;
 
-/// What each of the run's culprits is called, cut to so many columns.
+/// The name of each of the run's culprits, cut to `width` columns.
 pub(crate) fn culprits(run: &Drawn, width: usize) -> Vec<String> {
     let named = |of: &DrawnCulprit| {
         (
@@ -23,7 +23,7 @@ pub(crate) fn culprits(run: &Drawn, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// Names, and in those that several have what else is known of each: two of one name in a key would be one.
+/// Names, with details where several are equal: equal names would be one entry of the key.
 pub(super) fn told_apart(named: Vec<(String, String)>) -> Vec<String> {
     let mut times: HashMap<String, usize> = HashMap::new();
     for (name, _) in &named {
@@ -36,12 +36,12 @@ pub(super) fn told_apart(named: Vec<(String, String)>) -> Vec<String> {
     named.into_iter().map(shown).collect()
 }
 
-/// What the run's stalls are called.
+/// The noun for the run's stalls.
 pub(crate) fn noun(run: &Drawn) -> Noun {
     StallKind::of_probe(&run.summary.probe.kind).noun()
 }
 
-/// Which lane of a timeline it is.
+/// The name of a timeline's lane.
 pub(crate) fn lane(lane: &Lane) -> String {
     match lane {
         Lane::Cpu(cpu) => format!("CPU {cpu}"),
@@ -50,7 +50,7 @@ pub(crate) fn lane(lane: &Lane) -> String {
     }
 }
 
-/// What a distribution of a run is called in a key.
+/// The name of a distribution in a key.
 pub(crate) fn curve(run: &Drawn, of: CurveOf) -> String {
     match of {
         CurveOf::Deltas => "all CPUs".into(),
@@ -64,7 +64,7 @@ pub(crate) fn curve(run: &Drawn, of: CurveOf) -> String {
     }
 }
 
-/// What it measures, by which those of one run stand in one chart.
+/// The measured quantity: the curves of one run with the same quantity share a chart.
 pub(crate) fn measured(of: CurveOf) -> &'static str {
     match of {
         CurveOf::Deltas | CurveOf::DeltasOf(_) => "the time between clock reads",
@@ -75,7 +75,7 @@ pub(crate) fn measured(of: CurveOf) -> &'static str {
     }
 }
 
-/// The same in words, of one run.
+/// The quantity in words, for one run.
 pub(crate) fn measured_of(run: &Drawn, of: CurveOf) -> String {
     match of {
         CurveOf::Stalls => format!("the lengths of {}", noun(run).many),
@@ -83,7 +83,7 @@ pub(crate) fn measured_of(run: &Drawn, of: CurveOf) -> String {
     }
 }
 
-/// What exactly it measures: runs are compared in what both measured.
+/// The exact quantity: runs are compared in what both measured.
 pub(crate) fn compared(of: CurveOf) -> &'static str {
     match of {
         CurveOf::Transit(_) => "the messages' time in the queue",
@@ -92,7 +92,7 @@ pub(crate) fn compared(of: CurveOf) -> &'static str {
     }
 }
 
-/// What runs beside one another are called: by their labels, and by their ids too where those are alike.
+/// The names of runs side by side: labels, with ids if labels are equal.
 pub(super) fn labels(runs: &[&Drawn]) -> Vec<String> {
     let short = |run: &Drawn| fit(&run.summary.run.label, 32);
     let all: Vec<String> = runs.iter().map(|run| short(run)).collect();
@@ -104,12 +104,12 @@ pub(super) fn labels(runs: &[&Drawn]) -> Vec<String> {
     runs.iter().enumerate().map(of).collect()
 }
 
-/// Whether it is among the percentiles; the time between messages has histograms.
+/// Whether the percentile chart shows it; the time between messages has histograms.
 pub(super) fn is_shown(of: CurveOf) -> bool {
     !matches!(of, CurveOf::Inter(_))
 }
 
-/// What was stolen from whom.
+/// What was stolen, and from what.
 pub(crate) fn stolen_by(run: &Drawn) -> &'static str {
     let summary = &run.summary;
     match (&summary.wakeup, &summary.pipeline) {
@@ -120,7 +120,7 @@ pub(crate) fn stolen_by(run: &Drawn) -> &'static str {
     }
 }
 
-/// What a culprit's time is a share of where runs are beside one another.
+/// The whole of a culprit's share, for runs side by side.
 pub(crate) fn shares_of(run: &Drawn) -> &'static str {
     if run.summary.pipeline.is_some() {
         "the slow messages' time"
@@ -129,10 +129,9 @@ pub(crate) fn shares_of(run: &Drawn) -> &'static str {
     }
 }
 
-/// Which run, beneath the title of a chart that names culprits. `narrow`: what it is beside says which run it is, and
-/// there is no room for it.
+/// The subtitle of a chart of culprits. If `narrow`, the surroundings name the run, and there is no room for it.
 pub(super) fn subtitle_of_culprits(run: &Drawn, narrow: bool) -> String {
-    let said = match (run.summary.trust.doubts.is_empty(), narrow) {
+    let said = match (run.summary.withheld().is_empty(), narrow) {
         (true, _) => "",
         (false, true) => "UNPROVEN CULPRITS: ",
         (false, false) => "UNPROVEN CULPRITS (the report says why): ",
@@ -147,7 +146,7 @@ pub(super) fn subtitle_of_culprits(run: &Drawn, narrow: bool) -> String {
     )
 }
 
-/// Which run, beneath the title of a chart of messages; `narrow` as above.
+/// The subtitle of a chart of messages; `narrow` as above.
 pub(super) fn subtitle_of_messages(run: &Drawn, narrow: bool) -> String {
     if narrow {
         measured_in(run, "")
@@ -156,7 +155,7 @@ pub(super) fn subtitle_of_messages(run: &Drawn, narrow: bool) -> String {
     }
 }
 
-/// What was measured, and how many stalls that showed. `counted`: what is said of slow messages that have no row.
+/// The measurement and its number of stalls. `counted`: the text for slow messages without a row.
 fn measured_in(run: &Drawn, counted: &str) -> String {
     let facts = &run.summary.run;
     let kind = words::probe(&run.summary.probe.kind);
@@ -175,7 +174,7 @@ fn measured_in(run: &Drawn, counted: &str) -> String {
     )
 }
 
-/// A pipeline's slow messages, where more were than could be recorded one by one.
+/// The number of a pipeline's slow messages, if not all have a row.
 pub(crate) fn slow_messages(run: &Drawn) -> Option<u64> {
     let consumers = &run.summary.pipeline.as_ref()?.consumers;
     let slow = consumers
@@ -185,7 +184,7 @@ pub(crate) fn slow_messages(run: &Drawn) -> Option<u64> {
     (slow > run.picture.stalls_read).then_some(slow)
 }
 
-/// Which runs, beneath a title.
+/// The subtitle that names the runs.
 pub(super) fn subtitle(runs: &[&Drawn]) -> String {
     match runs {
         [run] => {

@@ -1,4 +1,4 @@
-//! How runs were measured, and what makes them no sample of one setting, in words.
+//! Words for the conditions of runs, and for why runs are not a sample of one setting.
 
 use jitterscope_analyze::compare::{
     ConditionDifference, ConditionKind, ConditionValue, PoolError, SettingDifference,
@@ -6,10 +6,10 @@ use jitterscope_analyze::compare::{
 use jitterscope_analyze::{MachineDifference, MachineValue};
 use jitterscope_model::{ClockKind, PipelinePacing};
 
-/// What stands where a run has no such thing.
+/// The text for a run without this condition.
 const ABSENT: &str = "none";
 
-/// What it is about.
+/// The name of a condition.
 pub(crate) fn condition(of: ConditionKind) -> &'static str {
     match of {
         ConditionKind::Probe => "probe",
@@ -28,7 +28,7 @@ pub(crate) fn condition(of: ConditionKind) -> &'static str {
     }
 }
 
-/// How it was on either side.
+/// The value on each side.
 pub(crate) fn both_sides(of: &ConditionDifference) -> [String; 2] {
     [&of.before, &of.after].map(|side| side.as_ref().map_or_else(|| ABSENT.to_owned(), value))
 }
@@ -81,7 +81,7 @@ pub(crate) fn machine_value(of: &MachineValue) -> String {
     }
 }
 
-/// A value on either side.
+/// The machine's value on each side.
 pub(crate) fn both_machines(of: &MachineDifference) -> [String; 2] {
     [&of.before, &of.after].map(|side| {
         side.as_ref()
@@ -93,7 +93,7 @@ fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.into()
 }
 
-/// Why runs are no sample, with what differs.
+/// Why runs are not a sample, with the difference.
 #[must_use]
 pub fn pool_error(error: &PoolError) -> String {
     let PoolError::Different {
@@ -112,7 +112,7 @@ pub fn pool_error(error: &PoolError) -> String {
         format!(", and {more} more")
     };
     let or = match &**what {
-        // It follows the clock's noise unless it is fixed.
+        // An automatic threshold follows the clock's noise.
         SettingDifference::Condition(of) if of.what == ConditionKind::Threshold => {
             ", or record with one --threshold"
         }

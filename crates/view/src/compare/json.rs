@@ -1,11 +1,10 @@
-//! JSON of a comparison for programs: the data as it is, and in words how the sides and their machines differ.
+//! JSON of a comparison for programs: the data, and words for the differences of the sides and their machines.
 
 use super::conditions::{both_sides, condition, machine_value};
 use jitterscope_analyze::compare::{Against, ConditionDifference, Diff, SideSummary};
 use jitterscope_analyze::{DifferenceClass, MachineDifference};
 use serde::Serialize;
 
-/// A comparison.
 #[must_use]
 pub fn diff_json(of: &Diff) -> impl Serialize {
     let Diff {

@@ -1,4 +1,4 @@
-//! From a stored run to what a comparison needs of it.
+//! Loads a stored run for a comparison.
 
 use crate::load;
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder};
@@ -10,41 +10,37 @@ use std::path::Path;
 /// Why a run cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// It cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It has no figures of these CPUs.
+    /// The run has no figures of these CPUs.
     #[error("run {run} did not measure CPU {cpus}: it has {measured}")]
     NotMeasured {
-        /// Its id.
         run: String,
-        /// What was asked for.
+        /// The requested CPUs.
         cpus: CpuSet,
-        /// What it has.
         measured: CpuSet,
     },
-    /// Its figures are of threads, wherever they ran.
+    /// The figures are of threads, not of CPUs.
     #[error("run {run} is of probe {probe}, whose figures are not a CPU's own: leave out @{cpus}")]
     NoCpus {
-        /// Its id.
         run: String,
-        /// What it measured with.
+        /// The probe of the run.
         probe: String,
-        /// What was asked for.
+        /// The requested CPUs.
         cpus: CpuSet,
     },
 }
 
-/// Opens the run in a folder, of all its CPUs or of some; memory does not grow with the run.
+/// Opens the run in a folder, for all or some of its CPUs; memory does not grow with the run.
 ///
 /// # Errors
-/// It cannot be read, or has no figures of these CPUs.
+/// The run cannot be read, or has no figures of these CPUs.
 pub fn load_compared(path: &Path, cpus: Option<&CpuSet>) -> Result<ComparedRun, CompareError> {
     load_compared_with(path, cpus, &mut None)
 }
 
-/// As [`load_compared`], with names left out by a redactor, where there is one: one for all runs that are
-/// compared, so that a thread has the same name in each.
+/// As [`load_compared`], with an optional redactor. All compared runs share it, so that a thread has the same pseudonym
+/// in each.
 ///
 /// # Errors
 /// As [`load_compared`].
@@ -74,11 +70,10 @@ pub fn load_compared_with(
     Ok(run)
 }
 
-/// Leaves of a manifest what is of some CPUs. Events that were lost stay those of the run: which CPU's they were is
-/// not stored.
+/// Reduces a manifest to some CPUs. Lost events stay those of the whole run, because they are not stored by CPU.
 ///
 /// # Errors
-/// It has no figures of these CPUs.
+/// The run has no figures of these CPUs.
 fn keep_only(manifest: &mut RunManifest, cpus: &CpuSet) -> Result<(), CompareError> {
     if manifest.results.is_empty() && manifest.passive.is_empty() {
         let (run, probe) = (manifest.id.clone(), manifest.probe.kind.clone());
@@ -107,7 +102,7 @@ fn keep_only(manifest: &mut RunManifest, cpus: &CpuSet) -> Result<(), CompareErr
     Ok(())
 }
 
-/// Sums up the run in a folder, of some of its CPUs only; memory does not grow with the run.
+/// Sums up the run in a folder for some of its CPUs; memory does not grow with the run.
 ///
 /// # Errors
 /// As [`load_compared`].
@@ -115,7 +110,7 @@ pub fn load_of_cpus(path: &Path, cpus: &CpuSet) -> Result<RunSummary, CompareErr
     let reader = RunReader::open(path)?;
     let (mut manifest, machine) = load::facts(&reader, &mut None)?;
     keep_only(&mut manifest, cpus)?;
-    // Threads and messages go from CPU to CPU: what is known of them is not of these.
+    // Threads and messages move between CPUs: their data do not belong to these.
     manifest.threads.clear();
     manifest.pipeline = None;
     let (level, worst) = (RowSums::STORED.0, RowSums::STORED.1);

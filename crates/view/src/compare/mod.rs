@@ -1,4 +1,4 @@
-//! Settings side by side: from stored runs to text.
+//! Comparisons of settings: from stored runs to text.
 
 pub(crate) mod conditions;
 mod json;

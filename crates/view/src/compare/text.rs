@@ -1,4 +1,4 @@
-//! A diff as text: the figures, who took the time, the other CPUs, and what else differs.
+//! A diff as text: the figures, the culprits, the individual CPUs, and the other differences.
 
 use super::conditions::{both_machines, both_sides, condition};
 use super::words::{
@@ -15,15 +15,15 @@ use jitterscope_analyze::compare::{
 };
 use jitterscope_model::Nanos;
 
-/// Undecided culprits shown, of those that were predicted and of the others.
+/// The number of undecided culprits shown, for predicted ones and for others.
 const UNDECIDED: usize = 8;
 /// Columns of a figure's or CPU's name.
 const NAME: usize = 18;
 /// Columns of a culprit's name.
 const CULPRIT: usize = 24;
-/// Columns of what became of it, with a blank behind the longest word.
+/// Columns of a culprit's change, with a blank after the longest word.
 const BECAME: usize = 10;
-/// Values of one side beyond which only their middle is shown.
+/// Beyond this number of values of one side, only their middle is shown.
 const FEW: usize = 3;
 
 /// The whole diff, each line within `style`'s width.
@@ -48,7 +48,7 @@ pub fn render(diff: &Diff, style: Style) -> String {
     page.out
 }
 
-/// A, B, C; the sides' names may be long.
+/// A, B, C: short names of the sides.
 pub(crate) fn letter(at: usize) -> String {
     u8::try_from(at)
         .ok()
@@ -166,7 +166,7 @@ impl Page {
             let text = format!("{what}: {before} in {}, {after} in {}", names[0], names[1]);
             if difference.incomparable {
                 let given = match difference.what {
-                    // Unless it is given, it follows what the machine could keep up with.
+                    // The default threshold depends on the machine's clock.
                     ConditionKind::Threshold => " Record both with the same --threshold.",
                     ConditionKind::EventGrain => " Record both with the same --events.",
                     _ => "",
@@ -266,7 +266,7 @@ impl Page {
                 self.verdict(c)
             ));
         } else if row.kind == FigureKind::Worst {
-            // The longer one looks, the longer it gets.
+            // The longest value grows with the time of observation.
             let [a, b] = sides.map(|side| number::span(side.measured_ns));
             line.push_str(&format!("  in {a} and {b}"));
         }
@@ -336,7 +336,7 @@ impl Page {
         let (mut undecided, mut predicted_undecided) = (0, 0);
         let mut left_out = 0;
         for row in culprits {
-            // Whatever was decided of what was predicted is what the verdict rests on.
+            // The verdict rests on every decided prediction.
             let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse)
                 || row.predicted && row.verdict() != Verdict::Inconclusive;
             if !decided {
@@ -383,7 +383,7 @@ impl Page {
         let rate =
             |c: &Comparison, of: fn(&Comparison) -> Option<f64>| number::rate(of(c).unwrap_or(0.0));
         let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
-        // Which of the two figures the verdict is of, where only one has it.
+        // The figure with the verdict, if only one has it.
         let of = match (
             row.verdict() == row.events.verdict,
             row.verdict() == row.stolen.verdict,
@@ -408,7 +408,7 @@ impl Page {
             "{} {}{}{of}",
             columns(&format!("{mark}{name}"), CULPRIT, &figures),
             pad(became(row.became), BECAME),
-            // In full it would not fit beside that.
+            // The full text would not fit beside that.
             if decided.verdict == Verdict::Equivalent && !of.is_empty() {
                 "equiv.".to_owned()
             } else {
@@ -507,7 +507,7 @@ impl Page {
     }
 }
 
-/// What the figures of the CPUs are counted in.
+/// The unit of the CPUs' figures.
 pub(crate) fn unit_of_cpus(against: &Against) -> FigureUnit {
     let fractions = against
         .figures
@@ -520,7 +520,7 @@ pub(crate) fn unit_of_cpus(against: &Against) -> FigureUnit {
     }
 }
 
-/// What the rows of CPUs cannot show; `None` where they show all.
+/// What the rows of CPUs do not show; `None` if they show everything.
 pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
     let of_cpus = |kind| matches!(kind, FigureKind::Stolen | FigureKind::StallsOver { .. });
     if !against.cpus_of_one.is_empty() {
@@ -530,14 +530,14 @@ pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
         ));
     }
     let probed = against.figures.iter().any(|row| of_cpus(row.kind));
-    // Where nothing is judged there are no rows of CPUs, however many were measured.
+    // Without a verdict there are no rows of CPUs, however many were measured.
     (against.cpus.is_empty() && probed && against.conditions.is_empty()).then(|| {
         "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.".into()
     })
 }
 
-/// A name and figures to the right of it, each with a blank before it: what is wider than its column takes from
-/// the name's.
+/// A name with figures to its right, each after a blank. A figure that is wider than its column takes room from the
+/// name.
 fn columns(name: &str, width: usize, figures: &[(String, usize)]) -> String {
     let marks: String = figures
         .iter()
@@ -550,7 +550,7 @@ fn columns(name: &str, width: usize, figures: &[(String, usize)]) -> String {
     )
 }
 
-/// What a side has of a figure: the worst of its runs, or their middle.
+/// A side's value of a figure: the worst of its runs, or their middle.
 fn of_side(kind: FigureKind, values: &[Option<f64>]) -> Option<f64> {
     match kind {
         FigureKind::Worst => values.iter().copied().flatten().reduce(f64::max),
@@ -558,7 +558,7 @@ fn of_side(kind: FigureKind, values: &[Option<f64>]) -> Option<f64> {
     }
 }
 
-/// The middle of what is known of a side: as the comparison counts it.
+/// The middle of a side's known values, as in the comparison.
 pub(crate) fn middle(values: &[Option<f64>]) -> Option<f64> {
     let known: Vec<f64> = values.iter().copied().flatten().collect();
     (known.len() == values.len() && !known.is_empty()).then(|| {
@@ -567,7 +567,7 @@ pub(crate) fn middle(values: &[Option<f64>]) -> Option<f64> {
     })
 }
 
-/// How long a run of these sides is.
+/// The length of a run of these sides.
 pub(crate) fn length(first: &SideSummary, second: &SideSummary) -> Nanos {
     let mut all: Vec<Nanos> = first
         .runs

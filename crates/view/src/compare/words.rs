@@ -1,4 +1,4 @@
-//! Figures, changes and reasons in words.
+//! Words for figures, changes and reasons.
 
 use crate::doubts::doubts_text;
 use crate::number;
@@ -7,7 +7,7 @@ use jitterscope_analyze::compare::{
 };
 use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole};
 
-/// What a figure is called.
+/// The name of a figure.
 #[must_use]
 pub fn figure_name(kind: FigureKind) -> String {
     let of = |role: PipelineRole| role.as_str();
@@ -41,7 +41,7 @@ fn round(length: Nanos) -> String {
     }
 }
 
-/// A figure in its unit.
+/// A figure with its unit.
 pub(crate) fn figure(value: Option<f64>, unit: FigureUnit) -> String {
     match (value, unit) {
         (None, _) => "-".into(),
@@ -51,13 +51,13 @@ pub(crate) fn figure(value: Option<f64>, unit: FigureUnit) -> String {
     }
 }
 
-/// `-63.1 %` of a ratio; a difference in points or the figure's unit.
+/// A change: `-63.1 %` of a ratio; a difference in points or in the figure's unit.
 #[must_use]
 pub fn change(change: f64, scale: Scale, unit: FigureUnit) -> String {
     let sign = if change < 0.0 { "-" } else { "+" };
     let size = change.abs();
     match (scale, unit) {
-        // What rounds to nothing has no direction.
+        // A change that rounds to zero has no direction.
         (Scale::Ratio, _) if size < 0.0005 => "0.0 %".into(),
         (Scale::Ratio, _) if size >= 9.995 => format!("x{:.0}", change + 1.0),
         (Scale::Ratio, _) => format!("{sign}{:.1} %", size * 100.0),
@@ -106,7 +106,7 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What became of a culprit.
+/// The change of a culprit.
 pub(crate) fn became(became: Became) -> &'static str {
     match became {
         Became::Appeared => "appeared",
@@ -118,7 +118,7 @@ pub(crate) fn became(became: Became) -> &'static str {
     }
 }
 
-/// Why a comparison is undecided, and what would decide it; `None` where it is decided.
+/// Why a comparison is undecided, and what would decide it; `None` if it is decided.
 #[must_use]
 pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
     let why = match comparison.undecided? {
@@ -140,7 +140,7 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
     })
 }
 
-/// Why nobody is named of a side, in a sentence; `None` where its runs hold their own proof.
+/// Why a side names no culprits, as a sentence; `None` if its runs pass their proof.
 pub(crate) fn unproven(side: &SideSummary) -> Option<String> {
     let run = side.runs.iter().find(|run| !run.doubts.is_empty())?;
     let others = side
@@ -161,7 +161,7 @@ pub(crate) fn unproven(side: &SideSummary) -> Option<String> {
     ))
 }
 
-/// A warning where what one CPU won is what another one of the same runs lost; `None` where none did.
+/// A warning that one CPU lost what another CPU of the same runs gained; `None` if that did not happen.
 pub(crate) fn moved_elsewhere(verdicts: &[(CpuId, Verdict)]) -> Option<String> {
     let of = |wanted: Verdict| -> CpuSet {
         verdicts

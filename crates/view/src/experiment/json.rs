@@ -1,4 +1,4 @@
-//! JSON of experiments for programs: the data as it is, and what it says in words beside it.
+//! JSON of experiments for programs: the data, and words beside it.
 
 use super::Sifted;
 use super::reasons::{left_out, not_kept, not_tried, step_runs};
@@ -7,7 +7,7 @@ use jitterscope_experiment::{AutoPlan, Candidate, NotTried, Outcome, Screened, S
 use jitterscope_model::{AnyVersion, Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 
-/// What an experiment came to, with what was left out in words as `left_out`; null where nothing was.
+/// The outcome of an experiment, with excluded runs in words as `left_out`; null if there are none.
 #[must_use]
 pub fn outcome_json(of: &Outcome) -> impl Serialize {
     OutcomeJson {
@@ -25,8 +25,8 @@ struct OutcomeJson<'a, D> {
     left_out: Option<String>,
 }
 
-/// What `--auto` came to. Each candidate that is not kept has its `why` in words beside its data; of what was not
-/// tried there are words alone.
+/// The outcome of `--auto`. Each rejected candidate has its `why` in words beside its data; knobs that were not tried
+/// have only words.
 #[must_use]
 pub fn sifted_json(of: &Sifted<'_>) -> impl Serialize {
     let Sifted {
@@ -69,7 +69,7 @@ struct ScreenedJson<'a> {
     why: Option<&'static str>,
 }
 
-/// What `--auto` would do. Of what would not be tried, and of which runs a step makes, there are words alone.
+/// The plan of `--auto`. Knobs that are not tried, and the runs of a step, have only words.
 #[must_use]
 pub fn auto_plan_json(of: &AutoPlan) -> impl Serialize {
     let AutoPlan {
@@ -131,7 +131,7 @@ impl StepJson {
     }
 }
 
-/// Each knob that is not tried, and why.
+/// Each knob that is not tried, with the reason.
 fn words(all: &[(String, AnyVersion<NotTried>)]) -> Vec<(&str, String)> {
     all.iter()
         .map(|(knob, why)| (knob.as_str(), not_tried(knob, why)))

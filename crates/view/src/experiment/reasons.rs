@@ -1,4 +1,4 @@
-//! Why runs and knobs were left out, and why an experiment failed, in words.
+//! Words for why runs and knobs were excluded, and why an experiment failed.
 
 use crate::any_version::in_words;
 use crate::doubts::doubts_text;
@@ -9,7 +9,7 @@ use jitterscope_experiment::{
 use jitterscope_model::AnyVersion;
 use jitterscope_tune::InForce;
 
-/// The same of a session, which another version may have written.
+/// Why a pair or a run of a session does not count; another version may have written it.
 pub(super) fn kept_void_reason(of: &AnyVersion<VoidReason>) -> String {
     in_words(of, void_reason, "something that this version does not know")
 }
@@ -53,7 +53,7 @@ pub fn void_reason(of: &VoidReason) -> String {
     }
 }
 
-/// Runs of before a restart that were left out, and why, without a full stop; `None` where there are none.
+/// The number of runs before a restart that were excluded, and why, without a full stop; `None` for zero runs.
 #[must_use]
 pub fn left_out(runs: u64) -> Option<String> {
     let were = match runs {
@@ -66,7 +66,7 @@ pub fn left_out(runs: u64) -> Option<String> {
     ))
 }
 
-/// Why a candidate is not kept.
+/// Why a candidate is rejected.
 #[must_use]
 pub fn not_kept(of: NotKept) -> &'static str {
     match of {
@@ -76,7 +76,7 @@ pub fn not_kept(of: NotKept) -> &'static str {
     }
 }
 
-/// Why a knob is not tried: what stands after "it is".
+/// Why a knob is not tried: the text after "it is".
 #[must_use]
 pub fn not_tried(knob: &str, of: &AnyVersion<NotTried>) -> String {
     let undone = || match InForce::of(knob) {
@@ -94,7 +94,7 @@ pub fn not_tried(knob: &str, of: &AnyVersion<NotTried>) -> String {
     )
 }
 
-/// Which runs a step makes.
+/// The runs of a step.
 #[must_use]
 pub fn step_runs(of: StepRuns) -> &'static str {
     match of {
@@ -104,7 +104,7 @@ pub fn step_runs(of: StepRuns) -> &'static str {
     }
 }
 
-/// What two boots differ in beside what is tried, as part of a sentence.
+/// The difference of two boots besides the tested change, as part of a sentence.
 #[must_use]
 pub fn difference(of: &Difference) -> String {
     let said = |text: &str| {
@@ -125,7 +125,7 @@ pub fn difference(of: &Difference) -> String {
     }
 }
 
-/// Why an experiment failed, with the reasons that are data in the error.
+/// Why an experiment failed, in words.
 #[must_use]
 pub fn experiment_error(error: &ExperimentError) -> String {
     match error {
@@ -185,37 +185,35 @@ mod tests {
 
     #[test]
     fn a_knob_that_cannot_be_tried_is_reported_with_its_reason() {
-        let told = |why| {
+        let reported = |why| {
             experiment_error(&ExperimentError::Untried {
                 knob: "vmstat".into(),
                 why,
             })
         };
-        assert!(told(Untried::Applied).contains("`jitterscope tune rollback --only vmstat` first"));
+        assert!(
+            reported(Untried::Applied).contains("`jitterscope tune rollback --only vmstat` first")
+        );
         assert_eq!(
-            told(Untried::NoChange(Some(SkipReason::LeftOut))),
+            reported(Untried::NoChange(Some(SkipReason::LeftOut))),
             "vmstat: left out, as asked"
         );
         assert_eq!(
-            told(Untried::NoChange(None)),
+            reported(Untried::NoChange(None)),
             "vmstat: there is nothing to change"
         );
     }
 
     #[test]
     fn a_knob_that_is_not_tried_is_reported_with_its_undoing() {
-        let told = |of: AnyVersion<NotTried>| not_tried("nohz-full", &of);
+        let reported = |of: AnyVersion<NotTried>| not_tried("nohz-full", &of);
         assert_eq!(
-            told(NotTried::UndoneTooLate.into()),
+            reported(NotTried::UndoneTooLate.into()),
             "undone at the next boot"
         );
         assert!(
-            told(NotTried::NoTimeLeft.into())
+            reported(NotTried::NoTimeLeft.into())
                 .ends_with("boot, for which the budget leaves no time")
-        );
-        assert_eq!(
-            told(AnyVersion::Worded("undone later".into())),
-            "undone later"
         );
     }
 
@@ -225,34 +223,35 @@ mod tests {
             lost: 200,
             events: 5_138,
         }];
-        let told = void_reason(&VoidReason::NamesNobody {
+        let reported = void_reason(&VoidReason::NamesNobody {
             arm: Arm::B,
             doubts,
         });
         assert!(
-            told.starts_with("its run with the change names no culprits: 200 kernel events"),
-            "{told}"
+            reported.starts_with("its run with the change names no culprits: 200 kernel events"),
+            "{reported}"
         );
-        let told = void_reason(&VoidReason::NamesNobody {
+        let reported = void_reason(&VoidReason::NamesNobody {
             arm: Arm::A,
             doubts: Vec::new(),
         });
         assert!(
-            told.ends_with("without the change names no culprits: no kernel events were recorded")
+            reported
+                .ends_with("without the change names no culprits: no kernel events were recorded")
         );
-        let told = void_reason(&VoidReason::NotInForce {
+        let reported = void_reason(&VoidReason::NotInForce {
             arm: Arm::A,
             within_ns: Nanos(1_000),
         });
         assert_eq!(
-            told,
+            reported,
             "its undoing was not seen to be in force within 1.00 us"
         );
-        let told = |which| void_reason(&VoidReason::NotBack { which });
+        let reported = |which| void_reason(&VoidReason::NotBack { which });
         assert_eq!(
-            told(None),
+            reported(None),
             "what the change removes was not back without it"
         );
-        assert!(told(Some("vmstat".into())).contains("removes (vmstat) was"));
+        assert!(reported(Some("vmstat".into())).contains("removes (vmstat) was"));
     }
 }

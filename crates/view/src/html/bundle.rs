@@ -1,10 +1,5 @@
-//! The interactive part of pages, as `cargo xtask web` built it from `web/`; a build without it is a whole
-//! program all the same.
+//! The script of pages, built from `web/` by `cargo xtask web`. It is committed, so that every build has it; the tests
+//! rebuild and compare it.
 
-include!(concat!(env!("OUT_DIR"), "/bundle.rs"));
-
-/// Whether this build has it.
-#[must_use]
-pub fn is_interactive() -> bool {
-    SCRIPT.is_some()
-}
+pub(super) const SCRIPT: &str = include_str!("../../../../web/dist/page.js");
+pub(super) const STYLE: &str = include_str!("../../../../web/dist/page.css");

@@ -1,4 +1,4 @@
-//! Charts, each with a table behind it.
+//! Charts, each with a table.
 
 use super::markup::{Cell, Head, Markup};
 use crate::chart::{self, ChartKind, of_its_time, words};
@@ -9,7 +9,7 @@ use jitterscope_analyze::picture::{Curve, DrawnCulprit};
 use jitterscope_model::Nanos;
 use std::collections::BTreeMap;
 
-/// Percentiles in the table.
+/// The percentiles in the table.
 const LEVELS: [(&str, f64); 8] = [
     ("50 %", 0.5),
     ("90 %", 0.9),
@@ -20,10 +20,10 @@ const LEVELS: [(&str, f64); 8] = [
     ("99.9999 %", 0.999_999),
     ("longest", 1.0),
 ];
-/// Rows of the table of offsets.
+/// The number of rows in the table of offsets.
 const OFFSETS: usize = 12;
 
-/// An image of a chart; nothing where the run has nothing to show in it.
+/// Adds a chart; nothing if the run has no data for it.
 pub(super) fn figure(body: &mut Markup, run: &Drawn, kind: ChartKind) -> bool {
     match chart::inline(kind, &[run], &[run]) {
         Ok(svg) => {
@@ -86,7 +86,7 @@ pub(super) fn percentiles(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-/// The curves by name, each as far as enough lie above.
+/// The curves by name, each up to its supported percentile.
 pub(super) fn percentiles_table(body: &mut Markup, curves: Vec<(String, &Curve)>) {
     let mut heads = vec![Head::Text("of"), Head::Number("count")];
     heads.extend(LEVELS.map(|(name, _)| Head::Number(name)));
@@ -148,7 +148,7 @@ pub(super) fn outliers_table(body: &mut Markup, run: &Drawn) {
     });
 }
 
-/// Whose the time became, as bars beside one another show it.
+/// The time by culprit, as in the bars side by side.
 pub(super) fn culprits_table(body: &mut Markup, run: &Drawn) {
     body.details("As a table", |body| {
         let row = |(culprit, name): (&DrawnCulprit, String)| {

@@ -1,9 +1,8 @@
-//! Settings beside one another: what a diff found, and the charts of a run of each.
+//! The page of a diff: its findings, and the charts of a run of each side.
 
 use super::charts::{culprits_table, outliers_table, percentiles_table, series_table};
 use super::markup::{Cell, Head, Markup};
-use super::messages;
-use super::{label, policy};
+use super::{data, frames, label, messages, policy};
 use crate::chart::{self, ChartKind};
 use crate::compare::conditions::{both_machines, both_sides, condition, machine_value};
 use crate::compare::text::{length, letter, middle, of_other_cpus, unit_of_cpus};
@@ -20,10 +19,10 @@ use jitterscope_analyze::compare::{
 };
 use jitterscope_analyze::{DifferenceClass, MachineDifference};
 
-/// Culprits at first sight.
+/// The number of culprits shown at first.
 const FEW: usize = 20;
 
-/// The page of a diff. `drawn`: a run of each side, in their order, whose charts are shown.
+/// The page of a diff. `drawn`: a run of each side, in their order, for the charts.
 #[must_use]
 pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> String {
     let mut body = Markup::default();
@@ -45,6 +44,7 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
     for against in &diff.against {
         one_against(&mut body, diff, against);
     }
+    let data = timelines(&mut body, drawn);
     charts(&mut body, diff, drawn);
     body.raw("</main>\n<footer><p>jitterscope");
     if let Some(run) = drawn.last() {
@@ -54,11 +54,11 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
     policy::document(
         &format!("{heading} \u{2013} jitterscope"),
         &body.into_string(),
-        None,
+        &data,
     )
 }
 
-/// A run by its label, which is shorter than its folder; several as they were asked for.
+/// A single run by its label, which is shorter than its folder; several runs by the user's name for them.
 fn name(side: &SideSummary) -> String {
     match side.runs.as_slice() {
         [one] => label(&one.label),
@@ -66,7 +66,7 @@ fn name(side: &SideSummary) -> String {
     }
 }
 
-/// With what tells it from another of the same name.
+/// The name with a distinguishing id.
 fn with_id(side: &SideSummary) -> String {
     match side.runs.as_slice() {
         [one] => format!("{} (run {})", label(&one.label), one.id),
@@ -94,7 +94,7 @@ fn told_of(at: usize, side: &SideSummary) -> String {
         String::new()
     };
     let doubt = unproven(side).map_or_else(String::new, |why| format!("; {why}"));
-    // Of several CPUs together it is longer than a run of them.
+    // With several CPUs it exceeds the time of a run.
     let of = if side.cpus.is_empty() {
         ""
     } else {
@@ -194,7 +194,7 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
     body.end();
 }
 
-/// A verdict with a sign, so that its colour is not all.
+/// A verdict with a sign, so that colour alone carries no meaning.
 fn signed(verdict_of: Verdict) -> String {
     let sign = match verdict_of {
         Verdict::Better => "\u{25bc} ",
@@ -206,7 +206,7 @@ fn signed(verdict_of: Verdict) -> String {
     format!("{sign}{}", verdict(verdict_of))
 }
 
-/// Which side has no such figure; nothing where both or neither have.
+/// The side without this figure; empty if both or neither have it.
 fn lacking(row: &FigureRow, names: &[String; 2]) -> String {
     let has = |values: &[Option<f64>]| values.iter().any(Option::is_some);
     match (has(&row.first), has(&row.second)) {
@@ -310,7 +310,7 @@ fn culprits(body: &mut Markup, against: &Against, names: &[String; 2]) {
     }
 }
 
-/// Each CPU that both measured, and whether what one gained another lost.
+/// The CPUs that both measured, and whether a gain on one is a loss on another.
 fn cpus(body: &mut Markup, against: &Against, names: &[String; 2]) {
     if !against.cpus.is_empty() {
         let heads = [
@@ -410,6 +410,25 @@ fn machine(body: &mut Markup, differences: &[MachineDifference], unknown: bool) 
     );
 }
 
+/// A place for the timeline of each run, and its data for the script.
+fn timelines(body: &mut Markup, drawn: &[&Drawn]) -> Vec<policy::Data> {
+    if drawn.iter().all(|run| run.picture.stalls.is_empty()) {
+        return Vec::new();
+    }
+    for (at, run) in drawn.iter().enumerate() {
+        let name = format!("{}: {}", letter(at), label(&run.summary.run.label));
+        body.raw("<div class=\"app\" data-name=\"")
+            .text(&name)
+            .raw("\" hidden></div>\n");
+    }
+    let data = drawn.iter().map(|run| policy::Data {
+        rows: data::encoded(run, false),
+        // Each run's own page has the frames.
+        frames: frames::encoded(&[], &run.picture.culprits, 0).0,
+    });
+    data.collect()
+}
+
 fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
     if drawn.is_empty() {
         return;
@@ -455,7 +474,7 @@ fn charts(body: &mut Markup, diff: &Diff, drawn: &[&Drawn]) {
     }
 }
 
-/// Whether there is something to show.
+/// Adds a chart; returns whether there is data.
 fn figure_of(body: &mut Markup, kind: ChartKind, runs: &[&Drawn], beside: &[&Drawn]) -> bool {
     match chart::inline(kind, runs, beside) {
         Ok(svg) => {

@@ -1,4 +1,4 @@
-//! Who stole the time.
+//! The culprits.
 
 use super::charts;
 use super::markup::{Cell, Head, Markup};
@@ -7,9 +7,12 @@ use crate::drawn::Drawn;
 use crate::number::{count, percent_cell, rate};
 use crate::text::headline;
 use crate::words;
-use jitterscope_analyze::picture::{DrawnCulprit, summary_row};
+use jitterscope_analyze::CulpritRow;
+use jitterscope_model::Subject;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
-/// Rows at first sight.
+/// The number of rows shown at first.
 const FEW: usize = 14;
 /// Columns of a name.
 const NAME: usize = 96;
@@ -20,14 +23,34 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
         body.note(&why).end();
         return;
     }
-    let mut rows: Vec<Vec<Cell>> = run
+    let mut all: Vec<&CulpritRow> = run
+        .summary
+        .attribution
+        .iter()
+        .flat_map(|of| of.culprits.iter().chain(&of.unexplained.classes))
+        .filter(|row| row.total_ns.0 > 0)
+        .collect();
+    all.sort_by_key(|row| Reverse(row.total_ns));
+    let names = chart_words::culprits(run, NAME);
+    let numbers: HashMap<&Subject, usize> = run
         .picture
         .culprits
         .iter()
-        .zip(chart_words::culprits(run, NAME))
-        .enumerate()
-        .filter(|(_, (culprit, _))| culprit.total.0 > 0)
-        .map(|(number, (culprit, name))| row(run, number, culprit, name))
+        .zip(0..)
+        .map(|(culprit, number)| (&culprit.subject, number))
+        .collect();
+    let mut rows: Vec<Vec<Cell>> = all
+        .into_iter()
+        .map(|of| {
+            let number = numbers.get(&of.subject).copied();
+            let name = number.and_then(|number| names.get(number).cloned());
+            let text = name.unwrap_or_else(|| words::kind_and_name(&of.subject));
+            let culprit = match number {
+                Some(number) => Cell::Culprit { number, text },
+                None => Cell::Text(text),
+            };
+            row(of, culprit)
+        })
         .collect();
     if rows.is_empty() {
         let why = match run.summary.attribution {
@@ -71,51 +94,42 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-fn row(run: &Drawn, number: usize, culprit: &DrawnCulprit, name: String) -> Vec<Cell> {
-    let all: u64 = run
-        .picture
-        .culprits
-        .iter()
-        .map(|culprit| culprit.total.0)
-        .sum();
-    let seconds = run.picture.duration.as_secs_f64();
-    let per_sec = if seconds > 0.0 {
-        culprit.count as f64 / seconds
-    } else {
-        0.0
-    };
-    let mut lines = vec![words::explain(&culprit.subject).to_owned()];
-    let detail = words::further_detail(&culprit.subject, culprit.threads);
+fn row(of: &CulpritRow, culprit: Cell) -> Vec<Cell> {
+    let mut lines = vec![words::row_explanation(of)];
+    let detail = words::further_detail(&of.subject, of.threads);
     lines.extend(
         Some(detail).filter(|detail| !detail.is_empty() && !lines[0].contains(detail.as_str())),
     );
-    let summed = summary_row(&run.summary, &culprit.subject);
-    if let Some((sender, known)) =
-        summed.and_then(|row| Some((row.sender.as_ref()?, row.senders_known)))
-    {
+    if let Some(sender) = &of.sender {
         let who = words::sent_from(
             sender.context,
-            sender.comm.as_deref().or(sender.tid.map(|_| words::ENDED)),
+            sender
+                .comm
+                .as_deref()
+                .or(sender.tid.map(|_| words::ENDED))
+                .or(sender.beneath.as_deref()),
         );
         let via = sender
             .via
             .as_deref()
             .map(|via| format!(" through {via}"))
             .unwrap_or_default();
-        // A stall may have several parts of one culprit, each triggered by somebody.
-        let share = percent_cell(sender.count as f64 / known.max(sender.count).max(1) as f64);
+        // A stall may have several parts of one culprit, each with a trigger.
+        let known = of.senders_known.max(sender.count).max(1);
+        let share = percent_cell(sender.count as f64 / known as f64);
         lines.push(format!(
-            "triggered by {who}{via} (most often: {share} of the times that are known)"
+            "{} by {who}{via} (most often: {share} of the times that are known)",
+            words::sender_verb(of.subject.kind())
         ));
     }
     vec![
-        Cell::Culprit { number, text: name },
-        Cell::Number(percent_cell(culprit.total.0 as f64 / all.max(1) as f64)),
-        Cell::Number(culprit.total.to_string()),
-        Cell::Number(count(culprit.count)),
-        Cell::Number(rate(per_sec)),
-        Cell::Number(jitterscope_model::Nanos(culprit.total.0 / culprit.count.max(1)).to_string()),
-        Cell::Number(culprit.max.to_string()),
+        culprit,
+        Cell::Number(percent_cell(of.share)),
+        Cell::Number(of.total_ns.to_string()),
+        Cell::Number(count(of.count)),
+        Cell::Number(rate(of.per_sec)),
+        Cell::Number(of.mean_ns.to_string()),
+        Cell::Number(of.max_ns.to_string()),
         Cell::Lines(lines),
     ]
 }

@@ -1,12 +1,12 @@
 //! A run's rows as a page holds them: a head of JSON and columns of small numbers, deflated, in base64.
 //!
-//! After inflating come the length of the head (four bytes, the lowest first), the head, and the columns one
-//! after another. A column stands in planes: the lowest bytes of all its numbers, then the next higher ones, as
-//! many as its largest number has. The lowest bits of lengths are noise, and each plane is coded by itself.
-//! Where the head calls a column `delta`, each number is what must be added to the one before; `zigzag` numbers
-//! have their sign in the lowest bit. `length` is by what it differs from the sum of the stall's parts: nothing,
-//! where they sum to it as they should. `net` and `around` are in order of the culprits, and of each culprit in
-//! order of the parts: what one culprit takes is alike. `cpu` is by what it differs from the lane's. `web/src/data.ts` reads it; the two have one version.
+//! After inflation: the length of the head (four bytes, little-endian), the head, and the columns one after another. A
+//! column is stored in planes: the lowest bytes of all its numbers, then the next higher ones, up to the width of its
+//! largest number. The lowest bits of lengths are noise, and each plane compresses separately. In a `delta` column,
+//! each number is the difference to the previous one; `zigzag` numbers have their sign in the lowest bit. `length` is
+//! the difference to the sum of the stall's parts, normally zero. `net` and `around` are sorted by culprit, and within
+//! a culprit by part, because values of one culprit are similar. `cpu` is the difference to the lane's.
+//! `web/src/data.ts` reads this format; both have the same version.
 
 use super::frames::{FrameRow, key_of};
 use super::packing::packed;
@@ -16,32 +16,32 @@ use crate::text::headline;
 use crate::timeline::{Noun, StallKind};
 use crate::words;
 use jitterscope_analyze::WorstStall;
-use jitterscope_analyze::picture::{DrawnPart, DrawnStall, Lane, OffsetMap, PartSort};
-use jitterscope_model::{Part, TimelineRow};
+use jitterscope_analyze::picture::{DrawnPart, DrawnStall, Lane, OffsetMap, PartSort, summary_row};
+use jitterscope_model::{Part, Subject, TimelineRow};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Of the form above; `web/src/data.ts` refuses another.
+/// The version of the format above; `web/src/data.ts` refuses others.
 const VERSION: u32 = 3;
-/// Lanes, culprits and sorts of parts are far fewer than rows; names in them are cut to so many columns.
+/// The width of names of lanes, culprits and part properties, in columns; these are far fewer than rows.
 const NAME: usize = 96;
 
 #[derive(Serialize)]
 struct Header {
     version: u32,
-    /// Whether more of the run can be had from where the page came from: [`stall`].
+    /// Whether the page's server can supply more of the run: [`stall`].
     served: bool,
     run: Run,
     lanes: Vec<String>,
-    /// The CPU of each lane; 0 of a thread's.
+    /// The CPU of each lane; 0 for a thread's.
     lane_cpus: Vec<u32>,
     culprits: Vec<CulpritRow>,
-    /// What is said of sorts of parts, each once.
+    /// The texts about part properties, without duplicates.
     texts: Vec<String>,
-    /// Of each the culprit, and then which texts say what else is known.
+    /// For each combination the culprit, then the numbers of its other texts.
     sorts: Vec<Vec<usize>>,
     curves: Vec<CurveRow>,
-    /// When within a unit of time all stalls of the run begin: where not all are here.
+    /// The offsets of all stalls of the run, if not all stalls are in the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     offsets: Option<OffsetsRow>,
     rows: usize,
@@ -54,18 +54,18 @@ struct Run {
     id: String,
     label: String,
     kind: String,
-    /// Nanoseconds since the epoch: more than a number of JavaScript holds.
+    /// Nanoseconds since the epoch, as text: it exceeds a JavaScript number.
     began_ns: String,
     duration_ns: u64,
     threshold_ns: u64,
-    /// What they are called.
+    /// The nouns for stalls.
     noun: Noun,
-    /// Stalls that were read, of which `rows` are here.
+    /// The number of stalls read, of which `rows` are in the page.
     stalls: u64,
-    /// Slow messages in all, where only some of them were recorded one by one.
+    /// The number of slow messages, if only some of them have rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     slow: Option<u64>,
-    /// Why who did it cannot be said, where the run's evidence fails its own proof.
+    /// Why culprits are unknown, if the run's evidence fails its own proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     doubt: Option<String>,
 }
@@ -73,12 +73,12 @@ struct Run {
 #[derive(Serialize)]
 struct CulpritRow {
     name: String,
-    about: &'static str,
+    about: String,
     explained: bool,
     total_ns: u64,
     stalls: u64,
     max_ns: u64,
-    /// In a page that is served: what frames that it asks for have, too.
+    /// In a served page: the key that requested frames have, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<u64>,
 }
@@ -89,11 +89,11 @@ struct CurveRow {
     measured: &'static str,
     /// Nines and nanoseconds.
     points: Vec<(f64, f64)>,
-    /// The longest of all, in the same way.
+    /// The longest value, in the same units.
     longest: (f64, f64),
 }
 
-/// As [`jitterscope_analyze::picture::OffsetMap`] has them.
+/// As in [`jitterscope_analyze::picture::OffsetMap`].
 #[derive(Serialize)]
 struct OffsetsRow {
     unit_ns: u64,
@@ -123,12 +123,12 @@ struct Columns {
 }
 
 impl Columns {
-    /// Numbers as they are.
+    /// Adds a column of plain numbers.
     fn plain(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
         self.add(name, values.collect(), false, false);
     }
 
-    /// Values that lie near one another.
+    /// Adds a column of close values, as zigzag differences.
     fn near(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
         let mut last = 0u64;
         let deltas = values.map(|value| {
@@ -139,7 +139,7 @@ impl Columns {
         self.add(name, deltas.collect(), true, true);
     }
 
-    /// Values that never fall.
+    /// Adds a column of non-decreasing values, as differences.
     fn rising(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
         let mut last = 0u64;
         let deltas = values.map(|value| {
@@ -150,7 +150,7 @@ impl Columns {
         self.add(name, deltas.collect(), true, false);
     }
 
-    /// Differences, which may be below nothing.
+    /// Adds a column of signed differences.
     fn signed(&mut self, name: &'static str, values: impl Iterator<Item = u64>) {
         self.add(name, values.map(zigzag).collect(), false, true);
     }
@@ -228,7 +228,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             .zip(chart_words::culprits(run, NAME))
             .map(|(culprit, name)| CulpritRow {
                 name,
-                about: words::explain(&culprit.subject),
+                about: about(run, &culprit.subject),
                 explained: culprit.subject.kind().is_explained(),
                 total_ns: culprit.total.0,
                 stalls: culprit.count,
@@ -254,7 +254,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
         parts: parts().count(),
         columns: columns.places,
     };
-    // No map of it has keys that are not text, and no number is infinite: JSON can hold it.
+    // Serialising cannot fail: all map keys are text, and no number is infinite.
     let head = serde_json::to_vec(&header).unwrap_or_default();
     let mut out = u32::try_from(head.len())
         .unwrap_or_default()
@@ -265,12 +265,20 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     out
 }
 
-/// As near as an eye can tell.
+/// The words for a culprit, as in the table.
+fn about(run: &Drawn, subject: &Subject) -> String {
+    let row = summary_row(&run.summary, subject);
+    row.map_or_else(
+        || words::explain(subject).to_owned(),
+        words::row_explanation,
+    )
+}
+
+/// Rounded to visible precision.
 fn rounded((nines, ns): (f64, f64)) -> (f64, f64) {
     ((nines * 1e4).round() / 1e4, ns)
 }
 
-/// Its parts together.
 fn sum(stall: &DrawnStall) -> u64 {
     stall
         .parts
@@ -288,13 +296,13 @@ fn offsets(map: &OffsetMap) -> OffsetsRow {
     }
 }
 
-/// The sign in the lowest bit.
+/// Moves the sign to the lowest bit.
 fn zigzag(difference: u64) -> u64 {
     let signed = difference as i64;
     ((signed << 1) ^ (signed >> 63)) as u64
 }
 
-/// The CPU of a lane; 0 of a thread's.
+/// The CPU of a lane; 0 for a thread's.
 fn cpu_of(lane: &Lane) -> u32 {
     match lane {
         Lane::Cpu(cpu) => cpu.0,
@@ -302,8 +310,8 @@ fn cpu_of(lane: &Lane) -> u32 {
     }
 }
 
-/// What is said of sorts, each text once, and which of them are of which sort: sorts differ in one of several
-/// texts mostly.
+/// The distinct texts about part properties, and the texts of each combination: combinations usually differ in one
+/// text.
 fn sorts(all: &[PartSort], noun: Noun) -> (Vec<String>, Vec<Vec<usize>>) {
     let (mut texts, mut known) = (Vec::new(), HashMap::new());
     let mut of = |sort: &PartSort| {
@@ -319,7 +327,7 @@ fn sorts(all: &[PartSort], noun: Noun) -> (Vec<String>, Vec<Vec<usize>>) {
     (texts, sorts)
 }
 
-/// What else is known of parts of a sort, beside whose they are.
+/// The texts about a combination, beside its culprit.
 fn lines_of(sort: &PartSort, noun: Noun) -> Vec<String> {
     sort.part.as_ref().map_or_else(
         || vec!["one of many, which are not told apart".into()],
@@ -337,13 +345,14 @@ fn told_of(part: &Part, noun: Noun) -> Vec<String> {
             .as_deref()
             .map(|via| format!(" through {via}"))
             .unwrap_or_default();
-        let pid = if sender.involves_thread() {
+        let pid = if sender.is_thread() {
             format!(" (pid {})", sender.tid)
         } else {
             String::new()
         };
         lines.push(format!(
-            "triggered by {}{pid} on CPU {}{via}",
+            "{} by {}{pid} on CPU {}{via}",
+            words::sender_verb(part.culprit.subject.kind()),
             words::sender_name(sender),
             sender.cpu
         ));
@@ -376,7 +385,7 @@ fn told_of(part: &Part, noun: Noun) -> Vec<String> {
     lines.iter().map(|text| crate::style::tame(text)).collect()
 }
 
-/// One stall of a run, as a served page asks for it.
+/// One stall of a run, as a served page requests it.
 #[derive(Serialize)]
 struct StallRow {
     stall: u64,
@@ -398,8 +407,8 @@ struct StallPart {
     around_ns: u64,
 }
 
-/// One stall with its parts and frames as JSON, for a page that is served and has not all of them. `probe`: of the
-/// run, by its word.
+/// One stall with its parts and frames as JSON, for a served page that does not have all of them. `probe`: the word of
+/// the run's probe.
 #[must_use]
 pub fn stall(probe: &str, of: &WorstStall, rows: &[TimelineRow]) -> String {
     let noun = StallKind::of_probe(probe).noun();
@@ -423,7 +432,7 @@ pub fn stall(probe: &str, of: &WorstStall, rows: &[TimelineRow]) -> String {
         parts: of.parts.iter().map(part).collect(),
         frames: rows.iter().map(FrameRow::with_key).collect(),
     };
-    // It has nothing that JSON cannot hold.
+    // Serialising cannot fail.
     serde_json::to_string(&row).unwrap_or_default()
 }
 

@@ -72,7 +72,7 @@ pub(super) fn periods(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-/// A culprit by its name; where it is one of the page's, a click shows its stalls alone.
+/// A culprit by its name; if the page lists it, a click shows only its stalls.
 fn culprit(run: &Drawn, text: String) -> Cell {
     let found = run
         .picture

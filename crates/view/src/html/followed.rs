@@ -1,80 +1,25 @@
-//! What became of the time of threads that were followed.
+//! The time of followed threads.
 
 use super::markup::{Cell, Head, Markup};
 use crate::chart::shares::{self, Whole};
-use crate::number::{count, percent, percent_cell, span};
-use crate::text::{self, Statement};
+use crate::number::{count, percent_cell};
+use crate::text::threads::{by_loss, name, share};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuSet, CulpritKind, Nanos, RanInstead, ThreadAccount};
-use std::cmp::Reverse;
+use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
 
-/// Threads at first sight.
+/// The number of threads shown at first.
 const FEW: usize = 16;
-/// Threads for which the page lists who ran instead.
+/// The number of threads with a list of what ran instead.
 const BLOCKS: usize = 8;
-/// Rows of that.
 const INSTEAD: usize = 12;
-
-pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
-    if summary.pipeline.is_some() || !summary.probe.cpus.is_empty() || !summary.passive.is_empty() {
-        return Vec::new();
-    }
-    let threads = sorted(summary);
-    let (Some(worst), all) = (threads.first(), threads.len()) else {
-        return vec![Statement::plain(
-            "No thread was there to be followed.".into(),
-        )];
-    };
-    let waited: Nanos = threads.iter().map(|thread| lost(thread)).sum();
-    let mut statements = vec![Statement::plain(format!(
-        "{} followed for {} lost {waited} of the time in which {} wanted to run.",
-        if all == 1 {
-            "One thread".into()
-        } else {
-            format!("{} threads", count(all as u64))
-        },
-        span(summary.run.duration_ns),
-        if all == 1 { "it" } else { "they" },
-    ))];
-    if lost(worst) > Nanos::ZERO {
-        let mut text = format!(
-            "{} {} (pid {}): {}, {} of the time that it was followed; it waited {} at the longest.",
-            if all == 1 {
-                "It is"
-            } else {
-                "Most of it was lost by"
-            },
-            name(worst),
-            worst.tid,
-            lost(worst),
-            percent(share(lost(worst), worst)),
-            worst.longest_wait_ns
-        );
-        let had_it = |ran: &&RanInstead| ran.subject.kind() != CulpritKind::Stopped;
-        if let Some(ran) = RanInstead::by_program(&worst.ran_instead)
-            .iter()
-            .find(had_it)
-        {
-            text += &format!(
-                " {} had {} of that.",
-                words::kind_and_name(&ran.subject),
-                ran.total_ns
-            );
-        }
-        statements.push(Statement::plain(text));
-    }
-    let stopped: Nanos = threads.iter().map(|thread| thread.stopped_ns).sum();
-    statements.extend(text::threads::stopped(stopped, all > 1).map(Statement::plain));
-    statements
-}
 
 pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     if summary.threads.is_empty() {
         return;
     }
     body.section("threads", "Threads");
-    let threads = sorted(summary);
+    let threads = by_loss(summary);
     let heads = [
         Head::Number("pid"),
         Head::Text("name"),
@@ -136,10 +81,10 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     body.end();
 }
 
-/// What a thread's time is made of.
+/// A component of a thread's time.
 type Sort = (&'static str, fn(&ThreadAccount) -> Nanos);
 
-/// Interruptions lie within the time that a thread ran.
+/// Interruptions lie within the running time.
 const SORTS: [Sort; 6] = [
     ("running", |thread| {
         thread.running_ns.saturating_sub(thread.interrupted_ns)
@@ -173,7 +118,7 @@ fn instead(body: &mut Markup, thread: &ThreadAccount) {
     ran(body, &caption, &thread.ran_instead);
 }
 
-/// Who had the time, most of it first.
+/// What had the CPU instead, by time.
 pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
     if all.is_empty() {
         return;
@@ -203,22 +148,4 @@ pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
         &heads,
         by_program.iter().take(INSTEAD).map(row).collect(),
     );
-}
-
-fn sorted(summary: &RunSummary) -> Vec<&ThreadAccount> {
-    let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
-    threads.sort_by_key(|thread| (Reverse(lost(thread)), thread.tid));
-    threads
-}
-
-fn lost(thread: &ThreadAccount) -> Nanos {
-    thread.waiting_ns + thread.interrupted_ns
-}
-
-fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
-    part.0 as f64 / thread.followed_ns().0.max(1) as f64
-}
-
-fn name(thread: &ThreadAccount) -> String {
-    thread.role.clone().unwrap_or_else(|| thread.comm.clone())
 }

@@ -1,9 +1,9 @@
-//! What ran within some stalls, as a page holds it: of the worst and of some of each culprit, as much as there is
-//! room for.
+//! The frames of some stalls, as a page holds them: of the worst and of some of each culprit, up to a size limit.
 //!
-//! JSON, deflated, in base64. Texts stand once, and frames name them by number. Of each stall: its id, and its
-//! frames one after another, seven numbers each: CPU (-1 for none), depth, from when (since the frame before began),
-//! how long (-1 for a moment), name, note, and which of the page's culprits it is (-1 for none of them). `web/src/frames.ts` reads it.
+//! JSON, deflated, in base64. Texts are stored once, and frames refer to them by number. For each stall: its id, and
+//! its frames one after another, seven numbers each: CPU (-1 for none), depth, start (since the previous frame's
+//! start), length (-1 for an instant), name, note, and the number of the page's culprit (-1 for none).
+//! `web/src/frames.ts` reads it.
 
 use super::packing::packed;
 use crate::words;
@@ -13,15 +13,13 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Stalls whose frames are in a page however large it is.
+/// The number of stalls whose frames are in a page of any size.
 const ALWAYS: usize = 16;
 
-/// What ran within one stall.
+/// The frames of one stall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frames {
-    /// Which stall.
     pub stall: StallId,
-    /// From its start.
     pub rows: Vec<TimelineRow>,
 }
 
@@ -36,12 +34,12 @@ pub(super) struct FrameRow {
     name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     note: String,
-    /// The number of its culprit in a page that is served.
+    /// The key of its culprit in a served page.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<u64>,
 }
 
-/// By what the frames and the culprits of one program know one another: as many bits as a number of JavaScript has.
+/// The key that links frames to the culprit of their program: as many bits as a JavaScript number has.
 pub(super) fn key_of(subject: &Subject) -> u64 {
     let mut hasher = DefaultHasher::new();
     CulpritKey::of(subject, KeyLevel::Program).hash(&mut hasher);
@@ -49,7 +47,7 @@ pub(super) fn key_of(subject: &Subject) -> u64 {
 }
 
 impl FrameRow {
-    /// With the number of its culprit.
+    /// With the key of its culprit.
     pub(super) fn with_key(row: &TimelineRow) -> FrameRow {
         let key = match &row.item {
             TimelineItem::Frame { culprit, .. } => Some(key_of(&culprit.subject)),
@@ -81,8 +79,8 @@ struct Whole {
     stalls: Vec<(u64, Vec<i64>)>,
 }
 
-/// The frames of the first of these stalls, as many as have room in so many bytes, in base64; and how many those
-/// are.
+/// The frames of the first of these stalls, as many as fit into `room` bytes, in base64; and the number of those
+/// stalls.
 pub(super) fn encoded(
     frames: &[Frames],
     culprits: &[DrawnCulprit],
@@ -106,7 +104,7 @@ pub(super) fn encoded(
 }
 
 fn plain(frames: &[Frames], culprits: &[DrawnCulprit]) -> Vec<u8> {
-    // A frame has its thread's name, and the culprit is the program: what they have in common is the key.
+    // A frame has a thread's name, the culprit is a program: the key by program matches both.
     let key = |subject: &Subject| CulpritKey::of(subject, KeyLevel::Program);
     let numbers = culprits
         .iter()
@@ -146,7 +144,7 @@ fn plain(frames: &[Frames], culprits: &[DrawnCulprit]) -> Vec<u8> {
         }
         whole.stalls.push((of.stall.0, numbers));
     }
-    // It has nothing that JSON cannot hold.
+    // Serialising cannot fail.
     serde_json::to_vec(&whole).unwrap_or_default()
 }
 
@@ -234,7 +232,7 @@ mod tests {
         let culprits = [drawn(Subject::Others(CulpritKind::Thread)), drawn(program)];
         let text = String::from_utf8(plain(&frames, &culprits)).unwrap();
         assert!(text.ends_with("[[7,[3,1,1,1,0,1,1]]]}"), "{text}");
-        // One that is asked for is the same one's.
+        // A requested frame has the same key.
         let asked = FrameRow::with_key(&frames[0].rows[0]).key;
         assert_eq!(asked, Some(key_of(&culprits[1].subject)));
         assert_ne!(asked, Some(key_of(&culprits[0].subject)));

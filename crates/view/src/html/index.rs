@@ -1,4 +1,4 @@
-//! The list of runs that is served: a search, and two to compare.
+//! The served list of runs: a search, and a choice of two to compare.
 
 use super::markup::Markup;
 use super::{label, policy};
@@ -6,29 +6,43 @@ use crate::number::{percent, span, utc};
 use crate::style::tame;
 use jitterscope_model::RunHead;
 
-/// The list, the newest first; without the search by script it is filtered by the address: `?q=`. `wanted`:
-/// what was searched for.
+/// The list, newest first. `wanted` is the search text and `chosen` the ids of A and B, as in the address. A chosen run
+/// stays in the list, whatever the search.
 #[must_use]
-pub fn render(runs: &[RunHead], unreadable: usize, wanted: &str) -> String {
+pub fn render(
+    runs: &[RunHead],
+    unreadable: usize,
+    wanted: &str,
+    chosen: [Option<&str>; 2],
+) -> String {
     let mut body = Markup::default();
     body.raw(
         "<header><p class=\"brand\">jitterscope</p><h1>Runs</h1></header>\n<main>\n<section>\n",
     );
-    body.raw("<form method=\"get\" action=\"/\" class=\"search\"><label>Search <input type=\"search\" name=\"q\" value=\"");
+    // One form for both, so that a search keeps the choice; Enter presses the first of its buttons.
+    body.raw("<form method=\"get\" action=\"compare\">\n<p><label>Search <input type=\"search\" name=\"q\" value=\"");
     body.text(wanted)
-        .raw("\"></label> <button>Search</button></form>\n");
+        .raw("\"></label> <button formaction=\"./\" formnovalidate>Search</button></p>\n");
     let words: Vec<String> = wanted.split_whitespace().map(str::to_lowercase).collect();
-    let mut found: Vec<&RunHead> = runs.iter().filter(|run| matches(run, &words)).collect();
-    found.sort_by_key(|run| std::cmp::Reverse(run.started_realtime_ns));
-    if found.is_empty() {
+    let is_chosen = |run: &RunHead| chosen.contains(&Some(run.id.as_str()));
+    let found = |run: &&RunHead| matches(run, &words);
+    let mut listed: Vec<&RunHead> = runs
+        .iter()
+        .filter(|run| found(run) || is_chosen(run))
+        .collect();
+    listed.sort_by_key(|run| (found(run), std::cmp::Reverse(run.started_realtime_ns)));
+    let any = listed.iter().any(found);
+    if !any {
         body.note(if runs.is_empty() {
             "There are no runs yet: jitterscope record makes one."
         } else {
             "No run has all these words."
         });
-    } else {
-        rows(&mut body, &found);
     }
+    if !listed.is_empty() {
+        rows(&mut body, &listed, chosen);
+    }
+    body.raw("</form>\n");
     if unreadable > 0 {
         body.note(&format!(
             "{unreadable} more folders look like runs and cannot be read: jitterscope list says why."
@@ -51,8 +65,8 @@ fn matches(run: &RunHead, words: &[String]) -> bool {
     words.iter().all(|word| text.contains(word.as_str()))
 }
 
-fn rows(body: &mut Markup, runs: &[&RunHead]) {
-    body.raw("<form method=\"get\" action=\"/compare\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table>");
+fn rows(body: &mut Markup, runs: &[&RunHead], chosen: [Option<&str>; 2]) {
+    body.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table>");
     body.raw("<caption><span>Runs, the newest first; choose one as A and one as B to compare them</span></caption>\n<thead><tr>");
     for head in ["A", "B"] {
         body.element("<th scope=\"col\" class=\"pick\">", head, "</th>");
@@ -64,13 +78,14 @@ fn rows(body: &mut Markup, runs: &[&RunHead]) {
         body.element("<th scope=\"col\" class=\"n\">", head, "</th>");
     }
     body.raw("<th scope=\"col\">host</th></tr></thead>\n<tbody>\n");
-    for (at, run) in runs.iter().enumerate() {
+    for run in runs {
         let figures = &run.figures;
         let label = label(&run.label);
         body.raw("<tr>");
-        for (name, checked) in [("a", at == 1), ("b", at == 0)] {
-            body.raw("<td class=\"pick\"><input type=\"radio\" name=\"")
-                .raw(if name == "a" { "a" } else { "b" })
+        for (name, chosen) in ["a", "b"].into_iter().zip(chosen) {
+            let checked = chosen == Some(run.id.as_str());
+            body.raw("<td class=\"pick\"><input type=\"radio\" required name=\"")
+                .raw(name)
                 .raw("\" value=\"");
             body.text(&run.id)
                 .raw("\" aria-label=\"")
@@ -78,7 +93,7 @@ fn rows(body: &mut Markup, runs: &[&RunHead]) {
                 .raw("\"");
             body.raw(if checked { " checked></td>" } else { "></td>" });
         }
-        body.raw("<td><a href=\"/run/")
+        body.raw("<td><a href=\"run/")
             .text(&run.id)
             .raw("\">")
             .text(&label)
@@ -102,5 +117,5 @@ fn rows(body: &mut Markup, runs: &[&RunHead]) {
         }
         body.element("<td>", &run.hostname, "</td>").raw("</tr>\n");
     }
-    body.raw("</tbody></table></div>\n<p><button>Compare A and B</button></p></form>\n");
+    body.raw("</tbody></table></div>\n<p><button>Compare A and B</button></p>\n");
 }

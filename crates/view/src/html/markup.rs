@@ -1,33 +1,30 @@
-//! HTML, written piece by piece. What is not ours enters as text only: tags are words of this program's
-//! source, and everything else is escaped here.
+//! Writes HTML piece by piece. Tags come only from this program's source; everything else is escaped here.
 
 use crate::chart::escaped;
 
-/// A page, or a piece of one, being written.
+/// A page under construction, or a piece of one.
 #[derive(Default)]
 pub(super) struct Markup(String);
 
 /// A cell of a table.
 pub(super) enum Cell {
     Text(String),
-    /// Aligned to the right, digits of one width.
+    /// Aligned to the right, with digits of equal width.
     Number(String),
-    /// A stall, by its id, as a text that leads to it in the timeline: only where there is one, which the script
-    /// makes, and so it makes the link.
+    /// A stall, by its id. The script turns the text into a link to the timeline, which only it can draw.
     Stall {
         id: u64,
         text: String,
     },
-    /// A culprit, by its number: a click shows its stalls alone.
+    /// A culprit, by its number: a click shows only its stalls.
     Culprit {
         number: usize,
         text: String,
     },
-    /// Several lines.
     Lines(Vec<String>),
 }
 
-/// How a column's head stands.
+/// The alignment of a column's head.
 #[derive(Clone, Copy)]
 pub(super) enum Head<'h> {
     Text(&'h str),
@@ -39,25 +36,23 @@ impl Markup {
         self.0
     }
 
-    /// Markup of ours.
     pub(super) fn raw(&mut self, markup: &'static str) -> &mut Markup {
         self.0.push_str(markup);
         self
     }
 
-    /// Markup that was written by this program with the same care.
+    /// Adds markup that this program escaped already.
     pub(super) fn piece(&mut self, piece: &str) -> &mut Markup {
         self.0.push_str(piece);
         self
     }
 
-    /// Text, which anybody may have made.
     pub(super) fn text(&mut self, text: &str) -> &mut Markup {
         self.0.push_str(&escaped(text));
         self
     }
 
-    /// An element with text in it: `tag` may have attributes.
+    /// Adds an element with text in it: the tag in `open` may have attributes.
     pub(super) fn element(
         &mut self,
         open: &'static str,
@@ -67,7 +62,7 @@ impl Markup {
         self.raw(open).text(text).raw(close)
     }
 
-    /// A heading with a place that can be linked to; ends with [`Markup::end`].
+    /// Begins a section with a linkable heading; [`Markup::end`] ends it.
     pub(super) fn section(&mut self, id: &'static str, heading: &str) -> &mut Markup {
         self.raw("<section id=\"")
             .raw(id)
@@ -80,13 +75,13 @@ impl Markup {
         self.raw("</section>\n")
     }
 
-    /// A paragraph that explains.
+    /// Adds an explanatory paragraph.
     pub(super) fn note(&mut self, text: &str) -> &mut Markup {
         self.element("<p class=\"note\">", text, "</p>\n")
     }
 
-    /// The image of a chart, by the name that the page's script knows it by. Where the window is narrow it is small,
-    /// and larger while it has the focus (`page.css`).
+    /// Adds a chart, by the name that the page's script uses. In a narrow window it is small, and larger while it has
+    /// the focus (`page.css`).
     pub(super) fn chart(&mut self, name: Option<&'static str>, svg: &str) -> &mut Markup {
         self.raw("<figure class=\"wide\" tabindex=\"0\"");
         if let Some(name) = name {
@@ -102,7 +97,7 @@ impl Markup {
         .raw("</figure>\n")
     }
 
-    /// A table that scrolls by itself where it is too wide.
+    /// Adds a table that scrolls on its own if it is too wide.
     pub(super) fn table(
         &mut self,
         caption: &str,
@@ -158,7 +153,7 @@ impl Markup {
         };
     }
 
-    /// What would be too much at once: closed, until it is asked for or printed.
+    /// Adds a closed block that opens on a click, or for printing.
     pub(super) fn details(
         &mut self,
         summary: &str,
@@ -169,7 +164,7 @@ impl Markup {
         self.raw("</details>\n")
     }
 
-    /// Names and what there is to say of each.
+    /// Adds names and their texts.
     pub(super) fn facts<'f>(
         &mut self,
         facts: impl IntoIterator<Item = (&'f str, String)>,

@@ -1,62 +1,15 @@
-//! What a pipeline's messages took, and who held them up.
+//! The times of a pipeline's messages, and what delayed them.
 
 use super::charts;
 use super::markup::{Cell, Head, Markup};
 use crate::chart::ChartKind;
 use crate::drawn::Drawn;
-use crate::number::{count, percent_cell, rate, span};
-use crate::text::Statement;
+use crate::number::{count, percent_cell};
+use crate::text;
 use crate::words;
-use jitterscope_analyze::{
-    Blame, BlameLevel, BlameRow, MESSAGE_LEVELS, PipelineSummary, RunSummary, TimesSummary,
-};
+use jitterscope_analyze::{Blame, BlameRow, MESSAGE_LEVELS, PipelineSummary, TimesSummary};
 
-/// Rows of blame.
 const ROWS: usize = 16;
-
-pub(super) fn verdict(summary: &RunSummary) -> Vec<Statement> {
-    let Some(pipeline) = &summary.pipeline else {
-        return Vec::new();
-    };
-    let mut statements = Vec::new();
-    for consumer in &pipeline.consumers {
-        let times = &consumer.from_intended;
-        let within: String = [("50", "half of them"), ("99", "99 %"), ("99.99", "99.99 %")]
-            .iter()
-            .filter_map(|(level, who)| Some((who, times.supported(level)?)))
-            .enumerate()
-            .map(|(at, (who, time))| match at {
-                0 => format!("{who} within {time} of the intended time, "),
-                _ => format!("{who} within {time}, "),
-            })
-            .collect();
-        statements.push(Statement::plain(format!(
-            "The {} received {} messages in {} ({} a second): {within}the slowest in {}. {} took longer than {}.",
-            consumer.role,
-            count(consumer.received),
-            span(pipeline.duration_ns),
-            rate(pipeline.producer.per_sec),
-            times.max_ns,
-            count(consumer.slow),
-            consumer.slow_above_ns,
-        )));
-    }
-    let worst = pipeline
-        .blame
-        .iter()
-        .filter(|blame| blame.level == BlameLevel::Slow);
-    for blame in worst {
-        if let Some(row) = blame.rows.first() {
-            statements.push(Statement::plain(format!(
-                "{} of the {}'s slow messages' time: {}.",
-                percent_cell(row.share),
-                blame.role,
-                words::phase_and_name(Some(&row.phase), &row.subject)
-            )));
-        }
-    }
-    statements
-}
 
 pub(super) fn render(body: &mut Markup, run: &Drawn, pipeline: &PipelineSummary) {
     body.section("messages", "Messages");
@@ -68,13 +21,16 @@ pub(super) fn render(body: &mut Markup, run: &Drawn, pipeline: &PipelineSummary)
         );
     }
     times_table(body, pipeline);
-    for blame in &pipeline.blame {
-        held_up(body, blame);
+    if run.summary.withheld().is_empty() {
+        let consumers = pipeline.consumers.iter();
+        for blame in consumers.filter_map(|consumer| pipeline.held_up(consumer.role)) {
+            held_up(body, blame);
+        }
     }
     body.end();
 }
 
-/// The same of a run that is beside another.
+/// The table of a run that is shown beside another.
 pub(super) fn table_of(body: &mut Markup, run: &Drawn) {
     if let Some(pipeline) = &run.summary.pipeline {
         body.details("As a table", |body| times_table(body, pipeline));
@@ -136,24 +92,7 @@ fn times(name: &str, times: &TimesSummary) -> Vec<Cell> {
 }
 
 fn held_up(body: &mut Markup, blame: &Blame) {
-    if blame.rows.is_empty() {
-        return;
-    }
-    let (role, above) = (blame.role, count(blame.above));
-    let caption = match blame.level {
-        BlameLevel::AboveP99 => format!(
-            "Who held up the {role}'s messages above the 99th percentile: {above} longer than {}",
-            blame.longer_than_ns
-        ),
-        BlameLevel::Slow => format!("Who held up the {role}'s slow messages: {above}"),
-    };
-    let caption = match blame.split < blame.above {
-        true => format!(
-            "{caption}, of which {} have a row and are explained",
-            count(blame.split)
-        ),
-        false => caption,
-    };
+    let caption = format!("What {} were made of", text::messages(blame));
     let heads = [
         Head::Text("where: who"),
         Head::Number("share"),

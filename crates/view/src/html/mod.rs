@@ -1,9 +1,8 @@
-//! A run as one HTML file to hand to somebody: no network, nothing beside it.
+//! A run as a single HTML file that needs no network and no other file.
 //!
-//! The page is complete as it is written here: tables, and charts as images. Where the build has the bundle of
-//! `web/` ([`bundle`]), it has the rows of the run in it too, and a script that makes them something to move
-//! in: a timeline down to one stall's frames, filters, zoom. Whatever a thread called itself is text in it,
-//! and the page's policy lets nothing run or load but what is in it.
+//! The page holds tables, and charts as images, which work without a script and in print. It also holds the rows of the
+//! run and the script of `web/` ([`bundle`]), which draws a timeline down to the frames of a stall, with filters and
+//! zoom. Names of threads are text in it, and the page's policy lets only its own content run or load.
 
 mod bundle;
 mod charts;
@@ -24,7 +23,6 @@ mod wakeup;
 mod watched;
 mod worst;
 
-pub use bundle::is_interactive;
 pub use compare::render as comparison;
 pub use data::stall;
 pub use frames::Frames;
@@ -33,6 +31,7 @@ pub use refusal::render as refusal;
 pub use settings::{Gain, Setting};
 
 use crate::drawn::Drawn;
+use crate::lines::counted;
 use crate::number::{span, utc};
 use crate::style::{Tone, tame};
 use crate::text;
@@ -40,35 +39,33 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_model::StallId;
 use markup::Markup;
 
-/// Stalls of each of the largest culprits whose frames are shown.
+/// The number of stalls with frames of each of the largest culprits.
 const OF_EACH: usize = 6;
-/// Culprits of which frames are shown.
+/// The number of culprits with frames.
 const CULPRITS: usize = 24;
 
-/// Bytes that a page is to have at most: so that it can be sent to somebody. Frames are left out beyond it, for
-/// what they show can be had from the run.
+/// The size limit of a page, bytes, so that users can send it. Frames beyond it are left out, because the run itself
+/// can show them.
 pub const MOST_BYTES: usize = 1_500_000;
 
-/// What a page of a run is made of.
+/// The contents of a run's page.
 pub struct Page<'p> {
-    /// The run.
     pub run: &'p Drawn,
-    /// Frames of some of its stalls, those first that are wanted most.
+    /// The frames of some stalls, the most wanted first.
     pub frames: &'p [Frames],
-    /// What the run stored of the machine's settings, with what each would win.
+    /// The run's audit of the machine, with the gain of each setting.
     pub settings: &'p [Setting],
-    /// Where a list of runs is, for a page that is served.
+    /// The address of the list of runs, for a served page.
     pub list: Option<&'static str>,
 }
 
-/// Whose frames a page should have: the longest stalls, then some of each of the largest culprits; at most so
-/// many.
+/// The stalls whose frames a page should have: the longest, then some of each of the largest culprits; at most `most`.
 #[must_use]
 pub fn frames_wanted(run: &Drawn, most: usize) -> Vec<StallId> {
     let mut wanted: Vec<StallId> = run.summary.worst.iter().map(|stall| stall.stall).collect();
     wanted.truncate(most);
     let mut left = [OF_EACH; CULPRITS];
-    // Spread over the run: every so many of them.
+    // A sample spread over the run.
     let step = (run.picture.stalls.len() / 2_000).max(1);
     let spread = (0..step).flat_map(|from| run.picture.stalls.iter().skip(from).step_by(step));
     for stall in spread {
@@ -90,20 +87,18 @@ pub fn frames_wanted(run: &Drawn, most: usize) -> Vec<StallId> {
     wanted
 }
 
-/// A page as it is written.
 pub struct Written {
-    /// All of it.
     pub html: String,
-    /// Of so many of the stalls that were given with frames these are in it.
+    /// The number of stalls with frames in the page.
     pub framed: usize,
 }
 
-/// A run's label as headings have it: anybody may have written any text into a run.
+/// A run's label for headings: it is untrusted text.
 fn label(text: &str) -> String {
     crate::style::fit(text, 72)
 }
 
-/// The page of a run.
+/// Renders the page of a run.
 #[must_use]
 pub fn render(page: &Page<'_>) -> Written {
     let summary = &page.run.summary;
@@ -111,7 +106,8 @@ pub fn render(page: &Page<'_>) -> Written {
     header(&mut body, page);
     body.raw("<main>\n");
     verdict(&mut body, page.run);
-    body.raw("<div id=\"app\" hidden></div>\n");
+    body.raw("<div id=\"app\" class=\"app\" hidden></div>\n");
+    warnings(&mut body, summary);
     if let Some(wakeup) = &summary.wakeup {
         wakeup::render(&mut body, summary, wakeup);
     }
@@ -136,18 +132,14 @@ pub fn render(page: &Page<'_>) -> Written {
     facts::machine(&mut body, page.run);
     body.raw("</main>\n");
     let served = page.list.is_some();
-    let rows = if bundle::is_interactive() {
-        data::encoded(page.run, served)
-    } else {
-        String::new()
-    };
+    let rows = data::encoded(page.run, served);
     let title = format!(
         "{} {} \u{2013} jitterscope",
         label(&summary.run.label),
         summary.run.id
     );
     let body = body.into_string();
-    let write = |data: Option<&policy::Data>, is_large: bool| {
+    let write = |data: &[policy::Data], is_large: bool| {
         let mut all = Markup::default();
         footer(all.piece(&body), summary, is_large);
         let write = if served {
@@ -157,26 +149,20 @@ pub fn render(page: &Page<'_>) -> Written {
         };
         write(&title, &all.into_string(), data)
     };
-    if !bundle::is_interactive() {
-        return Written {
-            html: write(None, false),
-            framed: 0,
-        };
-    }
-    let mut data = policy::Data {
+    let mut data = [policy::Data {
         rows,
         frames: String::new(),
-    };
-    let others = write(Some(&data), false).len();
+    }];
+    let others = write(&data, false).len();
     let (frames, framed) = frames::encoded(
         page.frames,
         &page.run.picture.culprits,
         MOST_BYTES.saturating_sub(others),
     );
-    data.frames = frames;
-    let mut html = write(Some(&data), false);
+    data[0].frames = frames;
+    let mut html = write(&data, false);
     if html.len() > MOST_BYTES {
-        html = write(Some(&data), true);
+        html = write(&data, true);
     }
     Written { html, framed }
 }
@@ -222,8 +208,11 @@ fn header(body: &mut Markup, page: &Page<'_>) {
 fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
     let summary = &run.summary;
     let mut sections = vec![("verdict", "Verdict")];
-    if bundle::is_interactive() && run.picture.stalls_read > 0 {
+    if run.picture.stalls_read > 0 {
         sections.push(("timeline", "Timeline"));
+    }
+    if !summary.warnings.is_empty() {
+        sections.push(("warnings", "Warnings"));
     }
     if summary.wakeup.is_some() {
         sections.push(("lateness", "Lateness"));
@@ -261,13 +250,11 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
     sections
 }
 
-/// What it comes to, in a sentence or three.
+/// The result, in up to three sentences.
 fn verdict(body: &mut Markup, run: &Drawn) {
     let summary = &run.summary;
-    let mut statements = text::verdict(summary);
-    statements.extend(messages::verdict(summary));
-    statements.extend(followed::verdict(summary));
-    body.raw("<section id=\"verdict\" class=\"verdict\">\n<h2>Verdict</h2>\n");
+    let statements = text::verdict(summary);
+    body.raw("<section id=\"verdict\" class=\"verdict\">\n<h2 class=\"quiet\">Verdict</h2>\n");
     for (at, statement) in statements.iter().enumerate() {
         let class = match statement.tone {
             Some(Tone::Bad) => "<p class=\"lead bad\">",
@@ -283,15 +270,38 @@ fn verdict(body: &mut Markup, run: &Drawn) {
         && attribution.stalls > 0
     {
         let share = crate::number::percent(attribution.explained_fraction);
-        body.element(
-            "<p>",
-            &format!("{share} of that time is explained by what the kernel recorded."),
-            "</p>\n",
-        );
+        body.raw("<p>").text(&format!(
+            "{share} of that time is explained by what the kernel recorded."
+        ));
+        limits(body, summary.warnings.len());
+        body.raw("</p>\n");
+    } else if !summary.warnings.is_empty() {
+        body.raw("<p>");
+        limits(body, summary.warnings.len());
+        body.raw("</p>\n");
     }
+    body.end();
+}
+
+/// A reference to the limits of a run.
+fn limits(body: &mut Markup, warnings: usize) {
+    if warnings > 0 {
+        let text = counted(warnings, "warning");
+        body.raw(" <a class=\"limits\" href=\"#warnings\">")
+            .text(&text)
+            .raw("</a>");
+    }
+}
+
+/// What the reader must know. It stands below the timeline, because most readers come for that.
+fn warnings(body: &mut Markup, summary: &RunSummary) {
+    if summary.warnings.is_empty() {
+        return;
+    }
+    body.section("warnings", "Warnings");
     for warning in &summary.warnings {
         body.element(
-            "<p class=\"warning\"><strong>Mind:</strong> ",
+            "<p class=\"warning\">",
             &crate::warnings::warning(&warning.warning),
             "</p>\n",
         );
@@ -299,7 +309,7 @@ fn verdict(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-/// Whether there is anything that stalls' sections have.
+/// Whether the run has data for the stalls' sections.
 fn has_stalls(run: &Drawn) -> bool {
     run.picture.stalls_read > 0
         || run
@@ -309,7 +319,7 @@ fn has_stalls(run: &Drawn) -> bool {
             .any(|culprit| culprit.total.0 > 0)
 }
 
-/// One sentence in place of sections that would each say that there is nothing.
+/// One sentence instead of several empty sections.
 fn without_stalls(body: &mut Markup, run: &Drawn) {
     let threshold = run.summary.probe.threshold_ns;
     let noun = crate::chart::words::noun(run);
@@ -324,7 +334,7 @@ fn without_stalls(body: &mut Markup, run: &Drawn) {
     }
 }
 
-/// `is_large`: whether it is more than a page should have.
+/// `is_large`: whether the page exceeds its size limit.
 fn footer(body: &mut Markup, summary: &RunSummary, is_large: bool) {
     body.raw("<footer><p>")
         .text(&format!("jitterscope {}", summary.run.tool_version));
@@ -336,13 +346,6 @@ fn footer(body: &mut Markup, summary: &RunSummary, is_large: bool) {
         body.raw(
             "<p>This page is larger than 1.5 MB, for the parts of its stalls alone take as much: frames of \
              the longest few only are in it. Some mail servers refuse so much. A higher threshold records fewer stalls.</p>",
-        );
-    }
-    if !bundle::is_interactive() {
-        body.raw(
-            "<p>This page is complete, but stands still: the program that wrote it was built without its \
-             interactive part. <code>cargo xtask web</code> builds that (it needs npm); then build jitterscope \
-             again.</p>",
         );
     }
     body.raw("</footer>\n");

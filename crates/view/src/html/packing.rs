@@ -1,4 +1,4 @@
-//! Data as a page carries them.
+//! Packs data for a page.
 
 use base64::Engine;
 use flate2::Compression;
@@ -12,7 +12,7 @@ pub(super) fn packed(plain: &[u8]) -> String {
 
 fn deflated(plain: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-    // Writing to memory does not fail; should it, the page says that its data are damaged.
+    // Writing to memory does not fail; if it did, the page would report damaged data.
     let _ = encoder.write_all(plain);
     encoder.finish().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The document around a page: what it may do.
+//! The document around a page, with its content security policy.
 
 use super::bundle;
 use super::markup::Markup;
@@ -9,36 +9,36 @@ use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page.css");
 
-/// What the script of a page reads.
+/// The script's data of one run.
 pub(super) struct Data {
-    /// The rows of the run, in base64.
+    /// The rows, in base64.
     pub(super) rows: String,
     /// The frames of some stalls, in base64.
     pub(super) frames: String,
 }
 
-/// A page that is served and has forms, which go back to where it came from.
+/// A served page with forms that go back to its server.
 pub(super) fn served(title: &str, body: &str) -> String {
-    written(title, body, None, "form-action 'self'")
+    written(title, body, &[], "form-action 'self'")
 }
 
-/// A page of a run that is served: its script may ask where it came from, and nobody else, for more of the run.
-pub(super) fn asking(title: &str, body: &str, data: Option<&Data>) -> String {
+/// A served page of a run: its script may request more of the run from its own server only.
+pub(super) fn asking(title: &str, body: &str, data: &[Data]) -> String {
     written(title, body, data, "form-action 'none'; connect-src 'self'")
 }
 
-/// A whole document that stands alone. Its policy lets nothing load, and nothing run but the script that is in it: each is
-/// named by its digest.
-pub(super) fn document(title: &str, body: &str, data: Option<&Data>) -> String {
+/// A stand-alone document. Its policy blocks all loading and all scripts except its own, which it names by their
+/// digests.
+pub(super) fn document(title: &str, body: &str, data: &[Data]) -> String {
     written(title, body, data, "form-action 'none'")
 }
 
-fn written(title: &str, body: &str, data: Option<&Data>, more: &'static str) -> String {
-    let script = data.and(bundle::SCRIPT);
+fn written(title: &str, body: &str, data: &[Data], more: &'static str) -> String {
+    let script = (!data.is_empty()).then_some(bundle::SCRIPT);
     let style = format!(
         "{STYLE}{}{}",
         theme::of_page(),
-        script.and(bundle::STYLE).unwrap_or_default()
+        script.map_or("", |_| bundle::STYLE)
     );
     let scripts = script.map_or_else(
         || "'none'".into(),
@@ -62,14 +62,16 @@ fn written(title: &str, body: &str, data: Option<&Data>, more: &'static str) -> 
         .piece(&style)
         .raw("</style>\n</head>\n<body>\n")
         .piece(body);
-    if let (Some(data), Some(script)) = (data, script) {
-        // Base64 has no character that could end it.
-        for (id, block) in [("data", &data.rows), ("frames", &data.frames)] {
-            out.raw("<script type=\"application/octet-stream\" id=\"")
-                .raw(id)
-                .raw("\">")
-                .piece(block);
-            out.raw("</script>\n");
+    if let Some(script) = script {
+        // Base64 has no character that could end the element.
+        for data in data {
+            for (class, block) in [("rows", &data.rows), ("frames", &data.frames)] {
+                out.raw("<script type=\"application/octet-stream\" class=\"")
+                    .raw(class)
+                    .raw("\">")
+                    .piece(block);
+                out.raw("</script>\n");
+            }
         }
         out.raw("<script>").piece(script).raw("</script>\n");
     }

@@ -1,19 +1,19 @@
-//! A served page that says why there is no other.
+//! A served page that explains why the requested one is missing.
 
 use super::markup::Markup;
 use super::policy;
 
-/// The page. `list`: where the list of runs is.
+/// Renders the page. `list`: the address of the list of runs.
 #[must_use]
-pub fn render(heading: &str, why: &str, list: &'static str) -> String {
+pub fn render(heading: &str, why: &str, list: &str) -> String {
     let mut body = Markup::default();
     body.raw("<header><p class=\"brand\"><a href=\"")
-        .raw(list)
+        .text(list)
         .raw("\">jitterscope</a></p>");
     body.element("<h1>", heading, "</h1></header>\n<main>\n<section>\n");
     body.element("<p class=\"warning\">", why, "</p>\n");
     body.raw("<p><a href=\"")
-        .raw(list)
+        .text(list)
         .raw("\">To the list of runs</a></p>\n")
         .end()
         .raw("</main>\n");

@@ -1,30 +1,47 @@
-//! The audit of the machine as the run stored it.
+//! The audit of the machine, as stored with the run.
 
 use super::markup::{Cell, Head, Markup};
 use crate::lines::counted;
+use crate::tuning::won;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{KnobFinding, KnobVerdict};
+use jitterscope_model::{KnobFinding, KnobVerdict, Nanos};
+use jitterscope_tune::{Effect, Win};
+use std::cmp::Reverse;
 
-/// What is wrong with one knob, and what that would win.
+/// A wrong knob, and the gain of setting it right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// What the run stored of it.
     pub finding: KnobFinding,
-    /// What the knob is about.
+    /// The topic of the knob.
     pub title: String,
-    /// What setting it right would win of what was measured.
+    /// The gain of setting it right, from the measured time.
     pub gain: Gain,
 }
 
-/// What setting a knob right would win.
+/// The gain of setting a knob right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gain {
-    /// So much of what was measured, in words.
-    Of(String),
-    /// Nothing that was measured.
+    /// This much of the measured time. It names no culprits in a redacted page.
+    Of(Win),
     Nothing,
-    /// It cannot be said: nothing recorded whose the time was, or what did holds no proof.
+    /// Unknown: there is no attribution, or it fails its proof.
     Unknown,
+}
+
+/// The number of culprits named with a gain.
+const FEW: usize = 3;
+
+/// The gain and its culprits: the first few, and the number of others.
+fn gain(win: &Win) -> String {
+    let culprits = &win.culprits[..win.culprits.len().min(FEW)];
+    let more = match win.culprits.len().saturating_sub(FEW) {
+        0 => String::new(),
+        n => format!(", {n} more"),
+    };
+    match culprits.is_empty() {
+        true => won(win),
+        false => format!("{}: {}{more}", won(win), culprits.join(", ")),
+    }
 }
 
 pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Setting]) {
@@ -48,13 +65,21 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
                 Head::Text("wanted"),
             ];
             let mut wrong = wrong;
-            wrong.sort_by_key(|setting| setting.gain == Gain::Nothing);
+            wrong.sort_by_key(|setting| match &setting.gain {
+                Gain::Of(win) => (
+                    win.effect == Effect::Perhaps,
+                    Reverse(win.total_ns),
+                    win.effect == Effect::Lessens,
+                ),
+                Gain::Unknown => (true, Reverse(Nanos::ZERO), false),
+                Gain::Nothing => (true, Reverse(Nanos::ZERO), true),
+            });
             let row = |setting: &&Setting| {
                 let finding = &setting.finding;
                 vec![
                     Cell::Lines(vec![setting.title.clone(), finding.knob.clone()]),
                     Cell::Text(match &setting.gain {
-                        Gain::Of(text) => text.clone(),
+                        Gain::Of(win) => gain(win),
                         Gain::Nothing => "nothing that was measured".into(),
                         Gain::Unknown => "not known: the run names nobody".into(),
                     }),

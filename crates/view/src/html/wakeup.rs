@@ -1,4 +1,4 @@
-//! How late a sleeper woke.
+//! The lateness of wake-ups.
 
 use super::markup::{Cell, Head, Markup};
 use crate::number::{count, percent_cell};

@@ -1,4 +1,4 @@
-//! What became of CPUs that were watched without a probe.
+//! The time of CPUs watched without a probe.
 
 use super::followed::ran;
 use super::markup::{Cell, Head, Markup};
@@ -9,14 +9,14 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_model::{BelongingThread, Nanos, PassiveCpu};
 use std::cmp::Reverse;
 
-/// CPUs at first sight.
+/// The number of CPUs shown at first.
 const FEW: usize = 16;
-/// CPUs for which the page lists who ran there.
+/// The number of CPUs with a list of what ran there.
 const BLOCKS: usize = 8;
-/// Threads that are named as belonging on one.
+/// The number of named owners of a CPU.
 const NAMED: usize = 6;
 
-/// What the time of a CPU is made of.
+/// A component of a CPU's time.
 type Sort = (&'static str, fn(&PassiveCpu) -> Nanos);
 
 const SORTS: [Sort; 6] = [
@@ -138,7 +138,7 @@ fn block(body: &mut Markup, summary: &RunSummary, cpu: &PassiveCpu) {
     }
     if let Some(why) = &cpu.ended_early {
         body.element(
-            "<p class=\"warning\"><strong>Mind:</strong> ",
+            "<p class=\"warning\"><strong>Warning:</strong> ",
             &format!(
                 "CPU {} was not watched to the end: {}.",
                 cpu.cpu,

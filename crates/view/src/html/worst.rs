@@ -1,4 +1,4 @@
-//! The longest stalls, each of which leads into the timeline.
+//! The longest stalls, with links into the timeline.
 
 use super::markup::{Cell, Head, Markup};
 use crate::chart::words as chart;
@@ -10,9 +10,9 @@ use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::picture::CurveOf;
 use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Phase};
 
-/// Rows at first sight.
+/// The number of rows shown at first.
 const FEW: usize = 20;
-/// Parts of a stall that are listed.
+/// The number of listed parts of a stall.
 const PARTS: usize = 3;
 
 pub(super) fn render(body: &mut Markup, run: &Drawn) {
@@ -32,7 +32,7 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     }
     let row = |stall: &WorstStall| row(stall, doubt.is_none());
     let mut heads = vec![Head::Number(""), Head::Number("length")];
-    // An empty column would tell nothing that the doubt does not.
+    // The doubt replaces the column: it would be empty.
     heads.extend(
         doubt
             .is_none()
@@ -49,7 +49,7 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-/// What is not among them, where more messages were slow than were recorded one by one.
+/// The messages missing from the list, if more were slow than have rows.
 fn only_counted(run: &Drawn) -> Option<String> {
     let slow = chart::slow_messages(run)?;
     let note = format!(
@@ -80,9 +80,9 @@ fn only_counted(run: &Drawn) -> Option<String> {
     }
 }
 
-/// `proven`: whether what is said of culprits holds.
+/// `proven`: whether the verdicts on culprits hold.
 fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
-    // Of each culprit all its parts together, as the panel beside the timeline has them.
+    // The parts of each culprit together, as in the panel beside the timeline.
     let mut sums: CulpritSums<Option<Phase>, Nanos> =
         CulpritSums::new(KeyLevel::Program, usize::MAX);
     for part in stall.parts.iter().filter(|_| proven) {

@@ -1,27 +1,27 @@
-//! The report formats of perf-workshop, byte for byte, for who reads them with scripts.
+//! The report formats of perf-workshop, byte for byte, for scripts that read them.
 
 use jitterscope_analyze::{MESSAGE_LEVELS, PipelineSummary, TimesSummary};
 use jitterscope_model::{Nanos, PipelineRole};
 
-/// Percentiles of the long form, as the ancestor names them.
+/// The names of the percentiles in the long form.
 const LONG_NAMES: [&str; 7] = [
     "50.00%", "90.00%", "99.00%", "99.90%", "99.99%", "99.999%", "99.9999%",
 ];
-/// How many of them the short form has.
+/// The number of percentiles in the short form.
 const SHORT_LEVELS: usize = 5;
 
-/// A report format of the ancestor's.
+/// A report format of perf-workshop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// A table of each kind of time.
+    /// One table for each kind of time.
     #[default]
     Long,
-    /// A line of each kind of time: min, mean, 50, 90, 99, 99.9, 99.99, max, count.
+    /// One line for each kind of time: min, mean, 50, 90, 99, 99.9, 99.99, max, count.
     Short,
 }
 
-/// The kinds of time that are listed, in the ancestor's order and under its titles; the producer's, which it
-/// did not have, comes last.
+/// The listed kinds of time, in perf-workshop's order and with its titles; the producer's, which perf-workshop does not
+/// have, comes last.
 #[must_use]
 pub fn titled(pipeline: &PipelineSummary) -> Vec<(String, &TimesSummary)> {
     let mut titled = Vec::new();
@@ -48,7 +48,7 @@ pub fn transit_title(role: PipelineRole) -> String {
     format!("{} Message Transit Latency (ns)", name(role))
 }
 
-/// A role as the ancestor writes it.
+/// perf-workshop's name of a role.
 #[must_use]
 pub fn name(role: PipelineRole) -> &'static str {
     match role {
@@ -63,7 +63,7 @@ fn levels(times: &TimesSummary) -> Vec<Nanos> {
     MESSAGE_LEVELS.iter().map(|(name, _)| at(name)).collect()
 }
 
-/// The long form, with the empty line behind it.
+/// The long form, followed by an empty line.
 #[must_use]
 pub fn long(title: &str, times: &TimesSummary) -> String {
     let mut text = format!("== {title} ==\n");
@@ -79,7 +79,7 @@ pub fn long(title: &str, times: &TimesSummary) -> String {
     text
 }
 
-/// The short form, with the empty line behind it.
+/// The short form, followed by an empty line.
 #[must_use]
 pub fn short(times: &TimesSummary) -> String {
     let mut fields = vec![times.min_ns.0, times.mean_ns.0];
@@ -89,7 +89,7 @@ pub fn short(times: &TimesSummary) -> String {
     format!("{}\n\n", fields.join(","))
 }
 
-/// Every kind of time in the formats asked for.
+/// Every kind of time in the requested formats.
 #[must_use]
 pub fn render(pipeline: &PipelineSummary, formats: &[Format]) -> String {
     let mut text = String::new();

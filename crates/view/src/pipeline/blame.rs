@@ -1,41 +1,22 @@
-//! Who made messages slow.
+//! What made messages slow.
 
 use crate::number::{count, percent, percent_cell};
 use crate::style::{Tone, fit};
 use crate::text::Page;
 use crate::words;
 use jitterscope_analyze::{Blame, BlameLevel, BlameRow, PipelineSummary};
-use jitterscope_model::{Nanos, PipelineRole};
+use jitterscope_model::Nanos;
 
-/// Share of the messages above the 99th percentile that must have been split to tell of them alone.
-const ENOUGH: f64 = 0.3;
-/// Rows a consumer; JSON has all.
+/// The number of rows for each consumer; JSON has all.
 const ROWS: usize = 10;
 
-/// A table a consumer.
+/// One table for each consumer.
 pub(super) fn render(page: &mut Page, pipeline: &PipelineSummary) {
     for consumer in &pipeline.consumers {
-        if let Some(blame) = told_of(pipeline, consumer.role) {
+        if let Some(blame) = pipeline.held_up(consumer.role) {
             table(page, blame);
         }
     }
-}
-
-/// Those of a consumer's messages that are explained: the slowest hundredth, or all slow ones where too few of
-/// that have a row.
-pub(crate) fn told_of(pipeline: &PipelineSummary, role: PipelineRole) -> Option<&Blame> {
-    let of = |level| {
-        pipeline
-            .blame
-            .iter()
-            .find(move |blame| blame.role == role && blame.level == level)
-    };
-    // Of a storm of slow messages only some have a row, and those need not be above the percentile.
-    let enough = |blame: &&Blame| blame.split as f64 >= ENOUGH * blame.above as f64;
-    let found = of(BlameLevel::AboveP99)
-        .filter(enough)
-        .or_else(|| of(BlameLevel::Slow));
-    found.filter(|blame| blame.above > 0)
 }
 
 fn table(page: &mut Page, blame: &Blame) {
@@ -58,9 +39,6 @@ fn table(page: &mut Page, blame: &Blame) {
             percent(blame.split as f64 / blame.above as f64)
         );
         page.prose(Some(Tone::Dim), 2, &text);
-    }
-    if blame.split == 0 {
-        return;
     }
     page.line(&page.style.paint(
         Tone::Dim,

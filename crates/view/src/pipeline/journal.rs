@@ -42,7 +42,7 @@ pub fn csv_row(entry: &JournalEntry) -> String {
     )
 }
 
-/// The whole journal in a few lines.
+/// A summary of the journal in a few lines.
 #[must_use]
 pub fn summary(path: &str, journal: &JournalSummary, style: Style) -> String {
     let mut page = Page::new(style);

@@ -1,4 +1,4 @@
-//! A run of the pipeline as text: the ancestor's tables, then what it did not tell.
+//! A pipeline run as text: perf-workshop's tables, then jitterscope's own part.
 
 mod ancestor;
 mod blame;
@@ -7,13 +7,12 @@ pub mod progress;
 mod text;
 
 pub use ancestor::{Format, inter_title, long, name, short, titled, transit_title};
-pub(crate) use blame::told_of;
 
 use crate::style::Style;
 use crate::text::Page;
 use jitterscope_analyze::{PipelineSummary, RunSummary};
 
-/// The whole report in our own order: the headline first, the ancestor's tables last.
+/// The whole report in jitterscope's order: the headline first, perf-workshop's tables last.
 #[must_use]
 pub(crate) fn full(summary: &RunSummary, pipeline: &PipelineSummary, style: Style) -> String {
     format!(
@@ -23,7 +22,7 @@ pub(crate) fn full(summary: &RunSummary, pipeline: &PipelineSummary, style: Styl
     )
 }
 
-/// The whole report: the ancestor's formats as asked for, then our own part.
+/// The whole report: the requested formats of perf-workshop, then jitterscope's own part.
 #[must_use]
 pub fn render(
     summary: &RunSummary,
@@ -38,7 +37,7 @@ pub fn render(
     )
 }
 
-/// All but the ancestor's tables.
+/// Everything except perf-workshop's tables.
 fn own(summary: &RunSummary, pipeline: &PipelineSummary, style: Style) -> String {
     let mut page = Page::new(style);
     text::render(&mut page, summary, pipeline);

@@ -1,14 +1,14 @@
-//! The ancestor's progress lines, and its names of files.
+//! perf-workshop's progress lines and file names.
 
 use super::ancestor::name;
 use jitterscope_model::{Nanos, PipelineRole};
 
-/// A moment as Java's `Date` writes it, in UTC: `Thu Sep 24 13:17:31 UTC 2015`.
+/// A time as Java's `Date` writes it, in UTC: `Thu Sep 24 13:17:31 UTC 2015`.
 fn date(realtime_ns: u64) -> String {
     written(realtime_ns, "%a %b %d %H:%M:%S UTC %Y")
 }
 
-/// A moment in a file's name: `20150924-131731`.
+/// A time in a file's name: `20150924-131731`.
 #[must_use]
 pub fn file_stamp(realtime_ns: u64) -> String {
     written(realtime_ns, "%Y%m%d-%H%M%S")
@@ -22,25 +22,25 @@ fn written(realtime_ns: u64, format: &str) -> String {
     )
 }
 
-/// The threads are about to start.
+/// The line before the threads start.
 #[must_use]
 pub fn starting(now_realtime_ns: u64) -> String {
     format!("Starting replay at {}", date(now_realtime_ns))
 }
 
-/// A thread is ready.
+/// The line for a ready thread.
 #[must_use]
 pub fn thread_id(role: PipelineRole, tid: i32) -> String {
     format!("{} thread has pid: {tid}", name(role))
 }
 
-/// The warm-up has ended.
+/// The line at the end of the warm-up.
 #[must_use]
 pub fn warm(now_realtime_ns: u64) -> String {
     format!("Warm-up complete at {}", date(now_realtime_ns))
 }
 
-/// Nothing is sent for this long.
+/// The line before a pause of this length.
 #[must_use]
 pub fn pausing(time: Nanos) -> String {
     match (time.0 / 1_000_000_000, time.0 % 1_000_000_000) {
@@ -50,13 +50,12 @@ pub fn pausing(time: Nanos) -> String {
     }
 }
 
-/// The measurement begins.
 #[must_use]
 pub fn executing(now_realtime_ns: u64) -> String {
     format!("Executing test at {}", date(now_realtime_ns))
 }
 
-/// The stem of a file that holds all of a histogram: what it is, when, and the label.
+/// The stem of a whole histogram's file: title, time and label.
 #[must_use]
 pub fn file_stem(title: &str, realtime_ns: u64, label: &str) -> String {
     let title: String = title

@@ -1,4 +1,4 @@
-//! What the ancestor did not tell of a pipeline: lateness, waits, threads, the slowest messages.
+//! The part of a pipeline report that perf-workshop does not have: lateness, waits, threads, the slowest messages.
 
 use crate::lines::cpus_text;
 use crate::number::{bytes, count, moment, percent, span, thousands, times, utc};
@@ -10,10 +10,10 @@ use jitterscope_analyze::{
 };
 use jitterscope_model::{ClockKind, Nanos, PipelinePacing};
 
-/// Indentation of the percentile columns.
+/// The indentation of the percentile columns.
 const NAMES: usize = 15;
 
-/// Everything below the ancestor's tables.
+/// Everything below perf-workshop's tables.
 pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     title(page, summary, pipeline);
     page.line("");
@@ -23,7 +23,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineS
     omission(page, pipeline);
     ring(page, pipeline);
     slowest(page, summary, pipeline);
-    if summary.trust.doubts.is_empty() {
+    if summary.withheld().is_empty() {
         super::blame::render(page, pipeline);
     }
     threads(page, pipeline);
@@ -110,7 +110,7 @@ fn latency(page: &mut Page, pipeline: &PipelineSummary) {
     );
 }
 
-/// A name of its own line, so that the columns fit eighty.
+/// Puts the name on its own line, so that the columns fit eighty.
 fn row(page: &mut Page, who: Option<&str>, what: &str, times: &TimesSummary) {
     if let Some(who) = who {
         page.line(&format!("  {}", page.style.paint(Tone::Strong, who)));

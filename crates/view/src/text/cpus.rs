@@ -1,4 +1,4 @@
-//! CPUs side by side: a column each, as sysjitter shows them; of many first the worst, a row each.
+//! CPUs side by side: one column each, as in sysjitter; with many CPUs first the worst, one row each.
 
 use super::Page;
 use crate::ended::ended_early;
@@ -7,13 +7,13 @@ use crate::style::Tone;
 use jitterscope_analyze::{CpuSummary, FineNanos, Percentiles, RunSummary, TotalSummary};
 use jitterscope_model::{CpuId, Nanos};
 
-/// From this many CPUs on the worst are ranked, a row each.
+/// From this many CPUs on, the worst are ranked in rows.
 const RANKED_FROM: usize = 8;
-/// Rows of that ranking.
+/// The number of rows of that ranking.
 const RANKED: usize = 8;
-/// With more CPUs than this only the worst get a column.
+/// With more CPUs than this only the worst have a column.
 const MOST_COLUMNS: usize = 16;
-/// Columns of characters of a label, and of a CPU.
+/// The width of a label, and of a CPU, in characters.
 const LABEL: usize = 8;
 const CELL: usize = 9;
 
@@ -52,11 +52,11 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading("CPU BY CPU", &remark);
     let mut columns: Vec<Column> = cpus[..shown].iter().map(|cpu| Column::of(cpu)).collect();
     columns.sort_by_key(|column| column.cpu);
-    // All together fit in where they do not need a block of their own.
+    // The total fits in if the CPUs need no separate block.
     if all < RANKED_FROM {
         columns.push(Column::total(&summary.probe.total));
     }
-    // A percentile that no CPU has enough stalls for needs no row.
+    // A percentile that no CPU supports needs no row.
     let has_any = |row: &usize| columns.iter().any(|column| column.cells[*row] != "-");
     let rows: Vec<usize> = (0..NAMES.len()).filter(has_any).collect();
     for (at, block) in columns.chunks(per_block).enumerate() {
@@ -78,7 +78,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-/// A row a CPU, the worst first.
+/// One row for each CPU, the worst first.
 fn ranking(page: &mut Page, summary: &RunSummary, cpus: &[&CpuSummary]) {
     let all = summary.probe.cpus.len();
     let remark = match cpus.len() {
@@ -141,13 +141,13 @@ fn fine(ns: Option<FineNanos>) -> String {
     ns.map_or_else(|| "-".into(), |ns| ns.to_string())
 }
 
-/// Names of the statistics, in order.
+/// The names of the statistics, in order.
 const NAMES: [&str; 14] = [
     "stalls", "per sec", "min", "median", "mean", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %",
     "max", "total", "total %", "floor",
 ];
 
-/// A count within a cell.
+/// A count that fits a cell.
 fn few_digits(n: u64) -> String {
     if n < 1_000_000 {
         count(n)
@@ -156,14 +156,14 @@ fn few_digits(n: u64) -> String {
     }
 }
 
-/// A percentage whose unit stands in the label.
+/// A percentage whose unit is in the label.
 fn number_of(share: f64) -> String {
     percent(share).trim_end_matches(" %").to_owned()
 }
 
-/// What stands in a column.
+/// A column of the table.
 struct Column {
-    /// `None` for all together.
+    /// `None` for the total.
     cpu: Option<CpuId>,
     cells: [String; NAMES.len()],
 }
@@ -184,7 +184,7 @@ impl Column {
                 p("99.9"),
                 p("99.99"),
                 p("99.999"),
-                // Without any stall the longest delta is none.
+                // Without stalls there is no longest one.
                 whole(cpu.max_ns.filter(|_| cpu.stalls > 0)),
                 cpu.stolen_ns.to_string(),
                 number_of(cpu.stolen_fraction),

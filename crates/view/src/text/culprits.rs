@@ -1,26 +1,26 @@
-//! Who stole the time: culprits by total, then what nothing explains.
+//! The culprits by total, then the unexplained time.
 
 use super::Page;
 use crate::number::{count, percent, percent_cell};
-use crate::style::{Tone, fit, tame, wrap};
+use crate::style::{Tone, fit, fit_end, tame, wrap};
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
 use jitterscope_model::{CulpritKind, ExecutionContext, Nanos};
 use std::collections::HashSet;
 
-/// Culprits shown; JSON has all.
+/// The number of culprits shown; JSON has all.
 const SHOWN: usize = 12;
-/// Column at which culprits begin.
+/// The column of culprits.
 const NAME: usize = 39;
-/// Column at which their explanations begin.
+/// The column of their explanations.
 const PHRASE: usize = 8;
-/// Lines of a phrase, at most.
+/// The largest number of lines of an explanation.
 const PHRASE_LINES: usize = 3;
-/// Rows below this share get no line of explanation.
+/// Rows below this share have no explanation.
 const EXPLAINED_FROM: f64 = 0.001;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &AttributionSummary) {
-    // What fails its own proof names nobody.
+    // Without proof no culprit is named.
     if attribution.stalls == 0 || !attribution.proven {
         return;
     }
@@ -65,7 +65,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
     }
 }
 
-/// `told`: phrases that were printed already; each is printed once.
+/// `printed`: phrases that appear above; each is printed once.
 fn rows(
     page: &mut Page,
     sleeper: bool,
@@ -79,12 +79,10 @@ fn rows(
         };
         let explanation = (row.share >= EXPLAINED_FROM).then(|| words::row_explanation(row));
         let unprinted = explanation.filter(|phrase| printed.insert(phrase.clone()));
-        culprit(
-            page,
-            row,
-            sleeper || rows.iter().filter(same).count() > 1,
-            unprinted,
-        );
+        let detailed = sleeper || rows.iter().filter(same).count() > 1;
+        let room = page.style.columns() - NAME;
+        let name = name_among(rows, row, room);
+        culprit(page, row, &name, detailed, unprinted);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
     if !rest.is_empty() {
@@ -97,12 +95,45 @@ fn rows(
             if rest.len() == 1 { one } else { several }
         );
         page.line(&page.style.paint(Tone::Dim, &text));
+        // Many names together may hide a culprit that would rank higher.
+        let least = rows.get(SHOWN - 1).map_or(Nanos::ZERO, |row| row.total_ns);
+        let common = words::in_common(rest.iter().map(|row| (&row.subject, row.total_ns)));
+        if let Some((text, time)) = common
+            && rest.len() > 1
+            && time > least
+        {
+            page.line(&format!("{:>8}  {text}", ""));
+        }
     }
 }
 
-/// `detailed`: the detail says more than the phrase, or it alone tells this row from others. `explanation`:
-/// unless a row above has the same.
-fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, explanation: Option<String>) {
+/// A row's name, cut to the room beside its kind so that no other row has the same text.
+fn name_among(rows: &[CulpritRow], row: &CulpritRow, room: usize) -> String {
+    let room = room.saturating_sub(tame(row.subject.kind_word()).len() + 1);
+    let name = row.subject.name();
+    let cut = fit(&name, room);
+    let is_alike = |other: &CulpritRow| {
+        let other_name = other.subject.name();
+        other.subject.kind() == row.subject.kind()
+            && other_name != name
+            && fit(&other_name, room) == cut
+    };
+    if rows.iter().any(is_alike) {
+        fit_end(&name, room)
+    } else {
+        cut
+    }
+}
+
+/// `detailed`: the detail says more than the phrase, or it alone distinguishes this row. `explanation`: `None` if a row
+/// above has the same.
+fn culprit(
+    page: &mut Page,
+    row: &CulpritRow,
+    name: &str,
+    detailed: bool,
+    explanation: Option<String>,
+) {
     let numbers = format!(
         "{:>8} {:>10} {:>8} {:>8}  ",
         percent_cell(row.share),
@@ -113,27 +144,26 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, explanation: Optio
     let room = page.style.columns() - NAME;
     let kind = tame(row.subject.kind_word());
     let explained = row.subject.kind().is_explained();
-    let name = fit(&row.subject.name(), room.saturating_sub(kind.len() + 1));
     let tone = if explained {
         Tone::Strong
     } else {
         Tone::Warning
     };
-    let mut line = format!("{numbers}{kind} {}", page.style.paint(tone, &name));
-    // The detail stands beside the name where there is room for all of it, else it follows the phrase.
-    let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name.as_str());
-    // Where the phrase is said, of this row or of one above, the detail says no more of the same.
+    let mut line = format!("{numbers}{kind} {}", page.style.paint(tone, name));
+    // The detail stands beside the name if it fits completely, else it follows the phrase.
+    let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name);
+    // If the phrase appears here or above, the detail does not repeat it.
     let explained_here = row.share >= EXPLAINED_FROM;
     let detail = if explained_here {
-        words::further_detail
+        words::row_further_detail
     } else {
-        words::detail
+        words::row_detail
     };
-    let detail = detail(&row.subject, row.threads);
-    // What an unexplained class is, its phrase says.
+    let detail = detail(row);
+    // The phrase of an unexplained class is sufficient.
     let shows_detail = !detail.is_empty() && (detailed || explained);
     let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
-    // Of small shares nothing follows: there a cut detail tells rows apart.
+    // Small shares have no further lines: a cut detail distinguishes rows.
     let left = room.saturating_sub(used + 2);
     let beside =
         shows_detail && (width <= left || (row.share < EXPLAINED_FROM && detailed && left > 8));
@@ -170,24 +200,19 @@ fn culprit(page: &mut Page, row: &CulpritRow, detailed: bool, explanation: Optio
     }
 }
 
-/// `woken by cron (pid 12, CPU 0), 12 of 40 times`; where not all are known, `in all 12 known cases of 40`.
+/// `woken by cron (pid 12, CPU 0), 12 of 40 times`; if not all triggers are known, `in all 12 known cases of 40`.
 fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
-    let verb = match row.subject.kind() {
-        CulpritKind::Thread => "woken",
-        CulpritKind::Kworker => "queued",
-        CulpritKind::Ipi => "sent",
-        CulpritKind::Stopped => "stopped",
-        _ => "triggered",
-    };
+    let verb = words::sender_verb(row.subject.kind());
     let mut where_from = Vec::new();
-    // Beneath a softirq the name must do: it is not who did it.
+    // The thread beneath a softirq is only named: it is not the trigger.
     let tid = sender
         .tid
         .filter(|_| sender.context == ExecutionContext::Thread);
     where_from.extend(tid.map(|tid| format!("pid {tid}")));
     where_from.extend(sender.cpu.map(|cpu| format!("CPU {cpu}")));
     let gone = || sender.tid.map(|_| words::ENDED.to_owned());
-    let thread = sender.comm.as_ref().map(|comm| tame(comm)).or_else(gone);
+    let named = sender.comm.as_ref().or(sender.beneath.as_ref());
+    let thread = named.map(|comm| tame(comm)).or_else(gone);
     let mut text = format!(
         "{verb} by {}",
         words::sent_from(sender.context, thread.as_deref())
@@ -198,7 +223,7 @@ fn sender_text(row: &CulpritRow, sender: &SenderRow) -> String {
     if let Some(via) = &sender.via {
         text += &format!(" through {}", tame(via));
     }
-    // A stall may have several parts of a culprit, each with a sender of its own.
+    // A stall may have several parts of a culprit, each with its own sender.
     let known = row.senders_known.max(sender.count);
     let all = row.count.max(known);
     text += &match (sender.count == known, known == all) {
@@ -223,35 +248,63 @@ mod tests {
     use super::*;
     use jitterscope_model::{CpuId, Subject, Task};
 
+    fn row(subject: Subject) -> CulpritRow {
+        CulpritRow {
+            subject,
+            threads: 1,
+            thread_names: Vec::new(),
+            recorder: None,
+            told_apart: None,
+            explanation: String::new(),
+            sender: None,
+            senders_known: 0,
+            count: 12,
+            per_sec: 1.2,
+            total_ns: Nanos(12),
+            share: 0.5,
+            mean_ns: Nanos(1),
+            max_ns: Nanos(1),
+        }
+    }
+
+    #[test]
+    fn names_that_are_cut_to_the_same_text_keep_their_ends() {
+        let of = |group: &str| {
+            row(Subject::Ipi(
+                format!("/system.slice/very-long-folder/{group}").into(),
+            ))
+        };
+        let rows = [of("inner"), of("outer"), row(Subject::Ipi("short".into()))];
+        let names: Vec<_> = rows.iter().map(|row| name_among(&rows, row, 20)).collect();
+        assert_eq!(names, ["..g-folder/inner", "..g-folder/outer", "short"]);
+        let alone = name_among(&rows[..1], &rows[0], 20);
+        assert_eq!(alone, "/system.slice/..");
+    }
+
     #[test]
     fn a_thread_has_a_name_and_an_interrupt_has_none() {
         let told_of = |context, comm: Option<&str>, tid, times, known| {
+            let name = comm.map(Into::into);
+            let [comm, beneath] = match context {
+                ExecutionContext::Softirq => [None, name],
+                _ => [name, None],
+            };
             let sender = SenderRow {
                 context,
-                comm: comm.map(Into::into),
+                comm,
                 tid,
                 cpu: Some(CpuId(0)),
                 via: None,
+                beneath,
                 count: times,
             };
+            let thread = Subject::Thread(Task {
+                comm: "evil".into(),
+                ..Task::default()
+            });
             let row = CulpritRow {
-                subject: Subject::Thread(Task {
-                    comm: "evil".into(),
-                    ..Task::default()
-                }),
-                threads: 1,
-                thread_names: Vec::new(),
-                recorder: None,
-                told_apart: None,
-                explanation: String::new(),
-                sender: None,
                 senders_known: known,
-                count: 12,
-                per_sec: 1.2,
-                total_ns: Nanos(12),
-                share: 0.5,
-                mean_ns: Nanos(1),
-                max_ns: Nanos(1),
+                ..row(thread)
             };
             sender_text(&row, &sender)
         };
@@ -259,7 +312,7 @@ mod tests {
         let (thread, interrupt) = (ExecutionContext::Thread, ExecutionContext::Interrupt);
         let softirq = ExecutionContext::Softirq;
         assert_eq!(
-            text_of(softirq, Some("udp-send"), Some(12), 12),
+            text_of(softirq, Some("udp-send"), None, 12),
             "woken by a softirq on top of udp-send (CPU 0)"
         );
         assert_eq!(
@@ -278,7 +331,7 @@ mod tests {
             text_of(interrupt, None, None, 3),
             "woken by an interrupt (CPU 0), 3 of 12 times"
         );
-        // Of whom nothing is known, nothing is said: it may have been the same one.
+        // Nothing is said about unknown triggers: they may have been the same.
         let cron = |times, known| told_of(thread, Some("cron"), Some(12), times, known);
         assert_eq!(
             cron(3, 3),

@@ -1,6 +1,6 @@
-//! Which run this is, how much time was stolen, and the worst of it.
+//! The run, how much time was stolen, and the worst stall.
 
-use super::{Page, cpus, over_time, short_cpus_text, wakeup};
+use super::{Page, cpus, over_time, short_cpus_text, unattributed, wakeup};
 use crate::cpus_because::stored_cpus_because;
 use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
@@ -9,9 +9,9 @@ use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{ClockCosts, CpuSet, Nanos};
 
-/// The threshold where the clock is quick.
+/// The default threshold with a fast clock.
 const USUAL: Nanos = Nanos(300);
-/// A share of time above which the verdict is red; the machine is no place for what cannot wait.
+/// A share of time above which the verdict is red: the machine does not suit latency-sensitive work.
 const BAD: f64 = 0.01;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
@@ -100,13 +100,13 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     }
 }
 
-/// `stalls from 2.00 us`, and why from there where that is not the usual or makes no sense.
+/// `stalls from 2.00 us`, with the reason if that is unusual or unreasonable.
 fn stalls_from(summary: &RunSummary) -> String {
     let text = format!("stalls from {}", summary.probe.threshold_ns);
     unusual(summary).map_or(text.clone(), |why| format!("{text}{why}"))
 }
 
-/// Why stalls are not looked for from where they usually are, or why they should not be.
+/// Why the threshold is unusual, or should be.
 pub(crate) fn unusual(summary: &RunSummary) -> Option<String> {
     let threshold = summary.probe.threshold_ns;
     let ClockCosts {
@@ -124,17 +124,28 @@ pub(crate) fn unusual(summary: &RunSummary) -> Option<String> {
     })
 }
 
-/// Why nobody is named.
+/// Why no culprits are named, for all or a part of the time.
 pub(crate) fn doubts(page: &mut Page, summary: &RunSummary) {
-    if let Some(text) = unproven(summary) {
+    if let Some(text) = unproven(summary).or_else(|| withheld(summary)) {
         page.prose(Some(Tone::Bad), 0, &text);
     }
 }
 
-/// Why nobody is named, in a sentence; `None` where the run's evidence holds its own proof.
+/// Why no culprits are named for a part of the time.
+fn withheld(summary: &RunSummary) -> Option<String> {
+    let doubts = &summary.trust.doubts;
+    (!doubts.is_empty()).then(|| {
+        format!(
+            "Who did it cannot be said of all the time: {}.",
+            doubts_text(doubts)
+        )
+    })
+}
+
+/// Why no culprits are named, as a sentence; `None` if the run's evidence passes its proof.
 #[must_use]
 pub fn unproven(summary: &RunSummary) -> Option<String> {
-    let doubts = &summary.trust.doubts;
+    let doubts = summary.withheld();
     (!doubts.is_empty()).then(|| format!("Who did it cannot be said: {}.", doubts_text(doubts)))
 }
 
@@ -192,7 +203,7 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     }
     let plural = if total.stalls == 1 { "" } else { "s" };
     let text = format!(
-        "{who} {have} lost {} of {their} time: {} of {}{}, in {} stall{plural} ({} per second{}).",
+        "{who} {have} lost {} of {their} time: {} of {}{}, in {} stall{plural} ({} per second{})",
         percent(total.stolen_fraction),
         total.stolen_ns,
         span(total.measured_ns),
@@ -206,19 +217,33 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     } else {
         Tone::Strong
     };
-    page.prose(Some(tone), 0, &text);
-    worst(page, summary, cpus.len() > 1);
+    let worst = worst(summary, cpus.len() > 1);
+    // Without a list of culprits this sentence is the whole answer.
+    let host = match summary.attribution {
+        None => unattributed::host_share(summary),
+        Some(_) => None,
+    };
+    match (worst, host) {
+        (Some(worst), Some(host)) => {
+            page.prose(Some(tone), 0, &format!("{text}; the {worst}; {host}."));
+        }
+        (worst, _) => {
+            page.prose(Some(tone), 0, &format!("{text}."));
+            if let Some(worst) = worst {
+                page.prose(None, 0, &format!("The {worst}."));
+            }
+        }
+    }
 }
 
-fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
-    let Some(longest) = summary.probe.total.max_ns else {
-        return;
-    };
-    let mut text = format!("The worst lasted {longest}");
+/// The longest stall, as the rest of a sentence that begins with `the`.
+fn worst(summary: &RunSummary, several: bool) -> Option<String> {
+    let longest = summary.probe.total.max_ns?;
+    let mut text = format!("worst lasted {longest}");
     if let Some(cpu) = summary.probe.total.max_cpu.filter(|_| several) {
         text += &format!(", on CPU {cpu}");
     }
-    // The longest delta may have no record, when the queue was full; then nothing else is known of it.
+    // The longest delta may have no record if the queue was full; then only its length is known.
     if let Some(stall) = summary
         .worst
         .first()
@@ -235,7 +260,7 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
         if let Some((who, net)) = stall
             .by_culprit()
             .first()
-            .filter(|_| summary.trust.doubts.is_empty())
+            .filter(|_| summary.withheld().is_empty())
         {
             text += &format!(
                 ": {} {} ({})",
@@ -247,5 +272,5 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
     } else if summary.trust.dropped_records > 0 {
         text += "; it has no record, for the queue was full";
     }
-    page.prose(None, 0, &(text + "."));
+    Some(text)
 }

@@ -1,5 +1,5 @@
-//! A run as text for a terminal: what was stolen, by whom, the worst of it, percentiles, and how far to
-//! trust all that, in this order.
+//! A run as text for a terminal: how much was stolen, the culprits, the worst stall, percentiles, and the trust in all
+//! that, in this order.
 
 mod brief;
 mod cpus;
@@ -17,8 +17,8 @@ mod unattributed;
 mod wakeup;
 mod worst;
 
-pub(crate) use brief::message_headline;
 pub use brief::{Next, Step, brief};
+pub(crate) use brief::{message_headline, messages};
 pub(crate) use page::{Page, Statement};
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
@@ -30,7 +30,7 @@ use crate::style::Style;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, ProbeKind};
 
-/// With more CPUs than this, they are shown as a table and percentiles of all together.
+/// With more CPUs than this, the report has a table of CPUs and percentiles of the total.
 const FEW_CPUS: usize = 4;
 
 /// The whole report, each line within `style`'s width.
@@ -49,7 +49,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     if let Some(wakeup) = summary
         .wakeup
         .as_ref()
-        .filter(|_| summary.trust.doubts.is_empty())
+        .filter(|_| summary.withheld().is_empty())
     {
         wakeup::phases(&mut page, summary, wakeup);
     }
@@ -57,7 +57,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
         Some(attribution) => culprits::render(&mut page, summary, attribution),
         None => unattributed::render(&mut page, summary),
     }
-    if summary.trust.doubts.is_empty() {
+    if summary.withheld().is_empty() {
         periods::render(&mut page, summary);
     }
     worst::render(&mut page, summary);
@@ -70,7 +70,7 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     page.into_text()
 }
 
-/// Of threads that were followed nothing was measured by a probe: the report is from their side.
+/// The report on followed threads, without a probe's measurement.
 fn followed(summary: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     headline::title(&mut page, summary, &CpuSet::new());
@@ -89,23 +89,25 @@ fn followed(summary: &RunSummary, style: Style) -> String {
     page.into_text()
 }
 
-/// What was measured by a probe that spins or sleeps, in sentences; nothing of other runs.
+/// The measurement in sentences: those at the beginning of a report.
 pub(crate) fn verdict(summary: &RunSummary) -> Vec<Statement> {
     let mut page = Page::gathering();
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     let kind = ProbeKind::from_word(&summary.probe.kind);
-    match &summary.wakeup {
-        Some(wakeup) => wakeup::headline(&mut page, summary, wakeup),
-        // Of these nothing was measured by a probe.
-        None if summary.pipeline.is_some() => {}
-        None if kind == Some(ProbeKind::Passive) => passive::headline(&mut page, summary),
-        None if cpus.is_empty() => {}
-        None => headline::stolen(&mut page, summary, &cpus),
+    match (&summary.wakeup, &summary.pipeline) {
+        (Some(wakeup), _) => wakeup::headline(&mut page, summary, wakeup),
+        (None, Some(pipeline)) => message_headline(&mut page, summary, pipeline),
+        _ if kind == Some(ProbeKind::Passive) => passive::headline(&mut page, summary),
+        _ if kind == Some(ProbeKind::Attach) || cpus.is_empty() => {
+            threads::headline(&mut page, summary);
+            brief::longest(&mut page, summary);
+        }
+        _ => headline::stolen(&mut page, summary, &cpus),
     }
     page.into_statements()
 }
 
-/// What the verdicts rest on, fact by fact.
+/// The basis of the verdicts, fact by fact.
 pub(crate) fn trust(summary: &RunSummary) -> Vec<Statement> {
     let mut page = Page::gathering();
     match summary.probe.cpus.is_empty() {
@@ -116,7 +118,7 @@ pub(crate) fn trust(summary: &RunSummary) -> Vec<Statement> {
     page.into_statements()
 }
 
-/// Of CPUs that were watched: whose they are, what was taken from that, by whom.
+/// The report on watched CPUs: their owners, and what was stolen by which culprits.
 fn watched(summary: &RunSummary, style: Style) -> String {
     let mut page = Page::new(style);
     let cpus: CpuSet = summary.passive.iter().map(|cpu| cpu.cpu).collect();

@@ -1,4 +1,4 @@
-//! Stolen time and the worst stall of each step of the run, a pair of rows a CPU.
+//! Stolen time and the worst stall of each step of the run, a pair of rows for each CPU.
 
 use super::Page;
 use crate::number::percent;
@@ -8,7 +8,7 @@ use jitterscope_model::{CpuId, Nanos};
 
 /// With more CPUs than this only those with the worst steps are shown.
 const MANY: usize = 8;
-/// How many those are.
+/// The number of those.
 const WORST: usize = 4;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
@@ -52,12 +52,12 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.prose(Some(Tone::Dim), 2, &scale.legend(summary));
 }
 
-/// What the characters mean, the same for all rows.
+/// The meaning of the characters, the same for all rows.
 struct Scale {
     ramp: &'static [char],
-    /// Most stolen from one CPU in a step.
+    /// The largest stolen time of one CPU in a step.
     stolen: Nanos,
-    /// Where the levels of the worst begin.
+    /// The start of the levels of the worst stall.
     low: Nanos,
     worst: Nanos,
     sleeper: bool,
@@ -122,7 +122,7 @@ impl Scale {
         }
     }
 
-    /// Levels from the lowest to the worst, each the same factor.
+    /// Levels from the lowest to the worst, in equal factors.
     fn logarithmic(&self, ns: Nanos) -> char {
         if ns == Nanos::ZERO {
             return ' ';
@@ -148,7 +148,7 @@ impl Scale {
         let factor = (self.worst.0 as f64 / self.low.0 as f64)
             .max(1.0)
             .powf(1.0 / self.ramp.len() as f64);
-        // Only where it shows: a step cannot lose more than all of its time.
+        // Only if it matters: a step cannot lose more than all of its time.
         let ends = if self.stolen > summary.history.step_ns {
             "; a stall counts where it ends"
         } else {
@@ -162,7 +162,7 @@ impl Scale {
     }
 }
 
-/// The smallest worst of any step; far enough below the largest that levels do not magnify what is alike.
+/// The smallest worst stall of any step, but far enough below the largest that levels do not magnify small differences.
 fn low(summary: &RunSummary, worst: Nanos) -> Nanos {
     const LEAST_RANGE: u64 = 10;
     let all = summary.history.cpus.iter().flat_map(|cpu| &cpu.max_ns);

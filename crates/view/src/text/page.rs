@@ -1,34 +1,23 @@
-//! A report as it is written, line by line.
+//! A report under construction, line by line.
 
 use crate::style::{Style, Tone, wrap};
 use jitterscope_analyze::RunSummary;
 
-/// One thing that a report says, for other views.
+/// A statement of a report, for other views.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
-    /// What it is about; empty of prose.
+    /// Its topic; empty for prose.
     pub(crate) name: String,
     /// How it is meant.
     pub(crate) tone: Option<Tone>,
-    /// In full.
     pub(crate) text: String,
 }
 
-impl Statement {
-    pub(crate) fn plain(text: String) -> Statement {
-        Statement {
-            name: String::new(),
-            tone: None,
-            text,
-        }
-    }
-}
-
-/// A report being written.
+/// A report under construction.
 pub(crate) struct Page {
     out: String,
     pub(crate) style: Style,
-    /// What is said is gathered here instead, where another view wants it.
+    /// Gathers statements instead of lines, if set.
     statements: Option<Vec<Statement>>,
 }
 
@@ -41,7 +30,7 @@ impl Page {
         }
     }
 
-    /// One that gathers what is said, for another view.
+    /// A page that gathers statements for another view.
     pub(super) fn gathering() -> Page {
         Page {
             statements: Some(Vec::new()),
@@ -62,7 +51,7 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// A heading with a blank line before it, and a remark at the right margin.
+    /// A heading after a blank line, with a remark at the right margin.
     pub(crate) fn heading(&mut self, text: &str, remark: &str) {
         self.line("");
         let gap = self
@@ -79,7 +68,7 @@ impl Page {
         self.line(&line);
     }
 
-    /// Gathers what is said, where another view wants it.
+    /// Gathers a statement if the page does so; returns whether it did.
     pub(super) fn gathers(&mut self, name: &str, tone: Option<Tone>, text: &str) -> bool {
         let statement = Statement {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! CPUs that were watched: what belongs there and its share, who ran beside it, how often and how long.
+//! Watched CPUs: their owners and shares, and what ran beside them, how often and how long.
 
 use super::{Page, short_cpus_text, threads};
 use crate::ended::ended_early;
@@ -7,16 +7,16 @@ use crate::style::{Tone, fit, tame};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{BelongingThread, CpuSet, Nanos, PassiveCpu};
 
-/// CPUs in the table; JSON has all.
+/// The number of CPUs in the table; JSON has all.
 const ROWS: usize = 24;
-/// CPUs shown one by one.
+/// The number of CPUs shown one by one.
 const BLOCKS: usize = 4;
-/// Threads that belong on one CPU and are named.
+/// The number of named owners of a CPU.
 const NAMED: usize = 4;
 /// A share of time above which the verdict is red.
 const BAD: f64 = 0.01;
 
-/// The verdict in a sentence or two, the table of all CPUs, those that lost most first, then those one by one.
+/// The verdict in a sentence or two, the table of all CPUs by loss, then individual CPUs.
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
     cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
@@ -34,7 +34,7 @@ fn share(part: Nanos, cpu: &PassiveCpu) -> f64 {
     part.0 as f64 / cpu.watched_ns().0.max(1) as f64
 }
 
-/// How much was stolen of what could have been used, and the worst of it.
+/// How much of the usable time was stolen, and the worst stall.
 pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     stolen(page, summary);
     let cpus = &summary.passive;
@@ -59,7 +59,7 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-/// Whose a CPU that was watched alone is, where that is one thread.
+/// The owner of a single watched CPU, if that is one thread.
 fn owner(cpus: &[PassiveCpu]) -> Option<String> {
     let [cpu] = cpus else { return None };
     match (&cpu.chosen, cpu.threads.as_slice(), cpu.thread_count) {
@@ -69,7 +69,7 @@ fn owner(cpus: &[PassiveCpu]) -> Option<String> {
     }
 }
 
-/// How much was stolen of what could have been used.
+/// How much of the usable time was stolen.
 pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     let cpus = &summary.passive;
     let ids: CpuSet = cpus.iter().map(|cpu| cpu.cpu).collect();

@@ -1,4 +1,4 @@
-//! Percentiles, of three different questions.
+//! Percentiles for three different questions.
 
 use super::{FEW_CPUS, Page};
 use crate::style::Tone;

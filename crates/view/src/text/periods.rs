@@ -1,4 +1,4 @@
-//! Stalls that come regularly.
+//! Periodic stalls.
 
 use super::{Page, short_cpus_text};
 use crate::number::{count, percent_cell};
@@ -7,9 +7,9 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::{PeriodRow, PeriodSummary, Regularity};
 use jitterscope_model::CpuSet;
 
-/// Rows when nobody asked for periods.
+/// The number of rows if the user did not ask for periods.
 const FEW: usize = 6;
-/// Periods of one culprit on several CPUs that differ by less are one.
+/// Periods of one culprit on several CPUs with a smaller relative difference are one.
 const SAME: f64 = 0.002;
 
 /// A culprit's period, on all CPUs that show it.
@@ -84,7 +84,7 @@ fn table(page: &mut Page, periods: &PeriodSummary, several: bool) {
     );
     for (at, row) in merged[..shown].iter().enumerate() {
         line(page, row, several);
-        // Once for all that have it.
+        // Once for all rows with it.
         let last = merged[..shown]
             .get(at + 1)
             .is_none_or(|next| !same(next.first, row.first));
@@ -99,7 +99,7 @@ fn same(a: &PeriodRow, b: &PeriodRow) -> bool {
     (a.period_ns.0 as f64 / b.period_ns.0.max(1) as f64 - 1.0).abs() < SAME
 }
 
-/// A row a culprit and period, the most significant first, and with it all others of its period.
+/// One row for each culprit and period, the most significant first, followed by all others of its period.
 fn merged(rows: &[PeriodRow]) -> Vec<Merged<'_>> {
     let mut merged: Vec<Merged<'_>> = Vec::new();
     for row in rows {

@@ -1,13 +1,13 @@
-//! What recording the kernel's events cost, in a sentence.
+//! The cost of recording kernel events, in a sentence.
 
 use crate::number::{count, percent};
 use jitterscope_analyze::{Price, Taken};
 use jitterscope_model::{EventClass, GraphPrice, Nanos, RecordCost};
 
-/// Classes of events named.
-const TOLD: usize = 3;
+/// The number of named event classes.
+const REPORTED: usize = 3;
 
-/// How many records of what, what each took, what that comes to, and our own thread.
+/// The number of records by class, the cost of each, the total, and the recorder's own thread.
 pub(crate) fn text(price: &Price) -> String {
     let all: u64 = price
         .events
@@ -33,7 +33,7 @@ pub(crate) fn text(price: &Price) -> String {
     format!("{text}; {helper}")
 }
 
-/// What looking into kernel functions cost.
+/// The cost of tracing kernel functions.
 fn of_graph(graph: &GraphPrice) -> String {
     let mut text = format!(
         "looking into kernel functions took {} records more",
@@ -65,9 +65,9 @@ fn classes(price: &Price, all: u64) -> String {
     let of = |n: u64| percent(n as f64 / all as f64);
     let named = largest
         .iter()
-        .take(TOLD)
+        .take(REPORTED)
         .map(|(class, n)| format!("{} {}", of(*n), word(class)));
-    let rest: u64 = largest.iter().skip(TOLD).map(|(_, n)| *n).sum();
+    let rest: u64 = largest.iter().skip(REPORTED).map(|(_, n)| *n).sum();
     let rest = (rest > 0).then(|| format!("{} others", of(rest)));
     named.chain(rest).collect::<Vec<_>>().join(", ")
 }
@@ -82,7 +82,7 @@ fn word(class: &EventClass) -> String {
     }
 }
 
-/// What the records took, of the stolen time or of all.
+/// The cost of the records, as a share of the stolen or of all time.
 pub(crate) fn share(taken: &Taken) -> String {
     match (taken.least_of_stolen, taken.most_of_stolen) {
         (Some(least), Some(most)) => {
@@ -98,7 +98,7 @@ pub(crate) fn share(taken: &Taken) -> String {
     }
 }
 
-/// `1.00 % to 7.00 %`; once where both read the same.
+/// `1.00 % to 7.00 %`; a single value if both read the same.
 fn range(least: f64, most: f64) -> String {
     let (least, most) = (percent(least), percent(most));
     if least == most {

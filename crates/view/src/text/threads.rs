@@ -1,4 +1,4 @@
-//! Threads that were followed: what became of their time, and who ran instead of them.
+//! Followed threads: their time, and what ran instead of them.
 
 use super::Page;
 use crate::number::{count, percent, percent_cell, span, times};
@@ -7,26 +7,25 @@ use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
 
-/// Threads in the table; JSON has all.
+/// The number of threads in the table; JSON has all.
 const ROWS: usize = 24;
-/// Threads shown one by one.
+/// The number of threads shown one by one.
 const BLOCKS: usize = 6;
-/// Lines of what ran instead of a thread.
+/// The number of lines about what ran instead of a thread.
 const INSTEAD: usize = 8;
-/// Lines of CPUs that a thread ran on.
+/// The number of lines about the CPUs of a thread.
 const CPUS: usize = 8;
 
-/// The table of all threads, those that lost most time first, then those one by one.
+/// The table of all threads by lost time, then individual threads.
 pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     if summary.threads.is_empty() {
         return;
     }
-    let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
-    threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
+    let mut threads = by_loss(summary);
     page.heading(heading, "shares of the time that each was followed");
     page.line(&head(page.style));
     let all = threads.len();
-    // One line for those that never wanted a CPU: there is nothing to say of each.
+    // Threads that never wanted a CPU share one line.
     threads.retain(|thread| !idle(thread));
     for thread in threads.iter().take(ROWS) {
         row(page, thread);
@@ -50,7 +49,7 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     }
 }
 
-/// How long they waited of the time that they wanted a CPU.
+/// How much of the time they waited in which they wanted a CPU.
 pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     let threads = &summary.threads;
     let sum = |of: fn(&ThreadAccount) -> Nanos| threads.iter().map(of).sum::<Nanos>();
@@ -60,7 +59,15 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     );
     let wanted = Nanos(ran.0.saturating_add(waited.0));
     let run = span(summary.run.duration_ns);
-    // Several threads together may well have wanted more than the time that there was.
+    if threads.is_empty() {
+        page.prose(
+            Some(Tone::Warning),
+            0,
+            "No thread was there to be followed.",
+        );
+        return;
+    }
+    // Several threads together may have wanted more than the elapsed time.
     let when = match threads.as_slice() {
         [one] => format!(
             "{} (pid {}) wanted a CPU for {wanted} of {run}",
@@ -91,22 +98,30 @@ pub(super) fn head(style: Style) -> String {
     )
 }
 
-/// Time in which it was runnable and did not get on.
-pub(super) fn lost(thread: &ThreadAccount) -> Nanos {
+/// The time in which it was runnable and did not run.
+pub(crate) fn lost(thread: &ThreadAccount) -> Nanos {
     thread.waiting_ns + thread.interrupted_ns
 }
 
-/// Whether it never wanted a CPU.
-pub(super) fn idle(thread: &ThreadAccount) -> bool {
+/// All threads, by lost time.
+pub(crate) fn by_loss(summary: &RunSummary) -> Vec<&ThreadAccount> {
+    let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
+    threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
+    threads
+}
+
+/// Whether the thread never wanted a CPU.
+pub(crate) fn idle(thread: &ThreadAccount) -> bool {
     thread.running_ns.0 == 0 && lost(thread).0 == 0
 }
 
-fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
+/// The share of the time in which it was followed.
+pub(crate) fn share(part: Nanos, thread: &ThreadAccount) -> f64 {
     part.0 as f64 / thread.followed_ns().0.max(1) as f64
 }
 
-/// Its role, or what it calls itself.
-pub(super) fn name(thread: &ThreadAccount) -> String {
+/// Its role, or its name.
+pub(crate) fn name(thread: &ThreadAccount) -> String {
     match &thread.role {
         Some(role) => tame(role),
         None => tame(&thread.comm),
@@ -191,7 +206,7 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
     instead(page, &thread.ran_instead, "ran instead");
 }
 
-/// Count, shortest, mean and longest of each that had the CPU instead of the thread.
+/// Count, shortest, mean and longest for each culprit that ran instead of the thread.
 pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
     let ran = RanInstead::by_program(ran);
     if ran.is_empty() {
@@ -231,7 +246,7 @@ pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
     }
 }
 
-/// What to say of time in which threads were not let run at all.
+/// The text on time in which threads were stopped.
 pub(crate) fn stopped(time: Nanos, several: bool) -> Option<String> {
     let (them, they) = if several {
         ("them", "they")

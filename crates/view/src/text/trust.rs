@@ -1,4 +1,4 @@
-//! How far to trust the report.
+//! The trust in the report.
 
 use super::Page;
 use crate::lines::cpus_text;
@@ -8,11 +8,11 @@ use crate::style::{Tone, wrap};
 use jitterscope_analyze::{AttributionSummary, RunSummary, Trust, WakeupSummary};
 use jitterscope_model::{ClockKind, Nanos, RateSource, SourceStatus};
 
-/// Width of the names of the facts.
+/// The width of the names of facts.
 const NAME: usize = 14;
-/// Share of the events that must lie inside stalls for the correlation to be sound.
+/// The least share of events inside stalls at which the correlation is sound.
 pub(super) const SOUND: f64 = 0.999;
-/// Coverage at which nothing was missed.
+/// The coverage from which nothing was missed.
 pub(super) const COVERED: f64 = 0.9999;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
@@ -32,7 +32,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
             };
             explained(page, what, attribution, trust);
         }
-        // A sleeper lets others run between its wake-ups: where their events fall proves nothing.
+        // A sleeping probe lets other threads run between its wake-ups: the position of their events proves nothing.
         if summary.wakeup.is_none() {
             correlation(page, attribution, summary.probe.threshold_ns);
         }
@@ -49,7 +49,6 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     limited(page, summary);
 }
 
-/// Sources that were not there in full.
 fn limited(page: &mut Page, summary: &RunSummary) {
     let limited = summary
         .sources
@@ -72,7 +71,7 @@ fn limited(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-/// The same of CPUs that were only watched.
+/// The trust in a report on watched CPUs.
 pub(super) fn of_watched(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");
     let text = "not visible passively: the way into the kernel before a record and out of it after one, \
@@ -82,7 +81,7 @@ pub(super) fn of_watched(page: &mut Page, summary: &RunSummary) {
     without_probe(page, summary);
 }
 
-/// The same of threads that were followed, of which no probe measured anything.
+/// The trust in a report on followed threads, without a probe's measurement.
 pub(super) fn of_followed(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");
     without_probe(page, summary);
@@ -108,7 +107,7 @@ fn without_probe(page: &mut Page, summary: &RunSummary) {
     limited(page, summary);
 }
 
-/// A name and what there is to say, wrapped under itself.
+/// A name and its text, wrapped and aligned.
 fn fact(page: &mut Page, tone: Option<Tone>, name: &str, text: &str) {
     if page.gathers(name, tone, text) {
         return;
@@ -134,7 +133,7 @@ fn probe(page: &mut Page, trust: &Trust) {
     fact(page, (!sound).then_some(Tone::Warning), "probe", &text);
 }
 
-/// What was slept, and what that cannot show.
+/// The sleeping probe, and what it cannot show.
 fn sleeper(wakeup: &WakeupSummary, trust: &Trust) -> String {
     format!(
         "slept to deadlines of CLOCK_MONOTONIC, {} wake-ups per second and CPU; lateness includes the \

@@ -1,14 +1,19 @@
 //! Why there are no culprits, and what is known instead.
 
 use super::Page;
-use crate::number::count;
+use crate::number::{count, percent};
 use crate::sources::source_words;
 use crate::style::{Tone, fit, pad};
+use crate::warnings;
 use jitterscope_analyze::{RunSummary, SourceWords};
-use jitterscope_model::SourceStatus;
+use jitterscope_model::{CounterTotal, Nanos, SourceStatus, Warning};
 
-/// Counters shown.
 const SHOWN: usize = 10;
+/// The prefix of counters of `/proc/stat`, and the counter of time that the hypervisor took.
+const STAT: &str = "stat ";
+const STEAL: &str = "stat steal";
+/// One step of these counters.
+const TICK: Nanos = Nanos(10_000_000);
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let (title, what) = match summary.wakeup {
@@ -18,24 +23,57 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading(title, "not known");
     let text = format!("{what}, but no kernel events were recorded to name culprits.");
     page.prose(None, 2, &text);
-    sources(page, summary, 2);
+    sources(page, summary);
     counters(page, summary);
 }
 
-/// Why nobody is named, for a report on one screen.
-pub(super) fn reason(page: &mut Page, summary: &RunSummary) {
-    if summary.probe.total.stalls == 0 && summary.wakeup.is_none() {
-        return;
+/// The host's share of the measured time, as the kernel counts it; `None` if it does not.
+pub(super) fn host_share(summary: &RunSummary) -> Option<String> {
+    let counted = |counter: &&CounterTotal| counter.name.starts_with(STAT);
+    let measured = summary.probe.total.measured_ns;
+    if measured == Nanos::ZERO || !summary.counters.iter().any(|counter| counted(&counter)) {
+        return None;
     }
-    page.prose(
-        Some(Tone::Warning),
-        0,
-        "By whom is not known: no kernel events were recorded.",
-    );
-    sources(page, summary, 0);
+    if summary.run.hypervisor.is_none() {
+        return Some("no host had a share: this is no virtual machine".into());
+    }
+    let ticks: u64 = summary
+        .counters
+        .iter()
+        .filter(|counter| counter.name.starts_with(STEAL))
+        .map(|counter| counter.total)
+        .sum();
+    let stolen = Nanos(ticks.saturating_mul(TICK.0));
+    let text = if ticks == 0 {
+        format!("the host's share is 0 % (the kernel counts it in steps of {TICK})")
+    } else {
+        format!(
+            "the host's share is {}, {stolen} (the kernel counts it in steps of {TICK})",
+            percent(stolen.0 as f64 / measured.0 as f64)
+        )
+    };
+    Some(text)
 }
 
-fn sources(page: &mut Page, summary: &RunSummary, indent: usize) {
+/// Why no culprits are named and how to get them, for a report on one screen.
+pub(super) fn reason(page: &mut Page, summary: &RunSummary) {
+    let mut all = summary.warnings.iter().map(|one| &one.warning);
+    let text = match all.find(|warning| is_reason(summary, warning)) {
+        Some(warning) => warnings::warning(warning),
+        None => "The culprits are not known: no kernel events were recorded.".into(),
+    };
+    page.prose(Some(Tone::Warning), 0, &text);
+}
+
+/// Whether [`reason`] reports this warning.
+pub(super) fn is_reason(summary: &RunSummary, warning: &Warning) -> bool {
+    let probes =
+        summary.pipeline.is_none() && summary.threads.is_empty() && summary.passive.is_empty();
+    let nobody_is_named = probes && summary.attribution.is_none();
+    nobody_is_named && matches!(warning, Warning::NoKernelEvents(_))
+}
+
+fn sources(page: &mut Page, summary: &RunSummary) {
     for source in summary
         .sources
         .iter()
@@ -50,11 +88,11 @@ fn sources(page: &mut Page, summary: &RunSummary, indent: usize) {
             source.name,
             source.status.as_str()
         );
-        page.prose(Some(Tone::Warning), indent, &text);
+        page.prose(Some(Tone::Warning), 2, &text);
     }
 }
 
-/// Counters of the kernel, those first that rose with the stolen time.
+/// Kernel counters, those first that rose with the stolen time.
 fn counters(page: &mut Page, summary: &RunSummary) {
     let mut counters: Vec<_> = summary
         .counters

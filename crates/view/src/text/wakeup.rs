@@ -1,4 +1,4 @@
-//! How late a sleeper woke: in full, by phase, and beside an idle CPU.
+//! The lateness of wake-ups: in full, by phase, and compared with an idle CPU.
 
 use super::{FEW_CPUS, Page, short_cpus_text};
 use crate::ended::ended_early;
@@ -10,11 +10,11 @@ use jitterscope_analyze::{
 };
 use jitterscope_model::{CpuSet, Nanos, Phase};
 
-/// CPUs shown of many.
+/// The number of CPUs shown of many.
 const WORST_CPUS: usize = 8;
 const NAMES: [&str; 5] = ["50", "90", "99", "99.9", "99.99"];
 
-/// How it was measured, for the line of facts.
+/// The settings of the measurement, for the line of facts.
 pub(super) fn facts(wakeup: &WakeupSummary) -> Vec<String> {
     let mut facts = Vec::new();
     facts.extend(
@@ -128,7 +128,7 @@ fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
     page.prose(None, 0, &(text + "."));
 }
 
-/// The measured CPUs beside the idle one, in a sentence.
+/// The measured CPUs compared with the idle one, in a sentence.
 fn beside(wakeup: &WakeupSummary, control: &IdleControl) -> String {
     let own = wakeup
         .cpus
@@ -167,14 +167,14 @@ fn times_as(ratio: f64) -> String {
     }
 }
 
-/// A row a CPU, the worst first when not all are shown.
+/// One row for each CPU, the worst first if not all are shown.
 pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
     if wakeup.cpus.len() < 2 {
         return;
     }
     let mut cpus: Vec<&WakeupCpu> = wakeup.cpus.iter().collect();
     let all = cpus.len();
-    // The control first: it is what the others are read against.
+    // The control first: the reader compares the others with it.
     cpus.sort_by_key(|cpu| !cpu.idle_control);
     let controls = all - measured(wakeup).len();
     let shown = if all > FEW_CPUS && !page.style.all_cpus {
@@ -256,7 +256,6 @@ fn fine(ns: Option<FineNanos>) -> String {
     ns.map_or_else(|| "-".into(), |ns| ns.to_string())
 }
 
-/// Plain and corrected.
 pub(super) fn percentiles(page: &mut Page, wakeup: &WakeupSummary) {
     if wakeup.total.max_ns.is_none() {
         return;
@@ -307,7 +306,7 @@ fn block(page: &mut Page, cpu: &str, of: &Lateness) {
     }
 }
 
-/// What the lateness was spent on.
+/// The phases of the lateness.
 pub(super) fn phases(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
     if wakeup.phases.is_empty() {
         return;
@@ -345,7 +344,7 @@ fn phase(page: &mut Page, row: &PhaseRow) {
     ));
 }
 
-/// What a phase is; at most 24 columns, for they stand beside the numbers.
+/// The meaning of a phase; at most 24 columns, to fit beside the numbers.
 fn meaning(phase: &Phase) -> &'static str {
     match phase {
         Phase::LateTimer => "no interrupt yet",

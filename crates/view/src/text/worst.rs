@@ -1,4 +1,4 @@
-//! The longest stalls, each decomposed in a line.
+//! The longest stalls, each with its parts in a line.
 
 use super::Page;
 use crate::number::{count, moment};
@@ -7,14 +7,14 @@ use jitterscope_analyze::{RunSummary, Simultaneous, WorstStall};
 use jitterscope_model::{CpuSet, Nanos};
 use unicode_width::UnicodeWidthStr;
 
-/// Columns for the CPUs of stalls that began together; more CPUs are counted.
+/// Columns for the CPUs of simultaneous stalls; more CPUs are counted.
 const LIST: usize = 9;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let Some(first) = summary.worst.first() else {
         return;
     };
-    let named = !first.parts.is_empty() && summary.trust.doubts.is_empty();
+    let named = !first.parts.is_empty() && summary.withheld().is_empty();
     let remark = if !named {
         String::new()
     } else {
@@ -99,7 +99,7 @@ fn made_of(stall: &WorstStall, room: usize) -> String {
         let left = culprits.len() - at;
         let share = share(*net);
         let separator = if at == 0 { "" } else { ", " };
-        // The first part is always shown, if need be cut; a later one only when `+n more` fits behind it.
+        // The first part always appears, cut if necessary; a later one only if `+n more` fits after it.
         let reserve = if left > 1 {
             format!(", +{} more", left - 1).len()
         } else {

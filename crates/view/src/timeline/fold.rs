@@ -1,12 +1,12 @@
-//! What repeats itself in a timeline is shown once and counted.
+//! Merges repetitions in a timeline into one line with a count.
 
 use crate::words;
-use jitterscope_model::{Nanos, TimelineRow};
+use jitterscope_model::{CpuId, Nanos, TimelineRow};
 use std::collections::BTreeMap;
 
-/// Fewer repeats than this are all shown.
+/// Fewer repetitions than this are all shown.
 const FEWEST: usize = 4;
-/// Frames, each with what is nested in it, that may repeat together.
+/// The longest repeated sequence, in frames with everything nested in them.
 const LONGEST: usize = 3;
 
 /// A line of a timeline.
@@ -14,78 +14,95 @@ const LONGEST: usize = 3;
 pub(super) enum Line<'a> {
     /// A frame or an instant.
     Row(&'a TimelineRow),
-    /// What came before came so many times more.
+    /// Further repetitions of the lines before.
     More {
-        /// How often.
         times: usize,
-        /// How many frames stand for one time.
+        /// The number of frames in one repetition.
         frames: usize,
-        /// Nesting of the frames.
+        /// The nesting of the frames.
         depth: usize,
-        /// Start of the first that is left out.
+        /// The start of the first omitted one.
         start: Nanos,
-        /// Lengths of those that are left out.
+        /// The total length of the omitted ones.
         total: Nanos,
     },
-    /// Here were so many short ones, which differ.
+    /// Several different short frames.
     Short {
-        /// How many, what is nested in them included.
+        cpu: Option<CpuId>,
+        /// Their number, including nested ones.
         rows: usize,
-        /// Nesting of the outermost.
+        /// The nesting of the outermost.
         depth: usize,
-        /// Start of the first.
+        /// The start of the first.
         start: Nanos,
-        /// Lengths of the outermost.
+        /// The end of the last.
+        end: Nanos,
+        /// The total length of the outermost.
         total: Nanos,
-        /// What took most of that time, the longest first: what it is, how long, how many. At most [`NAMED`].
+        /// The largest of them by time: name, length, count. At most [`NAMED`].
         most: Vec<(String, Nanos, usize)>,
     },
 }
 
-/// Names that are listed of short ones.
+/// The number of named short frames.
 const NAMED: usize = 3;
-/// No line of short ones stands for more than one of these of the stall: what matters within is to be seen.
+/// A line of short frames covers at most this fraction (one over it) of the stall, so that important frames stay
+/// visible.
 const LARGEST: u64 = 8;
 
-/// A frame is short if it takes less than one of these of the stall. They are tried in turn until the lines are
-/// few enough.
-const SHORT: [u64; 6] = [3000, 1000, 300, 100, 30, 10];
+/// A frame is short below this fraction (one over it) of the stall, and this many short neighbours are merged. Tried in
+/// turn until there are few enough lines.
+const SHORT: [(u64, usize); 10] = [
+    (3000, FEWEST),
+    (1000, FEWEST),
+    (300, FEWEST),
+    (100, FEWEST),
+    (30, FEWEST),
+    (100, 2),
+    (30, 2),
+    (10, 2),
+    (5, 2),
+    (2, 2),
+];
 
-/// The lines of a CPU-by-CPU timeline of a stall of this length. With more than `most` of them, neighbours
-/// that are short are counted together, and the shortest first.
+/// The lines of a CPU-by-CPU timeline of a stall of this length. Above `most` lines, short neighbours are merged, the
+/// shortest first.
 pub(super) fn fold(rows: &[TimelineRow], stall: Nanos, most: usize) -> Vec<Line<'_>> {
-    let lines_with = |short: Nanos| {
+    let lines_with = |short: Nanos, fewest: usize| {
         let mut lines = Vec::new();
         level(
             rows,
             Limits {
                 short,
+                fewest,
                 together: Nanos(stall.0 / LARGEST),
             },
             &mut lines,
         );
         lines
     };
-    let mut lines = lines_with(Nanos::ZERO);
-    for part in SHORT {
+    let mut lines = lines_with(Nanos::ZERO, FEWEST);
+    for (part, fewest) in SHORT {
         if lines.len() <= most {
             break;
         }
-        lines = lines_with(Nanos(stall.0 / part));
+        lines = lines_with(Nanos(stall.0 / part), fewest);
     }
     lines
 }
 
-/// What may be counted together.
+/// The limits of merging.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Only what takes less than this.
+    /// Only frames below this length.
     short: Nanos,
-    /// Only so much time in a line.
+    /// Only this many neighbours or more.
+    fewest: usize,
+    /// Only this much time in a line.
     together: Nanos,
 }
 
-/// How many from the first on are short, in one place, and together no more than a line may stand for.
+/// The number of leading groups that are short, in one place, and together within the limit of a line.
 fn brief(groups: &[&[TimelineRow]], limits: Limits) -> usize {
     let mut total = Nanos::ZERO;
     let fits = |group: &&&[TimelineRow]| {
@@ -97,7 +114,7 @@ fn brief(groups: &[&[TimelineRow]], limits: Limits) -> usize {
     groups.iter().take_while(fits).count()
 }
 
-/// Rows of one depth, each followed by what is nested in it.
+/// Rows of one depth, each followed by its nested rows.
 fn level<'a>(rows: &'a [TimelineRow], limits: Limits, lines: &mut Vec<Line<'a>>) {
     let groups = groups(rows);
     let shapes: Vec<Vec<(usize, String)>> = groups.iter().map(|group| shape(group)).collect();
@@ -105,7 +122,7 @@ fn level<'a>(rows: &'a [TimelineRow], limits: Limits, lines: &mut Vec<Line<'a>>)
     let mut at = 0;
     while at < groups.len() {
         let brief = brief(&groups[at..], limits);
-        if brief >= FEWEST {
+        if brief >= limits.fewest {
             lines.push(together(&groups[at..at + brief], &shapes[at..at + brief]));
             at += brief;
             continue;
@@ -115,7 +132,7 @@ fn level<'a>(rows: &'a [TimelineRow], limits: Limits, lines: &mut Vec<Line<'a>>)
                 let (one, other) = (at + n % period, at + n);
                 other < groups.len() && shapes[one] == shapes[other] && same_place(one, other)
             };
-            // Together they must be in one place, too.
+            // The repetitions must be in one place, too.
             if !(0..period).all(|n| at + n < groups.len() && same_place(at, at + n)) {
                 return 0;
             }
@@ -148,13 +165,13 @@ fn same_place_as(a: &TimelineRow, b: &TimelineRow) -> bool {
     a.cpu == b.cpu && a.depth == b.depth
 }
 
-/// How long a frame took; an instant took no time.
+/// The length of a frame; an instant has none.
 fn length(row: &TimelineRow) -> Nanos {
     row.end
         .map_or(Nanos::ZERO, |end| end.saturating_sub(row.start))
 }
 
-/// Neighbours that are short as one line.
+/// Short neighbours as one line.
 fn together<'a>(groups: &[&[TimelineRow]], shapes: &[Vec<(usize, String)>]) -> Line<'a> {
     let mut kinds: BTreeMap<&str, (Nanos, usize)> = BTreeMap::new();
     for (group, shape) in groups.iter().zip(shapes) {
@@ -171,14 +188,20 @@ fn together<'a>(groups: &[&[TimelineRow]], shapes: &[Vec<(usize, String)>]) -> L
     most.truncate(NAMED);
     Line::Short {
         rows: groups.iter().map(|group| group.len()).sum(),
+        cpu: groups[0][0].cpu,
         depth: groups[0][0].depth,
         start: groups[0][0].start,
+        end: groups
+            .iter()
+            .map(|group| group[0].start + length(&group[0]))
+            .max()
+            .unwrap_or_default(),
         total: groups.iter().map(|group| length(&group[0])).sum(),
         most,
     }
 }
 
-/// Each row that is not nested in the one before, with those that are nested in it.
+/// Each outer row with its nested rows.
 fn groups(rows: &[TimelineRow]) -> Vec<&[TimelineRow]> {
     let mut groups = Vec::new();
     let mut begin = 0;
@@ -195,7 +218,7 @@ fn groups(rows: &[TimelineRow]) -> Vec<&[TimelineRow]> {
     if rows.is_empty() { Vec::new() } else { groups }
 }
 
-/// What it is made of, whenever that was and however long it took.
+/// The content of a group, without times.
 fn shape(group: &[TimelineRow]) -> Vec<(usize, String)> {
     let base = group[0].depth;
     group
@@ -207,10 +230,10 @@ fn shape(group: &[TimelineRow]) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{CpuId, Culprit, Subject, TimelineItem};
+    use jitterscope_model::{Culprit, Subject, TimelineItem};
     use proptest::prelude::*;
 
-    /// All of these are longer than the shortest that are counted together.
+    /// Everything here is longer than the shortest merged frames.
     const WHOLE: Nanos = Nanos(100);
     const MOST: usize = 1000;
 
@@ -289,7 +312,7 @@ mod tests {
 
     #[test]
     fn of_very_many_lines_the_shortest_neighbours_are_counted_together() {
-        // Frames of 5 ns that repeat nothing four times, around one of 600 ns.
+        // Frames of 5 ns without four repetitions, around one of 600 ns.
         let called = |at: u64, n: u64| {
             let subject = Subject::Call(format!("f{}", n * n % 7).into());
             let culprit = Culprit {
@@ -328,9 +351,11 @@ mod tests {
         let short = |start| {
             let most = most.clone();
             Line::Short {
+                cpu: Some(CpuId(0)),
                 rows: 100,
                 depth: 0,
                 start: Nanos(start),
+                end: Nanos(start + 995),
                 total: Nanos(500),
                 most,
             }
@@ -368,7 +393,7 @@ mod tests {
                     ..row(0, 0, 50 * n, 0)
                 }
             })
-            // Not the same again and again.
+            // Without repetition.
             .enumerate()
             .filter(|(at, _)| at % 7 != 3)
             .map(|(_, row)| row)
@@ -408,7 +433,7 @@ mod tests {
                     Line::More { times, frames, .. } => times * frames,
                 })
                 .sum();
-            // Those that are left out may have others nested in them.
+            // The omitted rows may have nested ones.
             prop_assert!(shown + left_out <= rows.len());
             prop_assert!(left_out > 0 || shown == rows.len());
         }

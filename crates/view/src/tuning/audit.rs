@@ -3,254 +3,178 @@
 use super::competitors::competes;
 use super::findings::{finding, wanted};
 use super::page::{how, rows};
-use super::plan_reasons::{notice, too_little};
+use super::plan_reasons::notice;
 use super::reasons::knob_reason;
+use super::remedies::{self, amount};
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number;
-use crate::style::Style;
-use crate::text::Step;
-use jitterscope_model::CpuSet;
+use crate::style::{Style, fit};
 use jitterscope_tune::{
-    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, Plan, SkipReason,
-    Win,
+    Audit, AuditEntry, Effect, Examination, Goal, Knob, KnobReason, KnobState, Win,
 };
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// The whole audit.
+/// An audit on one screen; with `all` every finding. `run` is the id of the run that ranks it.
 #[must_use]
 pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> String {
-    let mut out = Lines::new(style);
+    let mut head = Lines::new(style);
     let housekeeping = if audit.goal.housekeeping.is_empty() {
         "none".to_owned()
     } else {
         audit.goal.housekeeping.to_string()
     };
-    let _ = writeln!(
-        out,
-        "Knobs for {} (housekeeping: {housekeeping})",
+    let ranked = match &audit.run {
+        Some(run) => format!("by what run {run} measured"),
+        None => "by what they usually cost (by a recording: --run latest)".to_owned(),
+    };
+    let text = format!(
+        "Knobs for {} (housekeeping: {housekeeping}), {ranked}",
         cpus_text(&audit.goal.isolated)
     );
-    match &audit.run {
-        Some(run) => out.wrapped("", &format!("ranked by what run {run} measured")),
-        None => {
-            out.push_str("ranked by what they usually cost (rank by a recording: --run latest)\n")
-        }
-    }
+    head.wrapped("", &text);
     for competitor in &audit.competitors {
-        out.wrapped("! ", &competes(competitor));
+        head.wrapped("! ", &competes(competitor));
     }
-    let (wrong, optional): (Vec<&AuditEntry>, Vec<&AuditEntry>) = audit
-        .knobs
-        .iter()
-        .filter(|k| is_wrong(k))
-        .partition(|k| all || k.win.is_some() || !k.profiles.is_empty());
-    let _ = writeln!(out, "\nWrong for these CPUs: {}", wrong.len());
-    for (i, knob) in wrong.iter().enumerate() {
-        entry(&mut out, i + 1, knob);
+    if !audit.remedies.is_empty() {
+        head.push_str("What helps, by what took the time:\n");
+        remedies::lines(&mut head, &audit.remedies);
     }
-    if !optional.is_empty() {
-        let _ = writeln!(
+    let wrong: Vec<&AuditEntry> = audit.knobs.iter().filter(|k| k.is_wrong()).collect();
+    let mut foot = Lines::new(style);
+    if all {
+        let _ = writeln!(head, "\nWrong for these CPUs: {}", wrong.len());
+        for (i, knob) in wrong.iter().enumerate() {
+            entry(&mut head, i + 1, knob);
+        }
+        rest(&mut foot, audit);
+    } else {
+        let others = [
+            ("fine", KnobSort::Fine),
+            ("not readable", KnobSort::Unreadable),
+            ("not for this machine", KnobSort::NotApplicable),
+            ("unavailable", KnobSort::Unavailable),
+        ]
+        .map(|(what, sort)| {
+            (
+                what,
+                audit.knobs.iter().filter(|k| sort_of(k) == sort).count(),
+            )
+        });
+        let others: Vec<String> = others
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(what, n)| format!("{n} {what}"))
+            .collect();
+        foot.wrapped("", &format!("{} (each of all: --all)", others.join(", ")));
+    }
+    let which = run.map_or("--profile isolation".into(), |run| format!("--run {run}"));
+    foot.wrapped(
+        if all { "\n" } else { "" },
+        &format!("One of them: audit --explain ID. Changes: tune plan {which}."),
+    );
+    let (mut text, foot) = (head.into_text(), foot.into_text());
+    if !all {
+        let room = (style.lines() - 1).saturating_sub(text.lines().count() + foot.lines().count());
+        text += &in_lines(&wrong, room, style);
+    }
+    text + &foot
+}
+
+/// The wrong knobs, one line each, as many as fit.
+fn in_lines(wrong: &[&AuditEntry], room: usize, style: Style) -> String {
+    let measured = wrong.iter().any(|knob| knob.win.is_some());
+    // Without a recording, knobs that no profile uses are omitted; with one, those with next to no gain.
+    let (useful, optional): (Vec<&AuditEntry>, Vec<&AuditEntry>) =
+        wrong.iter().partition(|knob| match &knob.win {
+            Some(win) => !win.negligible && win.effect != Effect::Perhaps,
+            None => !measured && !knob.profiles.is_empty(),
+        });
+    let mut out = Lines::new(style);
+    let _ = match measured {
+        true => writeln!(
             out,
-            "\nAlso possible, at a price, where a recording shows the need: {}",
-            optional.len()
-        );
-        let ids: Vec<&str> = optional.iter().map(|k| k.id).collect();
-        out.wrapped("  ", &format!("{} (in full: --all)", ids.join(", ")));
+            "\nWrong, and worth a change by this run: {} of {}",
+            useful.len(),
+            wrong.len()
+        ),
+        false => writeln!(out, "\nWrong, most useful first: {}", wrong.len()),
+    };
+    let room = room.saturating_sub(2);
+    let shown = match useful.len() == wrong.len() && useful.len() <= room {
+        true => useful.len(),
+        false => useful.len().min(room.saturating_sub(1)),
+    };
+    for knob in &useful[..shown] {
+        let win = knob.win.as_ref().map_or_else(String::new, amount);
+        let how = format!("{}, {} risk", how(knob.how), knob.risk.as_str());
+        let line = match measured {
+            true => format!("  {:<17}{win:<25}{how:<21}{}", knob.id, knob.title),
+            false => format!("  {:<17}{how:<21}{}", knob.id, knob.title),
+        };
+        let _ = writeln!(out, "{}", fit(&line, style.columns()));
     }
+    let more = useful.len() - shown + optional.len();
+    if more > 0 {
+        let _ = writeln!(out, "  and {more} more (all of them: --all)");
+    }
+    out.into_text()
+}
+
+/// The state of a knob that is not wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KnobSort {
+    Wrong,
+    Fine,
+    Unreadable,
+    NotApplicable,
+    Unavailable,
+}
+
+fn sort_of(knob: &AuditEntry) -> KnobSort {
+    match knob.state {
+        _ if knob.is_wrong() => KnobSort::Wrong,
+        KnobState::Wrong => KnobSort::Wrong,
+        KnobState::Fine => KnobSort::Fine,
+        KnobState::Unreadable(_) => KnobSort::Unreadable,
+        KnobState::NotApplicable(_) => KnobSort::NotApplicable,
+        KnobState::Unavailable(_) => KnobSort::Unavailable,
+    }
+}
+
+/// Every knob that is not wrong, with the reason.
+fn rest(out: &mut Lines, audit: &Audit) {
     let fine: Vec<&AuditEntry> = audit
         .knobs
         .iter()
         .filter(|k| k.state == KnobState::Fine)
         .collect();
     let _ = writeln!(out, "\nFine: {}", fine.len());
-    if all {
-        for knob in &fine {
-            out.wrapped(
-                &format!("  {:<17}", knob.id),
-                &[
-                    knob.found.as_ref().map(finding),
-                    knob.notice.as_ref().map(notice),
-                ]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join("; "),
-            );
-        }
-    } else if !fine.is_empty() {
-        out.wrapped(
-            "  ",
-            &fine.iter().map(|k| k.id).collect::<Vec<_>>().join(", "),
-        );
+    for knob in &fine {
+        let texts = [
+            knob.found.as_ref().map(finding),
+            knob.notice.as_ref().map(notice),
+        ];
+        let texts: Vec<String> = texts.into_iter().flatten().collect();
+        out.wrapped(&format!("  {:<17}", knob.id), &texts.join("; "));
     }
+    others(out, audit, "Not for this user to read", |s| match s {
+        KnobState::Unreadable(why) => Some(why),
+        _ => None,
+    });
     others(
-        &mut out,
+        out,
         audit,
-        "Not for this user to read",
-        all,
-        |s| match s {
-            KnobState::Unreadable(why) => Some(why),
-            _ => None,
-        },
-    );
-    others(
-        &mut out,
-        audit,
-        "Not told by looking, or not this machine's",
-        all,
+        "Not applicable, or not visible here",
         |s| match s {
             KnobState::NotApplicable(why) => Some(why),
             _ => None,
         },
     );
-    others(&mut out, audit, "Unavailable here", all, |s| match s {
+    others(out, audit, "Unavailable here", |s| match s {
         KnobState::Unavailable(why) => Some(why),
         _ => None,
     });
-    if !audit.unanswered.is_empty() {
-        out.wrapped(
-            "\nMeasured, and no knob answers it: ",
-            &audit.unanswered.join(", "),
-        );
-    }
-    let which = run.map_or("--profile isolation".into(), |run| format!("--run {run}"));
-    out.wrapped(
-        "\n",
-        &format!("One of them: audit --explain ID. Changes: tune plan {which}."),
-    );
-    out.into_text()
-}
-
-/// A run, and the commands that find it.
-#[derive(Clone, Copy, Debug)]
-pub struct NamedRun<'a> {
-    /// Its id.
-    pub id: &'a str,
-    /// How the program is called so that it finds the run: `jitterscope`, or that with `--runs DIR`.
-    pub program: &'a str,
-    /// The same for root, whose folder of runs is another.
-    pub as_root: &'a str,
-}
-
-/// The end of a report: what a plan by this run would take, the time that each could win back, and the
-/// command. `audit` is for the CPUs of `plan`; `run` is the run's id.
-#[must_use]
-pub fn advice(
-    audit: &Audit,
-    plan: &Plan,
-    run: &NamedRun<'_>,
-    left_out: Option<&CpuSet>,
-    most: usize,
-    style: Style,
-) -> String {
-    let useful = useful(audit, plan);
-    let mut out = Lines::new(style);
-    if let Some(left_out) = left_out {
-        let text = format!(
-            "{} left out of this advice: somebody must do the machine's own work.",
-            if left_out.len() == 1 {
-                format!("{} is", cpus_text(left_out))
-            } else {
-                format!("{} are", cpus_text(left_out))
-            }
-        );
-        out.wrapped("", &text);
-    }
-    if useful.is_empty() {
-        out.push_str("No knob that is turned wrong answers what was measured.\n");
-    } else {
-        out.push_str("Knobs that answer what was measured, and what each could win back:\n");
-    }
-    for knob in useful.iter().take(most) {
-        let Some(win) = &knob.win else { continue };
-        let text = format!(
-            "{}: {} ({}, risk {})",
-            knob.title,
-            won(win),
-            how(knob.how),
-            knob.risk.as_str()
-        );
-        out.wrapped(&format!("  {:<17}", knob.id), &text);
-    }
-    if useful.len() > most {
-        let _ = writeln!(out, "  and {} more", useful.len() - most);
-    }
-    let negligible = skipped(plan, |why| matches!(why, SkipReason::Negligible { .. }));
-    if !negligible.is_empty() {
-        out.wrapped(
-            "Left out, ",
-            &format!("{}: {}", too_little(), negligible.join(", ")),
-        );
-    }
-    if !useful.is_empty() {
-        let options = options(plan, run.id, left_out);
-        // Each on a line of its own, whole: it is there to be copied.
-        let _ = writeln!(out, "See the changes, and make them:");
-        let _ = writeln!(out, "  {} tune plan {options}", run.program);
-        let _ = writeln!(out, "  {} tune apply {options}", run.as_root);
-    }
-    out.into_text()
-}
-
-/// The same in one command: what it would change, and what the first of it could win back.
-#[must_use]
-pub fn first_step(
-    audit: &Audit,
-    plan: &Plan,
-    run: &str,
-    left_out: Option<&CpuSet>,
-) -> Option<Step> {
-    let useful = useful(audit, plan);
-    let first = useful.first()?;
-    let more = match useful.len() - 1 {
-        0 => String::new(),
-        n => format!(", {n} more"),
-    };
-    let much = first
-        .win
-        .as_ref()
-        .map_or_else(String::new, |win| format!(": {}", amount(win)));
-    Some(Step {
-        arguments: format!("tune plan {}", options(plan, run, left_out)),
-        purpose: format!("{}{much}{more}", first.id),
-    })
-}
-
-/// What the plan takes, now or at a boot, in the order of what it could win.
-fn useful<'a>(audit: &'a Audit, plan: &Plan) -> Vec<&'a AuditEntry> {
-    let at_boot = skipped(plan, |why| matches!(why, SkipReason::NeedsReboot { .. }));
-    let taken = |id: &str| at_boot.contains(&id) || plan.changes.iter().any(|c| c.knob == id);
-    audit.knobs.iter().filter(|k| taken(k.id)).collect()
-}
-
-fn skipped(plan: &Plan, wanted: fn(&SkipReason) -> bool) -> Vec<&'static str> {
-    plan.skipped
-        .iter()
-        .filter(|s| wanted(&s.why))
-        .map(|s| s.knob)
-        .collect()
-}
-
-/// Those of `tune plan` and `tune apply` that lead to this plan.
-fn options(plan: &Plan, run: &str, left_out: Option<&CpuSet>) -> String {
-    let cpus = left_out.map_or(String::new(), |_| format!(" --cpus {}", plan.goal.isolated));
-    let persist = if plan.changes.is_empty() {
-        " --persist"
-    } else {
-        ""
-    };
-    format!("--run {run}{cpus}{persist}")
-}
-
-/// Wrong by its value; or by evidence, where the value does not tell.
-fn is_wrong(knob: &AuditEntry) -> bool {
-    knob.state == KnobState::Wrong
-        || (matches!(knob.state, KnobState::NotApplicable(_))
-            && knob
-                .win
-                .as_ref()
-                .is_some_and(|w| w.effect != Effect::Perhaps))
 }
 
 fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
@@ -293,20 +217,12 @@ fn entry(out: &mut Lines, number: usize, knob: &AuditEntry) {
     }
 }
 
-fn amount(win: &Win) -> String {
-    match win.effect {
-        Effect::Removes => format!("up to {}", win.total_ns),
-        Effect::Lessens => format!("part of {}", win.total_ns),
-        Effect::Perhaps => format!("perhaps some of {}", win.total_ns),
-    }
-}
-
-/// How much a knob would win back.
+/// The gain of a knob.
 #[must_use]
 pub fn won(win: &Win) -> String {
     let much = amount(win);
     let times = match win.count {
-        // Each was too short to be kept one by one.
+        // Each was too short for a row.
         0 => return much,
         1 => "1 time".to_owned(),
         n => format!("{} times", number::count(n)),
@@ -321,12 +237,11 @@ fn others<'a>(
     out: &mut Lines,
     audit: &'a Audit,
     title: &str,
-    all: bool,
     why: impl Fn(&'a KnobState) -> Option<&'a KnobReason>,
 ) {
     let mut groups: Vec<(&KnobReason, Vec<&'static str>)> = Vec::new();
     let mut count = 0;
-    for knob in audit.knobs.iter().filter(|k| !is_wrong(k)) {
+    for knob in audit.knobs.iter().filter(|k| !k.is_wrong()) {
         let Some(reason) = why(&knob.state) else {
             continue;
         };
@@ -340,20 +255,15 @@ fn others<'a>(
         return;
     }
     let _ = writeln!(out, "\n{title}: {count}");
-    if all {
-        for (reason, ids) in groups {
-            out.wrapped(
-                "  ",
-                &format!("{}: {}", ids.join(", "), knob_reason(reason)),
-            );
-        }
-    } else {
-        let ids: Vec<&str> = groups.into_iter().flat_map(|(_, ids)| ids).collect();
-        out.wrapped("  ", &format!("{} (why: --all)", ids.join(", ")));
+    for (reason, ids) in groups {
+        out.wrapped(
+            "  ",
+            &format!("{}: {}", ids.join(", "), knob_reason(reason)),
+        );
     }
 }
 
-/// A knob's page, with how it stands here.
+/// A knob's page, with its state on this machine.
 #[must_use]
 pub fn explanation(knob: &Knob, found: &Examination, goal: &Goal, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -391,6 +301,7 @@ pub fn explanation(knob: &Knob, found: &Examination, goal: &Goal, style: Style) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tuning::{NamedRun, advice, first_step};
     use jitterscope_model::{Nanos, Subject, Work};
     use jitterscope_platform::Machine;
     use jitterscope_tune::{
@@ -434,13 +345,20 @@ mod tests {
         };
         let audit = audit(&machine, &goal, Some(&measured));
         assert_eq!(audit.knobs[0].id, "vmstat");
-        for all in [false, true] {
+        for (all, win) in [
+            (
+                true,
+                "wins  up to 123 us, 10 times, 1.0/s from kworker vmstat_update",
+            ),
+            (
+                false,
+                "vmstat           up to 123 us             now, low risk        Memory stati",
+            ),
+        ] {
             let text = super::audit(&audit, all, Some("r1"), Style::default());
             assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-            assert!(
-                text.contains("wins  up to 123 us, 10 times, 1.0/s from kworker vmstat_update"),
-                "{text}"
-            );
+            assert!(text.contains(win), "{text}");
+            assert!(all || text.lines().count() <= 23, "{text}");
         }
         let plan = plan(&machine, &goal, &Select::RunCulprits(measured), &[], false).unwrap();
         let run = NamedRun {
@@ -448,7 +366,7 @@ mod tests {
             program: "jitterscope --runs a",
             as_root: "sudo jitterscope --runs b",
         };
-        let advice = advice(&audit, &plan, &run, None, 3, Style::default());
+        let advice = advice(&audit, &plan, &run, None, Style::default());
         assert!(
             advice.contains("  jitterscope --runs a tune plan --run r1\n"),
             "{advice}"
@@ -457,9 +375,15 @@ mod tests {
             advice.ends_with("sudo jitterscope --runs b tune apply --run r1\n"),
             "{advice}"
         );
-        assert!(
-            advice.contains("vmstat           Memory statistics: up to 123 us"),
-            "{advice}"
+        let helps = " 100.0 %  kworker         vmstat (Memory statistics): up to 123 us; risk low";
+        assert!(advice.contains(helps), "{advice}");
+        let step = first_step(&audit, &plan, &run, None).unwrap();
+        assert_eq!(
+            (&*step.command, &*step.purpose),
+            (
+                "jitterscope --runs a tune plan --run r1",
+                "vmstat: up to 123 us"
+            )
         );
     }
 

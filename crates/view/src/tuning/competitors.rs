@@ -1,13 +1,13 @@
-//! Programs that write the same settings, in words.
+//! Words for programs that write the same settings.
 
 use jitterscope_tune::{Competes, Competitor};
 
-/// One that runs, with what it does.
+/// A running program, with what it changes.
 pub(super) fn competes(of: &Competitor) -> String {
     format!("{} (pid {}) runs: {}", of.name, of.pid, does(of.does))
 }
 
-/// What it does, as part of a sentence.
+/// What it changes, as part of a sentence.
 pub(super) fn does(of: Competes) -> &'static str {
     match of {
         Competes::MovesInterrupts => "it rewrites interrupt affinities every 10 s",

@@ -1,8 +1,8 @@
-//! Why CPUs are meant that nobody named, in words.
+//! Words for the default choice of CPUs.
 
 use jitterscope_tune::DefaultCpus;
 
-/// As part of a sentence.
+/// The reason as part of a sentence.
 #[must_use]
 pub fn default_cpus(of: DefaultCpus) -> &'static str {
     match of {

@@ -1,9 +1,9 @@
-//! What a look at the machine found and what is wanted, in words.
+//! Words for the findings of an examination and for the wanted state.
 
 use crate::lines::counted;
 use jitterscope_tune::{FileValue, Finding, Program, Queues, Wanted, WantedValue};
 
-/// What there is, without a full stop.
+/// The current state, without a full stop.
 #[must_use]
 pub fn finding(of: &Finding) -> String {
     match of {
@@ -117,7 +117,7 @@ fn named(programs: &[Program]) -> String {
     programs.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
-/// What is wanted, without a full stop.
+/// The wanted state, without a full stop.
 #[must_use]
 pub fn wanted(of: &Wanted) -> String {
     match of {
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn groups_with_a_quota_are_counted() {
-        let told = |groups| {
+        let reported = |groups| {
             finding(&Finding::Quotas {
                 groups,
                 first: "/x".into(),
             })
         };
         assert_eq!(
-            (told(1), told(2)),
+            (reported(1), reported(2)),
             (
                 "1 group limited, such as /x".into(),
                 "2 groups limited, such as /x".into()
@@ -251,16 +251,16 @@ mod tests {
 
     #[test]
     fn wanted_values_are_reported_with_what_is_written() {
-        let told = |values: Vec<WantedValue>| wanted(&Wanted::Values { values });
+        let reported = |values: Vec<WantedValue>| wanted(&Wanted::Values { values });
         assert_eq!(
-            told(vec![WantedValue::AtLeast {
+            reported(vec![WantedValue::AtLeast {
                 enough: 10,
                 write: 60
             }]),
             "at least 10 (written: 60)"
         );
         assert_eq!(
-            told(vec![WantedValue::AtMost {
+            reported(vec![WantedValue::AtMost {
                 enough: 5,
                 write: 5
             }]),
@@ -272,6 +272,6 @@ mod tests {
                 values: &["b", "c"],
             },
         ];
-        assert_eq!(told(two), "a; b or c (written: b)");
+        assert_eq!(reported(two), "a; b or c (written: b)");
     }
 }

@@ -1,4 +1,4 @@
-//! JSON of what was applied, stands and was undone, for programs: the data as it is, and what it says in words beside it.
+//! JSON of applied, active and undone changes, for programs: the data, and words beside it.
 
 use super::plan_reasons::{lasts_because, no_time};
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
@@ -9,7 +9,7 @@ use jitterscope_tune::{
 };
 use serde::Serialize;
 
-/// How an apply ended. Each change that was not made has its `why` in words beside its data.
+/// The outcome of an apply. Each change that was not made has its `why` in words beside its data.
 #[must_use]
 pub fn apply_json(of: &ApplyReport) -> impl Serialize {
     let ApplyReport {
@@ -66,7 +66,7 @@ impl AppliedJson<'_> {
     }
 }
 
-/// An outcome as the journal has it, but with `why` in words. What may not be changed is refused.
+/// An outcome as in the journal, with `why` in words. A forbidden change counts as refused.
 #[derive(Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 enum OutcomeJson<'a> {
@@ -138,7 +138,7 @@ impl InForceJson<'_> {
     }
 }
 
-/// What is in force. Each change that was refused, is gone or is none of a knob has its `why` in words beside its data.
+/// The active changes. Each one that was refused, is gone or belongs to no knob has its `why` in words beside its data.
 #[must_use]
 pub fn status_json(of: &Status) -> impl Serialize {
     let Status {
@@ -244,8 +244,8 @@ impl SettlingJson<'_> {
     }
 }
 
-/// A rollback. Each step that failed, was not tried or had nothing to undo, and each drop-in that was left, has its
-/// `why` in words beside its data.
+/// A rollback. Each step that failed, was not tried or had nothing to undo, and each remaining drop-in, has its `why`
+/// in words beside its data.
 #[must_use]
 pub fn rollback_json(of: &RollbackReport) -> impl Serialize {
     let RollbackReport {

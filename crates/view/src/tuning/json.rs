@@ -1,4 +1,4 @@
-//! JSON of an audit and of a plan for programs: the data as it is, and what it says in words beside it.
+//! JSON of an audit and of a plan for programs: the data, and words beside it.
 
 use super::competitors::does;
 use super::findings::{finding, wanted};
@@ -8,12 +8,12 @@ use super::plan_reasons::{
 use super::reasons::knob_reason;
 use jitterscope_tune::{
     Audit, AuditEntry, BootLine, Change, ChangeReason, Competitor, Goal, KnobState, Left,
-    LeftTogether, Op, Plan, Risk, Skipped,
+    LeftTogether, Op, Plan, Remedy, Risk, Skipped,
 };
 use serde::Serialize;
 
 /// An audit. Each knob has its `reason`, `current`, `wanted` and `note` in words beside their data, each thread that
-/// stays its `what` and `why`, and each program that writes the same settings its `why`.
+/// stays its `what` and `why`, and each competing program its `why`.
 #[must_use]
 pub fn audit_json(of: &Audit) -> impl Serialize {
     let Audit {
@@ -22,7 +22,7 @@ pub fn audit_json(of: &Audit) -> impl Serialize {
         run,
         knobs,
         competitors,
-        unanswered,
+        remedies,
     } = of;
     AuditJson {
         schema_version: *schema_version,
@@ -30,7 +30,7 @@ pub fn audit_json(of: &Audit) -> impl Serialize {
         run: run.as_deref(),
         knobs: knobs.iter().map(KnobJson::of).collect(),
         competitors: competitors.iter().map(CompetitorJson::of).collect(),
-        unanswered,
+        remedies,
     }
 }
 
@@ -42,7 +42,7 @@ struct AuditJson<'a> {
     run: Option<&'a str>,
     knobs: Vec<KnobJson<'a>>,
     competitors: Vec<CompetitorJson<'a>>,
-    unanswered: &'a [String],
+    remedies: &'a [Remedy],
 }
 
 #[derive(Serialize)]
@@ -76,7 +76,7 @@ impl KnobJson<'_> {
     }
 }
 
-/// Threads that stay where they are, one or several that go together.
+/// Threads that stay where they are, one or a group.
 #[derive(Serialize)]
 struct LeftJson<'a, T> {
     #[serde(flatten)]
@@ -117,9 +117,8 @@ impl CompetitorJson<'_> {
     }
 }
 
-/// A plan. Each change and each knob without one has its `why` in words beside its data, what stays its `what` and
-/// `why`, each program that writes the same settings its `why`, and the boot line `how` it gets there; `notes` are
-/// words alone.
+/// A plan. Each change and each knob without one has its `why` in words beside its data, threads that stay their `what`
+/// and `why`, each competing program its `why`, and the boot line its `how`; `notes` are words alone.
 #[must_use]
 pub fn plan_json(of: &Plan) -> impl Serialize {
     let Plan {
@@ -237,11 +236,11 @@ mod tests {
             run: None,
             knobs: Vec::new(),
             competitors: Vec::new(),
-            unanswered: Vec::new(),
+            remedies: Vec::new(),
         };
         assert_eq!(
             text(&audit_json(&audit)),
-            r#"{"schema_version":1,"isolated":"1","housekeeping":"0","run":null,"knobs":[],"competitors":[],"unanswered":[]}"#
+            r#"{"schema_version":1,"isolated":"1","housekeeping":"0","run":null,"knobs":[],"competitors":[],"remedies":[]}"#
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What audit and tune say: findings, plans, what became of them.
+//! Words of audit and tune: findings, plans and their outcomes.
 
 mod audit;
 mod competitors;
@@ -11,8 +11,9 @@ mod plan;
 mod plan_reasons;
 mod reasons;
 mod refusals;
+mod remedies;
 
-pub use audit::{NamedRun, advice, audit, explanation, first_step, won};
+pub use audit::{audit, explanation, won};
 pub use default_cpus::default_cpus;
 pub use findings::{finding, wanted};
 pub use journal_json::{apply_json, rollback_json, status_json};
@@ -24,3 +25,4 @@ pub use plan_reasons::{boot_by_hand, skip_reason};
 pub use reasons::knob_reason;
 pub(crate) use refusals::forbidden;
 pub use refusals::{not_undone, refusal};
+pub use remedies::{NamedRun, advice, first_step};

@@ -1,4 +1,4 @@
-//! A knob as a page to read, and the whole catalogue as a chapter of the book.
+//! A knob as a page, and the whole catalogue as a chapter.
 
 use jitterscope_tune::{
     CulpritPattern, Effect, Fact, Group, How, InForce, Knob, Mechanism, Place, Scope, Setting,
@@ -6,7 +6,7 @@ use jitterscope_tune::{
 };
 use std::fmt::Write;
 
-/// The rows of a knob's page: (heading, text), in order; nothing in it depends on the machine.
+/// The rows of a knob's page (heading, text), in order; independent of the machine.
 #[must_use]
 pub(super) fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
     let mut rows = vec![
@@ -46,7 +46,7 @@ fn setting_text(setting: &Setting) -> String {
     format!("{path}: {}{effective}", want(&setting.want))
 }
 
-/// What is wanted of a setting.
+/// The wanted value of a setting.
 fn want(of: &Want) -> String {
     match of {
         Want::OneOf([only]) => format!("`{only}`"),
@@ -67,7 +67,7 @@ fn want(of: &Want) -> String {
     }
 }
 
-/// How a knob's facts are known.
+/// The origin of a knob's facts.
 fn fact(of: Fact) -> String {
     match of {
         Fact::Tried(note) => format!("tried: {note}"),
@@ -77,7 +77,7 @@ fn fact(of: Fact) -> String {
     }
 }
 
-/// When a change is in force, and when its undoing is.
+/// When a change takes effect, and when its undoing does.
 fn in_force(of: &InForce) -> String {
     let mut text = if of.apply == of.rollback {
         format!("applied and rolled back: {}", settles(&of.apply))
@@ -102,7 +102,7 @@ fn in_force(of: &InForce) -> String {
     text
 }
 
-/// How long it takes until something is in force.
+/// The time until a change takes effect.
 pub(crate) fn settles(of: &Settles) -> String {
     match of {
         Settles::Immediately => "at once".into(),
@@ -117,7 +117,7 @@ pub(crate) fn settles(of: &Settles) -> String {
     }
 }
 
-/// How a knob can be changed, in a word or two.
+/// How to change a knob, in a word or two.
 pub(super) fn how(of: How) -> &'static str {
     match of {
         How::Now => "now",
@@ -126,7 +126,7 @@ pub(super) fn how(of: How) -> &'static str {
     }
 }
 
-/// Culprits of one sort: their kind and their names.
+/// A group of culprits: their kind and names.
 fn pattern(of: &CulpritPattern) -> String {
     let names: Vec<String> = of.names().iter().map(|name| format!("`{name}`")).collect();
     let by = match of.workers() {

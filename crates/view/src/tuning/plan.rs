@@ -8,20 +8,34 @@ use super::plan_reasons::{
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
 use crate::lines::{Lines, counted, cpus_text};
 use crate::number::utc;
-use crate::style::Style;
+use crate::style::{Style, fit};
 use jitterscope_model::{CpuSet, visible};
 use jitterscope_tune::{
-    ApplyReport, BootLine, InForceBy, InterruptDiff, NowIs, Op, OpFamily, Outcome, Plan,
-    RollbackReport, SkipReason, Skipped, Status, Undoing, called,
+    ApplyReport, BootLine, Change, ChangeReason, InForceBy, InterruptDiff, LeftTogether, NowIs, Op,
+    OpFamily, Outcome, Plan, RollbackReport, SkipReason, Skipped, Status, Undoing, called,
 };
 use std::fmt::Write;
 
-/// Threads named at most; the rest is counted.
+/// The number of named threads; the rest is counted.
 const SHOWN_OF_A_KIND: usize = 3;
 
-/// A plan.
+/// Lines that the plan leaves for later output and the prompt.
+const AFTER: usize = 4;
+
+/// A plan on one screen: each change and each reason if they fit or with `full`, else one line for each knob.
 #[must_use]
-pub fn plan(plan: &Plan, style: Style) -> String {
+pub fn plan(plan: &Plan, full: bool, style: Style) -> String {
+    let whole = whole(plan, style);
+    let room = style.lines().saturating_sub(AFTER);
+    if full || whole.lines().count() <= room {
+        return whole;
+    }
+    let (head, foot) = (head(plan, style).into_text(), summed_up(plan, style));
+    let room = room.saturating_sub(head.lines().count() + foot.lines().count());
+    head + &by_knob(plan, room, style) + &foot
+}
+
+fn head(plan: &Plan, style: Style) -> Lines {
     let mut out = Lines::new(style);
     let _ = writeln!(
         out,
@@ -33,6 +47,77 @@ pub fn plan(plan: &Plan, style: Style) -> String {
     for competitor in &plan.competitors {
         out.wrapped("! ", &competes(competitor));
     }
+    out
+}
+
+/// One line for each knob with changes, as many as fit.
+fn by_knob(plan: &Plan, room: usize, style: Style) -> String {
+    let mut out = Lines::new(style);
+    let knobs: Vec<&[Change]> = plan.changes.chunk_by(|a, b| a.knob == b.knob).collect();
+    let shown = match knobs.len() <= room {
+        true => knobs.len(),
+        false => room.saturating_sub(1),
+    };
+    for changes in &knobs[..shown] {
+        let Some(first) = changes.first() else {
+            continue;
+        };
+        let changes = counted(changes.len(), "change");
+        let risk = format!("{} risk", first.risk.as_str());
+        let why = match &first.why {
+            ChangeReason::Measured(of) => format!("{} of {}", of.total_ns, of.culprits.join(", ")),
+            other => change_reason(other),
+        };
+        let line = format!("  {:<16} {changes:>12}  {risk:<12} {why}", first.knob);
+        let _ = writeln!(out, "{}", fit(&line, style.columns()));
+    }
+    if knobs.len() > shown {
+        let _ = writeln!(out, "  and {} more knobs (--full)", knobs.len() - shown);
+    }
+    out.into_text()
+}
+
+/// The number of unchanged knobs and remaining threads; the reader's own tasks are listed in full.
+fn summed_up(plan: &Plan, style: Style) -> String {
+    let mut out = Lines::new(style);
+    if let Some(line) = &plan.boot {
+        boot(&mut out, line);
+    }
+    let threads = |left: &LeftTogether| {
+        left.families
+            .iter()
+            .map(|family| family.threads)
+            .sum::<usize>()
+    };
+    let stay: usize = plan.left.iter().map(threads).sum();
+    let mut facts = Vec::new();
+    facts.extend((stay > 0).then(|| format!("{} stay on the CPUs", counted(stay, "thread"))));
+    let of = |wanted: fn(&SkipReason) -> bool| {
+        let skipped = plan.skipped.iter().filter(|skipped| wanted(&skipped.why));
+        skipped.map(|skipped| skipped.knob).collect::<Vec<_>>()
+    };
+    let at_boot = of(|why| matches!(why, SkipReason::NeedsReboot { .. }));
+    if !at_boot.is_empty() {
+        facts.push(format!(
+            "needs a reboot, which --persist prepares: {}",
+            at_boot.join(", ")
+        ));
+    }
+    let others = plan.skipped.len() - at_boot.len();
+    facts.extend((others > 0).then(|| format!("{} not changed", counted(others, "more knob"))));
+    if !facts.is_empty() {
+        out.wrapped("", &format!("{}.", facts.join("; ")));
+    }
+    for note in &plan.notes {
+        out.wrapped("Note: ", &knob_notice(note));
+    }
+    out.push_str("Each change and each reason: --full.\n");
+    out.into_text()
+}
+
+/// Each change, and each reason for no change.
+fn whole(plan: &Plan, style: Style) -> String {
+    let mut out = head(plan, style);
     let mut knob = "";
     let mut alike = 0;
     for change in &plan.changes {
@@ -73,10 +158,10 @@ pub fn plan(plan: &Plan, style: Style) -> String {
         .skipped
         .iter()
         .partition(|s| matches!(s.why, SkipReason::Negligible { .. }));
-    let told = |all: &[&Skipped]| -> Vec<(&str, String)> {
+    let reported = |all: &[&Skipped]| -> Vec<(&str, String)> {
         all.iter().map(|s| (s.knob, skip_reason(&s.why))).collect()
     };
-    let (little, skipped) = (told(&little), told(&skipped));
+    let (little, skipped) = (reported(&little), reported(&skipped));
     listed(
         &mut out,
         "Not changed",
@@ -96,7 +181,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
     out.into_text()
 }
 
-/// What to do with a plan that was only shown.
+/// How to apply a plan that was only shown.
 #[must_use]
 pub fn how_to_apply(plan: &Plan, persist: bool, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -131,7 +216,7 @@ fn boot(out: &mut Lines, line: &BootLine) {
     out.wrapped("  ", &boot_by_hand(&line.by_hand));
 }
 
-/// Threads that stay, by the reason.
+/// Remaining threads, by reason.
 fn staying(out: &mut Lines, plan: &Plan) {
     let rows: Vec<(String, &str)> = plan
         .left
@@ -156,7 +241,7 @@ fn listed<'a>(out: &mut Lines, title: &str, items: impl Iterator<Item = (&'a str
     }
 }
 
-/// How an apply ended.
+/// The outcome of an apply.
 #[must_use]
 pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     let count =
@@ -185,7 +270,7 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
         ""
     };
     match counts.as_slice() {
-        // Why not stands in the plan, and in the error where it was asked for by name.
+        // The plan has the reasons, and so has the error if the user named the knob.
         [] if plan.skipped.iter().any(|skipped| skipped.why.is_denial()) => {
             out.wrapped("", &format!("Nothing was applied for {cpus}."));
         }
@@ -268,7 +353,7 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
     out.into_text()
 }
 
-/// Knobs whose values are in force only later, each with when.
+/// Knobs whose values take effect later, each with the time.
 fn later_in_force<'a>(
     out: &mut Lines,
     title: &str,
@@ -276,7 +361,7 @@ fn later_in_force<'a>(
 ) {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for (knob, by) in changes {
-        // Drop-ins are for the next boot, as everybody expects.
+        // Drop-ins are for the next boot, as expected.
         let Some(by) = by.filter(|by| !matches!(by, InForceBy::Now | InForceBy::AfterReboot))
         else {
             continue;
@@ -293,7 +378,7 @@ fn later_in_force<'a>(
     );
 }
 
-/// When something is in force, in words.
+/// The time of effect in words.
 fn when(by: &InForceBy) -> String {
     match by {
         InForceBy::Now => "now".into(),
@@ -316,7 +401,7 @@ fn when(by: &InForceBy) -> String {
     }
 }
 
-/// What an apply did not get, a text each.
+/// The refused changes of an apply, one text each.
 #[must_use]
 pub fn refused(report: &ApplyReport) -> Vec<String> {
     let failures: Vec<_> = report.refused().collect();
@@ -331,7 +416,6 @@ pub fn refused(report: &ApplyReport) -> Vec<String> {
     texts
 }
 
-/// A rollback.
 #[must_use]
 pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     let count =
@@ -428,7 +512,6 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     out.into_text()
 }
 
-/// What is in force.
 #[must_use]
 pub fn status(status: &Status, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -528,7 +611,7 @@ pub fn status(status: &Status, style: Style) -> String {
     out.into_text()
 }
 
-/// What was rolled back and has its effect still.
+/// Changes that were rolled back and are still in effect.
 fn settling(out: &mut Lines, status: &Status) {
     let rows = status
         .settling

@@ -1,5 +1,4 @@
-//! Why a plan changes something or leaves it alone, what stays whatever is done, and what is left to do by hand, in
-//! words.
+//! Words for why a plan changes something or not, what remains, and what the user must do.
 
 use super::findings::finding;
 use super::reasons::knob_reason;
@@ -9,7 +8,7 @@ use jitterscope_tune::{
     NoTime, Notice, OF_MEASURED, OF_STOLEN, SkipReason, Stays,
 };
 
-/// Why a change is made, without a full stop of ours.
+/// Why a change is made; this program adds no full stop.
 #[must_use]
 pub fn change_reason(of: &ChangeReason) -> String {
     match of {
@@ -19,7 +18,7 @@ pub fn change_reason(of: &ChangeReason) -> String {
     }
 }
 
-/// Why a knob that was asked for has no change, or what to do instead.
+/// Why a requested knob has no change, or what to do instead.
 #[must_use]
 pub fn skip_reason(of: &SkipReason) -> String {
     match of {
@@ -46,12 +45,14 @@ pub fn skip_reason(of: &SkipReason) -> String {
                 risk.as_str()
             )
         }
-        SkipReason::Negligible { measured: of } => measured(of),
+        SkipReason::Negligible { measured: of } | SkipReason::NotWorthReboot { measured: of } => {
+            measured(of)
+        }
         SkipReason::ForNow { at_boot } => format!("for now only: after a boot, {at_boot} does it"),
     }
 }
 
-/// What is too little to be worth a change.
+/// The gain below which a change is not worthwhile.
 pub(super) fn too_little() -> String {
     let percent = |parts: u32| 100.0 / f64::from(parts);
     format!(
@@ -114,7 +115,7 @@ fn thread(comm: &str, tid: i32) -> String {
     format!("{comm} ({tid})")
 }
 
-/// What to know when a knob is used.
+/// A notice on the use of a knob.
 #[must_use]
 pub fn notice(of: &Notice) -> String {
     match of {
@@ -130,13 +131,13 @@ pub fn notice(of: &Notice) -> String {
     }
 }
 
-/// The same, with the knob.
+/// The notice with the knob's name.
 #[must_use]
 pub fn knob_notice(of: &KnobNotice) -> String {
     format!("{}: {}", of.knob, notice(&of.notice))
 }
 
-/// What remains to be done until boot parameters are in force.
+/// The remaining steps until boot parameters take effect.
 #[must_use]
 pub fn boot_by_hand(of: &BootByHand) -> String {
     match of {
@@ -156,7 +157,7 @@ pub fn boot_by_hand(of: &BootByHand) -> String {
     }
 }
 
-/// Why a drop-in still brings back what was rolled back.
+/// Why a drop-in still restores a rolled-back change.
 #[must_use]
 pub fn lasts_because(of: &LastsBecause) -> String {
     match of {
@@ -169,7 +170,7 @@ pub fn lasts_because(of: &LastsBecause) -> String {
     }
 }
 
-/// Why it is not known when a change is in force.
+/// Why the time of effect is unknown.
 #[must_use]
 pub fn no_time(of: &NoTime) -> String {
     match of {

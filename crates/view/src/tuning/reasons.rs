@@ -1,8 +1,8 @@
-//! Why a knob is not judged by its value, in words.
+//! Words for why a knob is not judged by its value.
 
 use jitterscope_tune::KnobReason;
 
-/// As part of a sentence, without a full stop.
+/// The reason as part of a sentence, without a full stop.
 #[must_use]
 pub fn knob_reason(of: &KnobReason) -> String {
     match of {
@@ -13,6 +13,10 @@ pub fn knob_reason(of: &KnobReason) -> String {
         KnobReason::ProgramsOwn => {
             "a property of the programs that run, not of the machine: a recording shows it"
         }
+        KnobReason::OwnersUnknown => {
+            "which of the threads pinned to these CPUs belong there, only a recording tells"
+        }
+        KnobReason::LinksOfHost => "in a virtual machine the host manages the links of devices",
         KnobReason::NoFullDynticks => {
             "these CPUs have no full dynticks (nohz-full), so the tick stays anyway"
         }

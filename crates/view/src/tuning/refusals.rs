@@ -1,9 +1,9 @@
-//! Why a change was not made, or not undone, in words.
+//! Words for why a change was not made, or not undone.
 
 use crate::any_version::{UNKNOWN, in_words};
 use jitterscope_tune::{Forbidden, GoneBecause, Meaning, Outcome, Undoing, ValueFlaw};
 
-/// Why a change was not made, without a full stop; empty where it was.
+/// Why a change was not made, without a full stop; empty if it was made.
 #[must_use]
 pub fn refusal(outcome: &Outcome) -> String {
     match outcome {
@@ -15,7 +15,7 @@ pub fn refusal(outcome: &Outcome) -> String {
     }
 }
 
-/// Why something is gone, without a full stop.
+/// Why an object is gone, without a full stop.
 pub(crate) fn gone(of: &GoneBecause) -> String {
     match of {
         GoneBecause::EndedUnmoved => "it ended before it could be moved".into(),
@@ -25,7 +25,7 @@ pub(crate) fn gone(of: &GoneBecause) -> String {
     }
 }
 
-/// Why a step is neither taken nor undone, without a full stop.
+/// Why a step is neither made nor undone, without a full stop.
 pub(crate) fn forbidden(of: &Forbidden) -> String {
     match of {
         Forbidden::UnknownKnob { knob } => format!(
@@ -54,7 +54,7 @@ pub(crate) fn forbidden(of: &Forbidden) -> String {
     }
 }
 
-/// Why a step is not undone, or there is nothing to undo, without a full stop; empty where all is well.
+/// Why a step is not undone, or there is nothing to undo, without a full stop; empty if there is no problem.
 #[must_use]
 pub fn not_undone(undoing: &Undoing) -> String {
     match undoing {
@@ -70,7 +70,7 @@ pub fn not_undone(undoing: &Undoing) -> String {
     }
 }
 
-/// What the system said, with what it means. Where there is no meaning, what was said tells all.
+/// The system's message with its meaning; only the message if the meaning is unknown.
 pub(super) fn refused_with(why: &str, means: Option<Meaning>) -> String {
     let meaning = match means {
         None => return why.to_owned(),
@@ -95,7 +95,6 @@ pub(super) fn refused_with(why: &str, means: Option<Meaning>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::AnyVersion;
     use jitterscope_tune::Refusal;
 
     #[test]
@@ -104,10 +103,6 @@ mod tests {
         assert_eq!(
             gone(GoneBecause::EndedUnmoved.into()),
             "it ended before it could be moved"
-        );
-        assert_eq!(
-            gone(AnyVersion::Worded("it ended (gone)".into())),
-            "it ended (gone)"
         );
         let flaw = Forbidden::Value {
             flaw: ValueFlaw::NulByte,
@@ -131,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_reported_with_its_meaning_and_one_of_an_earlier_journal_as_it_stands() {
-        let told = |why: &str, means| {
+        let reported = |why: &str, means| {
             refusal(&Outcome::Refused {
                 class: Refusal::Busy,
                 why: why.into(),
@@ -139,15 +134,15 @@ mod tests {
             })
         };
         assert_eq!(
-            told("busy (os error 16)", Some(Meaning::InUse)),
+            reported("busy (os error 16)", Some(Meaning::InUse)),
             "busy (os error 16): somebody else is using it"
         );
         assert_eq!(
-            told("/c", Some(Meaning::MadeByOthers)),
+            reported("/c", Some(Meaning::MadeByOthers)),
             "/c is there already, made by somebody else"
         );
         assert_eq!(
-            told("busy: somebody else is using it", None),
+            reported("busy: somebody else is using it", None),
             "busy: somebody else is using it"
         );
     }

@@ -1,13 +1,13 @@
-//! Culprits.
+//! Words for culprits.
 
 use super::known;
 use super::sender::id;
 use super::verdicts;
 use crate::style::tame;
-use jitterscope_analyze::{CulpritRow, KnownName, RecorderThread};
+use jitterscope_analyze::{Common, CulpritRow, KnownName, RecorderThread, common};
 use jitterscope_model::{
-    About, CulpritKind, Meanwhile, Phase, SchedClass, Subject, SumRow, Task, TimerSource, Verdict,
-    Work,
+    About, CulpritKind, Meanwhile, Nanos, Phase, SchedClass, Subject, SumRow, Task, TimerSource,
+    Verdict, Work,
 };
 
 /// `thread bash`.
@@ -15,18 +15,18 @@ pub(crate) fn kind_and_name(subject: &Subject) -> String {
     format!("{} {}", tame(subject.kind_word()), name(subject))
 }
 
-/// What it is called.
 pub(crate) fn name(subject: &Subject) -> String {
     tame(&subject.name())
 }
 
-/// What else identifies it: `pid 12, real-time 3`, `4 workers, workqueue events`. `threads`: how many threads
-/// or workers it is about.
+/// Further identification: `pid 12, real-time 3`, `4 workers, workqueue events`. `threads`: the number of threads or
+/// workers.
 pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
     tame(&match subject {
         Subject::Thread(task) => {
             let class = task.class.as_ref().and_then(class);
-            listed([process(task, threads), class])
+            let was = task.was.as_ref().map(|was| format!("{was} at first"));
+            listed([was, process(task, threads), class])
         }
         Subject::Work(of) => work(of, threads),
         Subject::Interrupt { number, .. } => {
@@ -52,7 +52,10 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
         Subject::Quota(quota) => {
             let limit = quota.limit.filter(|limit| limit.period_us > 0);
             let limit = limit.map(|of| format!("{} us every {} us", of.quota_us, of.period_us));
-            listed([Some(format!("control group {}", quota.cgroup)), limit])
+            let group = Some(format!("control group {}", quota.cgroup));
+            let beside = quota.beside.as_ref();
+            let beside = beside.map(|task| format!("beside {}", one_or_many(task, threads)));
+            listed([group, beside, limit])
         }
         Subject::Verdict(of, about) => verdict(*of, about, threads),
         Subject::Others(_) => String::new(),
@@ -60,7 +63,36 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
     })
 }
 
-/// What identifies it beside what [`explain`] says: a verdict that has an explanation means the same beside its name.
+/// The [`detail`] of a table row, and whether it covers very many names.
+pub(crate) fn row_detail(row: &CulpritRow) -> String {
+    with_names(row, detail(&row.subject, row.threads))
+}
+
+/// The [`further_detail`] of a table row.
+pub(crate) fn row_further_detail(row: &CulpritRow) -> String {
+    with_names(row, further_detail(&row.subject, row.threads))
+}
+
+fn with_names(row: &CulpritRow, detail: String) -> String {
+    let most = SumRow::<(), ()>::MOST_THREADS;
+    let names = row.thread_names.len() as u64;
+    let names = (names >= most).then(|| format!("{} names", number(names)));
+    listed([Some(detail).filter(|detail| !detail.is_empty()), names])
+}
+
+/// The common property of most of the culprits, with their time: `2.1 s of them /opt/thief`.
+pub(crate) fn in_common<'a>(
+    rows: impl IntoIterator<Item = (&'a Subject, Nanos)>,
+) -> Option<(String, Nanos)> {
+    let (common, time) = common(rows)?;
+    let who = match common {
+        Common::Executable(path) => tame(&path),
+        Common::User(uid) => format!("user {uid}"),
+    };
+    Some((format!("{time} of them {who}"), time))
+}
+
+/// The [`detail`] beside [`explain`]: an explained verdict needs no further text beside its name.
 pub(crate) fn further_detail(subject: &Subject, threads: u64) -> String {
     match subject {
         Subject::Verdict(verdict, About::Nothing) if verdicts::explanation(*verdict).is_some() => {
@@ -70,7 +102,7 @@ pub(crate) fn further_detail(subject: &Subject, threads: u64) -> String {
     }
 }
 
-/// What a culprit is, in a phrase.
+/// An explanation of a culprit, in a phrase.
 pub(crate) fn explain(subject: &Subject) -> &'static str {
     let known = match subject {
         Subject::Verdict(verdict, _) => verdicts::explanation(*verdict),
@@ -79,7 +111,7 @@ pub(crate) fn explain(subject: &Subject) -> &'static str {
     known.unwrap_or_else(|| of_kind(subject))
 }
 
-/// What a row of a table is, in a phrase: the recorder's own threads are known by their ids.
+/// An explanation of a table row, in a phrase: the recorder's own threads are identified by id.
 pub(crate) fn row_explanation(row: &CulpritRow) -> String {
     match (row.recorder, row.told_apart) {
         (Some(RecorderThread::Measuring), _) => "a measuring thread of this very recording".into(),
@@ -89,7 +121,7 @@ pub(crate) fn row_explanation(row: &CulpritRow) -> String {
     }
 }
 
-/// What all of a kind have in common.
+/// The common explanation of a kind.
 fn of_kind(subject: &Subject) -> &'static str {
     match subject.kind() {
         CulpritKind::Thread => "another thread that ran on the CPU",
@@ -110,6 +142,9 @@ fn of_kind(subject: &Subject) -> &'static str {
         CulpritKind::Quota => {
             "its control group had used up its CPU quota (cpu.max, cpu.cfs_quota_us)"
         }
+        CulpritKind::QuotaBeside => {
+            "its control group had used up its CPU quota, and another thread had the CPU meanwhile"
+        }
         CulpritKind::Stopped => "the thread was stopped, not kept waiting",
         CulpritKind::Switch => "the scheduler's own path to another thread and back",
         CulpritKind::Hypervisor => "the host took the CPU, or was late",
@@ -120,7 +155,7 @@ fn of_kind(subject: &Subject) -> &'static str {
     }
 }
 
-/// `64+` where there may be more than are told apart.
+/// `64+` at the limit of the count.
 fn number(threads: u64) -> String {
     let more = if threads >= SumRow::<(), ()>::MOST_THREADS {
         "+"
@@ -164,7 +199,7 @@ fn process(task: &Task, threads: u64) -> Option<String> {
     }
 }
 
-/// The scheduling class, when it is not plain fair.
+/// The scheduling class, if it is not plain fair.
 fn class(class: &SchedClass) -> Option<String> {
     match class {
         SchedClass::Deadline => Some("deadline".into()),
@@ -254,7 +289,7 @@ fn verdict(verdict: Verdict, about: &About, threads: u64) -> String {
     known.unwrap_or_else(|| verdicts::beside_name(verdict).into())
 }
 
-/// `consumer not running: rustc`; the phases that are attributed to nobody stand alone.
+/// `consumer not running: rustc`; phases without a culprit stand alone.
 pub(crate) fn phase_and_name(phase: Option<&Phase>, subject: &Subject) -> String {
     let phase = phase.unwrap_or(&Phase::NoVerdict);
     let nobodys = matches!(

@@ -1,4 +1,4 @@
-//! What kernel functions and vectors do.
+//! Explanations of kernel functions and vectors.
 
 use super::Table;
 
@@ -286,7 +286,6 @@ pub(super) const CALLS: Table = &[
     ("__wbinvd", "caches written back and emptied"),
 ];
 
-/// Softirq vectors.
 pub(super) const SOFTIRQS: Table = &[
     ("HI", "high-priority tasklets"),
     ("TIMER", "timer wheel: kernel timeouts"),
@@ -328,7 +327,6 @@ pub(super) const NMIS: Table = &[
     ),
 ];
 
-/// Page faults.
 pub(super) const FAULTS: Table = &[
     (
         "page_fault_user",

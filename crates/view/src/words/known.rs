@@ -1,10 +1,10 @@
-//! What does what goes by a name that is public knowledge: a sentence for each name that `analyze` lists. What a
-//! function does is taken from the kernel's documentation and source.
+//! Explanations of public names: one for each name that `analyze` lists. Those of functions come from the kernel's
+//! documentation and source.
 
 use super::{Table, functions, threads};
 use jitterscope_analyze::{KnownName, NameList};
 
-/// What it is or does, in a phrase.
+/// The explanation, in a phrase.
 pub(super) fn does(known: KnownName) -> Option<&'static str> {
     table(known.list)
         .iter()
@@ -34,8 +34,8 @@ mod tests {
     #[test]
     fn each_name_has_its_phrase_and_each_phrase_its_name() {
         for list in NameList::ALL {
-            let told: Vec<&str> = table(list).iter().map(|(name, _)| *name).collect();
-            assert_eq!(told, list.names(), "{list:?}");
+            let reported: Vec<&str> = table(list).iter().map(|(name, _)| *name).collect();
+            assert_eq!(reported, list.names(), "{list:?}");
             assert!(
                 list.names()
                     .iter()

@@ -1,9 +1,9 @@
-//! What a recording is called.
+//! Names of recordings.
 
 use crate::style::tame;
 use jitterscope_model::ProbeKind;
 
-/// What a kind of recording is called where it is typed, `record none`, whatever stored runs call it.
+/// The name of a kind of recording as a user types it, as in `record none`, independent of the word in stored runs.
 pub(crate) fn probe(kind: &str) -> String {
     match ProbeKind::from_word(kind) {
         Some(ProbeKind::Passive) => "none".into(),

@@ -1,17 +1,30 @@
-//! Who triggered a culprit, and what a thread is identified by.
+//! Words for triggers, and for the identification of threads.
 
-use jitterscope_model::{ExecutionContext, Sender};
+use jitterscope_model::{CulpritKind, ExecutionContext, Sender};
 
-/// Who sent, woke or queued: `cron`, `a softirq on top of udp-send`, `an interrupt`.
-pub(crate) fn sender_name(sender: &Sender) -> String {
-    let thread = sender.comm.as_deref().unwrap_or(ENDED);
-    sent_from(sender.context, sender.involves_thread().then_some(thread))
+/// The verb for the trigger of a culprit.
+pub(crate) fn sender_verb(kind: CulpritKind) -> &'static str {
+    match kind {
+        CulpritKind::Thread => "woken",
+        CulpritKind::Kworker => "queued",
+        CulpritKind::Ipi => "sent",
+        CulpritKind::Stopped => "stopped",
+        CulpritKind::Timer => "armed",
+        _ => "triggered",
+    }
 }
 
-/// A thread that was gone before its name could be read.
+/// The name of a trigger: `cron`, `a softirq on top of udp-send`, `an interrupt`.
+pub(crate) fn sender_name(sender: &Sender) -> String {
+    let thread = || sender.comm.as_deref().unwrap_or(ENDED);
+    let itself = sender.is_thread().then(thread);
+    sent_from(sender.context, itself.or(sender.beneath.as_deref()))
+}
+
+/// A thread that ended before its name was read.
 pub(crate) const ENDED: &str = "a thread that has ended";
 
-/// As [`sender_name`]; `thread` is what the thread is called that may have had a part in it.
+/// As [`sender_name`]; `thread` is the name of the thread, or of the one beneath a softirq.
 pub(crate) fn sent_from(context: ExecutionContext, thread: Option<&str>) -> String {
     match (context, thread) {
         (ExecutionContext::Thread, Some(thread)) => thread.into(),
@@ -24,8 +37,7 @@ pub(crate) fn sent_from(context: ExecutionContext, thread: Option<&str>) -> Stri
     }
 }
 
-/// `pid 12` of a process, or of a thread of which no more is known; `tid 13` of a thread that is not its process's
-/// first.
+/// `pid 12` for a process, or for a thread of an unknown process; `tid 13` for a thread other than its process's first.
 pub(crate) fn id(tid: i32, process: Option<i32>) -> String {
     let noun = if process.is_some_and(|process| process != tid) {
         "tid"

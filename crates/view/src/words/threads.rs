@@ -1,8 +1,8 @@
-//! What threads do.
+//! Explanations of threads.
 
 use super::Table;
 
-/// Threads of the kernel, by their whole name.
+/// Kernel threads, by their whole name.
 pub(super) const WHOLE: Table = &[
     ("rcu_preempt", "drives RCU grace periods"),
     ("rcu_sched", "drives RCU grace periods"),
@@ -22,7 +22,7 @@ pub(super) const WHOLE: Table = &[
     ("psimon", "polls pressure-stall triggers"),
 ];
 
-/// Threads of the kernel, by how their names begin.
+/// Kernel threads, by the beginning of their name.
 pub(super) const PREFIXES: Table = &[
     (
         "js-spin/",
@@ -75,7 +75,6 @@ pub(super) const PREFIXES: Table = &[
     ("watchdog/", "soft lockup watchdog of older kernels"),
 ];
 
-/// Daemons that most machines have.
 pub(super) const DAEMONS: Table = &[
     ("systemd-journal", "the system's log"),
     ("irqbalance", "spreads interrupts over CPUs"),

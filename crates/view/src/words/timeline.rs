@@ -1,11 +1,11 @@
 //! Lines of a timeline.
 
 use super::culprit::{detail, kind_and_name};
-use super::sender::{id, sender_name};
+use super::sender::{id, sender_name, sender_verb};
 use crate::style::tame;
 use jitterscope_model::{Culprit, TimelineItem};
 
-/// What a line of a timeline is, and what else is known of it.
+/// The text of a timeline's line, and further details.
 pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
     let labelled = |label: &str, note: String| (label.to_owned(), tame(&note));
     match item {
@@ -73,7 +73,7 @@ pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
 
 fn frame_note(culprit: &Culprit, ended: bool, named_inside: bool) -> String {
     let mut parts = Vec::new();
-    // What its own name says is said better by the frame inside.
+    // The frame inside says it better than its own name.
     let detail = if named_inside {
         String::new()
     } else {
@@ -87,13 +87,14 @@ fn frame_note(culprit: &Culprit, ended: bool, named_inside: bool) -> String {
             .map(|via| format!(" through {via}"))
             .unwrap_or_default();
         let who = sender_name(sender);
-        let pid = if sender.involves_thread() {
+        let pid = if sender.is_thread() {
             format!(" ({})", id(sender.tid, sender.tgid))
         } else {
             String::new()
         };
         parts.push(format!(
-            "triggered by {who}{pid} on CPU {}{via}",
+            "{} by {who}{pid} on CPU {}{via}",
+            sender_verb(culprit.subject.kind()),
             sender.cpu
         ));
     }

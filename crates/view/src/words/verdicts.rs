@@ -1,17 +1,23 @@
-//! Verdicts on time that nobody in particular can be blamed for.
+//! Words for verdicts without a culprit.
 
 use crate::number::count;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::Verdict;
 
-/// What a verdict means, to be read beside its name, which it does not repeat; `None` where the explanation of its kind
-/// says it.
+/// The meaning of a verdict, to read beside its name, which it does not repeat; `None` if the explanation of its kind
+/// suffices.
 pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
     Some(match verdict {
         Verdict::IdleExit => "the CPU had to leave an idle state, or its timer fired late there",
         Verdict::LeavingIdle => "woken: the idle loop ended and the scheduler switched",
         Verdict::ReturnToThread => "scheduled: the kernel's way back to the thread",
         Verdict::DeadlineBudget => "the deadline thread had used up its own budget",
+        Verdict::YieldedPeriod => {
+            "the deadline thread called sched_yield: it waits for its next period"
+        }
+        Verdict::Frozen => {
+            "its control group, or one above, was frozen (docker pause and its like)"
+        }
         Verdict::StoppedBySignal => "a stop signal (SIGSTOP and its like) held the thread",
         Verdict::StoppedByTracer => "a tracer or debugger held the thread",
         Verdict::NoEventInVm => "probably the host, or an exception that leaves no event",
@@ -50,6 +56,7 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
         Verdict::RunQueueWait => "woken, but it is not known what ran instead",
         Verdict::FrameLeftOpen => "its beginning was recorded, its end was not",
         Verdict::NoVerdict => "the stored run has no attribution for it",
+        Verdict::TraceDisturbed => "another process wrote to the trace's controls",
         Verdict::ContextSwitch
         | Verdict::RingFull
         | Verdict::EarlierMessages
@@ -59,7 +66,7 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
     })
 }
 
-/// What a verdict says by itself, beside its name.
+/// The text of a verdict beside its name.
 pub(super) fn beside_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::ContextSwitch => "scheduler path beside sched_switch",
@@ -69,6 +76,7 @@ pub(super) fn beside_name(verdict: Verdict) -> &'static str {
         Verdict::LateInterrupt => "the CPU stood still before the interrupt was delivered",
         Verdict::HostBeforeFirstEvent => "the CPU stood still before the kernel was entered",
         Verdict::DeadlineBudget => "used up, so that lesser threads or none ran",
+        Verdict::YieldedPeriod => "by sched_yield, until its next period begins",
         Verdict::NoEventInVm => "probably the host, or an exception that leaves no event",
         Verdict::UnrecordedFault => "counted by the kernel, without a record",
         Verdict::AsleepInKernel => "the thread slept, though it only reads the clock",
@@ -89,10 +97,12 @@ pub(super) fn beside_name(verdict: Verdict) -> &'static str {
         Verdict::NotSeen => "no record says what ran",
         Verdict::NoRecord => "outside this kernel, or the hand-over itself",
         Verdict::NoVerdict => "the stored run has none",
+        Verdict::TraceDisturbed => "another process wrote to the trace's controls",
         Verdict::TraceDataLost => "the ring buffer overran near this stall",
         Verdict::LeavingIdle
         | Verdict::StoppedBySignal
         | Verdict::StoppedByTracer
+        | Verdict::Frozen
         | Verdict::ReturnToThread
         | Verdict::UntracedInterrupt
         | Verdict::LateTimer
@@ -101,11 +111,11 @@ pub(super) fn beside_name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// From this share of the stalled time on the report says what a stall without any event may have been.
+/// The least share of the stalled time from which the report lists what stalls without events may be.
 const TELLING_SHARE: f64 = 0.001;
 
-/// Which exceptions those are that the verdicts on stalls without any kernel event speak of, said once a report; `None`
-/// where there are no such stalls to speak of. What the kernel counts of them is reported as counted.
+/// The possible exceptions behind stalls without any kernel event, once for each report; `None` without such stalls.
+/// Exceptions that the kernel counts are reported as counted.
 pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
     let eventless = |verdict: Option<Verdict>| {
         matches!(

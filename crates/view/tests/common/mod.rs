@@ -1,10 +1,9 @@
-//! Synthetic runs: rows and the manifest that a probe would have written with them.
+//! Synthetic runs: rows, and the manifest that a probe would have written with them.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RunSummary, SummaryBuilder};
 use jitterscope_model::*;
-use jitterscope_store::culprit_of_version_1;
 
 pub const RATE: TickRate = TickRate {
     hz: 2_600_000_000,
@@ -13,7 +12,6 @@ pub const RATE: TickRate = TickRate {
 };
 const BEGAN: u64 = 26_000_000_000;
 
-/// A run being made up.
 pub struct Scenario {
     pub manifest: RunManifest,
     pub stalls: Vec<Stall>,
@@ -21,19 +19,85 @@ pub struct Scenario {
     pub intervals: Vec<IntervalRow>,
 }
 
-/// A culprit in the words of version 1, so that what a reader sees of old and new runs is held together.
-pub fn part(kind: CulpritKind, name: &str, detail: &str, net: u64) -> Part {
-    let (placement, confidence) = if kind.is_explained() {
+/// A part of a stall; explained parts lie inside.
+pub fn part(subject: Subject, net: u64) -> Part {
+    let (placement, confidence) = if subject.kind().is_explained() {
         (Placement::Inside, Confidence::High)
     } else {
         (Placement::Lead, Confidence::Medium)
     };
-    let subject = culprit_of_version_1(kind.as_str(), name, detail);
     Part {
         placement,
         confidence,
         ..Part::inside(subject, Nanos(net), Evidence::LocalTimerRecords)
     }
+}
+
+/// A verdict by its word in reports.
+pub fn verdict(kind: CulpritKind, word: &str) -> Subject {
+    Subject::verdict(Verdict::parse(kind, word).unwrap())
+}
+
+/// A timer that was late while a thread of this name ran.
+pub fn late_while(comm: &str) -> Subject {
+    let ran = Task {
+        comm: comm.into(),
+        ..Task::default()
+    };
+    Subject::Verdict(Verdict::LateTimer, About::Meanwhile(Meanwhile::Ran(ran)))
+}
+
+pub fn thread(comm: &str, tid: i32) -> Subject {
+    of_class(comm, tid, SchedClass::Fair(None))
+}
+
+pub fn of_class(comm: &str, tid: i32, class: SchedClass) -> Subject {
+    Subject::Thread(Task {
+        tid: Some(tid),
+        comm: comm.into(),
+        class: Some(class),
+        ..Task::default()
+    })
+}
+
+pub fn timer(function: &str) -> Subject {
+    Subject::Timer {
+        function: Some(function.into()),
+        source: Some(TimerSource::HighResolution),
+    }
+}
+
+pub fn interrupt(number: u32, action: &str) -> Subject {
+    Subject::Interrupt {
+        number: Some(number),
+        action: action.into(),
+    }
+}
+
+pub fn work(function: &str, worker: Option<&str>, workqueue: Option<&str>) -> Subject {
+    Subject::Work(Work {
+        function: Some(function.into()),
+        workqueue: workqueue.map(Name::from),
+        worker: worker.map(|comm| Worker {
+            comm: Some(comm.into()),
+            ..Worker::default()
+        }),
+        unbound: None,
+    })
+}
+
+/// A worker whose work item is unknown.
+pub fn worker(comm: &str, tid: i32, class: SchedClass) -> Subject {
+    Subject::Work(Work {
+        function: None,
+        workqueue: None,
+        worker: Some(Worker {
+            tid: Some(tid),
+            comm: Some(comm.into()),
+            class: Some(class),
+        }),
+        unbound: None,
+    })
 }
 
 pub fn sent_by(mut part: Part, comm: &str, tid: i32, cpu: u32, via: Option<&str>) -> Part {
@@ -44,12 +108,13 @@ pub fn sent_by(mut part: Part, comm: &str, tid: i32, cpu: u32, via: Option<&str>
         tgid: None,
         cpu: CpuId(cpu),
         via: via.map(Into::into),
+        beneath: None,
     });
     part
 }
 
 impl Scenario {
-    /// Ten seconds on these CPUs, with no stall yet.
+    /// Ten seconds on these CPUs, without a stall.
     pub fn new(cpus: &[u32]) -> Scenario {
         let set: CpuSet = cpus.iter().copied().map(CpuId).collect();
         Scenario {
@@ -60,7 +125,7 @@ impl Scenario {
         }
     }
 
-    /// A stall that begins so many microseconds into the run and is as long as its parts together.
+    /// Adds a stall at this many microseconds into the run, as long as its parts together.
     pub fn stall(&mut self, cpu: u32, at_us: u64, parts: Vec<Part>) {
         self.stall_at(cpu, Nanos(at_us * 1000), parts);
     }
@@ -84,7 +149,7 @@ impl Scenario {
         self.attributions.push(Attribution { stall: id, parts });
     }
 
-    /// The probe's results and the intervals, from the stalls.
+    /// Fills in the probe's results and the intervals from the stalls.
     pub fn finish(mut self) -> Scenario {
         let span = self.manifest.probe.duration_ns.0 * 26 / 10;
         for cpu in self.manifest.probe.cpus.iter() {
@@ -161,8 +226,8 @@ impl Scenario {
         }
     }
 
-    /// The same of a wake-up probe with a deadline every millisecond: (lateness in ns, how often) of those
-    /// that were in time, a CPU; the stalls are added to them.
+    /// The same for a wake-up probe with a deadline every millisecond. The pairs are (lateness in ns, count) of the
+    /// punctual wake-ups of each CPU; the stalls are added to them.
     pub fn finish_wakeups(
         mut self,
         in_time: &[(u64, u64)],
@@ -223,7 +288,7 @@ impl Scenario {
         self.summed_up(SummaryBuilder::new(&self.manifest))
     }
 
-    /// With what a report looks for unless asked otherwise.
+    /// With the default search of a report.
     pub fn summary_with_periods(&self) -> RunSummary {
         self.summed_up(SummaryBuilder::new(&self.manifest).periods(Effort::BRIEF))
     }
@@ -301,7 +366,6 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             control_events: 39_222,
             control_inside: 340,
         },
-        audit: MachineAudit::new(),
         self_noise: SelfNoise {
             helper_cpus: [CpuId(200)].into_iter().collect(),
             helper_cpu_ns: Nanos(212_000_000),
@@ -328,7 +392,7 @@ pub fn source(name: &str, status: SourceStatus, lost: u64) -> SourceReport {
     }
 }
 
-/// Ticks, an evil thread, a writeback worker, membarriers, a few odd things, and a hypervisor.
+/// Ticks, a busy thread, a writeback worker, membarriers, a few unusual culprits, and a hypervisor.
 pub fn busy(cpus: &[u32]) -> Scenario {
     let mut s = Scenario::new(cpus);
     for &cpu in cpus {
@@ -339,24 +403,9 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                 cpu,
                 n * 4000 + 11 + u64::from(cpu) * 97,
                 vec![
-                    part(
-                        CulpritKind::Hypervisor,
-                        "late interrupt",
-                        "the CPU stood still before the interrupt was delivered",
-                        late,
-                    ),
-                    part(
-                        CulpritKind::Timer,
-                        "tick_nohz_handler",
-                        "hrtimer, local_timer interrupt",
-                        tick,
-                    ),
-                    part(
-                        CulpritKind::Unresolved,
-                        "after last event",
-                        "kernel exit, or the CPU was taken",
-                        260,
-                    ),
+                    part(verdict(CulpritKind::Hypervisor, "late interrupt"), late),
+                    part(timer("tick_nohz_handler"), tick),
+                    part(verdict(CulpritKind::Unresolved, "after last event"), 260),
                 ],
             );
         }
@@ -365,17 +414,10 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                 cpu,
                 n * 800_000 + 2_011,
                 vec![
-                    part(
-                        CulpritKind::Switch,
-                        "context switch",
-                        "scheduler path beside sched_switch",
-                        900,
-                    ),
+                    part(verdict(CulpritKind::Switch, "context switch"), 900),
                     sent_by(
                         part(
-                            CulpritKind::Thread,
-                            "evil",
-                            "pid 4242, real-time 49",
+                            of_class("evil", 4242, SchedClass::RealTime(49)),
                             1_200_000 + n * 9_100,
                         ),
                         "cron",
@@ -383,36 +425,19 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                         0,
                         None,
                     ),
-                    part(
-                        CulpritKind::Timer,
-                        "hrtimer_wakeup",
-                        "hrtimer, local_timer interrupt",
-                        1_900,
-                    ),
-                    part(
-                        CulpritKind::Ipi,
-                        "reschedule",
-                        "a task was woken for this CPU",
-                        800,
-                    ),
-                    part(CulpritKind::Softirq, "SCHED", "vector 7", 1_100),
+                    part(timer("hrtimer_wakeup"), 1_900),
+                    part(Subject::Ipi("reschedule".into()), 800),
+                    part(Subject::Softirq(7), 1_100),
                 ],
             );
             s.stall(
                 cpu,
                 n * 800_000 + 40_011,
                 vec![
-                    part(
-                        CulpritKind::Switch,
-                        "context switch",
-                        "scheduler path beside sched_switch",
-                        1_100,
-                    ),
+                    part(verdict(CulpritKind::Switch, "context switch"), 1_100),
                     sent_by(
                         part(
-                            CulpritKind::Kworker,
-                            "wb_workfn",
-                            "kworker/u8:2, workqueue writeback",
+                            work("wb_workfn", Some("kworker/u8:2"), Some("writeback")),
                             81_000 + n,
                         ),
                         "postgres",
@@ -428,12 +453,7 @@ pub fn busy(cpus: &[u32]) -> Scenario {
                 cpu,
                 n * 33_000 + 555,
                 vec![sent_by(
-                    part(
-                        CulpritKind::Ipi,
-                        "ipi_mb",
-                        "function call interrupt",
-                        1_400 + n,
-                    ),
+                    part(Subject::Call("ipi_mb".into()), 1_400 + n),
                     "java",
                     777,
                     0,
@@ -445,29 +465,20 @@ pub fn busy(cpus: &[u32]) -> Scenario {
             cpu,
             77,
             vec![part(
-                CulpritKind::Hypervisor,
-                "CPU taken",
-                "no kernel event inside, on a virtual machine",
+                verdict(CulpritKind::Hypervisor, "CPU taken"),
                 1_300_000,
             )],
         );
         s.stall(
             cpu,
             7_000,
-            vec![part(
-                CulpritKind::Loss,
-                "trace data lost",
-                "the ring buffer overran near this stall",
-                8_000,
-            )],
+            vec![part(verdict(CulpritKind::Loss, "trace data lost"), 8_000)],
         );
         s.stall(
             cpu,
             17_000,
             vec![part(
-                CulpritKind::Irq,
-                "a-device-with-quite-a-long-name-indeed-rx-0",
-                "irq 25",
+                interrupt(25, "a-device-with-quite-a-long-name-indeed-rx-0"),
                 9_000,
             )],
         );
@@ -475,45 +486,48 @@ pub fn busy(cpus: &[u32]) -> Scenario {
             s.stall(
                 cpu,
                 100_000 + n * 50,
-                vec![part(
-                    CulpritKind::Thread,
-                    &format!("cc1plus-{n}"),
-                    "pid 9",
-                    3_000 + n,
-                )],
+                vec![part(thread(&format!("cc1plus-{n}"), 9), 3_000 + n)],
             );
         }
     }
     s.finish()
 }
 
-/// Wake-ups that were late for each of the reasons that there are.
+/// Wake-ups that were late for each possible reason.
 pub fn late(cpus: &[u32], idle_control: Option<u32>) -> Scenario {
     let mut s = Scenario::new(cpus);
     for &cpu in cpus {
         let busy = Some(cpu) != idle_control;
-        let mut late = |at_us, parts: &[(&str, CulpritKind, &str, &str, u64)]| {
-            let part = |(phase, kind, name, detail, net): &(&str, CulpritKind, &str, &str, u64)| {
-                let mut part = part(*kind, name, detail, *net);
+        let mut late = |at_us, parts: Vec<(&str, Subject, u64)>| {
+            let part = |(phase, subject, net)| {
+                let mut part = part(subject, net);
                 part.phase = Some(Phase::from_word(phase));
                 part
             };
-            s.stall(cpu, at_us, parts.iter().map(part).collect());
+            s.stall(cpu, at_us, parts.into_iter().map(part).collect());
         };
-        use CulpritKind::{Kworker, Softirq, Switch, Thread, Timer, Unresolved};
         for n in 0..120u64 {
             late(
                 n * 80_000 + 1000 + u64::from(cpu) * 7,
-                &[
+                vec![
                     (
                         "idle exit",
-                        Switch,
-                        "idle exit",
-                        "idle state 3",
+                        Subject::Verdict(Verdict::IdleExit, About::IdleState(3)),
                         46_000 + n * 31,
                     ),
-                    ("interrupt", Timer, "local_timer", "", 2_900),
-                    ("dispatch", Switch, "leaving idle", "", 3_100),
+                    (
+                        "interrupt",
+                        Subject::Timer {
+                            function: None,
+                            source: None,
+                        },
+                        2_900,
+                    ),
+                    (
+                        "dispatch",
+                        verdict(CulpritKind::Switch, "leaving idle"),
+                        3_100,
+                    ),
                 ],
             );
         }
@@ -523,42 +537,30 @@ pub fn late(cpus: &[u32], idle_control: Option<u32>) -> Scenario {
         for n in 0..40u64 {
             late(
                 n * 240_000 + 5000,
-                &[
-                    (
-                        "late timer",
-                        Unresolved,
-                        "late timer",
-                        "while postgres ran",
-                        9_000,
-                    ),
-                    ("interrupt", Softirq, "NET_RX", "", 61_000),
+                vec![
+                    ("late timer", late_while("postgres"), 9_000),
+                    ("interrupt", Subject::Softirq(3), 61_000),
                     (
                         "run-queue wait",
-                        Thread,
-                        "postgres",
-                        "pid 911, priority 120",
+                        of_class("postgres", 911, SchedClass::of_priority(120)),
                         700_000 + n * 20_000,
                     ),
-                    ("dispatch", Switch, "return to the thread", "", 1_200),
+                    (
+                        "dispatch",
+                        verdict(CulpritKind::Switch, "return to the thread"),
+                        1_200,
+                    ),
                 ],
             );
         }
         for n in 0..9u64 {
             late(
                 n * 1_000_000 + 44_000,
-                &[
-                    (
-                        "late timer",
-                        Unresolved,
-                        "late timer",
-                        "while a-thread-of-a-name ran",
-                        61_000,
-                    ),
+                vec![
+                    ("late timer", late_while("a-thread-of-a-name"), 61_000),
                     (
                         "higher priority",
-                        Kworker,
-                        "kworker/1:1H",
-                        "pid 77, priority 100",
+                        worker("kworker/1:1H", 77, SchedClass::of_priority(100)),
                         4_100_000 + n,
                     ),
                 ],

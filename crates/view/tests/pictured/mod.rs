@@ -1,4 +1,4 @@
-//! Synthetic and stored runs as they are drawn.
+//! Synthetic and stored runs in drawable form.
 
 use crate::common::Scenario;
 use jitterscope_analyze::periods::Effort;

@@ -1,5 +1,5 @@
-//! A CPU on paper: it does something, writes the records that a kernel would, and remembers what it did.
-//! One tick is one nanosecond.
+//! A simulated CPU: it generates activity and the kernel's records of it, and keeps the truth for comparison. One tick
+//! is one nanosecond.
 
 use crate::occupancy::{Class, Machine, NameTable, Record, Window};
 use jitterscope_model::{
@@ -9,9 +9,9 @@ use jitterscope_model::{
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Spins: it is measured.
+/// The victim, which spins.
 pub(super) const VICTIM: i32 = 100;
-/// Two workers, two others, and the idle thread.
+/// The victim, the idle thread, two workers, and two others.
 pub(super) const THREADS: [i32; 6] = [VICTIM, 0, 50, 51, 200, 201];
 
 pub(super) fn task(tid: i32) -> TaskRef {
@@ -68,18 +68,18 @@ pub(super) fn tick(from: u64, to: u64, tid: i32) -> [KernelEvent; 2] {
     ]
 }
 
-/// Who has a CPU: the innermost thing, and the thread beneath.
+/// Who has a CPU: the innermost frame, and the thread beneath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Who {
     pub(super) class: Class,
-    /// Of what is inside a turn.
+    /// The key of a frame inside a turn.
     pub(super) key: u64,
     pub(super) tid: i32,
 }
 
 pub(super) type Stretches = Vec<(u64, u64, Who)>;
 
-/// What a CPU does next, and after how long.
+/// The CPU's next action, and the time until it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Act {
     pub(super) after: u64,
@@ -101,7 +101,6 @@ struct Open {
     key: u64,
 }
 
-/// The CPU.
 pub(super) struct Paper {
     pub(super) events: Vec<KernelEvent>,
     pub(super) truth: Stretches,
@@ -115,7 +114,7 @@ pub(super) struct Paper {
 }
 
 impl Paper {
-    /// The victim runs.
+    /// Begins with the victim running.
     pub(super) fn new(threaded: bool) -> Paper {
         Paper {
             events: Vec::new(),
@@ -176,7 +175,7 @@ impl Paper {
 
     fn act(&mut self, act: Act) {
         if act.what.is_multiple_of(16) {
-            // The handler's record says how long it ran.
+            // The handler's record states its length.
             let length = act.after / 2;
             self.until(self.now + act.after - length);
             self.stack.push(Open {
@@ -295,7 +294,7 @@ impl Paper {
         }
     }
 
-    /// Ends what is innermost.
+    /// Ends the innermost frame.
     fn leave(&mut self) {
         let mut fault = None;
         if self
@@ -404,7 +403,6 @@ fn act_state(which: u64) -> u32 {
     (which / 2 % 4) as u32
 }
 
-/// Neighbours that are equal become one.
 pub(super) fn merged(stretches: impl Iterator<Item = (u64, u64, Who)>) -> Stretches {
     let mut found: Stretches = Vec::new();
     for (from, until, who) in stretches {
@@ -416,7 +414,7 @@ pub(super) fn merged(stretches: impl Iterator<Item = (u64, u64, Who)>) -> Stretc
     found
 }
 
-/// A window in the same words.
+/// A window in the same form.
 pub(super) fn stretches(window: &Window) -> Stretches {
     merged(window.slices.iter().map(|slice| {
         let (frame, root) = (
@@ -436,7 +434,7 @@ pub(super) fn stretches(window: &Window) -> Stretches {
     }))
 }
 
-/// Names whose numbers the paper knows.
+/// A name table with the simulation's numbers.
 pub(super) fn names() -> NameTable {
     let mut names = NameTable::default();
     for vector in ["local_timer", "reschedule", "call_function_single"] {
@@ -453,7 +451,7 @@ pub(super) fn records(events: &[KernelEvent]) -> Vec<Record> {
     records_with(events, &mut names())
 }
 
-/// The window from `from` to `until`, of a CPU that is known to run the victim at 0.
+/// The window from `from` to `until`, on a CPU that runs the victim at 0.
 pub(super) fn window(events: &[KernelEvent], from: u64, until: u64) -> Window {
     let mut machine = machine();
     machine.running(VICTIM, Ticks(0));
@@ -472,7 +470,7 @@ pub(super) fn window(events: &[KernelEvent], from: u64, until: u64) -> Window {
     window
 }
 
-/// The records of events, with a table that can be asked for their names.
+/// The records of events, with a table for their names.
 pub(super) fn records_with(events: &[KernelEvent], names: &mut NameTable) -> Vec<Record> {
     events
         .iter()

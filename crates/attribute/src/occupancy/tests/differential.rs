@@ -1,14 +1,14 @@
-//! The machine against another reading of the same records ([`older`](super::older)).
+//! Compares the machine with another interpretation of the same records ([`older`](super::older)).
 //!
-//! Where the older way is right the two agree. Where they are meant to differ:
-//! - a record names a thread whose turn it cannot be: the older way went on with the turn that was known, the
-//!   machine takes the time since the last record as without an owner ([`an_unrecorded_switch_is_nobodys`]);
-//! - a program that begins in the middle of a turn: the older way named the turn by how it began, the machine
-//!   by how it ended ([`a_program_that_begins_within_a_turn_names_it`]);
-//! - an interrupt whose exit was lost: in the older way it lasted to the end of the stall, with everything
-//!   after it inside; here it ends where the next of its sort begins ([`a_lost_exit_ends_at_the_next_entry`]);
-//! - the first switch of a stall that leaves a thread which was never put on the CPU: the older way closed
-//!   whatever was open as if its exit had been seen, the machine says that it was not.
+//! Where the older one is right, both agree. They differ on purpose in these cases:
+//! - A record names a thread that cannot have the turn: the older one continues with the known turn; the machine treats
+//!   the time since the last record as without a known thread ([`an_unrecorded_switch_is_nobodys`]).
+//! - A thread executes another program in the middle of a turn: the older one uses the name at the turn's beginning,
+//!   the machine the one at its end ([`a_program_that_begins_within_a_turn_names_it`]).
+//! - The exit of an interrupt was lost: in the older one it lasts to the end of the stall, with all later activity
+//!   inside; in the machine it ends where the next of its class begins ([`a_lost_exit_ends_at_the_next_entry`]).
+//! - The first switch of a stall leaves a thread that was never put on the CPU: the older one closes all open frames as
+//!   if their exits were recorded; the machine marks them as not recorded.
 
 use super::common::*;
 use super::older::{Frame, Timeline};
@@ -17,7 +17,7 @@ use jitterscope_model::{Comm, EventKind, KernelEvent, Stall, StallId, ThreadRef,
 use jitterscope_model::{CpuId, TaskRef};
 use proptest::prelude::*;
 
-/// What the victim suffered: nothing, a thread's turn (its id), or something inside (its key).
+/// The victim's experience: nothing, a thread's turn (its id), or a frame inside (its key).
 type Suffered = Vec<(u64, u64, Option<(Class, u64)>)>;
 
 fn joined(stretches: impl Iterator<Item = (u64, u64, Option<(Class, u64)>)>) -> Suffered {
@@ -35,7 +35,7 @@ fn before(events: &[KernelEvent], until: u64) -> Suffered {
     older(VICTIM, events, (0, until), TickRate::NANOSECONDS)
 }
 
-/// Of a victim that was away from the first of these records to the last.
+/// For a victim that was away from the first of these records to the last.
 fn before_of(victim: i32, events: &[KernelEvent], rate: TickRate) -> Suffered {
     older(
         victim,
@@ -107,7 +107,7 @@ fn now_of(victim: i32, events: &[KernelEvent], rate: TickRate) -> Suffered {
 fn suffered(victim: i32, window: &Window) -> Suffered {
     joined(window.slices.iter().map(|slice| {
         let root = window.frame(window.root(slice.frame));
-        // What is the thread's own affair: its faults, and idle states.
+        // Private frames of the thread: its faults, and idle states.
         let own = |class| class == Class::Idle || (class == Class::Fault && root.tid != victim);
         let frame = window
             .chain(slice.frame)
@@ -126,7 +126,7 @@ fn suffered(victim: i32, window: &Window) -> Suffered {
 #[path = "../../../../source/tests/support/fixture.rs"]
 mod fixture;
 
-/// The records of the measured CPU of a recorded second.
+/// The records of the measured CPU in a recorded second.
 fn recorded() -> Vec<KernelEvent> {
     let folder =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../source/tests/fixtures/vm-1s");
@@ -148,7 +148,7 @@ fn recorded() -> Vec<KernelEvent> {
     events
 }
 
-/// Each time that each thread was away from a recorded CPU, both ways.
+/// Both ways, for each time that each thread was away from a recorded CPU.
 #[test]
 fn both_tell_the_same_of_a_recorded_second() {
     let events = recorded();

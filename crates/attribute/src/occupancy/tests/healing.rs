@@ -1,4 +1,4 @@
-//! What is missing or wrong in the records does not poison what follows.
+//! Missing or wrong records do not affect later results.
 
 use super::common::*;
 use crate::occupancy::{Class, Outcome, Window};
@@ -23,7 +23,7 @@ fn nobody(class: Class) -> Who {
     }
 }
 
-/// A work item that was begun where records are missing is not known to sleep later.
+/// A work item that began where records are missing is not known to sleep later.
 fn without_items(who: Who) -> Who {
     if who.class == Class::Work {
         turn(who.tid)
@@ -39,7 +39,7 @@ proptest! {
     fn an_exit_that_was_lost_is_healed_by_the_next_switch(acts in acts(200), which in any::<prop::sample::Index>()) {
         let acts: Vec<Act> = acts.into_iter().filter(|act| act.what % 16 != 13).collect();
         let paper = Paper::play(&acts, false);
-        // A softirq may go on with its thread, for all that the machine knows.
+        // A softirq may continue with its thread: the machine cannot rule that out.
         let exit = |kind: &EventKind| matches!(
             kind,
             EventKind::VectorExit { .. } | EventKind::IrqExit { .. } | EventKind::HrtimerExit { .. }
@@ -68,7 +68,7 @@ proptest! {
         acts in acts(200),
         which in any::<prop::sample::Index>(),
     ) {
-        // What a fault or an item that slept does is lost with the switch that brings it back.
+        // Leaves out faults and sleeping items: losing the switch that brings them back would lose their activity, too.
         let kept = |act: &Act| !matches!(act.what % 16, 0 | 8 | 9 | 13 | 14);
         let acts: Vec<Act> = acts.into_iter().filter(kept).collect();
         let paper = Paper::play(&acts, false);
@@ -233,7 +233,7 @@ fn a_charge_tells_since_when_the_thread_has_run() {
             (900, 1000, turn(VICTIM)),
         ]
     );
-    // Not before the last record of somebody else.
+    // Not before the last record of another thread.
     let charge = at(
         550,
         200,
@@ -345,7 +345,7 @@ fn a_turn_has_the_name_of_its_end_as_far_as_it_is_known() {
     };
     assert_eq!(name(1000), Some(sha1sum));
     assert_eq!(name(900), Some(sha1sum));
-    // What came later is not reported of a window that had ended.
+    // Later events do not affect a window that has ended.
     assert_eq!(name(800), Some(sh));
 }
 

@@ -22,7 +22,7 @@ fn slice(start: u64, frame: u32) -> Slice {
     }
 }
 
-/// A frame that begins then, with a number of its own.
+/// A frame that begins at `at`, with a unique key.
 fn frame(at: u64) -> Frame {
     Frame {
         key: at,
@@ -56,7 +56,7 @@ fn a_number_is_given_to_one_slice_only() {
         (0..5).map(|n| ring.keep(slice(n, 0))).collect::<Vec<_>>(),
         [0, 1, 2, 3, 4]
     );
-    // With the last mark all slices go; their numbers are not given again.
+    // Closing the last mark removes all slices; their numbers are not reused.
     ring.release(first);
     assert!(!ring.is_recording());
     let again = ring.open(Ticks(5));
@@ -75,7 +75,7 @@ fn a_number_is_given_to_one_slice_only() {
         starts(&mut ring),
         [None, None, Some(5), Some(6), Some(7), Some(8), None]
     );
-    // With the older mark go the slices that only it needs.
+    // Closing the older mark removes the slices that only it needs.
     ring.release(again);
     assert_eq!(
         starts(&mut ring),
@@ -106,8 +106,8 @@ fn a_mark_that_is_not_this_rings_finds_an_empty_window() {
     );
 }
 
-/// A ring with an old mark, `many` frames that came and went since, a younger mark, and three frames more, the
-/// last inside the one before, which stands open.
+/// A ring with an old mark, `many` frames that were opened and closed since, a younger mark, and three more frames, the
+/// last of which is open inside the one before.
 fn busy(many: u64) -> (Ring, Mark, Mark) {
     let mut ring = ring();
     let old = ring.open(Ticks(0));
@@ -144,7 +144,7 @@ fn frames_that_nobody_needs_are_taken_out_and_the_others_stay_what_they_are() {
             window
         };
         let stack = |ring: &Ring| -> Vec<Frame> {
-            // Positions change.
+            // Indices change.
             ring.stack
                 .iter()
                 .map(|index| Frame {
@@ -163,7 +163,7 @@ fn frames_that_nobody_needs_are_taken_out_and_the_others_stay_what_they_are() {
         );
         assert_eq!(stack(&ring), open);
         assert_eq!(ring.root().class, Class::NotSeen);
-        // The root, what stands open, and what the younger mark has seen come and go.
+        // The root, the open frames, and those since the younger mark.
         assert_eq!(ring.frames.len(), if many == 5000 { 5 } else { frames });
         let inner = ring.frame(ring.top());
         assert_eq!(inner.key, 30 + many);

@@ -1,4 +1,4 @@
-//! The machine against CPUs on paper whose truth is known.
+//! The machine against simulated CPUs with a known truth.
 
 mod common;
 mod differential;

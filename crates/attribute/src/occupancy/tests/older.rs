@@ -1,5 +1,5 @@
-//! Another reading of the same records, simple and slow: the frames of one stall, folded from nothing at its
-//! start, each record asked of each open frame. Attribution was built on it before the machine.
+//! Another interpretation of the same records, simple and slow: it builds the frames of one stall from scratch, and
+//! compares each record with each open frame. Attribution used it before the machine.
 
 use jitterscope_model::{EventKind, KernelEvent, Nanos, Stall, TickRate, Ticks};
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ impl Frame {
         }
     }
 
-    /// Whether it goes on with its thread.
+    /// Whether it continues with its thread.
     fn sleeps(&self) -> bool {
         use EventKind as E;
         let kind = &self.opening.kind;
@@ -73,7 +73,7 @@ fn opens(kind: &EventKind) -> bool {
 #[derive(Default)]
 pub(super) struct Timeline {
     pub(super) frames: Vec<Frame>,
-    /// From, to, and the innermost frame; `None` when the victim's own context was all there was.
+    /// Start, end, and the innermost frame; `None` for the victim's own context.
     pub(super) stretches: Vec<(Ticks, Ticks, Option<usize>)>,
     stack: Vec<usize>,
     since: Ticks,
@@ -150,8 +150,7 @@ impl Timeline {
     }
 }
 
-/// Events in time order, with the beginnings of NMI handlers put where they belong: their record is
-/// written when they have ended.
+/// Events in order of time, with the beginnings of NMI handlers inserted: their record is written when they end.
 fn steps<'e>(
     events: &'e [KernelEvent],
     stall: &Stall,

@@ -1,4 +1,4 @@
-//! Whatever a CPU does: slices tile its time, say what it did, and stay within their memory.
+//! For any activity of a CPU: slices tile its time, match its activity, and respect the memory limit.
 
 use super::common::*;
 use crate::occupancy::{Class, Machine, Mark, Record, Window};
@@ -22,7 +22,7 @@ fn tiles(window: &Window) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Sums by thread, whoever else ran inside its turns.
+/// Sums by thread, including everything inside its turns.
 fn by_thread(window: &Window) -> BTreeMap<(Class, i32), u64> {
     let mut sums = BTreeMap::new();
     for slice in &window.slices {
@@ -32,14 +32,14 @@ fn by_thread(window: &Window) -> BTreeMap<(Class, i32), u64> {
     sums
 }
 
-/// Sums by what was innermost. Interrupts and what names them count together.
+/// Sums by innermost frame. Interrupts and the frames that name them count together.
 fn by_group(window: &Window) -> BTreeMap<(u8, i32), u64> {
     let mut sums = BTreeMap::new();
     for slice in &window.slices {
         let group = match window.frame(slice.frame).class {
             Class::LocalTimer | Class::Vector | Class::Call | Class::HrtimerFunction => 1,
             Class::Softirq | Class::WheelFunction => 2,
-            // A worker's turn is named by its item.
+            // A worker's item provides the name of its turn.
             Class::Turn | Class::Work => 3,
             other => 10 + other as u8,
         };
@@ -49,7 +49,7 @@ fn by_group(window: &Window) -> BTreeMap<(u8, i32), u64> {
     sums
 }
 
-/// Random records of a kernel gone mad: nothing nests, nothing ends.
+/// Random records without any order: frames do not nest or end properly.
 fn mad(acts: &[Act]) -> Vec<Record> {
     let mut all: Vec<Record> = Vec::new();
     for (index, chunk) in acts.chunks(7).enumerate() {
@@ -126,7 +126,7 @@ proptest! {
             prop_assert_eq!((window.from, window.until), (from, now));
             tiles(&window)?;
         }
-        // Without marks nothing is kept but what is open.
+        // Without marks only open frames are kept.
         prop_assert!(machine.bytes() <= 26 * 64);
     }
 
@@ -135,7 +135,7 @@ proptest! {
         acts in acts(150),
         windows in proptest::collection::vec((0..3000_u64, 0..3000_u64), 1..5),
     ) {
-        // An NMI's record tells of the time before it, and is handed over with the window that it is in.
+        // An NMI's record describes the time before it, and belongs to the window that it is in.
         let acts: Vec<Act> = acts.into_iter().filter(|act| act.what % 16 != 0).collect();
         let paper = Paper::play(&acts, false);
         let records = records(&paper.events);
@@ -203,7 +203,7 @@ proptest! {
     }
 }
 
-/// Sums of turns, by thread and priority, of what the victim saw beyond a small cap.
+/// Sums of turns, by thread and priority, as the victim sees them with a small limit.
 fn folded_turns(turns: impl Iterator<Item = (u64, TaskRef)>) -> BTreeMap<(i32, i16), u64> {
     let mut names = names();
     let mut machine = machine().with_cap(20_000);
@@ -249,7 +249,7 @@ fn who_had_most_of_a_folded_time_is_named_however_late_he_came() {
 
 #[test]
 fn turns_of_different_urgency_are_no_one_sum() {
-    // What the first of a sum was decided for all of it whether that was real-time throttling.
+    // If a sum mixed priorities, its first turn would decide whether all of it is real-time throttling.
     let of = |n: i32| TaskRef {
         prio: if n % 2 == 0 { 49 } else { 120 },
         ..task(1000 + n / 2)
@@ -261,14 +261,14 @@ fn turns_of_different_urgency_are_no_one_sum() {
             .map(|(_, ns)| ns)
             .sum::<u64>()
     };
-    // The victim's own turn was no record's: its first 100 have the priority that it left with.
+    // The victim's own turn has no record: its first 100 have the priority that it left with.
     assert_eq!((sum(49), sum(120)), (120_000, 40_100));
     assert!(sums.contains_key(&(-1, 49)) && sums.contains_key(&(-1, 120)));
 }
 
 #[test]
 fn of_each_class_of_urgency_what_is_summed_up_has_a_sum_of_its_own() {
-    // Deadline, the ends of the real-time and of the fair ones, and none that a record had.
+    // Deadline, the limits of the real-time and fair classes, and an unknown one.
     let prios = [-1, 0, 99, 100, 139, i16::MIN.into()];
     let of = |n: usize| TaskRef {
         prio: prios[n % prios.len()],
@@ -324,7 +324,7 @@ fn a_busy_cpu_stays_within_the_cap() {
             .map(|slice| slice.length().0)
             .sum()
     };
-    // The first ten ticks are not seen.
+    // The first ten ticks have no record.
     assert_eq!(sum(Class::NotSeen, -1), 10);
     assert_eq!(sum(Class::LocalTimer, 200), 1_000_000);
     assert_eq!(sum(Class::Turn, 201), 3_000_000);

@@ -1,5 +1,5 @@
-//! What a record costs. Not asserted: times depend on the machine. To be run by hand, in release:
-//! `cargo test --release -p jitterscope-attribute --lib speed -- --ignored --nocapture`.
+//! The cost of a record. Not asserted, because times depend on the machine. Run it by hand, in release: `cargo test
+//! --release -p jitterscope-attribute --lib speed -- --ignored --nocapture`.
 
 use super::common::*;
 use super::older::Timeline;
@@ -63,7 +63,7 @@ fn disturbance(at: u64) -> Vec<KernelEvent> {
     ]
 }
 
-/// As a decoder does: equal texts are one.
+/// Shares equal texts, as a decoder does.
 fn share_text(event: &mut KernelEvent, texts: &mut BTreeSet<Name>) {
     let (EventKind::VectorEntry { vector: text }
     | EventKind::VectorExit { vector: text }

@@ -1,4 +1,4 @@
-//! Where something begins to count, and how much is kept.
+//! Where counting begins, and how much is kept.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn thread(tid: i32) -> ThreadRef {
 
 #[test]
 fn a_thread_of_which_nothing_is_known_waits_from_its_wake_up_unless_it_has_the_cpu() {
-    // Another has it.
+    // Another thread has it.
     let events = [
         switch(100, 0, SLEEPS, OTHER),
         waking(300, 9, OWN, HERE),
@@ -19,13 +19,13 @@ fn a_thread_of_which_nothing_is_known_waits_from_its_wake_up_unless_it_has_the_c
     ];
     let (cpu, stalls) = watch(&events, 500);
     assert_eq!((stalls.len(), times(&cpu)), (1, [100, 0, 100, 200, 0, 100]));
-    // Nobody is known to have it: then nobody steals it.
+    // No thread is known to have it: then none steals it.
     let (cpu, stalls) = watch(
         &[waking(300, 9, OWN, HERE), switch(400, OTHER, SLEEPS, OWN)],
         500,
     );
     assert_eq!((stalls.len(), times(&cpu)), (0, [100, 0, 0, 0, 0, 400]));
-    // It has it itself: a wake-up of one that runs makes no wait.
+    // The thread has it itself: a wake-up of a running thread causes no wait.
     let mut events = tick(100, 110, OWN).to_vec();
     events.extend([
         waking(300, 9, OWN, HERE),
@@ -89,7 +89,7 @@ fn what_is_folded_adds_up_over_the_waits() {
     assert!(first > Ticks(0) && first < Ticks(now / 2), "{folded:?}");
     assert_eq!(folded[2].since(folded[1]), first);
     let cpu = watch.finish(Ticks(now), &NoNames).remove(0);
-    // The sums are exact all the same.
+    // The sums are still exact.
     assert_eq!(times(&cpu), [200, 0, now - 200, 0, 0, 0]);
     let sums: Vec<u64> = cpu.ran_instead.iter().map(|row| row.total_ns.0).collect();
     assert_eq!(sums, [2 * (40_000 * 10 + 10), 2 * 40_000 * 5]);
@@ -125,7 +125,7 @@ fn only_what_lies_in_the_measured_time_counts() {
     let cpu = watch.finish(Ticks(500), &NoNames).remove(0);
     assert_eq!((cpu.from_ticks, cpu.until_ticks), (Ticks(100), Ticks(300)));
     assert_eq!(times(&cpu), [110, 0, 90, 0, 0, 0]);
-    // Two were before and at the end of what counts, and its turn began before.
+    // Two were before and at the end of the counted time, and its turn began before.
     assert_eq!((cpu.page_faults, cpu.threads[0].runs), (3, 0));
     let stalls: Vec<(u64, u64)> = watch
         .take_stalls()
@@ -141,7 +141,7 @@ fn no_more_threads_belong_than_can_and_the_others_are_counted() {
         names: Vec::new(),
         ..settings()
     });
-    assert!(!watch.met_anybody());
+    assert!(!watch.met_owner());
     let most = i32::try_from(PassiveWatch::MOST_THREADS).unwrap();
     for tid in 0..=most + 3 {
         watch.belongs(Belonging {
@@ -150,8 +150,8 @@ fn no_more_threads_belong_than_can_and_the_others_are_counted() {
             asleep: false,
         });
     }
-    // The idle thread is none; who belongs already is not refused.
-    assert_eq!((watch.met_anybody(), watch.refused()), (true, 3));
+    // The idle thread never counts; a thread that already belongs is not refused.
+    assert_eq!((watch.met_owner(), watch.refused()), (true, 3));
     watch.belongs(Belonging {
         thread: thread(1),
         on: None,
@@ -179,7 +179,7 @@ fn of_many_threads_those_with_most_time_are_told_and_all_are_counted() {
     let mut now = 100;
     watch.event(&switch(now, 0, SLEEPS, 1001), &NoNames);
     for tid in 1..=many {
-        // The later the longer, but for two that are equal.
+        // Later threads have more time, except for two equal ones.
         now += u64::try_from(if tid == 2 { 1 } else { tid }).unwrap();
         watch.event(
             &switch(now, 1000 + tid, SLEEPS, 1000 + tid % many + 1),
@@ -191,17 +191,17 @@ fn of_many_threads_those_with_most_time_are_told_and_all_are_counted() {
         (cpu.thread_count, cpu.threads.len()),
         (many as u64, PassiveCpu::MOST_THREADS)
     );
-    let told: Vec<(i32, u64)> = cpu
+    let reported: Vec<(i32, u64)> = cpu
         .threads
         .iter()
         .map(|row| (row.tid, row.running_ns.0))
         .collect();
-    assert_eq!(told[0], (1000 + many, many as u64));
+    assert_eq!(reported[0], (1000 + many, many as u64));
     assert!(
-        told.is_sorted_by_key(|(tid, ran)| (std::cmp::Reverse(*ran), *tid)),
-        "{told:?}"
+        reported.is_sorted_by_key(|(tid, ran)| (std::cmp::Reverse(*ran), *tid)),
+        "{reported:?}"
     );
-    // The first came twice: at the beginning, and in the end for no time at all.
+    // The first came twice: at the beginning, and at the end with a length of zero.
     assert!(
         cpu.threads.iter().all(|row| row.runs == 1),
         "{:?}",
@@ -215,7 +215,7 @@ fn a_thread_that_has_ended_waits_no_more() {
     let events = [
         switch(100, 0, SLEEPS, OWN),
         switch(200, OWN, RUNNABLE, OTHER),
-        // Its id begins again elsewhere, under another name: whoever waited is gone.
+        // Its id is reused on another CPU, under another name: the waiting thread is gone.
         on(
             ELSEWHERE,
             250,
@@ -384,7 +384,12 @@ fn after_a_loss_a_thread_that_had_the_cpu_can_wait_for_it_again() {
     let mut watch = PassiveWatch::new(settings());
     watch.measure(Ticks(0), Ticks(1000));
     watch.event(&switch(100, 0, SLEEPS, OWN), &NoNames);
-    watch.lost(HERE, Ticks(150), Ticks(200), &NoNames);
+    watch.lost(
+        HERE,
+        (Ticks(150), Ticks(200)),
+        jitterscope_model::Verdict::TraceDataLost,
+        &NoNames,
+    );
     let [entry, exit] = tick(250, 260, OTHER);
     for event in [
         entry,
@@ -460,6 +465,6 @@ fn a_thread_of_a_wanted_name_belongs_from_its_birth_on() {
     for (comm, met) in [("own", true), ("stranger", false)] {
         let mut watch = PassiveWatch::new(settings());
         watch.event(&born(comm), &NoNames);
-        assert_eq!(watch.met_anybody(), met);
+        assert_eq!(watch.met_owner(), met);
     }
 }

@@ -1,56 +1,42 @@
-//! Who is connected. A browser opens connections that it may never use, and every user of this machine can open
-//! some: those that only wait must not keep out one that asks.
+//! The open connections. A browser opens connections that it may never use, and every user of this machine can open
+//! some: waiting connections must not keep out one with a request.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Connections that have not asked yet; of more the oldest is closed.
-const WAITING: usize = 32;
-/// Requests that are being answered.
-const ANSWERED: usize = 32;
+/// The largest number of connections without a request; beyond it the oldest is closed.
+const WAITING: usize = 256;
 
-/// Those that are open.
 #[derive(Default)]
 pub struct Connections {
     /// The oldest first, by number.
-    waiting: Mutex<VecDeque<(u64, TcpStream)>>,
-    last: std::sync::atomic::AtomicU64,
-    answered: AtomicUsize,
+    waiting: Mutex<VecDeque<(u64, Arc<TcpStream>)>>,
+    last: AtomicU64,
 }
 
-/// One that has not asked yet, as long as this lives.
+/// A connection without a request; dropping this removes it from the list.
 pub struct Waiting<'c>(&'c Connections, u64);
 
-/// One that is being answered, as long as this lives.
-pub struct Answered<'c>(&'c Connections);
-
 impl Connections {
-    /// A new connection, which makes room for itself.
-    pub fn waits(&self, stream: &TcpStream) -> io::Result<Waiting<'_>> {
+    /// Adds a new connection; closes the oldest if there is no room.
+    pub fn waits(&self, stream: &Arc<TcpStream>) -> Waiting<'_> {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
-        let stream = stream.try_clone()?;
         let mut waiting = self.waiting();
-        waiting.push_back((number, stream));
+        waiting.push_back((number, Arc::clone(stream)));
         if waiting.len() > WAITING
             && let Some((_, oldest)) = waiting.pop_front()
         {
-            // Its thread reads the end, and goes. One that has gone already needs no closing.
+            // Its thread reads the end and exits. The error of an already closed one does not matter.
             let _ = oldest.shutdown(Shutdown::Both);
         }
-        Ok(Waiting(self, number))
+        Waiting(self, number)
     }
 
-    /// A request that is being answered; `None` where there are too many.
-    pub fn is_answered(&self) -> Option<Answered<'_>> {
-        let one = Answered(self);
-        (self.answered.fetch_add(1, Ordering::Relaxed) < ANSWERED).then_some(one)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<TcpStream>)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,13 +47,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Drop for Answered<'_> {
-    fn drop(&mut self) {
-        self.0.answered.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A connection that is read until a moment and no longer, however its bytes trickle in.
+/// A connection with a deadline for reading, however slowly its bytes arrive.
 pub struct Hurried<'s> {
     stream: &'s TcpStream,
     until: Instant,
@@ -99,10 +79,10 @@ mod tests {
     use std::io::Write;
     use std::net::TcpListener;
 
-    /// Two ends of a connection.
-    fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    /// The two ends of a connection.
+    fn pair(listener: &TcpListener) -> (TcpStream, Arc<TcpStream>) {
         let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (here, listener.accept().unwrap().0)
+        (here, Arc::new(listener.accept().unwrap().0))
     }
 
     #[test]
@@ -112,7 +92,7 @@ mod tests {
         let pairs: Vec<_> = (0..WAITING + 3).map(|_| pair(&listener)).collect();
         let waiting: Vec<_> = pairs
             .iter()
-            .map(|(_, there)| connections.waits(there).unwrap())
+            .map(|(_, there)| connections.waits(there))
             .collect();
         let ended = |mut stream: &TcpStream| {
             stream
@@ -124,17 +104,6 @@ mod tests {
         assert_eq!(closed, 3);
         drop(waiting);
         assert!(connections.waiting().is_empty());
-    }
-
-    #[test]
-    fn so_many_are_answered_at_a_time() {
-        let connections = Connections::default();
-        let all: Vec<_> = (0..ANSWERED)
-            .map(|_| connections.is_answered().unwrap())
-            .collect();
-        assert!(connections.is_answered().is_none());
-        drop(all);
-        assert!(connections.is_answered().is_some());
     }
 
     #[test]

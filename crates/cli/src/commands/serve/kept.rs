@@ -1,19 +1,20 @@
-//! Pages that were made lately: one of a large run takes a second or more of a CPU, and going back to it should not.
+//! A cache of recent pages: a page of a large run takes a second or more of a CPU, and going back should not.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Pages that are kept: of one and a half megabytes each, mostly.
+/// The number of pages in the cache, about one and a half megabytes each.
 const MOST: usize = 8;
 
-/// The pages made last, each of one or several folders of runs.
+/// The most recent pages, each made from one or several folders of runs.
 #[derive(Debug, Default)]
-pub struct Kept(VecDeque<(Vec<Folder>, String)>);
+pub struct Kept(VecDeque<(Vec<Folder>, Arc<str>)>);
 
-/// A folder as it was found: where, and of each file in it the name, the length and when it was written. Another run in
-/// its place, or a change of one, is another folder.
+/// The state of a folder: its path, and the name, length and modification time of each file. Another run in its place,
+/// or a change, is a different state.
 #[derive(Debug, PartialEq, Eq)]
 struct Folder {
     path: PathBuf,
@@ -21,7 +22,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// `None` where it is not known: then nothing is kept.
+    /// `None` if unknown: then nothing is cached.
     fn look(path: &Path) -> Option<Folder> {
         let mut files = Vec::new();
         for entry in fs::read_dir(path).ok()? {
@@ -38,27 +39,29 @@ impl Folder {
 }
 
 impl Kept {
-    /// The page of these folders: the one that is kept, or one that is made now.
+    /// The page of these folders, from the cache or new.
     ///
     /// # Errors
-    /// It cannot be made; then none is kept.
+    /// The page cannot be made; it is not cached then.
     pub fn page(
         &mut self,
         folders: &[&Path],
         make: impl FnOnce() -> anyhow::Result<String>,
-    ) -> anyhow::Result<String> {
-        // As they are before they are read: what changes meanwhile is seen the next time.
+    ) -> anyhow::Result<Arc<str>> {
+        // The state before reading: later changes show at the next request.
         let looks: Option<Vec<Folder>> = folders.iter().map(|path| Folder::look(path)).collect();
-        let Some(looks) = looks else { return make() };
+        let Some(looks) = looks else {
+            return Ok(make()?.into());
+        };
         if let Some(at) = self.0.iter().position(|(known, _)| *known == looks)
             && let Some(found) = self.0.remove(at)
         {
-            let page = found.1.clone();
+            let page = Arc::clone(&found.1);
             self.0.push_front(found);
             return Ok(page);
         }
-        let page = make()?;
-        self.0.push_front((looks, page.clone()));
+        let page: Arc<str> = make()?.into();
+        self.0.push_front((looks, Arc::clone(&page)));
         self.0.truncate(MOST);
         Ok(page)
     }
@@ -80,6 +83,7 @@ mod tests {
                 Ok(format!("{made}"))
             })
             .unwrap()
+            .to_string()
         };
         assert_eq!(
             [ask(&mut kept, &[dir.path()]), ask(&mut kept, &[dir.path()])],
@@ -113,7 +117,7 @@ mod tests {
                 made.push(at);
                 Ok(at.to_string())
             });
-            assert_eq!(page.unwrap(), at.to_string());
+            assert_eq!(*page.unwrap(), *at.to_string());
         }
         assert_eq!(made, (0..=MOST).chain([1]).collect::<Vec<_>>());
         assert_eq!(kept.0.len(), MOST);

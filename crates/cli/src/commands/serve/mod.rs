@@ -1,4 +1,4 @@
-//! `serve`: stored runs in a browser, on this machine alone.
+//! `serve`: stored runs in a browser, on this machine only.
 
 mod browser;
 mod connections;
@@ -15,18 +15,18 @@ use anyhow::Context;
 use browser::{Opener, tunnel};
 use clap::Args;
 use connections::{Connections, Hurried};
-use guard::{Admission, Guard};
+use guard::Guard;
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{DiffRules, diff};
-use jitterscope_model::StallId;
-use jitterscope_store::{RunReader, StoreError, list};
-use jitterscope_view::html;
+use jitterscope_model::{RunHead, StallId};
+use jitterscope_store::{RunReader, StoreError};
+use jitterscope_view::{html, list};
 use kept::Kept;
 use request::{BadRequest, Request};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -43,60 +43,62 @@ pub struct ServeArgs {
     pub redact: Redact,
 }
 
-/// How long a browser may take to ask, from when it connected.
+/// The time for a request, from the connection on.
 const TO_ASK: Duration = Duration::from_secs(5);
-/// How long it may take nothing of the answer.
+/// How long a browser may stall the answer.
 const TO_LISTEN: Duration = Duration::from_secs(10);
-/// Where the list is.
-const LIST: &str = "/";
-/// Where two are compared.
-const COMPARE: &str = "/compare";
-/// Where runs are.
-const RUN: &str = "/run/";
+/// The path of the list, below the secret.
+const LIST: &str = "";
+/// The path of the comparison.
+const COMPARE: &str = "compare";
+/// The list, relative to the comparison.
+const FROM_COMPARE: &str = "./";
+const RUN: &str = "run/";
+/// The list, relative to a run.
+const FROM_RUN: &str = "../";
 
-/// What a server knows.
+/// The state of a server.
 struct Server {
     guard: Guard,
     runs: PathBuf,
     redact: Redact,
-    /// One page is made at a time: a large run takes memory.
+    /// One page is made at a time, because a large run takes memory.
     making: Mutex<Kept>,
 }
 
-/// An answer.
 struct Answer {
     status: &'static str,
     kind: &'static str,
-    more: String,
-    body: Vec<u8>,
+    more: &'static str,
+    body: Arc<str>,
 }
 
 impl Answer {
-    fn page(text: String) -> Answer {
+    fn page(text: Arc<str>) -> Answer {
         let (status, kind) = ("200 OK", "text/html; charset=utf-8");
         Answer {
             status,
             kind,
-            more: String::new(),
-            body: text.into_bytes(),
+            more: "",
+            body: text,
         }
     }
 
-    fn json(text: String) -> Answer {
+    fn json(text: Arc<str>) -> Answer {
         let (status, kind) = ("200 OK", "application/json");
         Answer {
             status,
             kind,
-            more: String::new(),
-            body: text.into_bytes(),
+            more: "",
+            body: text,
         }
     }
 
-    /// A page that says why there is no other.
-    fn refusal(status: &'static str, heading: &str, why: &str) -> Answer {
+    /// A page that explains a refusal.
+    fn refusal(status: &'static str, heading: &str, why: &str, list: &str) -> Answer {
         Answer {
             status,
-            ..Answer::page(html::refusal(heading, why, LIST))
+            ..Answer::page(html::refusal(heading, why, list).into())
         }
     }
 
@@ -105,13 +107,13 @@ impl Answer {
         Answer {
             status,
             kind,
-            more: String::new(),
-            body: format!("{text}\n").into_bytes(),
+            more: "",
+            body: format!("{text}\n").into(),
         }
     }
 }
 
-/// Runs it, until it is ended.
+/// Runs `serve` until it is ended.
 ///
 /// # Errors
 /// The port is taken, or there is no folder of runs.
@@ -141,28 +143,31 @@ pub fn run(args: &ServeArgs, places: &Places) -> anyhow::Result<Exit> {
         output::talk(format!("From where you are, this makes it yours: {tunnel}"));
     }
     if let Some(opener) = opener
-        && let Err(why) = opener.open(&server.guard.address_once()?)
+        && let Err(why) = opener.open(&server.guard.address())
     {
-        output::talk(why);
+        output::talk(format!("No browser was opened: {why:#}."));
     }
     listen(&listener, &Arc::new(server))
 }
 
 fn opener() -> Result<Opener, UsageError> {
-    let is_root = rustix::process::geteuid().is_root();
-    Opener::choose(is_root, std::env::var("SUDO_USER").ok().as_deref())
+    let variable = |name| std::env::var(name).ok();
+    let (user, number) = (variable("SUDO_USER"), variable("SUDO_UID"));
+    let by_sudo = user.zip(number.and_then(|number| number.parse().ok()));
+    Opener::choose(rustix::process::geteuid().as_raw(), by_sudo)
 }
 
 fn listen(listener: &TcpListener, server: &Arc<Server>) -> ! {
     let connections = Arc::new(Connections::default());
     loop {
         let Ok((stream, _)) = listener.accept() else {
-            // Out of descriptors, most likely: those that are open will end.
+            // Probably no free descriptors: open connections will end.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
+        let stream = Arc::new(stream);
         let (server, connections) = (Arc::clone(server), Arc::clone(&connections));
-        // Nobody hears of it who hangs up, or for whom no thread can be had.
+        // If the client hung up, or no thread can start, there is no one to report to.
         let _ = thread::Builder::new()
             .name("js-serve".into())
             .spawn(move || server.serve(&stream, &connections));
@@ -170,19 +175,13 @@ fn listen(listener: &TcpListener, server: &Arc<Server>) -> ! {
 }
 
 impl Server {
-    fn serve(&self, stream: &TcpStream, connections: &Connections) -> io::Result<()> {
+    fn serve(&self, stream: &Arc<TcpStream>, connections: &Connections) -> io::Result<()> {
         stream.set_write_timeout(Some(TO_LISTEN))?;
-        let waiting = connections.waits(stream)?;
+        let waiting = connections.waits(stream);
         let asked = Request::read(Hurried::new(stream, TO_ASK));
         drop(waiting);
         let (answer, with_body) = match asked {
-            Ok(request) => match connections.is_answered() {
-                Some(_one) => (self.answer(&request), request.method != "HEAD"),
-                None => (
-                    Answer::plain("503 Service Unavailable", "Too many ask at once."),
-                    true,
-                ),
-            },
+            Ok(request) => (self.answer(&request), request.method != "HEAD"),
             Err(BadRequest::Malformed) => (
                 Answer::plain("400 Bad Request", "This is no request."),
                 true,
@@ -199,43 +198,29 @@ impl Server {
         send(stream, &answer, with_body)
     }
 
+    /// A refusal neither waits nor blocks others; an admitted request waits for its page.
     fn answer(&self, request: &Request) -> Answer {
-        match self.guard.admit(request) {
-            Admission::Refused(why) => {
-                return Answer::plain("403 Forbidden", format_args!("Refused: {why}."));
-            }
-            Admission::Welcome { cookie } => {
-                let to = place(request);
-                let more = format!("Set-Cookie: {cookie}\r\nLocation: {to}\r\n");
-                return Answer {
-                    more,
-                    ..Answer::plain("303 See Other", "Come in.")
-                };
-            }
-            Admission::Granted => {}
-        }
+        let path = match self.guard.admit(request) {
+            Ok(path) => path,
+            Err(why) => return Answer::plain("403 Forbidden", format_args!("Refused: {why}.")),
+        };
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
-            let allow = "Allow: GET, HEAD\r\n".to_owned();
             return Answer {
-                more: allow,
+                more: "Allow: GET, HEAD\r\n",
                 ..Answer::plain("405 Method Not Allowed", "Only to be looked at.")
             };
         }
-        let mut kept = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        let (made, for_script) = match request.path.as_str() {
-            LIST => (
-                self.list(request.asked("q").unwrap_or_default()).map(Some),
-                false,
-            ),
-            COMPARE => (
-                self.compare(&mut kept, request.asked("a"), request.asked("b")),
-                false,
-            ),
+        let (made, for_script) = match path {
+            LIST => {
+                let list = self.list(request);
+                (list.map(|page| Some(page.into())), false)
+            }
+            COMPARE => (self.compare(request.asked("a"), request.asked("b")), false),
             path => match path
                 .strip_prefix(RUN)
                 .map(|of| of.split_once("/stall/").unwrap_or((of, "")))
             {
-                Some((id, "")) => (self.run(&mut kept, id), false),
+                Some((id, "")) => (self.run(id), false),
                 Some((id, stall)) => (self.stall(id, stall), true),
                 None => (Ok(None), false),
             },
@@ -248,66 +233,81 @@ impl Server {
                 "404 Not Found",
                 "Not found",
                 "There is no such run, nor another page here.",
+                self.guard.home(),
             ),
             (Err(error), for_script) => {
                 let (status, heading) = kind_of(&error);
+                let error = self.redact.error(error);
                 match for_script {
                     true => {
                         Answer::plain(status, jitterscope_model::visible(&format!("{error:#}")))
                     }
-                    false => Answer::refusal(status, heading, &format!("{error:#}.")),
+                    false => {
+                        let why = format!("{error:#}.");
+                        Answer::refusal(status, heading, &why, self.guard.home())
+                    }
                 }
             }
         }
     }
 
-    fn list(&self, wanted: &str) -> anyhow::Result<String> {
-        let (runs, problems) = list(&self.runs)?;
+    fn list(&self, request: &Request) -> anyhow::Result<String> {
+        let (runs, problems) = jitterscope_store::list(&self.runs)?;
         let (runs, problems) = match self.redact.on {
-            true => jitterscope_view::list::redacted(&runs, &problems),
+            true => list::redacted(&runs, &problems),
             false => (runs, problems),
         };
-        let heads: Vec<_> = runs.into_iter().map(|run| run.head).collect();
-        Ok(html::index(&heads, problems.len(), wanted))
-    }
-
-    /// The folder of the run with this id, of those in the list: no name reaches the file system.
-    fn folder(&self, id: &str) -> anyhow::Result<Option<PathBuf>> {
-        let (runs, _) = list(&self.runs)?;
-        Ok(runs
+        let heads: Vec<_> = runs
             .into_iter()
-            .rev()
-            .find(|run| run.head.id == id)
-            .map(|run| run.path))
+            .map(|run| RunHead {
+                label: list::label(&run),
+                ..run.head
+            })
+            .collect();
+        let wanted = request.asked("q").unwrap_or_default();
+        let chosen = ["a", "b"].map(|side| request.asked(side));
+        Ok(html::index(&heads, problems.len(), wanted, chosen))
     }
 
-    fn run(&self, kept: &mut Kept, id: &str) -> anyhow::Result<Option<String>> {
+    /// The folder of the run with this id, from the list, so that no text from a request reaches the file system. Of
+    /// several it is this user's.
+    fn folder(&self, id: &str) -> anyhow::Result<Option<PathBuf>> {
+        let (mut runs, _) = jitterscope_store::list(&self.runs)?;
+        runs.retain(|run| run.head.id == id);
+        let own = runs.iter().rposition(jitterscope_store::RunEntry::is_own);
+        let at = own.or(runs.len().checked_sub(1));
+        Ok(at.map(|at| runs.swap_remove(at).path))
+    }
+
+    fn run(&self, id: &str) -> anyhow::Result<Option<Arc<str>>> {
         let Some(folder) = self.folder(id)? else {
             return Ok(None);
         };
-        let page = kept.page(&[&folder], || {
-            Ok(pictures::page_of(&RunReader::open(&folder)?, self.redact, Some(LIST))?.0)
+        let page = self.kept().page(&[&folder], || {
+            let reader = RunReader::open(&folder)?;
+            Ok(pictures::page_of(&reader, self.redact, Some(FROM_RUN))?.0)
         })?;
         Ok(Some(page))
     }
 
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One stall of a run, for its page.
-    fn stall(&self, id: &str, stall: &str) -> anyhow::Result<Option<String>> {
+    fn stall(&self, id: &str, stall: &str) -> anyhow::Result<Option<Arc<str>>> {
         let Ok(stall) = stall.parse().map(StallId) else {
             return Ok(None);
         };
         let Some(folder) = self.folder(id)? else {
             return Ok(None);
         };
-        pictures::stall_of(&RunReader::open(&folder)?, stall, self.redact)
+        let _one_at_a_time = self.kept();
+        let found = pictures::stall_of(&RunReader::open(&folder)?, stall, self.redact)?;
+        Ok(found.map(Arc::from))
     }
 
-    fn compare(
-        &self,
-        kept: &mut Kept,
-        a: Option<&str>,
-        b: Option<&str>,
-    ) -> anyhow::Result<Option<String>> {
+    fn compare(&self, a: Option<&str>, b: Option<&str>) -> anyhow::Result<Option<Arc<str>>> {
         let (Some(a), Some(b)) = (a, b) else {
             return Err(UsageError(
                 "a comparison is of two runs: choose one as A and one as B".into(),
@@ -320,7 +320,8 @@ impl Server {
         let (Some(a), Some(b)) = (self.folder(a)?, self.folder(b)?) else {
             return Ok(None);
         };
-        kept.page(&[&a, &b], || self.comparison(&a, &b)).map(Some)
+        let page = self.kept().page(&[&a, &b], || self.comparison(&a, &b))?;
+        Ok(Some(page))
     }
 
     fn comparison(&self, a: &Path, b: &Path) -> anyhow::Result<String> {
@@ -339,21 +340,11 @@ impl Server {
         } else {
             found
         };
-        pictures::page_of_diff(&found, &newest, &mut redactor, Some(LIST))
+        pictures::page_of_diff(&found, &newest, &mut redactor, Some(FROM_COMPARE))
     }
 }
 
-/// Where somebody who brought the token wanted to go: the same place without it.
-fn place(request: &Request) -> String {
-    let here = [LIST, COMPARE].contains(&request.path.as_str()) || request.path.starts_with(RUN);
-    if here {
-        request.address_without("token")
-    } else {
-        LIST.into()
-    }
-}
-
-/// Whose mistake an error is, as a status, and what the page is called that tells it.
+/// The status of an error (the client's or the server's mistake), and the heading of its page.
 fn kind_of(error: &anyhow::Error) -> (&'static str, &'static str) {
     if error.is::<UsageError>() {
         return ("400 Bad Request", "That cannot be shown");
@@ -377,7 +368,7 @@ fn send(mut stream: &TcpStream, answer: &Answer, with_body: bool) -> io::Result<
     );
     stream.write_all(head.as_bytes())?;
     if with_body {
-        stream.write_all(&answer.body)?;
+        stream.write_all(answer.body.as_bytes())?;
     }
     stream.flush()
 }

@@ -1,40 +1,36 @@
-//! What a browser asks, read with `httparse` and looked at before anything is done for it.
+//! Parses a request with `httparse`, and validates it before any action.
 
 use std::io::Read;
 
-/// Bytes of a request's head.
+/// The largest head of a request, bytes.
 const MOST: usize = 16 << 10;
-/// Lines of it.
 const LINES: usize = 64;
 
-/// A request, as far as it matters here.
+/// The relevant parts of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
-    /// Without what follows the question mark.
     pub path: String,
     pub query: Vec<(String, String)>,
-    /// Exactly one is a request's due.
+    /// A valid request has exactly one.
     pub host: Vec<String>,
     pub origin: Vec<String>,
     pub fetch_site: Vec<String>,
-    /// Names and values.
-    pub cookies: Vec<(String, String)>,
+    pub fetch_mode: Vec<String>,
 }
 
-/// Why there is none.
+/// Why a request is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadRequest {
-    /// It is none, or damaged.
     Malformed,
-    /// Its head is longer than any that a browser sends here.
+    /// Its head is longer than that of any browser.
     TooLong,
-    /// It ended, or took too long.
+    /// It ended early, or took too long.
     Ended,
 }
 
 impl Request {
-    /// Reads the head of a request. What follows it is not read: nothing here takes any.
+    /// Reads the head of a request. The body is not read: no request here has one.
     pub fn read(mut from: impl Read) -> Result<Request, BadRequest> {
         let mut bytes = Vec::new();
         let mut piece = [0; 2048];
@@ -53,7 +49,7 @@ impl Request {
         }
     }
 
-    /// The request in these bytes; `None` where it goes on.
+    /// The request in these bytes; `None` if it is incomplete.
     pub fn parse(bytes: &[u8]) -> Result<Option<Request>, BadRequest> {
         let mut lines = [httparse::EMPTY_HEADER; LINES];
         let mut parsed = httparse::Request::new(&mut lines);
@@ -78,55 +74,20 @@ impl Request {
                 "host" => request.host.push(value()?),
                 "origin" => request.origin.push(value()?),
                 "sec-fetch-site" => request.fetch_site.push(value()?),
-                "cookie" => request
-                    .cookies
-                    .extend(value()?.split(';').filter_map(|pair| {
-                        let (name, value) = pair.split_once('=')?;
-                        Some((name.trim().to_owned(), value.trim().to_owned()))
-                    })),
+                "sec-fetch-mode" => request.fetch_mode.push(value()?),
                 _ => {}
             }
         }
         Ok(Some(request))
     }
 
-    /// What the address says of a name; the first, where it does so twice.
+    /// The value of a query parameter; the first if there are two.
     pub fn asked(&self, name: &str) -> Option<&str> {
         self.query
             .iter()
             .find(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
     }
-
-    /// The same place with all that was asked for but this: an address of this server, whatever was in it.
-    pub fn address_without(&self, name: &str) -> String {
-        let asked = self.query.iter().filter(|(known, _)| known != name);
-        let asked: Vec<String> = asked
-            .map(|(name, value)| format!("{}={}", encoded(name, ""), encoded(value, "")))
-            .collect();
-        let mark = if asked.is_empty() { "" } else { "?" };
-        format!(
-            "/{}{mark}{}",
-            encoded(self.path.trim_start_matches('/'), "/"),
-            asked.join("&")
-        )
-    }
-}
-
-/// What is no letter or digit, nor one of these, by percent signs.
-fn encoded(text: &str, kept: &str) -> String {
-    let is_kept = |byte: u8| {
-        byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.as_bytes().contains(&byte)
-    };
-    text.bytes()
-        .map(|byte| {
-            if is_kept(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }
 
 fn pairs(query: &str) -> Option<Vec<(String, String)>> {
@@ -141,7 +102,7 @@ fn pairs(query: &str) -> Option<Vec<(String, String)>> {
         .collect()
 }
 
-/// Percent signs and, in forms, plus signs undone; `None` where it is no text then.
+/// Decodes percent signs and, in forms, plus signs; `None` if the result is not text.
 fn decoded(text: &str, form: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut left = text.bytes();
@@ -166,8 +127,7 @@ mod tests {
 
     #[test]
     fn a_request_is_read_in_pieces() {
-        let text =
-            b"GET /compare?a=x%20y&b=%3Cb%3E+c HTTP/1.1\r\nHost: 127.0.0.1:80\r\nCookie: a=1; b=2\r\n\r\n";
+        let text = b"GET /compare?a=x%20y&b=%3Cb%3E+c HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n";
         for at in 0..text.len() {
             assert_eq!(Request::parse(&text[..at]), Ok(None), "{at}");
         }
@@ -180,26 +140,7 @@ mod tests {
             (request.asked("a"), request.asked("b"), request.asked("c")),
             (Some("x y"), Some("<b> c"), None)
         );
-        assert_eq!(
-            request.cookies,
-            [("a".into(), "1".into()), ("b".into(), "2".into())]
-        );
         assert_eq!(Request::read(&text[..]), Ok(request));
-    }
-
-    #[test]
-    fn an_address_without_its_token_is_of_this_server() {
-        let of = |target: &str| {
-            let text = format!("GET {target} HTTP/1.1\r\n\r\n");
-            Request::parse(text.as_bytes())
-                .unwrap()
-                .unwrap()
-                .address_without("token")
-        };
-        assert_eq!(of("/run/abc?token=1"), "/run/abc");
-        assert_eq!(of("/?token=1&q=x+y%26z&token=2"), "/?q=x%20y%26z");
-        assert_eq!(of("//evil.example/run/?token=1"), "/evil.example/run/");
-        assert_eq!(of("/run/a%0d%0aSet-Cookie:x"), "/run/a%0D%0ASet-Cookie%3Ax");
     }
 
     #[test]
@@ -232,7 +173,7 @@ mod tests {
         #[test]
         fn nothing_that_comes_in_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), path in "[ -~]{0,60}") {
             let _ = Request::parse(&bytes);
-            let text = format!("GET /{path} HTTP/1.1\r\nhost: x\r\ncookie: {path}\r\n\r\n");
+            let text = format!("GET /{path} HTTP/1.1\r\nhost: x\r\nsec-fetch-mode: {path}\r\n\r\n");
             let _ = Request::parse(text.as_bytes());
         }
     }

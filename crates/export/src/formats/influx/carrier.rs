@@ -1,22 +1,22 @@
-//! How lines travel.
+//! The transport of lines.
 
 use crate::error::ExportError;
 use jitterscope_model::Delivery;
 
-/// Takes lines of line protocol, each with its newline, and brings them to a server.
+/// Transports lines of line protocol, each with its newline, to a server.
 pub(crate) trait Carrier: Send {
-    /// The first line, at once, waiting for the answer where there is one.
+    /// Sends the first line at once, and waits for the answer if the protocol has one.
     ///
     /// # Errors
-    /// The server refuses or cannot be reached.
+    /// The server rejects the line or is unreachable.
     fn first(&mut self, line: Vec<u8>) -> Result<(), ExportError>;
 
-    /// Any further line. What cannot be taken is counted as lost.
+    /// Sends a further line. A line that finds no room counts as lost.
     fn line(&mut self, line: Vec<u8>);
 
-    /// What was gathered may go.
+    /// Marks a point at which gathered lines may be sent.
     fn flush(&mut self);
 
-    /// Brings the rest, and says what became of all.
+    /// Sends the rest and returns the outcome of all lines.
     fn finish(self) -> Delivery;
 }

@@ -1,4 +1,4 @@
-//! How a server is written as a destination.
+//! Parses a server as a destination.
 
 use super::http::Http;
 use super::udp::Udp;
@@ -9,7 +9,7 @@ use crate::exporter::Exporter;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Reads a server of any of the schemes.
+/// Parses a server of any of the schemes.
 pub(super) fn read(address: &Address<'_>) -> Result<Exporter, DestinationError> {
     match address.scheme {
         "influx" => udp(address),
@@ -125,7 +125,8 @@ fn http(address: &Address<'_>, version: Version) -> Result<Exporter, Destination
     }))
 }
 
-/// `HOST` or `HOST:PORT`; a HOST with colons is in brackets. No user: secrets are on no command line.
+/// Whether the text is `HOST` or `HOST:PORT`; a HOST with colons is in brackets. A user is not allowed: secrets must
+/// not be on a command line.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
@@ -141,7 +142,7 @@ fn is_authority(text: &str) -> bool {
         && (port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok_and(|p| p > 0)))
 }
 
-/// `%20` and its like; `None` when what follows a `%` is no byte, or the bytes are no text.
+/// Decodes `%20` and the like; `None` if no byte follows a `%`, or the bytes are not UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,8 +1,7 @@
-//! HTTP: batches, one at a time, from a thread of their own.
+//! HTTP: its own thread sends one batch at a time.
 //!
-//! Between the measurement and the server lies a bounded queue. A server that is slow or away for a
-//! while is waited for and asked again; when the queue is full meanwhile, live rows are dropped and
-//! counted, for a measurement does not wait.
+//! A bounded queue separates the measurement from the server. The thread retries while the server is slow or away. If
+//! the queue fills up meanwhile, live rows are dropped and counted, because a measurement must not wait.
 
 use super::carrier::Carrier;
 use super::{Credentials, Dialect, HttpPlace};
@@ -20,25 +19,25 @@ use std::time::{Duration, Instant};
 use ureq::Agent;
 use ureq::http::{HeaderValue, Response, StatusCode};
 
-/// How much is held, and for how long it is tried.
+/// Limits of the buffered amount and of the retries.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// A batch is sent when it has grown to this, or at a flush.
+    /// A batch is sent at this size, or at a flush.
     batch_bytes: usize,
-    /// Batches that may wait for the server.
+    /// The number of batches that may wait for the server.
     queue: usize,
-    /// How long one request may take.
+    /// The timeout of one request.
     request: Duration,
-    /// The first wait between tries, doubled each time up to the longest.
+    /// The first wait between tries. It doubles up to `longest_wait`.
     first_wait: Duration,
     longest_wait: Duration,
-    /// How long a batch is tried while the measurement runs.
+    /// How long a batch is retried during the measurement.
     patience: Duration,
-    /// How long is left for everything once the run is over.
+    /// The time for everything left at the end of the run.
     closing: Duration,
 }
 
-/// With batches of full size 16 MiB may wait.
+/// Up to 16 MiB may wait, in batches of full size.
 const LIMITS: Limits = Limits {
     batch_bytes: 256 << 10,
     queue: 64,
@@ -48,9 +47,9 @@ const LIMITS: Limits = Limits {
     patience: Duration::from_secs(120),
     closing: Duration::from_secs(15),
 };
-/// How much of a server's complaint is repeated, bytes.
+/// The largest quoted part of a server's error, bytes.
 const COMPLAINT: u64 = 400;
-/// The only answer of a write interface by which lines count as delivered.
+/// The only answer of a write interface that confirms delivery.
 const WRITTEN: StatusCode = StatusCode::NO_CONTENT;
 
 struct Batch {
@@ -58,7 +57,7 @@ struct Batch {
     lines: u64,
 }
 
-/// Hands batches to the thread that sends them.
+/// Passes batches to the sending thread.
 pub(crate) struct Http {
     server: Arc<Server>,
     batch: Batch,
@@ -117,7 +116,7 @@ impl Http {
             Pace::Stored => self.queue.send(batch).is_ok(),
             Pace::Live => match self.queue.try_send(batch) {
                 Ok(()) => true,
-                // It goes on growing until there is room, or until it is too large to go on.
+                // The batch grows until the queue has room or the batch reaches its limit.
                 Err(TrySendError::Full(batch))
                     if batch.bytes.len() < self.server.limits.batch_bytes =>
                 {
@@ -163,7 +162,7 @@ impl Carrier for Http {
 
     fn finish(mut self) -> Delivery {
         self.closing.store(true, Ordering::Release);
-        // The measurement is over: now there is time to wait for room.
+        // The measurement is over: now the sender may wait for room.
         self.pace = Pace::Stored;
         self.hand_over();
         drop(self.queue);
@@ -204,7 +203,7 @@ fn send_all(server: &Server, batches: &Receiver<Batch>, closing: &AtomicBool) ->
     delivery
 }
 
-/// Sends one batch, again and again while there is hope.
+/// Sends one batch, with retries.
 fn deliver(
     server: &Server,
     batch: &Batch,
@@ -227,7 +226,7 @@ fn deliver(
         };
         let mut pause = asked_to_wait.take().unwrap_or(wait).min(limits.patience);
         wait = (wait * 2).min(limits.longest_wait);
-        // In small steps, so that the end of the run is noticed.
+        // Waits in small steps, to notice the end of the run.
         loop {
             if last_call.is_none() && closing.load(Ordering::Acquire) {
                 *last_call = Some(Instant::now() + limits.closing);
@@ -248,12 +247,12 @@ fn deliver(
     }
 }
 
-/// What the server made of a batch.
+/// The outcome of a batch.
 enum Answer {
     Taken,
-    /// Never: it would be refused again.
+    /// Permanent: a retry would fail too.
     Refused(u16, String),
-    /// Not now: after this time, if it said so.
+    /// Temporary: retry after this time, if the server named one.
     Later(Option<Duration>, String),
 }
 
@@ -274,7 +273,7 @@ impl Server {
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // A redirected write loses its body (301, 302) or takes its lines to a server that nobody named.
+            // A redirected write loses its body (301, 302) or sends the lines to a server that the user did not name.
             .max_redirects(0)
             .timeout_global(Some(limits.request))
             .timeout_connect(Some(limits.request / 2))
@@ -287,7 +286,7 @@ impl Server {
         );
         let mut config = config;
         if is_here(&place.base) {
-            // A proxy elsewhere cannot reach this machine's own loopback.
+            // A remote proxy cannot reach this machine's loopback.
             config = config.proxy(None);
         }
         let authorization = match &place.credentials {
@@ -313,7 +312,7 @@ impl Server {
         })
     }
 
-    /// Asks whether anybody is there. Any answer will do: who is refused learns that at the first write.
+    /// Checks that the server responds. Any answer will do: the first write shows a refusal.
     fn ping(&self, place: &HttpPlace) -> Result<(), ExportError> {
         let url = format!("{}/ping", place.base);
         let mut request = self.agent.get(&url);
@@ -348,12 +347,12 @@ impl Server {
         }
     }
 
-    /// Written is what the write interface says it has written. All three versions say so by 204; any other
-    /// success was said by something else: a proxy, a login page, another service on that port.
+    /// Judges an answer. All three versions confirm a write by 204. Any other success comes from something else: a
+    /// proxy, a login page, another service on that port.
     fn judge(&self, mut response: Response<ureq::Body>) -> Answer {
         let status = response.status();
         let mut text = Vec::new();
-        // Read even when it does not matter: the connection can then be used again.
+        // Reading the body lets the connection be used again.
         let _ = response
             .body_mut()
             .as_reader()
@@ -398,7 +397,7 @@ impl Server {
         Answer::Refused(status.as_u16(), why)
     }
 
-    /// What is said of a redirect.
+    /// The error text for a redirect.
     fn moved(&self, location: Option<&HeaderValue>) -> String {
         let Some(location) = location else {
             return "it redirects, without saying where to, and a write follows no redirect".into();
@@ -426,7 +425,7 @@ impl Server {
     }
 }
 
-/// What went wrong, without the library's own word before it.
+/// The cause, without the library's own prefix.
 fn why(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) => error.to_string(),
@@ -434,8 +433,7 @@ fn why(error: &ureq::Error) -> String {
     }
 }
 
-/// What to do about a handshake that failed. Its errors are known by their text only: ureq does not show
-/// their types.
+/// Advice about a failed handshake. ureq does not expose the error types, so the text decides.
 fn hint(why: &str) -> &'static str {
     if why.contains("certificate") {
         ". If you trust it, name a file with its authority's certificate in SSL_CERT_FILE"
@@ -446,14 +444,14 @@ fn hint(why: &str) -> &'static str {
     }
 }
 
-/// A server's words: in one line, bounded, and without what would control a terminal.
+/// A server's text in one line, bounded, and without terminal control characters.
 fn one_line(text: &[u8]) -> String {
     let text = &text[..text.len().min(COMPLAINT as usize)];
     let text = String::from_utf8_lossy(text);
     visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
-/// Where lines go. The precision is said in each version's own word.
+/// The write URL. Each version has its own name for the precision.
 fn write_url(place: &HttpPlace) -> String {
     let base = &place.base;
     match &place.dialect {
@@ -504,7 +502,7 @@ fn is_here(base: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// Longest token file, bytes: tokens have a hundred or so, signed ones a few thousand.
+/// The longest token file, bytes. Tokens have about a hundred bytes, signed ones a few thousand.
 const LONGEST_TOKEN: u64 = 64 << 10;
 
 fn secret(file: Option<&Path>, variable: &str) -> Result<Option<String>, ExportError> {

@@ -1,11 +1,10 @@
-//! The write interfaces against a small server, and what happens when it is slow.
+//! The write interfaces against a small server, also a slow one.
 
 use super::*;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
 
-/// One request as it arrived.
 #[derive(Clone, Debug)]
 struct Seen {
     line: String,
@@ -13,7 +12,7 @@ struct Seen {
     body: String,
 }
 
-/// Answers each request on a fresh connection with the next of `answers`, then with the last for ever.
+/// Answers each request, on its own connection, with the next of `answers`; the last one repeats.
 fn server(answers: Vec<&'static str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -49,7 +48,7 @@ fn server(answers: Vec<&'static str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
                 std::thread::sleep(Duration::from_millis(150));
                 continue;
             }
-            // A client that gave up is no failure of the server.
+            // A client may give up without failing the server.
             let (answer, body) = answer.split_once("\r\nX-Body: ").unwrap_or((answer, ""));
             let length = body.len();
             let _ = reader.get_mut().write_all(
@@ -198,7 +197,7 @@ fn a_server_that_is_busy_is_asked_again() {
     );
 }
 
-/// Answers a write may get and that say nothing of its lines.
+/// Answers to a write that do not confirm the lines.
 const NOT_WRITTEN: [&str; 8] = [
     "301 Moved Permanently\r\nLocation: http://elsewhere.example/\u{9b}2J",
     "302 Found\r\nLocation: /login",
@@ -225,7 +224,7 @@ fn only_the_write_interfaces_own_answer_counts() {
         Dialect::Three { db: "d".into() },
     ] {
         for answer in NOT_WRITTEN {
-            // Whoever follows the redirect is answered as if all were well.
+            // A client that followed the redirect would get a confirmation.
             let (base, seen) = server(vec![ok, answer, ok]);
             let (_dir, place) = token_place(&base, dialect.clone());
             let mut http = Http::open_with(&place, Pace::Stored, QUICK).unwrap();
@@ -255,7 +254,7 @@ fn only_the_write_interfaces_own_answer_counts() {
             let (_dir, place) = token_place(&base, dialect.clone());
             let mut http = Http::open_with(&place, Pace::Stored, QUICK).unwrap();
             http.first(b"run a=1i 1\n".to_vec()).unwrap();
-            // The batch that is answered so, and one that is written.
+            // One batch with this answer, and one that is written.
             let row = format!("x a=\"{}\" 2\n", "y".repeat(80));
             http.line(row.clone().into_bytes());
             http.line(row.into_bytes());
@@ -285,7 +284,7 @@ fn an_endless_answer_is_cut() {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
-            // Until the client has had enough.
+            // Until the client closes the connection.
             while stream.write_all(&[b'x'; 4096]).is_ok() {}
         }
     });

@@ -1,8 +1,7 @@
 //! Rows as line protocol.
 
+use super::point::{Point, Value};
 use crate::largest_part::{Fact, facts as culprit_facts, largest_part};
-use influxdb_line_protocol::LineProtocolBuilder;
-use influxdb_line_protocol::builder::AfterMeasurement;
 use jitterscope_model::{Attribution, Doubt, IntervalRow, RunFacts, Stall};
 
 /// A measurement: its name, its tags, its fields.
@@ -12,7 +11,6 @@ pub type Measurement = (
     &'static [&'static str],
 );
 
-/// Everything that is ever written.
 pub const SCHEMA: [Measurement; 3] = [
     (
         "jitter_run",
@@ -70,10 +68,9 @@ impl Lines {
         }
     }
 
-    /// The beginning of a line, with the tags that all have.
-    fn point(&self, measurement: &str) -> LineProtocolBuilder<Vec<u8>, AfterMeasurement> {
-        LineProtocolBuilder::new()
-            .measurement(measurement)
+    /// The beginning of a line, with the tags of all measurements.
+    fn point(&self, measurement: &str) -> Point {
+        Point::new(measurement)
             .tag("host", &self.host)
             .tag("label", &self.label)
     }
@@ -82,28 +79,27 @@ impl Lines {
         let facts = &self.facts;
         self.point("jitter_run")
             .tag("probe", &tag_value(&facts.probe))
-            .field("run", facts.id.as_str())
-            .field("tool", concat!("jitterscope ", env!("CARGO_PKG_VERSION")))
-            .field("threshold_ns", signed(facts.threshold.0))
-            .field("interval_ns", signed(facts.interval.0))
-            .timestamp(signed(facts.clock.realtime_ns))
-            .close_line()
-            .build()
+            .field("run", Value::Text(&facts.id))
+            .field(
+                "tool",
+                Value::Text(concat!("jitterscope ", env!("CARGO_PKG_VERSION"))),
+            )
+            .field("threshold_ns", count(facts.threshold.0))
+            .field("interval_ns", count(facts.interval.0))
+            .at(signed(facts.clock.realtime_ns))
     }
 
-    /// What the run's verdicts on culprits fail by: a field of its point, for the end of a run that has any. It is
-    /// JSON, as in the run's report.
+    /// The doubts about the run's verdicts on culprits, as JSON like in the run's report: a field of its point, for the
+    /// end of a run that has any.
     pub(super) fn doubts(&self, doubts: &[Doubt]) -> Vec<u8> {
         let facts = &self.facts;
         self.point("jitter_run")
             .tag("probe", &tag_value(&facts.probe))
             .field(
                 "doubts",
-                serde_json::to_string(doubts).unwrap_or_default().as_str(),
+                Value::Text(&serde_json::to_string(doubts).unwrap_or_default()),
             )
-            .timestamp(signed(facts.clock.realtime_ns))
-            .close_line()
-            .build()
+            .at(signed(facts.clock.realtime_ns))
     }
 
     pub(super) fn stall(&self, stall: &Stall, attribution: Option<&Attribution>) -> Vec<u8> {
@@ -117,7 +113,7 @@ impl Lines {
             .flatten();
         let mut fields = Vec::new();
         for (name, fact) in known.filter_map(|(name, fact)| Some((name, fact?))) {
-            // What is grouped by is a tag; of the rest there are too many values for an index.
+            // Only what queries group by is a tag; the rest has too many values for an index.
             match fact {
                 Fact::Text(text) if TAGS.contains(&name) => {
                     line = line.tag(name, &tag_value(&text))
@@ -125,41 +121,40 @@ impl Lines {
                 fact => fields.push((name, fact)),
             }
         }
-        let mut line = line.field("duration_ns", signed(facts.rate.nanos(stall.length()).0));
+        let mut line = line.field("duration_ns", count(facts.rate.nanos(stall.length()).0));
         if let Some(attribution) = attribution {
-            line = line.field("explained_ns", signed(attribution.explained().0));
+            line = line.field("explained_ns", count(attribution.explained().0));
         }
         for (name, fact) in fields {
             line = match fact {
-                Fact::Number(number) => line.field(name, number),
-                Fact::Text(text) => line.field(name, printable(&text).as_str()),
+                Fact::Number(number) => line.field(name, Value::Integer(number)),
+                Fact::Text(text) => line.field(name, Value::Text(&printable(&text))),
             };
         }
-        // With the stall's number it leads from a point to the trace of that moment.
-        line.field("run", facts.id.as_str())
-            .field("stall_id", signed(stall.id.0))
-            .field("tid", i64::from(stall.victim.tid))
-            .field("comm", printable(&stall.victim.comm.to_string()).as_str())
-            .timestamp(signed(facts.epoch_ns(stall.start)))
-            .close_line()
-            .build()
+        // The run and the stall's id lead from a point to the trace of that moment.
+        line.field("run", Value::Text(&facts.id))
+            .field("stall_id", count(stall.id.0))
+            .field("tid", Value::Integer(stall.victim.tid.into()))
+            .field(
+                "comm",
+                Value::Text(&printable(&stall.victim.comm.to_string())),
+            )
+            .at(signed(facts.epoch_ns(stall.start)))
     }
 
     pub(super) fn interval(&self, row: &IntervalRow) -> Vec<u8> {
         let facts = &self.facts;
         self.point("jitter_interval")
             .tag("cpu", &row.cpu.to_string())
-            .field("count", signed(row.count))
-            .field("max_ns", signed(row.max.0))
-            .field("stolen_ns", signed(row.stolen.0))
+            .field("count", count(row.count))
+            .field("max_ns", count(row.max.0))
+            .field("stolen_ns", count(row.stolen.0))
             .field(
                 "duration_ns",
-                signed(facts.rate.nanos(row.end.since(row.start)).0),
+                count(facts.rate.nanos(row.end.since(row.start)).0),
             )
-            .field("run", facts.id.as_str())
-            .timestamp(signed(facts.epoch_ns(row.end)))
-            .close_line()
-            .build()
+            .field("run", Value::Text(&facts.id))
+            .at(signed(facts.epoch_ns(row.end)))
     }
 }
 
@@ -168,8 +163,12 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A value that every version reads back as it was written: no line ends, and no backslash, whose
-/// meaning before other characters differs between versions; never empty, which would not parse.
+fn count(number: u64) -> Value<'static> {
+    Value::Integer(signed(number))
+}
+
+/// A value that every version reads back unchanged: no line ends, no backslash (its meaning before other characters
+/// differs between versions), and never empty, which does not parse.
 fn tag_value(text: &str) -> String {
     match printable(text) {
         empty if empty.is_empty() => "-".into(),
@@ -287,7 +286,7 @@ mod tests {
             text(lines().interval(&row)),
             "jitter_interval,host=h\\,1,label=a\\ b,cpu=0 count=2i,max_ns=9i,stolen_ns=10i,duration_ns=500i,run=\"abc\" 1700000000000000500\n"
         );
-        // The point of a run gets its last field only where there are doubts.
+        // The point of a run has its last field only if there are doubts.
         let doubts = text(lines().doubts(&[Doubt::EventsLost {
             lost: 200,
             events: 5_138,

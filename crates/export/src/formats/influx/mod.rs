@@ -1,21 +1,22 @@
 //! `influx`: line protocol to InfluxDB 1 (UDP, HTTP), 2 and 3 (HTTP).
 //!
-//! Times are nanoseconds since the epoch, and the precision is always given. Measurements, with
-//! tags `host` and `label` on all of them (see [`SCHEMA`]):
+//! Times are nanoseconds since the epoch, and the precision is always given. All measurements have the tags `host` and
+//! `label` (see [`SCHEMA`]):
 //!
 //! | measurement | at | further tags | fields |
 //! |---|---|---|---|
 //! | `jitter_run` | the start | `probe` | `run`, `tool`, `threshold_ns`, `interval_ns`; where the run fails its own proof, `doubts` |
-//! | `jitter_stall` | start of the stall | `cpu`, `culprit_kind`, `culprit` | `duration_ns`, `explained_ns`, `run`, `stall_id`, `tid`, `comm`; of the culprit what is known of `culprit_ns`, `culprit_tid` and the other columns of `csv://` |
+//! | `jitter_stall` | start of the stall | `cpu`, `culprit_kind`, `culprit` | `duration_ns`, `explained_ns`, `run`, `stall_id`, `tid`, `comm`; the known ones of `culprit_ns`, `culprit_tid` and the other columns of `csv://` |
 //! | `jitter_interval` | end of the interval | `cpu` | `count`, `max_ns`, `stolen_ns`, `duration_ns`, `run` |
 //!
-//! The tag `culprit` names the largest part of the stall; live measurements that attribute nothing have
-//! none of what is said of it, nor `explained_ns`. `tid` and `comm` are the victim's.
+//! The tag `culprit` names the largest part of the stall. Live measurements without attribution have neither the
+//! culprit's tags and fields nor `explained_ns`. `tid` and `comm` are the victim's.
 
 mod carrier;
 mod grammar;
 mod http;
 mod lines;
+mod point;
 mod udp;
 
 pub use lines::SCHEMA;
@@ -26,7 +27,6 @@ use jitterscope_model::{Delivery, Row, RunFacts, RunManifest, Sink, SinkError};
 use lines::Lines;
 use std::path::PathBuf;
 
-/// Its row.
 pub(super) static FORMAT: Format = Format {
     schemes: &[
         "influx",
@@ -60,9 +60,8 @@ pub(super) static FORMAT: Format = Format {
 struct HttpPlace {
     /// `http://HOST:PORT`, perhaps with a path.
     base: String,
-    /// Which interface it speaks.
+    /// The version of its interface.
     dialect: Dialect,
-    /// Who we are.
     credentials: Credentials,
 }
 
@@ -71,47 +70,34 @@ struct HttpPlace {
 enum Dialect {
     /// `/write` of InfluxDB 1.
     One {
-        /// The database.
         db: String,
-        /// Its retention policy, if not the default one.
+        /// The retention policy, if not the default one.
         retention: Option<String>,
     },
     /// `/api/v2/write`.
-    Two {
-        /// The organisation.
-        org: String,
-        /// The bucket.
-        bucket: String,
-    },
+    Two { org: String, bucket: String },
     /// `/api/v3/write_lp`.
-    Three {
-        /// The database.
-        db: String,
-    },
+    Three { db: String },
 }
 
-/// How we prove who we are. Secrets are read when the target is opened, and are on no command line.
+/// The credentials. Secrets are read when the target is opened, and are never on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Credentials {
-    /// Not at all.
     Nobody,
-    /// InfluxDB 1: the password is in a file, else in `INFLUX_PASSWORD`.
+    /// InfluxDB 1: the password, from a file or `INFLUX_PASSWORD`.
     Password {
-        /// User name.
         user: String,
-        /// Where the password is.
         file: Option<PathBuf>,
     },
-    /// InfluxDB 2 and 3: the token is in a file, else in `INFLUX_TOKEN`, else there is none.
+    /// InfluxDB 2 and 3: the token, from a file or `INFLUX_TOKEN`; none if neither exists.
     Token {
-        /// Where the token is.
         file: Option<PathBuf>,
     },
 }
 
-/// Makes lines of rows and gives them to a carrier.
+/// Formats rows as lines and passes them to a carrier.
 struct Influx<C> {
-    /// `None` once it has brought everything.
+    /// `None` at the end.
     carrier: Option<C>,
     lines: Option<Lines>,
 }
@@ -133,7 +119,7 @@ impl<C: Carrier> Sink for Influx<C> {
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
         let lines = Lines::new(facts);
         if let Some(carrier) = &mut self.carrier {
-            // The first line goes alone and at once: a wrong database or token shows before the measurement.
+            // The first line goes alone and at once, so that a wrong database or token shows before the measurement.
             carrier.first(lines.run())?;
         }
         self.lines = Some(lines);
@@ -158,7 +144,7 @@ impl<C: Carrier> Sink for Influx<C> {
         matches!(row, Row::Stall(..) | Row::Interval(..))
     }
 
-    /// What is out is known at the end: the carrier counts.
+    /// The carrier counts what was sent; the count is known at the end.
     fn tick(&mut self) -> Result<u64, SinkError> {
         if let Some(carrier) = &mut self.carrier {
             carrier.flush();

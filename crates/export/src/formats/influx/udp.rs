@@ -1,4 +1,4 @@
-//! UDP: nobody answers, so all that is known is what was sent.
+//! UDP: there are no answers, so only the number of sent lines is known.
 
 use super::carrier::Carrier;
 use crate::error::ExportError;
@@ -8,10 +8,12 @@ use std::io::ErrorKind;
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
-/// Bytes of a datagram that fit an Ethernet frame with IPv6 headers.
+/// Bytes of a datagram that fits an Ethernet frame with IPv6 headers.
 const DATAGRAM: usize = 1400;
-/// Between the datagrams of a stored run, for receivers do not buffer much.
+/// The pause between datagrams of a stored run, because receivers have small buffers.
 const STORED_GAP: Duration = Duration::from_micros(200);
+/// The wait for a refusal of the last datagram. The next send reports the refusals of earlier ones.
+const LAST_WORD: Duration = Duration::from_millis(100);
 
 /// Sends datagrams of whole lines.
 pub(crate) struct Udp {
@@ -19,6 +21,8 @@ pub(crate) struct Udp {
     pace: Pace,
     datagram: Vec<u8>,
     lines: u64,
+    /// The number of lines in the last datagram.
+    last: u64,
     delivery: Delivery,
 }
 
@@ -33,7 +37,7 @@ impl Udp {
             let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
             match UdpSocket::bind(from).and_then(|socket| socket.connect(to).map(|()| socket)) {
                 Ok(socket) => {
-                    // A live sender may not wait for a full socket buffer.
+                    // A live sender must not wait for a full socket buffer.
                     socket.set_nonblocking(pace == Pace::Live).map_err(failed)?;
                     let (datagram, delivery) = (Vec::with_capacity(DATAGRAM), Delivery::default());
                     return Ok(Udp {
@@ -41,6 +45,7 @@ impl Udp {
                         pace,
                         datagram,
                         lines: 0,
+                        last: 0,
                         delivery,
                     });
                 }
@@ -55,13 +60,16 @@ impl Udp {
             return;
         }
         let mut sent = self.socket.send(&self.datagram);
-        // An earlier datagram's refusal is reported at the next send, which then sends nothing.
-        if matches!(&sent, Err(error) if error.kind() == ErrorKind::ConnectionRefused) {
-            self.delivery.problem = Some("nobody listens on that port (connection refused)".into());
+        // The next send reports an earlier datagram's refusal and sends nothing itself.
+        if is_refusal(&sent) {
+            self.refused();
             sent = self.socket.send(&self.datagram);
         }
         match sent {
-            Ok(_) => self.delivery.delivered += self.lines,
+            Ok(_) => {
+                self.delivery.delivered += self.lines;
+                self.last = self.lines;
+            }
             Err(error) => {
                 self.delivery.lost += self.lines;
                 self.delivery.problem = Some(error.to_string());
@@ -73,6 +81,20 @@ impl Udp {
             std::thread::sleep(STORED_GAP);
         }
     }
+}
+
+impl Udp {
+    /// The last datagram did not arrive: the port is closed.
+    fn refused(&mut self) {
+        self.delivery.problem = Some("nobody listens on that port (connection refused)".into());
+        self.delivery.delivered -= self.last;
+        self.delivery.lost += std::mem::take(&mut self.last);
+    }
+}
+
+/// Whether the receiver reports a closed port.
+fn is_refusal<T>(result: &std::io::Result<T>) -> bool {
+    matches!(result, Err(error) if error.kind() == ErrorKind::ConnectionRefused)
 }
 
 impl Carrier for Udp {
@@ -96,6 +118,41 @@ impl Carrier for Udp {
 
     fn finish(mut self) -> Delivery {
         self.send();
+        let waits = self.socket.set_nonblocking(false);
+        let waits = waits.and_then(|()| self.socket.set_read_timeout(Some(LAST_WORD)));
+        if self.last > 0 && waits.is_ok() && is_refusal(&self.socket.recv(&mut [0; 1])) {
+            self.refused();
+        }
         self.delivery
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent_to(address: &str, lines: usize) -> Delivery {
+        let mut udp = Udp::open(address, Pace::Stored).unwrap();
+        udp.first(b"a b=1\n".to_vec()).unwrap();
+        (1..lines).for_each(|_| udp.line(vec![b'x'; 600]));
+        udp.finish()
+    }
+
+    #[test]
+    fn rows_for_a_port_where_nobody_listens_are_lost() {
+        let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let heard = sent_to(&address, 9);
+        assert_eq!((heard.delivered, heard.lost, heard.problem), (9, 0, None));
+        drop(listener);
+        for lines in [1, 2, 9] {
+            let unheard = sent_to(&address, lines);
+            assert_eq!(
+                (unheard.delivered, unheard.lost),
+                (0, lines as u64),
+                "{unheard:?}"
+            );
+            assert!(unheard.problem.unwrap().contains("nobody listens"));
+        }
     }
 }

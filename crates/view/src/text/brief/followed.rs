@@ -1,13 +1,13 @@
-//! Threads that were followed: how much of their time they waited, and for how long at worst.
+//! Followed threads: how much of their time they waited, and the longest wait.
 
 use super::Ranking;
 use crate::style::Tone;
 use crate::text::Page;
-use crate::text::threads::{head, headline, idle, lost, row};
+use crate::text::threads::{by_loss, head, headline, idle, row};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, ThreadAccount};
 
-/// With at most so many threads one by one.
+/// `rows`: the largest number of individual threads.
 pub(super) fn render<'a>(
     page: &mut Page,
     summary: &'a RunSummary,
@@ -16,9 +16,7 @@ pub(super) fn render<'a>(
     headline(page, summary);
     super::longest(page, summary);
     if summary.threads.len() > 1 && rows > 0 {
-        let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
-        threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
-        table(page, &threads, rows);
+        table(page, &by_loss(summary), rows);
     }
     unknown(page, summary);
     summary
@@ -27,7 +25,7 @@ pub(super) fn render<'a>(
         .and_then(|attribution| Ranking::of_culprits(summary, attribution))
 }
 
-/// Those that lost most; those that never wanted a CPU take one line together.
+/// The threads that lost most; threads that never wanted a CPU share one line.
 fn table(page: &mut Page, threads: &[&ThreadAccount], rows: usize) {
     page.line("");
     page.line(&head(page.style));
@@ -49,7 +47,7 @@ fn table(page: &mut Page, threads: &[&ThreadAccount], rows: usize) {
     }
 }
 
-/// Time of which nothing is known.
+/// Time in an unknown state.
 fn unknown(page: &mut Page, summary: &RunSummary) {
     let threads = &summary.threads;
     let unknown: Nanos = threads.iter().map(|thread| thread.unknown_ns).sum();

@@ -1,5 +1,5 @@
-//! The answer on one screen of 80 by 24: how much was stolen, by whom, the worst of it, whether to trust it,
-//! and what to type next. Everything else is in the full report.
+//! The brief report on one screen of 80 by 24: how much was stolen, the culprits, the worst stall, the trust, and the
+//! next command. The full report has everything else.
 
 mod followed;
 mod pipeline;
@@ -7,7 +7,7 @@ mod ranking;
 mod trust;
 mod watched;
 
-pub(crate) use pipeline::headline as message_headline;
+pub(crate) use pipeline::{headline as message_headline, messages};
 
 use super::{Page, headline, short_cpus_text, unattributed, wakeup};
 use crate::cpus_because::stored_cpus_because;
@@ -18,20 +18,20 @@ use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, Nanos};
 use ranking::Ranking;
 
-/// What is given up for the five largest culprits where not all fits on the screen.
+/// What is omitted to make room for the five largest culprits.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
-    /// Rows of threads or CPUs; without any their table is left out.
+    /// Rows of threads or CPUs; 0 omits their table.
     rows: usize,
-    /// Lines of a warning; without any they are counted.
+    /// Lines for a warning; with 0, warnings are only counted.
     warning_lines: usize,
-    /// Whether blank lines go as far as they must.
+    /// Whether blank lines are removed as necessary.
     squeezed: bool,
-    /// Whether it is said how CPUs and the threshold were chosen and how times are meant.
+    /// Whether to explain the choice of CPUs and threshold, and the meaning of times.
     remarks: bool,
 }
 
-/// From the most generous one on; the first in which the culprits have room is taken.
+/// From the most generous to the tightest; the first in which the culprits fit is used.
 const LAYOUTS: [Layout; 9] = [
     Layout {
         rows: 3,
@@ -89,31 +89,29 @@ const LAYOUTS: [Layout; 9] = [
     },
 ];
 
-/// What the reader could do next, beside what every report offers.
+/// The next steps for the reader, in addition to those of every report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// How the program is called so that it finds this run: `jitterscope`, or that with `--runs DIR`.
+    /// The program's command line that finds this run: `jitterscope`, or that with `--runs DIR`.
     pub program: String,
-    /// A command that changes something, and what it could win.
+    /// A command that changes something, and its gain.
     pub advice: Option<Step>,
-    /// What hinders a comparison with the run before.
+    /// What prevents a comparison with the previous run.
     pub unlike_the_last: Option<String>,
 }
 
-/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What follows the program's name.
-    pub arguments: String,
-    /// What it is for.
+    /// The command to type.
+    pub command: String,
     pub purpose: String,
 }
 
-/// The report on one screen. The five largest culprits are always there; what else would not fit beside them
-/// is left out, their explanations first.
+/// The report on one screen. The five largest culprits always appear; what does not fit beside them is omitted, their
+/// explanations first.
 #[must_use]
 pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
-    // A line is for the prompt.
+    // One line is for the prompt.
     let screen = style.lines().saturating_sub(1);
     let mut last = String::new();
     for layout in LAYOUTS {
@@ -137,14 +135,14 @@ pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
             ranking.text(given, !layout.squeezed, style)
         });
         last = squeezed(&format!("{head}{ranking}{foot}"), screen);
-        if room >= needed {
+        if room >= needed && last.lines().count() <= screen {
             break;
         }
     }
     last
 }
 
-/// Without as many blank lines as there are too many lines.
+/// Removes as many blank lines as there are lines too many.
 fn squeezed(text: &str, lines: usize) -> String {
     let mut over = text.lines().count().saturating_sub(lines);
     let mut out = String::with_capacity(text.len());
@@ -159,7 +157,7 @@ fn squeezed(text: &str, lines: usize) -> String {
     out
 }
 
-/// What was measured, and who took it.
+/// The measurement, and the culprits.
 fn head(summary: &RunSummary, style: Style, layout: Layout) -> (String, Option<Ranking<'_>>) {
     let mut head = Page::new(style);
     title(&mut head, summary, layout);
@@ -175,11 +173,11 @@ fn head(summary: &RunSummary, style: Style, layout: Layout) -> (String, Option<R
     headline::doubts(&mut head, summary);
     (
         head.into_text(),
-        ranking.filter(|_| summary.trust.doubts.is_empty()),
+        ranking.filter(|_| summary.withheld().is_empty()),
     )
 }
 
-/// Whether to trust it, and what to do next.
+/// The trust, and the next steps.
 fn foot(summary: &RunSummary, next: &Next, style: Style, layout: Layout) -> String {
     let mut foot = Page::new(style);
     foot.line("");
@@ -193,7 +191,7 @@ fn foot(summary: &RunSummary, next: &Next, style: Style, layout: Layout) -> Stri
     foot.into_text()
 }
 
-/// What a probe measured, and who took it.
+/// A probe's measurement, and the culprits.
 fn measured<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>> {
     match &summary.wakeup {
         Some(sleeper) => wakeup::headline(page, summary, sleeper),
@@ -217,7 +215,7 @@ fn cpus(summary: &RunSummary) -> CpuSet {
     }
 }
 
-/// The worst that happened to a thread, and what most of it was.
+/// The worst stall of a thread, and its largest cause.
 pub(in crate::text) fn longest(page: &mut Page, summary: &RunSummary) {
     let Some(worst) = summary.worst.first() else {
         return;
@@ -238,7 +236,7 @@ pub(in crate::text) fn longest(page: &mut Page, summary: &RunSummary) {
     page.prose(None, 0, &(text + "."));
 }
 
-/// Which of several CPUs lost most, and which least.
+/// Of several CPUs, those that lost most and least.
 fn several(page: &mut Page, summary: &RunSummary) {
     let by_loss = |a: &&jitterscope_analyze::CpuSummary, b: &&jitterscope_analyze::CpuSummary| {
         a.stolen_fraction.total_cmp(&b.stolen_fraction)
@@ -264,8 +262,8 @@ fn several(page: &mut Page, summary: &RunSummary) {
     page.prose(None, 0, &text);
 }
 
-/// What was recorded where, for how long, and under which name; in a line, or two where the CPUs were chosen
-/// for the user or the recording ended early.
+/// The recording's kind, CPUs, duration and name; one line, or two if the CPUs were chosen automatically or the
+/// recording ended early.
 fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
     let run = &summary.run;
     let cpus = cpus(summary);
@@ -315,7 +313,7 @@ fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
     }
 }
 
-/// How long the worst took, whether it was kept as a row or not.
+/// The duration of the worst stall, whether or not it has a row.
 fn longest_of_all(summary: &RunSummary) -> Nanos {
     let messages = summary
         .pipeline
@@ -329,13 +327,14 @@ fn longest_of_all(summary: &RunSummary) -> Nanos {
 }
 
 fn what_next(page: &mut Page, summary: &RunSummary, next: &Next) {
-    // A run that is not stored cannot be asked again.
+    // Commands cannot read a run that is not stored.
     if summary.run.path.is_empty() {
         return;
     }
     let id = tame(&summary.run.id);
+    let program = tame(&next.program);
     let step = |arguments: String, purpose: &str| Step {
-        arguments,
+        command: format!("{program} {arguments}"),
         purpose: purpose.to_owned(),
     };
     let mut steps = Vec::new();
@@ -353,15 +352,12 @@ fn what_next(page: &mut Page, summary: &RunSummary, next: &Next) {
         format!("report {id} --full"),
         "everything that was measured",
     ));
-    let commands = steps
-        .iter()
-        .map(|step| format!("{} {}", tame(&next.program), step.arguments));
-    let commands: Vec<String> = commands.collect();
+    let commands: Vec<String> = steps.iter().map(|step| tame(&step.command)).collect();
     let widest = commands.iter().map(String::len).max().unwrap_or(0);
     for (at, (command, step)) in commands.iter().zip(&steps).enumerate() {
         let lead = if at == 0 { "Next: " } else { "      " };
         let room = page.style.columns().saturating_sub(lead.len() + widest + 2);
-        // A command is to be copied: it is never cut, whatever becomes of what it is for.
+        // A command must be copyable, so it is never cut; its purpose may be.
         let purpose = if room < 8 {
             String::new()
         } else {

@@ -1,11 +1,10 @@
-//! Messages through the ring: how long they took, and who held up the slow ones.
+//! Messages through the ring: their duration, and what delayed the slow ones.
 
 use super::{Layout, Ranking};
 use crate::number::count;
-use crate::pipeline::told_of;
 use crate::style::Tone;
 use crate::text::Page;
-use jitterscope_analyze::{ConsumerSummary, PipelineSummary, RunSummary};
+use jitterscope_analyze::{Blame, BlameLevel, ConsumerSummary, PipelineSummary, RunSummary};
 use jitterscope_model::{CpuUse, Nanos, PipelinePacing, Warning};
 
 pub(super) fn render<'a>(
@@ -37,25 +36,37 @@ pub(super) fn render<'a>(
         );
         return None;
     }
+    if !summary.withheld().is_empty() {
+        return None;
+    }
     let consumer = slowest(pipeline)?;
-    let blame = told_of(pipeline, consumer.role)?;
-    let text = match blame.longer_than_ns {
-        Nanos::ZERO => format!(
-            "What the time of the messages of the {} was made of:",
-            consumer.role
-        ),
-        longest => {
-            format!(
-                "What the messages of the {} that took longer than {longest} were made of:",
-                consumer.role
-            )
-        }
-    };
-    page.prose(None, 0, &text);
+    let blame = pipeline.held_up(consumer.role)?;
+    page.prose(None, 0, &format!("What {} were made of:", messages(blame)));
     Ranking::of_blame(blame)
 }
 
-/// The consumer whose last message came latest.
+/// The messages with known delays: the accumulator's messages above a time, and how many have a row.
+pub(crate) fn messages(blame: &Blame) -> String {
+    let role = blame.role;
+    let which = match blame.level {
+        BlameLevel::AboveP99 => format!(
+            "the messages of the {role} that took longer than {}",
+            blame.longer_than_ns
+        ),
+        BlameLevel::Slow => format!("the slow messages of the {role}"),
+    };
+    let some = match blame.split < blame.above {
+        true => format!(
+            " ({} of {}, the others have no row)",
+            count(blame.split),
+            count(blame.above)
+        ),
+        false => String::new(),
+    };
+    which + &some
+}
+
+/// The consumer with the slowest message.
 fn slowest(pipeline: &PipelineSummary) -> Option<&ConsumerSummary> {
     pipeline
         .consumers
@@ -63,7 +74,7 @@ fn slowest(pipeline: &PipelineSummary) -> Option<&ConsumerSummary> {
         .max_by_key(|consumer| consumer.from_intended.max_ns)
 }
 
-/// How long the messages of each consumer took.
+/// The message times of each consumer.
 fn table(page: &mut Page, pipeline: &PipelineSummary) {
     let cells = |cells: [&str; 5]| {
         let [name, columns @ ..] = cells;
@@ -100,7 +111,7 @@ fn table(page: &mut Page, pipeline: &PipelineSummary) {
     }
 }
 
-/// How long the messages of the slowest consumer took, in a sentence, and whether more is known of the last.
+/// The slowest consumer's message times in a sentence, and whether details of its slowest message are known.
 pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     let Some(consumer) = slowest(pipeline) else {
         return;
@@ -110,7 +121,7 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
         let time = times.supported(percentile)?;
         Some(format!("{percentile} % within {time}"))
     };
-    // The farthest that the number of messages supports.
+    // The highest percentile that the number of messages supports.
     let far = ["99.99", "99.9", "99"].into_iter().find_map(within);
     let reached: Vec<String> = within("50").into_iter().chain(far).collect();
     let text = match reached.as_slice() {
@@ -151,7 +162,7 @@ pub(crate) fn headline(page: &mut Page, summary: &RunSummary, pipeline: &Pipelin
     }
 }
 
-/// Whether our own threads had no CPU but the pipeline's.
+/// Whether the recorder's own threads had no CPU other than the pipeline's.
 fn has_no_free_cpu(summary: &RunSummary) -> bool {
     let theirs = |warning: &Warning| {
         matches!(
@@ -165,7 +176,7 @@ fn has_no_free_cpu(summary: &RunSummary) -> bool {
     summary.warnings.iter().any(|said| theirs(&said.warning))
 }
 
-/// From which moment these times count.
+/// The moment from which these times count.
 fn omission(pipeline: &PipelineSummary) -> String {
     if pipeline.setup.pacing == PipelinePacing::AfterPublication {
         return "Times are from a schedule that moves along with each publication (--pacing ancestor), which \

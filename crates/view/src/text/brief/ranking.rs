@@ -1,4 +1,4 @@
-//! The five largest culprits in one ranking, wherever they belong.
+//! The five largest culprits of all kinds in one ranking.
 
 use crate::number::{count, percent_cell};
 use crate::style::{Style, Tone, fit, tame};
@@ -8,36 +8,33 @@ use jitterscope_analyze::{AttributionSummary, Blame, CulpritRow, RunSummary};
 use jitterscope_model::{Nanos, Subject};
 use std::collections::HashSet;
 
-/// Rows.
 const ROWS: usize = 5;
-/// Column at which names begin.
+/// The column of names.
 const NAME: usize = 39;
-/// Rows below this share get no explanation.
+/// Rows below this share have no explanation.
 const EXPLAINED_FROM: f64 = 0.005;
 
-/// One culprit.
 struct RankedCulprit<'a> {
     share: f64,
     total: Nanos,
     times: u64,
     max: Nanos,
     subject: &'a Subject,
-    /// What it is called, and what tells it from others.
+    /// The name, and details that distinguish it.
     name: String,
     detail: String,
     phrase: String,
 }
 
-/// The biggest, and what they leave.
+/// The largest culprits, and the rest.
 pub(super) struct Ranking<'a> {
     head: String,
     rows: Vec<RankedCulprit<'a>>,
-    /// How many more there are, with what share and time.
-    rest: (usize, f64, Nanos),
+    rest: Vec<RankedCulprit<'a>>,
 }
 
 impl<'a> Ranking<'a> {
-    /// Of all that stalled time was made of, explained or not; `None` when there was none.
+    /// The ranking of all stalled time, explained or not; `None` if there was none.
     pub(super) fn of_culprits(
         summary: &RunSummary,
         attribution: &'a AttributionSummary,
@@ -55,7 +52,7 @@ impl<'a> Ranking<'a> {
         Ranking::of("stolen", times, all.collect())
     }
 
-    /// Of what held up the messages of a consumer.
+    /// The ranking of what delayed a consumer's messages.
     pub(super) fn of_blame(blame: &'a Blame) -> Option<Ranking<'a>> {
         let all = blame.rows.iter().map(|row| RankedCulprit {
             share: row.share,
@@ -72,7 +69,7 @@ impl<'a> Ranking<'a> {
 
     fn of(time: &str, times: &str, mut rows: Vec<RankedCulprit<'a>>) -> Option<Ranking<'a>> {
         rows.sort_by_key(|row| std::cmp::Reverse(row.total));
-        // What alike rows are told apart by; otherwise the explanation of such a class says what it is.
+        // Details distinguish equal names; otherwise the explanation of such a class suffices.
         let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
         for row in &mut rows {
             let alone = names.iter().filter(|name| **name == row.name).count() == 1;
@@ -81,23 +78,16 @@ impl<'a> Ranking<'a> {
             }
         }
         let rest = rows.split_off(ROWS.min(rows.len()));
-        let share = rest.iter().map(|row| row.share).sum();
-        let total = rest.iter().map(|row| row.total).sum();
-        let head = format!("   share {time:>8} {times:>10}      max  by whom");
-        (!rows.is_empty()).then_some(Ranking {
-            head,
-            rows,
-            rest: (rest.len(), share, total),
-        })
+        let head = format!("   share {time:>8} {times:>10}      max  culprit");
+        (!rows.is_empty()).then_some(Ranking { head, rows, rest })
     }
 
-    /// Lines that it takes without explanations, with a blank line above or without.
+    /// The number of lines without explanations, with or without a blank line above.
     pub(super) fn needed(&self, blank: bool) -> usize {
-        usize::from(blank) + 1 + self.rows.len() + usize::from(self.rest.0 > 0)
+        usize::from(blank) + 1 + self.rows.len() + usize::from(!self.rest.is_empty())
     }
 
-    /// At most so many lines, four at least: explanations go first, then the smallest culprits join what is
-    /// left.
+    /// At most `lines` lines, at least four: first the explanations go, then the smallest culprits join the rest.
     pub(super) fn text(&self, lines: usize, blank: bool, style: Style) -> String {
         let mut page = Page::new(style);
         if blank {
@@ -127,15 +117,25 @@ impl<'a> Ranking<'a> {
                 spare -= 1;
             }
         }
-        let (more, share, total) = small.iter().fold(self.rest, |(more, share, total), row| {
-            (more + 1, share + row.share, total + row.total)
-        });
-        if more > 0 {
-            let text = format!(
-                "{:>8} {:>8}  {more} more",
-                percent_cell(share),
-                total.to_string()
+        let more: Vec<&RankedCulprit<'_>> = small.iter().chain(&self.rest).collect();
+        if !more.is_empty() {
+            let total: Nanos = more.iter().map(|row| row.total).sum();
+            let mut text = format!(
+                "{:>8} {:>8}  {} more",
+                percent_cell(more.iter().map(|row| row.share).sum()),
+                total.to_string(),
+                more.len()
             );
+            // Many names together may hide a culprit that would rank higher.
+            let least = rows.last().map_or(Nanos::ZERO, |row| row.total);
+            if let Some((common, time)) =
+                words::in_common(more.iter().map(|row| (row.subject, row.total)))
+                && more.len() > 1
+                && time > least
+            {
+                text += &format!(", {common}");
+            }
+            let text = fit(&text, style.columns());
             page.line(&style.paint(Tone::Dim, &text));
         }
         page.into_text()
@@ -150,7 +150,7 @@ fn of_culprit(row: &CulpritRow) -> RankedCulprit<'_> {
         max: row.max_ns,
         subject: &row.subject,
         name: words::kind_and_name(&row.subject),
-        detail: words::detail(&row.subject, row.threads),
+        detail: words::row_detail(row),
         phrase: words::row_explanation(row),
     }
 }
@@ -175,7 +175,7 @@ fn row_line(page: &mut Page, row: &RankedCulprit<'_>) {
     let detail = tame(&row.detail);
     let left = room.saturating_sub(width + 2);
     let fits = unicode_width::UnicodeWidthStr::width(detail.as_str()) <= left;
-    // A detail that alone tells rows apart is cut rather than left out.
+    // A detail that alone distinguishes rows is cut rather than omitted.
     if !detail.is_empty() && (fits || (!row.subject.kind().is_explained() && left > 8)) {
         line += &page
             .style

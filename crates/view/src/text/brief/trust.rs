@@ -1,18 +1,17 @@
-//! Whether to trust the report: a line, and more only where something is off.
+//! The trust in the report: one line, and more only if there is a problem.
 
 use crate::lines::counted;
 use crate::number::{count, percent};
 use crate::style::{Tone, shortened};
 use crate::text::trust::{COVERED, SOUND};
-use crate::text::{Page, price, short_cpus_text};
+use crate::text::{Page, price, short_cpus_text, unattributed};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, EventGrain};
 
-/// Warnings shown, each by its first sentence.
+/// The number of warnings shown, each by its first sentence.
 const WARNINGS: usize = 2;
 
-/// With so many lines for a warning; with none they are counted. What hinders a comparison with the run before is
-/// always shown.
+/// `lines` for each warning; with 0 they are counted. What prevents a comparison with the previous run is always shown.
 pub(super) fn render(
     page: &mut Page,
     summary: &RunSummary,
@@ -25,15 +24,19 @@ pub(super) fn render(
     if let Some(text) = unlike_the_last {
         warning(page, text, 2);
     }
+    let warnings = summary.warnings.iter();
+    let warnings: Vec<_> = warnings
+        .filter(|one| !unattributed::is_reason(summary, &one.warning))
+        .collect();
     let shown = if lines == 0 { 0 } else { WARNINGS };
-    for one in summary.warnings.iter().take(shown) {
+    for one in warnings.iter().take(shown) {
         warning(
             page,
             first_sentence(&crate::warnings::warning(&one.warning)),
             lines,
         );
     }
-    let more = summary.warnings.len().saturating_sub(shown);
+    let more = warnings.len().saturating_sub(shown);
     if more > 0 {
         let warnings = counted(more, if shown > 0 { "more warning" } else { "warning" });
         page.line(&format!("  {warnings} in the full report"));
@@ -50,7 +53,7 @@ fn warning(page: &mut Page, text: &str, lines: usize) {
     }
 }
 
-/// Whether all is well, and what the verdicts rest on.
+/// Whether all is well, and the basis of the verdicts.
 fn line(summary: &RunSummary) -> (bool, String) {
     let trust = &summary.trust;
     let mut facts = Vec::new();
@@ -146,7 +149,7 @@ fn line(summary: &RunSummary) -> (bool, String) {
     (sound, facts.join("; "))
 }
 
-/// Without what follows its first full stop.
+/// The text up to its first full stop.
 fn first_sentence(text: &str) -> &str {
     text.find(". ")
         .map_or(text.trim_end_matches('.'), |end| &text[..end])

@@ -1,4 +1,4 @@
-//! CPUs that were watched: whose they are, how much was taken from that, and the worst of it.
+//! Watched CPUs: their owners, how much was stolen from them, and the worst stall.
 
 use super::Ranking;
 use crate::number::{percent, percent_cell};
@@ -7,7 +7,7 @@ use crate::text::{Page, passive};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, PassiveCpu};
 
-/// With at most so many CPUs one by one.
+/// `rows`: the largest number of individual CPUs.
 pub(super) fn render<'a>(
     page: &mut Page,
     summary: &'a RunSummary,
@@ -44,7 +44,7 @@ pub(super) fn render<'a>(
         .and_then(|attribution| Ranking::of_culprits(summary, attribution))
 }
 
-/// Whose the CPU is, and what became of its time.
+/// The owner of the CPU, and its time.
 fn belongs(page: &mut Page, cpu: &PassiveCpu) {
     let share = |part: Nanos| percent(part.0 as f64 / cpu.watched_ns().0.max(1) as f64);
     let whose = match &cpu.chosen {
@@ -57,7 +57,7 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
         None => passive::names(cpu),
     };
     let (others, idle) = (share(cpu.beside_ns), share(cpu.idle_ns));
-    // All parts, so that they sum to the whole.
+    // All components, so that they sum to the whole.
     let mut taken = format!(" It was kept from {}", share(cpu.stolen_ns()));
     if cpu.unknown_ns > Nanos::ZERO {
         taken += &format!("; of {} nothing is known", share(cpu.unknown_ns));
@@ -86,7 +86,7 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
     page.prose(None, 0, &text);
 }
 
-/// Those that lost most.
+/// The CPUs that lost most.
 fn table(page: &mut Page, cpus: &[&PassiveCpu], rows: usize) {
     page.line("");
     let head = "  cpu   running   stolen   beside     idle    worst  what belongs there";

@@ -1,0 +1,58 @@
+//! The crate's integration tests, linked once.
+
+#[path = "../../../store/tests/common/bombs.rs"]
+mod bombs;
+#[path = "../../../view/tests/common/mod.rs"]
+mod common;
+#[path = "../experiments/mod.rs"]
+mod experiments;
+#[path = "../hostile/runs.rs"]
+mod hostile_runs;
+#[path = "../live/mod.rs"]
+mod live;
+#[path = "../schema_check/mod.rs"]
+mod schema_check;
+#[path = "../stored/mod.rs"]
+mod stored;
+#[path = "../../../tune/tests/support/mod.rs"]
+mod support;
+#[path = "../hostile/terminal.rs"]
+mod terminal;
+
+mod attach;
+mod cast;
+mod clocks;
+mod coarse;
+mod completion;
+mod diff;
+mod diff_kinds;
+mod disturbed;
+mod doubt;
+mod endings;
+mod experiment;
+mod experiment_plan;
+mod filled_memory;
+mod fronts;
+mod gates;
+mod graph;
+mod hostile;
+mod https;
+mod killed;
+mod lost;
+mod outputs;
+mod passive;
+mod pipeline;
+mod readme;
+mod real;
+mod reattribute;
+mod redact;
+mod rights;
+mod runs;
+mod safety;
+mod schema;
+mod screens;
+mod serve;
+mod tampering;
+mod truth;
+mod tune;
+mod walk;

@@ -1,0 +1,675 @@
+//! Printed JSON conforms to `docs/schema`.
+
+use crate::common;
+
+use crate::stored;
+
+use crate::schema_check;
+
+use common::{busy, late};
+use jitterscope_inject::{DisturbKind, Expectation, ExpectedSender, Unavailable};
+use jitterscope_model::{
+    AnyVersion, CpuId, CpuSet, CpuUse, CulpritKind, EndedEarly, Evidence, ExecutionContext,
+    JournalFault, MeasuringThread, Misfit, MovedBecause, Mover, NamedOwner, Nanos, NoKernelEvents,
+    PipelineRole, QuotaLimit, RoleNode, SourceProblem, SubjectFields, TimerSource, TscFlaw,
+    Warning,
+};
+use jitterscope_recording::selftest::{
+    Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
+};
+use schema_check::{check, hold, schema};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use stored::store;
+
+fn run(args: &[&str], runs: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+        .args(["--runs", runs.to_str().unwrap()])
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Fields keep their declared order: a reader sees the version first.
+    assert!(
+        !args.contains(&"--json") || text.starts_with("{\n  \"schema_version\": "),
+        "{args:?}: {text:.80}"
+    );
+    text
+}
+
+fn moved(cpu: CpuId) -> EndedEarly {
+    let by = Some(Mover {
+        comm: "taskset".into(),
+        tid: 812,
+    });
+    EndedEarly::Moved {
+        cpu,
+        to_cpu: CpuId(0),
+        because: Some(MovedBecause { offline: false, by }),
+    }
+}
+
+/// One of each kind.
+fn warnings() -> Vec<Warning> {
+    let cpus = || "0-1".parse::<CpuSet>().unwrap();
+    let text = || "x".to_owned();
+    let (cpu, role) = (CpuId(1), PipelineRole::Journaller);
+    vec![
+        Warning::NoKernelEvents(NoKernelEvents {
+            wanted: true,
+            problem: Some(SourceProblem::MountDenied),
+        }),
+        Warning::NoFreeCpu {
+            cpus: cpus(),
+            taken: CpuUse::Measured,
+        },
+        Warning::NoOwner {
+            cpus: cpus(),
+            look_ns: Nanos(1),
+        },
+        Warning::OwnerNotMet {
+            named: Some(NamedOwner::Process { pid: 1 }.into()),
+            watching: true,
+        },
+        Warning::OwnerNotMet {
+            named: Some(NamedOwner::Named { name: text() }.into()),
+            watching: true,
+        },
+        Warning::OwnerNotMet {
+            named: None,
+            watching: false,
+        },
+        Warning::CommandFailed { status: text() },
+        Warning::TooManyThreads {
+            refused: 1,
+            most: 2,
+        },
+        Warning::NotFollowed { late: 1, missed: 2 },
+        Warning::RenamedOften { threads: 1 },
+        Warning::UnrecordedSwitches {
+            count: 1,
+            cpus: cpus(),
+        },
+        Warning::Folded { time_ns: Nanos(1) },
+        Warning::CpuQuota {
+            cgroup: text(),
+            limit: Some(QuotaLimit {
+                quota_us: 1,
+                period_us: 2,
+            }),
+            times: 1,
+            time_ns: Nanos(1),
+        },
+        Warning::FrequencyChanged {
+            cpu,
+            times: 1,
+            lowest_khz: 1,
+            highest_khz: 2,
+        },
+        Warning::CpuOffline { cpus: cpus() },
+        Warning::IdleControlShared { cpu },
+        Warning::SmtSibling {
+            cpu,
+            siblings: cpus(),
+        },
+        Warning::RtThrottling {
+            runtime_us: 1,
+            period_us: 2,
+        },
+        Warning::ClockFallback {
+            reason: AnyVersion::left_out(),
+        },
+        Warning::ClockFallback {
+            reason: TscFlaw::OtherClockSource { source: text() }.into(),
+        },
+        Warning::ClockFallback {
+            reason: TscFlaw::ClockSourceUnreadable { system: text() }.into(),
+        },
+        Warning::ClockDoubt {
+            reason: TscFlaw::NotConstant.into(),
+        },
+        Warning::OwnBookkeeping {
+            cpu,
+            count: 1,
+            threshold_ns: Nanos(1),
+            store_ns: Nanos(1),
+        },
+        Warning::DroppedRecords {
+            thread: MeasuringThread::Cpu(cpu),
+            dropped: 1,
+        },
+        Warning::DroppedRecords {
+            thread: MeasuringThread::Role(role),
+            dropped: 1,
+        },
+        Warning::TraceLost { lost: 1 },
+        Warning::WriterBehind {
+            waited_ns: Nanos(1),
+        },
+        Warning::CpuEndedEarly {
+            cpu,
+            why: moved(cpu).into(),
+        },
+        Warning::OwnPageFaults {
+            thread: MeasuringThread::Cpu(cpu),
+            faults: 1,
+        },
+        Warning::LeftoversRemoved { count: 1, kept: 1 },
+        Warning::TraceDisturbed {
+            times: 2,
+            first_ns: Nanos(1),
+            time_ns: Nanos(2),
+            files: vec!["local/tracing_on".into()],
+            repaired: true,
+        },
+        Warning::EventsMissing {
+            event: "sched:sched_switch".into(),
+            counted: 2,
+            recorded: 1,
+        },
+        Warning::TraceDiscarded { at_the_end: true },
+        Warning::DiskFull { unstored: 1 },
+        Warning::OutputLost {
+            output: text(),
+            delivered: 1,
+            lost: 1,
+            why: text(),
+        },
+        Warning::Interrupted,
+        Warning::ForcedPlacement {
+            misfit: AnyVersion::left_out(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::TooFewCpus {
+                threads: 3,
+                cpus: cpus(),
+                cpuset: Some(cpus()),
+                two_would_fit: true,
+            }
+            .into(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::Quota {
+                threads: 3,
+                quota_millis: 2_500,
+            }
+            .into(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::SameCpu {
+                roles: vec![role],
+                cpu,
+            }
+            .into(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::SameCore {
+                roles: vec![role],
+                core: cpus(),
+            }
+            .into(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::TooFewCores {
+                threads: 3,
+                cpus: cpus(),
+                cores: 1,
+            }
+            .into(),
+        },
+        Warning::ForcedPlacement {
+            misfit: Misfit::AcrossNodes {
+                nodes: vec![RoleNode { role, node: 0 }],
+            }
+            .into(),
+        },
+        Warning::NotPinned {
+            one_core: true,
+            many_nodes: true,
+        },
+        Warning::MemoryNotLocked { why: text() },
+        Warning::JournalEnded {
+            why: AnyVersion::left_out(),
+        },
+        Warning::JournalDiskFull {
+            why: JournalFault::System { system: text() }.into(),
+        },
+        Warning::JournalEnded {
+            why: JournalFault::StockOverfilled.into(),
+        },
+        Warning::JournalWaits { waits: 1 },
+        Warning::RingFull {
+            waits: 1,
+            waited_ns: Nanos(1),
+        },
+        Warning::Disordered {
+            role,
+            disordered: 1,
+        },
+        Warning::AttributedAgain {
+            by: text(),
+            recorded_by: text(),
+        },
+        Warning::VerdictsKept { kept: 1, stalls: 1 },
+        Warning::InconsistentRows { rows: 1 },
+        Warning::worded("x", "x"),
+    ]
+}
+
+#[test]
+fn each_warning_is_printed_as_described_and_read_back_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut spin = busy(&[0, 1]);
+    spin.manifest.label = "SPIN".into();
+    spin.manifest.warnings = warnings();
+    store(&spin, dir.path());
+    let value: Value =
+        serde_json::from_str(&run(&["report", "SPIN", "--json"], dir.path())).unwrap();
+    hold(&schema("report"), &value, "warnings");
+    let rows = value["warnings"].as_array().unwrap();
+    for (row, stored) in rows.iter().zip(&spin.manifest.warnings) {
+        let text = row["text"].as_str().unwrap();
+        assert!(
+            !text.is_empty() && (text == "x" || text.ends_with('.')),
+            "{row}"
+        );
+        let mut fields = row.clone();
+        if !matches!(stored, Warning::Other(_)) {
+            fields.as_object_mut().unwrap().remove("text");
+        }
+        assert_eq!(&serde_json::from_value::<Warning>(fields).unwrap(), stored);
+    }
+    assert_eq!(rows.len(), spin.manifest.warnings.len());
+}
+
+#[test]
+fn stored_runs_are_printed_as_described() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut spin = busy(&[0, 1]);
+    spin.manifest.label = "SPIN".into();
+    let mut wakeup = late(&[0, 1, 3], Some(3));
+    wakeup.manifest.label = "WAKEUP".into();
+    store(&spin, dir.path());
+    store(&wakeup, dir.path());
+    for (label, level) in [
+        ("SPIN", "program"),
+        ("SPIN", "thread"),
+        ("SPIN", "process"),
+        ("WAKEUP", "thread"),
+    ] {
+        let text = run(&["report", label, "--json", "--by", level], dir.path());
+        hold(
+            &schema("report"),
+            &serde_json::from_str(&text).unwrap(),
+            label,
+        );
+    }
+    let mut again = busy(&[0, 1]);
+    again.manifest.label = "AGAIN".into();
+    store(&again, dir.path());
+    for sides in [["SPIN", "AGAIN"], ["SPIN@0", "SPIN@1"], ["SPIN", "WAKEUP"]] {
+        let text = run(&["diff", sides[0], sides[1], "--json"], dir.path());
+        hold(
+            &schema("diff"),
+            &serde_json::from_str(&text).unwrap(),
+            "diff",
+        );
+    }
+    let text = run(&["list", "--json"], dir.path());
+    hold(
+        &schema("list"),
+        &serde_json::from_str(&text).unwrap(),
+        "list",
+    );
+    let text = run(
+        &["audit", "--json", "--run", "SPIN", "--cpus", "0"],
+        dir.path(),
+    );
+    hold(
+        &schema("audit"),
+        &serde_json::from_str(&text).unwrap(),
+        "audit",
+    );
+    let estimate = [
+        "experiment",
+        "--apply",
+        "true",
+        "--revert",
+        "true",
+        "--dry-run",
+        "--json",
+        "-q",
+    ];
+    let text = run(&estimate, dir.path());
+    hold(
+        &schema("experiment-estimate"),
+        &serde_json::from_str(&text).unwrap(),
+        "experiment-estimate",
+    );
+    let lines = schema("export");
+    for label in ["SPIN", "WAKEUP"] {
+        let file = dir.path().join(format!("{label}.json"));
+        let to = format!("json://{}", file.display());
+        let shown = run(&["export", label, "-q", "--to", &to, "--json"], dir.path());
+        hold(
+            &schema("delivered"),
+            &serde_json::from_str(&shown).unwrap(),
+            "delivered",
+        );
+        for line in std::fs::read_to_string(file).unwrap().lines() {
+            let value: Value = serde_json::from_str(line).unwrap();
+            let described = &lines["lines"][value["type"].as_str().unwrap()];
+            assert!(described.is_object(), "{line}");
+            hold(described, &value, label);
+        }
+    }
+    for args in [["runs", "rm", "AGAIN"], ["runs", "prune", "--keep=1"]] {
+        for last in ["--dry-run", "--yes"] {
+            let shown = run(&[&args[..], &["--json", last]].concat(), dir.path());
+            let shown: Value = serde_json::from_str(&shown).unwrap();
+            assert!(!shown["runs"].as_array().unwrap().is_empty(), "{shown}");
+            hold(&schema("removed"), &shown, "removed");
+        }
+    }
+}
+
+#[test]
+fn a_watched_cpu_is_printed_as_described() {
+    let run_of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/passive");
+    let run_of = run_of.to_str().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let text = run(&["report", run_of, "--json"], dir.path());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(!report["passive"].as_array().unwrap().is_empty());
+    hold(&schema("report"), &report, "passive");
+    let text = run(&["report", run_of, "--stall", "1", "--json"], dir.path());
+    hold(
+        &schema("stall"),
+        &serde_json::from_str(&text).unwrap(),
+        "stall",
+    );
+}
+
+/// Every possible field of a culprit. Without `..`, so that a new one must be added here.
+fn all_subject_fields() -> serde_json::Map<String, Value> {
+    let fields = SubjectFields {
+        kind: "x".into(),
+        name: "x".into(),
+        tid: Some(1),
+        tgid: Some(1),
+        process: Some("x".into()),
+        comm: Some("x".into()),
+        was: Some("x".into()),
+        class: Some("x".into()),
+        priority: Some(1),
+        nice: Some(1),
+        uid: Some(1),
+        space: Some("x".into()),
+        allowed: Some("x".into()),
+        quota_us: Some(1),
+        period_us: Some(1),
+        cgroup: Some("x".into()),
+        executable: Some("x".into()),
+        function: Some("x".into()),
+        workqueue: Some("x".into()),
+        unbound: Some(true),
+        irq: Some(1),
+        vector: Some("x".into()),
+        softirq: Some(1),
+        timer: Some(TimerSource::HighResolution),
+        bank: Some(1),
+        idle_state: Some(1),
+        meanwhile: Some("x".into()),
+        untraced: vec!["x".into()],
+        unseen_cpu: Some(CpuId(1)),
+        frame: Some(Evidence::SwitchRecords),
+        detail: Some("x".into()),
+    };
+    match serde_json::to_value(fields) {
+        Ok(Value::Object(fields)) => fields,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The culprits of a live run depend on chance, so a gap in a schema might show only in one run of a hundred.
+#[test]
+fn wherever_a_culprit_is_printed_all_that_it_can_have_is_described() {
+    fn walk(
+        schema: &Value,
+        subject: &serde_json::Map<String, Value>,
+        at: &str,
+        found: &mut Vec<String>,
+        wrong: &mut Vec<String>,
+    ) {
+        let fields = &schema["properties"];
+        if fields["kind"].is_object() && fields["workqueue"].is_object() {
+            found.push(at.to_owned());
+            for (name, value) in subject {
+                match fields.get(name) {
+                    Some(described) => check(described, value, &format!("{at}.{name}"), wrong),
+                    None => wrong.push(format!("{at}: {name} is not described")),
+                }
+            }
+        }
+        for (name, field) in fields.as_object().into_iter().flatten() {
+            walk(field, subject, &format!("{at}.{name}"), found, wrong);
+        }
+        if schema["items"].is_object() {
+            walk(&schema["items"], subject, &format!("{at}[]"), found, wrong);
+        }
+        for (kind, line) in schema["lines"].as_object().into_iter().flatten() {
+            walk(line, subject, &format!("{at}.{kind}"), found, wrong);
+        }
+    }
+    let subject = all_subject_fields();
+    let (mut found, mut wrong) = (Vec::new(), Vec::new());
+    for name in [
+        "diff",
+        "experiment",
+        "experiment-auto",
+        "export",
+        "report",
+        "stall",
+    ] {
+        let before = found.len();
+        walk(&schema(name), &subject, name, &mut found, &mut wrong);
+        assert!(found.len() > before, "{name} describes no culprit");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A comparison within an experiment, and an experiment within `--auto`, have the same form as alone.
+#[test]
+fn what_is_printed_within_another_is_described_alike() {
+    let bare = |mut schema: Value| {
+        let fields = schema.as_object_mut().unwrap();
+        for name in ["$schema", "title", "type"] {
+            fields.remove(name);
+        }
+        schema
+    };
+    let (diff, experiment, auto) = (
+        schema("diff"),
+        schema("experiment"),
+        schema("experiment-auto"),
+    );
+    assert_eq!(bare(experiment["properties"]["diff"].clone()), bare(diff));
+    assert_eq!(
+        bare(auto["properties"]["confirmed"].clone()),
+        bare(experiment)
+    );
+}
+
+#[test]
+fn every_number_in_a_schema_says_its_unit() {
+    fn walk(schema: &Value, at: &str, wrong: &mut Vec<String>) {
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let text = field["type"].to_string();
+            let number = text.contains("integer") || text.contains("number");
+            let suffixes = [
+                "_ns",
+                "_ticks",
+                "_bytes",
+                "_fraction",
+                "_ratio",
+                "_ppb",
+                "_hz",
+                "_khz",
+                "_milli",
+                "_per_sec",
+                "_per_second",
+            ];
+            let named = suffixes.iter().any(|suffix| name.ends_with(suffix));
+            if number && !named && !field["unit"].is_string() {
+                wrong.push(format!("{at}.{name}"));
+            }
+            walk(field, &format!("{at}.{name}"), wrong);
+        }
+        if schema["items"].is_object() {
+            walk(&schema["items"], &format!("{at}[]"), wrong);
+        }
+    }
+    let mut wrong = Vec::new();
+    for entry in
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema")).unwrap()
+    {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = name.strip_suffix(".json") else {
+            continue;
+        };
+        let schema = schema(name);
+        walk(&schema, name, &mut wrong);
+        for (kind, line) in schema["lines"].as_object().into_iter().flatten() {
+            walk(line, &format!("{name}.{kind}"), &mut wrong);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// One of every reason and of every wrong verdict.
+#[test]
+fn a_selftests_score_is_as_described() {
+    let text = || "x".to_owned();
+    let wrong = [
+        Instead::NoStall,
+        Instead::NoAttribution,
+        Instead::NoSender,
+        Instead::OtherSender {
+            context: ExecutionContext::Thread,
+            comm: Some("x".into()),
+            tid: None,
+        },
+        Instead::OtherSender {
+            context: ExecutionContext::Softirq,
+            comm: None,
+            tid: Some(1),
+        },
+        Instead::OtherCulprit {
+            kind: CulpritKind::Irq,
+            name: "x".into(),
+        },
+    ];
+    let shortfalls = [
+        None,
+        Some(Shortfall::NothingInjected),
+        Some(Shortfall::TooBusy {
+            out_of_reach: 1,
+            of: 2,
+        }),
+        Some(Shortfall::TooFewFound),
+        Some(Shortfall::TooFewNamed),
+        Some(Shortfall::Broken { error: text() }),
+    ];
+    let sender = Some(ExpectedSender {
+        comm: text(),
+        tid: 1,
+    });
+    let expected = Expectation {
+        kind: CulpritKind::Ipi,
+        name: text(),
+        sender,
+    };
+    let row = |shortfall: Option<Shortfall>| SelftestRow {
+        passed: shortfall.is_none(),
+        expected: shortfall.is_none().then(|| expected.clone()),
+        length_error: shortfall.is_none().then_some(0.5),
+        wrong: wrong
+            .iter()
+            .map(|instead| WrongVerdict {
+                instead: instead.clone(),
+                count: 1,
+            })
+            .collect(),
+        shortfall,
+        ..SelftestRow::of(DisturbKind::Membarrier)
+    };
+    let unavailable = [
+        Unavailable::NoHelper,
+        Unavailable::NoVictim,
+        Unavailable::Kernel { lacks: text() },
+        Unavailable::NoEvents {
+            tell: text(),
+            events: vec![text()],
+        },
+        Unavailable::Capability {
+            what: text(),
+            capability: text(),
+        },
+        Unavailable::ControlFile {
+            path: text(),
+            error: text(),
+            what: text(),
+        },
+        Unavailable::Refused { error: text() },
+        Unavailable::InMemory {
+            folder: text(),
+            file_system: text(),
+        },
+    ];
+    let causes = unavailable
+        .into_iter()
+        .map(|cause| SkipCause::Unavailable { cause });
+    let causes = causes
+        .chain([
+            SkipCause::NotReady { error: text() },
+            SkipCause::TooBusy {
+                out_of_reach: 1,
+                of: 2,
+            },
+        ])
+        .map(|cause| SkippedKind {
+            kind: DisturbKind::Softirq,
+            cause,
+        });
+    let report = SelftestReport::new(shortfalls.map(row).into(), causes.collect());
+    let value = serde_json::to_value(jitterscope_view::selftest::json(&report)).unwrap();
+    hold(&schema("selftest"), &value, "selftest");
+}
+
+#[test]
+fn the_check_notices_what_is_wrong() {
+    let text =
+        r#"{"type": "object", "required": ["a_ns"], "properties": {"a_ns": {"type": "integer"}}}"#;
+    let schema: Value = serde_json::from_str(text).unwrap();
+    for (value, found) in [
+        (r#"{"a_ns": 1}"#, 0),
+        ("{}", 1),
+        (r#"{"a_ns": "x"}"#, 1),
+        (r#"{"a_ns": 1, "b": 2}"#, 1),
+    ] {
+        let mut wrong = Vec::new();
+        check(
+            &schema,
+            &serde_json::from_str(value).unwrap(),
+            "x",
+            &mut wrong,
+        );
+        assert_eq!(wrong.len(), found, "{value}: {wrong:?}");
+    }
+}

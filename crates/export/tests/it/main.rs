@@ -1,0 +1,14 @@
+//! The crate's integration tests, linked once.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../dashboard/mod.rs"]
+mod dashboard;
+
+mod conformance;
+mod duckdb;
+mod files;
+mod formats;
+mod grafana;
+mod influxdb;
+mod java;

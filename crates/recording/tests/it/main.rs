@@ -1,0 +1,12 @@
+//! The crate's integration tests, linked once.
+
+mod charges;
+mod losses;
+mod passive;
+mod pipeline;
+mod real;
+mod replay;
+mod tampering;
+mod verdicts;
+mod wakeup_and_live;
+mod writer;

@@ -1,0 +1,148 @@
+//! A bound on the memory that reading a run takes. A run may come from an untrusted source.
+
+use crate::error::StoreError;
+use jitterscope_platform::{AccessError, allocated};
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The default bound for reading one thing, bytes.
+const USUAL: usize = 32 << 20;
+/// Documents up to this length, in bytes, are parsed in one piece: however large the values that so little text makes,
+/// they take less than the default bound.
+const SHORT: u64 = 32 << 10;
+/// Bytes of a longer document between two checks of the memory.
+const PIECE: usize = 16 << 10;
+
+/// The error kind that reports an exhausted budget.
+const TOO_MUCH: io::ErrorKind = io::ErrorKind::OutOfMemory;
+
+static MOST: AtomicUsize = AtomicUsize::new(USUAL);
+
+/// Sets the bound, for a user who trusts the run.
+pub fn allow_memory(bytes: usize) {
+    MOST.store(bytes, Ordering::Relaxed);
+}
+
+/// The memory that this thread may still take. Programs that do not count their allocations have no bound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    began: isize,
+    most: usize,
+}
+
+impl Budget {
+    pub(crate) fn begin() -> Budget {
+        Budget {
+            began: allocated(),
+            most: most(),
+        }
+    }
+
+    /// The budget of one document: half the bound, because a growing list needs room for the old and the new copy.
+    fn of_document() -> Budget {
+        Budget {
+            most: most() / 2,
+            ..Budget::begin()
+        }
+    }
+
+    /// A budget of which `taken` bytes are used already.
+    pub(crate) fn carrying(taken: isize) -> Budget {
+        Budget {
+            began: allocated() - taken,
+            ..Budget::begin()
+        }
+    }
+
+    /// Bytes taken so far.
+    pub(crate) fn taken(self) -> isize {
+        allocated().saturating_sub(self.began)
+    }
+
+    /// # Errors
+    /// The thread took more than the budget.
+    pub(crate) fn check(self, path: &Path) -> Result<(), StoreError> {
+        if self.is_kept() {
+            return Ok(());
+        }
+        Err(self.too_much(path))
+    }
+
+    fn is_kept(self) -> bool {
+        self.taken() <= self.most.cast_signed()
+    }
+
+    fn too_much(self, path: &Path) -> StoreError {
+        StoreError::Memory {
+            path: path.to_path_buf(),
+            mib: self.most >> 20,
+        }
+    }
+}
+
+/// Bytes that may be taken.
+pub(crate) fn most() -> usize {
+    MOST.load(Ordering::Relaxed).min(isize::MAX as usize)
+}
+
+/// Parses a document of at most `limit` bytes.
+///
+/// # Errors
+/// The document is longer, takes too much memory, cannot be read or does not parse.
+pub(crate) fn document<T: DeserializeOwned>(
+    file: &File,
+    path: &Path,
+    limit: u64,
+) -> Result<T, StoreError> {
+    let read = |error: io::Error| StoreError::read(path, error);
+    let length = file.metadata().map_err(read)?.len();
+    if length > limit {
+        let path = path.to_path_buf();
+        return Err(StoreError::Access(AccessError::TooLarge { path, limit }));
+    }
+    parse(&mut file.take(limit), length, path)
+}
+
+/// Parses the text of a document of `length` bytes.
+///
+/// # Errors
+/// As [`document`].
+pub(crate) fn parse<T: DeserializeOwned>(
+    text: &mut dyn Read,
+    length: u64,
+    path: &Path,
+) -> Result<T, StoreError> {
+    if length <= SHORT {
+        let mut bytes = Vec::new();
+        text.read_to_end(&mut bytes)
+            .map_err(|e| StoreError::read(path, e))?;
+        return serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(path, e));
+    }
+    let budget = Budget::of_document();
+    let watched = Watched { text, budget };
+    let parsed = serde_json::from_reader(BufReader::with_capacity(PIECE, watched));
+    parsed.map_err(|error| match error.io_error_kind() {
+        Some(TOO_MUCH) => budget.too_much(path),
+        Some(_) => StoreError::read(path, error.into()),
+        None => StoreError::damaged(path, error),
+    })
+}
+
+/// A text that ends in an error when the budget is used up.
+struct Watched<'t> {
+    text: &'t mut dyn Read,
+    budget: Budget,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.budget.is_kept() {
+            self.text.read(into)
+        } else {
+            Err(TOO_MUCH.into())
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The crate's integration tests, linked once.
+
+#[path = "../common/bombs.rs"]
+mod bombs;
+#[path = "../common/mod.rs"]
+mod common;
+
+mod directory;
+mod docs;
+mod filled_memory;
+mod found;
+mod full_disk;
+mod hostile;
+mod manifest;
+mod sink;
+mod trace_by_time;
+mod turns;

@@ -1,0 +1,15 @@
+//! The crate's integration tests, linked once.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../pictured/mod.rs"]
+mod pictured;
+
+mod agreement;
+mod beside;
+mod brief;
+mod golden;
+mod knobs;
+mod many_cpus;
+mod pictures;
+mod stored;
