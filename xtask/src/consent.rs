@@ -2,18 +2,17 @@
 
 use std::io::{IsTerminal, Write};
 
-/// A developer's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consent(bool);
 
 impl Consent {
-    /// That of a command line with or without `--yes`.
+    /// The answer of a command line with or without `--yes`.
     pub fn given(yes: bool) -> Consent {
         Consent(yes)
     }
 
-    /// Says what would be installed and asks, unless `--yes` was given or there is nothing to ask about.
-    /// Without a terminal nothing is installed.
+    /// Lists what would be installed and asks, unless `--yes` was given or the list is empty. Without a terminal
+    /// nothing is installed.
     pub fn ask(yes: bool, wanted: &[String]) -> Consent {
         if yes || wanted.is_empty() {
             return Consent(yes);
@@ -35,7 +34,6 @@ impl Consent {
         Consent(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Whether it may.
     pub fn is_given(self) -> bool {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The allowed edges between crates, checked against what cargo sees.
+//! The allowed edges between crates, compared with cargo's metadata.
 
 use crate::shell;
 use anyhow::{Context, bail};
@@ -6,8 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Crates in the order in which data flows: each may import those before it, except where `ONLY` says
-/// less.
+/// Crates in data flow order: each may import those before it, unless `ONLY` allows less.
 const ORDER: [&str; 17] = [
     "testing",
     "model",
@@ -46,11 +45,11 @@ const ONLY: [(&str, &[&str]); 11] = [
 /// Crates that may contain `unsafe`; all others must forbid it.
 const MAY_BE_UNSAFE: [&str; 5] = ["clock", "platform", "probe", "inject", "source"];
 
-/// The crate of the measuring loop: no dependency at all, and no standard library, so that nothing that
-/// would disturb the measurement can be reached from it.
+/// The crate of the measuring loop: without dependencies and without the standard library, so that nothing that would
+/// disturb the measurement is reachable from it.
 const BARE: &str = "clock";
 
-/// Why an edge is not allowed; `None` when it is.
+/// Why an edge is not allowed; `None` if it is.
 fn objection(from: &str, to: &str) -> Option<String> {
     let rank = |name: &str| ORDER.iter().position(|n| *n == name);
     let (Some(f), Some(t)) = (rank(from), rank(to)) else {
@@ -66,7 +65,7 @@ fn objection(from: &str, to: &str) -> Option<String> {
     (t >= f).then(|| format!("{from} may not import {to}: data flows the other way"))
 }
 
-/// Fails with the list of edges that should not be.
+/// Fails with the list of disallowed edges.
 pub fn run() -> anyhow::Result<()> {
     let metadata = shell::output(
         "cargo",
@@ -78,7 +77,7 @@ pub fn run() -> anyhow::Result<()> {
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let name = short(package["name"].as_str().unwrap_or_default());
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            // Tests may look further.
+            // Tests may have more dependencies.
             let full = dependency["name"].as_str().unwrap_or_default();
             if dependency["kind"] == "dev" {
                 continue;
@@ -124,7 +123,7 @@ fn unless_forbidden(package: &Value, name: &str) -> Option<String> {
         .then(|| format!("{name} does not forbid unsafe code"))
 }
 
-/// Why the loop's crate could reach the standard library: it is not declared to do without, or takes it back.
+/// Why the loop's crate could reach the standard library: it lacks `no_std`, or imports the library again.
 fn with_std(package: &Value) -> anyhow::Result<Vec<String>> {
     let root = package["targets"][0]["src_path"]
         .as_str()
@@ -135,7 +134,7 @@ fn with_std(package: &Value) -> anyhow::Result<Vec<String>> {
     let mut objections = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();
-        // One folder without subfolders; what would be below one could not be read as text, and fails.
+        // The folder has no subfolders; a subfolder cannot be read as text, and the check fails.
         let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
         objections
             .extend(needs_std(&text, path == Path::new(root)).map(|why| format!("{BARE}: {why}")));

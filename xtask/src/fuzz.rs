@@ -1,15 +1,15 @@
-//! The fuzz targets, a while each.
+//! Runs the fuzz targets for a while each.
 
 use crate::{shell, tools};
 use anyhow::{Context, bail, ensure};
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Recordings that a target begins with, beside what it has found itself: a folder of the workspace whose files are
-/// inputs each.
+/// Recordings that a target starts with, in addition to its own corpus: a folder of the workspace with one input per
+/// file.
 const SEEDS: [(&str, &str); 1] = [("call_page", "crates/source/tests/fixtures/graph-6.12")];
 
-/// Runs every target of `fuzz/`, or one. What they need and can be had by cargo is installed.
+/// Runs every target of `fuzz/`, or one. Installs what they need if cargo can.
 pub fn run(only: Option<&str>, seconds: u32) -> anyhow::Result<()> {
     let version = ["+nightly", "--version"];
     let nightly = shell::command("cargo", &version)
@@ -43,7 +43,7 @@ pub fn run(only: Option<&str>, seconds: u32) -> anyhow::Result<()> {
             targets.join(", ")
         );
     }
-    // All of them first: one that does not build is reported before an hour of running the others.
+    // All of them first: a target that does not build is reported before the others run for an hour.
     shown(&[&["build"], only.as_slice()].concat())?;
     let limit = format!("-max_total_time={seconds}");
     for target in targets
@@ -57,7 +57,7 @@ pub fn run(only: Option<&str>, seconds: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where a target's inputs lie: first the folder that new ones go to, then recordings.
+/// The folders of a target's inputs: first the folder for new ones, then recordings.
 fn corpora(target: &str) -> anyhow::Result<Vec<String>> {
     let seeds: Vec<&str> = SEEDS
         .iter()
@@ -67,7 +67,7 @@ fn corpora(target: &str) -> anyhow::Result<Vec<String>> {
     if seeds.is_empty() {
         return Ok(Vec::new());
     }
-    // The fuzzer makes it by itself only where no other is named.
+    // The fuzzer creates it only if no other folder is given.
     let own = format!("fuzz/corpus/{target}");
     fs::create_dir_all(shell::root().join(&own)).with_context(|| own.clone())?;
     let all = [&[own.as_str()], seeds.as_slice()].concat();
@@ -80,7 +80,7 @@ fn corpora(target: &str) -> anyhow::Result<Vec<String>> {
 fn fuzz(args: &[&str]) -> Command {
     let mut command = shell::command("cargo", &["+nightly", "fuzz"]);
     command.args(args);
-    // Without it cargo does not find a helper that we have just installed.
+    // Without it, cargo does not find a helper that was just installed.
     if let Ok(path) = tools::path() {
         command.env("PATH", path);
     }

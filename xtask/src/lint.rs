@@ -1,10 +1,11 @@
-//! Formatting, lints, the other architecture, and what the libraries that are built in ask for.
+//! Formatting, lints, the other architecture, and the requirements on built-in libraries.
 
 use crate::consent::Consent;
+use crate::skipped::Skipped;
 use crate::{aarch64, deny, shell};
 
-/// Fails at the first difference or warning.
-pub fn run(consent: Consent) -> anyhow::Result<()> {
+/// Fails at the first difference or warning; notes what could not be checked.
+pub fn run(consent: Consent, skipped: &mut Skipped) -> anyhow::Result<()> {
     shell::run("cargo", &["fmt", "--all", "--check"])?;
     let clippy = [
         "clippy",
@@ -17,6 +18,6 @@ pub fn run(consent: Consent) -> anyhow::Result<()> {
         "warnings",
     ];
     shell::run("cargo", &clippy)?;
-    aarch64::run(consent)?;
-    deny::run()
+    aarch64::run(consent, skipped)?;
+    deny::run(skipped)
 }

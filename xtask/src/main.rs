@@ -1,5 +1,5 @@
-//! The developer's commands: `cargo xtask test | lint | deny | deps | bench | fuzz | lab | miri |
-//! mutants | release | text-order | torture | web`.
+//! The developer's commands: `cargo xtask test | lint | deny | deps | dist | bench | faults | fuzz | lab | miri |
+//! torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
@@ -7,24 +7,25 @@ mod bench;
 mod consent;
 mod deny;
 mod deps;
+mod dist;
+mod faults;
 mod fuzz;
 mod lab;
-mod layout;
 mod lint;
 mod miri;
-mod mutants;
 mod packages;
 mod program;
-mod release;
+mod rust_std;
 mod shell;
+mod skipped;
 mod test;
-mod text_order;
 mod tools;
 mod torture;
 mod web;
 
 use clap::{Parser, Subcommand};
 use consent::Consent;
+use skipped::Skipped;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -51,8 +52,6 @@ enum Command {
     Deny,
     /// Check that crates import only what the architecture allows
     Deps,
-    /// Check what the layout of the sources promises
-    Layout,
     /// Measured claims, as ratios within one run
     Bench {
         /// Which; all when left out
@@ -73,6 +72,8 @@ enum Command {
         /// Milliseconds that each sleeps
         period: u64,
     },
+    /// Inject faults whose culprit is known into recordings and judge each label (needs root and a C compiler)
+    Faults(faults::FaultsArgs),
     /// Run the fuzz targets for a while (needs a nightly toolchain; installs cargo-fuzz where it is missing)
     Fuzz {
         /// This target only
@@ -83,35 +84,48 @@ enum Command {
     },
     /// Run the tests of our own atomics under Miri (needs a nightly toolchain)
     Miri,
-    /// Change the code in small ways and see which changes no test notices (installs cargo-mutants; hours)
-    Mutants(mutants::MutantsArgs),
-    /// Build what is handed out, look at it, and pack it with its licences and a checksum
-    Release(release::ReleaseArgs),
-    /// See which functions recordings call, for the linker to put them side by side (needs root)
-    TextOrder(text_order::TextOrderArgs),
+    /// Build the static programs that users get, inspect them, and pack each with its licences and a checksum
+    Dist(dist::DistArgs),
     /// Kill every command at random moments and compare the machine before and after (needs root)
     Torture(torture::TortureArgs),
     /// Run a command in a guest with another kernel, boot parameters or CPUs (installs qemu where it is missing)
     Lab(lab::LabArgs),
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        // Not returned from here: the error matters, and not where in xtask it occurred.
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a check, and repeats at the end what it skipped.
+fn alone(check: impl FnOnce(&mut Skipped) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut skipped = Skipped::default();
+    let done = check(&mut skipped);
+    skipped.repeat();
+    done
+}
+
+fn run() -> anyhow::Result<ExitCode> {
     let done = match Cli::parse().command {
-        // A guest's exit code is ours.
+        // Uses the guest's exit code.
         Command::Lab(args) => return Ok(lab::run(&args)?.into()),
         Command::Test(args) => test::run(&args),
-        Command::Lint { yes } => lint::run(Consent::given(yes)),
+        Command::Lint { yes } => alone(|skipped| lint::run(Consent::given(yes), skipped)),
         Command::Web => web::build(),
-        Command::Deny => deny::run(),
+        Command::Deny => alone(deny::run),
         Command::Deps => deps::run(),
-        Command::Layout => layout::run(),
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),
+        Command::Faults(args) => faults::run(&args),
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
-        Command::Miri => miri::run(Consent::given(true)),
-        Command::Mutants(args) => mutants::run(&args),
-        Command::Release(args) => release::run(&args),
-        Command::TextOrder(args) => text_order::run(&args),
+        Command::Miri => miri::run(Consent::given(true), &mut test::Found::default()),
+        Command::Dist(args) => dist::run(&args),
         Command::Torture(args) => torture::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -1,13 +1,15 @@
-//! The tests of our own atomics under Miri, which watches every access and tries other orders of threads.
+//! The tests of our own atomics under Miri, which checks every access and tries other thread interleavings.
 
 use crate::consent::Consent;
 use crate::shell;
+use crate::test::Found;
+use anyhow::{bail, ensure};
 use std::process::Stdio;
 
-/// Orders of threads to try.
+/// Thread interleavings to try.
 const SEEDS: &str = "-Zmiri-many-seeds=0..12";
 
-/// The tests: those of the modules that have atomics of ours.
+/// The tests: those of the modules with atomics of ours.
 const TESTS: [&str; 3] = [
     "control::tests",
     "pipeline::control::tests",
@@ -26,7 +28,7 @@ fn is_there() -> bool {
     quietly("cargo", &["+nightly", "miri", "--version"])
 }
 
-/// What would be installed, in words.
+/// Describes what would be installed.
 pub fn wanted() -> Vec<String> {
     if is_there() {
         Vec::new()
@@ -35,7 +37,7 @@ pub fn wanted() -> Vec<String> {
     }
 }
 
-/// Whether Miri is there, or may be and can be had.
+/// Whether Miri is installed, or may be and can be installed.
 fn can_be_had(consent: Consent) -> bool {
     let add = [
         "component",
@@ -48,65 +50,44 @@ fn can_be_had(consent: Consent) -> bool {
     is_there() || consent.is_given() && quietly("rustup", &add) && is_there()
 }
 
-/// Runs them; where Miri cannot be had it says so.
-pub fn run(consent: Consent) -> anyhow::Result<()> {
+/// Runs them; notes if Miri is unavailable.
+pub fn run(consent: Consent, found: &mut Found) -> anyhow::Result<()> {
     if !can_be_had(consent) {
-        eprintln!(
-            "skipped: no Miri (rustup toolchain install nightly; rustup component add miri --toolchain nightly)"
+        found.skipped.note(
+            "no Miri (rustup toolchain install nightly; rustup component add miri --toolchain nightly)",
         );
         return Ok(());
     }
-    let args = [
-        "+nightly",
-        "miri",
-        "test",
-        "-p",
-        "jitterscope-probe",
-        "--lib",
-        "--locked",
-        "--",
-        "--exact",
-    ];
-    let names: Vec<String> = list()?;
-    let args: Vec<&str> = args
-        .into_iter()
-        .chain(names.iter().map(String::as_str))
-        .collect();
-    eprintln!("+ MIRIFLAGS={SEEDS} cargo {}", args.join(" "));
-    let status = shell::command("cargo", &args)
-        .env("MIRIFLAGS", SEEDS)
-        .status()?;
-    anyhow::ensure!(status.success(), "Miri found something ({status})");
+    let test = ["+nightly", "miri", "test"];
+    let of = ["-p", "jitterscope-probe", "--lib", "--locked", "--"];
+    let args = [&test[..], &of, &TESTS].concat();
+    let count = count(&[&args[..], &["--list", "--format", "terse"]].concat())?;
+    shell::say(&format!("+ MIRIFLAGS={SEEDS} cargo {}", args.join(" ")));
+    let mut command = shell::command("cargo", &args);
+    command.env("MIRIFLAGS", SEEDS);
+    let mut said = Vec::new();
+    // The interleavings run in parallel, and their outputs are mixed.
+    let status = shell::watch(command, |line| said.push(line.to_owned()))?;
+    if !status.success() {
+        shell::say(&said.join("\n"));
+        bail!("Miri found something ({status})");
+    }
+    found.passed += count;
     Ok(())
 }
 
-/// The names of these tests, as the test binary lists them: none may be left out by a change of name.
-fn list() -> anyhow::Result<Vec<String>> {
-    let all = shell::output(
-        "cargo",
-        &[
-            "test",
-            "-q",
-            "-p",
-            "jitterscope-probe",
-            "--lib",
-            "--locked",
-            "--",
-            "--list",
-            "--format",
-            "terse",
-        ],
-    )?;
-    let mut names = Vec::new();
+/// The number of tests. Each module must have one, so that a renamed test is not silently skipped.
+fn count(args: &[&str]) -> anyhow::Result<usize> {
+    let all = shell::output("cargo", args)?;
+    let names: Vec<&str> = all
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .collect();
     for module in TESTS {
-        let prefix = format!("{module}::");
-        let found = all.lines().filter_map(|line| line.strip_suffix(": test"));
-        let found: Vec<String> = found
-            .filter(|name| name.starts_with(&prefix))
-            .map(str::to_owned)
-            .collect();
-        anyhow::ensure!(!found.is_empty(), "no test is left in {module}");
-        names.extend(found);
+        let is_there = names
+            .iter()
+            .any(|name| name.starts_with(&format!("{module}::")));
+        ensure!(is_there, "no test is left in {module}");
     }
-    Ok(names)
+    Ok(names.len())
 }

@@ -1,17 +1,21 @@
-//! Programs that some checks need, from the distribution's packages.
+//! Programs from the distribution's packages that some checks need.
 
 use crate::consent::Consent;
 use crate::{shell, tools};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-/// A program that some check calls, and the Debian packages that have it.
+/// Held while packages are installed: apt does one thing at a time.
+static APT: Mutex<()> = Mutex::new(());
+
+/// A program that a check calls, and its Debian packages.
+#[derive(Clone, Copy)]
 pub struct Wanted {
-    program: &'static str,
+    pub program: &'static str,
     packages: &'static [&'static str],
 }
 
-/// What the Rust tests call: a database to write to, pyarrow in an environment of its own, perf to compare
-/// with.
+/// For the Rust tests: a database to write to, pyarrow in its own environment, perf for comparison.
 pub const RUST_TESTS: [Wanted; 3] = [
     Wanted {
         program: "influxd",
@@ -27,10 +31,7 @@ pub const RUST_TESTS: [Wanted; 3] = [
     },
 ];
 
-/// What the interactive part of pages is built with.
-pub const BUNDLE: [Wanted; 1] = [NPM];
-
-/// What pages are built with, and looked at with.
+/// For building and viewing pages.
 pub const WEB: [Wanted; 2] = [
     NPM,
     Wanted {
@@ -44,13 +45,11 @@ const NPM: Wanted = Wanted {
     packages: &["nodejs", "npm"],
 };
 
-/// What guests run in.
 pub const LAB: [Wanted; 1] = [Wanted {
     program: "qemu-system-x86_64",
     packages: &["qemu-system-x86", "util-linux", "binutils"],
 }];
 
-/// What `bench attach` measures with.
 pub const BENCH: [Wanted; 2] = [
     Wanted {
         program: "perf",
@@ -62,21 +61,42 @@ pub const BENCH: [Wanted; 2] = [
     },
 ];
 
-/// What `bench probe` measures beside.
 pub const BENCH_PROBE: [Wanted; 1] = [Wanted {
     program: "oslat",
     packages: &["rt-tests"],
 }];
 
-/// The C compiler for aarch64, which build scripts of libraries with C code call even for a check, and the C
-/// library's headers.
+/// The C compiler for aarch64 and the C library's headers: build scripts of libraries with C code call it even for a
+/// check.
 pub const CROSS_COMPILER: [Wanted; 1] = [Wanted {
     program: "aarch64-linux-gnu-gcc",
     packages: &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
 }];
 
-/// Services that these packages bring. Debian enables and starts them as it installs; the tests start a
-/// server of their own.
+pub const INJECTORS: [Wanted; 1] = [Wanted {
+    program: "cc",
+    packages: &["gcc", "libc6-dev"],
+}];
+
+/// The C compiler for programs linked with musl on x86-64.
+pub const MUSL_COMPILER: Wanted = Wanted {
+    program: "musl-gcc",
+    packages: &["musl-tools"],
+};
+
+/// Emulators for programs of the tool's architectures: x86-64, aarch64.
+pub const USER_EMULATORS: [Wanted; 2] = [
+    Wanted {
+        program: "qemu-x86_64",
+        packages: &["qemu-user"],
+    },
+    Wanted {
+        program: "qemu-aarch64",
+        packages: &["qemu-user"],
+    },
+];
+
+/// Services of these packages. Debian enables and starts them on installation; the tests start their own server.
 const SERVICES: [(&str, &str); 2] = [
     ("influxdb", "influxdb.service"),
     ("redis-server", "redis-server.service"),
@@ -88,7 +108,7 @@ impl Wanted {
     }
 }
 
-/// The packages of what is not there.
+/// The packages of the missing programs.
 pub fn missing(wanted: &[Wanted]) -> Vec<&'static str> {
     wanted
         .iter()
@@ -98,11 +118,15 @@ pub fn missing(wanted: &[Wanted]) -> Vec<&'static str> {
         .collect()
 }
 
-/// Installs what is not there, when that is allowed and can be had.
+/// Installs what is missing, if that is allowed and possible.
 ///
 /// # Errors
 /// What is still missing, and why.
 pub fn install(wanted: &[Wanted], consent: Consent) -> Result<(), String> {
+    if missing(wanted).is_empty() {
+        return Ok(());
+    }
+    let _alone = APT.lock().unwrap_or_else(PoisonError::into_inner);
     let missing = missing(wanted);
     if missing.is_empty() {
         return Ok(());
@@ -115,7 +139,7 @@ pub fn install(wanted: &[Wanted], consent: Consent) -> Result<(), String> {
         return Err(format!("{names} not installed, and there is no apt-get"));
     }
     let installed = apt(&missing);
-    // Also after an error: apt may have come as far as the service.
+    // Also after an error: apt may have started the service before it.
     for service in services_of(&missing) {
         if let Err(error) = switch_off(service) {
             eprintln!("{error:#}; {service} may be running, and start at boot: disable it by hand");
@@ -136,7 +160,7 @@ fn switch_off(service: &str) -> anyhow::Result<()> {
     if tools::on_path("systemctl").is_none() {
         return Ok(());
     }
-    // Without a running systemd nothing was started, and asking it to stop something fails.
+    // Without a running systemd nothing was started, and stopping a service fails.
     if Path::new("/run/systemd/system").is_dir() {
         shell::run("systemctl", &["stop", service])?;
     }
@@ -145,7 +169,7 @@ fn switch_off(service: &str) -> anyhow::Result<()> {
 
 fn apt(packages: &[&str]) -> anyhow::Result<()> {
     let install = [
-        &["install", "--yes", "--no-install-recommends"][..],
+        &["install", "--yes", "--quiet", "--no-install-recommends"][..],
         packages,
     ]
     .concat();

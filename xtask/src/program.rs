@@ -1,17 +1,20 @@
-//! The jitterscope that developers' commands start: a debug build of this workspace, or one that was named.
+//! The jitterscope program that developer commands start: a debug build of this workspace, or a given one.
 
 use crate::shell;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What releases have beside what every build has.
+/// Additional features of programs for users.
 pub const FEATURES: &str = "jitterscope/png";
 
-/// What all commands of this process start.
+/// The build profile of programs for users, and for measurements of them.
+pub const SHIPPED: &str = "dist";
+
+/// The program that all commands of this process start.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Takes one that is there already, for all that follows.
+/// Uses an existing program from now on.
 pub fn take(path: &Path) -> anyhow::Result<()> {
     let path = path
         .canonicalize()
@@ -20,7 +23,7 @@ pub fn take(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where it is; builds it first, once, if none was taken.
+/// Returns its path; builds it first, once, if none was given.
 pub fn get() -> anyhow::Result<PathBuf> {
     if let Some(program) = PROGRAM.get() {
         return Ok(program.clone());
@@ -32,7 +35,15 @@ pub fn get() -> anyhow::Result<PathBuf> {
     Ok(PROGRAM.get_or_init(built).clone())
 }
 
-/// Where cargo puts a debug build of it.
+/// Builds it as for the tests, and the example that makes runs for pages, unless both exist. Builds the whole workspace
+/// along with an example, so that libraries have the same features as in the tests.
+pub fn as_tested() -> anyhow::Result<()> {
+    let of = ["build", "--locked", "--workspace", "--features", FEATURES];
+    let what = ["--bin", "jitterscope", "--example", "generated_run"];
+    shell::run("cargo", &[&of[..], &what].concat())
+}
+
+/// The path of cargo's debug build.
 pub fn built() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);

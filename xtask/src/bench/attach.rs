@@ -1,5 +1,5 @@
-//! What `attach` takes from those that it follows: two processes that pass a byte to and fro on one CPU, and a
-//! Redis server under load, followed and not, in turns. `perf sched record` stands beside it.
+//! The cost of `attach` for the followed threads: two processes that exchange a byte on one CPU, and a Redis server
+//! under load, followed and not, in alternating turns. Compared with `perf sched record`.
 
 use super::claim::{Claim, Verdict};
 use super::tool::Runs;
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Turns of each; the first of them warms up.
+/// Turns of each variant, including one warm-up.
 const TURNS: usize = 6;
 /// Round trips of a ping-pong.
 const ROUNDS: &str = "100000";
 /// Requests of a load.
 const REQUESTS: &str = "200000";
-/// The speed that is left to a ping-pong on one CPU.
+/// Minimum of the remaining speed of a ping-pong on one CPU.
 const PIPE_LEAST: f64 = 0.87;
-/// The requests that are left to a server.
+/// Minimum of the remaining request rate of a server.
 const REDIS_LEAST: f64 = 0.95;
-/// A server or a recorder that has not begun by then will not.
+/// Timeout for a server or a recorder to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What follows.
+/// The tool that follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum With {
     Nobody,
@@ -47,7 +47,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let server = Server::start(folder.path())?;
     let began = Instant::now();
     for turn in 0..TURNS {
-        // Each begins in its turn, so that a drift of the machine favours none.
+        // The order rotates, so that a drift of the machine favours none.
         for n in 0..turns.len() {
             let at = (turn + n) % turns.len();
             let took = ping(&runs, folder.path(), turns[at])?;
@@ -60,7 +60,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     }
     drop(server);
     let took = began.elapsed();
-    // A speed is the inverse of a time.
+    // Speed is the inverse of time.
     let speeds = |at: usize| ratios(&seconds[0], &seconds[at]);
     println!(
         "ping-pong: {:.0} round trips a second alone, {:.2} of that with attach, {:.2} with perf sched record",
@@ -107,7 +107,7 @@ fn claim(what: &str, ratios: &[f64], noise: f64, least: f64, took: Duration) -> 
 fn ping(runs: &Runs, folder: &Path, with: With) -> anyhow::Result<f64> {
     let results = folder.join("ping");
     let cpu = super::tool::highest_cpu()?;
-    // To a file: what follows prints its own report.
+    // To a file, because the following tool prints its own report.
     let pipe = format!(
         "exec taskset -c {cpu} perf bench -f simple sched pipe -l {ROUNDS} >'{}'",
         results.display()
@@ -141,7 +141,7 @@ fn ping(runs: &Runs, folder: &Path, with: With) -> anyhow::Result<f64> {
         .with_context(|| format!("perf bench printed {text:?}"))
 }
 
-/// A Redis server on a socket of its own, which keeps nothing; it ends with this value.
+/// A Redis server with its own socket and no persistence; dropping this ends it.
 struct Server {
     process: Child,
     socket: PathBuf,
@@ -178,7 +178,7 @@ impl Server {
             With::Attach => Some(Follower::attach(runs, &pid)?),
             With::Perf => {
                 let data = folder.join("perf.data").display().to_string();
-                // As `perf sched record` does, of one process.
+                // For one process, as `perf sched record` does.
                 Some(Follower::start(
                     Command::new("perf").args(["sched", "record", "-o", &data, "-p", &pid]),
                 )?)
@@ -214,7 +214,7 @@ impl Drop for Server {
     }
 }
 
-/// Who follows the server meanwhile.
+/// The tool that follows the server meanwhile.
 struct Follower(Child);
 
 impl Follower {
@@ -235,7 +235,7 @@ impl Follower {
             .spawn()
             .context("cannot follow")?;
         let mut follower = Follower(child);
-        // Neither says when it has begun: both have within this.
+        // Neither reports when it has begun; both begin within this time.
         while began.elapsed() < Duration::from_secs(2) {
             ensure!(
                 follower.0.try_wait()?.is_none(),
@@ -246,7 +246,7 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Ends it as a user does, and waits for it.
+    /// Ends it as a user would, and waits for it.
     fn end(mut self) -> anyhow::Result<()> {
         let pid = i32::try_from(self.0.id())
             .ok()

@@ -1,15 +1,15 @@
-//! Attribution beside decoding the same pages.
+//! The cost of attribution compared with decoding the same pages.
 
 use super::claim::Claim;
 use super::{bench_json, number};
 
-/// Decoding with attribution takes at most so many times what decoding alone takes.
+/// Maximum ratio of decoding with attribution to decoding alone.
 const MOST_ATTRIBUTION: f64 = 12.0;
-/// Allocations of attribution an event.
+/// Maximum allocations of attribution per event.
 const MOST_ALLOCATIONS: f64 = 1.5;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-recording", "attribute")?;
+    let json = bench_json("jitterscope-recording", "attribute", &[])?;
     let of = |field: &str| number(&json, field);
     println!(
         "attribution of {} stalls of {} events: {:.0} ns an event beside {:.0} of decoding, {:.0} ns and {:.1} \

@@ -1,9 +1,8 @@
-//! One claim, and what became of it.
+//! A claim and its verdict.
 
 use std::fmt;
 use std::time::Duration;
 
-/// One claim and what was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
     pub(super) what: String,
@@ -12,19 +11,18 @@ pub(super) struct Claim {
     pub(super) verdict: Verdict,
 }
 
-/// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The target was reached.
+    /// The target was met.
     Holds,
-    /// It was not.
+    /// The target was missed.
     Missed,
-    /// The machine alone differs from itself by more than the claim allows.
+    /// The machine's own variation exceeds what the claim allows.
     Noise {
-        /// Measuring for so long would show it, as far as the noise stays what it was.
+        /// Estimated measuring time to decide it, if the noise stays the same.
         for_about: Duration,
     },
-    /// It was not measured: why, and what to do about it.
+    /// It was not measured, with the reason and a remedy.
     Skipped(String),
 }
 
@@ -37,7 +35,6 @@ impl Verdict {
         }
     }
 
-    /// The word for a table.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Verdict::Holds => "",
@@ -47,7 +44,6 @@ impl Verdict {
         }
     }
 
-    /// What there is to say beside the word.
     pub(super) fn remark(&self) -> Option<String> {
         match self {
             Verdict::Holds | Verdict::Missed => None,
@@ -61,7 +57,7 @@ impl Verdict {
 }
 
 impl Claim {
-    /// A ratio or a count that may be no more than `most`.
+    /// A ratio or a count with the maximum `most`.
     pub(super) fn at_most(what: impl Into<String>, measured: f64, most: f64) -> Claim {
         Claim {
             what: what.into(),
@@ -71,7 +67,7 @@ impl Claim {
         }
     }
 
-    /// A ratio or a count that may be no less than `least`.
+    /// A ratio or a count with the minimum `least`.
     pub(super) fn at_least(what: impl Into<String>, measured: f64, least: f64) -> Claim {
         Claim {
             what: what.into(),
@@ -81,7 +77,7 @@ impl Claim {
         }
     }
 
-    /// A figure of the machine, of which nothing is claimed: what others are held against.
+    /// A figure of the machine without a claim, for comparison.
     pub(super) fn figure_of_machine(what: impl Into<String>, measured: f64) -> Claim {
         Claim {
             what: what.into(),
@@ -91,7 +87,7 @@ impl Claim {
         }
     }
 
-    /// One that could not be measured.
+    /// A claim that could not be measured.
     pub(super) fn skipped(
         what: impl Into<String>,
         target: impl Into<String>,
@@ -107,7 +103,7 @@ impl Claim {
     }
 }
 
-/// Three digits behind the point of what is small, none of what is large.
+/// Three decimals for small values, none for large ones.
 fn figure(value: f64) -> String {
     if value.abs() < 10.0 {
         format!("{value:.3}")
@@ -116,7 +112,6 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// A length of time that is known roughly.
 struct Rough(Duration);
 
 impl fmt::Display for Rough {
@@ -142,7 +137,7 @@ mod tests {
         assert_eq!(Claim::at_most("x", 1.31, 1.3).verdict, Verdict::Missed);
         assert_eq!(Claim::at_least("x", 0.9, 0.9).verdict, Verdict::Holds);
         assert_eq!(Claim::at_least("x", 0.89, 0.9).verdict, Verdict::Missed);
-        // What was measured of nothing holds in no way.
+        // A missing measurement never satisfies a claim.
         assert_eq!(Claim::at_most("x", f64::NAN, 1.3).verdict, Verdict::Missed);
         assert_eq!(Claim::at_least("x", f64::NAN, 0.9).verdict, Verdict::Missed);
     }

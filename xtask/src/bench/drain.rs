@@ -1,14 +1,14 @@
-//! Kernel events from the buffer to the store, and what they cost the helper.
+//! The cost for the helper of moving kernel events from the buffer to the store.
 
 use super::claim::{Claim, Verdict};
 use super::{bench_json, number};
 use anyhow::Context;
 
-/// Events a second that one CPU's drain must take in without a loss.
+/// Minimum of events a second that one CPU's drain must take in without a loss.
 const LEAST_DRAINED: f64 = 50_000.0;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-recording", "drain")?;
+    let json = bench_json("jitterscope-recording", "drain", &[])?;
     println!(
         "{:>9} {:>14} {:>10} {:>12} {:>16}",
         "sleepers", "events/s", "lost", "stalls", "helper ns/event"

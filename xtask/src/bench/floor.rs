@@ -1,5 +1,5 @@
-//! What tracepoints that are on cost a CPU of which nothing is recorded, by class: no recording can do better for the
-//! CPUs that it does not measure.
+//! The cost of active tracepoints, by class, for a CPU that is not recorded. This is the lower bound for any recording
+//! on the CPUs that it does not measure.
 
 use super::claim::Claim;
 use super::{bench_json, number};
@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-source", "floor")?;
+    let json = bench_json("jitterscope-source", "floor", &[])?;
     let rows = json["rows"]
         .as_array()
         .context("the bench's JSON has no rows")?;
@@ -36,7 +36,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         "two turns with nothing on differ by a factor of {:.3}",
         number(&json, "noise")?
     );
-    // What the kernel takes is its own: nobody can reach for less.
+    // The kernel's own cost cannot be reduced.
     let row = |events: &str, what: &str| -> anyhow::Result<Claim> {
         let row = rows
             .iter()
@@ -54,9 +54,9 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     ])
 }
 
-/// The share of its speed that is left to another CPU where all tracepoints are on.
+/// The remaining share of another CPU's speed with all tracepoints active.
 pub(super) fn left() -> anyhow::Result<f64> {
-    let json: Value = bench_json("jitterscope-source", "floor")?;
+    let json: Value = bench_json("jitterscope-source", "floor", &[])?;
     let rows = json["rows"]
         .as_array()
         .context("the bench's JSON has no rows")?;

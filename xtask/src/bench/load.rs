@@ -1,4 +1,4 @@
-//! A load on one CPU that wakes and switches as often as it can.
+//! A load on one CPU that wakes and switches as often as possible.
 
 use anyhow::ensure;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A load that has not begun by then will not.
+/// Timeout for a load to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Round trips after which it has begun.
+/// Number of round trips after which it counts as begun.
 const BEGUN: u64 = 1000;
 
-/// What the threads share with whoever started them.
+/// Shared between the threads and the code that started them.
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,
     rounds: AtomicU64,
-    /// Where the thread that counts ran last.
+    /// The last CPU of the counting thread.
     cpu: AtomicUsize,
 }
 
-/// Two threads of ours that pass a byte to and fro on one CPU; they end with this value.
+/// Two of our threads that exchange a byte on one CPU; dropping this ends them.
 pub(super) struct Load {
     cpu: usize,
     shared: Arc<Shared>,
@@ -38,7 +38,7 @@ impl Load {
     /// They do not run on that CPU.
     pub(super) fn start(cpu: usize) -> anyhow::Result<Load> {
         let ((there, mut to_there), (back, to_back)) = (pipe()?, pipe()?);
-        // One byte is on its way from now on.
+        // One byte is in flight from now on.
         to_there.write_all(b"x")?;
         let shared = Arc::new(Shared::default());
         let mut load = Load {
@@ -73,10 +73,10 @@ impl Load {
         self.shared.rounds.load(Ordering::Relaxed)
     }
 
-    /// Ends it: passes of the byte a second, each a wake-up and a switch.
+    /// Ends it. Returns passes of the byte a second, each a wake-up and a switch.
     ///
     /// # Errors
-    /// It has run elsewhere.
+    /// It ran on another CPU.
     pub(super) fn end(self) -> anyhow::Result<f64> {
         let rate = (self.rounds() - self.rounds_before) as f64 / self.began.elapsed().as_secs_f64();
         let cpu = self.shared.cpu.load(Ordering::Relaxed);
@@ -93,17 +93,17 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It reads and writes, and nothing else.
+            // It only reads and writes.
             let _ = thread.join();
         }
     }
 }
 
-/// Passes on whatever comes. Whoever ends closes its pipes, so that the other one ends, too.
+/// Passes every byte on. A thread that ends closes its pipes, so that the other one ends, too.
 fn pass(cpu: usize, mut from: PipeReader, mut to: PipeWriter, shared: &Shared) {
     let mut only = CpuSet::new();
     only.set(cpu);
-    // Where that is refused it runs elsewhere, which is found at the end.
+    // If this is refused, it runs elsewhere, which is detected at the end.
     let _ = sched_setaffinity(None, &only);
     let mut byte = [0];
     while !shared.stop.load(Ordering::Relaxed) && from.read_exact(&mut byte).is_ok() {
@@ -124,13 +124,13 @@ mod tests {
         let load = Load::start(0).unwrap();
         assert_eq!(load.threads.len(), 2);
         assert!(load.rounds() >= BEGUN);
-        // On a busy machine none more may come before it is ended.
+        // On a busy machine no further pass may happen before the end.
         assert!(load.end().unwrap() >= 0.0);
     }
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error() {
-        // Refused, so that it runs elsewhere.
+        // The affinity is refused, so it runs elsewhere.
         let error = Load::start(1000).and_then(Load::end).unwrap_err();
         assert!(error.to_string().contains("not on 1000"), "{error}");
     }

@@ -1,5 +1,5 @@
-//! Memory of a whole recorder, short and long: the kernel's figure, which the run has too, and what the program had
-//! at most by its end, its report included. And of hours that are made up, through the engine's own sinks.
+//! Memory of a complete recorder, short and long: the kernel's figure, which the run contains, and the program's peak,
+//! including its report. Also of simulated hours, through the engine's own sinks.
 
 use super::claim::Claim;
 use super::tool::Runs;
@@ -7,14 +7,14 @@ use super::{bench_json, number};
 use anyhow::Context;
 use serde_json::Value;
 
-/// MiB of a recorder of one CPU: 20, and 2 a CPU.
+/// Maximum MiB of a recorder of one CPU: 20, plus 2 per CPU.
 const MOST: f64 = 22.0;
-/// A long run takes no more than that over a short one.
+/// Maximum ratio of a long run to a short one.
 const GROWTH: f64 = 1.1;
-/// An hour's rows take no more than that over those of ten seconds, MiB.
+/// Maximum of additional MiB of an hour's rows over those of ten seconds.
 const MOST_OF_ROWS: f64 = 2.0;
-/// What the run says of it, to what the kernel says of the whole program.
-const TOLD: f64 = 0.95;
+/// Minimum ratio of the figure in the run to the kernel's figure for the whole program.
+const REPORTED: f64 = 0.95;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let runs = Runs::new("bench-memory")?;
@@ -30,7 +30,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         peaks.push(peak.max(whole));
         shares.push(peak / whole);
     }
-    let rows = bench_json("jitterscope-recording", "day")?;
+    let rows = bench_json("jitterscope-recording", "day", &[])?;
     let mib = |field: &str| anyhow::Ok(number(&rows, field)? / f64::from(1 << 20));
     let (short, hours) = (mib("short_peak_bytes")?, mib("peak_bytes_at_the_end")?);
     println!(
@@ -53,7 +53,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         Claim::at_least(
             "what the run reports of it, to the kernel's figure",
             shares,
-            TOLD,
+            REPORTED,
         ),
         Claim::at_most(
             "memory of an hour over that of 10 s, MiB",

@@ -1,4 +1,4 @@
-//! Measured claims: each a ratio within one run, or a count, never an absolute time.
+//! Measured claims. Each is a ratio within one run, or a count, never an absolute time.
 
 mod attach;
 mod attribute;
@@ -6,7 +6,6 @@ mod claim;
 mod decode;
 mod drain;
 mod floor;
-mod list;
 mod load;
 mod memory;
 mod observer;
@@ -61,19 +60,17 @@ pub enum What {
     Memory,
     /// The probe with all of the sampler's outputs on, beside the probe with none
     Series,
-    /// A list of stored runs, beside one of runs whose manifest is one file
-    List,
     /// The search for periods in 3,000 runs of each process that has none
     Periods,
     /// The pipeline probe with kernel events and without, beside a bare ping and Java's Disruptor
     Pipeline,
 }
 
-/// Measures, and says what it claims.
+/// Measures and returns the claims.
 type Claims = fn() -> anyhow::Result<Vec<Claim>>;
 
-/// All of them, in the order in which they are run; a new one is a line here, a variant above and a file.
-const ALL: [(What, Claims); 15] = [
+/// All of them in execution order; a new one is a line here, a variant above and a file.
+const ALL: [(What, Claims); 14] = [
     (What::Probe, probe::claims),
     (What::Decode, decode::claims),
     (What::Attribute, attribute::claims),
@@ -86,7 +83,6 @@ const ALL: [(What, Claims); 15] = [
     (What::Report, report::claims),
     (What::Memory, memory::claims),
     (What::Series, series::claims),
-    (What::List, list::claims),
     (What::Periods, periods::claims),
     (What::Pipeline, pipeline::claims),
 ];
@@ -99,10 +95,10 @@ impl What {
     }
 }
 
-/// Runs the benches and prints each claim in one table; fails when one does not hold or cannot be measured.
+/// Runs the benches and prints all claims in one table; fails if one does not hold or cannot be measured.
 ///
-/// What they need of Debian is installed first, given `consent`. A row that fails says so in the table, and the
-/// others are run.
+/// First installs the required Debian packages, given `consent`. The table also shows a failed row, and the others
+/// still run.
 pub fn run(what: Option<What>, consent: Consent) -> anyhow::Result<()> {
     for (row, wanted) in [(What::Attach, &BENCH[..]), (What::Probe, &BENCH_PROBE)] {
         if what.is_none_or(|what| what == row)
@@ -132,14 +128,12 @@ pub fn run(what: Option<What>, consent: Consent) -> anyhow::Result<()> {
     }
 }
 
-/// The last line of a bench's output that is JSON.
-fn bench_json(package: &str, bench: &str) -> anyhow::Result<Value> {
-    let text = shell::output(
-        "cargo",
-        &[
-            "bench", "--quiet", "--locked", "-p", package, "--bench", bench,
-        ],
-    )?;
+/// The last JSON line of a bench's output.
+pub fn bench_json(package: &str, bench: &str, arguments: &[&str]) -> anyhow::Result<Value> {
+    let cargo = [
+        "bench", "--quiet", "--locked", "-p", package, "--bench", bench, "--",
+    ];
+    let text = shell::output("cargo", &[&cargo[..], arguments].concat())?;
     let line = text
         .lines()
         .rev()

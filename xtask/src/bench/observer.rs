@@ -1,5 +1,5 @@
-//! What recording the kernel's events takes: from the CPU that is measured, with all of them, with the coarse ones and
-//! without any, in turns; and from another CPU meanwhile, beside what tracepoints that are on cost there at least.
+//! The cost of recording kernel events. For the measured CPU: with all events, with the coarse ones and without any, in
+//! alternating turns. For another CPU meanwhile: compared with the unavoidable cost of active tracepoints.
 
 use super::claim::Claim;
 use super::floor;
@@ -11,20 +11,20 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Turns of each; the first of them warms up.
+/// Turns of each variant, including one warm-up.
 const TURNS: usize = 7;
 const TIME: &str = "3s";
-/// Stolen time with tracing, to that without.
+/// Maximum ratio of stolen time with tracing to stolen time without.
 const MOST: f64 = 1.08;
-/// The same where only coarse events are recorded.
+/// Maximum of the same ratio with coarse events.
 const MOST_COARSE: f64 = 1.05;
-/// The speed of another CPU with tracing, to what the tracepoints leave it at least.
+/// Minimum ratio of another CPU's speed with tracing to its speed with only active tracepoints.
 const LEAST: f64 = 0.98;
-/// From the start of a recording until it measures, and how long the other CPU's speed is measured then.
+/// Time from the start of a recording until it measures; the next is how long the other CPU's speed is measured then.
 const SETTLED: Duration = Duration::from_millis(1200);
 const WINDOW: Duration = Duration::from_millis(1500);
 
-/// What is recorded beside the stalls.
+/// What is recorded besides the stalls.
 #[derive(Clone, Copy)]
 enum Arm {
     Traced,
@@ -33,7 +33,7 @@ enum Arm {
 }
 
 impl Arm {
-    /// How `record` is asked for it.
+    /// The options of `record` for it.
     fn options(self) -> &'static [&'static str] {
         match self {
             Arm::Traced => &[],
@@ -43,7 +43,7 @@ impl Arm {
     }
 }
 
-/// A turn: the report, and round trips a second of the load on the other CPU, if there was one.
+/// A turn: the report, and round trips a second of the load on the other CPU, if there is one.
 struct Turn {
     report: Value,
     speed: Option<f64>,
@@ -62,7 +62,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// Turns of each arm, in which each begins once in a while, so that a drift of the machine favours none.
+/// Turns of each arm, in rotating order, so that a drift of the machine favours none.
 fn turns<const N: usize>(
     runs: &Runs,
     arms: [Arm; N],
@@ -173,7 +173,7 @@ fn of_other(runs: &Runs, measured: usize, other: usize, allowed: usize) -> anyho
     Ok(Claim { verdict, ..claim })
 }
 
-/// What a record takes, as the tool measured it before each recording, and how many came of what.
+/// The cost of a record, as the tool measured it before each recording, and the number of records by class.
 fn print_price(traced: &[Turn], which: &str) -> anyhow::Result<()> {
     let prices: Vec<&Value> = traced
         .iter()

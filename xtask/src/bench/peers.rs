@@ -1,5 +1,5 @@
-//! The probes beside those of Debian's rt-tests on the same CPU, in turns: how often oslat's loop reads the clock, and
-//! how late cyclictest's thread wakes.
+//! The probes compared with Debian's rt-tests on the same CPU, in alternating turns: how often oslat's loop reads the
+//! clock, and how late cyclictest's thread wakes.
 
 use super::claim::Claim;
 use super::number;
@@ -8,11 +8,11 @@ use super::turns::{judged, median, noise, ratios, timed};
 use crate::{packages, shell};
 use anyhow::Context;
 
-/// Turns of each; the first of them warms up.
+/// Turns of each variant, including one warm-up.
 const TURNS: usize = 6;
-/// Our reads to oslat's, of the same time.
+/// Minimum ratio of our reads to oslat's in the same time.
 const LEAST_READS: f64 = 1.0;
-/// Our mean lateness to cyclictest's.
+/// Maximum ratio of our mean lateness to cyclictest's.
 const MOST_LATE: f64 = 1.1;
 
 pub(super) fn claims(reads_per_second: f64) -> anyhow::Result<Vec<Claim>> {
@@ -63,7 +63,7 @@ pub(super) fn claims(reads_per_second: f64) -> anyhow::Result<Vec<Claim>> {
     ])
 }
 
-/// Reads a second of oslat's loop: all that its histogram has.
+/// Reads a second of oslat's loop, from its complete histogram.
 fn oslat(cpu: &str) -> anyhow::Result<f64> {
     let text = shell::output("oslat", &["--cpu-list", cpu, "--duration", "1s"])?;
     reads_of(&text).with_context(|| format!("oslat printed {text:?}"))
@@ -90,7 +90,7 @@ fn reads_of(text: &str) -> Option<f64> {
         .map(|seconds| reads / seconds)
 }
 
-/// How late cyclictest's thread wakes on average, nanoseconds.
+/// Mean lateness of cyclictest's thread, nanoseconds.
 fn cyclictest(cpu: &str) -> anyhow::Result<f64> {
     let affinity = format!("-a{cpu}");
     let args = [
@@ -110,7 +110,7 @@ fn mean_of(text: &str) -> Option<f64> {
         .ok()
 }
 
-/// The same of our probe.
+/// Mean lateness of our probe.
 fn wakeup(runs: &Runs, cpu: &str) -> anyhow::Result<f64> {
     let report = runs.record(&[
         "wakeup",

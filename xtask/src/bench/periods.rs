@@ -1,4 +1,4 @@
-//! The search for periods over 3,000 runs of each process that has none.
+//! The search for periods in 3,000 runs of each process without a period.
 
 use super::claim::{Claim, Verdict};
 use crate::shell;
@@ -6,12 +6,11 @@ use anyhow::{Context, ensure};
 
 /// Runs of each process.
 const RUNS: u32 = 3000;
-/// What the report states of one run; more alarms than that, by so many, would come in less than one of 1,000
-/// such benches.
+/// Maximum of false alarms: the rate that the report states (one in 1,000 runs), plus a margin that chance exceeds in
+/// less than one of 1,000 such benches.
 const MOST: u32 = RUNS / 1000 + 7;
 
-/// Asks the calibration test, which prints how many runs showed a period, and fails by itself where they are
-/// too many.
+/// Runs the calibration test, which prints how many runs showed a period, and fails if there are too many.
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let test = [
         "test",
@@ -44,7 +43,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// Of a line such as `bursts: 1 of 3000 runs`.
+/// Parses a line such as `bursts: 1 of 3000 runs`.
 fn claim(line: &str) -> Option<Claim> {
     let (process, rest) = line.split_once(": ")?;
     let alarms = rest.strip_suffix(&format!(" of {RUNS} runs"))?;

@@ -1,5 +1,5 @@
-//! `record pipeline --two-thread` beside a bare ping through the same ring and beside Java's Disruptor: the
-//! same number of messages, record length, interval and ring, on the same two CPUs, in turns.
+//! `record pipeline --two-thread` compared with a bare ping through the same ring and with Java's Disruptor: the same
+//! number of messages, record length, interval and ring, on the same two CPUs, in alternating turns.
 
 mod java;
 mod output;
@@ -15,42 +15,41 @@ use std::path::{Path, PathBuf};
 
 const ROUNDS: usize = 9;
 const MESSAGES: u64 = 100_000;
-/// Long enough for Java's compiler to have done with everything.
+/// Long enough for Java's compiler to finish.
 const WARM_UP: u64 = 200_000;
 const RECORD_LENGTH: u64 = 64;
-/// Records in the input: what the tool itself would make.
+/// Records in the input: the tool's default.
 const RECORDS: u64 = 10_000;
-/// Slots: the tool's own choice.
+/// Slots: the tool's default.
 const RING: u64 = 16_384;
 const INTERVAL_NS: u64 = 10_000;
 const PAUSE_NS: u64 = 200_000_000;
-/// The ring of perf-workshop where nothing else is asked for, for the memory that it takes then.
+/// The default ring of perf-workshop, to compare memory.
 const ANCESTORS_RING: u64 = 524_288;
-/// Our memory may be this part of that of perf-workshop's pipeline, with its ring and its heap.
+/// Minimum ratio of perf-workshop's memory, with its ring and heap, to ours.
 const MEMORY_PART: f64 = 7.0;
-/// The p99 with kernel events, to that without: on a machine that has a CPU for our own thread.
+/// Maximum ratio of the p99 with kernel events to that without, on a machine with a CPU for our own thread.
 const MOST_TRACED: f64 = 2.0;
 
-/// What takes turns.
+/// The variants that alternate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Contender {
-    /// The tool, its interval counted from the last publication, as Java's is.
+    /// The tool, with its interval counted from the last publication, as in Java.
     Tool,
-    /// The tool on its fixed schedule, which is its default.
+    /// The tool with its fixed schedule, the default.
     Scheduled,
     /// The tool with kernel events.
     Traced,
-    /// Two threads and the ring, nothing else.
+    /// Two threads and the ring, without anything else.
     Ping,
-    /// The ancestor's work on LMAX's Disruptor.
+    /// perf-workshop's work on LMAX's Disruptor.
     Java,
-    /// The same with the ring and the heap that perf-workshop's script has: not like for like, and shown for
-    /// the memory that it takes.
+    /// The same with the ring and the heap of perf-workshop's script: not like for like, and shown for its memory.
     Ancestor,
 }
 
 impl Contender {
-    /// The two that are judged follow each other.
+    /// The two compared variants are adjacent.
     const ALL: [Contender; 6] = [
         Contender::Tool,
         Contender::Java,
@@ -76,14 +75,14 @@ impl Contender {
     }
 }
 
-/// Where and with what all of them run.
+/// The common settings of all variants.
 struct Course {
     cpus: (u32, u32),
     folder: PathBuf,
     input: PathBuf,
 }
 
-/// Runs all rounds, prints the table, and returns what is claimed of it; nothing where it must be skipped.
+/// Runs all rounds, prints the table, and returns the claims; none if it must be skipped.
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
     let cpus = match cpus()? {
         Ok(cpus) => cpus,
@@ -230,7 +229,7 @@ fn print(medians: &[(Contender, Transit)]) {
     println!();
 }
 
-/// The producer's and the accumulator's CPU: the first two, or JITTERSCOPE_BENCH_CPUS.
+/// The producer's and the accumulator's CPU: the first two, or those in JITTERSCOPE_BENCH_CPUS.
 fn cpus() -> anyhow::Result<Result<(u32, u32), String>> {
     let wanted = std::env::var("JITTERSCOPE_BENCH_CPUS").unwrap_or_else(|_| "0,1".into());
     let cpus = output::pair(&wanted).with_context(|| {
@@ -245,14 +244,14 @@ fn cpus() -> anyhow::Result<Result<(u32, u32), String>> {
     )))
 }
 
-/// CPUs that this process may have.
+/// The CPUs that this process may use.
 fn allowed() -> anyhow::Result<Vec<u32>> {
     let status =
         fs::read_to_string("/proc/self/status").context("/proc/self/status cannot be read")?;
     output::allowed_cpus(&status).context("/proc/self/status has no Cpus_allowed_list")
 }
 
-/// Random records, the same file for all.
+/// Random records in a file used by all.
 fn input(folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join("input");
     let mut bytes = vec![0; usize::try_from(RECORDS * RECORD_LENGTH)?];
@@ -263,8 +262,8 @@ fn input(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Keeps other recordings away for a round: those that lock the same file, the live tests' unless
-/// JITTERSCOPE_BENCH_LOCK names another.
+/// Keeps other recordings away for a round, if they lock the same file: the live tests' file, or the one in
+/// JITTERSCOPE_BENCH_LOCK.
 fn alone() -> anyhow::Result<File> {
     let path = std::env::var_os("JITTERSCOPE_BENCH_LOCK").map_or_else(
         || std::env::temp_dir().join("jitterscope-live-tests.lock"),

@@ -1,15 +1,15 @@
-//! The spin probe beside a bare loop, and beside what else measures so.
+//! The spin probe compared with a bare loop and with similar tools.
 
 use super::claim::{Claim, Verdict};
 use super::{bench_json, number, peers};
 
-/// What of wall time lies between two reads.
+/// Minimum share of wall time between two reads.
 const LEAST_COVERAGE: f64 = 0.9999;
-/// Reads to those of a bare loop.
+/// Minimum ratio of reads to those of a bare loop.
 const LEAST_READS: f64 = 0.9;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-probe", "spin")?;
+    let json = bench_json("jitterscope-probe", "spin", &[])?;
     let (rate, bare) = (
         number(&json, "samples_per_sec")?,
         number(&json, "bare_samples_per_sec")?,

@@ -1,4 +1,5 @@
-//! What a user waits for: a recording of a second, the end of a long and loaded one, reports of both and of a pipeline.
+//! What a user waits for: a recording of a second, the end of a long recording under load, and the reports of both and
+//! of a pipeline.
 
 use super::claim::Claim;
 use super::load::Load;
@@ -10,17 +11,17 @@ use serde_json::Value;
 
 /// Seconds of the long run.
 const LONG: u32 = 60;
-/// A report or a stall of the long run takes no more than so many times that of one of a second.
+/// Maximum ratio of the time for a report or a stall of the long run to that of a one-second run.
 const MOST_RATIO: f64 = 1.5;
-/// What is stored of a pipeline saves that much of the time that its rows take.
+/// Maximum ratio of a pipeline report's time from stored sums to its time from rows.
 const MOST_OF_ROWS: f64 = 0.2;
-/// All of a recording of a second, to that second.
+/// Maximum ratio of the total time of a one-second recording to that second.
 const MOST_SECOND: f64 = 1.3;
-/// The end of the long one, as a part of its length: half a second.
+/// Maximum time of the long run's end relative to its length: half a second.
 const MOST_END: f64 = 0.5 / LONG as f64;
-/// A load that wakes up less often is none, a second.
+/// Minimum wake-ups a second of a valid load.
 const LEAST_LOAD: f64 = 10_000.0;
-/// Turns of each.
+/// Turns of each variant.
 const TURNS: usize = 7;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
@@ -34,7 +35,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     }
     let short = runs.record(&second)?;
     let second = median(seconds);
-    // What comes before the measurement is that of a short one.
+    // A short recording takes as long before its measurement.
     let begins = second - 1.0;
     let load = Load::start(cpu)?;
     let length = format!("{LONG}s");
@@ -92,7 +93,8 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// A pipeline's report of what is stored, to the same made of its rows: of as many slow messages as get one.
+/// The time of a pipeline's report from stored sums, relative to the same from its rows, for as many slow messages as
+/// get a row.
 fn of_messages(runs: &Runs) -> anyhow::Result<Claim> {
     let report = runs.record(&["pipeline", "--force", "-d", "5s", "--threshold", "1us"])?;
     let run = Runs::path(&report)?;
@@ -114,7 +116,7 @@ fn of_messages(runs: &Runs) -> anyhow::Result<Claim> {
     ))
 }
 
-/// How long the tool takes with these arguments, seconds.
+/// Median time of the tool with these arguments, seconds.
 fn took_median(runs: &Runs, args: &[String]) -> anyhow::Result<f64> {
     let program = runs.program();
     let program = program.to_str().context("the path is no UTF-8")?;

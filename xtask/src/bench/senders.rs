@@ -1,4 +1,4 @@
-//! Who woke a thread of the measured CPU from another: of how many of its stalls it is known, however often.
+//! For how many stalls by a thread woken from another CPU the waker is known, at any rate.
 
 use super::claim::Claim;
 use super::number;
@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Wake-ups a second.
+/// Wake-ups a second, per row of the table.
 const RATES: [u32; 3] = [2_900, 14_000, 36_000];
-/// Share of the stalls by the woken thread of which the waker must be known.
+/// Minimum share of the woken thread's stalls with a known waker.
 const LEAST: f64 = 0.99;
-/// What the threads are called: who wakes, and who is woken.
+/// The names of the waking and the woken thread.
 const NAMES: [&str; 2] = ["bench-waker", "bench-woken"];
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
@@ -47,12 +47,12 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         .collect()
 }
 
-/// Stalls by the woken thread, and those of them of which it is known who woke it.
+/// Stalls by the woken thread, and how many of them have a known waker.
 fn known(report: &Value) -> anyhow::Result<(f64, f64)> {
     let culprits = report["attribution"]["culprits"]
         .as_array()
         .context("the report has no culprits")?;
-    // A process of several threads is one culprit, which has their names.
+    // A process with several threads is one culprit with all their names.
     let named = |one: &Value| {
         one["thread_names"]
             .as_array()
@@ -71,7 +71,7 @@ fn known(report: &Value) -> anyhow::Result<(f64, f64)> {
     Ok((sum("count")?, sum("senders_known")?))
 }
 
-/// A thread that wakes another one on another CPU, so often.
+/// A thread that wakes another one on another CPU at a given rate.
 struct Wakes {
     stop: Arc<AtomicBool>,
     made: Arc<AtomicU64>,
@@ -108,7 +108,7 @@ impl Wakes {
         Ok(wakes)
     }
 
-    /// Ends it: wake-ups a second.
+    /// Ends it. Returns wake-ups a second.
     fn end(self) -> f64 {
         self.made.load(Ordering::Relaxed) as f64 / self.began.elapsed().as_secs_f64()
     }
@@ -118,20 +118,20 @@ impl Drop for Wakes {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It reads or writes, and nothing else.
+            // It only reads or writes.
             let _ = thread.join();
         }
     }
 }
 
-/// Where that is refused it runs elsewhere, and is no culprit.
+/// If this is refused, it runs elsewhere and is no culprit.
 fn run_on(cpu: usize) {
     let mut only = CpuSet::new();
     only.set(cpu);
     let _ = sched_setaffinity(None, &only);
 }
 
-/// Whoever ends closes its pipe, so that the other one ends, too.
+/// A thread that ends closes its pipe, so that the other one ends, too.
 fn wake(cpu: usize, mut to: PipeWriter, every: Duration, stop: &AtomicBool, made: &AtomicU64) {
     run_on(cpu);
     let mut next = Instant::now();
@@ -139,10 +139,10 @@ fn wake(cpu: usize, mut to: PipeWriter, every: Duration, stop: &AtomicBool, made
         made.fetch_add(1, Ordering::Relaxed);
         next += every;
         while Instant::now() < next {
-            // Sleeping would be late by more than there is.
+            // A sleep would be late by more than the interval.
             std::hint::spin_loop();
         }
-        // Who is late does not wake in a burst afterwards.
+        // A late thread does not catch up in a burst.
         next = next.max(Instant::now());
     }
 }

@@ -1,4 +1,4 @@
-//! The probe with all of the sampler's outputs on, beside the probe with none.
+//! The probe with all outputs of the sampler, compared with the probe without.
 
 use super::claim::{Claim, Verdict};
 use super::turns::timed;
@@ -7,11 +7,11 @@ use anyhow::Context;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Reads a second with outputs, to those with none.
+/// Minimum ratio of reads a second with outputs to those without.
 const LEAST: f64 = 0.97;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
-    let (json, took) = timed(|| bench_json("jitterscope-recording", "series"))?;
+    let (json, took) = timed(|| bench_json("jitterscope-recording", "series", &[]))?;
     let of = |field: &str| Measured::read(&json, field);
     let (outputs, pairs) = (number(&json, "outputs")?, number(&json, "pairs")?);
     println!(
@@ -52,7 +52,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
             what: what.into(),
             measured: ratio.text(),
             target: format!(">= {LEAST}"),
-            // A machine whose turns differ more than that among themselves cannot show a loss.
+            // If the machine's own turns vary more than that, they cannot show a loss.
             verdict: match ratio.median >= LEAST {
                 true => Verdict::Holds,
                 false if ratio.high >= LEAST && noise.low < LEAST => ratio.hides(1.0 - LEAST, took),
@@ -66,7 +66,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
             what: what.into(),
             measured: more.text(),
             target: "0 within".into(),
-            // Where others want the CPU too, the work of the outputs drives some of theirs over here.
+            // If other threads need CPU time, the work of the outputs displaces some of theirs to this CPU.
             verdict: match more.low <= 0.0 {
                 true => Verdict::Holds,
                 false if more.median <= noise.high => more.hides(more.median, took),
@@ -85,7 +85,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     ])
 }
 
-/// A median and where the true one surely lies.
+/// A median with its confidence interval.
 struct Measured {
     median: f64,
     low: f64,
@@ -104,8 +104,8 @@ impl Measured {
         })
     }
 
-    /// Noise hides `effect`: how long it would take until the interval is no wider than that. Its width falls with
-    /// the root of the turns.
+    /// The noise hides `effect`: estimates the time until the interval is no wider than that. Its width falls with the
+    /// root of the number of turns.
     fn hides(&self, effect: f64, took: Duration) -> Verdict {
         let more = ((self.high - self.low) / effect.abs()).powi(2).max(1.0);
         let for_about = Duration::try_from_secs_f64(took.as_secs_f64() * more);

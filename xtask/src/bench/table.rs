@@ -1,24 +1,23 @@
-//! All claims in one table, as wide as the narrowest terminal.
+//! All claims in one table that fits the narrowest terminal.
 
 use super::claim::{Claim, Verdict};
 use std::fmt::Write;
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
-/// The columns of the table: the row, the claim, what was measured, the reach. The verdict has the rest.
+/// Column widths: the row, the claim, the measurement, the target. The verdict has the rest.
 const COLUMNS: [usize; 4] = [9, 31, 16, 12];
-/// Where remarks begin.
 const INDENT: usize = 10;
 
-/// What a row ended in.
+/// The result of a row.
 pub(super) struct Ended {
     pub(super) row: String,
-    /// What was measured, or why nothing was.
+    /// The claims, or why there are none.
     pub(super) claims: Result<Vec<Claim>, String>,
 }
 
 impl Ended {
-    /// Whether it failed, or something that it claims does not hold.
+    /// Whether it failed, or one of its claims does not hold.
     pub(super) fn is_missed(&self) -> bool {
         self.claims.as_ref().map_or(true, |claims| {
             claims.iter().any(|one| one.verdict == Verdict::Missed)
@@ -26,7 +25,7 @@ impl Ended {
     }
 }
 
-/// The table, with a line end behind each line.
+/// The table, with a newline after each line.
 pub(super) fn table(rows: &[Ended]) -> String {
     let mut out = String::new();
     line(&mut out, ["row", "claim", "measured", "reach", ""]);
@@ -62,7 +61,7 @@ pub(super) fn table(rows: &[Ended]) -> String {
     out
 }
 
-/// One row of cells, in as many lines as the longest takes; numbers stand to the right.
+/// One row of cells, in as many lines as the longest needs; numbers are right-aligned.
 fn line(out: &mut String, cells: [&str; 5]) {
     let rest = WIDTH - COLUMNS.iter().map(|width| width + 1).sum::<usize>();
     let widths = [COLUMNS[0], COLUMNS[1], COLUMNS[2], COLUMNS[3], rest];
@@ -75,7 +74,7 @@ fn line(out: &mut String, cells: [&str; 5]) {
         let mut one = String::new();
         for (column, (lines, width)) in folded.iter().zip(widths).enumerate() {
             let text = lines.get(n).map_or("", String::as_str);
-            // A string is never too short for what is written to it.
+            // Writing to a string never fails.
             let _ = match column {
                 2 | 3 => write!(one, "{text:>width$} "),
                 _ => write!(one, "{text:<width$} "),
@@ -94,7 +93,7 @@ fn remark(out: &mut String, said: &str) {
     }
 }
 
-/// In lines of at most `width` columns, broken between words; a longer word is broken itself.
+/// Wraps text at `width` columns between words; breaks longer words.
 fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut last = String::new();

@@ -1,5 +1,5 @@
-//! `attach` to very many threads: a recording of two seconds to those two seconds, and how soon it ends when it is
-//! asked to. And what the end costs of each of those that still wait, of few and of many, by made-up records.
+//! `attach` to very many threads: the total time of a two-second recording relative to those two seconds, and how fast
+//! it ends on request. Also the cost of ending each waiting thread, for few and many of them, with synthetic records.
 
 use super::claim::Claim;
 use super::tool::Runs;
@@ -12,21 +12,21 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Threads, and all of a recording of two seconds of them, to those.
+/// Number of threads, and the maximum ratio of a two-second recording's total time to two seconds.
 const REACHES: [(u32, f64); 3] = [(1000, 1.25), (4000, 1.5), (20_000, 2.5)];
-/// Seconds that are recorded.
+/// Recorded seconds.
 const TIME: u32 = 2;
-/// A process has no room for more.
+/// Limit of threads in one process.
 const MOST_IN_ONE: u32 = 8000;
-/// From a SIGTERM to the prompt, of the 20,000.
+/// Maximum time from SIGTERM to the prompt, with 20,000 threads.
 const SOON: Duration = Duration::from_secs(1);
-/// A recording that has not ended by then is given up, and so are threads that have not begun.
+/// Timeout for a recording to end, and for threads to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A thread of 20,000 takes no more than so many times what one of 1,000 takes.
+/// Maximum ratio of the cost per thread of 20,000 threads to that of 1,000.
 const MOST_RATIO: f64 = 2.0;
-/// Slices reported of 20,000 waits.
+/// Maximum of slices reported for 20,000 waits.
 const MOST_SLICES: f64 = 400_000.0;
-/// Threads wake so often in all, of any number of them.
+/// Total wake-ups a second, for any number of threads.
 const WAKE_UPS: u32 = 10_000;
 
 pub fn claims() -> anyhow::Result<Vec<Claim>> {
@@ -56,7 +56,7 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// Asks a recording that would go on to end, and looks that it kept what there was.
+/// Ends an unlimited recording, and checks that it kept its data.
 fn ends_when_asked(runs: &Runs) -> anyhow::Result<Claim> {
     let mut recorder = attach(runs, 600)?;
     sleep(Duration::from_secs(3));
@@ -82,7 +82,7 @@ fn ends_when_asked(runs: &Runs) -> anyhow::Result<Claim> {
     ))
 }
 
-/// The recorder's process, ended with this value.
+/// The recorder's process; dropping this ends it.
 struct Recorder(Child);
 
 impl Drop for Recorder {
@@ -121,14 +121,14 @@ fn ends_within(recorder: &mut Recorder, patience: Duration) -> anyhow::Result<Op
     Ok(ended.then_some(took))
 }
 
-/// What its threads are called.
+/// The name of its threads.
 const NAME: &str = "js-crowd";
 
-/// Processes of many threads that sleep and wake in turns; they end with this value.
+/// Processes with many threads that sleep and wake in turn; dropping this ends them.
 struct Crowd(Vec<Child>);
 
 impl Crowd {
-    /// `xtask` starts itself for it.
+    /// `xtask` starts itself for this.
     fn start(count: u32) -> anyhow::Result<Crowd> {
         let program = std::env::current_exe().context("this program's path")?;
         let mut crowd = Crowd(Vec::new());
@@ -171,7 +171,7 @@ impl Drop for Crowd {
     }
 }
 
-/// Is a crowd: threads that sleep and wake, each once a period, until killed.
+/// Runs threads that sleep and wake, each once per period, until killed.
 pub fn crowd(count: u32, period: Duration) -> anyhow::Result<()> {
     let mut threads = Vec::new();
     for n in 0..count {
@@ -201,7 +201,7 @@ pub fn crowd(count: u32, period: Duration) -> anyhow::Result<()> {
 }
 
 fn of_waits() -> anyhow::Result<Vec<Claim>> {
-    let json = bench_json("jitterscope-attribute", "threads")?;
+    let json = bench_json("jitterscope-attribute", "threads", &[])?;
     let of = |field: &str| number(&json, field);
     for n in ["1000", "4000", "20000"] {
         println!(

@@ -1,4 +1,4 @@
-//! The tool itself, as its users have it: recordings of the release binary, and what they say of themselves.
+//! Recordings of the release binary, as users have it, and their reports.
 
 use crate::shell;
 use anyhow::{Context, ensure};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How often a program's memory is looked at.
+/// How often a program's memory is sampled.
 const LOOK: Duration = Duration::from_millis(3);
 
-/// The most memory that a process had so far, KiB.
+/// Peak memory of a process so far, KiB.
 fn peak_kib(status: &str) -> Option<u32> {
     let line = status
         .lines()
@@ -19,7 +19,7 @@ fn peak_kib(status: &str) -> Option<u32> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// CPUs that this process may have, lowest first.
+/// CPUs that this process may use, ascending.
 pub(super) fn allowed_cpus() -> anyhow::Result<Vec<usize>> {
     let allowed =
         rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;
@@ -28,16 +28,15 @@ pub(super) fn allowed_cpus() -> anyhow::Result<Vec<usize>> {
         .collect())
 }
 
-/// The highest of them: what is named to a recording that is to measure where a load is.
+/// The highest of them, on which both the load and the recording run.
 pub(super) fn highest_cpu() -> anyhow::Result<usize> {
     allowed_cpus()?.last().copied().context("no CPU is allowed")
 }
 
-/// A folder for runs, removed in the end.
+/// A folder for runs, removed when dropped.
 pub(super) struct Runs(PathBuf);
 
 impl Runs {
-    /// Builds the tool first.
     pub(super) fn new(name: &str) -> anyhow::Result<Runs> {
         shell::run(
             "cargo",
@@ -53,7 +52,6 @@ impl Runs {
         Ok(Runs(shell::root().join("target").join(name)))
     }
 
-    /// The JSON report of a recording with these arguments.
     pub(super) fn record(&self, args: &[&str]) -> anyhow::Result<Value> {
         let runs = self.0.to_string_lossy();
         let program = self.program();
@@ -62,7 +60,7 @@ impl Runs {
         serde_json::from_str(&report).context("the report is no JSON")
     }
 
-    /// The same, with the most memory that the program had until its end, MiB: the kernel's figure.
+    /// The JSON report with the program's peak memory in MiB: the kernel's figure.
     pub(super) fn record_measured(&self, args: &[&str]) -> anyhow::Result<(Value, f64)> {
         let runs = self.0.to_string_lossy();
         let program = self.program();
@@ -78,7 +76,7 @@ impl Runs {
         });
         let (status, mut peak) = (format!("/proc/{}/status", child.id()), 0);
         let ended = loop {
-            // The kernel reports nothing of one that has ended: the last look counts.
+            // The kernel reports nothing for an ended process: the last sample counts.
             let text = std::fs::read_to_string(&status).unwrap_or_default();
             peak = peak.max(peak_kib(&text).unwrap_or(0));
             if let Some(ended) = child.try_wait()? {
@@ -94,17 +92,16 @@ impl Runs {
         Ok((report, f64::from(peak) / 1024.0))
     }
 
-    /// The tool.
     pub(super) fn program(&self) -> PathBuf {
         shell::root().join("target/release/jitterscope")
     }
 
-    /// Where its runs are kept.
+    /// The folder of its runs.
     pub(super) fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// The run that a report is of.
+    /// The run of a report.
     pub(super) fn path(report: &Value) -> anyhow::Result<&Path> {
         report["run"]["path"]
             .as_str()
@@ -115,7 +112,7 @@ impl Runs {
 
 impl Drop for Runs {
     fn drop(&mut self) {
-        // Under target/, where the next build or bench may remove it as well.
+        // It is in target/, where the next build or bench may also remove it.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,9 +1,9 @@
-//! What is measured in turns.
+//! Statistics of alternating turns.
 
 use super::claim::Verdict;
 use std::time::{Duration, Instant};
 
-/// The middle value, of an even count the mean of the two in the middle; not a number of none.
+/// The median; for an even number the mean of the two middle values; NaN if empty.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -17,7 +17,7 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// What neighbours of one setting differ by, as a factor of 1 and more: the noise of the machine.
+/// The factor, at least 1, by which neighbouring turns of one setting differ: the noise of the machine.
 pub(super) fn noise(values: &[f64]) -> f64 {
     median(
         values
@@ -36,21 +36,20 @@ pub(super) fn ratios(values: &[f64], partners: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// What a ratio says, `holds` or not: nothing, whichever way it lies, where two turns of the same setting differ by so
-/// large a factor, `noise`, that the median of `turns`, which took `took`, hides `effect`, the difference from 1 that
-/// is asked for.
+/// The verdict on a ratio. It is undecided if turns of the same setting differ by such a large factor, `noise`, that
+/// the median of `turns`, which took `took`, hides `effect`, the relevant difference from 1. Otherwise `holds` decides.
 pub(super) fn judged(
     holds: bool,
     effect: f64,
     noise: f64,
     (turns, took): (usize, Duration),
 ) -> Verdict {
-    // The error of a median falls with the root of the turns.
+    // The error of a median falls with the root of the number of turns.
     let needed = ((noise - 1.0) / effect).powi(2);
     match holds {
         _ if needed > turns as f64 => {
             let more = needed / turns.max(1) as f64;
-            // Where one turn is many times another no time would do that anybody has.
+            // If one turn is many times another, the time may exceed the range of a duration.
             let for_about = Duration::try_from_secs_f64(took.as_secs_f64() * more);
             Verdict::Noise {
                 for_about: for_about.unwrap_or(Duration::MAX),
@@ -61,7 +60,7 @@ pub(super) fn judged(
     }
 }
 
-/// How long something took.
+/// Measures how long `work` takes.
 pub(super) fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(T, Duration)> {
     let began = Instant::now();
     let done = work()?;
@@ -92,12 +91,12 @@ mod tests {
             [judged(true, 1.01), judged(false, 1.01)],
             [Verdict::Holds, Verdict::Missed]
         );
-        // Six turns show what is hidden by 2.449 times the effect at most.
+        // Six turns hide at most 2.449 times the effect.
         assert_eq!(judged(true, 1.195), Verdict::Holds);
         for holds in [true, false] {
             assert!(matches!(judged(holds, 1.197), Verdict::Noise { .. }));
         }
-        // Twice the noise takes four times the turns: 0.4 of noise for 0.08, 25 turns of 10 s.
+        // Twice the noise needs four times the turns: noise of 0.4 for 0.08 needs 25 turns of 10 s.
         let Verdict::Noise { for_about } = judged(true, 1.4) else {
             panic!("that is hidden")
         };

@@ -8,45 +8,49 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often we look whether the guest has written or ended.
+/// How often the guest's output and exit are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a guest may take to come up: 5 s here, several times that where others load the machine.
+/// Timeout for a guest to come up: 5 s on this idle machine, several times that under load.
 const COMING_UP: Duration = Duration::from_secs(150);
 
-/// How often a guest is started that does not come up, or that the emulator struck down: neither says anything
-/// about what is tried.
+/// How often a guest is started that does not come up, or that a known defect of the emulator crashed: neither says
+/// anything about the tested command.
 const STARTS: u32 = 3;
 
-/// A CPU that the kernel finds stuck for so many seconds will not come back.
+/// Why guests were restarted, since the last query.
+static STARTED_AGAIN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Why guests were restarted since the last call.
+pub fn started_again() -> Vec<String> {
+    std::mem::take(&mut *STARTED_AGAIN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A CPU that the kernel reports stuck for this many seconds does not recover.
 const STUCK: u64 = 50;
 
-/// How a command in a guest ended.
 pub struct Outcome {
-    /// Its exit code.
     pub code: u8,
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error.
     pub stderr: String,
 }
 
-/// Whether what the guest writes is shown as it comes.
+/// Whether the guest's output is shown live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// Its standard output and error go to ours.
     Live,
-    /// It is only kept.
     Kept,
 }
 
-/// Boots it, runs a script for its shell with `out` shared as /out, and powers it off.
+/// Boots the guest, runs a script in its shell with `out` shared as /out, and powers it off.
 ///
 /// # Errors
-/// The guest cannot be made, never came as far as the script's end, or took longer than its limit.
+/// The guest cannot be created, did not reach the script's end, or exceeded its time limit.
 pub fn run(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Outcome> {
     match come_up(guest, script, out, show)? {
         Ended::Itself(outcome) => Ok(outcome),
@@ -54,10 +58,10 @@ pub fn run(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Resul
     }
 }
 
-/// Boots it for a script that cuts its own power.
+/// Boots the guest for a script that cuts its own power.
 ///
 /// # Errors
-/// The guest cannot be made, came as far as the script's end, or took longer than its limit.
+/// The guest cannot be created, reached the script's end, or exceeded its time limit.
 pub fn until_power_goes(guest: &Guest, script: &str, out: &Path) -> anyhow::Result<()> {
     match come_up(guest, script, out, Show::Kept)? {
         Ended::Itself(outcome) => bail!(
@@ -69,20 +73,19 @@ pub fn until_power_goes(guest: &Guest, script: &str, out: &Path) -> anyhow::Resu
     }
 }
 
-/// How a guest ended that came up.
+/// How a started guest ended.
 enum Ended {
-    /// The command came to its end.
     Itself(Outcome),
-    /// The machine ended first; what was to be seen of that.
+    /// The machine ended first; contains its last output.
     PowerWent(String),
 }
 
-/// Starts it until it comes up.
+/// Starts the guest until it comes up.
 ///
 /// # Errors
-/// As [`run`].
+/// See [`run`].
 fn come_up(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Ended> {
-    // What was shown cannot be taken back.
+    // Output already shown cannot be withdrawn.
     let before = (show == Show::Kept)
         .then(|| Before::of(guest, out))
         .transpose()?;
@@ -100,11 +103,16 @@ fn come_up(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Resul
             bail!("{STARTS} guests came to nothing, the last: {why}");
         }
         eprintln!("lab: the guest came to nothing and is started again: {why}");
+        let first = why.lines().next().unwrap_or_default().to_owned();
+        STARTED_AGAIN
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(first);
     }
     bail!("the guest was never started")
 }
 
-/// What a guest writes to, as it was before: a shared folder, a disk.
+/// The earlier contents of everything that a guest writes to: a shared folder, a disk.
 struct Before<'a> {
     out: &'a Path,
     disk: Option<&'a Path>,
@@ -154,21 +162,19 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How one start of a guest ended.
 enum Boot {
-    /// It ran the command, or a part of it.
+    /// It ran the script, or a part of it.
     Up(Ended),
-    /// It ended, or hung, before the command began; what was to be seen of that.
+    /// It ended, or hung, before the script began; contains its last output.
     Never(String),
-    /// The emulator struck it down.
+    /// The emulator crashed it.
     Struck(String),
 }
 
-/// Whether it seems that the emulator struck the kernel down that wrote this console. The kernel changes its own
-/// code (for every tracepoint that is switched on or off) by way of a breakpoint, which is gone before the change
-/// is over. Where the emulator goes on with what it had translated, who comes by dies of a breakpoint that is not
-/// there, or tries again for ever: seen with qemu 7.2 on a machine that others loaded, as a death in the idle loop
-/// at a tracepoint's place, and as two CPUs at once, one of them idle, that were stuck for minutes.
+/// Whether the emulator appears to have crashed the kernel that wrote this console. The kernel changes its own code
+/// (for every tracepoint that is switched) through a temporary breakpoint. If the emulator continues with its old
+/// translation, a CPU dies of a breakpoint that no longer exists, or retries it forever. With qemu 7.2 this appeared as
+/// a crash in the idle loop at a tracepoint, and as two CPUs, one of them idle, that were both stuck for minutes.
 fn struck(console: &str) -> bool {
     let stuck = |line: &str| {
         let (_, rest) = line.split_once("soft lockup - CPU#")?;
@@ -183,7 +189,7 @@ fn struck(console: &str) -> bool {
 }
 
 fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<Boot> {
-    // One at a time: two would only slow one another down.
+    // One guest at a time: two would only slow each other down.
     let lock = File::create(folder()?.join("lock"))?;
     lock.lock()?;
     let kernel = kernel::get(guest.kernel)?;
@@ -195,9 +201,11 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
     fs::write(shared.join("command"), script)?;
     let console = scratch.path().join("console");
     let mut qemu = Command::new("setpriv");
-    // It ends with us, however we end.
+    // It ends with this process in any case.
     qemu.args(["--pdeathsig", "KILL"]);
-    Emulator::get()?.arguments(&mut qemu);
+    let emulator = Emulator::get()?;
+    emulator.arguments(&mut qemu);
+    let struck = |console: &str| emulator.strikes_down() && struck(console);
     qemu.args([
         "-accel",
         "tcg,thread=multi",
@@ -294,7 +302,7 @@ fn boot(guest: &Guest, script: &str, out: &Path, show: Show) -> anyhow::Result<B
     })
 }
 
-/// What a kernel's complaint begins with.
+/// Prefixes of kernel error messages.
 const COMPLAINTS: [&str; 5] = [
     "Oops",
     "BUG:",
@@ -309,7 +317,7 @@ fn read(console: &Path) -> String {
         .unwrap_or_default()
 }
 
-/// What the kernel first complained of, and the last lines of its console.
+/// The kernel's first error message, and the last lines of its console.
 fn tail(console: &str) -> String {
     let lines: Vec<&str> = console.lines().collect();
     let complains = |line: &&str| COMPLAINTS.iter().any(|complaint| line.contains(complaint));
@@ -331,18 +339,18 @@ fn after(name: &str, text: &str) -> String {
     }
 }
 
-/// An emulator, which is ended when we are done with it, by its own number.
+/// An emulator process; dropping this ends it by its id.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended by itself was waited for: both are then without effect.
+        // If it has already ended and was reaped, both have no effect.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What the command writes: files on the shared folder, which no line discipline has changed.
+/// The script's output: files on the shared folder, not changed by a terminal.
 struct Streams {
     stdout: Stream,
     stderr: Stream,

@@ -1,5 +1,5 @@
-//! Debian's packages, fetched with apt and unpacked below `target/lab`: nothing is installed, and apt's own
-//! state stays as it was. What was fetched is kept; `rm -r target/lab` fetches newer ones.
+//! Debian's packages, fetched with apt and unpacked below `target/lab`: nothing is installed, and apt's own state stays
+//! unchanged. Fetched packages are kept; `rm -r target/lab` fetches newer ones.
 
 use super::folder;
 use crate::shell;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What this machine's sources of packages cannot give, or not now: nothing about the product.
+/// A package that this machine's sources do not provide, or not now: no failure of the product.
 #[derive(Debug)]
 pub struct Unavailable(pub String);
 
@@ -23,44 +23,71 @@ impl std::error::Error for Unavailable {}
 /// The newest package whose name matches, as apt-cache searches for names.
 ///
 /// # Errors
-/// [`Unavailable`] where the sources cannot be asked, or have none.
-pub fn newest(pattern: &str) -> anyhow::Result<String> {
-    if search(pattern)?.is_empty() {
+/// [`Unavailable`] if the sources cannot be queried, or have none.
+pub fn newest(release: Release, pattern: &str) -> anyhow::Result<String> {
+    if search(release, pattern)?.is_empty() {
         eprintln!("lab: fetching the lists of packages");
-        fetched(apt("apt-get")?.args(["update", "--quiet"]))?;
+        fetched(release.apt("apt-get")?.args(["update", "--quiet"]))?;
     }
-    let found = search(pattern)?;
-    found.into_iter().max_by_key(|name| numbers(name)).ok_or_else(|| {
-        Unavailable(format!(
-            "no package of this machine's apt sources is called {pattern}: add the release that has it"
-        ))
-        .into()
-    })
+    let found = search(release, pattern)?;
+    found
+        .into_iter()
+        .max_by_key(|name| numbers(name))
+        .ok_or_else(|| {
+            Unavailable(format!(
+                "no package of {} is called {pattern}: add the release that has it",
+                release.words()
+            ))
+            .into()
+        })
 }
 
-/// Fetches a package and unpacks those of its files that match, as GNU tar's wildcards do; all without any. A
-/// release may lack some: what matches nothing is left out. What was unpacked before is left as it is.
+/// Fetches a package and unpacks the files that match GNU tar's wildcards; all files without any. Patterns without a
+/// match are skipped, because a release may lack some files. Does nothing if it was unpacked before.
 ///
 /// # Errors
-/// [`Unavailable`] where it cannot be fetched; a package that cannot be read.
+/// [`Unavailable`] if it cannot be fetched; an error if it cannot be read.
 pub fn unpack(package: &str, wanted: &[&str], into: &Path) -> anyhow::Result<()> {
-    unpack_of(&Release::Own, package, wanted, into)
+    unpack_of(Release::Own, package, wanted, into)
 }
 
-/// From where packages come.
+/// The source of packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// The sources of this machine.
     Own,
-    /// The backports of its release, from the same server.
+    /// The backports of its release, on the same server.
     Backports,
+    /// Unstable, on the same server.
+    Unstable,
 }
 
-/// As [`unpack`], from either.
+impl Release {
+    /// Apt with this release's packages.
+    fn apt(self, program: &str) -> anyhow::Result<Command> {
+        match self {
+            Release::Own => apt_in("apt", program),
+            Release::Backports => {
+                apt_of("apt-backports", program, |own| format!("{own}-backports"))
+            }
+            Release::Unstable => apt_of("apt-unstable", program, |_| "sid".to_owned()),
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Release::Own => "this machine's apt sources",
+            Release::Backports => "the backports of this machine's release",
+            Release::Unstable => "Debian unstable",
+        }
+    }
+}
+
+/// As [`unpack`], from any release.
 ///
 /// # Errors
-/// As [`unpack`].
+/// See [`unpack`].
 pub fn unpack_of(
-    release: &Release,
+    release: Release,
     package: &str,
     wanted: &[&str],
     into: &Path,
@@ -71,15 +98,12 @@ pub fn unpack_of(
     }
     let scratch = tempfile::tempdir_in(folder()?)?;
     eprintln!("lab: fetching {package}");
-    let apt = |program| match release {
-        Release::Own => apt(program),
-        Release::Backports => backports(program),
-    };
-    if search_with(apt("apt-cache")?, &format!("^{package}$"))?.is_empty() {
-        fetched(apt("apt-get")?.args(["update", "--quiet"]))?;
+    if search(release, &format!("^{}$", package.replace('+', r"\+")))?.is_empty() {
+        fetched(release.apt("apt-get")?.args(["update", "--quiet"]))?;
     }
     fetched(
-        apt("apt-get")?
+        release
+            .apt("apt-get")?
             .args(["download", "--quiet", package])
             .current_dir(&scratch),
     )?;
@@ -106,7 +130,7 @@ pub fn unpack_of(
         unpack.arg("--wildcards").args(wanted);
     }
     let unpacked = unpack.output().context("tar cannot be started")?;
-    // Whatever tar said, dpkg-deb has ended or will: its pipe is closed.
+    // Whatever tar reports, dpkg-deb ends: its pipe is closed.
     let read = tar.wait()?;
     let said = String::from_utf8_lossy(&unpacked.stderr);
     if !unpacked.status.success() && !only_lacks(&said) {
@@ -122,26 +146,23 @@ pub fn unpack_of(
     Ok(fs::write(done, [])?)
 }
 
-/// Whether tar had nothing to complain of but patterns that match no file.
+/// Whether tar's only errors are patterns that match no file.
 fn only_lacks(said: &str) -> bool {
     let lacks = |line: &str| line.ends_with(": Not found in archive");
     let ends = |line: &str| line.ends_with("Exiting with failure status due to previous errors");
     said.lines().any(lacks) && said.lines().all(|line| lacks(line) || ends(line))
 }
 
-/// Busybox, linked statically: the guest's userland, and some of our tools here.
+/// Busybox, statically linked: the guest's userland, and some of our tools here.
 pub fn busybox() -> anyhow::Result<PathBuf> {
     let into = folder()?.join("busybox");
     unpack("busybox-static", &["./bin/busybox"], &into)?;
     Ok(into.join("bin/busybox"))
 }
 
-fn search(pattern: &str) -> anyhow::Result<Vec<String>> {
-    search_with(apt("apt-cache")?, pattern)
-}
-
-fn search_with(mut apt: Command, pattern: &str) -> anyhow::Result<Vec<String>> {
-    let output = apt
+fn search(release: Release, pattern: &str) -> anyhow::Result<Vec<String>> {
+    let output = release
+        .apt("apt-cache")?
         .args(["search", "--names-only", pattern])
         .stderr(Stdio::inherit())
         .output()
@@ -154,15 +175,10 @@ fn search_with(mut apt: Command, pattern: &str) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-/// Apt with lists and a cache of its own, which needs no root, and the sources of this machine.
-fn apt(program: &str) -> anyhow::Result<Command> {
-    apt_in("apt", program)
-}
-
-/// The same for the backports of this machine's release.
-fn backports(program: &str) -> anyhow::Result<Command> {
-    let mut command = apt_in("apt-backports", program)?;
-    let list = folder()?.join("apt-backports/sources.list");
+/// Apt with another release on this machine's server; `named` derives its name from that of this machine's release.
+fn apt_of(state: &str, program: &str, named: impl Fn(&str) -> String) -> anyhow::Result<Command> {
+    let mut command = apt_in(state, program)?;
+    let list = folder()?.join(state).join("sources.list");
     if !list.exists() {
         let output = Command::new("apt-get")
             .args([
@@ -174,25 +190,22 @@ fn backports(program: &str) -> anyhow::Result<Command> {
             .output()
             .context("apt-get cannot be started")?;
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-        let (server, release) = debians(&lines).ok_or_else(|| {
+        let (server, own) = debians(&lines).ok_or_else(|| {
             Unavailable("this machine's sources of packages name no release of Debian".into())
         })?;
-        // Their key is that of the release itself, which the machine trusts for it.
+        // Its key is among those that the machine trusts for its own release.
         let key = [
             "/usr/share/keyrings/debian-archive-keyring.gpg",
             "/usr/share/keyrings/debian-archive-keyring.pgp",
         ];
         let key = key.into_iter().find(|key| Path::new(key).exists());
         let key = key.map_or_else(String::new, |key| format!("[signed-by={key}] "));
-        fs::write(
-            &list,
-            format!("deb {key}{server} {release}-backports main\n"),
-        )?;
+        fs::write(&list, format!("deb {key}{server} {} main\n", named(own)))?;
     }
     command
         .arg("-o")
         .arg(format!("Dir::Etc::sourcelist={}", list.display()));
-    // What is installed is not what is looked for.
+    // Installed packages do not matter.
     command.args([
         "-o",
         "Dir::Etc::sourceparts=/dev/null",
@@ -202,7 +215,7 @@ fn backports(program: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Server and name of Debian's release among lines of origin, name and server: not its updates.
+/// Server and name of Debian's release in lines of origin, name and server; ignores updates.
 fn debians(lines: &str) -> Option<(&str, &str)> {
     lines.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -211,6 +224,7 @@ fn debians(lines: &str) -> Option<(&str, &str)> {
     })
 }
 
+/// Apt with its own lists and cache, which needs no root, and this machine's sources.
 fn apt_in(state: &str, program: &str) -> anyhow::Result<Command> {
     let state = folder()?.join(state);
     let (lists, cache) = (state.join("lists"), state.join("cache"));
@@ -223,17 +237,17 @@ fn apt_in(state: &str, program: &str) -> anyhow::Result<Command> {
     command
         .arg("-o")
         .arg(format!("Dir::Cache={}", cache.display()));
-    // As root it would give itself up for a user who cannot write here.
+    // As root, apt would otherwise switch to a user that cannot write here.
     command.args(["-o", "APT::Sandbox::User=root"]);
     Ok(command)
 }
 
-/// Runs apt; its failure is that of the sources or of the network.
+/// Runs apt; a failure counts as one of the sources or the network.
 fn fetched(command: &mut Command) -> anyhow::Result<()> {
     succeed(command).map_err(|error| Unavailable(format!("{error:#}")).into())
 }
 
-/// Runs it, its standard output with our messages; fails when it does.
+/// Runs it with its standard output on standard error; fails if it fails.
 fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -250,7 +264,7 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The numbers in a package's name, in order: what Debian counts up.
+/// The numbers in a package's name, in order, which Debian increments.
 fn numbers(name: &str) -> Vec<u64> {
     name.split(|c: char| !c.is_ascii_digit())
         .filter_map(|digits| digits.parse().ok())

@@ -1,8 +1,9 @@
-//! The emulator: the one that is installed, or a newer one of Debian's that is only unpacked.
+//! The emulator: the installed one, or a newer one from Debian that is only unpacked.
 //!
-//! Linux changes its own code, for every tracepoint that is switched, by way of a breakpoint. With qemu 7.2 a CPU
-//! that translates that place just then can keep the breakpoint for good, and dies of it or comes back to it for
-//! ever. From 10.0 on that was not seen, so an older one is replaced where Debian's backports have a newer.
+//! Linux changes its own code, for every tracepoint that is switched, through a temporary breakpoint. With qemu 7.2, a
+//! CPU that translates that place at the same moment can keep the breakpoint forever, and dies of it or retries it
+//! endlessly. This was not seen with 10.0 and later, so an older version is replaced if Debian's backports have a newer
+//! one.
 
 use super::debian::{self, Release};
 use super::folder;
@@ -11,11 +12,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Its name.
 pub const NAME: &str = "qemu-system-x86_64";
-/// The oldest that no guest died in.
+/// The oldest major version without the defect.
 const OLDEST: u64 = 10;
-/// What it consists of beside libraries, which those of the installed one are.
+/// Its packages except libraries; it uses the libraries of the installed one.
 const PACKAGES: [&str; 4] = [
     "qemu-system-x86",
     "qemu-system-common",
@@ -23,18 +23,17 @@ const PACKAGES: [&str; 4] = [
     "seabios",
 ];
 
-/// Which one guests run in.
+/// The emulator that guests run in.
 pub struct Emulator {
     program: PathBuf,
-    /// The folder that a newer one was unpacked in.
+    /// The folder of an unpacked newer one.
     unpacked: Option<PathBuf>,
-    /// What it is, for whoever reads a trial's record.
+    /// Its version text, for a trial's record.
     pub what: String,
 }
 
 impl Emulator {
-    /// The installed one if it is new enough, else a newer one if there is one, else the installed one all the
-    /// same.
+    /// The installed one if it is new enough, or else a newer one if there is one, or else the installed one anyway.
     pub fn get() -> anyhow::Result<Emulator> {
         let installed = Emulator {
             program: NAME.into(),
@@ -48,7 +47,7 @@ impl Emulator {
         match newer() {
             Ok(newer) => Ok(newer),
             Err(why) => {
-                // Once is enough.
+                // Reported only once.
                 let noted = folder()?.join("emulator/.told");
                 if !noted.exists() {
                     eprintln!(
@@ -63,7 +62,12 @@ impl Emulator {
         }
     }
 
-    /// Adds what has it find its own files.
+    /// Whether the defect described in the module can crash its guests.
+    pub fn strikes_down(&self) -> bool {
+        major(&self.what).is_none_or(|version| version < OLDEST)
+    }
+
+    /// Adds the arguments by which it finds its own files.
     pub fn arguments(&self, command: &mut Command) {
         if let Some(root) = &self.unpacked {
             let libraries = format!("usr/lib/{}-linux-gnu/qemu", std::env::consts::ARCH);
@@ -94,9 +98,8 @@ impl Emulator {
 
 fn newer() -> anyhow::Result<Emulator> {
     let root = folder()?.join("emulator");
-    let backports = Release::Backports;
     for package in PACKAGES {
-        debian::unpack_of(&backports, package, &[], &root)?;
+        debian::unpack_of(Release::Backports, package, &[], &root)?;
     }
     let emulator = Emulator {
         program: root.join("usr/bin").join(NAME),
@@ -112,7 +115,7 @@ fn newer() -> anyhow::Result<Emulator> {
     Ok(emulator)
 }
 
-/// 10 of `QEMU emulator version 10.0.2 (...)`.
+/// 10 from `QEMU emulator version 10.0.2 (...)`.
 fn major(what: &str) -> Option<u64> {
     let rest = what.split("version ").nth(1)?;
     rest.split(|c: char| !c.is_ascii_digit())

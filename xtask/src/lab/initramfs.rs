@@ -1,4 +1,4 @@
-//! The guest's first and only file system: busybox, our program with its libraries, modules, and an init.
+//! The guest's only file system: busybox, our program with its libraries, modules, and an init.
 
 use super::debian;
 use super::folder;
@@ -10,10 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What runs as the guest's process 1.
+/// The guest's process 1.
 const INIT: &str = include_str!("init.sh");
 
-/// Packs it into a file and says which.
+/// Packs it into a file and returns the path.
 pub fn pack(guest: &Guest, kernel: &Unpacked, scratch: &Path) -> anyhow::Result<PathBuf> {
     let root = scratch.join("root");
     for folder in [
@@ -23,7 +23,7 @@ pub fn pack(guest: &Guest, kernel: &Unpacked, scratch: &Path) -> anyhow::Result<
     }
     let busybox = debian::busybox()?;
     fs::copy(&busybox, root.join("bin/busybox"))?;
-    // Debug information would be half of the memory of the guest.
+    // Debug information would take half of the guest's memory.
     let stripped = root.join("bin/jitterscope");
     let status = Command::new("strip")
         .arg("-o")
@@ -56,7 +56,7 @@ pub fn pack(guest: &Guest, kernel: &Unpacked, scratch: &Path) -> anyhow::Result<
     archive(&busybox, &root, &scratch.join("initramfs"))
 }
 
-/// A program of Debian's, with its libraries.
+/// Adds a Debian program with its libraries.
 fn bring(program: Program, root: &Path) -> anyhow::Result<()> {
     let into = folder()?.join("programs").join(program.name());
     for package in program.packages() {
@@ -73,7 +73,7 @@ fn bring(program: Program, root: &Path) -> anyhow::Result<()> {
         ),
         root,
     )?;
-    // Threads that are cancelled, or end by pthread_exit, load it by name.
+    // Cancelled threads, and those that end by pthread_exit, load it by name.
     libraries(Path::new("/bin/sh"), None, root)?;
     for folder in ["/lib", "/usr/lib"] {
         let unwinder = format!(
@@ -87,7 +87,7 @@ fn bring(program: Program, root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies what a program is linked with to where it will look for it.
+/// Copies a program's libraries to where it will look for them.
 fn libraries(program: &Path, extra: Option<&Path>, root: &Path) -> anyhow::Result<()> {
     let mut ldd = Command::new("ldd");
     if let Some(extra) = extra {
@@ -113,7 +113,7 @@ fn libraries(program: &Path, extra: Option<&Path>, root: &Path) -> anyhow::Resul
             };
             place(path, &format!("/lib/{name}"), root)?;
         } else if name.starts_with('/') {
-            // The loader, by the path that stands in the program.
+            // The loader, at the path in the program.
             place(name, name, root)?;
         }
     }
@@ -137,7 +137,7 @@ fn make_executable(path: &Path) -> anyhow::Result<()> {
     )?)
 }
 
-/// The kernel's own format. Not compressed: to unpack it would take the emulator longer than to load it.
+/// In the kernel's own format. Not compressed: the emulator takes longer to unpack it than to load it.
 fn archive(busybox: &Path, root: &Path, file: &Path) -> anyhow::Result<PathBuf> {
     let script = r#"cd "$1" && "$2" find . | "$2" cpio -o -H newc >"$3""#;
     let status = Command::new("sh")

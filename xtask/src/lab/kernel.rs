@@ -1,4 +1,4 @@
-//! A kernel of Debian's: its image, and the modules that a guest needs.
+//! A Debian kernel: its image, and the modules that a guest needs.
 
 use super::options::Kernel;
 use super::{debian, folder};
@@ -7,16 +7,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where they are.
 pub struct Unpacked {
-    /// The compressed image, as qemu takes it.
+    /// The compressed image, in the form that qemu accepts.
     pub image: PathBuf,
-    /// A folder with `lib/modules` in it, dependencies written down.
+    /// A folder with `lib/modules` and the modules' dependencies.
     pub modules: PathBuf,
 }
 
-/// The folders of modules that are kept of some three thousand: the shared folders, a disk with a file system,
-/// a network card, and what these depend on.
+/// The module folders to keep, out of about three thousand modules: for the shared folders, a disk with a file system,
+/// a network card, and their dependencies.
 const MODULES: [&str; 13] = [
     "drivers/virtio",
     "drivers/net/virtio_net.ko*",
@@ -33,42 +32,57 @@ const MODULES: [&str; 13] = [
     "lib",
 ];
 
-/// Those of other folders that they need.
-const CRYPTO: [&str; 2] = [
+/// Modules of other folders that these need.
+const OTHERS: [&str; 3] = [
+    // A CPU's registers, including its count of system management interrupts.
+    "arch/x86/kernel/msr.ko*",
     "crypto/crc32c_generic.ko*",
     "arch/x86/crypto/crc32c-intel.ko*",
 ];
 
-/// Fetches it, or takes what was fetched before.
+/// Fetches it, or uses an earlier copy.
 pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
     let root = folder()?.join("kernels").join(kernel.name());
-    // The choice is kept, so that not every new release is fetched beside the one that is there.
+    // The choice is stored, so that new releases are not fetched next to the existing one.
     let chosen = root.join("package");
     let package = match fs::read_to_string(&chosen) {
         Ok(package) => package,
-        Err(_) => debian::newest(kernel.packages())?,
+        Err(_) => debian::newest(kernel.release(), kernel.packages())?,
     };
-    let wanted: Vec<String> = ["./boot/vmlinuz-*".to_owned()]
+    let wanted: Vec<String> = ["./boot/vmlinuz-*", "./usr/lib/modules/*/vmlinuz"]
+        .map(str::to_owned)
         .into_iter()
-        .chain(MODULES.iter().chain(&CRYPTO).flat_map(|module| {
-            // Where modules are depends on the release: merged /usr or not.
+        .chain(MODULES.iter().chain(&OTHERS).flat_map(|module| {
+            // The module path depends on the release: merged /usr or not.
             ["./lib", "./usr/lib"].map(|lib| format!("{lib}/modules/*/kernel/{module}"))
         }))
         .collect();
     let unpacked = root.join("unpacked");
     if !chosen.exists() {
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-        debian::unpack(&package, &wanted, &unpacked)?;
+        for part in kernel.parts(&package) {
+            debian::unpack_of(kernel.release(), &part, &wanted, &unpacked)?;
+        }
         depmod(&unpacked)?;
         fs::write(&chosen, &package)?;
     }
-    let image = fs::read_dir(unpacked.join("boot"))?
-        .flatten()
-        .map(|entry| entry.path())
-        .next();
     Ok(Unpacked {
-        image: image.with_context(|| format!("{package} has no image in boot/"))?,
+        image: image(&unpacked).with_context(|| format!("{package} has no image"))?,
         modules: unpacked,
+    })
+}
+
+/// The image in an unpacked package: in `boot`, or since Linux 7 next to the modules.
+fn image(unpacked: &Path) -> Option<PathBuf> {
+    let list = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path())
+    };
+    let in_boot = list(unpacked.join("boot")).next();
+    in_boot.or_else(|| {
+        list(unpacked.join("usr/lib/modules"))
+            .map(|modules| modules.join("vmlinuz"))
+            .find(|image| image.is_file())
     })
 }
 

@@ -1,5 +1,5 @@
-//! Guests with other kernels, boot parameters and CPUs, under software emulation: what this machine cannot
-//! try, and what must not be tried on it.
+//! Guests with other kernels, boot parameters and CPUs, under software emulation: for tests that are impossible or
+//! unsafe on this machine.
 
 mod boot;
 mod debian;
@@ -11,6 +11,7 @@ mod trials;
 
 use crate::consent::Consent;
 use crate::packages::{self, LAB};
+use crate::test::Found;
 use crate::{program, shell};
 use anyhow::{Context, anyhow, ensure};
 use boot::Show;
@@ -81,7 +82,7 @@ pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
         } else {
             Which::Named(&args.only)
         };
-        return trials::run(&which).map(|()| 0);
+        return trials::run(&which, &mut Found::default()).map(|()| 0);
     }
     let guest = Guest {
         kernel: args.kernel,
@@ -110,21 +111,27 @@ pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
     .code)
 }
 
-/// The stage of the tests: the trials that it has room for.
-pub fn stage(consent: Consent) -> anyhow::Result<()> {
+/// The test stage: the trials that it has room for.
+pub fn stage(consent: Consent, found: &mut Found) -> anyhow::Result<()> {
     if let Err(missing) = packages::install(&LAB, consent) {
-        eprintln!("SKIPPED: {missing}: nothing was tried on other kernels");
+        found.skipped.note(format!("other kernels: {missing}"));
         return Ok(());
     }
-    trials::run(&Which::Stage)
+    trials::run(&Which::Stage, found)
 }
 
-/// A word that a shell takes as it is.
+/// Fetches the files of the stage's guests.
+pub fn fetch() -> anyhow::Result<()> {
+    emulator::Emulator::get()?;
+    kernel::get(Kernel::V6_1).map(drop)
+}
+
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Where all that guests need is kept.
+/// The folder of everything that guests need.
 fn folder() -> anyhow::Result<PathBuf> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);

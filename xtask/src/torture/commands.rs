@@ -1,4 +1,4 @@
-//! The commands that are struck, what they work on, and how it is put in order again.
+//! The commands to kill, the files that they use, and how these are restored.
 
 use anyhow::{Context, bail, ensure};
 use jitterscope_testing::turn;
@@ -11,17 +11,21 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A command.
 pub struct Kind {
     pub name: &'static str,
     arguments: &'static [&'static str],
-    /// The time in which it is struck: about how long it runs. That of a short one is measured.
+    /// The time range in which it is killed: about its run time, which is measured for a short command.
     span: Option<Duration>,
-    /// What it undoes, and so must be done before.
+    /// The commands that it undoes, which must run before.
     undoes: Option<&'static [&'static str]>,
-    /// Whether doing the same again puts right what it left in a folder that only its caller knows.
+    /// Whether repeating it repairs what it left in a folder that only its caller knows.
     again: bool,
+    /// How often it is killed, relative to others.
+    pub share: usize,
 }
+
+/// The share of commands that change the machine and must restore it.
+const OFTEN: usize = 3;
 
 const fn kind(name: &'static str, millis: u64, arguments: &'static [&'static str]) -> Kind {
     let span = if millis == 0 {
@@ -35,6 +39,14 @@ const fn kind(name: &'static str, millis: u64, arguments: &'static [&'static str
         span,
         undoes: None,
         again: false,
+        share: 1,
+    }
+}
+
+const fn often(kind: Kind) -> Kind {
+    Kind {
+        share: OFTEN,
+        ..kind
     }
 }
 
@@ -45,8 +57,7 @@ const fn again(kind: Kind) -> Kind {
     }
 }
 
-/// All that change or write anything, and two that only read. `@` in an argument is the folder of what is
-/// written.
+/// All commands that change or write something, and two that only read. `@` in an argument is the output folder.
 pub const KINDS: &[Kind] = &[
     kind(
         "record",
@@ -96,7 +107,7 @@ pub const KINDS: &[Kind] = &[
             "100ms",
         ],
     ),
-    kind(
+    often(kind(
         "experiment",
         9000,
         &[
@@ -107,7 +118,7 @@ pub const KINDS: &[Kind] = &[
             "500ms",
             "--quiet",
         ],
-    ),
+    )),
     kind(
         "experiment --apply",
         6000,
@@ -122,7 +133,7 @@ pub const KINDS: &[Kind] = &[
             "--quiet",
         ],
     ),
-    // It begins to change the machine after four runs, some seven seconds, and is at its pairs after twice that.
+    // It starts to change the machine after four runs, about seven seconds, and makes its pairs after twice that.
     kind(
         "experiment --auto",
         24000,
@@ -173,10 +184,10 @@ pub const KINDS: &[Kind] = &[
             "csv://@/sampler.csv",
         ],
     ),
-    kind("tune apply", 0, APPLY),
+    often(kind("tune apply", 0, APPLY)),
     Kind {
         undoes: Some(APPLY),
-        ..kind("tune rollback", 0, &["tune", "rollback", "--yes"])
+        ..often(kind("tune rollback", 0, &["tune", "rollback", "--yes"]))
     },
     again(kind(
         "export",
@@ -199,24 +210,24 @@ pub const KINDS: &[Kind] = &[
     kind("report", 0, &["report"]),
 ];
 
-/// What an experiment by commands changes.
+/// What an experiment with commands changes.
 const APPLIED: &str = "applied";
 
-/// Knobs that disturb nobody for a second, of several files each.
+/// Knobs that disturb no thread within a second, with several files each.
 const KNOBS: &str = "irq-aff,irq-default,timer-migr,softlockup,rcu-normal,compaction,writeback";
 
 const APPLY: &[&str] = &["tune", "apply", "--yes", "--only", KNOBS];
 
-/// Where the commands work.
+/// The folders of the commands.
 pub struct Ground {
     program: PathBuf,
     folder: TempDir,
-    /// How long short commands took.
+    /// Run times of short commands.
     spans: BTreeMap<&'static str, Duration>,
 }
 
 impl Ground {
-    /// Makes the folders, and the runs that some commands read.
+    /// Creates the folders, and the runs that some commands read.
     pub fn prepare(program: PathBuf) -> anyhow::Result<Ground> {
         ensure!(program.is_file(), "{} is no file", program.display());
         let folder = tempfile::Builder::new()
@@ -230,7 +241,7 @@ impl Ground {
         fs::create_dir(ground.at("out"))?;
         let _turn = turn();
         let prepared = ground.make();
-        // Its journal goes with the folder: what was applied is undone first, whatever happened.
+        // Its journal is in the folder, so what was applied is always undone first.
         let undone = ground.recover(None);
         prepared?;
         let left = undone?;
@@ -286,7 +297,7 @@ impl Ground {
         Ok(())
     }
 
-    /// The time in which it is to be struck.
+    /// The time range in which to kill it.
     pub fn span(&self, kind: &Kind) -> Duration {
         kind.span
             .or_else(|| self.spans.get(kind.name).copied())
@@ -297,7 +308,7 @@ impl Ground {
         self.folder.path().join(name)
     }
 
-    /// The program with folders of its own.
+    /// The program with its own folders.
     pub fn command(&self, arguments: &[OsString]) -> Command {
         let mut command = silent(&self.program);
         command
@@ -309,7 +320,7 @@ impl Ground {
         command
     }
 
-    /// What must be done before it is struck.
+    /// What must be done before it is killed.
     pub fn before(&self, kind: &Kind) -> anyhow::Result<()> {
         kind.undoes.map_or(Ok(()), |line| self.json(line).map(drop))
     }
@@ -323,7 +334,7 @@ impl Ground {
     }
 
     /// Runs it to its end with `--json`.
-    fn json(&self, line: &[&str]) -> anyhow::Result<Value> {
+    pub fn json(&self, line: &[&str]) -> anyhow::Result<Value> {
         let arguments: Vec<OsString> = line.iter().chain(&["--json"]).map(OsString::from).collect();
         let output = self
             .command(&arguments)
@@ -348,7 +359,7 @@ impl Ground {
             .map(drop)
     }
 
-    /// Does what a user would: cleans up, and rolls back what is applied. What that does not manage is found.
+    /// Does what a user would do: cleans up, and rolls back what is applied. Returns what that does not restore.
     pub fn recover(&self, kind: Option<&Kind>) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         if let Some(kind) = kind.filter(|kind| kind.again) {
@@ -374,7 +385,7 @@ impl Ground {
         Ok(found)
     }
 
-    /// What lies in the folders that should not, and runs that cannot be read. New runs are removed.
+    /// Unexpected files in the folders, and unreadable runs. Removes new runs.
     pub fn leftovers(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         let list = self.json(&["list"])?;
@@ -433,7 +444,7 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
 }
 
-/// A command without input and output, which cannot fill a pipe that nobody reads.
+/// A command without input and output, so that it cannot fill an unread pipe.
 pub fn silent(program: &std::path::Path) -> Command {
     let mut command = Command::new(program);
     command

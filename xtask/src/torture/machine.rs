@@ -1,4 +1,4 @@
-//! The machine as far as any command could change it, as the kernel shows it and not as the program says.
+//! The state of the machine that any command could change, as the kernel shows it and not as the program reports it.
 
 use anyhow::{Context, ensure};
 use jitterscope_platform::Machine;
@@ -32,7 +32,7 @@ const FILES: &[&str] = &[
     "/sys/fs/cgroup/cpuset/cpuset.*",
 ];
 
-/// Sysctls that count, are random or are written only.
+/// Sysctls that are counters, random or write-only.
 const RESTLESS: &[&str] = &[
     "*/random*",
     "*/ns_last_pid",
@@ -42,13 +42,13 @@ const RESTLESS: &[&str] = &[
     "*/stat_refresh",
 ];
 
-/// File systems that we mount or mount upon; others' come and go.
+/// File systems that we mount or mount on; others may come and go.
 const MOUNTS: &[&str] = &[
     "tracefs", "debugfs", "cgroup", "cgroup2", "cpuset", "sysfs", "nsfs",
 ];
 
-/// What the top level of tracefs says, each in a line, and whose instances there are. It is mounted for the
-/// look in a mount namespace of its own: a mount that stays would hide that the program forgets its own.
+/// The values in the top level of tracefs, each in a line, and the owners of its instances. It is mounted in a separate
+/// mount namespace: a mount that stays would hide that the program forgets its own.
 const LOOK: &str = r#"
 cd /sys/kernel/tracing || exit 1
 [ -e tracing_on ] || { mount -t tracefs torture . && cd /sys/kernel/tracing; } || exit 1
@@ -62,15 +62,13 @@ for instance in instances/*; do
 done
 "#;
 
-/// What there is, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part(BTreeMap<String, String>);
 
-/// Everything.
 pub struct Snapshot {
-    /// What tracing sets up. All of it must be the same.
+    /// The tracing setup, all of which must be the same.
     pub tracing: Part,
-    /// What else there is: none may be new, and none may be gone.
+    /// Other things: none may be new or gone.
     things: Part,
     /// Values. Threads and devices may come and go.
     values: Part,
@@ -94,7 +92,7 @@ impl Snapshot {
 }
 
 impl Part {
-    /// What is new, gone or other.
+    /// New, missing and changed entries.
     pub fn differences(&self, now: &Part) -> Vec<String> {
         let new = now
             .0
@@ -113,7 +111,7 @@ impl Part {
             .collect()
     }
 
-    /// What is other, of what both have.
+    /// Changed entries of those in both.
     fn changes(&self, now: &Part) -> Vec<String> {
         let other = |(key, was): (&String, &String)| {
             now.0
@@ -134,7 +132,7 @@ pub fn tracing() -> anyhow::Result<Part> {
     let said = String::from_utf8_lossy(&look.stderr);
     ensure!(look.status.success(), "tracefs cannot be looked at: {said}");
     let text = String::from_utf8_lossy(&look.stdout).into_owned();
-    // One that is held belongs to somebody else at work.
+    // A locked instance belongs to another working process.
     let lines = text.lines().filter(|line| *line != "instance held");
     let mut part: BTreeMap<String, String> = lines
         .map(|line| line.split_once(": ").unwrap_or((line, "")))
@@ -172,7 +170,7 @@ fn walk(folder: &str, depth: u32, only_folders: bool, all: &mut BTreeSet<String>
         if is_folder && depth > 1 {
             walk(&path, depth - 1, only_folders, all);
         }
-        // Folders of notes and a lock may stay: they hold nothing.
+        // Empty folders of notes and a lock may stay.
         let counts = if only_folders {
             is_folder
         } else {
@@ -184,7 +182,7 @@ fn walk(folder: &str, depth: u32, only_folders: bool, all: &mut BTreeSet<String>
     }
 }
 
-/// Knobs, and where kernel threads may run.
+/// Knobs, and the affinities of kernel threads.
 fn values(machine: &Machine) -> Part {
     let mut all = BTreeMap::new();
     for pattern in FILES {
@@ -207,7 +205,7 @@ fn values(machine: &Machine) -> Part {
                 .unwrap_or_default()
                 .to_owned()
         };
-        // Workers come and go.
+        // Workers start and end at any time.
         if of("Kthread:").ends_with('1') && !of("Name:").contains("kworker") {
             all.insert(format!("{path} {}", of("Name:")), of("Cpus_allowed_list:"));
         }

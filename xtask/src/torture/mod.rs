@@ -1,29 +1,56 @@
-//! Every command, killed at random moments: whatever a user or the kernel does to one, the next start or
-//! `doctor --clean` must find the machine as it was. The machine is compared before and after each kill.
+//! What a user, another root process or an attacker may do to the program.
+//!
+//! Kills every command at random moments: the next start or `doctor --clean` must always restore the machine, which is
+//! compared before and after each kill. Writes to the trace controls of every kind of recording at random moments: its
+//! report must say so. Creates synthetic records that would fill a recorder's memory.
 
 mod commands;
+mod floods;
 mod machine;
+mod tampering;
 mod victim;
 
 use crate::program;
 use anyhow::{bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use commands::{Ground, KINDS, Kind};
 use jitterscope_testing::{SplitMix64, turn};
 use machine::{Snapshot, tracing};
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use victim::{Blow, StrikeWith, ignored};
+use victim::{Blow, StrikeWith, Struck, ignored};
 
 /// How long others may have to wait.
 const TURN: Duration = Duration::from_secs(60);
 
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Commands are killed
+    Kills,
+    /// The controls of recordings' traces are written to
+    Tampering,
+    /// Records are made up that would fill a recorder's memory
+    Floods,
+}
+
 /// Arguments of `cargo xtask torture`.
 #[derive(Args)]
 pub struct TortureArgs {
+    /// What is done [default: kills and tampering]
+    #[arg(value_enum)]
+    what: Vec<What>,
     /// How many to kill
     #[arg(long, default_value_t = 100)]
     kills: u32,
+    /// How many recordings to disturb: thirty are each kind in each way once
+    #[arg(long, default_value_t = 30)]
+    tamperings: u32,
+    /// How long floods last, minutes
+    #[arg(long, default_value_t = 60)]
+    minutes: u64,
     /// Repeats the choices of an earlier run; they are printed at its start
     #[arg(long)]
     seed: Option<u64>,
@@ -38,8 +65,42 @@ pub struct TortureArgs {
     program: Option<PathBuf>,
 }
 
-/// Runs it; fails with the list of what was found.
+/// The lock of tests that measure: no other test changes the machine meanwhile.
+struct Turn {
+    _held: File,
+    since: Instant,
+}
+
+impl Turn {
+    fn take() -> Turn {
+        Turn {
+            _held: turn(),
+            since: Instant::now(),
+        }
+    }
+
+    /// Lets others go first if it was held for long.
+    fn pass_on(self) -> Turn {
+        if self.since.elapsed() < TURN {
+            return self;
+        }
+        drop(self);
+        Turn::take()
+    }
+}
+
+/// Runs it; fails with the list of findings.
 pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
+    let is_wanted = |what: What| match &args.what[..] {
+        [] => what != What::Floods,
+        some => some.contains(&what),
+    };
+    if is_wanted(What::Floods) {
+        floods::run(args.minutes)?;
+    }
+    if !is_wanted(What::Kills) && !is_wanted(What::Tampering) {
+        return Ok(());
+    }
     ensure!(
         rustix::process::geteuid().is_root(),
         "torture changes the machine: run it as root"
@@ -62,6 +123,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
                 .as_ref()
                 .is_none_or(|only| kind.name.contains(&**only))
         })
+        .flat_map(|kind| std::iter::repeat_n(kind, kind.share))
         .collect();
     ensure!(
         !kinds.is_empty(),
@@ -72,60 +134,83 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_secs());
     let seed = args.seed.unwrap_or(now);
-    eprintln!("{} kills; again with --seed {seed}", args.kills);
+    eprintln!("again with --seed {seed}");
     let mut random = SplitMix64(seed);
     let ground = Ground::prepare(program)?;
     let mut findings = Vec::new();
-    // Tests that measure take turns by the same lock: nobody else changes the machine meanwhile.
-    let mut held = (turn(), Instant::now());
-    for number in 1..=args.kills {
-        if held.1.elapsed() > TURN {
-            drop(held.0);
-            held = (turn(), Instant::now());
-        }
-        // In turn, so that a hundred kills reach every command; when and how is left to chance.
-        let kind = kinds[number as usize % kinds.len()];
-        let (message, found) = one(&ground, kind, &mut random, args.with)?;
-        eprintln!(
-            "{number:>4} {message}{}",
-            if found.is_empty() { "" } else { "  <- FOUND" }
-        );
+    let mut tell = |number: u32, message: String, found: Vec<String>| {
+        let mark = if found.is_empty() { "" } else { "  <- FOUND" };
+        eprintln!("{number:>4} {message}{mark}");
         for what in found {
             eprintln!("     {what}");
             findings.push(format!("{number} {message}: {what}"));
         }
+    };
+    let mut held = Turn::take();
+    let mut done = Vec::new();
+    if is_wanted(What::Tampering) {
+        let mut reported = 0;
+        for number in 1..=args.tamperings {
+            held = held.pass_on();
+            let (noticed, message, found) = tampering::one(&ground, number, &mut random)?;
+            tell(number, message, found);
+            reported += u32::from(noticed);
+        }
+        done.push(format!(
+            "{} recordings disturbed, {reported} of them while they measured",
+            args.tamperings
+        ));
+    }
+    if is_wanted(What::Kills) {
+        // The number of kills of each command, and how many of them hit it while it ran.
+        let mut kills: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+        for number in 1..=args.kills {
+            held = held.pass_on();
+            // In turn, so that a hundred kills reach every command; time and signal are random.
+            let kind = kinds[number as usize % kinds.len()];
+            let (running, message, found) = one(&ground, kind, &mut random, args.with)?;
+            tell(number, message, found);
+            let counts = kills.entry(kind.name).or_default();
+            *counts = (counts.0 + 1, counts.1 + u32::from(running));
+        }
+        let each: Vec<String> = kills
+            .iter()
+            .map(|(name, (all, running))| format!("{name} {running} of {all}"))
+            .collect();
+        done.push(format!(
+            "{} kills (while they ran: {})",
+            args.kills,
+            each.join(", ")
+        ));
     }
     drop(held);
+    let done = done.join(", ");
     if findings.is_empty() {
-        eprintln!(
-            "{} kills, and the machine was as before each time",
-            args.kills
-        );
+        eprintln!("{done}: nothing was found");
         return Ok(());
     }
     bail!(
-        "{} findings in {} kills (--seed {seed}):\n  {}",
+        "{} findings in {done} (--seed {seed}):\n  {}",
         findings.len(),
-        args.kills,
         findings.join("\n  ")
     )
 }
 
-/// One kill: what was done, and what it left that it should not have.
+/// One kill: whether the command still ran, what was done, and what it wrongly left behind.
 fn one(
     ground: &Ground,
     kind: &Kind,
     random: &mut SplitMix64,
     with: Option<StrikeWith>,
-) -> anyhow::Result<(String, Vec<String>)> {
+) -> anyhow::Result<(bool, String, Vec<String>)> {
     let blow = Blow::draw(random, ground.span(kind), with);
     let before = Snapshot::take()?;
     let mut found = Vec::new();
     ground.before(kind)?;
-    let end = victim::strike(ground, kind, &blow, &mut found)?;
+    let Struck { running, end } = victim::strike(ground, kind, &blow, &mut found)?;
     let message = format!("{:<24} {blow} -> {end}", kind.name);
     if !blow.is_kill() {
-        // What can run to its end leaves nothing for others to remove.
+        // A command that ran to its end leaves nothing for others to remove.
         let compared = before.tracing.differences(&tracing()?);
         found.extend(
             compared
@@ -133,7 +218,7 @@ fn one(
                 .map(|what| format!("before any clean-up: {what}")),
         );
     } else if random.below(3) == 0 {
-        // The next start removes it as well as doctor does.
+        // The next start removes it as doctor does.
         ground.next_start()?;
         let compared = before.tracing.differences(&tracing()?);
         found.extend(
@@ -145,5 +230,5 @@ fn one(
     found.extend(ground.recover(Some(kind))?);
     found.extend(before.differences(&Snapshot::take()?));
     found.extend(ground.leftovers()?);
-    Ok((message, found))
+    Ok((running, message, found))
 }

@@ -1,4 +1,4 @@
-//! One command, started and struck down.
+//! Starts one command and kills it.
 
 use super::commands::{Ground, Kind};
 use anyhow::Context;
@@ -11,9 +11,13 @@ use std::process::{Child, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a command may take to end by itself, and a child of one that was killed to go.
+/// How long a command may be idle before it must have ended, and how long a child of a killed one may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// By it the processes of a command are known, those of its children included.
+/// The limit for a command that uses the CPU: under load, a debug build summarizes a pipeline for a minute.
+const LONGEST: Duration = Duration::from_secs(180);
+/// CPU use from which a command counts as working.
+const WORKS: f64 = 0.02;
+/// Marks the processes of a command, including its children.
 const MARK: &str = "JITTERSCOPE_TORTURE";
 
 /// The one signal to strike with.
@@ -40,8 +44,7 @@ impl StrikeWith {
     }
 }
 
-/// The signals that this process ignores, of those that a strike may be: what it starts inherits that, and a strike
-/// with one of them would be none.
+/// The signals of a strike that this process ignores: its children inherit that, so such a signal would have no effect.
 pub fn ignored() -> anyhow::Result<Vec<&'static str>> {
     let status =
         fs::read_to_string("/proc/self/status").context("/proc/self/status cannot be read")?;
@@ -64,15 +67,15 @@ pub fn ignored() -> anyhow::Result<Vec<&'static str>> {
         .collect())
 }
 
-/// When to strike, and with what: signals, and the pause after each.
+/// The time and the signals of a strike, with the pause after each signal.
 pub struct Blow {
     after: Duration,
     signals: Vec<(Signal, Duration)>,
 }
 
 impl Blow {
-    /// Half of them are SIGKILL; the others are what terminals, service managers and users send. With `only` it is
-    /// that one, once.
+    /// Half of the strikes are SIGKILL; the others are what terminals, service managers and users send. With `only`, it
+    /// is that signal once.
     pub fn draw(random: &mut SplitMix64, span: Duration, only: Option<StrikeWith>) -> Blow {
         let after = Duration::from_micros(
             random.below(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
@@ -94,7 +97,7 @@ impl Blow {
                 (Signal::HUP, soon),
                 (Signal::HUP, Duration::ZERO),
             ],
-            // A second Ctrl-C, too soon to be one and late enough.
+            // Two more Ctrl-C: one too early to count as a second one, one late enough.
             9 => vec![
                 (Signal::INT, soon),
                 (Signal::INT, later),
@@ -134,21 +137,29 @@ impl fmt::Display for Blow {
     }
 }
 
-/// Starts it, strikes, waits for its end. Returns how it ended.
+/// The result of a strike.
+pub struct Struck {
+    /// Whether the command still ran when the first signal was sent.
+    pub running: bool,
+    pub end: String,
+}
+
+/// Starts the command, strikes it, and waits for its end.
 pub fn strike(
     ground: &Ground,
     kind: &Kind,
     blow: &Blow,
     found: &mut Vec<String>,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Struck> {
     let mut child = ground
         .command(&ground.arguments(kind))
         .env(MARK, std::process::id().to_string())
         .spawn()
         .context("the program cannot be started")?;
     sleep(blow.after);
+    let running = child.try_wait()?.is_none();
     for (signal, pause) in &blow.signals {
-        // One that has ended is not waited for yet, so that the number is still its own.
+        // An ended process has not been reaped, so its id is still its own.
         if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
             let _ = kill_process(pid, *signal);
         }
@@ -156,7 +167,7 @@ pub fn strike(
     }
     let end = match wait(&mut child)? {
         Some(status) => {
-            // What does nothing cannot leave anything either.
+            // A command that did nothing cannot leave anything behind.
             if matches!(status.code(), Some(2 | 4 | 101)) {
                 found.push(format!(
                     "it could not do what it was to do ({status}), or panicked"
@@ -165,7 +176,7 @@ pub fn strike(
             status
         }
         None => {
-            found.push(format!("it did not end within {PATIENCE:?}"));
+            found.push("it does not end".into());
             child.kill()?;
             child.wait()?
         }
@@ -182,21 +193,42 @@ pub fn strike(
             let _ = kill_process(pid, Signal::KILL);
         }
     }
-    Ok(format!("{end} (pid {})", child.id()))
+    let end = format!("{end} (pid {})", child.id());
+    Ok(Struck { running, end })
 }
 
 fn wait(child: &mut Child) -> anyhow::Result<Option<ExitStatus>> {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+    let begun = Instant::now();
+    let (mut since, mut spent) = (begun, ticks_spent(child.id()));
+    while begun.elapsed() < LONGEST {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
+        }
+        if since.elapsed() >= PATIENCE {
+            let now = ticks_spent(child.id());
+            let works =
+                PATIENCE.as_secs_f64() * rustix::param::clock_ticks_per_second() as f64 * WORKS;
+            if (now.saturating_sub(spent) as f64) < works {
+                return Ok(None);
+            }
+            (since, spent) = (Instant::now(), now);
         }
         sleep(Duration::from_millis(10));
     }
     Ok(None)
 }
 
-/// Living processes with our mark, and what they run.
+/// CPU time of a process, in the kernel's clock ticks.
+fn ticks_spent(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // After the name, which may contain any byte: the state is the third field, user and system time are the 14th and
+    // 15th.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let times = fields.split_whitespace().skip(11).take(2);
+    times.filter_map(|time| time.parse::<u64>().ok()).sum()
+}
+
+/// Running processes with our mark, and their commands.
 fn marked() -> Vec<(i32, String)> {
     let mark = format!("{MARK}={}", std::process::id());
     let Ok(processes) = fs::read_dir("/proc") else {

@@ -1,4 +1,4 @@
-//! The harness under `benches/java`: fetched, compiled, started, its threads pinned from outside.
+//! The harness in `benches/java`: fetched, compiled, started, its threads pinned from outside.
 
 use super::output::{self, Transit};
 use super::{Course, INTERVAL_NS, MESSAGES, PAUSE_NS, RECORD_LENGTH, WARM_UP};
@@ -9,19 +9,18 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// From Maven Central, in these versions.
+/// These versions from Maven Central.
 const ARTIFACTS: [&str; 2] = [
     "com.lmax:disruptor:4.0.0",
     "org.hdrhistogram:HdrHistogram:2.2.2",
 ];
-/// The ancestor's flags where today's Java still has them.
+/// perf-workshop's flags that today's Java still supports.
 const FLAGS: [&str; 3] = [
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:GuaranteedSafepointInterval=600000",
     "-XX:+DisableExplicitGC",
 ];
 
-/// The harness, compiled.
 pub struct Java {
     class_path: String,
 }
@@ -32,7 +31,7 @@ fn skipped(why: &str) -> Option<Java> {
 }
 
 impl Java {
-    /// Fetches and compiles; `None` where Java, Maven, Maven Central or taskset are missing.
+    /// Fetches and compiles it; `None` if Java, Maven, Maven Central or taskset is missing.
     ///
     /// # Errors
     /// The harness does not compile.
@@ -87,7 +86,7 @@ impl Java {
         }))
     }
 
-    /// One measurement, in a heap of this size.
+    /// Makes one measurement with this heap size.
     pub fn run(&self, course: &Course, ring: u64, heap: &str) -> anyhow::Result<Transit> {
         let numbers = [
             RECORD_LENGTH,
@@ -110,7 +109,7 @@ impl Java {
             .context("java cannot be started")?;
         let text = converse(&mut child, course.cpus);
         if text.is_err() {
-            // It waits for a line that will not come, or spins without an end.
+            // It waits for a line that will not come, or spins forever.
             let _ = child.kill();
         }
         let status = child.wait().context("java cannot be waited for")?;
@@ -122,7 +121,7 @@ impl Java {
     }
 }
 
-/// Pins the threads, lets them go, and reads the rest.
+/// Pins the threads, starts the measurement, and reads the rest.
 fn converse(child: &mut Child, cpus: (u32, u32)) -> anyhow::Result<String> {
     let mut stdin = child.stdin.take().context("java has no input")?;
     let mut stdout = BufReader::new(child.stdout.take().context("java has no output")?);
@@ -158,7 +157,7 @@ fn thread(tasks: &Path, name: &str) -> anyhow::Result<String> {
         fs::read_dir(tasks).with_context(|| format!("{} cannot be read", tasks.display()))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("{} cannot be read", tasks.display()))?;
-        // A thread may have ended since.
+        // A thread may have ended meanwhile.
         let comm = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
         if comm.trim_end() == name {
             return Ok(entry.file_name().to_string_lossy().into_owned());

@@ -1,10 +1,10 @@
-//! Reading what the contenders print.
+//! Parses the output of the variants.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::fmt;
 
-/// How long messages took, nanoseconds, and the memory that it took.
+/// Message times in nanoseconds, and the memory used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transit {
     pub count: u64,
@@ -12,12 +12,12 @@ pub struct Transit {
     pub p99: u64,
     pub p99_9: u64,
     pub max: u64,
-    /// The most that was resident, KiB.
+    /// Peak resident size, KiB.
     pub peak_kib: u64,
 }
 
 impl Transit {
-    /// Of each number the median: the middle one, of two middle ones the higher.
+    /// The median of each number; of two middle values the higher.
     pub fn median(rounds: &[Transit]) -> Transit {
         let of = |field: fn(&Transit) -> u64| {
             let mut values: Vec<u64> = rounds.iter().map(field).collect();
@@ -34,7 +34,7 @@ impl Transit {
         }
     }
 
-    /// As the table has them.
+    /// The columns of the table.
     pub fn columns(&self) -> [u64; 5] {
         [self.p50, self.p99, self.p99_9, self.max, self.peak_kib]
     }
@@ -199,7 +199,7 @@ mod tests {
         assert!(error(of_java(lost)).contains("lost"));
         let disordered = lost.replace("inter_count=6 disordered=0", "inter_count=7 disordered=1");
         assert!(error(of_java(&disordered)).contains("disordered"));
-        // p99 must not be taken for p99_9, nor the other way round.
+        // p99 and p99_9 must not be confused.
         let partly = "result count=7 inter_count=7 disordered=0 p50=1 p99_9=1 max=1 peak_rss_kib=1";
         assert!(error(of_java(partly)).contains("'p99'"));
         assert!(error(of_tool("{}")).contains("consumers"));

@@ -1,12 +1,12 @@
-//! An experiment across a reboot: two boots of one machine, its runs kept on the shared folder between them.
+//! An experiment across a reboot: two boots of one machine, with its runs on the shared folder in between.
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
 use super::state::restored;
 use super::steps;
 
-/// CPU 1 is measured; hogs share it, which `isolcpus` keeps away. What lives in the guest's memory is brought from
-/// the shared folder and back.
+/// CPU 1 is measured; hogs share it, and `isolcpus` keeps them away. The guest's memory contents are loaded from the
+/// shared folder and stored there again.
 const BOOT: &str = r#"
 mkdir -p /tmp/runs && chmod 700 /tmp/runs
 [ -e /out/runs ] && cp -r /out/runs/. /tmp/runs && chmod -R go= /tmp/runs
@@ -21,7 +21,7 @@ across() {
 }
 "#;
 
-/// Started again to go on in a boot that still lacks the parameter; what is kept, and every setting, before and after.
+/// Resumed in a boot that still lacks the parameter; keeps the data and every setting, before and after.
 const UNREADY: &str = r#"
 kept() { cd /tmp/runs && find . -type f | sort | xargs md5sum; cd /root; }
 kept >/out/kept-before
@@ -32,10 +32,10 @@ settings >/out/after
 kept >/out/kept-after
 "#;
 
-/// What every boot ends with.
+/// The end of every boot.
 const KEEP: &str = "\nrm -rf /out/runs && cp -r /tmp/runs /out/runs\n";
 
-/// Four boots: without it, without it again, with another change beside, with it.
+/// Four boots: without the parameter, again without it, with another change too, with it.
 pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     let guest = |append: &str| {
         let mut guest = Guest::new(Kernel::V6_1).append(append);
@@ -108,8 +108,8 @@ pub fn reboot(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A boot that was to have the parameter and has not: it is shown what is missing and what to do, the plan and the runs
-/// that are made are kept, and nothing is changed.
+/// A boot that lacks the expected parameter: it reports what is missing and what to do, keeps the plan and the runs,
+/// and changes nothing.
 fn unready(finding: &mut Finding, steps: &steps::Steps) {
     // Long lines are wrapped.
     let error = steps

@@ -1,12 +1,12 @@
-//! A kernel that refuses tracefs, and kernels that do not keep time by the TSC.
+//! A kernel that refuses tracefs, and kernels that do not use the TSC as their clock.
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
 use super::steps::{self, source, word};
 use serde_json::Value;
 
-/// With `lockdown=confidentiality` the kernel gives nobody its events: what was measured is still reported, and
-/// why nobody is named.
+/// With `lockdown=confidentiality` the kernel gives its events to no process: the measurement is still reported, with
+/// the reason why no culprit is named.
 pub fn lockdown(finding: &mut Finding) -> anyhow::Result<()> {
     let guest = Guest::new(Kernel::V6_1).append("lockdown=confidentiality");
     let script = r#"
@@ -56,8 +56,8 @@ cat /sys/kernel/security/lockdown >/out/lockdown
     Ok(())
 }
 
-/// The HPET as clock source, and a TSC that is called unstable: the probe falls back to the kernel's clock,
-/// says so, and the events still lie in the stalls.
+/// The HPET as clock source, and a TSC marked unstable: the probe falls back to the kernel's clock and reports it, and
+/// events still fall into stalls.
 pub fn wrong(finding: &mut Finding) -> anyhow::Result<()> {
     for (name, append) in [
         ("hpet", "tsc=reliable clocksource=hpet"),
@@ -82,7 +82,7 @@ step tsc jitterscope record --cpus 1 -d 1s -q --clock tsc
             format!("{name}: the kernel keeps time by {}", kept.trim()),
         );
         steps.ended(finding, &[("record", 0)]);
-        // What neither CPU nor kernel vouch for is not read.
+        // A clock that neither CPU nor kernel vouches for is not used.
         let refused = steps.code("tsc") == Some(4) && steps.err("tsc").contains(kept.trim());
         finding.check(
             refused,
@@ -107,8 +107,8 @@ step tsc jitterscope record --cpus 1 -d 1s -q --clock tsc
     Ok(())
 }
 
-/// Of what takes the kernel as long as a stall, events must lie in stalls; of what takes less, they need not, but are
-/// counted, and the report says from how long on it sees anything.
+/// Events of work that takes as long as a stall must lie in stalls; events of shorter work need not. Both are counted,
+/// and the report states the shortest stall that it sees.
 fn proven(finding: &mut Finding, name: &str, report: &Value, text: &str) {
     let attribution = &report["attribution"];
     let count = |field: &str| attribution[field].as_u64().unwrap_or_default();
@@ -123,7 +123,7 @@ fn proven(finding: &mut Finding, name: &str, report: &Value, text: &str) {
          are of what took less",
         inside * 100.0
     );
-    // Few of them would prove nothing, and most must be due: else the threshold hides what it is to show.
+    // A few events would prove nothing, and most must be due, or else the threshold hides what it should show.
     finding.check(due >= 300 && due > too_short && inside >= 0.99, message);
     finding.check(
         attribution["proven"] == true,

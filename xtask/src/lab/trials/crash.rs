@@ -1,5 +1,5 @@
-//! What is struck down must leave nothing: a recording at random moments, `tune apply` at each of its writes,
-//! a full disk, a measured CPU that goes offline.
+//! A killed process must leave nothing behind: a recording at random moments, `tune apply` at each of its writes, a
+//! full disk, a measured CPU that goes offline.
 
 use super::super::options::{Guest, Kernel, Program};
 use super::Finding;
@@ -8,7 +8,7 @@ use super::steps;
 use jitterscope_testing::SplitMix64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often a recording is killed.
+/// How many recordings are killed.
 const KILLS: u64 = 20;
 
 /// SIGKILL of `record` at random moments of its start, its run and its end.
@@ -83,17 +83,17 @@ ps -o comm >/out/processes
     Ok(())
 }
 
-/// Seven of those that [`apply_all`] tries.
+/// Seven of the kills of [`apply_all`].
 pub fn apply(finding: &mut Finding) -> anyhow::Result<()> {
     killed_applies(finding, 7)
 }
 
-/// SIGKILL of `tune apply` at each of its writes in turn, then `tune rollback`: every setting is as it was.
+/// SIGKILL of `tune apply` at each of its writes in turn, then `tune rollback`: every setting is restored.
 pub fn apply_all(finding: &mut Finding) -> anyhow::Result<()> {
     killed_applies(finding, 1000)
 }
 
-/// At so many of its writes, spread over all.
+/// Kills at `kills` of its writes, evenly spread.
 fn killed_applies(finding: &mut Finding, kills: u32) -> anyhow::Result<()> {
     let script = r#"
 echo 1 >/proc/sys/kernel/watchdog
@@ -248,7 +248,7 @@ settings >/out/after
         );
         finding.check(code.is_some_and(|code| code < 101), message);
     }
-    // A probe that was moved from its CPU says so, in its report or as its error.
+    // A probe that was moved from its CPU reports it, in its report or as its error.
     let message = steps.out("offline") + &steps.err("offline");
     finding.check(
         message.contains("offline") || message.contains("moved") || message.contains("another CPU"),

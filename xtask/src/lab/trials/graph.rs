@@ -1,11 +1,12 @@
-//! Inside kernel functions: what a work item and an interrupt call, in a stall of theirs; and that nothing of it stays.
+//! Inside kernel functions: the calls of a work item and of an interrupt in their stalls; and nothing of it stays
+//! behind.
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
 use super::steps::{self, Steps, word};
 use serde_json::Value;
 
-/// CPU 1 is measured; what runs there allocates, so that its counters are folded each second.
+/// CPU 1 is measured; a program there allocates memory, so that its counters are folded each second.
 const SCRIPT: &str = r#"
 tracing=/sys/kernel/tracing
 stall_of() {
@@ -42,7 +43,7 @@ ls $tracing/instances >/out/instances
 cat $tracing/current_tracer >/out/tracer
 "#;
 
-/// On 6.12, which lets an instance have the tracer; on 6.1, which does not.
+/// On 6.12, where an instance can have the tracer; on 6.1, where it cannot.
 pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::V6_12), SCRIPT)?;
     steps.ended(
@@ -152,7 +153,7 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// It was asked for and cannot be had: exit code 4, and why.
+/// The tracer was requested and is unavailable: exit code 4, with the reason.
 fn refused(finding: &mut Finding, steps: &Steps, step: &str, why: &[&str]) {
     let (code, error) = (steps.code(step), steps.err(step));
     let printed = code == Some(4) && why.iter().all(|word| error.contains(word));
@@ -181,7 +182,7 @@ fn called(stall: &Value, function: &str) -> bool {
     calls(stall).any(|row| row["function"] == function)
 }
 
-/// How many calls deep it goes inside a function.
+/// The depth of the calls inside a function.
 fn deepest(stall: &Value, function: &str) -> Option<u64> {
     let (outer, inner) = inside(stall, function)?;
     let depth = |row: &Value| row["depth"].as_u64().unwrap_or_default();
@@ -195,7 +196,7 @@ fn deepest(stall: &Value, function: &str) -> Option<u64> {
     )
 }
 
-/// The first call of a function, and those within it.
+/// The first call of a function, and the calls within it.
 fn inside<'s>(stall: &'s Value, function: &str) -> Option<(&'s Value, Vec<&'s Value>)> {
     let outer = calls(stall).find(|row| row["function"] == function)?;
     let (from, to) = (outer["start_ns"].as_u64()?, outer["end_ns"].as_u64()?);
@@ -206,7 +207,7 @@ fn inside<'s>(stall: &'s Value, function: &str) -> Option<(&'s Value, Vec<&'s Va
     Some((outer, calls(stall).filter(within).collect()))
 }
 
-/// Own times of a call and of all within it sum to its length, to what rounding of each leaves.
+/// The own times of a call and of all calls within it add up to its length, except for rounding.
 fn adds_up(finding: &mut Finding, stall: &Value, function: &str) {
     let Some((outer, inner)) = inside(stall, function) else {
         return;

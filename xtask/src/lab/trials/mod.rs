@@ -1,42 +1,44 @@
-//! Trials: what is booted, done there, and judged here from what came back. Totals are never judged: a guest's
-//! time may be slow or stand still. What is judged is whether predicted culprits are there, whether a command
-//! ends as it should, and whether the machine is as it was.
+//! Trials: what is booted and run in a guest, and the checks of its results. Totals are never checked, because a
+//! guest's time may be slow or stand still. The checks are: are predicted culprits present, does a command end as it
+//! should, is the machine restored.
 
 mod across;
 mod clocks;
 mod crash;
+mod document;
 mod graph;
 mod kernels;
+mod matrix;
 mod osnoise;
 mod reboot;
+mod rights;
 mod state;
 mod steps;
 mod timerlat;
 mod topology;
 mod walk;
 
+use super::boot;
 use super::debian::Unavailable;
 use super::folder;
 use crate::shell;
-use anyhow::{Context, bail};
+use crate::test::{Failure, Found};
+use anyhow::{Context, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// One trial.
 pub struct Trial {
-    /// Its name, as `--only` takes it.
+    /// Its name for `--only`.
     name: &'static str,
-    /// What it shows.
     what: &'static str,
-    /// Whether the stage `lab` of the tests runs it: all of those together take twelve minutes at most, and need
-    /// one kernel.
+    /// Whether the test stage `lab` runs it: together those take a few minutes and need only one kernel.
     stage: bool,
     run: fn(&mut Finding) -> anyhow::Result<()>,
 }
 
-/// All of them; a new one is a line here and a file beside this.
-const TRIALS: [Trial; 18] = [
+/// All trials; a new one is a line here and a file in this folder.
+const TRIALS: [Trial; 20] = [
     Trial {
         name: "6.1",
         stage: true,
@@ -145,21 +147,31 @@ const TRIALS: [Trial; 18] = [
         run: timerlat::judge,
         what: "the kernel's own tracer of wake-ups beside ours",
     },
+    Trial {
+        name: "matrix",
+        stage: false,
+        run: matrix::kernels,
+        what: "the static program on 6.1, 6.12, RT and the newest",
+    },
+    Trial {
+        name: "rights",
+        stage: false,
+        run: rights::least,
+        what: "which capabilities each source takes",
+    },
 ];
 
-/// The stage begins no trial later than this.
-const STAGE_STARTS: Duration = Duration::from_secs(600);
-
-/// What a trial has found so far.
+/// The results of a trial so far.
 pub struct Finding {
-    /// A folder of its own; what lies there is kept until its next run.
+    /// A folder of its own, whose contents are kept until its next run.
     out: PathBuf,
     objections: Vec<String>,
+    skipped: Vec<String>,
     checks: usize,
 }
 
 impl Finding {
-    /// Notes whether something is as it should be; `what` says what that is, with the facts.
+    /// Records a check; `what` describes it with the facts.
     pub fn check(&mut self, holds: bool, what: impl Into<String>) {
         self.checks += 1;
         let what = what.into();
@@ -169,7 +181,14 @@ impl Finding {
         }
     }
 
-    /// A folder for what one of its guests writes, empty.
+    /// Records what was skipped, and why.
+    pub fn skip(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        eprintln!("  --  {what}");
+        self.skipped.push(what);
+    }
+
+    /// An empty folder for the output of one of its guests.
     pub fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.out.join(name);
         if folder.exists() {
@@ -180,7 +199,6 @@ impl Finding {
     }
 }
 
-/// Lists them.
 pub fn list() {
     for trial in &TRIALS {
         println!(
@@ -192,19 +210,17 @@ pub fn list() {
     }
 }
 
-/// Which of them to run.
+/// The trials to run.
 pub enum Which<'a> {
-    /// All.
     All,
-    /// Those of the tests' stage.
+    /// The trials of the test stage.
     Stage,
-    /// These.
     Named(&'a [String]),
 }
 
-/// Runs them and fails with what is not as it should be. A trial for which a package cannot be had is skipped
-/// visibly, unless it was named.
-pub fn run(which: &Which) -> anyhow::Result<()> {
+/// Runs the trials, and fails if a check fails. A trial whose package is unavailable is skipped, unless it was named.
+/// No trial is repeated: a single failed check is a failure.
+pub fn run(which: &Which, found: &mut Found) -> anyhow::Result<()> {
     if let Which::Named(names) = which
         && let Some(unknown) = names
             .iter()
@@ -212,38 +228,15 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
     {
         bail!("there is no trial {unknown}; --list lists them");
     }
-    let (mut objections, mut skipped) = (Vec::new(), Vec::new());
-    let all_began = Instant::now();
     for trial in TRIALS.iter().filter(|trial| which.has(trial)) {
         let began = Instant::now();
-        if matches!(which, Which::Stage) && all_began.elapsed() > STAGE_STARTS {
-            eprintln!(
-                "SKIPPED lab {}: this machine is too slow to begin it in time",
-                trial.name
-            );
-            skipped.push(trial.name);
-            continue;
-        }
         eprintln!("== lab {}: {}", trial.name, trial.what);
-        let (mut finding, mut ended) = tried(trial, which)?;
-        // Time in an emulator is uneven: what an objection rests on may be that. A defect objects twice.
-        if matches!(which, Which::Stage)
-            && !finding.objections.is_empty()
-            && matches!(ended, Ended::Judged)
-        {
-            eprintln!(
-                "lab {}: {} objections; once more",
-                trial.name,
-                finding.objections.len()
-            );
-            (finding, ended) = tried(trial, which)?;
-        }
+        let (mut finding, ended) = tried(trial, which)?;
         match ended {
             Ended::Judged => {}
             Ended::Failed(why) => finding.objections.push(why),
             Ended::Skipped(why) => {
-                eprintln!("SKIPPED lab {}: {why}", trial.name);
-                skipped.push(trial.name);
+                found.skipped.note(format!("trial {}: {why}", trial.name));
                 continue;
             }
         }
@@ -257,33 +250,42 @@ pub fn run(which: &Which) -> anyhow::Result<()> {
             "lab {:<12} {message}, {} checks in {seconds} s",
             trial.name, finding.checks
         );
-        let kept = shown(&finding.out);
-        objections.extend(
-            finding
-                .objections
-                .iter()
-                .map(|what| format!("{}: {what} ({kept})", trial.name)),
-        );
+        found.passed += finding.checks.saturating_sub(finding.objections.len());
+        for why in boot::started_again() {
+            found
+                .skipped
+                .add(format!("trial {}, a first start: {why}", trial.name));
+        }
+        for what in finding.skipped {
+            found.skipped.add(format!("trial {}: {what}", trial.name));
+        }
+        for what in finding.objections {
+            found.failures.push(Failure {
+                name: format!("trial {}", trial.name),
+                message: vec![what, format!("kept: {}", shown(&finding.out))],
+            });
+        }
     }
-    if !skipped.is_empty() {
-        eprintln!("lab: skipped: {}", skipped.join(", "));
-    }
-    if objections.is_empty() {
-        return Ok(());
-    }
-    bail!(
+    let objections: Vec<String> = found
+        .failures
+        .iter()
+        .map(|failure| format!("{}: {}", failure.name, failure.message.join(" ")))
+        .collect();
+    ensure!(
+        objections.is_empty(),
         "{} objections:\n  {}",
         objections.len(),
         objections.join("\n  ")
-    )
+    );
+    Ok(())
 }
 
-/// Runs a trial.
 fn tried(trial: &Trial, which: &Which) -> anyhow::Result<(Finding, Ended)> {
     let out = folder()?.join("trials").join(trial.name);
     let mut finding = Finding {
         out,
         objections: Vec::new(),
+        skipped: Vec::new(),
         checks: 0,
     };
     let result = (trial.run)(&mut finding);
@@ -291,7 +293,7 @@ fn tried(trial: &Trial, which: &Which) -> anyhow::Result<(Finding, Ended)> {
     Ok((finding, ended))
 }
 
-/// How a trial ended, what it objects to aside.
+/// How a trial ended, apart from failed checks.
 #[derive(Debug, PartialEq)]
 enum Ended {
     Judged,
@@ -322,7 +324,7 @@ impl Which<'_> {
     }
 }
 
-/// A path as it stands in messages.
+/// A path for messages.
 fn shown(path: &Path) -> String {
     path.strip_prefix(shell::root())
         .unwrap_or(path)

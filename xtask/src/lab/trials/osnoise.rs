@@ -1,6 +1,6 @@
-//! Judged by another: the kernel's own noise tracer runs a measuring thread, and `attach` follows that thread.
-//! Both must say the same: each interruption in the tracer's raw records is one of ours, and each of
-//! our threads is in the tracer's.
+//! Compares with the kernel's own noise tracer: it runs a measuring thread, and `attach` follows that thread. Both must
+//! agree: each interruption in the tracer's raw records is in our report, and each thread in our report is in the
+//! tracer's.
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
@@ -9,11 +9,11 @@ use anyhow::Context;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Nanoseconds from which on both must have seen it: ours begin at a fourth of it, and the two tools place the
-/// ends of an interruption some microseconds apart.
+/// Interruptions from this length (ns) on must be in both. Our threshold is a quarter of it, and the two tools place
+/// the ends of an interruption some microseconds apart.
 pub(super) const SEEN_FROM: u64 = 20_000;
 
-/// The tracer's records are stamped with the clock that ours are. Its thread is followed while it measures.
+/// The tracer's records use the same clock as ours. Its thread is followed while it measures.
 const SCRIPT: &str = r#"
 judge=/sys/kernel/tracing/instances/judge
 mkdir $judge
@@ -33,24 +33,23 @@ rmdir $judge
 step export jitterscope export latest --to csv:///out/stalls.csv
 "#;
 
-/// What took the thread's CPU, from when to when, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
+/// What took the thread's CPU, and its start and end in nanoseconds of `CLOCK_MONOTONIC_RAW`.
 pub(super) struct Taken {
     /// `irq_noise`, or the kind of our culprit.
     pub(super) class: String,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Of the culprit, which may be less than the whole.
+    /// The culprit's time, which may be less than the whole.
     pub(super) length: u64,
 }
 
-/// Compares them.
 pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::Rt), SCRIPT)?;
     steps.ended(finding, &[("attach", 0), ("export", 0)]);
     let report = steps.json("attach")?;
     let (from, until) = followed(&report)?;
     let ours = ours(&steps)?;
-    // What is under way at either end is reported by one of them alone.
+    // An interruption at either end of the measurement is reported by only one of them.
     let within = |taken: &&Taken| taken.start > from + 5_000_000 && taken.end + 5_000_000 < until;
     let theirs: Vec<Taken> = steps.file("judge").lines().filter_map(record).collect();
     let mut classes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -95,7 +94,7 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From when to when the first thread was followed.
+/// The start and end of following the first thread.
 pub(super) fn followed(report: &Value) -> anyhow::Result<(u64, u64)> {
     let thread = report["threads"]
         .as_array()
@@ -111,7 +110,7 @@ pub(super) fn followed(report: &Value) -> anyhow::Result<(u64, u64)> {
     ))
 }
 
-/// Within 5 % or 5.
+/// Within 5% or 5.
 pub(super) fn agrees(all: usize, found: usize) -> bool {
     all - found <= 5.max(all / 20)
 }
@@ -120,8 +119,8 @@ pub(super) fn overlap(a: &Taken, b: &Taken) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Whether a culprit of ours is of the class that the tracer saw. In a thread that runs softirqs or timers for
-/// others we name what it ran.
+/// Whether one of our culprits matches the tracer's class. For a thread that runs softirqs or timers for other threads,
+/// we name what it ran.
 fn answers(class: &str, kind: &str) -> bool {
     match class {
         "irq_noise" => ["timer", "irq", "ipi", "vector"].contains(&kind),
@@ -132,9 +131,8 @@ fn answers(class: &str, kind: &str) -> bool {
     }
 }
 
-/// A line such as `osnoise/1-129 [001] d.h.. 20.593701: irq_noise: local_timer:236 start 20.59 duration 31207 ns`.
-/// What ended is stamped when it ended; `start` is in another clock. A sample without interference was taken
-/// by the host.
+/// Parses a line such as `osnoise/1-129 [001] d.h.. 20.593701: irq_noise: local_timer:236 start 20.59 duration 31207
+/// ns`. The stamp is that of its end; `start` is in another clock. A sample without interference was taken by the host.
 fn record(line: &str) -> Option<Taken> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words
@@ -160,7 +158,7 @@ fn record(line: &str) -> Option<Taken> {
     })
 }
 
-/// A time such as `20.593701:`, in nanoseconds.
+/// Parses a time such as `20.593701:` to nanoseconds.
 pub(super) fn stamp(word: &str) -> Option<u64> {
     let (seconds, fraction) = word.trim_end_matches(':').split_once('.')?;
     let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;

@@ -1,4 +1,4 @@
-//! The power goes in mid-apply of a change that is to last: after the boot, one rollback puts everything back.
+//! The power fails during the apply of a permanent change: after the boot, one rollback restores everything.
 
 use super::super::boot;
 use super::super::options::{Guest, Kernel};
@@ -8,7 +8,7 @@ use super::{Finding, walk};
 /// Milliseconds from the first line of the journal to the cut.
 const CUTS: [u32; 3] = [0, 300, 1500];
 
-/// The folders that drop-ins are written to, on a disk that outlives the guest.
+/// The folders of drop-ins, on a persistent disk.
 const MOUNTS: &str = r#"
 mount -t ext4 /dev/vda /mnt || exit 9
 mkdir -p /mnt/etc
@@ -17,7 +17,6 @@ mkdir -p /etc/default/grub.d /etc/sysctl.d /etc/tmpfiles.d
 drop_ins() { cd /etc; find . -type f | sort | xargs -r md5sum; cd /root; }
 "#;
 
-/// Three cuts.
 pub fn persist(finding: &mut Finding) -> anyhow::Result<()> {
     for cut in CUTS {
         let folder = finding.folder(&format!("cut-{cut}"))?;

@@ -1,43 +1,40 @@
-//! What a guest's settings were before, and what became of them: everything that can be written, and where each
-//! thread may run.
+//! A guest's settings before and after: everything that can be written, and the affinity of each thread.
 
 use super::Finding;
 use super::steps::Steps;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many threads may have ended or begun meanwhile: more, and the comparison would say little of threads.
+/// Limit on threads that began or ended meanwhile: with more of them, the comparison would say little about threads.
 const MOST_NOT_IN_BOTH: usize = 8;
 
-/// A thread's pid and time of start, which no two threads of a boot share.
+/// A thread's pid and start time, which are unique within a boot.
 type Thread<'a> = (&'a str, &'a str);
 
-/// The CPUs that it may run on, and its name.
+/// The allowed CPUs of a thread, and its name.
 type Place<'a> = (&'a str, &'a str);
 
-/// One look at a guest: what `settings` of `steps.sh` wrote.
+/// One snapshot of a guest: the output of `settings` in `steps.sh`.
 #[derive(Debug, Default)]
 pub struct State<'a> {
-    /// By path; a folder's entries are each a path of their own.
+    /// By path; each entry of a folder has its own path.
     settings: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Where each thread may run.
     threads: BTreeMap<Thread<'a>, Place<'a>>,
 }
 
-/// What became of a state.
+/// The comparison of two states.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// Settings that are other than they were, and how.
+    /// Changed settings, with the change.
     pub other: Vec<String>,
-    /// Names of the threads that are in one of both only: where they may run cannot be compared.
+    /// Names of the threads that exist in only one of the two, whose affinity cannot be compared.
     pub not_in_both: Vec<String>,
-    /// Settings that were compared, threads among them.
+    /// Number of compared settings, including threads.
     pub compared: usize,
-    /// The threads among those.
+    /// Number of threads among them.
     pub threads: usize,
 }
 
 impl<'a> State<'a> {
-    /// Reads what a guest wrote.
     pub fn of(text: &'a str) -> State<'a> {
         let mut state = State::default();
         for line in text.lines() {
@@ -51,7 +48,7 @@ impl<'a> State<'a> {
         state
     }
 
-    /// What is other after something was done and undone. `again` was seen before that too: what differs from it
+    /// What differs after something was done and undone. `again` was taken before that, too: what differs from it
     /// changes by itself, which says nothing about an undoing.
     pub fn until(&self, again: &State<'_>, after: &State<'_>) -> Change {
         let mut change = Change::default();
@@ -102,7 +99,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// `thread PID START CPUS NAME`.
+/// Parses `thread PID START CPUS NAME`.
 fn thread(line: &str) -> Option<(Thread<'_>, Place<'_>)> {
     let mut words = line.strip_prefix("thread ")?.splitn(4, ' ');
     Some((
@@ -111,7 +108,7 @@ fn thread(line: &str) -> Option<(Thread<'_>, Place<'_>)> {
     ))
 }
 
-/// Nothing steady is other than before.
+/// Checks that no steady setting has changed.
 pub fn restored(finding: &mut Finding, steps: &Steps, name: &str) {
     let (before, again, after) = (steps.file("before"), steps.file("again"), steps.file(name));
     let change = State::of(&before).until(&State::of(&again), &State::of(&after));
@@ -159,7 +156,7 @@ mod tests {
     fn a_thread_is_compared_where_it_is_in_both_and_counted_where_it_is_not() {
         let before =
             "thread 7 10 0-3 kswapd0\nthread 8 10 0-3 ext4lazyinit\nthread 9 10 0-3 a b:c\n";
-        // Pid 8 is another thread's by now.
+        // Pid 8 belongs to another thread now.
         let found = change(
             before,
             before,
@@ -178,7 +175,7 @@ mod tests {
             "thread 7 10 2 x\n",
         );
         assert_eq!((found.other.len(), found.threads), (0, 0));
-        // One that was not yet or no more in the second look is steady as far as is known.
+        // A thread that is missing in the second snapshot counts as steady.
         let found = change("thread 7 10 0 x\n", "", "thread 7 10 2 x\n");
         assert_eq!((found.other.len(), found.threads), (1, 1));
     }

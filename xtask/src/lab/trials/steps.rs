@@ -1,4 +1,4 @@
-//! A guest's script in steps, and what came back from each.
+//! A guest's script in steps, and the results of each.
 
 use super::super::boot::{self, Show};
 use super::super::options::Guest;
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// What every script begins with.
+/// The beginning of every script.
 pub const PREAMBLE: &str = include_str!("steps.sh");
 
-/// What the steps of a guest's script left.
+/// The results of the steps of a guest's script.
 pub struct Steps {
     folder: PathBuf,
     codes: BTreeMap<String, i32>,
 }
 
-/// Boots the guest and runs the script, which calls `step`; `name` tells the guests of a trial apart.
+/// Boots the guest and runs the script, which calls `step`; `name` distinguishes the guests of a trial.
 pub fn run(finding: &Finding, name: &str, guest: &Guest, script: &str) -> anyhow::Result<Steps> {
     let folder = finding.folder(name)?;
     continued(folder, guest, script)
@@ -47,29 +47,41 @@ pub fn continued(folder: PathBuf, guest: &Guest, script: &str) -> anyhow::Result
 }
 
 impl Steps {
-    /// How a step ended; none if it was never reached.
+    /// The exit code of a step; `None` if it was never reached.
     pub fn code(&self, step: &str) -> Option<i32> {
         self.codes.get(step).copied()
     }
 
-    /// What it wrote to standard output; nothing if it never ran.
+    /// Its standard output; empty if it never ran.
     pub fn out(&self, step: &str) -> String {
         self.file(&format!("{step}.out"))
     }
 
-    /// What it wrote to standard error.
     pub fn err(&self, step: &str) -> String {
         self.file(&format!("{step}.err"))
     }
 
-    /// A file that the script left in /out.
+    /// A file from the script in /out.
     pub fn file(&self, name: &str) -> String {
         fs::read(self.folder.join(name))
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
     }
 
-    /// What it wrote to standard output, as JSON.
+    /// The names of the script's files in a folder of /out.
+    ///
+    /// # Errors
+    /// There is no such folder.
+    pub fn files(&self, folder: &str) -> anyhow::Result<Vec<String>> {
+        let path = self.folder.join(folder);
+        let entries = fs::read_dir(&path).with_context(|| path.display().to_string())?;
+        let names = entries.flatten().map(|entry| entry.file_name());
+        Ok(names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect())
+    }
+
+    /// Its standard output as JSON.
     pub fn json(&self, step: &str) -> anyhow::Result<Value> {
         let text = self.out(step);
         serde_json::from_str(&text).with_context(|| {
@@ -81,7 +93,7 @@ impl Steps {
         })
     }
 
-    /// Notes that no step panicked, and how each of these ended.
+    /// Checks that no step panicked, and that each of these ended as expected.
     pub fn ended(&self, finding: &mut Finding, expected: &[(&str, i32)]) {
         for (step, code) in expected {
             let got = self.code(step);
@@ -106,14 +118,14 @@ impl Steps {
     }
 }
 
-/// The culprits of a report: kind and name, those that could not be explained included.
+/// The culprits of a report: kind and name, including unexplained ones.
 pub fn culprits(report: &Value) -> Vec<(String, String)> {
     rows(report)
         .map(|row| (word(row, "kind"), word(row, "name")))
         .collect()
 }
 
-/// How many stalls a culprit has a part in; `name` may be the beginning of its name.
+/// The number of stalls with a part of a culprit; `name` may be a prefix of its name.
 pub fn stalls_of(report: &Value, kind: &str, name: &str) -> u64 {
     let of = |row: &&Value| word(row, "kind") == kind && word(row, "name").starts_with(name);
     rows(report)
@@ -133,7 +145,7 @@ fn rows(report: &Value) -> impl Iterator<Item = &Value> {
     .flatten()
 }
 
-/// A source of a report and its state.
+/// A source in a report, with its state.
 pub fn source<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
     report["sources"]
         .as_array()?
@@ -141,7 +153,7 @@ pub fn source<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
         .find(|source| source["name"] == name)
 }
 
-/// A field as a word; empty without it.
+/// A field as text; empty if missing.
 pub fn word(value: &Value, field: &str) -> String {
     value[field].as_str().unwrap_or_default().to_owned()
 }

@@ -1,8 +1,10 @@
-//! Judged by another: the kernel's own tracer of wake-ups runs a thread that wakes every millisecond, and `attach`
-//! follows that thread. How long each took from its timer to running, less what the timer itself was late, is a
-//! wait of ours, which begins with that timer; and `record wakeup` on the same CPU names that thread. The tracer
-//! looks at the clock when its thread has run for a while: what passes between the switch to the thread and that look,
-//! in an emulator now and then more than the wait itself, is no wait, and is taken off by the tracer's own switches.
+//! Compares with the kernel's own wake-up tracer: it runs a thread that wakes every millisecond, and `attach` follows
+//! that thread.
+//!
+//! The time from the thread's timer to its running, minus the lateness of the timer itself, is a wait in our report,
+//! which begins with that timer; and `record wakeup` on the same CPU names that thread. The tracer reads the clock some
+//! time after its thread starts to run. The time between the switch to the thread and that read, in an emulator
+//! sometimes longer than the wait itself, is not part of the wait, and is subtracted with the tracer's own switches.
 
 use super::super::options::{Guest, Kernel};
 use super::Finding;
@@ -10,7 +12,7 @@ use super::osnoise::{SEEN_FROM, Taken, agrees, followed, ours, overlap, stamp};
 use super::steps::{self, culprits, stalls_of};
 use std::collections::BTreeMap;
 
-/// The tracer's records are stamped with the clock that ours are.
+/// The tracer's records use the same clock as ours.
 const SCRIPT: &str = r#"
 judge=/sys/kernel/tracing/instances/judge
 mkdir $judge
@@ -31,7 +33,6 @@ echo 0 >$judge/events/sched/sched_switch/enable
 rmdir $judge
 "#;
 
-/// Compares them.
 pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     let steps = steps::run(finding, "guest", &Guest::new(Kernel::Rt), SCRIPT)?;
     steps.ended(finding, &[("attach", 0), ("export", 0), ("wakeup", 0)]);
@@ -57,7 +58,7 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
         agrees(all, found),
         format!("{found} of {all} of the tracer's waits are ours, too"),
     );
-    // The thread is woken by the tracer's own timer, and is in the way of whoever else wakes on its CPU.
+    // The tracer's own timer wakes the thread, which delays other wake-ups on its CPU.
     for (step, kind, name) in [
         ("attach", "timer", "timerlat_irq"),
         ("wakeup", "thread", "timerlat/1"),
@@ -72,8 +73,8 @@ pub fn judge(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From when the timer's interrupt looked at its lateness to when the thread was switched to, of each wake-up; to when
-/// the thread looked, where it was not switched to.
+/// For each wake-up, the time from the timer interrupt's check of its lateness to the switch to the thread; or to the
+/// thread's own clock read, if there was no switch.
 fn waits(text: &str) -> Vec<Taken> {
     let mut late = BTreeMap::new();
     let mut waits = Vec::new();
@@ -112,8 +113,8 @@ fn waits(text: &str) -> Vec<Taken> {
     waits
 }
 
-/// A line such as `timerlat/1-129 [001] ....... 54.029339: #1 context thread timer_latency 11700 ns`: the wake-up's
-/// number, the context, the nanoseconds since the timer was due, and when the line was written.
+/// Parses a line such as `timerlat/1-129 [001] ....... 54.029339: #1 context thread timer_latency 11700 ns`: the
+/// wake-up's number, the context, the nanoseconds since the timer was due, and the time of the line.
 fn record(line: &str) -> Option<(u64, &str, u64, u64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "context")?;
@@ -132,8 +133,8 @@ fn record(line: &str) -> Option<(u64, &str, u64, u64)> {
     ))
 }
 
-/// When the thread was switched to, of a line such as `<idle>-0 [001] d..2. 54.029330: sched_switch: prev_comm=... ==>
-/// next_comm=timerlat/1 next_pid=867 next_prio=4`. Other threads are kept out by the event's filter.
+/// The time of the switch to the thread, from a line such as `<idle>-0 [001] d..2. 54.029330: sched_switch:
+/// prev_comm=... ==> next_comm=timerlat/1 next_pid=867 next_prio=4`. The event's filter excludes other threads.
 fn switch(line: &str) -> Option<u64> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "sched_switch:")?;

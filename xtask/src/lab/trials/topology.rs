@@ -1,12 +1,12 @@
-//! More CPUs than this machine has, and other shapes: siblings, nodes, queues of devices, control groups.
+//! More CPUs than this machine has, and other topologies: siblings, nodes, device queues, control groups.
 
 use super::super::options::{Guest, Kernel};
 use super::steps::{self, culprits, stalls_of};
 use super::{Finding, walk};
 use std::time::Duration;
 
-/// Hyper-threads and two nodes of memory; a disk with a queue, and an interrupt that the kernel manages, for
-/// each CPU; the pipeline's threads on isolated CPUs of their own.
+/// Hyper-threads and two memory nodes; a disk with a queue and a kernel-managed interrupt for each CPU; the pipeline's
+/// threads on isolated CPUs of their own.
 pub fn shapes(finding: &mut Finding) -> anyhow::Result<()> {
     let folder = finding.folder("guest")?;
     let disk = folder.with_extension("disk");
@@ -85,7 +85,7 @@ for file in /proc/irq/*/effective_affinity_list; do echo "$file $(cat $file) $(l
         own,
         format!("each thread of the pipeline has an isolated CPU of its own ({cpus:?})"),
     );
-    // Only trying shows which interrupts the kernel places itself: nothing else of them is another.
+    // Only an attempt shows which interrupts the kernel places itself; these are the only refusals.
     let (applied, interrupts) = (steps.out("apply"), steps.file("interrupts"));
     let queue = interrupts
         .lines()
@@ -118,7 +118,7 @@ fn numbers_of(text: &str, key: &str) -> Vec<u64> {
     found
 }
 
-/// Control groups of version 2: an isolated partition made and undone, and a quota that stops its members.
+/// Control groups of version 2: an isolated partition made and undone, and a quota that throttles its members.
 pub fn groups(finding: &mut Finding) -> anyhow::Result<()> {
     let script = r#"
 cat >/bin/worker <<'X'

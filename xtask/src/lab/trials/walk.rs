@@ -1,5 +1,5 @@
-//! The documents' own way, a step at a time: before each, its predicted culprit is there, after it, it is gone
-//! or has fallen, and `diff` does not say otherwise. In the end everything is as it was.
+//! The documented sequence of steps: before each step its predicted culprit is present, after it the culprit is gone or
+//! has fallen, and `diff` does not contradict. At the end everything is restored.
 
 use super::super::debian::Unavailable;
 use super::super::options::{Guest, Kernel};
@@ -9,16 +9,15 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
-/// A step: what it takes away, from whom.
+/// A step: the culprit that it removes.
 struct Taken {
     name: &'static str,
-    /// Its knobs; none where a boot parameter takes it.
+    /// Its knobs; empty if a boot parameter removes the culprit.
     knobs: &'static str,
     kind: &'static str,
     culprit: &'static str,
 }
 
-/// The steps that need no reboot.
 const TAKEN: [Taken; 5] = [
     Taken {
         name: "isolation",
@@ -52,7 +51,7 @@ const TAKEN: [Taken; 5] = [
     },
 ];
 
-/// Those that do.
+/// The steps that need a reboot.
 const BOOTED: [Taken; 2] = [
     Taken {
         name: "nohz_full",
@@ -68,7 +67,7 @@ const BOOTED: [Taken; 2] = [
     },
 ];
 
-/// What disturbs, and how a step is measured, changed and measured again. CPU 3 is the one to be left alone.
+/// The disturbances, and how a step is measured, changed and measured again. CPU 3 is the isolated one.
 const SCRIPT: &str = r#"
 cat >/bin/hog <<'X'
 #!/bin/sh
@@ -201,7 +200,7 @@ pub fn walk(finding: &mut Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The culprit was there, and is gone or has fallen to a third at most.
+/// Checks that the culprit was present, and is gone or has fallen to a third at most.
 fn fell(
     finding: &mut Finding,
     steps: &Steps,
@@ -253,7 +252,7 @@ fn fell(
     Ok(())
 }
 
-/// A small disk with a file system that is written back.
+/// Creates a small disk with a file system that uses writeback.
 pub fn make_disk(path: &std::path::Path) -> anyhow::Result<()> {
     std::fs::File::create(path)?.set_len(64 << 20)?;
     let made = Command::new("mkfs.ext4").arg("-q").arg(path).status();

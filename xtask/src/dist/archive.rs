@@ -1,4 +1,4 @@
-//! The archive: the same files give the same bytes, whoever packs them and when.
+//! The archive: the same files give the same bytes, independent of user and time.
 
 use anyhow::{Context, ensure};
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Packs a folder of `stage` as root's, in the order of names, all files of one time (seconds since the epoch).
+/// Packs a folder of `stage`: owned by root, sorted by name, with one time for all files (seconds since the epoch).
 pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Result<()> {
     set_modes(&stage.join(folder))?;
     let mut tar = Command::new("tar")
@@ -26,7 +26,7 @@ pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Re
         .context("tar cannot be started")?;
     let packed = tar.stdout.take().context("tar has no output")?;
     let file = File::create(archive).with_context(|| archive.display().to_string())?;
-    // Without a name and a time of its own.
+    // Without a file name and a time in the header.
     let gzip = Command::new("gzip")
         .args(["-9", "-n"])
         .stdin(packed)
@@ -40,7 +40,7 @@ pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Re
     Ok(())
 }
 
-/// Modes that do not depend on whose umask it was: programs and scripts can be run, the rest be read.
+/// Sets modes independently of the umask: programs and scripts are executable, the rest readable.
 fn set_modes(path: &Path) -> anyhow::Result<()> {
     let kind = fs::symlink_metadata(path)?;
     let runs = kind.is_dir() || kind.permissions().mode() & 0o100 != 0;
@@ -56,7 +56,7 @@ fn set_modes(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the archive's digest beside it, as `sha256sum --check` reads it.
+/// Writes the archive's digest next to it, in the format of `sha256sum --check`.
 pub fn checksum(archive: &Path) -> anyhow::Result<PathBuf> {
     let (folder, name) = (archive.parent(), archive.file_name());
     let (folder, name) = (folder.context("no folder")?, name.context("no name")?);
@@ -96,7 +96,7 @@ mod tests {
     fn the_same_files_are_the_same_archive() {
         let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let first = packed(one.path(), &["a", "b", "docs/c"], 0o600);
-        // Written in another order, by somebody with another umask.
+        // Written in another order with another umask.
         assert_eq!(first, packed(two.path(), &["docs/c", "b", "a"], 0o664));
         assert_ne!(
             first,

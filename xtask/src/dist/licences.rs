@@ -1,4 +1,4 @@
-//! The licences of all that is in the program: their authors ask that they go with it.
+//! The licences of everything in the program, which their authors require to be included.
 
 use crate::shell;
 use anyhow::{Context, ensure};
@@ -6,28 +6,24 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// How files begin that hold a licence, or what it asks to be passed on.
+/// Prefixes of the names of files with a licence or a notice.
 const FILES: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"];
-/// What is in the program beside Rust libraries: what it is, and its licence.
-const OTHERS: [(&str, &str); 2] = [
-    ("uPlot, in pages", "web/node_modules/uplot/LICENSE"),
+/// Parts of the program that are not Rust libraries, and their licences.
+const OTHERS: [(&str, &str); 3] = [
+    ("musl, the C library", "packaging/licences/musl"),
+    ("uPlot, in pages", "packaging/licences/uplot"),
     (
         "DejaVu Sans, in charts",
         "crates/view/src/chart/font/LICENCE",
     ),
 ];
 
-/// Libraries that are known to come without a licence text: the archive lists what they say they are under.
-const WITHOUT_TEXT: [&str; 4] = [
-    "eventheader_types",
-    "flatbuffers",
-    "influxdb-line-protocol",
-    "tracepoint_decode",
-];
+/// Libraries known to come without a licence text: the archive lists their declared licence.
+const WITHOUT_TEXT: [&str; 3] = ["eventheader_types", "flatbuffers", "tracepoint_decode"];
 
-/// All of them as one text. Libraries with one text share it.
+/// All licences as one text. Libraries with the same text share it.
 pub fn all(target: &str) -> anyhow::Result<String> {
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut list = BTreeSet::new();
@@ -73,7 +69,19 @@ pub fn all(target: &str) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// A library without a licence text is somebody's who asks for one to be passed on: that is for a human to look at.
+/// The licences of Rust's standard library and its parts, from the toolchain.
+pub fn standard_library() -> anyhow::Result<PathBuf> {
+    let root = shell::output("rustc", &["--print", "sysroot"])?;
+    let path = Path::new(root.trim()).join("share/doc/rust/COPYRIGHT-library.html");
+    ensure!(
+        path.is_file(),
+        "{} is not there: the program has Rust's standard library in it, and its licences go with it",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// Fails for a library without a licence text, which a person must check.
 fn texts_are_there(libraries: &[Library]) -> anyhow::Result<()> {
     for Library {
         name,
@@ -98,7 +106,7 @@ struct Library {
     texts: Vec<String>,
 }
 
-/// What the program is linked with.
+/// The libraries that the program is linked with.
 fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
     let tree = [
         "tree",
@@ -120,7 +128,7 @@ fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
         "{p}",
     ];
     let tree = shell::output("cargo", &[&tree[..], &more].concat())?;
-    // `serde v1.0.0`, and behind that where it is from.
+    // `serde v1.0.0`, followed by its source.
     let linked: BTreeSet<(&str, &str)> = tree
         .lines()
         .filter_map(|line| {
@@ -171,7 +179,7 @@ fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
     Ok(found)
 }
 
-/// The texts that lie in a library's folder.
+/// The licence texts in a library's folder.
 fn texts(folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {

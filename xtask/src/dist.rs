@@ -1,20 +1,25 @@
-//! What is handed out: the program as users get it, inspected before it is packed.
+//! The programs for users: one static file per architecture, inspected before it is packed.
 //!
-//! Pages with their interactive part, charts as PNG, the locked libraries, and no path of the machine that it was
-//! built on. The same commit and compiler give the same archive.
+//! Each includes PNG charts, uses the locked libraries, contains no path of the build machine, and needs only a Linux
+//! kernel. The same commit and compiler give the same archive.
 
 mod archive;
 mod inspect;
 mod licences;
+mod machine;
 
-use crate::{packages, program, shell, tools, web};
-use anyhow::{Context, ensure};
+use crate::consent::Consent;
+use crate::{program, shell, tools};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
+use inspect::Built;
+pub use inspect::is_static;
+use machine::Machine;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What lies beside the program: from where, and under which name.
+/// Files packed with the program: source and name.
 const BESIDE: [(&str, &str); 6] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("LICENSE-MIT", "LICENSE-MIT"),
@@ -23,67 +28,73 @@ const BESIDE: [(&str, &str); 6] = [
     ("docs", "docs"),
     ("packaging/grafana", "grafana"),
 ];
-/// Shells that there are completions for, and their files.
+/// Shells with completions, and their files.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "jitterscope.bash"),
     ("fish", "jitterscope.fish"),
     ("zsh", "_jitterscope"),
 ];
 
-/// Arguments of `cargo xtask release`.
+/// Arguments of `cargo xtask dist`.
 #[derive(Args)]
-pub struct ReleaseArgs {
-    /// Where the archive and its checksum go
-    #[arg(long, value_name = "DIR", default_value = "target/release-files")]
+pub struct DistArgs {
+    /// For this architecture only; may be repeated
+    #[arg(long, value_enum, value_name = "ARCH", default_values_t = Machine::ALL)]
+    arch: Vec<Machine>,
+    /// Where the archives and their checksums go
+    #[arg(long, value_name = "DIR", default_value = "target/archives")]
     out: PathBuf,
     /// Build from a tree with changes that are not committed
     #[arg(long)]
     dirty: bool,
+    /// Install what is missing: C compilers, an emulator for the other architecture, Rust's libraries for both
+    #[arg(long)]
+    yes: bool,
 }
 
-/// Builds it, looks at what was built, packs it.
-pub fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
-    let missing = packages::missing(&packages::BUNDLE);
-    ensure!(
-        missing.is_empty(),
-        "a release has the interactive part of pages: install {} first (npm builds it)",
-        missing.join(", ")
-    );
+pub fn run(args: &DistArgs) -> anyhow::Result<()> {
     if !args.dirty {
         clean(&shell::root())?;
     }
-    let host = host()?;
-    let name = name(&version()?, &host);
-    web::build()?;
-    let program = build(&host)?;
-    let stage = tempfile::Builder::new()
-        .prefix("jitterscope-release-")
-        .tempdir()?;
-    inspect::program(&program, stage.path())?;
-    let root = stage.path().join(&name);
-    fill(&root, &program, &host)?;
+    for machine in &args.arch {
+        machine
+            .prepare(Consent::given(args.yes))
+            .map_err(|missing| anyhow!("{}: {missing}", machine.target()))?;
+    }
     let out = shell::root().join(&args.out);
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
-    let archive = out.join(format!("{name}.tar.gz"));
-    archive::pack(stage.path(), &name, &archive, committed_at()?)?;
-    let sum = archive::checksum(&archive)?;
-    println!("{}\n{}", archive.display(), sum.display());
+    for machine in &args.arch {
+        let built = Built {
+            program: build(*machine)?,
+            runner: machine.runner(),
+        };
+        let stage = tempfile::Builder::new()
+            .prefix("jitterscope-dist-")
+            .tempdir()?;
+        inspect::program(&built, stage.path())?;
+        let name = name(&version()?, machine.target());
+        fill(&stage.path().join(&name), &built, machine.target())?;
+        let archive = out.join(format!("{name}.tar.gz"));
+        archive::pack(stage.path(), &name, &archive, committed_at()?)?;
+        let sum = archive::checksum(&archive)?;
+        println!("{}\n{}", archive.display(), sum.display());
+    }
     Ok(())
 }
 
-/// An archive is named by its commit's version and time: that commit is what is to be in it.
+/// An archive's name has the version and time of a commit, so it must contain exactly that commit.
 fn clean(root: &Path) -> anyhow::Result<()> {
     let changed = git(root, &["status", "--porcelain"])?;
     ensure!(
         changed.is_empty(),
-        "a release is made from a commit, and these differ from it (commit them, or give --dirty):\n{changed}"
+        "an archive is made from a commit, and these differ from it (commit them, or give --dirty):\n{changed}"
     );
     Ok(())
 }
 
 fn git(root: &Path, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new("git").args(args).current_dir(root).output();
-    let output = output.context("git cannot be started: a release is made from a commit")?;
+    let output = output.context("git cannot be started: an archive is made from a commit")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
         output.status.success(),
@@ -94,9 +105,9 @@ fn git(root: &Path, args: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("git names a file that is no UTF-8")
 }
 
-/// What an archive is called, and the folder in it.
-fn name(version: &str, host: &str) -> String {
-    format!("jitterscope-{version}-{host}")
+/// The name of an archive and of the folder in it.
+fn name(version: &str, target: &str) -> String {
+    format!("jitterscope-{version}-{target}")
 }
 
 fn version() -> anyhow::Result<String> {
@@ -114,15 +125,7 @@ fn version() -> anyhow::Result<String> {
         .context("cargo metadata has no package jitterscope")
 }
 
-/// The target that the compiler builds for.
-fn host() -> anyhow::Result<String> {
-    let printed = shell::output("rustc", &["--version", "--verbose"])?;
-    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned)
-        .context("rustc does not say what it builds for")
-}
-
-/// Seconds since the epoch: the time that files of an archive have.
+/// The time of the files in an archive, seconds since the epoch.
 fn committed_at() -> anyhow::Result<u64> {
     if let Some(given) = std::env::var_os("SOURCE_DATE_EPOCH") {
         let given = given.to_string_lossy();
@@ -137,32 +140,37 @@ fn committed_at() -> anyhow::Result<u64> {
         .context("git says no time of the last commit")
 }
 
-/// The program: with the target named, flags are for it alone and not for what builds it.
-fn build(host: &str) -> anyhow::Result<PathBuf> {
+/// The program for a machine.
+fn build(machine: Machine) -> anyhow::Result<PathBuf> {
     let args = [
         "build",
-        "--release",
+        "--profile",
+        program::SHIPPED,
         "--locked",
         "-p",
         "jitterscope",
         "--features",
         program::FEATURES,
         "--target",
-        host,
+        machine.target(),
     ];
     eprintln!("+ cargo {}", args.join(" "));
     let mut cargo = shell::command("cargo", &args);
     cargo
         .env("RUSTFLAGS", remapped()?)
-        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .envs(machine.environment());
     let status = cargo.status().context("cargo cannot be started")?;
     ensure!(status.success(), "the program was not built ({status})");
-    let program = tools::target().join(host).join("release/jitterscope");
+    let program = tools::target()
+        .join(machine.target())
+        .join(program::SHIPPED)
+        .join("jitterscope");
     ensure!(program.is_file(), "{} is not there", program.display());
     Ok(program)
 }
 
-/// Messages of a program name the sources that they come from: these are not to be somebody's folders.
+/// A program's messages contain source paths, which must not be those of a developer's folders.
 fn remapped() -> anyhow::Result<String> {
     let mut flags = Vec::new();
     for (folder, called) in remapped_folders()? {
@@ -175,7 +183,7 @@ fn remapped() -> anyhow::Result<String> {
     Ok(flags.join(" "))
 }
 
-/// Folders of this machine whose names could get into what is built.
+/// Folders of this machine whose names could appear in the program.
 fn build_folders() -> anyhow::Result<Vec<String>> {
     Ok(remapped_folders()?
         .into_iter()
@@ -183,8 +191,8 @@ fn build_folders() -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-/// The same, and what each is called instead: the sources and where libraries are kept, by the names that they were
-/// given and by those that links lead to.
+/// The folders with their replacements: the sources and the library folders, by their given names and by the targets of
+/// links.
 fn remapped_folders() -> anyhow::Result<Vec<(String, &'static str)>> {
     let cargo = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
@@ -202,7 +210,7 @@ fn remapped_folders() -> anyhow::Result<Vec<(String, &'static str)>> {
     Ok(found)
 }
 
-/// A folder as it is named, and where links lead, if that is elsewhere.
+/// The name of a folder, and the target of its links if different.
 fn names_of(folder: &Path) -> anyhow::Result<Vec<String>> {
     let meant = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
     let mut names = Vec::new();
@@ -219,29 +227,28 @@ fn names_of(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-fn fill(root: &Path, program: &Path, host: &str) -> anyhow::Result<()> {
+fn fill(root: &Path, built: &Built, target: &str) -> anyhow::Result<()> {
     fs::create_dir(root)?;
-    fs::copy(program, root.join("jitterscope")).context("the program cannot be copied")?;
+    fs::copy(&built.program, root.join("jitterscope")).context("the program cannot be copied")?;
     for (from, to) in BESIDE {
         copy_tracked(&shell::root(), from, &root.join(to))?;
     }
     let completions = root.join("completions");
     fs::create_dir(&completions)?;
     for (shell, file) in COMPLETIONS {
-        let script = Command::new(program)
-            .args(["completions", shell])
-            .output()?;
-        ensure!(
-            script.status.success() && !script.stdout.is_empty(),
-            "there are no completions for {shell}"
-        );
-        fs::write(completions.join(file), script.stdout)?;
+        let script = built.ask(&["completions", shell])?;
+        ensure!(!script.is_empty(), "there are no completions for {shell}");
+        fs::write(completions.join(file), script)?;
     }
-    fs::write(root.join("THIRD-PARTY.txt"), licences::all(host)?)?;
+    fs::write(root.join("THIRD-PARTY.txt"), licences::all(target)?)?;
+    fs::copy(
+        licences::standard_library()?,
+        root.join("RUST-LIBRARY.html"),
+    )?;
     Ok(())
 }
 
-/// A file, or a folder with those of its files that are under version control.
+/// Copies a file, or the tracked files of a folder.
 fn copy_tracked(root: &Path, from: &str, to: &Path) -> anyhow::Result<()> {
     let listed = git(root, &["ls-files", "-z", "--", from])?;
     let mut any = false;
@@ -260,7 +267,7 @@ fn copy_tracked(root: &Path, from: &str, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A file, or a folder with what is in it.
+/// Copies a file, or a folder with its contents.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if !from.is_dir() {
         fs::copy(from, to).with_context(|| from.display().to_string())?;
@@ -281,14 +288,13 @@ mod tests {
     #[test]
     fn an_archive_is_named_by_what_is_in_it() {
         assert_eq!(
-            name("1.2.3", "x86_64-unknown-linux-gnu"),
-            "jitterscope-1.2.3-x86_64-unknown-linux-gnu"
+            name("1.2.3", Machine::X86_64.target()),
+            "jitterscope-1.2.3-x86_64-unknown-linux-musl"
         );
         assert!(version().unwrap().split('.').count() == 3);
-        assert!(host().unwrap().contains("linux"));
     }
 
-    /// A repository with a file that it knows in a folder, and one that it does not.
+    /// A repository with a tracked and an untracked file in a folder.
     fn repository() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("docs/more")).unwrap();
