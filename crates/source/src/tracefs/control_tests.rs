@@ -2,6 +2,7 @@ use super::fake::{Fake, START};
 use super::*;
 use jitterscope_model::EventGrain;
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 
 fn settings() -> RecorderSettings {
     RecorderSettings {
@@ -106,6 +107,20 @@ fn what_was_put_back_by_whoever_changed_it_is_named_all_the_same() {
     // A write that adds a record does not affect ours.
     fake.put(&format!("{}/trace_marker", instance("local")), "hello");
     assert_eq!(recorder.look(false), None);
+}
+
+/// Another process may write between our check and our repair, which then restores the value.
+#[test]
+fn foreign_writes_during_a_repair_are_named() {
+    let fake = Fake::new();
+    let mut recorder = recording(&fake);
+    fake.put(&format!("{}/tracing_cpumask", instance("local")), "0");
+    fake.put(&format!("{}/trace", instance("senders")), "");
+    let mut files = BTreeSet::new();
+    assert!(recorder.repair(&mut files));
+    let expected = ["local/tracing_cpumask", "senders/trace"];
+    assert_eq!(files, expected.map(String::from).into());
+    assert_eq!(recorder.look(true), None);
 }
 
 #[test]

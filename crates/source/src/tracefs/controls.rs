@@ -112,28 +112,38 @@ impl Controls {
         changed
     }
 
-    /// Restores changed values, and switches recording on last.
+    /// Restores changed values, and switches recording on last. Adds each file that it writes to `written`, and returns
+    /// the files that had another value: another process may have written to them after the last check.
     ///
     /// # Errors
     /// The kernel refuses, or the instance is gone.
-    pub(super) fn repair(&mut self, instance: &Instance) -> Result<(), TraceError> {
+    pub(super) fn repair(
+        &mut self,
+        instance: &Instance,
+        written: &mut BTreeSet<String>,
+    ) -> Result<Vec<String>, TraceError> {
+        let changed = self.changed(instance, Depth::Events);
         for (file, text) in self.general.iter().chain(&self.of_events) {
-            if said(instance, file).as_ref() != Some(text) {
+            if changed.contains(file) {
+                written.insert(file.clone());
                 put_back(instance, file, text)?;
             }
         }
         let now = enabled(instance).unwrap_or_default();
-        let on = |event: &str, value| {
-            let event = event.replacen(':', "/", 1);
-            instance.write(&format!("events/{event}/enable"), value)
+        let mut write = |file: String, value| {
+            let result = instance.write(&file, value);
+            written.insert(file);
+            result
         };
+        let switch = |event: &str| format!("events/{}/enable", event.replacen(':', "/", 1));
         for event in self.events.difference(&now) {
-            on(event, "1")?;
+            write(switch(event), "1")?;
         }
         for event in now.difference(&self.events) {
-            on(event, "0")?;
+            write(switch(event), "0")?;
         }
-        instance.write(ON, if self.is_on { "1" } else { "0" })
+        write(ON.to_owned(), if self.is_on { "1" } else { "0" })?;
+        Ok(changed)
     }
 }
 

@@ -236,14 +236,29 @@ impl Recorder {
             (_, false, true) => Depth::On,
         };
         let changed = self.changed(depth);
-        let mut repaired = true;
-        if !changed.is_empty() {
-            let tried: Vec<_> = self.sides().map(Side::repair).collect();
-            self.forget_own_writes();
-            repaired = tried.iter().all(Result::is_ok) && self.changed(Depth::Events).is_empty();
-        }
+        let repaired = changed.is_empty() || self.repair(&mut files);
         files.extend(changed);
         (!files.is_empty()).then_some(Tampering { files, repaired })
+    }
+
+    /// Restores all controls, and adds what another process wrote in the meantime. Returns whether all values are now
+    /// ours.
+    pub(super) fn repair(&mut self, files: &mut BTreeSet<String>) -> bool {
+        let mut own = BTreeSet::new();
+        let mut is_done = true;
+        for side in self.sides() {
+            let role = side.instance().role().to_owned();
+            let named = |file: String| format!("{role}/{file}");
+            let mut written = BTreeSet::new();
+            match side.repair(&mut written) {
+                Ok(changed) => files.extend(changed.into_iter().map(named)),
+                Err(_) => is_done = false,
+            }
+            own.extend(written.into_iter().map(named));
+        }
+        let notes = self.watch.as_ref().map(Watch::written).unwrap_or_default();
+        files.extend(notes.difference(&own).cloned());
+        is_done && self.changed(Depth::Events).is_empty()
     }
 
     /// Whether writes to controls are watched.

@@ -105,11 +105,14 @@ impl Side {
         }
     }
 
-    /// Restores the control files.
-    pub(super) fn repair(&mut self) -> Result<(), TraceError> {
+    /// Restores the control files: see [`Controls::repair`].
+    pub(super) fn repair(
+        &mut self,
+        written: &mut BTreeSet<String>,
+    ) -> Result<Vec<String>, TraceError> {
         match &mut self.controls {
-            Some(controls) => controls.repair(&self.instance),
-            None => Ok(()),
+            Some(controls) => controls.repair(&self.instance, written),
+            None => Ok(Vec::new()),
         }
     }
 
